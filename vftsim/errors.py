@@ -1,0 +1,71 @@
+"""Exceptions of vftsim.
+
+::
+
+    VftsimError
+    |-- ModelFileError      a model, study or dataset file is wrong (file, line, key, cause, remedy)
+    |-- UsageError          a command or call asks for something that does not exist or cannot be
+    |-- PrecisionNotReached a statistical procedure ended before its target; carries the estimate
+    `-- ConservationError   the simulator broke one of its own invariants: a bug, not a user's mistake
+
+All take positional arguments only, so that they survive pickling between worker processes and
+SimPy's re-raise of failures (``type(exc)(*exc.args)``).  A simulated fault (a host crash, a lost
+packet) is data of the model and never one of these.
+"""
+
+from __future__ import annotations
+
+
+class VftsimError(Exception):
+    """Root of everything vftsim raises on purpose."""
+
+
+class UsageError(VftsimError, ValueError):
+    """The user asked for something that does not exist or is impossible; the message says what would be right."""
+
+
+class ModelFileError(VftsimError, ValueError):
+    """A file the user handed over is wrong.
+
+    Parameters
+    ----------
+    message : str
+        Cause and remedy, in one or two sentences.
+    file : str
+        File as the user named it; empty when the mistake came from the command line.
+    line : int
+        1-based line, 0 when unknown.
+    key : str
+        Dotted path of the key, empty when the file as a whole is meant.
+    """
+
+    def __init__(self, message: str, file: str = "", line: int = 0, key: str = "") -> None:
+        super().__init__(message, file, line, key)
+        self.message = message
+        self.file = file
+        self.line = line
+        self.key = key
+
+    def __str__(self) -> str:
+        place = self.file
+        if self.line:
+            place += f":{self.line}"
+        if self.key:
+            place += f": {self.key}" if place else self.key
+        return f"{place}: {self.message}" if place else self.message
+
+
+class PrecisionNotReached(VftsimError, RuntimeError):  # noqa: N818 - names a shortfall, not a fault
+    """A sequential procedure used up its budget; ``estimate`` is what it had by then."""
+
+    def __init__(self, message: str, estimate: object = None) -> None:
+        super().__init__(message, estimate)
+        self.message = message
+        self.estimate = estimate
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class ConservationError(VftsimError, AssertionError):
+    """An invariant of the simulation failed (sent = delivered + dropped + in flight, ...): a bug in vftsim."""
