@@ -1,4 +1,14 @@
-"""The operating system of a domain, as far as it decides which work its vCPUs do next."""
+"""The operating system of a domain, as far as it decides which work its vCPUs do next.
+
+Rules: interrupt work belongs to one vCPU, goes before any job and in order of arrival; the job it
+displaces stays on that vCPU, as a task under an interrupt does in Linux.  Jobs wait in one queue for
+all vCPUs.  A job gives way at the end of its quantum only if another waits by then: one that has run
+alone for longer gives way at the next multiple of the quantum, because an expired time slice that
+nobody else wants is simply refilled.  A vCPU that loses its pCPU keeps what it was doing.
+
+Left out: priorities among jobs, load balancing between run queues, the cost of a process switch
+(part of the measured demand).
+"""
 
 from __future__ import annotations
 
@@ -37,17 +47,23 @@ class Guest:
         for vcpu in self.vcpus:
             if vcpu.state is VcpuState.BLOCKED:
                 self.host.wake(vcpu)
-                return
+                break
+        if len(self.jobs) == 1:
+            self._end_unlimited_runs()
+
+    def submit_next(self, work: Work) -> None:
+        """A job that goes on before any other: the process that finished a piece keeps the CPU."""
+        work.quantum_left_ns = self.quantum_ns
+        self.jobs.appendleft(work)
 
     def raise_interrupt(self, vcpu: Vcpu, work: Work) -> None:
         """Interrupt work for ``vcpu``: before any job, in order of arrival."""
         vcpu.interrupts.append(work)
-        work.quantum_left_ns = work.remaining_ns
         if self.frozen:
             return
         if vcpu.state is VcpuState.BLOCKED:
             self.host.wake(vcpu)
-        elif vcpu.state is VcpuState.RUNNING and not self._in_interrupt(vcpu):
+        elif vcpu.state is VcpuState.RUNNING and vcpu.interrupts[0] is work:
             self.host.interrupt(vcpu)
 
     def freeze(self) -> None:
@@ -60,42 +76,48 @@ class Guest:
     def thaw(self) -> None:
         """Go on where :meth:`freeze` stopped."""
         self.frozen = False
+        jobs_waiting = len(self.jobs)
         for vcpu in self.vcpus:
-            if vcpu.state is VcpuState.BLOCKED and (vcpu.interrupts or self.jobs or vcpu.current):
-                self.host.wake(vcpu)
-
-    def suspend(self, vcpu: Vcpu) -> None:
-        """Put the piece in progress back where it goes on next."""
-        work = vcpu.current
-        if work is None:
-            return
-        if vcpu.interrupts and work is vcpu.interrupts[0]:
-            vcpu.current = None
-            return
-        self.jobs.appendleft(work)
-        vcpu.current = None
+            if vcpu.state is not VcpuState.BLOCKED:
+                continue
+            if not (vcpu.interrupts or vcpu.current or vcpu.interrupted):
+                if jobs_waiting <= 0:
+                    continue
+                jobs_waiting -= 1
+            self.host.wake(vcpu)
 
     def next_run(self, vcpu: Vcpu) -> int | None:
         """Choose what ``vcpu`` does now; returns how long it runs at most, ``None`` if it has nothing to do."""
         if self.frozen:
             return None
         work = vcpu.current
+        interrupts = vcpu.interrupts
+        if interrupts:
+            if work is not interrupts[0]:
+                if work is not None:
+                    vcpu.interrupted = work
+                work = vcpu.current = interrupts[0]
+            return work.remaining_ns
         if work is None:
-            if vcpu.interrupts:
-                work = vcpu.interrupts[0]
+            work = vcpu.interrupted
+            if work is not None:
+                vcpu.interrupted = None
             elif self.jobs:
                 work = self.jobs.popleft()
             else:
                 return None
             vcpu.current = work
-        if self._in_interrupt(vcpu) or not self.jobs:
+        if not self.jobs or work.remaining_ns <= work.quantum_left_ns:
             return work.remaining_ns
-        return min(work.remaining_ns, max(work.quantum_left_ns, 1))
+        if work.quantum_left_ns <= 0:
+            self._refill(work)
+        return min(work.remaining_ns, work.quantum_left_ns)
 
     def finish(self, vcpu: Vcpu) -> Work | None:
-        """The piece in progress has run its time; returns it if that was all of it."""
+        """The planned run is over; returns the piece of work if that was all of it."""
         work = vcpu.current
-        assert work is not None
+        if work is None:
+            return None
         if work.remaining_ns > 0:
             if work.quantum_left_ns <= 0:
                 work.quantum_left_ns = self.quantum_ns
@@ -108,6 +130,18 @@ class Guest:
         vcpu.current = None
         return work
 
-    @staticmethod
-    def _in_interrupt(vcpu: Vcpu) -> bool:
-        return bool(vcpu.interrupts) and vcpu.current is vcpu.interrupts[0]
+    def _end_unlimited_runs(self) -> None:
+        """A first job waits: runs that were planned while none did must end with their quantum."""
+        for vcpu in self.vcpus:
+            work = vcpu.current
+            if (
+                work is not None
+                and vcpu.state is VcpuState.RUNNING
+                and not vcpu.interrupts
+                and work.remaining_ns > work.quantum_left_ns
+            ):
+                self.host.interrupt(vcpu)
+
+    def _refill(self, work: Work) -> None:
+        """The quantum that a job which ran alone is in by now: those before it expired unnoticed."""
+        work.quantum_left_ns = work.quantum_left_ns % self.quantum_ns or self.quantum_ns

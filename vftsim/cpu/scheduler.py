@@ -1,4 +1,4 @@
-"""What a host asks of a CPU scheduler.
+"""What a host asks of a CPU scheduler, and what it offers to one.
 
 A policy is a plain object without knowledge of the engine: the host tells it when a vCPU wakes,
 blocks or has run, and asks what a pCPU should run next.  Times are integer nanoseconds.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from vftsim.cpu.vcpu import Vcpu
-from vftsim.engine import EventKind
+from vftsim.engine import Alarm, EventKind
 
 
 class Decision(NamedTuple):
@@ -18,6 +18,9 @@ class Decision(NamedTuple):
 
     vcpu: Vcpu | None
     slice_ns: int | None
+
+
+IDLE = Decision(None, None)
 
 
 class PeriodicTimer(NamedTuple):
@@ -30,12 +33,37 @@ class PeriodicTimer(NamedTuple):
     action: Callable[[int], Iterable[int]]
 
 
+class ScheduleObserver(Protocol):
+    """Hears every scheduling event, for traces and Gantt charts; it must not change anything."""
+
+    def on_dispatch(self, pcpu: int, vcpu: Vcpu, now_ns: int, priority: str) -> None:
+        """``vcpu`` gets ``pcpu`` (any switching cost starts now)."""
+
+    def on_stop(self, pcpu: int, vcpu: Vcpu, now_ns: int, reason: str) -> None:
+        """``vcpu`` leaves ``pcpu``: ``"blocked"`` or ``"preempted"``."""
+
+    def on_wake(self, vcpu: Vcpu, now_ns: int) -> None:
+        """``vcpu`` was blocked and has work."""
+
+    def on_priority(self, vcpu: Vcpu, now_ns: int, priority: str) -> None:
+        """The scheduler moves ``vcpu`` to another class, in the scheduler's own words."""
+
+
 class HostView(Protocol):
-    """What a scheduler may see of its host."""
+    """What a scheduler may see of its host and ask of it."""
 
     pcpus: int
     vcpus: Sequence[Vcpu]
     running: Sequence[Vcpu | None]
+    observer: ScheduleObserver | None
+
+    def tickle(self, pcpu: int) -> None:
+        """Make ``pcpu`` choose again, at this instant, after what is going on now."""
+
+    def call_at(
+        self, time_ns: int, kind: EventKind, entity: int, action: Callable[[int], Iterable[int]]
+    ) -> Alarm:
+        """Plan a one-shot timer; ``action(now_ns)`` returns the pCPUs that must choose again."""
 
 
 class Scheduler(Protocol):
@@ -58,3 +86,54 @@ class Scheduler(Protocol):
 
     def choose(self, pcpu: int, now_ns: int) -> Decision:
         """What ``pcpu`` runs next; the vCPU that ran there, if still runnable, has been charged."""
+
+    def priority(self, vcpu: Vcpu) -> str:
+        """The class ``vcpu`` is in, in the scheduler's own words; empty if it has none."""
+
+
+class Policy:
+    """Base of the policies: no timers, no charging, no priority classes.
+
+    Attributes
+    ----------
+    counters : dict of str to int
+        What the policy did, by name (``boosts``, ``steals``, ``parks``, ...).
+    """
+
+    host: HostView
+
+    def __init__(self) -> None:
+        self.counters: dict[str, int] = {}
+
+    def attach(self, host: HostView) -> None:
+        """Remember the host."""
+        self.host = host
+
+    def timers(self) -> Sequence[PeriodicTimer]:
+        """None."""
+        return ()
+
+    def block(self, vcpu: Vcpu, now_ns: int) -> None:
+        """Nothing to do."""
+
+    def charge(self, vcpu: Vcpu, ran_ns: int, now_ns: int) -> None:
+        """Nothing to do."""
+
+    def priority(self, vcpu: Vcpu) -> str:
+        """No classes."""
+        return ""
+
+    def count(self, name: str) -> None:
+        """Add one to a counter."""
+        self.counters[name] = self.counters.get(name, 0) + 1
+
+
+def home_pcpus(vcpus: Sequence[Vcpu], pcpus: int) -> list[int]:
+    """Spread vCPUs over pCPUs: each to the pCPU of its affinity with the fewest so far, lowest number first."""
+    load = [0] * pcpus
+    homes = []
+    for vcpu in vcpus:
+        home = min(sorted(vcpu.affinity), key=lambda pcpu: load[pcpu])
+        load[home] += 1
+        homes.append(home)
+    return homes

@@ -45,13 +45,25 @@ class Vcpu:
         The domain it belongs to (weight, cap and other scheduling parameters).
     affinity : frozenset of int
         pCPUs it may run on.
+    pcpu, last_pcpu : int
+        Where it runs now (-1: nowhere) and where it ran last (-1: it never ran).
     run_ns : int
         CPU time consumed so far, complete up to the last time the host charged it.
+    wait_ns : int
+        Time spent runnable without a pCPU, complete up to its last dispatch.
+    wakeups, context_switches, migrations : int
+        Times it left the blocked state; times a pCPU switched to it from another vCPU; times it
+        was dispatched on another pCPU than before.
+    dispatched_ns : int
+        When it was last charged; in the future while the switch to it lasts.
+    interrupted : Work or None
+        The job that interrupt work has displaced; it goes on, on this vCPU, after the last interrupt.
     """
 
     __slots__ = (
-        "affinity", "current", "dispatched_ns", "domain", "guest", "index", "interrupts",
-        "pcpu", "run_ns", "sched", "state",
+        "affinity", "context_switches", "current", "dispatched_ns", "domain", "guest", "index",
+        "interrupted", "interrupts", "last_pcpu", "migrations", "pcpu", "run_ns", "sched", "state",
+        "wait_ns", "waiting_since_ns", "wakeups",
     )  # fmt: skip
 
     def __init__(self, index: int, domain: Any, affinity: frozenset[int]) -> None:
@@ -60,9 +72,16 @@ class Vcpu:
         self.affinity = affinity
         self.state = VcpuState.BLOCKED
         self.pcpu = -1
+        self.last_pcpu = -1
         self.run_ns = 0
+        self.wait_ns = 0
+        self.waiting_since_ns = 0
+        self.wakeups = 0
+        self.context_switches = 0
+        self.migrations = 0
         self.dispatched_ns = 0
         self.current: Work | None = None
+        self.interrupted: Work | None = None
         self.interrupts: deque[Work] = deque()
         self.guest: Any = None
         self.sched: Any = None  # the scheduler's own record of this vCPU

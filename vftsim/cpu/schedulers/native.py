@@ -4,12 +4,23 @@ Every vCPU is a processor of the one operating system and runs whenever it has w
 its own number.  Mechanism left out: moving work between processors is the guest's matter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
+from vftsim.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.cpu.scheduler import Decision, HostView, PeriodicTimer
 from vftsim.cpu.vcpu import Vcpu, VcpuState
+
+
+@SCHEDULERS.register
+class Native(SchedulerSpec):
+    """No hypervisor."""
+
+    kind: Literal["native"] = "native"
+
+    def build(self) -> "NativeScheduler":
+        """Make the policy."""
+        return NativeScheduler()
 
 
 class NativeScheduler:

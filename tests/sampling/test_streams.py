@@ -1,0 +1,121 @@
+"""Streams: what a draw depends on, and what it must not depend on."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from vftsim.errors import UsageError
+from vftsim.sampling import Streams
+
+SAMPLE = "sip.ring_time"
+
+
+def test_same_key_gives_same_numbers_in_another_process():
+    """Another process, with another hash seed, sees the same stream."""
+    code = (
+        "from vftsim.sampling import Streams; s = Streams(7, 3);"
+        f"print(s.uniforms({SAMPLE!r}, 11, start=5, count=3).tolist(), s.generator({SAMPLE!r}, 11).integers(2**62))"
+    )
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={"PYTHONPATH": ":".join(filter(None, sys.path)), "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    streams = Streams(7, 3)
+    here = f"{streams.uniforms(SAMPLE, 11, start=5, count=3).tolist()} {streams.generator(SAMPLE, 11).integers(2**62)}\n"
+    assert answers == {here}
+
+
+def test_values_of_the_scheme_are_pinned():
+    """A change of these numbers is a change of STREAM_SCHEME."""
+    assert Streams(1, 0).uniforms("a", count=2).tolist() == [0.05648756799280974, 0.660474480447916]
+
+
+@pytest.mark.parametrize(
+    ("other", "name", "entity"),
+    [
+        (Streams(2, 0), SAMPLE, 0),
+        (Streams(1, 1), SAMPLE, 0),
+        (Streams(1, 0), "sip.hold_time", 0),
+        (Streams(1, 0), SAMPLE, 1),
+        (Streams(1, 0), SAMPLE, 2**32),
+        (Streams(1 + 2**32, 0), SAMPLE, 0),
+    ],
+)
+def test_every_part_of_the_key_counts(other, name, entity):
+    """The streams of different keys are uncorrelated: |r| * sqrt(n) is standard normal."""
+    n = 10_000
+    a = Streams(1, 0).uniforms(SAMPLE, count=n)
+    b = other.uniforms(name, entity, count=n)
+    assert abs(np.corrcoef(a, b)[0, 1]) * np.sqrt(n) <= 3.5
+
+
+def test_generator_and_uniforms_of_one_key_are_different_streams():
+    bits = Streams(1, 0).generator(SAMPLE).bit_generator.random_raw(1000)
+    uniforms = Streams(1, 0).uniforms(SAMPLE, count=1000)
+    assert not np.any((bits >> np.uint64(12)) == np.floor(uniforms * 2.0**52).astype(np.uint64))
+
+
+def test_uniforms_do_not_depend_on_how_the_sequence_is_cut():
+    streams = Streams(5, 2)
+    whole = streams.uniforms(SAMPLE, 9, count=1000)
+    pieces = [streams.uniforms(SAMPLE, 9, start=a, count=b - a) for a, b in ((0, 1), (1, 640), (640, 1000))]
+    assert np.array_equal(whole, np.concatenate(pieces))
+
+
+def test_uniforms_are_uniform():
+    """Mean 1/2 with sd sqrt(1/12 n), mean square 1/3 with sd sqrt(4/45 n); open interval."""
+    n = 200_000
+    u = Streams(3, 0).uniforms("u", count=n)
+    assert abs(u.mean() - 1 / 2) <= 3.5 * np.sqrt(1 / 12 / n)
+    assert abs((u**2).mean() - 1 / 3) <= 3.5 * np.sqrt(4 / 45 / n)
+    assert 0.0 < u.min()
+    assert u.max() < 1.0
+
+
+def test_ends_of_the_open_interval_survive_rounding():
+    """The extreme words give 2**-53 and 1 - 2**-53: neither 0 nor 1."""
+    for word, expected in ((0, 2.0**-53), (2**64 - 1, 1 - 2.0**-53)):
+        assert ((word >> 12) + 0.5) * 2.0**-52 == expected
+
+
+def test_global_generator_is_not_used(monkeypatch):
+    def poisoned(*args, **kwargs):
+        raise AssertionError("the global NumPy generator was used")
+
+    for name in (
+        "random",
+        "random_sample",
+        "rand",
+        "uniform",
+        "exponential",
+        "seed",
+        "get_state",
+        "default_rng",
+    ):
+        monkeypatch.setattr(np.random, name, poisoned)
+    streams = Streams(1, 0)
+    streams.uniforms(SAMPLE, count=10)
+    streams.generator(SAMPLE).random(10)
+
+
+@pytest.mark.parametrize(("seed", "replication"), [(-1, 0), (2**128, 0), (0, -1), (0, 2**32)])
+def test_impossible_seed_is_the_users_mistake(seed, replication):
+    with pytest.raises(UsageError, match="outside"):
+        Streams(seed, replication)
+
+
+def test_impossible_entity_and_range_are_refused():
+    with pytest.raises(ValueError, match="entity"):
+        Streams(1, 0).generator("a", -1)
+    with pytest.raises(ValueError, match="entity"):
+        Streams(1, 0).generator("a", 2**64)
+    with pytest.raises(ValueError, match="negative"):
+        Streams(1, 0).uniforms("a", start=-1, count=1)

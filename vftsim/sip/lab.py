@@ -1,0 +1,154 @@
+"""The SIP lab put together: test systems, network, server, host, protection, and the benchmark's manager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from vftsim.cpu import Guest, Host
+from vftsim.engine import Clock, EventKind
+from vftsim.errors import ConservationError
+from vftsim.net.guest_nic import GuestNic
+from vftsim.net.link import Link
+from vftsim.protection.none import NoProtection
+from vftsim.sampling import Streams
+from vftsim.sip.agents import TestSystems
+from vftsim.sip.attempt import Attempt
+from vftsim.sip.benchmark import Manager
+from vftsim.sip.messages import SIZE_BYTES, Scenario
+from vftsim.sip.metrics import PhaseRecord
+from vftsim.sip.server import SipServer
+from vftsim.sip.system import SipLabSpec
+
+_S = 1_000_000_000
+LONGEST_DRAIN_NS = 120 * _S
+
+
+class SipLab:
+    """One run of the benchmark against one system.
+
+    Parameters
+    ----------
+    spec : SipLabSpec
+    seed, replication : int
+        Root seed and number of the replication.
+    on_phase : callable, optional
+        Called with each :class:`PhaseRecord` when its measured part ends.
+    """
+
+    def __init__(
+        self,
+        spec: SipLabSpec,
+        seed: int,
+        replication: int,
+        on_phase: Callable[[PhaseRecord], None] | None = None,
+    ) -> None:
+        self.spec = spec
+        self.clock = Clock()
+        sut = spec.domains["sut"]
+        self.host = Host(self.clock, spec.host.pcpus, spec.host.scheduler.build(), spec.host.switch_cost)
+        vcpus = [self.host.add_vcpu(sut, sut.affinity) for _ in range(sut.vcpus)]
+        self.guest = Guest(self.host, vcpus, spec.server.quantum)
+        self.protection = NoProtection()
+        link, virtual = spec.link, spec.virtualization
+        self._to_server = Link(self.clock, link.rate, link.latency, link.queue)
+        self._to_agents = Link(self.clock, link.rate, link.latency, link.queue)
+        self.server = SipServer(
+            self.clock, self.guest, spec.server, self._server_sends, virtual.cpu_inflation, virtual.packet_cost
+        )
+        self.nic = GuestNic(
+            self.clock, self.guest, spec.nic.ring, spec.nic.moderation, virtual.interrupt_cost,
+            virtual.packet_cost, self.protection.on_input, self.server.receive,
+        )  # fmt: skip
+        self.agents = TestSystems(self.clock, spec.workload, self._agent_sends, self._attempt_ended)
+        self.manager = Manager(
+            self.clock, spec.workload, Streams(seed, replication), spec.server.demand_cv, self.agents,
+            on_phase or _ignore,
+        )  # fmt: skip
+        self._busy_ns = 0
+        self._drops = 0
+
+    def run(self) -> list[PhaseRecord]:
+        """Play the whole benchmark; returns the measured phases.
+
+        Raises
+        ------
+        ConservationError
+            An invariant of the simulation failed.
+        """
+        self.host.start()
+        self.server.start()
+        self.clock.process(self.manager.play())  # type: ignore[arg-type]
+        period_ns = self.spec.workload.sample_period
+        self.clock.after(period_ns, EventKind.CONTROL, 1, self._sample)
+        while not self.manager.finished:
+            self.clock.run(self.clock.now_ns + 60 * _S)
+        end_ns = self.clock.now_ns + LONGEST_DRAIN_NS
+        while self.manager.under_way and self.clock.now_ns < end_ns:
+            self.clock.run(self.clock.now_ns + _S)
+        self.check_conservation()
+        return self.manager.phases
+
+    def check_conservation(self) -> None:
+        """Datagrams sent = delivered + dropped + in flight, on every hop; CPU time fits into elapsed time."""
+        nic, server, link = self.nic, self.server, self._to_server
+        if nic.received != link.delivered:
+            raise ConservationError("the link and the network card disagree on what arrived")
+        handed = nic.received - nic.dropped - nic.lost_while_down - nic.waiting
+        if handed != server.received:
+            raise ConservationError(f"{handed} datagrams left the card, {server.received} reached the socket")
+        if server.in_progress < 0 or server.table.held < 0:
+            raise ConservationError("the server finished more than it took")
+        if self.host.busy_ns() + self.host.switching_ns > self.clock.now_ns * self.host.pcpus:
+            raise ConservationError("more CPU time used than has passed")
+
+    def _agent_sends(self, message: int, attempt: Attempt) -> None:
+        size = SIZE_BYTES[message]
+        self._to_server.send(size, attempt.index, self.nic.receive, (size, (message, attempt)))
+
+    def _server_sends(self, message: int, attempt: Attempt) -> None:
+        self.protection.on_output(SIZE_BYTES[message], self._release, (message, attempt))
+
+    def _release(self, datagram: tuple[int, Attempt]) -> None:
+        message, attempt = datagram
+        self._to_agents.send(SIZE_BYTES[message], attempt.index, self.agents.receive, datagram)
+
+    def _attempt_ended(self, attempt: Attempt) -> None:
+        self.manager.attempt_ended(attempt)
+
+    def _sample(self, _: Any) -> None:
+        period_ns = self.spec.workload.sample_period
+        busy_ns = self.host.busy_ns()
+        counters = self.agents.counters
+        phase = self.manager.phase
+        if phase is not None and self.clock.now_ns - period_ns >= phase.measure_from_ns:
+            seconds = period_ns / _S
+            series = phase.series
+            again = counters.retransmissions
+            series["load"].append(counters.attempts / seconds)
+            series["cpu_percent"].append(100.0 * (busy_ns - self._busy_ns) / period_ns)
+            series["memory_mb"].append(self._memory_mb())
+            series["ihs_all"].append(100.0 * counters.ihs_all / max(counters.attempts, 1))
+            series["ihs_uac"].append(100.0 * counters.ihs_uac / max(counters.uac_attempts, 1))
+            series["retransmissions_all"].append(sum(again) / seconds)
+            series["retransmissions_uac"].append(again[Scenario.IMS_UAC] / seconds)
+            series["retransmissions_reg"].append(again[Scenario.IMS_REG] / seconds)
+            phase.dropped += self._dropped() - self._drops
+        self._drops = self._dropped()
+        self._busy_ns = busy_ns
+        counters.clear()
+        if not self.manager.finished:
+            self.clock.after(period_ns, EventKind.CONTROL, 1, self._sample)
+
+    def _dropped(self) -> int:
+        return self.server.dropped + self.nic.dropped + self._to_server.dropped + self._to_agents.dropped
+
+    def _memory_mb(self) -> float:
+        server = self.spec.server
+        used = self.manager.attempts_begun * server.memory_per_attempt
+        used += self.server.table.held * server.memory_per_transaction
+        return (self.spec.memory_available - used) / 1e6
+
+
+def _ignore(_: PhaseRecord) -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,75 @@
+"""What the benchmark measures, accumulated while it runs: memory does not grow with the length of a run
+beyond one number a second and quantity."""
+
+from __future__ import annotations
+
+from vftsim.sip.messages import Scenario
+from vftsim.stats import DelayHistogram
+
+DELAYS = ("SES1", "SES2", "REL1", "PMM1", "REG1", "REG2", "REG4")
+"""PX_TRT delays: session setup (INVITE to ACK at the callee, ringing excluded), INVITE to INVITE at the
+callee, BYE to 200, MESSAGE to 200, REGISTER to 401, second REGISTER to 200, re-registration as a whole."""
+
+PER_SECOND = ("load", "cpu_percent", "memory_mb", "ihs_all", "ihs_uac", "retransmissions_all",
+              "retransmissions_uac", "retransmissions_reg", "lag_ms")  # fmt: skip
+
+
+class PhaseRecord:
+    """Everything measured in one phase (pre-registration, stir or a step); attempts count where they began.
+
+    Attributes
+    ----------
+    attempts, inadequate : list of int
+        By :class:`Scenario`, transient excluded.
+    delays : dict of DelayHistogram
+        Keys of :data:`DELAYS` and ``REG1/ims_reg``, ``REG1/ims_dereg``; nanoseconds.
+    series : dict of list of float
+        One number a second, transient excluded; keys of :data:`PER_SECOND`.
+    """
+
+    def __init__(self, name: str, index: int, requested_saps: float) -> None:
+        self.name = name
+        self.index = index
+        self.requested_saps = requested_saps
+        self.start_ns = 0
+        self.measure_from_ns = 0
+        self.end_ns = 0
+        self.attempts = [0] * len(Scenario)
+        self.inadequate = [0] * len(Scenario)
+        self.not_started = 0
+        self.dropped = 0
+        self.delays: dict[str, DelayHistogram] = {name: DelayHistogram() for name in DELAYS}
+        self.delays["REG1/ims_reg"] = DelayHistogram()
+        self.delays["REG1/ims_dereg"] = DelayHistogram()
+        self.series: dict[str, list[float]] = {name: [] for name in PER_SECOND}
+
+    def ihs_percent(self, scenario: Scenario | None = None) -> float:
+        """Inadequately handled share of the attempts of a scenario, or of all."""
+        if scenario is None:
+            attempts, inadequate = sum(self.attempts), sum(self.inadequate)
+        else:
+            attempts, inadequate = self.attempts[scenario], self.inadequate[scenario]
+        return 100.0 * inadequate / attempts if attempts else 0.0
+
+    @property
+    def effective_saps(self) -> float:
+        """Attempts per second of the measured part."""
+        seconds = (self.end_ns - self.measure_from_ns) / 1e9
+        return sum(self.attempts) / seconds if seconds > 0 else 0.0
+
+
+class Counters:
+    """Running totals of a run that the per-second sampler reads and clears."""
+
+    __slots__ = ("attempts", "ihs_all", "ihs_uac", "retransmissions", "uac_attempts")
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin a new second."""
+        self.attempts = 0
+        self.uac_attempts = 0
+        self.ihs_all = 0
+        self.ihs_uac = 0
+        self.retransmissions = [0] * len(Scenario)

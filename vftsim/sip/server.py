@@ -1,0 +1,225 @@
+"""A stateful SIP proxy and registrar (OpenSIPS/Kamailio class) over UDP.
+
+Worker processes share one UDP socket and one CPU: a worker takes a datagram, works on it until the
+outputs leave, then does the rest (bookkeeping of the transaction) before it takes the next.  The
+socket's receive buffer is bounded in kernel memory; a datagram that does not fit is dropped there.
+
+CPU work of a received message = touches x ``touch_cost`` x drawn relative demand
+x (1 + ``growth_per_transaction`` x transactions held).  The growth is an assumption: the measured
+CPU per attempt rises with load in every environment, and memory held (longer hash chains, a more
+fragmented shared-memory heap) rises with it.  Zero turns it off.
+
+Left out: TCP, forking, DNS, dialog-level failures (408, 503); the transaction timers' own CPU use apart
+from the sends they cause.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from vftsim.cpu import Guest, Work
+from vftsim.engine import Clock, EventKind
+from vftsim.sip.attempt import Attempt
+from vftsim.sip.messages import DEMAND_SLOT, TOUCHES, Message
+from vftsim.sip.parameters import SipServerSpec
+from vftsim.sip.retransmission import Retransmitter
+from vftsim.sip.transactions import Transaction, TransactionTable
+
+_REGISTRATIONS = (Message.REGISTER, Message.REGISTER_CREDENTIALS)
+_REQUESTS = (Message.INVITE, Message.BYE, Message.MESSAGE)
+_REPLY_OF = {Message.BYE: Message.OK_BYE, Message.MESSAGE: Message.OK_MESSAGE}
+_SENDS = tuple(touches - 1 for touches in TOUCHES)
+
+Datagram = tuple[int, Attempt]
+
+
+class SipServer:
+    """The server process group of one guest.
+
+    Parameters
+    ----------
+    clock : Clock
+    guest : Guest
+        Runs the CPU work.
+    spec : SipServerSpec
+    send : callable
+        ``send(message, attempt)`` puts a datagram on its way to the test systems.
+    cpu_inflation : float
+        Factor on all CPU work (virtualization of guest CPU work); 1 on bare metal.
+    send_cost_ns : int
+        CPU time for each datagram sent (virtualization of I/O); 0 on bare metal.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        guest: Guest,
+        spec: SipServerSpec,
+        send: Callable[[int, Attempt], None],
+        cpu_inflation: float = 1.0,
+        send_cost_ns: int = 0,
+    ) -> None:
+        self.clock = clock
+        self.guest = guest
+        self.spec = spec
+        self.send = send
+        self.send_cost_ns = send_cost_ns
+        self.table = TransactionTable(max(1, spec.transaction_wait // spec.timer_period))
+        self.received = 0
+        self.dropped = 0
+        self.taken = 0
+        self.retransmissions_sent = 0
+        self._buffer: deque[Datagram] = deque()
+        self._capacity = spec.socket_buffer_messages
+        self._idle_workers = spec.processes
+        self._inflation = cpu_inflation
+        self._cost_ns = tuple(
+            cpu_inflation
+            * (
+                touches * (spec.register_touch_cost if m in _REGISTRATIONS else spec.touch_cost)
+                + (spec.database_cost if m == Message.REGISTER_CREDENTIALS else 0)
+            )
+            for m, touches in enumerate(TOUCHES)
+        )
+        self._after = tuple(
+            0.0 if m in _REGISTRATIONS else spec.work_after_send for m in range(len(TOUCHES))
+        )
+
+    def start(self) -> None:
+        """Start the periodic timer process."""
+        self.clock.after(self.spec.timer_period, EventKind.TIMER, 0, self._housekeeping)
+
+    @property
+    def in_progress(self) -> int:
+        """Datagrams in the socket buffer or in a worker's hands."""
+        return self.received - self.dropped - self.taken
+
+    def receive(self, datagram: Datagram) -> None:
+        """A datagram has reached the socket."""
+        self.received += 1
+        if self._idle_workers:
+            self._idle_workers -= 1
+            self._work_on(datagram)
+        elif len(self._buffer) < self._capacity:
+            self._buffer.append(datagram)
+        else:
+            self.dropped += 1
+
+    def _work_on(self, datagram: Datagram) -> None:
+        message, attempt = datagram
+        transaction, again = self._match(message, attempt)
+        spec = self.spec
+        demand = self._cost_ns[message] * attempt.demands[DEMAND_SLOT[message]]
+        demand *= 1.0 + spec.growth_per_transaction * self.table.held
+        if again:
+            demand *= spec.retransmission_cost
+        after_ns = int(demand * self._after[message])
+        before_ns = int(demand) - after_ns + _SENDS[message] * self.send_cost_ns
+        job = (message, attempt, transaction, again, after_ns)
+        self.guest.submit(Work(before_ns, self._answer, job))
+
+    def _match(self, message: int, attempt: Attempt) -> tuple[Transaction | None, bool]:
+        """Find or create the transaction of a message; true when it is a retransmission."""
+        if message in _REGISTRATIONS:
+            return None, False
+        transaction = attempt.request
+        if message in _REQUESTS:
+            if transaction is not None and transaction.message == message:
+                return transaction, True
+            transaction = Transaction(attempt, message)
+            attempt.request = transaction
+            self.table.create()
+            return transaction, False
+        again = transaction is not None and transaction.final and message != Message.ACK
+        return transaction, again
+
+    def _answer(self, job: tuple[int, Attempt, Transaction | None, bool, int]) -> None:
+        """The part of the work before the outputs is done: send them."""
+        message, attempt, transaction, again, after_ns = job
+        if message == Message.REGISTER:
+            self.send(Message.UNAUTHORIZED, attempt)
+        elif message == Message.REGISTER_CREDENTIALS:
+            self.send(Message.OK_REGISTER, attempt)
+        elif message == Message.ACK:
+            self.send(Message.ACK, attempt)
+        elif transaction is not None:
+            if message in _REQUESTS:
+                self._request(message, attempt, transaction, again)
+            else:
+                self._reply(message, attempt, transaction, again)
+        if after_ns > 0:
+            self.guest.submit_next(Work(after_ns, self._release_worker, None))
+        else:
+            self._release_worker(None)
+
+    def _request(self, message: int, attempt: Attempt, transaction: Transaction, again: bool) -> None:
+        if again:
+            if transaction.replied >= 0:
+                self.send(transaction.replied, attempt)
+            return
+        if message == Message.INVITE:
+            transaction.replied = Message.TRYING
+            self.send(Message.TRYING, attempt)
+        self.send(message, attempt)
+        ceiling_ns = 0 if message == Message.INVITE else self.spec.t2
+        transaction.forward = Retransmitter(
+            self.clock, attempt.index, self.spec.t1, ceiling_ns, self.spec.forward_retransmissions,
+            self._repeat_forward, self._give_up, transaction,
+        )  # fmt: skip
+
+    def _reply(self, message: int, attempt: Attempt, transaction: Transaction, again: bool) -> None:
+        if transaction.forward is not None:
+            transaction.forward.stop()
+            transaction.forward = None
+        if message == Message.RINGING:
+            if not transaction.final:
+                transaction.replied = message
+                self.send(message, attempt)
+            return
+        if again and message != Message.OK_INVITE:
+            return
+        if not transaction.final:
+            transaction.final = True
+            transaction.replied = message
+            self.table.complete()
+        self.send(message, attempt)
+
+    def _repeat_forward(self, transaction: Transaction) -> None:
+        """The server repeats a forwarded request that nobody has answered."""
+        self.retransmissions_sent += 1
+        cost_ns = int(self.spec.touch_cost * self._inflation * self.spec.retransmission_cost)
+        self.guest.submit(Work(cost_ns + self.send_cost_ns, self._resend, transaction))
+
+    def _resend(self, transaction: Transaction) -> None:
+        if transaction.forward is not None:
+            self.send(transaction.message, transaction.attempt)
+
+    def _give_up(self, transaction: Transaction) -> None:
+        transaction.forward = None
+        if not transaction.final:
+            transaction.final = True
+            self.table.complete()
+
+    def _release_worker(self, _: Any) -> None:
+        self.taken += 1
+        if self._buffer:
+            self._work_on(self._buffer.popleft())
+        else:
+            self._idle_workers += 1
+
+    def _housekeeping(self, _: Any) -> None:
+        """The timer process removes expired transactions; it holds the CPU like any other process."""
+        expired = self.table.tick()
+        spec = self.spec
+        cost_ns = int(self._inflation * (spec.removal_cost * expired))
+        if expired:
+            cost_ns += int(self._inflation * spec.housekeeping_cost)
+        if cost_ns > 0:
+            self.guest.submit(Work(cost_ns, _nothing))
+        self.clock.after(spec.timer_period, EventKind.TIMER, 0, self._housekeeping)
+
+
+def _nothing(_: Any) -> None:
+    """Work without an effect outside."""

@@ -1,0 +1,68 @@
+"""The model file of a SIP lab: one server under test, its host, its protection, and the benchmark."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from vftsim.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
+from vftsim.cpu.schedulers.native import Native
+from vftsim.protection.base import PROTECTIONS, ProtectionSpec
+from vftsim.protection.none import NoProtectionSpec
+from vftsim.sip.parameters import ImsBenchSpec, LinkSpec, SipServerSpec, VirtualizationSpec
+from vftsim.spec import ByteCount, DurationNs, Items, OneOf, Spec, discover
+
+discover("vftsim.cpu.schedulers")
+discover("vftsim.protection")
+
+
+class HostSpec(Spec):
+    """The machine under the server."""
+
+    pcpus: int = Field(1, ge=1, le=1024, description="Physical CPUs (the lab was booted with maxcpus=1).")
+    scheduler: Annotated[SchedulerSpec, OneOf(SCHEDULERS)] = Field(
+        default_factory=Native, description="CPU scheduler."
+    )
+    switch_cost: DurationNs = Field(0, description="Time a pCPU loses when it changes from one vCPU to another.")
+
+
+class LabDomainSpec(DomainScheduling):
+    """A domain on the host: how it is scheduled."""
+
+    vcpus: int = Field(1, ge=1, le=64, description="Virtual CPUs.")
+    affinity: Items[int] | None = Field(None, description="pCPUs it may run on; all if not given.")
+
+
+class GuestNicSpec(Spec):
+    """The guest's network card."""
+
+    ring: int = Field(256, ge=1, le=65536, description="Receive descriptors (e1000 default: 256).")
+    moderation: DurationNs = Field(
+        125_000, description="Least time between interrupts (e1000 default: 8000 interrupts a second)."
+    )
+
+
+class SipLabSpec(Spec):
+    """A SIP server under the IMS benchmark."""
+
+    kind: Literal["sip_lab"] = "sip_lab"
+    name: str = Field(min_length=1, max_length=100, description="Name of the system.")
+    description: str = Field("", max_length=4000, description="What the system is, and where its values come from.")
+    host: HostSpec = Field(default_factory=HostSpec, description="The machine.")
+    domains: dict[str, LabDomainSpec] = Field(description="Domains by name; `sut` is the server under test.")
+    server: SipServerSpec = Field(default_factory=SipServerSpec, description="The SIP server in `sut`.")
+    virtualization: VirtualizationSpec = Field(
+        default_factory=VirtualizationSpec, description="What the hypervisor costs the guest."
+    )
+    protection: Annotated[ProtectionSpec, OneOf(PROTECTIONS)] = Field(
+        default_factory=NoProtectionSpec, description="Fault tolerance of `sut`."
+    )
+    link: LinkSpec = Field(default_factory=LinkSpec, description="Network between test systems and server.")
+    nic: GuestNicSpec = Field(default_factory=GuestNicSpec, description="The server's network card.")
+    workload: ImsBenchSpec = Field(default_factory=ImsBenchSpec, description="The benchmark.")
+    memory_available: ByteCount = Field(4 * 1024**3, description="Memory free before the run.")
+
+    @model_validator(mode="after")
+    def _has_a_server(self) -> "SipLabSpec":
+        if "sut" not in self.domains:
+            raise ValueError("domains must contain `sut`, the system under test")
+        return self

@@ -1,0 +1,227 @@
+"""One clear message out of a pydantic ``ValidationError``: file, line, key, cause, remedy."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from vftsim.errors import ModelFileError
+from vftsim.spec.extends import KEY as EXTENDS
+from vftsim.spec.overrides import ORIGIN
+from vftsim.spec.registry import TAG
+from vftsim.spec.shape import Key, Spot, locate
+from vftsim.spec.suggest import close_match, did_you_mean, listing, shown
+from vftsim.spec.yaml_source import Node
+
+_EXPECTED = {
+    "mapping": "a mapping (lines 'key: value')",
+    "list": "a list",
+    "string": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+}
+_KINDS_OF_TYPE = {
+    "model_type": "mapping",
+    "model_attributes_type": "mapping",
+    "dict_type": "mapping",
+    "mapping_type": "mapping",
+    "list_type": "list",
+    "tuple_type": "list",
+    "string_type": "string",
+    "int_type": "int",
+    "int_from_float": "int",
+    "int_parsing": "int",
+    "float_type": "float",
+    "float_parsing": "float",
+    "bool_type": "bool",
+    "bool_parsing": "bool",
+}
+_BOUNDS = {
+    "greater_than": ("gt", ">"),
+    "greater_than_equal": ("ge", ">="),
+    "less_than": ("lt", "<"),
+    "less_than_equal": ("le", "<="),
+}
+
+
+@dataclass(frozen=True)
+class _Problem:
+    order: tuple[int, int, int]
+    file: str
+    line: int
+    key: str
+    message: str
+
+
+def explain(
+    error: ValidationError,
+    root: type[BaseModel],
+    tree: Node,
+    files: Sequence[str],
+    assignments: Sequence[str],
+) -> ModelFileError:
+    """Return the first problem in the order of the files, and how many more there are.
+
+    Parameters
+    ----------
+    error : ValidationError
+        What validating the tree's data raised.
+    root : type
+        The root model.
+    tree : Node
+        The merged document with its places.
+    files : sequence of str
+        The files of the extends chain, the named one first.
+    assignments : sequence of str
+        The overrides, in order; their problems come before those of the files.
+    """
+    data = tree.plain()
+    ranks = {label: rank for rank, label in enumerate((ORIGIN, *files))}
+    raw = error.errors(include_url=False)
+    typos = {(spot.keys[:-1], str(spot.keys[-1])) for spot in _spots(raw, root, data, "extra_forbidden")}
+    problems: list[_Problem] = []
+    for details in raw:
+        spot = locate(root, details["loc"], data)
+        kind = details["type"]
+        if kind == "missing" and _has_typo(spot, typos):
+            continue
+        keys = _keys_to_blame(kind, spot, details)
+        node = _deepest(tree, keys)
+        order = (ranks.get(node.file, len(ranks)), node.line, len(problems))
+        key, line = ".".join(map(str, keys)), node.line
+        if node.file == ORIGIN:
+            key, line = assignments[node.line - 1], 0
+        problems.append(_Problem(order, node.file, line, key, _message(details, spot)))
+    first = min(problems, key=lambda problem: problem.order)
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return ModelFileError(first.message + more, first.file, first.line, first.key)
+
+
+def _spots(raw: Sequence[Any], root: type[BaseModel], data: Any, kind: str) -> list[Spot]:
+    return [locate(root, details["loc"], data) for details in raw if details["type"] == kind]
+
+
+def _has_typo(spot: Spot, typos: set[tuple[tuple[Key, ...], str]]) -> bool:
+    """Whether a missing key is there under a mistyped name, so that naming the typo says it all."""
+    names = [name for parent, name in typos if parent == spot.keys[:-1]]
+    return any(close_match(name, [str(spot.keys[-1])]) for name in names)
+
+
+def _keys_to_blame(kind: str, spot: Spot, details: Any) -> tuple[Key, ...]:
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        return (*spot.keys, TAG)
+    cause = details.get("ctx", {}).get("error")
+    if isinstance(cause, ModelFileError) and cause.key:
+        return (*spot.keys, *(int(k) if k.isdigit() else k for k in cause.key.split(".")))
+    return spot.keys
+
+
+def _deepest(tree: Node, keys: Sequence[Key]) -> Node:
+    """Return the node at `keys`, or the nearest above it."""
+    node = tree
+    for key in keys:
+        if isinstance(node.value, dict) and key in node.value:
+            node = node.value[str(key)]
+        elif isinstance(node.value, list) and isinstance(key, int) and 0 <= key < len(node.value):
+            node = node.value[key]
+        else:
+            break
+    return node
+
+
+def _message(details: Any, spot: Spot) -> str:
+    kind, given = details["type"], details["input"]
+    context: Mapping[str, Any] = details.get("ctx", {})
+    special = _SPECIAL.get(kind)
+    if special is not None:
+        return special(spot, context, given)
+    name = f"'{spot.keys[-1]}' " if spot.keys else ""
+    if kind in _KINDS_OF_TYPE:
+        return f"{name}must be {_EXPECTED[_KINDS_OF_TYPE[kind]]}, got {shown(given)}{_hint(kind, given)}"
+    if kind in _BOUNDS:
+        entry, sign = _BOUNDS[kind]
+        quantity = spot.shape.quantity if spot.shape else None
+        limit = quantity.format(context[entry]) if quantity else context[entry]
+        return f"{name}must be {sign} {limit}, got {shown(_as_written(spot, given))}"
+    text = details["msg"].removeprefix("Input ").removeprefix("Value ")
+    return f"{name}{text[:1].lower()}{text[1:]}, got {shown(given)}"
+
+
+def _as_written(spot: Spot, given: Any) -> Any:
+    data = spot.owner_data
+    if isinstance(data, Mapping):
+        return data.get(spot.keys[-1], given) if spot.keys else given
+    return given
+
+
+def _hint(kind: str, given: Any) -> str:
+    expected = _KINDS_OF_TYPE[kind]
+    if given is None:
+        return "; give a value or leave the key out where it has a default"
+    if expected in ("int", "float") and isinstance(given, str):
+        return " as text; write it as a plain number, without quotes or unit"
+    if expected == "string":
+        return "; put it in quotes if text is meant"
+    return ""
+
+
+def _unknown_key(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
+    key = str(spot.keys[-1]) if spot.keys else ""
+    allowed = list(spot.owner.fields(spot.owner_data)) if spot.owner else []
+    if len(spot.keys) == 1:
+        allowed.append(EXTENDS)
+    return f"unknown key {shown(key)}{did_you_mean(key, allowed) or ';'} allowed: {listing(allowed)}"
+
+
+def _missing(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
+    key = spot.keys[-1] if spot.keys else "?"
+    quantity = spot.shape.quantity if spot.shape else None
+    field = spot.shape.field if spot.shape else None
+    meaning = f" ({field.description.rstrip('.')})" if field and field.description else ""
+    example = f", e.g. '{key}: {quantity.example}'" if quantity else ""
+    return f"required key '{key}' is missing{meaning}; add it{example}"
+
+
+def _unknown_kind(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
+    registry = spot.shape.registry if spot.shape else None
+    kinds = list(registry) if registry else str(context.get("expected_tags", "")).replace("'", "").split(", ")
+    family = registry.family if registry else str(spot.keys[-1]) if spot.keys else "part"
+    tag = str(context.get("tag", ""))
+    return f"unknown {family} kind {shown(tag)}{did_you_mean(tag, kinds) or ';'} kinds: {listing(kinds)}"
+
+
+def _missing_kind(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
+    registry = spot.shape.registry if spot.shape else None
+    family = registry.family if registry else "part"
+    return f"'kind' of the {family} is missing or no text; kinds: {listing(registry or ())}"
+
+
+def _not_allowed(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
+    choices = [c.strip("'") for c in str(context.get("expected", "")).replace(" or ", ", ").split(", ")]
+    name = f"'{spot.keys[-1]}' " if spot.keys else ""
+    hint = did_you_mean(given, choices) if isinstance(given, str) else ""
+    return f"{name}must be one of {listing(choices)}, got {shown(given)}{hint}"
+
+
+def _own_words(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
+    cause = context.get("error")
+    return cause.message if isinstance(cause, ModelFileError) else str(cause)
+
+
+def _quantity(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
+    return f"'{spot.keys[-1]}' {context['why']}" if spot.keys else str(context["why"])
+
+
+_SPECIAL: dict[str, Callable[[Spot, Mapping[str, Any], Any], str]] = {
+    "extra_forbidden": _unknown_key,
+    "missing": _missing,
+    "union_tag_invalid": _unknown_kind,
+    "union_tag_not_found": _missing_kind,
+    "literal_error": _not_allowed,
+    "enum": _not_allowed,
+    "value_error": _own_words,
+    "assertion_error": _own_words,
+    "quantity": _quantity,
+}

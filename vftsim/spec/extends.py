@@ -1,0 +1,111 @@
+"""Models that extend another: ``extends: lab-virtual`` or ``extends: ../base.yaml``.
+
+Rules of the merge: mappings merge key by key and the extending file wins; a list or a value replaces
+what it extends; ``null`` removes an inherited key (its default then applies), and is an ordinary value
+where nothing is inherited; a mapping that changes its ``kind`` replaces the inherited one, because the
+other part's keys mean nothing to it.
+
+A name with a suffix is a path from the extending file's folder.  Without a suffix it is a file in that
+folder, other than the extending file itself, or else what the caller's search finds.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.spec.shipped import is_file
+from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.yaml_source import Node, read_yaml
+
+KEY = "extends"
+MAX_CHAIN = 8
+SUFFIX = ".yaml"
+
+Search = Callable[[str], Path]
+
+
+def read_chain(path: Path, search: Search) -> tuple[Node, tuple[Path, ...]]:
+    """Read a file and all it extends; return the merged tree and the files, the named one first."""
+    layers: list[Node] = []
+    files: list[Path] = []
+    following: Path | None = path
+    while following is not None:
+        layer = _mapping(read_yaml(following))
+        files.append(following)
+        base = layer.value.pop(KEY, None) if isinstance(layer.value, dict) else None
+        layers.append(layer)
+        following = None if base is None else _base_path(base, files, search)
+    tree = layers[-1]
+    for layer in reversed(layers[:-1]):
+        tree = merge(tree, layer)
+    return tree, tuple(files)
+
+
+def merge(base: Node, child: Node) -> Node:
+    """Return `base` as changed by `child`; neither is altered."""
+    if not isinstance(base.value, dict) or not isinstance(child.value, dict):
+        return child
+    if changes_kind(base.value, child.value.get("kind")):
+        return child
+    merged = dict(base.value)
+    for key, node in child.value.items():
+        if key not in merged:
+            merged[key] = node
+        elif node.value is None:
+            del merged[key]
+        else:
+            merged[key] = merge(merged[key], node)
+    return Node(merged, child.file, child.line)
+
+
+def changes_kind(base: dict[str, Node], kind: Node | None) -> bool:
+    """Return whether `kind` makes another part of the mapping `base`."""
+    return kind is not None and "kind" in base and kind.value is not None and base["kind"].value != kind.value
+
+
+def _mapping(node: Node) -> Node:
+    if node.value is None:
+        raise ModelFileError("is empty; a model file is a mapping of keys", node.file, node.line)
+    if not isinstance(node.value, dict):
+        raise ModelFileError(
+            f"must be a mapping (lines 'key: value'), got {shown(node.plain())}", node.file, node.line
+        )
+    return node
+
+
+def _base_path(node: Node, files: list[Path], search: Search) -> Path:
+    name = node.value
+    if not isinstance(name, str) or not name.strip():
+        _refuse(node, f"must be the name or path of one model file, got {shown(node.plain())}")
+    path = _find_base(name, node, files[-1], search)
+    chain = " -> ".join(str(p) for p in (*files, path))
+    if any(path.resolve() == known.resolve() for known in files):
+        _refuse(node, f"extends itself: {chain}; remove one of the links")
+    if len(files) > MAX_CHAIN:
+        _refuse(node, f"more than {MAX_CHAIN} files extend one another: {chain}")
+    return path
+
+
+def _find_base(name: str, node: Node, extending: Path, search: Search) -> Path:
+    folder = extending.parent
+    if Path(name).suffix in (SUFFIX, ".yml"):
+        if is_file(folder / name):
+            return folder / name
+        siblings = sorted(p.name for p in (folder / name).parent.glob("*" + SUFFIX))
+        _refuse(
+            node, f"no file {shown(name)} beside {extending.name}{did_you_mean(Path(name).name, siblings)}"
+        )
+    sibling = folder / (name + SUFFIX)
+    if is_file(sibling) and sibling.resolve() != extending.resolve():
+        return sibling
+    try:
+        return search(name)
+    except UsageError as error:
+        others = sorted(p.stem for p in folder.glob("*" + SUFFIX) if p != extending)
+        beside = f"; beside {extending.name}: {listing(others)}" if others else ""
+        raise ModelFileError(f"{error}{beside}", node.file, node.line, KEY) from None
+
+
+def _refuse(node: Node, message: str) -> NoReturn:
+    raise ModelFileError(message, node.file, node.line, KEY)

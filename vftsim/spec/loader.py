@@ -1,0 +1,98 @@
+"""From a file's name to a checked model.
+
+The steps: find the file, read it and all it extends, merge, make the overrides, validate.  Whatever is
+wrong with what the user wrote comes out as one :class:`~vftsim.errors.ModelFileError` that names the file
+really holding the key (or ``--set``), the line, the key, the cause and the remedy.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from vftsim.spec.explain import explain
+from vftsim.spec.extends import Search, read_chain
+from vftsim.spec.overrides import apply_override
+from vftsim.spec.shipped import find
+from vftsim.spec.yaml_source import Node
+
+T = TypeVar("T", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A model file merged with all it extends, not yet validated.
+
+    Parameters
+    ----------
+    tree : Node
+        The merged values with their places.
+    files : tuple of Path
+        The files read, the named one first.
+    assignments : tuple of str
+        The overrides made so far, in order.
+    """
+
+    tree: Node
+    files: tuple[Path, ...]
+    assignments: tuple[str, ...] = ()
+
+    def plain(self) -> dict[str, Any]:
+        """Return the document as plain data, as if it stood in one file."""
+        data: dict[str, Any] = self.tree.plain()
+        return data
+
+    def override(self, root: type[BaseModel], assignments: Sequence[str]) -> "Document":
+        """Return the document with more overrides made; the original stays as it is."""
+        tree = self.tree
+        for number, assignment in enumerate(assignments, start=len(self.assignments) + 1):
+            tree = apply_override(root, tree, assignment, number)
+        return Document(tree, self.files, (*self.assignments, *assignments))
+
+    def validate(self, root: type[T]) -> T:
+        """Return the model that the document describes."""
+        try:
+            return root.model_validate(self.tree.plain())
+        except ValidationError as error:
+            labels = [str(path) for path in self.files]
+            raise explain(error, root, self.tree, labels, self.assignments) from None
+
+
+def read_document(path_or_name: str | Path, search: Search | None = None) -> Document:
+    """Read a model file and all it extends, without validating."""
+    look_up = search or partial(find, "models")
+    tree, files = read_chain(look_up(str(path_or_name)), look_up)
+    return Document(tree, files)
+
+
+def load(
+    path_or_name: str | Path,
+    root: type[T],
+    overrides: Sequence[str] = (),
+    search: Search | None = None,
+) -> T:
+    """Return the checked model of a file.
+
+    Parameters
+    ----------
+    path_or_name : str or Path
+        A file, or the name of a shipped one.
+    root : type
+        The root model.
+    overrides : sequence of str
+        Assignments such as ``domains.sut.weight=512``.
+    search : callable, optional
+        Gives the path of a name, or raises :class:`~vftsim.errors.UsageError`; by default a path
+        that exists, else a shipped model.
+
+    Raises
+    ------
+    ModelFileError
+        The file, one it extends or an override is wrong.
+    UsageError
+        There is no such file.
+    """
+    return read_document(path_or_name, search).override(root, overrides).validate(root)

@@ -1,0 +1,119 @@
+"""Changes to a model from the command line: ``--set domains.sut.weight=512``.
+
+The value is YAML: a number, text, ``25 ms``, ``[a, b]``, ``{kind: credit, cap: 50 %}``.  The path goes
+through mappings by key and through lists by index from 0.  A part that the file leaves to its default
+is first written out, so that one of its keys can be set.  The value replaces what stood there; ``null``
+removes the key; a new ``kind`` empties its mapping, as in :mod:`vftsim.spec.extends`.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, NoReturn
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic_core import PydanticUndefined
+
+from vftsim.errors import ModelFileError
+from vftsim.spec.extends import changes_kind
+from vftsim.spec.shape import Shape
+from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.written import WrittenFloat, WrittenInt
+from vftsim.spec.yaml_source import Node, parse_yaml
+
+ORIGIN = "--set"
+
+
+def apply_override(root: type[BaseModel], tree: Node, assignment: str, number: int) -> Node:
+    """Return the tree with one assignment made; `number` (from 1) is its place on the command line.
+
+    Nodes that come from it have the file ``--set`` and, for a line, that number.
+    """
+    change = _Change(assignment, number)
+    path, equals, text = assignment.partition("=")
+    keys = [key.strip() for key in path.split(".")]
+    if not equals or not all(keys):
+        change.refuse("is not of the form path.to.key=value, e.g. domains.sut.weight=512")
+    if not text.strip():
+        change.refuse("has no value; write 'null' to remove a key")
+    try:
+        value = parse_yaml(text.strip(), ORIGIN)
+    except ModelFileError as error:
+        change.refuse(f"the value {error.message}")
+    return change.assign(tree, keys, [], Shape(root), change.placed(value.plain()))
+
+
+@dataclass(frozen=True)
+class _Change:
+    assignment: str
+    number: int
+
+    def refuse(self, message: str) -> NoReturn:
+        raise ModelFileError(message, ORIGIN, 0, self.assignment)
+
+    def placed(self, data: Any) -> Node:
+        """Return plain data as nodes that come from this assignment."""
+        if isinstance(data, dict):
+            return Node({k: self.placed(v) for k, v in data.items()}, ORIGIN, self.number)
+        if isinstance(data, (list, tuple)):
+            return Node([self.placed(v) for v in data], ORIGIN, self.number)
+        if isinstance(data, int) and not isinstance(data, bool):
+            return Node(WrittenInt(data), ORIGIN, self.number)
+        return Node(WrittenFloat(data) if isinstance(data, float) else data, ORIGIN, self.number)
+
+    def assign(self, node: Node, keys: list[str], done: list[str], shape: Shape | None, value: Node) -> Node:
+        """Return `node` with the value put at `keys` below it; `done` are the keys above."""
+        if isinstance(node.value, list):
+            return self.assign_item(node, keys, done, shape, value)
+        if not isinstance(node.value, dict):
+            place = ".".join(done)
+            self.refuse(f"'{place}' is {shown(node.value)}, not a mapping; there is no '{keys[0]}' in it")
+        key, mapping = keys[0], dict(node.value)
+        if len(keys) > 1:
+            below = shape.child(key, node.plain()) if shape else None
+            start = mapping[key] if key in mapping else self.default(node, key, done, shape)
+            mapping[key] = self.assign(start, keys[1:], [*done, key], below, value)
+        elif value.value is None and key in mapping:
+            del mapping[key]
+        elif key == "kind" and changes_kind(mapping, value):
+            return Node({key: value}, ORIGIN, self.number)
+        else:
+            mapping[key] = value
+        return Node(mapping, node.file, node.line)
+
+    def assign_item(
+        self, node: Node, keys: list[str], done: list[str], shape: Shape | None, value: Node
+    ) -> Node:
+        """Do as :meth:`assign` does, in a list."""
+        assert isinstance(node.value, list)
+        items = node.value
+        place = ".".join(done)
+        if not keys[0].isascii() or not keys[0].isdigit() or int(keys[0]) >= len(items):
+            self.refuse(f"'{place}' is a list of {len(items)}; '{keys[0]}' is none of its indices from 0")
+        index = int(keys[0])
+        changed = list(items)
+        if len(keys) > 1:
+            below = shape.child(index, node.plain()) if shape else None
+            changed[index] = self.assign(items[index], keys[1:], [*done, keys[0]], below, value)
+        elif value.value is None:
+            del changed[index]
+        else:
+            changed[index] = value
+        return Node(changed, node.file, node.line)
+
+    def default(self, node: Node, key: str, done: list[str], shape: Shape | None) -> Node:
+        """Return what an absent key stands for, to be changed further."""
+        data = node.plain()
+        fields = shape.fields(data) if shape else {}
+        if key not in fields:
+            choices = sorted({*fields, *data})
+            place = f" in '{'.'.join(done)}'" if done else ""
+            self.refuse(
+                f"unknown key '{key}'{place}{did_you_mean(key, choices) or ';'} allowed: {listing(choices)}"
+            )
+        field = fields[key]
+        default = field.get_default(call_default_factory=True, validated_data={})
+        if default is PydanticUndefined or default is None:
+            return self.placed({})
+        declared: Any = field.annotation
+        for extra in field.metadata:
+            declared = Annotated[declared, extra]
+        return self.placed(TypeAdapter(declared).dump_python(default, mode="json"))

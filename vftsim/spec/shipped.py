@@ -1,0 +1,67 @@
+"""Files that come with vftsim: models, calibrations, experiments.
+
+A source checkout keeps them in rooms at the top of the repository (``models/`` beside the package);
+an installed wheel carries the same rooms under ``vftsim/_shipped/``.  A shipped file is named by its
+path in the room without suffix: ``lab-virtual``, ``xen-media/mixed-d``.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+from vftsim.errors import UsageError
+from vftsim.spec.suggest import did_you_mean, listing, shown
+
+Room = Literal["models", "calibration", "experiments"]
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+SUFFIXES = (".yaml",)
+
+
+def shipped_dir(room: Room) -> Path:
+    """Return the folder of a room, whether vftsim is installed or runs from its repository."""
+    candidates = (_PACKAGE / "_shipped" / room, _PACKAGE.parent / room)
+    for candidate in candidates:
+        if candidate.is_dir():
+            return candidate
+    raise UsageError(f"this installation of vftsim lacks its '{room}' files; install it again")
+
+
+def list_shipped(room: Room, suffixes: tuple[str, ...] = SUFFIXES) -> tuple[str, ...]:
+    """Return the names of a room's files, sorted."""
+    folder = shipped_dir(room)
+    found = (p.relative_to(folder) for p in folder.rglob("*") if p.suffix in suffixes and p.is_file())
+    return tuple(sorted({path.with_suffix("").as_posix() for path in found}))
+
+
+def find(room: Room, name_or_path: str, suffixes: tuple[str, ...] = SUFFIXES) -> Path:
+    """Return the file a user means: a path that exists, else a shipped name.
+
+    Raises
+    ------
+    UsageError
+        Neither; the message lists what is shipped, the closest name first.
+    """
+    path = Path(name_or_path)
+    if is_file(path):
+        return path
+    names = list_shipped(room, suffixes)
+    bare = name_or_path
+    for suffix in suffixes:
+        bare = bare.removesuffix(suffix)
+    if bare in names:
+        for suffix in suffixes:
+            shipped = shipped_dir(room) / (bare + suffix)
+            if is_file(shipped):
+                return shipped
+    hint = did_you_mean(bare, names) or ";"
+    raise UsageError(
+        f"no file {shown(name_or_path)} and none shipped by that name{hint} shipped {room}: {listing(names)}"
+    )
+
+
+def is_file(path: Path) -> bool:
+    """Return whether a path is a file; a path the system cannot even look up is none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False

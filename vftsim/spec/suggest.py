@@ -1,0 +1,45 @@
+"""Close matches for names that a user may have mistyped."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+MAX_LISTED = 30
+
+
+def close_match(name: str, choices: Iterable[str]) -> str | None:
+    """Return the choice most like `name`, or None if none is near."""
+    by_folded = {choice.casefold(): choice for choice in choices}
+    found = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
+    return by_folded[found[0]] if found else None
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` or the empty string."""
+    match = close_match(name, choices)
+    return f"; did you mean '{match}'?" if match is not None else ""
+
+
+def listing(choices: Iterable[str]) -> str:
+    """Return the choices for a message: ``a, b, c``, cut when there are very many."""
+    names = list(choices)
+    if not names:
+        return "(none)"
+    more = f", ... ({len(names) - MAX_LISTED} more)" if len(names) > MAX_LISTED else ""
+    return ", ".join(names[:MAX_LISTED]) + more
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """Return a value as a message shows it: what the user wrote, kind of thing, never long."""
+    if value is None:
+        return "nothing (null)"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    text = f"'{value}'" if isinstance(value, str) else str(value)
+    text = "".join(c if c.isprintable() else "?" for c in text)
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,0 +1,278 @@
+"""Quantities with a unit in the model file and a plain number in the model.
+
+A file says ``25 ms``; the model holds ``25_000_000``, in the base unit that the field's name ends in
+(``_ns``, ``_bytes``, ``_bit_per_s``, ``_percent``, ``_hz``).  Text is read exactly, as a fraction:
+``0.1 us`` is 100 ns.  A duration that is no whole number of nanoseconds is rounded half to even;
+bytes, bit/s and Hz must come out whole.  Python code may pass the base unit's number; a model file
+may not (:mod:`vftsim.spec.written`), except 0.  Dumping a model in JSON mode gives text that reads
+back as the same number.
+
+Unit names follow SI and IEC 80000-13: k = 1000 and Ki = 1024, ``B`` byte, ``bit`` bit.  Upper limits
+stop slips of many orders of magnitude; they are no claims about real systems.
+"""
+
+import math
+import numbers
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Annotated, Any, NoReturn
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.written import WrittenFloat, WrittenInt
+
+_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
+_QUANTITY = re.compile(rf"(?P<number>{_NUMBER})\s*(?P<unit>.*)", re.DOTALL)
+_MAX_TEXT = 64
+_ALIASES = {"µs": "us", "μs": "us"}
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """Pydantic annotation of one dimension: what units it knows and what number it stores.
+
+    Parameters
+    ----------
+    name : str
+        The dimension, as messages call it.
+    units : Mapping[str, Fraction]
+        Accepted unit -> its size in the base unit.
+    written_units : tuple of str
+        The units used when writing, largest first; the last one is the base unit.
+    example : str
+        A right form, for messages and the schema.
+    upper : int
+        Largest accepted value, in the base unit.
+    whole : bool
+        Whether the stored number is an int.
+    rounds : bool
+        Whether a fraction of the base unit is rounded (half to even) instead of refused.
+    decimals : int
+        How many decimals the written form of a whole quantity may use.
+    positive : bool
+        Whether 0 is refused.
+    """
+
+    name: str
+    units: Mapping[str, Fraction] = field(hash=False)
+    written_units: tuple[str, ...]
+    example: str
+    upper: int
+    whole: bool = True
+    rounds: bool = False
+    decimals: int = 0
+    positive: bool = False
+
+    @property
+    def base_unit(self) -> str:
+        """The unit of the stored number."""
+        return self.written_units[-1]
+
+    def parse(self, value: object) -> int | float:
+        """Return the number in the base unit of what a file or Python code gave."""
+        if isinstance(value, bool) or not isinstance(value, (str, numbers.Real)):
+            self._refuse(f"must be a {self.name} such as '{self.example}', got {shown(value)}")
+        if isinstance(value, (WrittenInt, WrittenFloat)) and value != 0:
+            self._refuse_bare(value)
+        amount = self._amount_of_text(value) if isinstance(value, str) else self._amount_of_number(value)
+        return self._checked(amount, value)
+
+    def format(self, value: float) -> str:
+        """Return text that :meth:`parse` reads back as the same number."""
+        if not self.whole:
+            return f"{_plain(value)} {self.base_unit}"
+        for unit in self.written_units:
+            scaled = Fraction(value) / self.units[unit]
+            power_of_ten = str(self.units[unit]).rstrip("0") == "1"
+            allowed = self.decimals if power_of_ten and scaled >= 1 else 0
+            if scaled != 0 and (scaled * 10**allowed).denominator == 1:
+                return f"{_decimal(scaled, allowed)} {unit}"
+        return f"{value} {self.base_unit}"
+
+    def _amount_of_text(self, text: str) -> Fraction:
+        match = _QUANTITY.fullmatch(text.strip()) if len(text) <= _MAX_TEXT else None
+        if match is None:
+            self._refuse(f"must be a {self.name} such as '{self.example}', got {shown(text)}")
+        number, unit = match["number"], _ALIASES.get(match["unit"], match["unit"])
+        amount = Fraction(number)
+        if not unit:
+            if amount:
+                self._refuse_bare(text.strip())
+            return amount
+        if unit not in self.units:
+            self._refuse(
+                f"{shown(unit)} in {shown(text)} is not a unit of a {self.name}"
+                f"{did_you_mean(unit, self.units)} (units: {listing(self.units)}; e.g. '{self.example}')"
+            )
+        return amount * self.units[unit]
+
+    def _amount_of_number(self, value: numbers.Real) -> Fraction:
+        if isinstance(value, numbers.Integral):
+            return Fraction(int(value))
+        number = float(value)
+        if not math.isfinite(number):
+            self._refuse(f"must be a finite {self.name} such as '{self.example}', got {value}")
+        if self.whole and number != 0:
+            self._refuse(f"must be an int ({self.base_unit}) or text such as '{self.example}', got {value}")
+        return Fraction(number)
+
+    def _checked(self, amount: Fraction, value: object) -> int | float:
+        if amount < 0:
+            self._refuse(f"must not be negative, got {shown(value)}")
+        if amount > self.upper:
+            self._refuse(f"must be at most {self.format(self.upper)}, got {shown(value)}")
+        if self.whole and not self.rounds and amount.denominator != 1:
+            self._refuse(f"must be a whole number of {self.base_unit}, got {shown(value)}")
+        result = round(amount) if self.whole else float(amount)
+        if self.positive and result == 0:
+            why = f", which rounds to 0 {self.base_unit}" if amount else ""
+            self._refuse(f"must be greater than 0, e.g. '{self.example}', got {shown(value)}{why}")
+        return result
+
+    def _refuse_bare(self, value: object) -> NoReturn:
+        self._refuse(
+            f"{value} has no unit; write a {self.name} with its unit, e.g. '{self.example}' "
+            f"(units: {listing(self.units)})"
+        )
+
+    def _refuse(self, message: str) -> NoReturn:
+        raise PydanticCustomError("quantity", "{why}", {"why": message})
+
+    @property
+    def pattern(self) -> str:
+        """Regular expression of accepted text (ECMA-262, for editors)."""
+        names = [*self.units, *(a for a, unit in _ALIASES.items() if unit in self.units)]
+        number = _NUMBER.removeprefix("[+-]?")
+        return rf"^\s*(?:{number}\s*(?:{'|'.join(re.escape(n) for n in names)})|0)\s*$"
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(
+            self.parse,
+            handler(source),
+            serialization=core_schema.plain_serializer_function_ser_schema(self.format, when_used="json"),
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {
+            "type": "string",
+            "pattern": self.pattern,
+            "description": f"A {self.name} with its unit ({', '.join(self.units)}), e.g. '{self.example}'.",
+            "examples": [self.example],
+        }
+
+
+def _plain(value: float) -> str:
+    text = repr(float(value))
+    return text[:-2] if text.endswith(".0") else text
+
+
+def _decimal(value: Fraction, decimals: int) -> str:
+    digits = str(int(value * 10**decimals)).rjust(decimals + 1, "0")
+    if not decimals:
+        return digits
+    return f"{digits[:-decimals]}.{digits[-decimals:]}".rstrip("0").rstrip(".")
+
+
+def _sizes(**units: int) -> dict[str, Fraction]:
+    return {name: Fraction(size) for name, size in units.items()}
+
+
+DURATION = Quantity(
+    name="duration",
+    units=_sizes(ns=1, us=10**3, ms=10**6, s=10**9, min=60 * 10**9, h=3600 * 10**9, d=86_400 * 10**9),
+    written_units=("d", "h", "min", "s", "ms", "us", "ns"),
+    example="25 ms",
+    upper=3653 * 86_400 * 10**9,
+    rounds=True,
+    decimals=3,
+)
+BIT_RATE = Quantity(
+    name="bit rate",
+    units={
+        "bit/s": Fraction(1),
+        "kbit/s": Fraction(10**3),
+        "Mbit/s": Fraction(10**6),
+        "Gbit/s": Fraction(10**9),
+        "Tbit/s": Fraction(10**12),
+    },
+    written_units=("Tbit/s", "Gbit/s", "Mbit/s", "kbit/s", "bit/s"),
+    example="1 Gbit/s",
+    upper=10**15,
+    decimals=3,
+)
+BYTE_COUNT = Quantity(
+    name="size",
+    units=_sizes(B=1, kB=10**3, MB=10**6, GB=10**9, TB=10**12, KiB=2**10, MiB=2**20, GiB=2**30, TiB=2**40),
+    written_units=("TiB", "TB", "GiB", "GB", "MiB", "MB", "KiB", "kB", "B"),
+    example="256 KiB",
+    upper=2**50,
+)
+RATE = Quantity(
+    name="rate",
+    units={"/s": Fraction(1), "/min": Fraction(1, 60), "/h": Fraction(1, 3600)},
+    written_units=("/s",),
+    example="50 /s",
+    upper=10**12,
+    whole=False,
+)
+PERCENT = Quantity(
+    name="percentage",
+    units={"%": Fraction(1)},
+    written_units=("%",),
+    example="10 %",
+    upper=100,
+    whole=False,
+)
+FREQUENCY = Quantity(
+    name="frequency",
+    units=_sizes(Hz=1, kHz=10**3, MHz=10**6, GHz=10**9),
+    written_units=("GHz", "MHz", "kHz", "Hz"),
+    example="3.16 GHz",
+    upper=10**12,
+    decimals=3,
+)
+
+DurationNs = Annotated[int, DURATION]
+"""Nanoseconds; ``25 ms`` in a file."""
+PositiveDurationNs = Annotated[int, replace(DURATION, positive=True)]
+"""Nanoseconds, more than 0."""
+BitRate = Annotated[int, BIT_RATE]
+"""Bits per second; ``1 Gbit/s`` in a file."""
+ByteCount = Annotated[int, BYTE_COUNT]
+"""Bytes; ``4 KiB`` or ``1.5 MB`` in a file."""
+RatePerSecond = Annotated[float, RATE]
+"""Events per second; ``50 /s`` in a file."""
+Percent = Annotated[float, PERCENT]
+"""Percent, 0 to 100; ``10 %`` in a file."""
+Hertz = Annotated[int, FREQUENCY]
+"""Hertz; ``3.16 GHz`` in a file."""
+
+
+def format_duration(duration_ns: float) -> str:
+    """Return a duration for a table: four significant digits, in the unit that fits (``1.25 ms``)."""
+    return _significant(duration_ns, (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)))
+
+
+def format_rate(bit_per_s: float) -> str:
+    """Return a bit rate for a table: four significant digits, in the unit that fits (``1 Gbit/s``)."""
+    return _significant(bit_per_s, (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0)))
+
+
+def _significant(value: float, units: tuple[tuple[str, float], ...]) -> str:
+    for unit, size in units:
+        # 0.99995 of a unit prints as 1.000 of it, so the choice is made on what will be printed.
+        if float(f"{abs(value) / size:.4g}") >= 1:
+            return f"{_positional(value / size)} {unit}"
+    return f"{_positional(value)} {units[-1][0]}"
+
+
+def _positional(value: float) -> str:
+    rounded = float(f"{value:.4g}")
+    return f"{rounded:.0f}" if rounded == int(rounded) else f"{rounded:.10f}".rstrip("0")

@@ -1,0 +1,72 @@
+"""Statistics of simulation output: error bars, percentiles, warm-up, stopping, capacity, theory."""
+
+from vftsim.stats.estimate import Estimate
+from vftsim.stats.histogram import BUCKET_ENDS_NS, DelayHistogram
+from vftsim.stats.intervals import (
+    binomial_interval,
+    bonferroni,
+    central_range,
+    paired_difference,
+    paired_ratio,
+    poisson_interval,
+    quantile_interval,
+    ratio_of_sums,
+    t_interval,
+)
+from vftsim.stats.probing import Decision, Probe
+from vftsim.stats.replications import ReplicationResult, StoppingRule, replicate, run_replications
+from vftsim.stats.rootsearch import CapacityResult, capacity_search, ramp_capacity
+from vftsim.stats.theory import (
+    QueueMeans,
+    erlang_b,
+    erlang_c,
+    littles_law,
+    md1,
+    mg1,
+    mg1_ps_response,
+    mm1,
+    mm1_response_quantile,
+    mm1k,
+    mm1k_loss,
+    mmc,
+)
+from vftsim.stats.warmup import WarmUp, mser5, warm_up
+
+__all__ = [
+    "BUCKET_ENDS_NS",
+    "CapacityResult",
+    "Decision",
+    "DelayHistogram",
+    "Estimate",
+    "Probe",
+    "QueueMeans",
+    "ReplicationResult",
+    "StoppingRule",
+    "WarmUp",
+    "binomial_interval",
+    "bonferroni",
+    "capacity_search",
+    "central_range",
+    "erlang_b",
+    "erlang_c",
+    "littles_law",
+    "md1",
+    "mg1",
+    "mg1_ps_response",
+    "mm1",
+    "mm1_response_quantile",
+    "mm1k",
+    "mm1k_loss",
+    "mmc",
+    "mser5",
+    "paired_difference",
+    "paired_ratio",
+    "poisson_interval",
+    "quantile_interval",
+    "ramp_capacity",
+    "ratio_of_sums",
+    "replicate",
+    "run_replications",
+    "t_interval",
+    "warm_up",
+]

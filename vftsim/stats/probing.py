@@ -1,0 +1,149 @@
+"""Probes of a capacity search: one level, as many replications as its decision takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from itertools import combinations
+from typing import Protocol
+
+from vftsim.stats.bernoulli_test import inversion_p_value, log_evidence_above, log_evidence_below
+
+INVERSION_LEVEL = 0.001
+
+
+class Mapper(Protocol):
+    """Anything that applies a function to numbers in order: ``map``, or an executor's ``map``."""
+
+    def __call__(self, function: Callable[[int], bool], numbers: range, /) -> Iterable[bool]:
+        """Return the function's results in the order of the numbers."""
+        ...
+
+
+class Decision(StrEnum):
+    """What a probe says about a level."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One level of a capacity search.
+
+    Parameters
+    ----------
+    level : float
+        The load.
+    runs, passed : int
+        Replications run, and how many of them met the objective.
+    decision : Decision
+        What the sequential test made of them.
+    """
+
+    level: float
+    runs: int
+    passed: int
+    decision: Decision
+
+
+class BudgetUsedUp(Exception):  # noqa: N818 - ends a search, no fault
+    """The search has no runs left."""
+
+
+class Prober:
+    """Runs replications at a level until a sequential test decides it.
+
+    Parameters
+    ----------
+    passes : callable
+        ``passes(level, replication)``.
+    probability : float
+        Required pass probability.
+    error : float
+        Probability of a wrong decision at a level, for each of the two ways to be wrong.
+    runs_per_level, budget : int
+        Largest number of runs at one level and in all.
+    mapper : callable
+        Applies a function to a batch of replication numbers.
+    batch : int
+        Size of such a batch.
+    """
+
+    def __init__(
+        self,
+        passes: Callable[[float, int], bool],
+        *,
+        probability: float,
+        error: float,
+        runs_per_level: int,
+        budget: int,
+        mapper: Mapper,
+        batch: int,
+    ) -> None:
+        self._passes = passes
+        self._probability = probability
+        self._threshold = -math.log(error)
+        self._runs_per_level = runs_per_level
+        self._left = budget
+        self._mapper = mapper
+        self._batch = batch
+        self.outcomes: dict[float, list[bool]] = {}
+        self._decisions: dict[float, Decision] = {}
+
+    def decide(self, level: float, runs: int | None = None) -> Decision:
+        """Return the decision on a level, with at most ``runs`` replications."""
+        limit = self._runs_per_level if runs is None else min(runs, self._runs_per_level)
+        outcomes = self.outcomes.setdefault(level, [])
+        while self._decisions.get(level, Decision.UNDECIDED) is Decision.UNDECIDED and len(outcomes) < limit:
+            if self._left == 0:
+                raise BudgetUsedUp
+            count = min(self._batch, limit - len(outcomes), self._left)
+            numbers = range(len(outcomes), len(outcomes) + count)
+            for passed in self._mapper(partial(self._passes, level), numbers):
+                # Runs of the batch beyond the decision are dropped: the batch size must not matter.
+                if self._decisions.get(level, Decision.UNDECIDED) is Decision.UNDECIDED:
+                    outcomes.append(bool(passed))
+                    self._left -= 1
+                    self._decisions[level] = self._test(outcomes)
+        return self._decisions.get(level, Decision.UNDECIDED)
+
+    def probes(self) -> tuple[Probe, ...]:
+        """Return all levels tried, in rising order."""
+        return tuple(
+            Probe(level, len(outcomes), sum(outcomes), self._decisions[level])
+            for level, outcomes in sorted(self.outcomes.items())
+            if outcomes
+        )
+
+    def _test(self, outcomes: list[bool]) -> Decision:
+        passed = sum(outcomes)
+        failed = len(outcomes) - passed
+        if log_evidence_above(passed, failed, self._probability) >= self._threshold:
+            return Decision.PASS
+        if log_evidence_below(passed, failed, self._probability) >= self._threshold:
+            return Decision.FAIL
+        return Decision.UNDECIDED
+
+
+def is_non_monotone(prober: Prober) -> bool:
+    """Tell whether a higher level passed significantly more often than a lower one.
+
+    Either a level that fails lies below one that passes, or, among the replications run at both
+    levels, those that fail at the lower and pass at the higher one are too many for chance.
+    """
+    probes = prober.probes()
+    pairs = list(combinations(probes, 2))
+    for below, above in pairs:
+        if below.decision is Decision.FAIL and above.decision is Decision.PASS:
+            return True
+        both = list(zip(prober.outcomes[below.level], prober.outcomes[above.level], strict=False))
+        inversions = sum(not lower and upper for lower, upper in both)
+        discordant = sum(lower != upper for lower, upper in both)
+        if inversion_p_value(inversions, discordant) < INVERSION_LEVEL / len(pairs):
+            return True
+    return False

@@ -1,0 +1,166 @@
+"""How many replications a figure needs: a sequential stopping rule.
+
+After each replication, in the order of their numbers, look at Student's t interval.  Stop when the
+half width is within the target *and stays there for the next few looks*: stopping at the first
+lucky look selects samples whose variance happens to be small and covers the truth too rarely
+(Hoad, Robinson and Davies, J. Oper. Res. Soc. 61, 2010, call this the look-ahead).  At a target of 10 %,
+ten initial replications bring the coverage of a nominal 95 % interval to .95, three to .92.
+
+The rule asks for replications in batches, which may run in parallel.  Results beyond the stopping
+point are not used, so the answer does not depend on the batch size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+
+from vftsim.errors import PrecisionNotReached, UsageError
+from vftsim.stats.estimate import Estimate
+from vftsim.stats.intervals import bonferroni, t_interval
+
+MINIMUM_INITIAL = 10
+
+Outcome = Mapping[str, float]
+"""What one replication gives: a value for each metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoppingRule:
+    """When enough replications have been run.
+
+    Parameters
+    ----------
+    metrics : tuple of str
+        The metrics that must reach the target together (Bonferroni: each at a stricter confidence).
+    relative_half_width : float
+        Target as a fraction of the mean.
+    absolute_half_width : float
+        Alternative target in the metric's own unit, for metrics that may be zero; 0 for none.
+    confidence : float
+        Joint confidence level.
+    initial : int
+        Replications before the first look, at least 10.
+    look_ahead : int
+        Further looks that must confirm the first success.
+    budget : int
+        Largest number of replications.
+    batch : int
+        Replications asked for at a time after the first batch.
+    """
+
+    metrics: tuple[str, ...]
+    relative_half_width: float = 0.05
+    absolute_half_width: float = 0.0
+    confidence: float = 0.95
+    initial: int = 10
+    look_ahead: int = 5
+    budget: int = 200
+    batch: int = 10
+
+    def __post_init__(self) -> None:
+        if not self.metrics:
+            raise UsageError("name at least one metric to stop on")
+        if self.initial < MINIMUM_INITIAL:
+            raise UsageError(f"initial replications: at least {MINIMUM_INITIAL}, got {self.initial}")
+        if self.look_ahead < 0 or self.batch < 1:
+            raise UsageError(f"look-ahead {self.look_ahead} or batch {self.batch} is too small")
+        if self.budget < self.initial + self.look_ahead:
+            raise UsageError(
+                f"a budget of {self.budget} replications is below the {self.initial} initial ones "
+                f"and {self.look_ahead} to confirm"
+            )
+        if self.relative_half_width < 0.0 or self.absolute_half_width < 0.0:
+            raise UsageError("a target half width cannot be negative")
+        if not 0.0 < self.confidence < 1.0:
+            raise UsageError(f"a confidence level lies between 0 and 1, got {self.confidence}")
+
+    def accepts(self, estimate: Estimate) -> bool:
+        """Tell whether an interval is narrow enough.
+
+        A sample of nothing but zeros never is: its interval has no width because nothing has been seen yet.
+        """
+        if estimate.mean == 0.0 and estimate.half_width == 0.0:
+            return False
+        target = max(self.relative_half_width * abs(estimate.mean), self.absolute_half_width)
+        return estimate.half_width <= target
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationResult:
+    """What a sequential procedure ended with.
+
+    Parameters
+    ----------
+    reached : bool
+        Whether the target was reached and confirmed within the budget.
+    estimates : mapping of str to Estimate
+        Interval of each metric, over all ``n`` replications, at the joint confidence level.
+    n : int
+        Replications used.
+    """
+
+    reached: bool
+    estimates: Mapping[str, Estimate]
+    n: int
+
+    def require(self) -> ReplicationResult:
+        """Return itself, or raise PrecisionNotReached with itself as the estimate."""
+        if self.reached:
+            return self
+        shown = ", ".join(f"{name} = {estimate}" for name, estimate in self.estimates.items())
+        raise PrecisionNotReached(f"precision not reached with {self.n} replications: {shown}", self)
+
+
+def replicate(rule: StoppingRule) -> Generator[range, Sequence[Outcome], ReplicationResult]:
+    """Ask for replications until the rule is met or the budget is used up.
+
+    Yields the numbers of the replications to run next; send back their outcomes in the same order.
+    The generator's return value is the result.
+    """
+    confidence = bonferroni(rule.confidence, len(rule.metrics))
+    values: dict[str, list[float]] = {name: [] for name in rule.metrics}
+    n = successes = 0
+    wanted = rule.initial + rule.look_ahead
+    while n < rule.budget:
+        numbers = range(n, min(n + wanted, rule.budget))
+        outcomes = yield numbers
+        if len(outcomes) != len(numbers):
+            raise ValueError(f"asked for replications {numbers}, got {len(outcomes)} outcomes")
+        for outcome in outcomes:
+            n += 1
+            for name, series in values.items():
+                series.append(_finite(name, outcome[name]))
+            if n < rule.initial:
+                continue
+            looks = [t_interval(series, confidence) for series in values.values()]
+            successes = successes + 1 if all(map(rule.accepts, looks)) else 0
+            if successes > rule.look_ahead:
+                return _result(True, values, n, confidence)
+        wanted = rule.batch
+    return _result(False, values, n, confidence)
+
+
+def run_replications(
+    run_batch: Callable[[range], Sequence[Outcome]], rule: StoppingRule
+) -> ReplicationResult:
+    """Drive :func:`replicate` with a function that runs a batch and returns its outcomes in order."""
+    procedure = replicate(rule)
+    numbers = next(procedure)
+    while True:
+        try:
+            numbers = procedure.send(run_batch(numbers))
+        except StopIteration as stop:
+            result: ReplicationResult = stop.value
+            return result
+
+
+def _finite(name: str, value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError(f"metric {name!r} of a replication is {value}")
+    return float(value)
+
+
+def _result(reached: bool, values: Mapping[str, list[float]], n: int, confidence: float) -> ReplicationResult:
+    return ReplicationResult(reached, {name: t_interval(x, confidence) for name, x in values.items()}, n)
