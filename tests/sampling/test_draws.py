@@ -113,5 +113,5 @@ def test_categorical_by_hand():
     ],
 )
 def test_impossible_parameters_are_refused(call):
-    with pytest.raises(ValueError, match="must|at least|above|need|sum|exceeds"):
+    with pytest.raises(ValueError, match=r"must|at least|above|need|sum|exceeds"):
         call(np.array([0.25, 0.99]))

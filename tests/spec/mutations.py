@@ -17,7 +17,9 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-QUANTITY = re.compile(r"\s*([0-9.eE+]+)\s*(ns|us|ms|s|min|h|d|[kMGT]?bit/s|[kMGT]i?B|B|/s|/min|/h|%|[kMG]?Hz)\s*")
+QUANTITY = re.compile(
+    r"\s*([0-9.eE+]+)\s*(ns|us|ms|s|min|h|d|[kMGT]?bit/s|[kMGT]i?B|B|/s|/min|/h|%|[kMG]?Hz)\s*"
+)
 Keys = tuple[str | int, ...]
 NONSENSE = [[[{"no": ["such", "value"]}]]]
 
@@ -87,7 +89,7 @@ def _wrong_scalars(value: Any, key: str | int) -> Iterator[tuple[str, Any]]:
         number, unit = found.groups()
         yield "unknown unit", f"{number} parsecs"
         yield "wrong dimension", f"{number} MB" if not unit.endswith("B") else f"{number} ms"
-        yield "negative", f"-{number} {unit}"
+        yield "negative", f"-{number if float(number) else 1} {unit}"
         yield "no unit", float(number) + 1
         yield "no unit in text", f"{float(number) + 1}"
         yield "not finite", f"nan {unit}"
@@ -191,7 +193,9 @@ _REMOVE = object()
 
 def _places(value: Any, keys: Keys = ()) -> Iterator[tuple[Keys, Any]]:
     yield keys, value
-    items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    )
     for key, child in items:
         yield from _places(child, (*keys, key))
 

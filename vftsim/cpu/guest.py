@@ -35,11 +35,12 @@ class Guest:
         self.quantum_ns = quantum_ns
         self.jobs: deque[Work] = deque()
         self.frozen = False
+        self._unlimited = False
         for vcpu in vcpus:
             vcpu.guest = self
 
     def submit(self, work: Work) -> None:
-        """A job becomes runnable."""
+        """Make a job runnable."""
         work.quantum_left_ns = self.quantum_ns
         self.jobs.append(work)
         if self.frozen:
@@ -48,16 +49,16 @@ class Guest:
             if vcpu.state is VcpuState.BLOCKED:
                 self.host.wake(vcpu)
                 break
-        if len(self.jobs) == 1:
+        if self._unlimited and self.jobs:
             self._end_unlimited_runs()
 
     def submit_next(self, work: Work) -> None:
-        """A job that goes on before any other: the process that finished a piece keeps the CPU."""
+        """Go on with ``work`` before any other job; for ``on_done``: the process keeps the CPU."""
         work.quantum_left_ns = self.quantum_ns
         self.jobs.appendleft(work)
 
     def raise_interrupt(self, vcpu: Vcpu, work: Work) -> None:
-        """Interrupt work for ``vcpu``: before any job, in order of arrival."""
+        """Give ``vcpu`` interrupt work: before any job, in order of arrival."""
         vcpu.interrupts.append(work)
         if self.frozen:
             return
@@ -87,7 +88,7 @@ class Guest:
             self.host.wake(vcpu)
 
     def next_run(self, vcpu: Vcpu) -> int | None:
-        """Choose what ``vcpu`` does now; returns how long it runs at most, ``None`` if it has nothing to do."""
+        """Choose what ``vcpu`` does now; return how long at most, ``None`` if it has nothing to do."""
         if self.frozen:
             return None
         work = vcpu.current
@@ -107,14 +108,17 @@ class Guest:
             else:
                 return None
             vcpu.current = work
-        if not self.jobs or work.remaining_ns <= work.quantum_left_ns:
+        if work.remaining_ns <= work.quantum_left_ns:
+            return work.remaining_ns
+        if not self.jobs:
+            self._unlimited = True
             return work.remaining_ns
         if work.quantum_left_ns <= 0:
             self._refill(work)
         return min(work.remaining_ns, work.quantum_left_ns)
 
     def finish(self, vcpu: Vcpu) -> Work | None:
-        """The planned run is over; returns the piece of work if that was all of it."""
+        """Take note that the planned run is over; return the piece of work if that was all of it."""
         work = vcpu.current
         if work is None:
             return None
@@ -131,7 +135,8 @@ class Guest:
         return work
 
     def _end_unlimited_runs(self) -> None:
-        """A first job waits: runs that were planned while none did must end with their quantum."""
+        """Let runs that were planned while no job waited end with their quantum."""
+        self._unlimited = False
         for vcpu in self.vcpus:
             work = vcpu.current
             if (
@@ -143,5 +148,5 @@ class Guest:
                 self.host.interrupt(vcpu)
 
     def _refill(self, work: Work) -> None:
-        """The quantum that a job which ran alone is in by now: those before it expired unnoticed."""
+        """Set the rest of the quantum a job that ran alone is in by now: those before expired unnoticed."""
         work.quantum_left_ns = work.quantum_left_ns % self.quantum_ns or self.quantum_ns

@@ -87,7 +87,7 @@ class Host:
             self.clock.after(timer.phase_ns, timer.kind, timer.entity, self._on_timer, timer)
 
     def wake(self, vcpu: Vcpu) -> None:
-        """A blocked vCPU has work; nothing happens to one that is not blocked."""
+        """Tell that a blocked vCPU has work; nothing happens to one that is not blocked."""
         if vcpu.state is not VcpuState.BLOCKED:
             return
         now_ns = self.clock.now_ns
@@ -138,7 +138,7 @@ class Host:
         return self.pcpu_idle_ns[pcpu] + (0 if since_ns == _BUSY else self.clock.now_ns - since_ns)
 
     def check_conservation(self) -> None:
-        """Raise :class:`ConservationError` unless every pCPU's and vCPU's time adds up to the elapsed time."""
+        """Raise :class:`ConservationError` unless the time of every pCPU and vCPU adds up."""
         now_ns = self.clock.now_ns
         elapsed_ns = now_ns - self._begin_ns
         busy_ns = self.busy_ns()
@@ -155,8 +155,7 @@ class Host:
         for vcpu in self.vcpus:
             if vcpu.run_ns < 0 or vcpu.wait_ns < 0 or vcpu.run_ns + vcpu.wait_ns > elapsed_ns:
                 raise ConservationError(
-                    f"vCPU {vcpu.index}: {vcpu.run_ns} ns run + {vcpu.wait_ns} ns waiting "
-                    f"in {elapsed_ns} ns"
+                    f"vCPU {vcpu.index}: {vcpu.run_ns} ns run + {vcpu.wait_ns} ns waiting in {elapsed_ns} ns"
                 )
 
     def interrupt(self, vcpu: Vcpu) -> None:

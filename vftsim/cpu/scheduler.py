@@ -37,28 +37,42 @@ class ScheduleObserver(Protocol):
     """Hears every scheduling event, for traces and Gantt charts; it must not change anything."""
 
     def on_dispatch(self, pcpu: int, vcpu: Vcpu, now_ns: int, priority: str) -> None:
-        """``vcpu`` gets ``pcpu`` (any switching cost starts now)."""
+        """Hear that ``vcpu`` gets ``pcpu`` (any switching cost starts now)."""
 
     def on_stop(self, pcpu: int, vcpu: Vcpu, now_ns: int, reason: str) -> None:
-        """``vcpu`` leaves ``pcpu``: ``"blocked"`` or ``"preempted"``."""
+        """Hear that ``vcpu`` leaves ``pcpu``: ``"blocked"`` or ``"preempted"``."""
 
     def on_wake(self, vcpu: Vcpu, now_ns: int) -> None:
-        """``vcpu`` was blocked and has work."""
+        """Hear that ``vcpu``, which was blocked, has work."""
 
     def on_priority(self, vcpu: Vcpu, now_ns: int, priority: str) -> None:
-        """The scheduler moves ``vcpu`` to another class, in the scheduler's own words."""
+        """Hear that ``vcpu`` moves to another class, in the scheduler's own words."""
 
 
 class HostView(Protocol):
     """What a scheduler may see of its host and ask of it."""
 
-    pcpus: int
-    vcpus: Sequence[Vcpu]
-    running: Sequence[Vcpu | None]
-    observer: ScheduleObserver | None
+    @property
+    def pcpus(self) -> int:
+        """Number of physical CPUs."""
+
+    @property
+    def vcpus(self) -> Sequence[Vcpu]:
+        """All virtual CPUs, by index."""
+
+    @property
+    def running(self) -> Sequence[Vcpu | None]:
+        """What each pCPU runs; ``None`` for the one that is choosing."""
+
+    @property
+    def observer(self) -> ScheduleObserver | None:
+        """Who wants to hear of changes of priority."""
+
+    def sync(self, vcpu: Vcpu) -> None:
+        """Charge a running vCPU up to now."""
 
     def tickle(self, pcpu: int) -> None:
-        """Make ``pcpu`` choose again, at this instant, after what is going on now."""
+        """Make ``pcpu`` choose again at this instant; for use in ``choose`` and ``block``."""
 
     def call_at(
         self, time_ns: int, kind: EventKind, entity: int, action: Callable[[int], Iterable[int]]
@@ -70,25 +84,25 @@ class Scheduler(Protocol):
     """The interface behind which every policy stands."""
 
     def attach(self, host: HostView) -> None:
-        """Called once, when all vCPUs exist and none has run."""
+        """Take over the host: called once, when all vCPUs exist and none has run."""
 
     def timers(self) -> Sequence[PeriodicTimer]:
-        """Ticks and accounting periods that the host must drive; may be empty."""
+        """List the ticks and accounting periods that the host must drive; may be empty."""
 
     def wake(self, vcpu: Vcpu, now_ns: int) -> Iterable[int]:
-        """``vcpu`` became runnable; returns the pCPUs that must choose again now."""
+        """Take in ``vcpu``, which became runnable; return the pCPUs that must choose again now."""
 
     def block(self, vcpu: Vcpu, now_ns: int) -> None:
-        """``vcpu`` has nothing left to do; it was charged before this call."""
+        """Let go ``vcpu``, which has nothing left to do; it was charged before this call."""
 
     def charge(self, vcpu: Vcpu, ran_ns: int, now_ns: int) -> None:
-        """``vcpu`` has run ``ran_ns`` since it was last charged."""
+        """Take note that ``vcpu`` has run ``ran_ns`` since it was last charged."""
 
     def choose(self, pcpu: int, now_ns: int) -> Decision:
-        """What ``pcpu`` runs next; the vCPU that ran there, if still runnable, has been charged."""
+        """Say what ``pcpu`` runs next; the vCPU that ran there, if still runnable, has been charged."""
 
     def priority(self, vcpu: Vcpu) -> str:
-        """The class ``vcpu`` is in, in the scheduler's own words; empty if it has none."""
+        """Name the class ``vcpu`` is in, in the scheduler's own words; empty if it has none."""
 
 
 class Policy:
@@ -129,7 +143,7 @@ class Policy:
 
 
 def home_pcpus(vcpus: Sequence[Vcpu], pcpus: int) -> list[int]:
-    """Spread vCPUs over pCPUs: each to the pCPU of its affinity with the fewest so far, lowest number first."""
+    """Spread vCPUs over pCPUs: each to the allowed pCPU with the fewest so far, lowest number first."""
     load = [0] * pcpus
     homes = []
     for vcpu in vcpus:

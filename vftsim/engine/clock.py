@@ -18,7 +18,7 @@ import simpy
 from simpy.events import Event
 
 _ENTITY_BITS = 40
-_ENTITY_LIMIT = 1 << _ENTITY_BITS
+_BEFORE_ALL = -1
 
 
 class EventKind(IntEnum):
@@ -77,15 +77,20 @@ class Clock:
     ) -> Alarm:
         """Plan ``action(argument)`` at ``time_ns``; ``entity`` (>= 0) orders events of one kind at one instant."""
         environment = self._environment
+        delay_ns = time_ns - environment._now
+        if delay_ns < 0:
+            raise ValueError(f"cannot plan for {time_ns} ns: it is {environment._now} ns already")
         alarm = Alarm(environment, action, argument)
         self.events += 1
-        environment.schedule(alarm, (kind << _ENTITY_BITS) | entity, time_ns - environment._now)
+        environment.schedule(alarm, (kind << _ENTITY_BITS) | entity, delay_ns)
         return alarm
 
     def after(
         self, delay_ns: int, kind: EventKind, entity: int, action: Callable[[Any], None], argument: Any = None
     ) -> Alarm:
         """Plan ``action(argument)`` ``delay_ns`` from now."""
+        if delay_ns < 0:
+            raise ValueError(f"cannot plan {-delay_ns} ns ago")
         environment = self._environment
         alarm = Alarm(environment, action, argument)
         self.events += 1
@@ -110,4 +115,9 @@ class Clock:
         if until_ns is None:
             self._environment.run()
         elif until_ns > self.now_ns:
-            self._environment.run(until=until_ns)
+            # SimPy's own stop event would come after CPU events of entity 0 at that instant.
+            stop = Event(self._environment)
+            stop._ok = True
+            stop._value = None
+            self._environment.schedule(stop, _BEFORE_ALL, until_ns - self.now_ns)
+            self._environment.run(until=stop)

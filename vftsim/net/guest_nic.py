@@ -29,8 +29,9 @@ class GuestNic:
         Least time between two interrupts.
     interrupt_cost_ns, packet_cost_ns : int
         CPU time of an interrupt, and of each packet it announces.
-    on_input : callable
-        ``on_input(size_bytes)`` tells the protection mechanism; returns its CPU cost in ns.
+    on_input : callable or None
+        ``on_input(size_bytes)`` tells the protection mechanism; returns its CPU cost in ns.  Without one,
+        and without costs, a packet goes straight to its socket.
     deliver : callable
         ``deliver(packet)`` hands a packet to the sockets when the interrupt work is done.
     """
@@ -43,7 +44,7 @@ class GuestNic:
         moderation_ns: int,
         interrupt_cost_ns: int,
         packet_cost_ns: int,
-        on_input: Callable[[int], int],
+        on_input: Callable[[int], int] | None,
         deliver: Callable[[Any], None],
     ) -> None:
         self.clock = clock
@@ -63,6 +64,7 @@ class GuestNic:
         self._next_interrupt_ns = 0
         self._pending = False
         self._taking = 0
+        self._costs_nothing = interrupt_cost_ns == 0 and packet_cost_ns == 0 and on_input is None
 
     @property
     def waiting(self) -> int:
@@ -77,6 +79,9 @@ class GuestNic:
             return
         if len(self._ring) >= self.ring_packets:
             self.dropped += 1
+            return
+        if self._costs_nothing:
+            self.deliver(packet[1])
             return
         self._ring.append(packet)
         if self._pending:
@@ -105,7 +110,8 @@ class GuestNic:
             return
         self.interrupts += 1
         cost_ns = self.interrupt_cost_ns + len(packets) * self.packet_cost_ns
-        cost_ns += sum(self.on_input(size_bytes) for size_bytes, _ in packets)
+        if self.on_input is not None:
+            cost_ns += sum(self.on_input(size_bytes) for size_bytes, _ in packets)
         if cost_ns > 0:
             self._taking += len(packets)
             self.guest.raise_interrupt(self.guest.vcpus[0], Work(cost_ns, self._hand_over, packets))

@@ -12,11 +12,11 @@ vCPU of the domain picks up.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from pydantic import Field
 
-from vftsim.cpu import Guest, Host, Vcpu, Work
+from vftsim.cpu import Guest, Vcpu, Work
 from vftsim.engine import Clock
 from vftsim.net.nic import Nic
 from vftsim.net.rings import DropLog, Packet, Ring, Source
@@ -55,9 +55,9 @@ class Stage:
         vcpu: Vcpu | None,
         source: Source,
         deliver: Callable[[Packet], None],
+        *,
         event_ns: int,
         packet_ns: int,
-        *,
         budget: int = NAPI_BUDGET,
         parallel: int = 1,
     ) -> None:
@@ -74,7 +74,10 @@ class Stage:
         self.held = 0
         self.batches = 0
         self._clock = guest.host.clock
-        source.arm(self)
+
+    def start(self) -> None:
+        """Ask for the first event."""
+        self.source.arm(self)
 
     def kick(self) -> None:
         """Start if there is work and room for one more batch."""
@@ -100,7 +103,7 @@ class Stage:
         if self.vcpu is not None:
             self.guest.raise_interrupt(self.vcpu, work)
         elif is_continued:
-            self.guest.continue_job(work)
+            continue_job(self.guest, work)
         else:
             self.guest.submit(work)
 
@@ -120,6 +123,12 @@ class Stage:
             self.source.arm(self)
 
 
+def continue_job(guest: Guest, work: Work) -> None:
+    """Let a thread go on with its next piece where it is: no wake-up, no other vCPU is asked."""
+    work.quantum_left_ns = guest.quantum_ns
+    guest.jobs.append(work)
+
+
 def _mark(batch: list[Packet], stage: str, what: str, clock: Clock) -> None:
     if batch and batch[0].marks is not None:
         now_ns = clock.now_ns
@@ -132,7 +141,12 @@ class Port(Protocol):
     """A guest's end of its path."""
 
     transmit_ring: Ring
+    send_ring: Ring
     transmit_ns: int
+    backend_transmit_ns: int
+
+    def start(self) -> None:
+        """Ask for the first events."""
 
     def admit(self, packet: Packet) -> int:
         """Driver domain asks before its own work: cost of passing the packet on, -1 if there is no room."""
@@ -141,13 +155,16 @@ class Port(Protocol):
         """Driver domain has done its work on an admitted packet."""
 
     def send(self, packet: Packet) -> bool:
-        """The application sends; False: no room, wait in ``transmit_ring.waiting``."""
+        """Send for the application; False: no room, wait in ``send_ring.waiting``."""
 
     def in_flight(self) -> int:
         """Packets held by this path."""
 
     def rings(self) -> list[Ring]:
         """Rings to watch."""
+
+    def stages(self) -> list[Stage]:
+        """Stages of the guest's side."""
 
 
 class Wiring:
@@ -161,15 +178,17 @@ class Wiring:
         Takes a packet that has reached the guest's network stack.
     out : callable
         Takes a packet that leaves by the NIC.
-    driver : DriverDomain or None
+    driver : DriverDomain, optional
+    stub : Guest, optional
+        The domain of the device model.
     """
 
     def __init__(
         self,
         clock: Clock,
-        host: Host,
         guest: Guest,
         nic: Nic,
+        *,
         drops: DropLog,
         up: Callable[[Packet], None],
         out: Callable[[Packet], None],
@@ -177,7 +196,6 @@ class Wiring:
         stub: Guest | None = None,
     ) -> None:
         self.clock = clock
-        self.host = host
         self.guest = guest
         self.nic = nic
         self.drops = drops
@@ -190,12 +208,13 @@ class Wiring:
 class IoPathSpec(Spec):
     """Base of the I/O paths; costs are CPU time for each packet unless said otherwise."""
 
-    kind: str
-    event_ns: DurationNs = Field(
-        1_500, description="Upcall of the guest for an interrupt or event. Assumption: 2,400 cycles at 1.6 GHz."
-    )
+    needs_driver_domain: ClassVar[bool] = True
+    needs_stub_domain: ClassVar[bool] = False
 
-    needs_driver_domain: bool = Field(True, exclude=True, description="Set by the path, not by the user.")
+    event_ns: DurationNs = Field(
+        1_500,
+        description="Upcall of the guest for an interrupt or event. Assumption: 2,400 cycles at 1.6 GHz.",
+    )
 
     def connect(self, wiring: Wiring) -> Port:
         """Build the path."""

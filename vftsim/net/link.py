@@ -56,6 +56,16 @@ class Link:
         self.sent_bytes += size_bytes
         return end_ns + self.latency_ns
 
+    @property
+    def backlog_ns(self) -> int:
+        """Time until the transmitter is free."""
+        return max(0, self._free_ns - self.clock.now_ns)
+
+    def reserve(self, size_bytes: int) -> None:
+        """Let other traffic of ``size_bytes`` go first; it is carried but not counted as frames."""
+        self._free_ns = max(self.clock.now_ns, self._free_ns) + size_bytes * _BITS_NS // self.rate_bits_per_s
+        self.sent_bytes += size_bytes
+
     def send(self, size_bytes: int, entity: int, deliver: Callable[[Any], None], argument: Any) -> bool:
         """Send a frame; ``deliver(argument)`` is called when it has arrived.  False if it was dropped."""
         arrival_ns = self.occupy(size_bytes)

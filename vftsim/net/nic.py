@@ -30,7 +30,6 @@ from vftsim.spec.units import DurationNs
 class NicSpec(Spec):
     """A network interface of the host."""
 
-    name: str = Field("eth0", description="Name by which domains refer to it.")
     receive_ring_packets: int = Field(
         256, ge=1, le=65536, description="Receive descriptors. Default: e1000 driver of Linux 2.6.18."
     )
@@ -38,17 +37,20 @@ class NicSpec(Spec):
         0, description="Longest wait for an interrupt after the first packet; 0: none."
     )
     coalescing_packets: int = Field(
-        1, ge=1, le=1024, description="Packets after which the interrupt comes at once. Default: Patnaik 2009, 6.3.5."
+        1,
+        ge=1,
+        le=1024,
+        description="Packets after which the interrupt comes at once. Default: Patnaik 2009, 6.3.5.",
     )
 
 
 class Nic:
     """The receive side of a network interface; a :class:`~vftsim.net.rings.Source`."""
 
-    def __init__(self, clock: Clock, spec: NicSpec, number: int, drops: DropLog) -> None:
+    def __init__(self, clock: Clock, name: str, spec: NicSpec, number: int, drops: DropLog) -> None:
         self.clock = clock
         self.spec = spec
-        self.name = spec.name
+        self.name = name
         self.capacity = spec.receive_ring_packets
         self.number = number
         self.drops = drops

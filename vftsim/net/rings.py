@@ -31,6 +31,8 @@ class Packet:
         Where it comes from and returns to: has ``delivered(packet, now_ns)`` and ``dropped(packet, now_ns)``.
     port : object
         The guest's end of its I/O path.
+    pool : object
+        The program it is for: has ``receive(packet)``.
     stream : int
         Stream or call within the flow.
     sent_ns : int
@@ -39,11 +41,12 @@ class Packet:
         Passed boundaries with their times; kept only while tracing.
     """
 
-    __slots__ = ("flow", "marks", "port", "sent_ns", "stream")
+    __slots__ = ("flow", "marks", "pool", "port", "sent_ns", "stream")
 
-    def __init__(self, flow: Any, port: Any, stream: int, sent_ns: int) -> None:
+    def __init__(self, flow: Any, port: Any, pool: Any, stream: int, sent_ns: int) -> None:
         self.flow = flow
         self.port = port
+        self.pool = pool
         self.stream = stream
         self.sent_ns = sent_ns
         self.marks: list[tuple[str, int]] | None = None
@@ -81,7 +84,7 @@ class Source(Protocol):
         """Up to ``budget`` packets, oldest first; their slots stay taken."""
 
     def release(self, batch: list[Packet]) -> None:
-        """The consumer has finished these packets."""
+        """Free the slots of packets the consumer has finished."""
 
     def arm(self, consumer: Consumer) -> None:
         """Ask for one notification when a packet comes."""
@@ -165,7 +168,7 @@ class RingSet:
         ring.arm(self)
 
     def kick(self) -> None:
-        """A ring has got a packet."""
+        """Pass on that a ring has got a packet."""
         armed = self._armed
         if armed is not None:
             self._armed = None

@@ -1,9 +1,11 @@
-"""No protection: outputs leave at once, and a crash loses everything."""
+"""No protection: outputs leave at once, and a crash is the end of the service."""
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
-from vftsim.protection.base import PROTECTIONS, ProtectionSpec
+from vftsim.engine import Clock
+from vftsim.net.link import Link
+from vftsim.protection.base import PROTECTIONS, Mechanism, ProtectionSpec
+from vftsim.protection.machine import Machine
 
 
 @PROTECTIONS.register
@@ -12,18 +14,10 @@ class NoProtectionSpec(ProtectionSpec):
 
     kind: Literal["none"] = "none"
 
+    def build(self, clock: Clock, machine: Machine, vm_link: Link) -> Mechanism:
+        """Make the mechanism."""
+        return NoProtection(clock, machine)
 
-class NoProtection:
+
+class NoProtection(Mechanism):
     """Passes everything through."""
-
-    def on_input(self, size_bytes: int) -> int:
-        """Costs nothing."""
-        return 0
-
-    def on_events(self, count: int) -> int:
-        """Costs nothing."""
-        return 0
-
-    def on_output(self, size_bytes: int, release: Callable[[Any], None], argument: Any) -> None:
-        """Leaves at once."""
-        release(argument)

@@ -204,3 +204,12 @@ class Manager:
             record.attempts[scenario] += 1
         self.under_way += 1
         self.agents.start(attempt)
+
+
+def doc_saps(phases: list[PhaseRecord]) -> float:
+    """Design objective capacity of a run: the effective load of its last step that passed; 0 if none did.
+
+    The last phase of a run that stopped is the step that failed.
+    """
+    steps = [phase for phase in phases if phase.index > 0]
+    return steps[-2].effective_saps if len(steps) > 1 else 0.0

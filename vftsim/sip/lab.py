@@ -54,11 +54,11 @@ class SipLab:
         self._to_server = Link(self.clock, link.rate, link.latency, link.queue)
         self._to_agents = Link(self.clock, link.rate, link.latency, link.queue)
         self.server = SipServer(
-            self.clock, self.guest, spec.server, self._server_sends, virtual.cpu_inflation, virtual.packet_cost
+            self.clock, self.guest, spec.server, self._server_sends, virtual
         )
         self.nic = GuestNic(
             self.clock, self.guest, spec.nic.ring, spec.nic.moderation, virtual.interrupt_cost,
-            virtual.packet_cost, self.protection.on_input, self.server.receive,
+            virtual.packet_cost, None, self.server.receive,
         )  # fmt: skip
         self.agents = TestSystems(self.clock, spec.workload, self._agent_sends, self._attempt_ended)
         self.manager = Manager(

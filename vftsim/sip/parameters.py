@@ -46,13 +46,19 @@ class SipServerSpec(Spec):
         1.0, ge=0.0, le=5.0, description="Coefficient of variation of a message's demand (gamma; 1 is exponential)."
     )
     work_after_send: float = Field(
-        0.4, ge=0.0, lt=1.0, description="Share of a forwarded message's work that is done after its outputs have left."
+        0.4, ge=0.0, lt=1.0, description="Share of a message's work that is done after its outputs have left."
     )
     growth_per_transaction: float = Field(
         0.0,
         ge=0.0,
         le=1.0,
         description="Relative growth of the CPU work for each transaction held in memory. Assumption; 0 turns it off.",
+    )
+    growth_per_attempt: float = Field(
+        0.0,
+        ge=0.0,
+        le=1.0,
+        description="Relative growth of the CPU work for each request served since the start. Assumption; 0 turns it off.",
     )
     retransmission_cost: float = Field(
         0.4, ge=0.0, le=1.0, description="CPU work of a retransmission that meets its transaction, relative to a new message."
@@ -99,6 +105,11 @@ class VirtualizationSpec(Spec):
 
     cpu_inflation: float = Field(
         1.0, ge=1.0, le=10.0, description="Factor on the guest's CPU work (shadow paging, exits in computation)."
+    )
+    relay_cost: DurationNs = Field(
+        0,
+        description="Further CPU time for each message of a forwarded transaction received or sent. Assumption: "
+        "relaying wakes other processes and sets timers, which exit to the hypervisor; registrations do not.",
     )
     packet_cost: DurationNs = Field(
         0, description="CPU time for each packet received or sent (exits, copies of the virtual NIC)."

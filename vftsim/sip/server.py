@@ -5,9 +5,10 @@ outputs leave, then does the rest (bookkeeping of the transaction) before it tak
 socket's receive buffer is bounded in kernel memory; a datagram that does not fit is dropped there.
 
 CPU work of a received message = touches x ``touch_cost`` x drawn relative demand
-x (1 + ``growth_per_transaction`` x transactions held).  The growth is an assumption: the measured
-CPU per attempt rises with load in every environment, and memory held (longer hash chains, a more
-fragmented shared-memory heap) rises with it.  Zero turns it off.
+x (1 + ``growth_per_transaction`` x transactions held + ``growth_per_attempt`` x transactions created).
+Both growths are assumptions: the measured CPU per attempt rises with load in every environment, and so
+do the transactions held (longer hash chains, a more fragmented shared-memory heap) and the number
+served so far.  Zero turns them off.
 
 Left out: TCP, forking, DNS, dialog-level failures (408, 503); the transaction timers' own CPU use apart
 from the sends they cause.
@@ -22,8 +23,8 @@ from typing import Any
 from vftsim.cpu import Guest, Work
 from vftsim.engine import Clock, EventKind
 from vftsim.sip.attempt import Attempt
-from vftsim.sip.messages import DEMAND_SLOT, TOUCHES, Message
-from vftsim.sip.parameters import SipServerSpec
+from vftsim.sip.messages import DEMAND_SLOT, RECEIVED, TOUCHES, Message
+from vftsim.sip.parameters import SipServerSpec, VirtualizationSpec
 from vftsim.sip.retransmission import Retransmitter
 from vftsim.sip.transactions import Transaction, TransactionTable
 
@@ -46,10 +47,8 @@ class SipServer:
     spec : SipServerSpec
     send : callable
         ``send(message, attempt)`` puts a datagram on its way to the test systems.
-    cpu_inflation : float
-        Factor on all CPU work (virtualization of guest CPU work); 1 on bare metal.
-    send_cost_ns : int
-        CPU time for each datagram sent (virtualization of I/O); 0 on bare metal.
+    virtual : VirtualizationSpec
+        What the hypervisor adds to the CPU work.
     """
 
     def __init__(
@@ -58,14 +57,13 @@ class SipServer:
         guest: Guest,
         spec: SipServerSpec,
         send: Callable[[int, Attempt], None],
-        cpu_inflation: float = 1.0,
-        send_cost_ns: int = 0,
+        virtual: VirtualizationSpec,
     ) -> None:
         self.clock = clock
         self.guest = guest
         self.spec = spec
         self.send = send
-        self.send_cost_ns = send_cost_ns
+        self.send_cost_ns = virtual.packet_cost
         self.table = TransactionTable(max(1, spec.transaction_wait // spec.timer_period))
         self.received = 0
         self.dropped = 0
@@ -74,18 +72,17 @@ class SipServer:
         self._buffer: deque[Datagram] = deque()
         self._capacity = spec.socket_buffer_messages
         self._idle_workers = spec.processes
-        self._inflation = cpu_inflation
-        self._cost_ns = tuple(
-            cpu_inflation
-            * (
-                touches * (spec.register_touch_cost if m in _REGISTRATIONS else spec.touch_cost)
-                + (spec.database_cost if m == Message.REGISTER_CREDENTIALS else 0)
-            )
-            for m, touches in enumerate(TOUCHES)
-        )
-        self._after = tuple(
-            0.0 if m in _REGISTRATIONS else spec.work_after_send for m in range(len(TOUCHES))
-        )
+        self._inflation = virtual.cpu_inflation
+        self._cost_ns = tuple(self._message_cost_ns(Message(m), virtual) for m in range(RECEIVED))
+
+
+    def _message_cost_ns(self, message: Message, virtual: VirtualizationSpec) -> float:
+        """Mean CPU work of a received message when no transaction is held."""
+        spec, touches = self.spec, TOUCHES[message]
+        if message in _REGISTRATIONS:
+            database_ns = spec.database_cost if message is Message.REGISTER_CREDENTIALS else 0
+            return virtual.cpu_inflation * (touches * spec.register_touch_cost + database_ns)
+        return touches * (virtual.cpu_inflation * spec.touch_cost + virtual.relay_cost)
 
     def start(self) -> None:
         """Start the periodic timer process."""
@@ -112,10 +109,10 @@ class SipServer:
         transaction, again = self._match(message, attempt)
         spec = self.spec
         demand = self._cost_ns[message] * attempt.demands[DEMAND_SLOT[message]]
-        demand *= 1.0 + spec.growth_per_transaction * self.table.held
+        demand *= 1.0 + spec.growth_per_transaction * self.table.held + spec.growth_per_attempt * self.table.created
         if again:
             demand *= spec.retransmission_cost
-        after_ns = int(demand * self._after[message])
+        after_ns = int(demand * spec.work_after_send)
         before_ns = int(demand) - after_ns + _SENDS[message] * self.send_cost_ns
         job = (message, attempt, transaction, again, after_ns)
         self.guest.submit(Work(before_ns, self._answer, job))
@@ -189,7 +186,7 @@ class SipServer:
     def _repeat_forward(self, transaction: Transaction) -> None:
         """The server repeats a forwarded request that nobody has answered."""
         self.retransmissions_sent += 1
-        cost_ns = int(self.spec.touch_cost * self._inflation * self.spec.retransmission_cost)
+        cost_ns = int(self._cost_ns[Message.ACK] / TOUCHES[Message.ACK] * self.spec.retransmission_cost)
         self.guest.submit(Work(cost_ns + self.send_cost_ns, self._resend, transaction))
 
     def _resend(self, transaction: Transaction) -> None:

@@ -137,7 +137,7 @@ def _message(details: Any, spot: Spot) -> str:
     special = _SPECIAL.get(kind)
     if special is not None:
         return special(spot, context, given)
-    name = f"'{spot.keys[-1]}' " if spot.keys else ""
+    name = _subject(spot)
     if kind in _KINDS_OF_TYPE:
         return f"{name}must be {_EXPECTED[_KINDS_OF_TYPE[kind]]}, got {shown(given)}{_hint(kind, given)}"
     if kind in _BOUNDS:
@@ -147,6 +147,16 @@ def _message(details: Any, spot: Spot) -> str:
         return f"{name}must be {sign} {limit}, got {shown(_as_written(spot, given))}"
     text = details["msg"].removeprefix("Input ").removeprefix("Value ")
     return f"{name}{text[:1].lower()}{text[1:]}, got {shown(given)}"
+
+
+def _subject(spot: Spot) -> str:
+    """Return what a message is about, with a space behind it: ``'weight' ``, ``item 2 of 'pinned' ``."""
+    if not spot.keys:
+        return ""
+    last = spot.keys[-1]
+    if isinstance(last, int):
+        return f"item {last} of '{spot.keys[-2]}' " if len(spot.keys) > 1 else f"item {last} "
+    return f"'{last}' "
 
 
 def _as_written(spot: Spot, given: Any) -> Any:
@@ -162,7 +172,7 @@ def _hint(kind: str, given: Any) -> str:
         return "; give a value or leave the key out where it has a default"
     if expected in ("int", "float") and isinstance(given, str):
         return " as text; write it as a plain number, without quotes or unit"
-    if expected == "string":
+    if expected == "string" and not isinstance(given, (dict, list)):
         return "; put it in quotes if text is meant"
     return ""
 
@@ -200,7 +210,7 @@ def _missing_kind(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
 
 def _not_allowed(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
     choices = [c.strip("'") for c in str(context.get("expected", "")).replace(" or ", ", ").split(", ")]
-    name = f"'{spot.keys[-1]}' " if spot.keys else ""
+    name = _subject(spot)
     hint = did_you_mean(given, choices) if isinstance(given, str) else ""
     return f"{name}must be one of {listing(choices)}, got {shown(given)}{hint}"
 
@@ -211,7 +221,7 @@ def _own_words(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
 
 
 def _quantity(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
-    return f"'{spot.keys[-1]}' {context['why']}" if spot.keys else str(context["why"])
+    return f"{_subject(spot)}{context['why']}"
 
 
 _SPECIAL: dict[str, Callable[[Spot, Mapping[str, Any], Any], str]] = {

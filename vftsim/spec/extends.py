@@ -81,7 +81,7 @@ def _base_path(node: Node, files: list[Path], search: Search) -> Path:
     path = _find_base(name, node, files[-1], search)
     chain = " -> ".join(str(p) for p in (*files, path))
     if any(path.resolve() == known.resolve() for known in files):
-        _refuse(node, f"extends itself: {chain}; remove one of the links")
+        _refuse(node, f"leads in a circle: {chain}; remove one of the links")
     if len(files) > MAX_CHAIN:
         _refuse(node, f"more than {MAX_CHAIN} files extend one another: {chain}")
     return path
@@ -92,7 +92,8 @@ def _find_base(name: str, node: Node, extending: Path, search: Search) -> Path:
     if Path(name).suffix in (SUFFIX, ".yml"):
         if is_file(folder / name):
             return folder / name
-        siblings = sorted(p.name for p in (folder / name).parent.glob("*" + SUFFIX))
+        others = (p for p in (folder / name).parent.glob("*" + SUFFIX) if p != extending)
+        siblings = sorted(p.name for p in others)
         _refuse(
             node, f"no file {shown(name)} beside {extending.name}{did_you_mean(Path(name).name, siblings)}"
         )
@@ -102,8 +103,8 @@ def _find_base(name: str, node: Node, extending: Path, search: Search) -> Path:
     try:
         return search(name)
     except UsageError as error:
-        others = sorted(p.stem for p in folder.glob("*" + SUFFIX) if p != extending)
-        beside = f"; beside {extending.name}: {listing(others)}" if others else ""
+        stems = sorted(p.stem for p in folder.glob("*" + SUFFIX) if p != extending)
+        beside = f"; beside {extending.name}: {listing(stems)}" if stems else ""
         raise ModelFileError(f"{error}{beside}", node.file, node.line, KEY) from None
 
 

@@ -8,6 +8,10 @@ required, null allowed, a part's ``kind`` optional.
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from vftsim.spec.registry import TAG
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _EXTENDS = {
@@ -20,8 +24,13 @@ _PARTIAL = "partial."
 
 def json_schema(root: type[BaseModel], title: str | None = None) -> dict[str, Any]:
     """Return the schema that model files of a root model have to satisfy."""
-    whole = root.model_json_schema(mode="validation", ref_template=_REF + "{model}")
+    whole = root.model_json_schema(
+        mode="validation", ref_template=_REF + "{model}", schema_generator=_WrittenDefaults
+    )
     definitions: dict[str, Any] = whole.pop("$defs", {})
+    for part in _parts([whole, definitions]):
+        schema = definitions[part]
+        schema["required"] = sorted({TAG, *schema.get("required", ())})
     if "$ref" not in whole:
         definitions[root.__name__] = whole
     start = whole.get("$ref", _REF + root.__name__).removeprefix(_REF)
@@ -37,6 +46,38 @@ def json_schema(root: type[BaseModel], title: str | None = None) -> dict[str, An
         "else": {"$ref": _REF + start},
         "$defs": {**definitions, **partials},
     }
+
+
+class _WrittenDefaults(GenerateJsonSchema):
+    """Shows defaults as a file writes them, ``25 ms`` and not 25000000."""
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        result = super().default_schema(schema)
+        if isinstance(result.get("default"), (int, float, list)):
+            result["default"] = _written(schema["schema"], result["default"])
+        return result
+
+
+def _written(schema: Any, value: Any) -> Any:
+    serializer = schema.get("serialization", {})
+    if serializer.get("type") == "function-plain":
+        return serializer["function"](value)
+    items = schema.get("items_schema")
+    if isinstance(value, list) and items:
+        schemas = items if isinstance(items, list) else [items]
+        return [_written(schemas[min(i, len(schemas) - 1)], item) for i, item in enumerate(value)]
+    return _written(schema["schema"], value) if isinstance(schema.get("schema"), dict) else value
+
+
+def _parts(schema: Any) -> set[str]:
+    """Return the definitions that a ``kind`` chooses from: for them it is no option to leave it out."""
+    if isinstance(schema, list):
+        return set().union(*map(_parts, schema))
+    if not isinstance(schema, dict):
+        return set()
+    chosen = schema.get("discriminator")
+    mapping = chosen.get("mapping", {}) if isinstance(chosen, dict) else {}
+    return {ref.removeprefix(_REF) for ref in mapping.values()}.union(*map(_parts, schema.values()))
 
 
 def _partial(schema: Any) -> Any:

@@ -26,9 +26,10 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from vftsim.spec.suggest import did_you_mean, listing, shown
 from vftsim.spec.written import WrittenFloat, WrittenInt
 
-_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
+_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _QUANTITY = re.compile(rf"(?P<number>{_NUMBER})\s*(?P<unit>.*)", re.DOTALL)
 _MAX_TEXT = 64
+_MAX_EXPONENT = 4
 _ALIASES = {"µs": "us", "μs": "us"}
 
 
@@ -99,6 +100,8 @@ class Quantity:
         if match is None:
             self._refuse(f"must be a {self.name} such as '{self.example}', got {shown(text)}")
         number, unit = match["number"], _ALIASES.get(match["unit"], match["unit"])
+        if len(number.lower().partition("e")[2]) > _MAX_EXPONENT:
+            self._refuse(f"must be a {self.name} such as '{self.example}', got {shown(text)}")
         amount = Fraction(number)
         if not unit:
             if amount:

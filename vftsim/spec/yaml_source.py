@@ -88,8 +88,10 @@ def parse_yaml(text: str, label: str) -> Node:
     except MarkedYAMLError as error:
         raise _syntax_error(error, label, builder.line) from None
     except YAMLError as error:
+        position = getattr(error, "position", None)
+        line = text.count("\n", 0, position) + 1 if isinstance(position, int) else builder.line
         first_line = str(error).partition("\n")[0]
-        raise ModelFileError(f"is not YAML text: {first_line}", label, builder.line) from None
+        raise ModelFileError(f"is not YAML text: {first_line}", label, line) from None
     except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
         # The scanner answers some malformed input with these instead of an error of its own.
         raise ModelFileError("is not well-formed YAML near this line", label, builder.line) from None
@@ -101,6 +103,8 @@ def _syntax_error(error: MarkedYAMLError, label: str, line: int) -> ModelFileErr
     problem = (error.problem or error.context or "malformed text").replace("\n", " ")
     remedy = "; indent with spaces, not tabs" if "\\t" in problem or "\t" in problem else ""
     during = f" {error.context}" if error.context and error.problem else ""
+    if during and error.context_mark and mark and error.context_mark.line != mark.line:
+        during += f" begun on line {error.context_mark.line + 1}"
     return ModelFileError(
         f"is not well-formed YAML: {problem}{during}{remedy}", label, mark.line + 1 if mark else line
     )
@@ -112,7 +116,8 @@ class _Open:
 
     node: Node
     anchor: str | None
-    key: tuple[str, int] | None = None
+    key: str | None = None
+    awaits_value: bool = False
     key_lines: dict[str, int] = field(default_factory=dict)
 
 
@@ -159,17 +164,22 @@ class _Builder:
             if isinstance(opened.node.value, list):
                 parts.append(str(max(len(opened.node.value) - 1, 0)))
             elif opened.key is not None:
-                parts.append(opened.key[0])
+                parts.append(opened.key)
         return ".".join(parts)
 
-    def scalar(self, event: Any) -> None:
+    def tag(self, event: Any, *known: str) -> str | None:
         tag = str(event.tag).removeprefix(_CORE) if event.tag else None
-        if tag not in (None, "!", "str", "int", "float", "bool", "null"):
+        if tag not in (None, "!", *known):
+            written = str(event.tag).replace(_CORE, "!!", 1)
             self.refuse(
-                f"has the YAML tag '{event.tag}'; a model file holds plain values only, remove the tag"
+                f"has the YAML tag {shown(written)}; a model file holds plain values only, remove the tag"
             )
+        return tag
+
+    def scalar(self, event: Any) -> None:
+        tag = self.tag(event, "str", "int", "float", "bool", "null")
         here = self.open[-1] if self.open else None
-        if here and isinstance(here.node.value, dict) and here.key is None:
+        if here and isinstance(here.node.value, dict) and not here.awaits_value:
             self.begin_entry(here, event)
             return
         is_text = tag in ("!", "str") or (tag is None and not event.implicit[0])
@@ -184,10 +194,10 @@ class _Builder:
             self.refuse("merge key '<<' is not part of YAML 1.2; use 'extends' or repeat the keys")
         if key in here.key_lines:
             first = here.key_lines[key]
-            here.key = (key, self.line)
+            here.key = key
             self.refuse(f"key {shown(key)} is given twice, first on line {first}; remove one")
         here.key_lines[key] = self.line
-        here.key = (key, self.line)
+        here.key, here.awaits_value = key, True
 
     def resolve(self, text: str) -> Scalar:
         """Return the value of a plain scalar by the core schema."""
@@ -235,11 +245,7 @@ class _Builder:
             self.refuse(f"holds more than {MAX_NODES} values once its aliases are expanded")
 
     def begin(self, event: Any, empty: "dict[str, Node] | list[Node]") -> None:
-        tag = str(event.tag).removeprefix(_CORE) if event.tag else None
-        if tag not in (None, "!", "map" if isinstance(empty, dict) else "seq"):
-            self.refuse(
-                f"has the YAML tag '{event.tag}'; a model file holds plain values only, remove the tag"
-            )
+        self.tag(event, "map" if isinstance(empty, dict) else "seq")
         node = Node(empty, self.label, self.line)
         self.put(node)
         self.open.append(_Open(node, event.anchor))
@@ -252,10 +258,9 @@ class _Builder:
         here = self.open[-1]
         if isinstance(here.node.value, list):
             here.node.value.append(node)
-        elif here.key is None:
+        elif here.key is None or not here.awaits_value or not isinstance(here.node.value, dict):
             self.refuse("a mapping or list stands where a key is expected; a key is plain text")
         else:
-            key, node.line = here.key
-            assert isinstance(here.node.value, dict)
-            here.node.value[key] = node
-            here.key = None
+            here.node.value[here.key] = node
+            node.line = here.key_lines[here.key]
+            here.awaits_value = False

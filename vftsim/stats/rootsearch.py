@@ -16,8 +16,9 @@ one.  Then a wrong decision at any level implies a wrong decision at the capacit
 is ``(1 - confidence) / 2`` a side however many levels are probed.  ``independent_levels=True`` turns the
 assumption off and divides the error by the number of levels instead.
 
-Whether runs do pass less often at higher levels is checked, not assumed: levels outside the answer are
-probed, and pairs of levels are compared replication by replication (exact sign test).
+Whether runs do pass less often at higher levels is checked, not assumed: a few levels outside the answer
+are probed, and pairs of levels are compared replication by replication (exact sign test).  An
+irregularity narrower than the distance between the probes stays unseen.
 
 References: Waeber, Frazier and Henderson, *Bisection search with noisy responses*, SIAM J. Control
 Optim. 51 (2013), for the setting.
@@ -172,11 +173,11 @@ class _Search:
 
     def check_outside(self) -> None:
         """Probe levels away from the answer, where a monotone response has nothing new to say."""
-        if self._failed is None:
-            return
         below = self._passed - self._floor_index
         for j in range(1, LOWER_CHECKS + 1):
             self._probe(self._floor_index + j * below // (LOWER_CHECKS + 1), LOWER_CHECK_RUNS)
+        if self._failed is None:
+            return
         failed, above = self._failed, max(self._span - self._failed, UPPER_CHECKS + 1)
         for j in range(1, UPPER_CHECKS + 1):
             self._probe(failed + j * above // (UPPER_CHECKS + 1))

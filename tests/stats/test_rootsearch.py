@@ -1,0 +1,207 @@
+"""Capacity search: coverage on a known curve, brackets, budgets, monotonicity."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from vftsim.errors import UsageError
+from vftsim.stats import Decision, capacity_search, ramp_capacity
+from vftsim.stats.bernoulli_test import inversion_p_value, log_evidence_above, log_evidence_below
+from vftsim.stats.probing import Prober, is_non_monotone
+
+CENTER, SCALE = 70.0, 4.0
+TRUTH = CENTER - SCALE * math.log(9.0)
+"""Where 1 / (1 + exp((level - CENTER) / SCALE)) = 0.9."""
+
+
+def common_oracle(seed):
+    """Logistic pass probability; replication r passes up to a threshold of its own."""
+    thresholds = CENTER + SCALE * np.random.default_rng(seed).logistic(size=1000)
+    return lambda level, replication: bool(level < thresholds[replication])
+
+
+def independent_oracle(seed):
+    """The same curve, without any relation between levels."""
+    rng = np.random.default_rng(seed)
+    return lambda level, replication: bool(level < CENTER + SCALE * rng.logistic())
+
+
+def test_interval_covers_the_truth():
+    """100 trials at 95 %: at least 95 - 3.5 * sqrt(100 * .95 * .05) = 87.4, so 88.
+
+    An interval that is always right by being long would pass that too: its width must stay below 10, the
+    span over which the pass probability falls from .97 to .74.
+    """
+    results = [capacity_search(common_oracle(seed), 10, 200, 1.0) for seed in range(100)]
+    assert sum(r.estimate.low <= TRUTH <= r.estimate.high for r in results) >= 88
+    assert np.median([2 * r.estimate.half_width for r in results]) <= 10.0
+    points = np.array([r.estimate.mean for r in results])
+    assert abs(points.mean() - TRUTH) <= 0.5
+    assert not any(r.non_monotone or r.budget_ended for r in results)
+
+
+def test_interval_covers_without_common_random_numbers():
+    results = [
+        capacity_search(independent_oracle(seed), 10, 200, 1.0, independent_levels=True)
+        for seed in range(100)
+    ]
+    assert sum(r.estimate.low <= TRUTH <= r.estimate.high for r in results) >= 88
+    assert sum(r.non_monotone for r in results) <= 2
+
+
+def test_sharp_threshold_is_resolved():
+    """Passes up to 42.3 and never above: the grid points around it are 42 and 43."""
+    result = capacity_search(lambda level, _: level <= 42.3, 0, 100, 1.0)
+    assert (result.estimate.low, result.estimate.high) == (42.0, 43.0)
+    assert 42.0 <= result.estimate.mean <= 43.0
+    assert result.resolved
+    assert not result.budget_ended
+    assert [p.level for p in result.probes] == sorted(p.level for p in result.probes)
+    assert result.estimate.n == sum(p.runs for p in result.probes)
+    assert {p.level: p.decision for p in result.probes}[43.0] is Decision.FAIL
+
+
+@pytest.mark.parametrize("capacity", [3.5, 30.5, 799.5])
+def test_bracket_is_extended_to_where_the_capacity_is(capacity):
+    result = capacity_search(lambda level, _: level <= capacity, 40, 60, 1.0)
+    assert result.estimate.low <= capacity <= result.estimate.high
+    assert result.resolved
+
+
+def test_capacity_below_the_first_grid_level_reaches_the_floor():
+    """Nothing but no load passes: between 0 and the lowest level tried, 1."""
+    result = capacity_search(lambda level, _: False, 40, 60, 1.0)
+    assert (result.estimate.low, result.estimate.high) == (0.0, 1.0)
+
+
+def test_unlimited_capacity_is_open_above():
+    result = capacity_search(lambda level, _: True, 10, 20, 1.0)
+    assert result.estimate.high == math.inf
+    assert result.estimate.low == 10 + 10 * 2**6
+    assert not result.resolved
+
+
+def test_used_up_budget_is_reported_with_a_valid_interval():
+    result = capacity_search(common_oracle(1), 10, 200, 1.0, budget=100)
+    assert result.budget_ended
+    assert result.estimate.n == 100
+    assert not result.resolved
+    assert result.estimate.low <= TRUTH <= result.estimate.high
+
+
+def test_island_of_success_above_the_capacity_is_flagged():
+    result = capacity_search(lambda level, _: level < 40 or 60 < level < 80, 0, 100, 1.0)
+    assert result.non_monotone
+    assert (result.estimate.low, result.estimate.high) == (39.0, 40.0)
+
+
+def test_dip_below_the_capacity_is_flagged():
+    assert capacity_search(lambda level, _: level < 70 and not 30 < level < 40, 0, 100, 1.0).non_monotone
+
+
+@pytest.mark.parametrize(
+    ("rates", "flagged"), [((0.6, 0.95), True), ((0.95, 0.6), False), ((0.8, 0.8), False)]
+)
+def test_sign_test_flags_a_rise_that_no_decision_shows(rates, flagged):
+    """200 runs at each of two levels, with an error so small that neither level is ever decided.
+
+    Rates .6 below and .95 above give about 76 inversions against 6 in order.
+    """
+    rng = np.random.default_rng(1)
+    prober = Prober(
+        lambda level, _: bool(rng.random() < rates[int(level)]),
+        probability=0.8,
+        error=1e-100,
+        runs_per_level=200,
+        budget=1000,
+        mapper=map,
+        batch=1,
+    )
+    assert [prober.decide(float(level)) for level in (0, 1)] == [Decision.UNDECIDED] * 2
+    assert is_non_monotone(prober) is flagged
+
+
+def test_dip_below_an_unlimited_capacity_is_flagged():
+    """Tried on the way up: 20, 30, 50, ... 330, 650; the lower checks add 487, in the dip from 480 to 500."""
+    result = capacity_search(lambda level, _: not 480 < level < 500, 10, 20, 1.0)
+    assert result.estimate.low == 650.0
+    assert result.non_monotone
+
+
+def test_answer_does_not_depend_on_batches_or_parallel_runs():
+    reference = capacity_search(common_oracle(3), 10, 200, 2.0)
+    with ThreadPoolExecutor(2) as executor:
+        for batch in (7, 32):
+            assert (
+                capacity_search(common_oracle(3), 10, 200, 2.0, mapper=executor.map, batch=batch) == reference
+            )
+
+
+def test_grid_levels_carry_no_rounding_noise():
+    levels = [p.level for p in capacity_search(lambda level, _: level < 0.35, 0, 1, 0.1).probes]
+    assert all(level == round(level, 1) for level in levels)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"low": 5, "high": 5},
+        {"low": -1},
+        {"resolution": 0.0},
+        {"resolution": 11.0},
+        {"probability": 1.0},
+        {"confidence": 0.0},
+        {"budget": 0},
+    ],
+)
+def test_impossible_search_is_the_users_mistake(wrong):
+    arguments = {"low": 0, "high": 10, "resolution": 1.0, **wrong}
+    with pytest.raises(UsageError):
+        capacity_search(lambda level, _: True, **arguments)
+
+
+def test_evidence_by_hand():
+    """Two passes at a bound of 1/2: integral of q^2 from 1/2 to 1 is 7/24, over 1/2, over 1/4: 7/3.
+
+    Evidence for below: integral from 0 to 1/2 is 1/24, over 1/2, over 1/4: 1/3.
+    """
+    assert math.exp(log_evidence_above(2, 0, 0.5)) == pytest.approx(7 / 3)
+    assert math.exp(log_evidence_below(2, 0, 0.5)) == pytest.approx(1 / 3)
+    assert log_evidence_below(4000, 0, 0.5) == -math.inf
+
+
+@pytest.mark.parametrize("bound", [0.5, 0.9])
+def test_sequential_test_keeps_its_level_when_looked_at_after_every_run(bound):
+    """At a success probability equal to the bound, evidence reaches 20 in at most 5 % of sequences.
+
+    500 sequences of 300 looks for each side; the band is 3.5 standard errors above 5 %.
+    """
+    rng = np.random.default_rng(1)
+    looks = np.arange(1, 301)
+    for evidence in (log_evidence_above, log_evidence_below):
+        table = {}
+        wrong = 0
+        for _ in range(500):
+            passed = np.cumsum(rng.random(300) < bound)
+            for s, n in zip(passed.tolist(), looks.tolist(), strict=True):
+                if (s, n) not in table:
+                    table[s, n] = evidence(s, n - s, bound) >= math.log(20)
+                if table[s, n]:
+                    wrong += 1
+                    break
+        assert wrong <= 500 * (0.05 + 3.5 * math.sqrt(0.05 * 0.95 / 500))
+
+
+def test_sign_test_by_hand():
+    """P(X >= 2) of 2 fair coins is 1/4, P(X >= 1) of 3 is 7/8."""
+    assert inversion_p_value(2, 2) == pytest.approx(1 / 4)
+    assert inversion_p_value(1, 3) == pytest.approx(7 / 8)
+    assert inversion_p_value(0, 5) == 1.0
+
+
+def test_ramp_capacity_by_hand():
+    """90, 100, 110: mean 100, s = 10, half width 10 * 2.484138; equal steps: half a step."""
+    assert ramp_capacity([90, 100, 110], 10).half_width == pytest.approx(24.84138, abs=1e-5)
+    assert str(ramp_capacity([100.0] * 12, 10.0)) == "100.0 +-5.0 (95 %, n=12)"

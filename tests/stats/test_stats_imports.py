@@ -1,0 +1,31 @@
+"""What the statistics packages export and what they cost to import."""
+
+import subprocess
+import sys
+
+import pytest
+
+import vftsim.sampling
+import vftsim.stats
+
+
+@pytest.mark.parametrize("package", [vftsim.sampling, vftsim.stats])
+def test_exports_are_complete_and_without_duplicates(package):
+    assert len(set(package.__all__)) == len(package.__all__)
+    assert all(hasattr(package, name) for name in package.__all__)
+
+
+def printed(code: str) -> str:
+    environment = {"PYTHONPATH": ":".join(filter(None, sys.path))}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout.strip()
+
+
+def test_scipy_is_not_loaded_at_import():
+    show = "print(sorted(m for m in sys.modules if m.startswith('scipy')))"
+    assert printed(f"import sys, vftsim.stats, vftsim.sampling; {show}") == "[]"
+
+
+def test_answering_does_not_load_scipy_stats():
+    work = "s.t_interval([1, 2]); s.poisson_interval(2, 1.0)"
+    assert printed(f"import sys, vftsim.stats as s; {work}; print('scipy.stats' in sys.modules)") == "False"

@@ -1,0 +1,72 @@
+"""Calibration files: which parameters of which model are fitted to which observations."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from vftsim.spec import DURATION, Items, Spec
+
+
+class FreeParameter(Spec):
+    """One number that a fit may move."""
+
+    path: str = Field(pattern=r"^[a-z_][a-z0-9_.]*$", description="Key of the model, dotted.")
+    low: float | str = Field(description="Lower bound, written as in a model file.")
+    high: float | str = Field(description="Upper bound.")
+    start: float | str = Field(description="Where the search begins.")
+    scales: Items[str] = Field(
+        (), description="Further keys multiplied by the same factor relative to the model's own values."
+    )
+    meaning: str = Field(min_length=3, description="What it is physically.")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Bounds in the base unit."""
+        return _number(self.low), _number(self.high)
+
+    @property
+    def first(self) -> float:
+        """Start in the base unit."""
+        return _number(self.start)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "FreeParameter":
+        low, high = self.bounds
+        if not 0.0 <= low < high or not low <= self.first <= high:
+            raise ValueError("need 0 <= low < high and a start between them")
+        return self
+
+
+class Replacement(Spec):
+    """A fixed setting of the model for the time of the fit."""
+
+    path: str
+    value: Any
+
+
+class CalibrationSpec(Spec):
+    """One fit: model, data, free parameters, what is in sample and what is held out."""
+
+    name: str = Field(min_length=1, max_length=100, description="Name of the fit.")
+    description: str = Field("", max_length=4000, description="What it is for.")
+    model: str = Field(description="Model file (name or path).")
+    dataset: str = Field(description="Dataset folder, relative to this file.")
+    environment: str = Field(description="Environment of the dataset.")
+    parameters: Annotated[Items[FreeParameter], Field(min_length=1, max_length=20)] = Field(
+        description="Free parameters."
+    )
+    overrides: Items[str] = Field((), description="Settings for the fit, as with --set (shorter steps, fewer phases).")
+    in_sample: Items[str] = Field(description="Phases whose observations are fitted.")
+    held_out: Items[str] = Field((), description="Phases that are predicted.")
+    quantities: Items[str] = Field(("cpu",), description="Observations used: names, or `delays` for all percentiles.")
+    cpu_scale_points: float = Field(0.5, gt=0, description="CPU residual that counts as 1.")
+    log_scale: float = Field(0.15, gt=0, description="Logarithm of a ratio that counts as 1.")
+    seed: int = Field(11, ge=0, description="Seed of every simulation of the fit.")
+    replications: int = Field(1, ge=1, le=64, description="Replications averaged in every simulation of the fit.")
+    most_evaluations: int = Field(12, ge=1, le=1000, description="Limit on the optimiser's steps.")
+
+
+def _number(value: float | str) -> float:
+    if isinstance(value, str):
+        return float(DURATION.parse(value))
+    return float(value)

@@ -1,0 +1,69 @@
+"""Fitted parameters on disk: values, intervals, residuals, what was held out, and how they came to be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.fit import Fit, read
+from vftsim.sip.system import SipLabSpec
+from vftsim.spec import format_duration
+
+FORMAT = 1
+
+
+def as_record(definition: CalibrationSpec, spec: SipLabSpec, fit: Fit, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return a fit as plain data, sufficient to tell how it came to be."""
+    return {
+        "format": FORMAT,
+        "calibration": definition.model_dump(mode="json"),
+        "parameters": {
+            path: {
+                "value": value,
+                "low_95": fit.low[path],
+                "high_95": fit.high[path],
+                "unit": unit_of(spec, path),
+                "meaning": next(p.meaning for p in definition.parameters if p.path == path),
+            }
+            for path, value in fit.values.items()
+        },
+        "cost": fit.cost,
+        "evaluations": fit.evaluations,
+        "not_identified": fit.not_identified,
+        "correlations": fit.correlations,
+        "residuals": [
+            {"phase": phase, "quantity": quantity, "scaled_residual": round(value, 4)}
+            for (phase, quantity), value in sorted(fit.residuals.items())
+        ],
+        "held_out": list(definition.held_out),
+        "manifest": manifest,
+    }
+
+
+def write(path: Path, record: dict[str, Any]) -> None:
+    """Write a record whole or not at all."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def unit_of(spec: SipLabSpec, path: str) -> str:
+    """Return ``ns`` for durations and an empty string for plain numbers."""
+    return "ns" if isinstance(_value(spec, path), int) else ""
+
+
+def shown(spec: SipLabSpec, path: str, value: float) -> str:
+    """Return a parameter's value for a table."""
+    return format_duration(value) if unit_of(spec, path) == "ns" else f"{value:.4g}"
+
+
+def _value(spec: SipLabSpec, path: str) -> object:
+    node: Any = spec
+    for key in path.split("."):
+        node = getattr(node, key)
+    return node
+
+
+__all__ = ["FORMAT", "as_record", "read", "shown", "unit_of", "write"]

@@ -1,0 +1,82 @@
+"""Run the models of a validation and collect what they predict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from joblib import Parallel, delayed
+
+from vftsim.calibrate.observations import Observations, simulated
+from vftsim.calibrate.validation import EnvironmentSpec, ValidationSpec
+from vftsim.sip.benchmark import doc_saps
+from vftsim.sip.lab import SipLab
+from vftsim.sip.system import SipLabSpec
+
+
+@dataclass(slots=True)
+class RampRun:
+    """One replication of a ramp: what was observed, where it stopped, and the capacity it gives."""
+
+    observations: Observations
+    stop_step: int
+    doc: float
+
+
+def ramp_spec(spec: SipLabSpec, validation: ValidationSpec) -> SipLabSpec:
+    """Return the model with the validation's step length."""
+    steps = spec.workload.steps.model_copy(
+        update={"duration": validation.step_duration, "transient": validation.transient}
+    )
+    return spec.model_copy(update={"workload": spec.workload.model_copy(update={"steps": steps})})
+
+
+def edge_spec(spec: SipLabSpec, validation: ValidationSpec, step: int) -> SipLabSpec:
+    """Return the model that plays one step of the ramp alone, at full length."""
+    workload = spec.workload
+    load = workload.steps.initial + (step - 1) * workload.steps.increment
+    steps = workload.steps.model_copy(
+        update={"initial": load, "most": 1, "duration": validation.edge_duration, "transient": validation.transient}
+    )
+    pre = workload.pre_registration.model_copy(update={"duration": 0})
+    changed = workload.model_copy(update={"steps": steps, "pre_registration": pre})
+    return spec.model_copy(update={"workload": changed})
+
+
+def run_ramp(spec: SipLabSpec, seed: int, replication: int) -> RampRun:
+    """Play the ramp once."""
+    phases = SipLab(spec, seed, replication).run()
+    return RampRun(simulated(phases), phases[-1].index, doc_saps(phases))
+
+
+def run_edge(spec: SipLabSpec, step: int, seed: int, replication: int) -> Observations:
+    """Play one step once; its observations carry the step's own name."""
+    seen = simulated(SipLab(spec, seed, replication).run())
+    return {(f"step_{step}" if phase == "step_1" else phase, quantity): v for (phase, quantity), v in seen.items()}
+
+
+def run_environment(
+    spec: SipLabSpec,
+    environment: EnvironmentSpec,
+    validation: ValidationSpec,
+    jobs: int,
+    progress: Callable[[str], None],
+) -> tuple[list[RampRun], list[Observations]]:
+    """Return the replications of the ramp, and those of the edge step if there is one."""
+    ramp = ramp_spec(spec, validation)
+    runs: list[RampRun] = []
+    with Parallel(n_jobs=jobs, return_as="generator") as pool:
+        for run in pool(delayed(run_ramp)(ramp, validation.seed, r) for r in range(validation.replications)):
+            runs.append(run)
+            progress(f"{spec.name}: ramp {len(runs)}/{validation.replications}")
+        edge: list[Observations] = []
+        step = environment.edge_step
+        if step is not None:
+            one = edge_spec(spec, validation, step)
+            jobs_of_edge = (
+                delayed(run_edge)(one, step, validation.seed, r) for r in range(validation.edge_replications)
+            )
+            for seen in pool(jobs_of_edge):
+                edge.append(seen)
+                progress(f"{spec.name}: step {step} {len(edge)}/{validation.edge_replications}")
+    return runs, edge

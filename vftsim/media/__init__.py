@@ -1,0 +1,1 @@
+"""Media relaying on a virtualized host: traffic, applications, metrics."""

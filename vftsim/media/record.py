@@ -1,0 +1,185 @@
+"""All 49 experiments of the one published study: predicted against stated.
+
+``python -m vftsim.media.record`` runs every experiment file under ``experiments/xen-media`` with the costs
+that the model's own fit has found, prints numbers and statements with their verdicts, and does the same
+for deliberately wrong models: what those pass too proves little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from vftsim.media.fit import STRUCTURES, Budget, overrides
+from vftsim.media.run import run_media
+from vftsim.media.statements import Judged, Outcome, judge
+from vftsim.media.system import MediaSystem
+from vftsim.spec import load, shipped_dir
+
+RECORD = Budget(303, 4, 1.5, 0.3)
+_S = 1_000_000_000
+_NATIVE = "mixed.N"
+
+
+def measured_rows() -> list[dict[str, str]]:
+    """Return the rows of the measured table."""
+    with (shipped_dir("calibration") / "xen-media" / "measured.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def experiment(key: str, assignments: Sequence[str] = ()) -> MediaSystem:
+    """Return the system of one experiment, by its key in the measured table."""
+    return load(shipped_dir("experiments") / f"xen-media/{key}.yaml", MediaSystem, assignments)
+
+
+def _assignments(key: str, costs: tuple[float, float], structure: Sequence[str]) -> list[str]:
+    """Return the costs and structure of a model, as far as an experiment knows them."""
+    backend_us, relay_us = costs
+    if key == _NATIVE:
+        return [f"domains.linux.applications.relay.packet_ns={relay_us} us"]
+    every = overrides(backend_us, relay_us, structure)
+    return [
+        a
+        for a in every
+        if not (key.startswith("bypass.") and key != "bypass.D" and a.startswith("domains.media.io_path"))
+    ]
+
+
+def run_experiment(
+    key: str, costs: tuple[float, float], structure: tuple[str, ...], budget: Budget
+) -> dict[str, Any]:
+    """Run all replications of one experiment."""
+    system = experiment(key, _assignments(key, costs, structure))
+    results = [
+        run_media(system, budget.seed, r, int(budget.seconds * _S), int(budget.warmup_seconds * _S))
+        for r in range(budget.replications)
+    ]
+    rows = [result.row() for result in results]
+    drops: Counter[str] = Counter()
+    for result in results:
+        drops.update({f"{place}: {cause}": count for (place, cause), count in result.drops.items()})
+    return {
+        "outcome": asdict(
+            Outcome(
+                *(
+                    [row[name] for row in rows]
+                    for name in ("loss_percent", "delay_mean_ms", "delay_p95_ms", "delay_p99_ms")
+                )
+            )
+        ),
+        "mean": {name: _mean([row.get(name, 0) for row in rows]) for name in rows[0]},
+        "drops": dict(drops),
+    }
+
+
+def run_record(
+    costs: tuple[float, float], structure: tuple[str, ...], jobs: int, budget: Budget = RECORD
+) -> dict[str, dict[str, Any]]:
+    """Run every experiment of the table."""
+    keys = [row["experiment_key"] for row in measured_rows()]
+    with ProcessPoolExecutor(jobs) as pool:
+        futures = {key: pool.submit(run_experiment, key, costs, structure, budget) for key in keys}
+        return {key: future.result() for key, future in futures.items()}
+
+
+def judge_all(results: Mapping[str, Mapping[str, Any]]) -> list[Judged]:
+    """Verdicts on every statement of the table."""
+    outcomes = {key: Outcome(**result["outcome"]) for key, result in results.items()}
+    return [judged for row in measured_rows() for judged in judge(row, outcomes)]
+
+
+def table(results: Mapping[str, Mapping[str, Any]], judged: Iterable[Judged]) -> list[str]:
+    """Markdown: one line an experiment with its statements."""
+    by_key: dict[str, list[Judged]] = {}
+    for one in judged:
+        by_key.setdefault(one.experiment, []).append(one)
+    lines = [
+        "| experiment | loss % | mean delay ms | p99 ms | stated | verdict |",
+        "|---|---|---|---|---|---|",
+    ]
+    for key, result in results.items():
+        mean = result["mean"]
+        figures = f"{mean['loss_percent']:.2f} | {mean['delay_mean_ms']:.3g} | {mean['delay_p99_ms']:.3g}"
+        for number, one in enumerate(by_key.get(key, [])):
+            head = f"{key} | {figures}" if number == 0 else " | | | "
+            lines.append(f"| {head} | {one.quantity} {one.statement}: {one.found} | {one.verdict} |")
+    return lines
+
+
+def score(judged: Iterable[Judged]) -> dict[str, dict[str, int]]:
+    """How many statements hold, by kind."""
+    counts: dict[str, Counter[str]] = {"numbers and words": Counter(), "ordinal": Counter()}
+    for one in judged:
+        counts["ordinal" if one.is_ordinal else "numbers and words"][one.verdict] += 1
+    return {kind: dict(count) for kind, count in counts.items()}
+
+
+def separating(models: Mapping[str, Sequence[Judged]], right: str) -> list[str]:
+    """Markdown: the statements on which the models differ."""
+    names = list(models)
+    lines = ["| statement | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    for position, one in enumerate(models[right]):
+        verdicts = [models[name][position] for name in names]
+        if len({v.verdict for v in verdicts}) > 1:
+            cells = " | ".join(f"{v.verdict} ({v.found})" for v in verdicts)
+            lines.append(f"| {one.experiment}: {one.quantity} {one.statement} | {cells} |")
+    return lines
+
+
+def report(record: Mapping[str, Any], right: str) -> str:
+    """Return the whole record as Markdown."""
+    models = {name: judge_all(entry["results"]) for name, entry in record.items()}
+    lines = ["# Predicted against stated", ""]
+    for name, judged in models.items():
+        backend, relay = record[name]["costs_us"]
+        lines.append(f"* {name} (back-end {backend:g} us, relay {relay:g} us): {_in_words(score(judged))}")
+    lines += ["", f"## {right}", "", *table(record[right]["results"], models[right])]
+    lines += ["", "## What separates the models", "", *separating(models, right)]
+    return "\n".join(lines) + "\n"
+
+
+def _in_words(counts: Mapping[str, Mapping[str, int]]) -> str:
+    parts = []
+    for kind, by_verdict in counts.items():
+        verdicts = ", ".join(f"{by_verdict.get(v, 0)} {v}" for v in ("holds", "within noise", "missed"))
+        parts.append(f"{kind}: {verdicts}")
+    return "; ".join(parts)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+RIGHT = "receive and transmit on one vCPU each"
+
+
+def main() -> None:
+    """Run, print, and write ``record.json`` and ``record.md``."""
+    folder = shipped_dir("calibration") / "xen-media"
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--out", type=Path, default=folder)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--model", action="append", choices=sorted(STRUCTURES))
+    arguments = parser.parse_args()
+    fits = json.loads((folder / "fit.json").read_text())
+    path = arguments.out / "record.json"
+    record = json.loads(path.read_text()) if path.exists() else {}
+    for name in arguments.model or fits:
+        best = fits[name]["best"]
+        costs = (best["backend_us"], best["relay_us"])
+        record[name] = {"costs_us": costs, "results": run_record(costs, STRUCTURES[name], arguments.jobs)}
+        path.write_text(json.dumps(record, indent=1) + "\n")
+    text = report(record, RIGHT)
+    (arguments.out / "record.md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

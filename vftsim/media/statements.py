@@ -1,0 +1,214 @@
+"""Judge what a published study says against what the model gives.
+
+A statement is a number with a relation ("about 19 %"), a word ("minimal loss"), or a comparison with
+another experiment or set ("worse than mixed.D").  Limits are those of ``calibration/xen-media/protocol.md``,
+fixed beforehand.  A comparison is judged on differences paired by replication.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from vftsim.stats.intervals import paired_difference
+
+Verdict = Literal["holds", "within noise", "missed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Results of one experiment, a value for each replication."""
+
+    loss_percent: Sequence[float]
+    delay_mean_ms: Sequence[float]
+    delay_p95_ms: Sequence[float]
+    delay_p99_ms: Sequence[float]
+
+    @property
+    def loss(self) -> float:
+        """Mean loss in percent."""
+        return _mean(self.loss_percent)
+
+    @property
+    def delay(self) -> float:
+        """Mean delay in ms; infinite if nothing came through."""
+        return _mean(self.delay_mean_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One statement with its verdict."""
+
+    experiment: str
+    quantity: Literal["loss", "delay"]
+    statement: str
+    found: str
+    verdict: Verdict
+
+    @property
+    def is_ordinal(self) -> bool:
+        """A comparison, not a number or a word."""
+        return ":" in self.statement or self.statement in {"lower", "higher", "no_improvement", "no_change"}
+
+
+_NUMBERS: dict[tuple[str, float], tuple[str, Callable[[float], bool]]] = {
+    ("eq", 0.0): ("= 0 % (below 0.1)", lambda x: x < 0.1),
+    ("up_to", 90.0): ("up to 90 % (above 80)", lambda x: x > 80.0),
+    ("up_to", 45.0): ("45 % (+-5)", lambda x: abs(x - 45.0) <= 5.0),
+    ("approximately", 19.0): ("19 % (+-4)", lambda x: abs(x - 19.0) <= 4.0),
+}
+_LOSS_WORDS: dict[str, Callable[[float], bool]] = {
+    "zero": lambda x: x < 0.1,
+    "near_zero": lambda x: x < 0.5,
+    "minimal_loss": lambda x: x < 1.0,
+    "good": lambda x: x < 1.0,
+    "bad": lambda x: x > 2.0,
+    "high": lambda x: x > 2.0,
+    "very_high": lambda x: x > 80.0,
+    "unacceptable": lambda x: x >= 1.0,
+}
+_SAME_POINTS = 1.0
+_MARGINAL_POINTS = 5.0
+_NO_WORD = {"", "not_stated", "similar"}
+
+
+def judge(row: Mapping[str, str], outcomes: Mapping[str, Outcome]) -> list[Judged]:
+    """Judge all statements of one row of the measured table."""
+    key = row["experiment_key"]
+    judged = []
+    if row["loss_percent"]:
+        judged.append(_judge_number(key, row, outcomes[key]))
+    for word in row["outcome"].split(";"):
+        if word not in _NO_WORD and not (row["loss_percent"] and ":" not in word):
+            judged.append(_judge_loss(key, word, outcomes))
+    for word in row["delay_outcome"].split(";"):
+        if word not in _NO_WORD:
+            judged.append(_judge_delay(key, word, row, outcomes))
+    return judged
+
+
+def _judge_number(key: str, row: Mapping[str, str], outcome: Outcome) -> Judged:
+    text, holds = _NUMBERS[row["loss_relation"], float(row["loss_percent"])]
+    return Judged(key, "loss", text, _percent(outcome.loss), "holds" if holds(outcome.loss) else "missed")
+
+
+def _judge_loss(key: str, word: str, outcomes: Mapping[str, Outcome]) -> Judged:
+    mine = outcomes[key]
+    if ":" not in word:
+        verdict: Verdict = "holds" if _LOSS_WORDS[word](mine.loss) else "missed"
+        return Judged(key, "loss", word, _percent(mine.loss), verdict)
+    relation, target = word.split(":")
+    if relation == "best_in":
+        return _judge_best(key, word, target, outcomes)
+    other = _reference(target, key, outcomes)
+    difference = mine.loss - other.loss
+    found = f"{_percent(mine.loss)} against {_percent(other.loss)}"
+    if relation == "no_change_vs":
+        verdict = "holds" if abs(difference) < _SAME_POINTS else "missed"
+    elif relation == "no_improvement_vs":
+        verdict = "holds" if difference > -_SAME_POINTS else "missed"
+    elif relation == "marginal_improvement_vs":
+        verdict = _marginal(mine, other, difference)
+    elif max(mine.loss, other.loss) == 0.0:
+        verdict = _sign(mine.delay_mean_ms, other.delay_mean_ms, is_more=relation == "worse_than")
+        found = f"no loss; mean delay {mine.delay:.3g} against {other.delay:.3g} ms"
+    else:
+        verdict = _sign(mine.loss_percent, other.loss_percent, is_more=relation == "worse_than")
+    return Judged(key, "loss", word, found, verdict)
+
+
+def _marginal(mine: Outcome, other: Outcome, difference: float) -> Verdict:
+    if not -_MARGINAL_POINTS < difference < _MARGINAL_POINTS:
+        return "missed"
+    return _sign(mine.loss_percent, other.loss_percent, is_more=False)
+
+
+def _judge_best(key: str, word: str, target: str, outcomes: Mapping[str, Outcome]) -> Judged:
+    mine = outcomes[key]
+    rivals = {k: o for k, o in outcomes.items() if k.startswith(target.removeprefix("set.")) and k != key}
+    rival = min(rivals, key=lambda k: (rivals[k].loss, rivals[k].delay))
+    best = rivals[rival]
+    if max(mine.loss, best.loss) == 0.0:
+        verdict = _sign(mine.delay_mean_ms, best.delay_mean_ms, is_more=False)
+    else:
+        verdict = _sign(mine.loss_percent, best.loss_percent, is_more=False)
+    return Judged(
+        key, "loss", word, f"{_percent(mine.loss)} against {_percent(best.loss)} ({rival})", verdict
+    )
+
+
+def _judge_delay(key: str, word: str, row: Mapping[str, str], outcomes: Mapping[str, Outcome]) -> Judged:
+    mine = outcomes[key]
+    if word == "minimal":
+        ms = _mean(mine.delay_p99_ms)
+        return Judged(key, "delay", "below 0.5 ms", f"p99 {ms:.3g} ms", "holds" if ms < 0.5 else "missed")
+    if word == "good":
+        ms = _mean(mine.delay_p95_ms)
+        return Judged(key, "delay", word, f"p95 {ms:.3g} ms", "holds" if ms < 10.0 else "missed")
+    if word == "high":
+        verdict: Verdict = "holds" if mine.delay > 5.0 else "missed"
+        return Judged(key, "delay", word, f"mean {mine.delay:.3g} ms", verdict)
+    relation, target = _delay_relation(word, row)
+    if relation == "best_in":
+        rivals = [o for k, o in outcomes.items() if k.startswith(target.removeprefix("set.")) and k != key]
+        other = min(rivals, key=lambda o: o.delay)
+        verdict = _sign(mine.delay_mean_ms, other.delay_mean_ms, is_more=False)
+    else:
+        other = _reference(target, key, outcomes)
+        if relation in {"no_improvement", "no_change"}:
+            gain = other.delay / mine.delay if mine.delay else math.inf
+            same = gain < 1.5 if relation == "no_improvement" else 1 / 1.5 < gain < 1.5
+            verdict = "holds" if same else "missed"
+        else:
+            is_more = relation in {"worse_than", "higher_than", "higher"}
+            verdict = _sign(mine.delay_mean_ms, other.delay_mean_ms, is_more=is_more)
+    return Judged(key, "delay", word, f"mean {mine.delay:.3g} against {other.delay:.3g} ms", verdict)
+
+
+def _delay_relation(word: str, row: Mapping[str, str]) -> tuple[str, str]:
+    if ":" in word:
+        relation, target = word.split(":")
+        return relation, target
+    if word == "lower":
+        return word, "mixed.D"
+    if word == "higher":
+        return word, "set.weights"
+    return word, row["outcome"].split(";")[-1].split(":")[-1]
+
+
+def _reference(target: str, key: str, outcomes: Mapping[str, Outcome]) -> Outcome:
+    """Return an experiment, or the mean of a set without the experiment itself."""
+    if not target.startswith("set."):
+        return outcomes[target]
+    members = [o for k, o in outcomes.items() if k.startswith(target.removeprefix("set.")) and k != key]
+
+    def mean_of(values: Callable[[Outcome], Sequence[float]]) -> list[float]:
+        return [_mean(column) for column in zip(*(values(o) for o in members), strict=True)]
+
+    return Outcome(
+        mean_of(lambda o: o.loss_percent),
+        mean_of(lambda o: o.delay_mean_ms),
+        mean_of(lambda o: o.delay_p95_ms),
+        mean_of(lambda o: o.delay_p99_ms),
+    )
+
+
+def _sign(mine: Sequence[float], other: Sequence[float], *, is_more: bool) -> Verdict:
+    """Whether ``mine - other`` has the stated sign beyond its 95 % interval."""
+    if not all(map(math.isfinite, (*mine, *other))):
+        return "holds" if is_more == (_mean(mine) > _mean(other)) else "missed"
+    difference = paired_difference(mine, other)
+    low, high = (difference.low, difference.high) if is_more else (-difference.high, -difference.low)
+    if low > 0.0:
+        return "holds"
+    return "missed" if high < 0.0 else "within noise"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if all(map(math.isfinite, values)) else math.inf
+
+
+def _percent(value: float) -> str:
+    return f"{value:.2f} %" if value else "0 %"

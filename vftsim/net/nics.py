@@ -1,0 +1,104 @@
+"""Network cards of a host and the kinds of traffic they carry, apart or together.
+
+Rule: every kind of traffic (virtual machines, management, migration, fault-tolerance logging, storage)
+leaves through the card it is assigned to; kinds on one card share its rate and its transmit queue, in
+order of arrival.  Background traffic of a kind comes in bursts at a constant period, as frames of full
+size; the hypervisor's CPU work for it is given to a domain of its own (``background`` of a domain in the
+model file), because only there can it compete with the guest.
+
+Assumption: the record names the kinds of traffic but prints no rate for any of them; the rates in the
+shipped models are typical values, marked as such.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field, model_validator
+
+from vftsim.engine import Clock, EventKind
+from vftsim.net.link import Link
+from vftsim.spec import BitRate, ByteCount, DurationNs, PositiveDurationNs, Spec
+
+Traffic = Literal["vm", "management", "migration", "ft_logging", "storage"]
+KINDS: tuple[str, ...] = get_args(Traffic)
+_BITS_NS = 8_000_000_000
+
+
+class NicSpec(Spec):
+    """One physical network card and the link behind it, both directions alike."""
+
+    rate: Annotated[BitRate, Field(gt=0)] = Field(1_000_000_000, description="Link rate.")
+    latency: DurationNs = Field(100_000, description="One-way delay beside transmission: switch, driver, interrupt.")
+    queue: Annotated[ByteCount, Field(gt=0)] = Field(256 * 1024, description="Transmit queue.")
+
+
+class BackgroundTrafficSpec(Spec):
+    """Traffic of one kind that is not part of the workload."""
+
+    burst: ByteCount = Field(description="Bytes sent at once.")
+    period: PositiveDurationNs = Field(description="Time from burst to burst.")
+
+
+class NicsSpec(Spec):
+    """The cards of the host and what each carries."""
+
+    cards: dict[str, NicSpec] = Field(
+        default_factory=lambda: {"vmnic0": NicSpec()}, min_length=1, description="Network cards by name."
+    )
+    layout: dict[Traffic, str] = Field(
+        default_factory=dict, description="Card of each kind of traffic; the first card for kinds not named."
+    )
+    background: dict[Traffic, BackgroundTrafficSpec] = Field(
+        default_factory=dict, description="Background traffic by kind."
+    )
+
+    @model_validator(mode="after")
+    def _cards_exist(self) -> "NicsSpec":
+        for kind, card in self.layout.items():
+            if card not in self.cards:
+                raise ValueError(f"layout.{kind} names the card '{card}'; cards are {', '.join(self.cards)}")
+        return self
+
+    def card_of(self, kind: str) -> str:
+        """Name of the card that carries a kind of traffic."""
+        found: Mapping[str, str] = dict(self.layout)
+        return found.get(kind, next(iter(self.cards)))
+
+
+class Nics:
+    """The links of a host, by kind of traffic."""
+
+    def __init__(self, clock: Clock, spec: NicsSpec) -> None:
+        self.clock = clock
+        self.spec = spec
+        self.inbound = {name: Link(clock, c.rate, c.latency, c.queue) for name, c in spec.cards.items()}
+        self.outbound = {name: Link(clock, c.rate, c.latency, c.queue) for name, c in spec.cards.items()}
+        self.background_dropped = 0
+
+    def to_host(self, kind: str) -> Link:
+        """The link on which a kind of traffic arrives."""
+        return self.inbound[self.spec.card_of(kind)]
+
+    def from_host(self, kind: str) -> Link:
+        """The link on which a kind of traffic leaves."""
+        return self.outbound[self.spec.card_of(kind)]
+
+    def start(self) -> None:
+        """Start the background traffic."""
+        for number, (kind, source) in enumerate(sorted(self.spec.background.items())):
+            self.clock.after(source.period, EventKind.DEVICE, 1 + number, self._burst, (number, kind, source))
+
+    def _burst(self, source: tuple[int, str, BackgroundTrafficSpec]) -> None:
+        number, kind, spec = source
+        link = self.from_host(kind)
+        if link.backlog_ns + spec.burst * _BITS_NS // link.rate_bits_per_s <= link.queue_ns:
+            link.reserve(spec.burst)
+        else:
+            self.background_dropped += 1
+        self.clock.after(spec.period, EventKind.DEVICE, 1 + number, self._burst, source)
+
+
+def utilization(link: Link, elapsed_ns: int) -> float:
+    """Share of the time that a link was transmitting."""
+    return link.sent_bytes * _BITS_NS / link.rate_bits_per_s / elapsed_ns if elapsed_ns else 0.0
+

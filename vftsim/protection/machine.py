@@ -1,0 +1,116 @@
+"""The protected virtual machine as its hypervisor sees it: it can stop it, cut its network, lose it.
+
+Several causes can stop a guest at once (a full log buffer, a pause, a migration's last round): it runs
+again when the last of them is over.  While it is stopped its virtual network card takes packets into
+its ring and raises no interrupt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from vftsim.cpu import Guest, VcpuState
+from vftsim.engine import Alarm, Clock, EventKind
+from vftsim.protection.interposed_nic import InterposedNic
+
+_ENTITY = 2
+
+
+class Machine:
+    """The handle of one protected guest.
+
+    Parameters
+    ----------
+    clock : Clock
+    guest : Guest
+    nic : InterposedNic
+    set_output_cost : callable
+        ``set_output_cost(ns)``: CPU time that each output costs the guest on account of protection.
+    forget : callable
+        Begin anew with empty memory: called when the guest is booted again.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        guest: Guest,
+        nic: InterposedNic,
+        set_output_cost: Callable[[int], None],
+        forget: Callable[[], None],
+    ) -> None:
+        self.clock = clock
+        self.guest = guest
+        self.nic = nic
+        self.set_output_cost = set_output_cost
+        self.dead = False
+        self.stopped_ns = 0
+        self._forget = forget
+        self._reasons: set[str] = set()
+        self._since_ns = 0
+
+    @property
+    def stopped(self) -> bool:
+        """Whether anything holds the guest."""
+        return bool(self._reasons)
+
+    def run_ns(self) -> int:
+        """CPU time that the guest has used up to now."""
+        total_ns = 0
+        for vcpu in self.guest.vcpus:
+            total_ns += vcpu.run_ns
+            if vcpu.state is VcpuState.RUNNING:
+                total_ns += max(0, self.clock.now_ns - vcpu.dispatched_ns)
+        return total_ns
+
+    def stop(self, reason: str) -> None:
+        """Stop the guest at once."""
+        if not self._reasons:
+            self._since_ns = self.clock.now_ns
+            self.nic.mask()
+            self.guest.freeze()
+        self._reasons.add(reason)
+
+    def resume(self, reason: str) -> None:
+        """Take one cause away; the guest goes on when none is left."""
+        if reason not in self._reasons:
+            return
+        self._reasons.remove(reason)
+        if not self._reasons:
+            self.stopped_ns += self.clock.now_ns - self._since_ns
+            self.nic.unmask()
+            self.guest.thaw()
+
+    def disconnect(self) -> None:
+        """Cut the network: packets in the ring and packets to come are lost."""
+        self.nic.connected = False
+        self.nic.discard()
+
+    def connect(self, _: Any = None) -> None:
+        """Connect the network again."""
+        if not self.dead:
+            self.nic.connected = True
+
+    def kill(self) -> None:
+        """Lose the machine for good, unless :meth:`reboot` brings it back."""
+        self.stop("dead")
+        self.disconnect()
+        self.dead = True
+
+    def reboot(self) -> None:
+        """Start with empty memory on a working host."""
+        guest = self.guest
+        guest.jobs.clear()
+        for vcpu in guest.vcpus:
+            vcpu.current = vcpu.interrupted = None
+            vcpu.interrupts.clear()
+        self.nic.forget()
+        self._forget()
+        self.dead = False
+        for reason in list(self._reasons):
+            self.resume(reason)
+        self.connect()
+
+    def call_after(self, delay_ns: int, action: Callable[[Any], None], argument: Any = None) -> Alarm:
+        """Plan something the hypervisor does."""
+        return self.clock.after(delay_ns, EventKind.CONTROL, _ENTITY, action, argument)

@@ -1,0 +1,1 @@
+"""What a user looks at: plots and tables of results."""

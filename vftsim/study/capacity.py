@@ -1,0 +1,154 @@
+"""``vftsim capacity``: what one system carries, by the lab's ramp or by a direct search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from vftsim.study.constant_load import Stop
+from vftsim.study.manifest import manifest, utc_now
+from vftsim.study.model import Model
+from vftsim.study.progress import Progress
+from vftsim.study.ramp import RampCapacity, ramp_capacity_of, sip_spec
+from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, check_study, replicate
+from vftsim.study.results import CONFIDENCE, rows
+from vftsim.study.search import COLLAPSED, SearchCapacity, SearchSettings, search_capacity
+from vftsim.study.sip_summary import estimate_columns
+from vftsim.study.workers import Interrupted, available_cores
+
+
+@dataclass(frozen=True)
+class CapacityStudy:
+    """One or more capacities of one system.
+
+    Parameters
+    ----------
+    ramp : RampCapacity or None
+    steady, after_stop, recovery : SearchCapacity or None
+        Capacity at constant load; after a stop; load from which a collapsed server recovers by itself.
+    manifest : dict
+    """
+
+    manifest: dict[str, Any]
+    ramp: RampCapacity | None = None
+    steady: SearchCapacity | None = None
+    after_stop: SearchCapacity | None = None
+    recovery: SearchCapacity | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the study was ended early."""
+        return self.manifest["state"] == "interrupted"
+
+    @property
+    def searches(self) -> dict[str, SearchCapacity]:
+        """The searches made, by name."""
+        named = {"steady": self.steady, "after_stop": self.after_stop, "recovery": self.recovery}
+        return {name: search for name, search in named.items() if search is not None}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a capacity, with its interval."""
+        table = []
+        if self.ramp is not None:
+            table.append({"capacity": "ramp", **estimate_columns(self.ramp.estimate)})
+        for name, search in self.searches.items():
+            row = {"capacity": name, **estimate_columns(search.result.estimate)}
+            table.append({**row, "resolved": search.result.resolved, "non_monotone": search.result.non_monotone})
+        return pd.DataFrame(table)
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        data: dict[str, Any] = {"manifest": self.manifest, "capacity": rows(self.to_pandas())}
+        if self.ramp is not None:
+            data["ramp"] = {
+                "ihs_limit_percent": self.ramp.limit_percent,
+                "unfailed": self.ramp.unfailed,
+                "stop_steps": rows(self.ramp.stop_steps()),
+                "replications": rows(self.ramp.to_pandas()),
+            }
+        for name, search in self.searches.items():
+            data[name] = {
+                "ihs_limit_percent": search.limit_percent,
+                "probability": search.settings.probability,
+                "stop_ns": search.stop.length_ns if search.stop else None,
+                "window_ns": search.stop.window_ns if search.stop else None,
+                "beyond_limit_by_load": rows(search.to_pandas()),
+                "resources": rows(search.resources),
+            }
+        return data
+
+
+def ramp_study(
+    model: Model,
+    replications: int = DEFAULT_REPLICATIONS,
+    seed: int = DEFAULT_SEED,
+    jobs: int | None = None,
+    *,
+    ihs_limit_percent: float | None = None,
+    progress: Progress | None = None,
+) -> CapacityStudy:
+    """Run the lab's ramp with many seeds.
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C before one ramp was done.
+    """
+    sip_spec(model)
+    started, workers = utc_now(), jobs or available_cores()
+    ramp_capacity_of(model, [], ihs_limit_percent)  # refuses a limit that cannot be judged before the work
+    (done,) = replicate([model], replications, seed, workers, progress=progress)
+    if not done.records:
+        raise Interrupted("no replication had finished")
+    ramp = ramp_capacity_of(model, done.ordered(), ihs_limit_percent, CONFIDENCE)
+    state = "interrupted" if done.interrupted else "finished"
+    said = manifest(
+        [model], command="capacity", seed=seed, replications=sorted(done.records), wanted=replications,
+        jobs=workers, started=started, state=state,
+    )  # fmt: skip
+    return CapacityStudy(said, ramp=ramp)
+
+
+def search_study(
+    model: Model,
+    seed: int = DEFAULT_SEED,
+    jobs: int | None = None,
+    *,
+    settings: SearchSettings | None = None,
+    ihs_limit_percent: float | None = None,
+    stop: Stop | None = None,
+    progress: Progress | None = None,
+) -> CapacityStudy:
+    """Search for the capacity at constant load; with a stop, for the failover-safe capacity instead.
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C before a single run was judged.
+    """
+    started, workers = utc_now(), jobs or available_cores()
+    check_study(1, seed, workers)
+    chosen = settings or SearchSettings()
+
+    def search(after: Stop | None) -> SearchCapacity:
+        return search_capacity(
+            model, seed, workers, chosen, limit_percent=ihs_limit_percent, stop=after, progress=progress
+        )
+
+    searches: dict[str, SearchCapacity] = {}
+    if stop is None:
+        searches["steady"] = search(None)
+    else:
+        searches["after_stop"] = search(stop)
+        if not searches["after_stop"].interrupted:
+            long_stop = Stop(COLLAPSED.length_ns, stop.window_ns, stop.observed_ns)
+            searches["recovery"] = search(long_stop)
+    interrupted = any(each.interrupted for each in searches.values())
+    most = max(probe.runs for each in searches.values() for probe in each.result.probes)
+    said = manifest(
+        [model], command="capacity", seed=seed, replications=range(most), wanted=chosen.runs_per_level,
+        jobs=workers, started=started, state="interrupted" if interrupted else "finished",
+    )  # fmt: skip
+    return CapacityStudy(said, **searches)

@@ -1,0 +1,112 @@
+"""Several systems side by side under the same traffic.
+
+Every replication gives each model the same arrivals, scenarios, durations and demands (common random
+numbers), so differences between models are differences of the systems and their intervals are those of
+paired samples.  Ratios and differences are taken to the first model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from vftsim.errors import UsageError
+from vftsim.stats import Estimate, paired_difference, paired_ratio
+from vftsim.study.manifest import manifest, utc_now
+from vftsim.study.model import Model
+from vftsim.study.progress import Progress
+from vftsim.study.ramp import RampCapacity, ramp_capacity_of, sip_spec
+from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, replicate
+from vftsim.study.results import CONFIDENCE, rows
+from vftsim.study.sip_summary import estimate_columns
+from vftsim.study.workers import Interrupted, available_cores
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Ramp capacities of several models over the same replications.
+
+    Parameters
+    ----------
+    capacities : tuple of RampCapacity
+        In the order the models were named; the first is the reference.
+    manifest : dict
+    """
+
+    capacities: tuple[RampCapacity, ...]
+    manifest: dict[str, Any]
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the comparison was ended before all its replications were done."""
+        return self.manifest["state"] == "interrupted"
+
+    def ratio(self, number: int) -> Estimate | None:
+        """Return a model's capacity relative to the first one's; None when the first carries nothing."""
+        reference = self.capacities[0].docs
+        if not any(reference):
+            return None
+        return paired_ratio(self.capacities[number].docs, reference, self.capacities[0].confidence)
+
+    def difference(self, number: int) -> Estimate:
+        """Return a model's capacity less the first one's."""
+        first = self.capacities[0]
+        return paired_difference(self.capacities[number].docs, first.docs, first.confidence)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a model and figure: capacity, ratio, difference."""
+        table = []
+        for number, capacity in enumerate(self.capacities):
+            figures = {"capacity_saps": capacity.estimate}
+            if number:
+                ratio = self.ratio(number)
+                figures |= {"ratio_to_first": ratio} if ratio is not None else {}
+                figures["difference_to_first_saps"] = self.difference(number)
+            for name, estimate in figures.items():
+                table.append({"model": capacity.model.label, "figure": name, **estimate_columns(estimate)})
+        return pd.DataFrame(table)
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest,
+            "comparison": rows(self.to_pandas()),
+            "replications": [row for c in self.capacities for row in rows(c.to_pandas())],
+        }
+
+
+def compare_study(
+    models: Sequence[Model],
+    replications: int = DEFAULT_REPLICATIONS,
+    seed: int = DEFAULT_SEED,
+    jobs: int | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Run the ramp of every model over the same replications.
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C before one replication of every model was done.
+    """
+    if len(models) < 2:
+        raise UsageError("comparing takes at least two models; for one there is 'vftsim capacity'")
+    for model in models:
+        sip_spec(model)
+    started, workers = utc_now(), jobs or available_cores()
+    done = replicate(models, replications, seed, workers, progress=progress)
+    common = sorted(set.intersection(*(set(each.records) for each in done)))
+    if not common:
+        raise Interrupted("no replication of all models had finished")
+    capacities = tuple(
+        ramp_capacity_of(each.model, [(n, each.records[n]) for n in common], confidence=CONFIDENCE) for each in done
+    )
+    said = manifest(
+        models, command="compare", seed=seed, replications=common, wanted=replications, jobs=workers,
+        started=started, state="interrupted" if done[0].interrupted else "finished",
+    )  # fmt: skip
+    return Comparison(capacities, said)

@@ -1,0 +1,101 @@
+"""One run of a SIP lab at one load: does the server handle it, and does it come back after a stop?
+
+The registration phase is left out (subscribers are registered to begin with), the stir phase rises to the
+load, and one step is measured after its transient.  The random numbers depend on seed and replication
+only, so a replication is the same traffic, only denser, at a higher load.
+
+After a stop: in the middle of the steady state, when the transient is over, the guest stands still for a
+given time and its network card fills, as in a pause or a failover without loss of state.  Clients repeat
+what is not answered (RFC 3261).  A window later the server has recovered if a further stretch of
+attempts is handled within the IHS limit.  It is a matter of the traffic of the day, hence a probability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vftsim.sip.lab import SipLab
+from vftsim.sip.metrics import PhaseRecord
+from vftsim.sip.system import SipLabSpec
+from vftsim.study.inject import pause_at
+from vftsim.study.sip_records import steps_of
+from vftsim.study.sip_tables import passed
+
+_S = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A stop of the server and how its end is judged.
+
+    Parameters
+    ----------
+    length_ns : int
+        How long the guest stands still.
+    window_ns : int
+        Time it has to recover.
+    observed_ns : int
+        Stretch after the window whose attempts are judged.
+    """
+
+    length_ns: int
+    window_ns: int = 60 * _S
+    observed_ns: int = 20 * _S
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantLoad:
+    """Tells whether a replication at a load stays within the limit; what a capacity search calls.
+
+    Parameters
+    ----------
+    spec : SipLabSpec
+    seed : int
+    limit_percent : float
+        Allowed share of inadequately handled attempts, of any scenario and of all.
+    stop : Stop, optional
+        Stop the server, and judge what comes after.
+    """
+
+    spec: SipLabSpec
+    seed: int
+    limit_percent: float
+    stop: Stop | None = None
+
+    def __call__(self, saps: float, replication: int) -> bool:
+        """Tell whether the run was within the limit."""
+        steps = steps_of(self.run(saps, replication))
+        return passed(steps[0], self.limit_percent)
+
+    def run(self, saps: float, replication: int) -> Sequence[PhaseRecord]:
+        """Return the phases of the run."""
+        return self.prepare(saps, replication).run()
+
+    def prepare(self, saps: float, replication: int) -> SipLab:
+        """Return the lab, ready to run, with the stop planned."""
+        lab = SipLab(at_load(self.spec, saps, self.stop), self.seed, replication)
+        if self.stop is not None:
+            pause_at(lab, self.stop_at_ns(), self.stop.length_ns)
+        return lab
+
+    def stop_at_ns(self) -> int:
+        """Return when the stop begins: at the end of the transient."""
+        workload = self.spec.workload
+        return workload.stir.duration + workload.steps.transient
+
+
+def at_load(spec: SipLabSpec, saps: float, stop: Stop | None = None) -> SipLabSpec:
+    """Return the spec with one step at a load; a stop and its window are put before the measured part."""
+    workload, steps = spec.workload, spec.workload.steps
+    changed: dict[str, object] = {"initial": float(saps), "most": 1}
+    if stop is not None:
+        changed["transient"] = steps.transient + stop.length_ns + stop.window_ns
+        changed["duration"] = changed["transient"] + stop.observed_ns
+    workload = workload.model_copy(
+        update={
+            "steps": steps.model_copy(update=changed),
+            "pre_registration": workload.pre_registration.model_copy(update={"duration": 0}),
+        }
+    )
+    return spec.model_copy(update={"workload": workload})

@@ -1,0 +1,114 @@
+"""What made a result: enough to make it again, and to know what it can be compared with."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from vftsim._version import __version__
+from vftsim.sampling import STREAM_SCHEME
+from vftsim.study.model import Model
+
+PACKAGES = ("joblib", "matplotlib", "numpy", "pandas", "pydantic", "ruamel.yaml", "scipy", "simpy")
+BIT_GENERATOR = STREAM_SCHEME.split(":")[1]
+
+
+def utc_now() -> str:
+    """Return the time of day in UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def manifest(
+    models: Sequence[Model],
+    *,
+    command: str,
+    seed: int,
+    replications: Sequence[int],
+    wanted: int,
+    jobs: int,
+    started: str,
+    state: str,
+) -> dict[str, Any]:
+    """Return the manifest of a result.
+
+    Parameters
+    ----------
+    models : sequence of Model
+        What was simulated.
+    command : str
+        The kind of study: run, capacity, compare.
+    seed : int
+    replications : sequence of int
+        The replications that the result holds.
+    wanted : int
+        How many were asked for.
+    jobs : int
+        Worker processes.
+    started : str
+        :func:`utc_now` at the start.
+    state : str
+        ``finished`` or ``interrupted``.
+    """
+    return {
+        "vftsim": __version__,
+        "git": git_state(Path(__file__).resolve().parent),
+        "command": command,
+        "command_line": [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv else [],
+        "models": [
+            {
+                "label": model.label, "kind": model.kind, "name": model.name, "set": list(model.assignments),
+                "notes": list(model.notes), "sha256": model.digest(), "resolved": model.resolved(),
+            }
+            for model in models
+        ],
+        "seed": seed,
+        "stream_scheme": STREAM_SCHEME,
+        "bit_generator": BIT_GENERATOR,
+        "replications_wanted": wanted,
+        "replications": list(replications),
+        "python": platform.python_version(),
+        "os": platform.platform(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "workers": jobs,
+        "started_utc": started,
+        "ended_utc": utc_now(),
+        "state": state,
+    }  # fmt: skip
+
+
+def git_state(folder: Path) -> dict[str, Any] | None:
+    """Return commit and dirtiness of the repository that vftsim runs from; None for an installed one."""
+    top = _git(folder, "rev-parse", "--show-toplevel")
+    if top is None or folder.parent.parent != Path(top.strip()).resolve():
+        return None
+    commit = _git(folder, "rev-parse", "HEAD")
+    status = _git(folder, "status", "--porcelain")
+    if commit is None or status is None:
+        return None
+    return {"commit": commit.strip(), "dirty": bool(status.strip())}
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,127 @@
+"""Progress with remaining time, on standard error: a live bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+
+_BETWEEN_LINES_S = 5.0
+
+
+class Progress(Protocol):
+    """Tells a waiting user how far a study has come; a context manager."""
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+        ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop showing."""
+        ...
+
+    def total(self, units: int) -> None:
+        """State how many units of work there are."""
+        ...
+
+    def advance(self, text: str = "") -> None:
+        """Count one unit as done; ``text`` says what is known now."""
+        ...
+
+
+def make_progress(title: str, quiet: bool = False) -> Progress:
+    """Return the progress display that fits where standard error goes."""
+    if quiet:
+        return Silent()
+    return Bar(title) if sys.stderr.isatty() else Lines(title)
+
+
+class Silent:
+    """Shows nothing."""
+
+    def __enter__(self) -> Self:
+        """Begin to show nothing."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End showing nothing."""
+
+    def total(self, units: int) -> None:
+        """Take note of nothing."""
+
+    def advance(self, text: str = "") -> None:
+        """Count nothing."""
+
+
+class Lines(Silent):
+    """A line now and then, at most one every few seconds, for logs and pipes."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._total = 0
+        self._done = 0
+        self._start_s = self._last_s = time.monotonic()
+
+    def total(self, units: int) -> None:
+        """State how many units of work there are."""
+        self._total = units
+
+    def advance(self, text: str = "") -> None:
+        """Count one unit as done, and say so if the last line is old or this is the end."""
+        self._done += 1
+        now_s = time.monotonic()
+        if now_s - self._last_s < _BETWEEN_LINES_S and self._done != self._total:
+            return
+        self._last_s = now_s
+        of = f"/{self._total}" if self._total else ""
+        left_s = (now_s - self._start_s) * (self._total - self._done) / self._done
+        left = f", about {_duration(left_s)} left" if self._total > self._done else ""
+        print(f"{self._title}: {self._done}{of}{left}{' - ' + text if text else ''}", file=sys.stderr, flush=True)
+
+
+class Bar(Silent):
+    """A live bar with elapsed and remaining time."""
+
+    def __init__(self, title: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import TimeRemainingColumn as Remaining
+
+        self._bar: RichProgress = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            TextColumn("left:"), Remaining(), TextColumn("{task.fields[text]}"),
+            console=Console(stderr=True), transient=True,
+        )  # fmt: skip
+        self._task = self._bar.add_task(title, total=None, text="")
+
+    def __enter__(self) -> Self:
+        """Start the live display."""
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the display off the screen."""
+        self._bar.stop()
+
+    def total(self, units: int) -> None:
+        """State how many units of work there are."""
+        self._bar.update(self._task, total=units)
+
+    def advance(self, text: str = "") -> None:
+        """Count one unit as done."""
+        self._bar.update(self._task, advance=1, text=text)
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{whole} s"

@@ -1,0 +1,101 @@
+"""How busy every resource of a SIP lab is at a load, and which one is the limit.
+
+The limiting resource is the one with the highest utilization.  Buffers have no utilization of their own:
+what they lose is shown beside, because a buffer overflows when what empties it is too slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from vftsim.engine import EventKind
+from vftsim.sip.lab import SipLab
+from vftsim.stats import t_interval
+from vftsim.study.constant_load import ConstantLoad
+from vftsim.study.sip_summary import estimate_columns
+
+_ENTITY = 3
+_UTILIZATION = "percent"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceTask:
+    """One replication at one load, watched."""
+
+    load: ConstantLoad
+    saps: float
+    replication: int
+
+
+def watch(task: ResourceTask) -> dict[str, float]:
+    """Return the use of every resource in the measured part of a run, by name with unit."""
+    lab = task.load.prepare(task.saps, task.replication)
+    workload = lab.spec.workload
+    start_ns = workload.stir.duration + workload.steps.transient
+    end_ns = workload.stir.duration + workload.steps.duration
+    before: dict[str, float] = {}
+    after: dict[str, float] = {}
+
+    def note(into: dict[str, float]) -> None:
+        into.update(_totals(lab))
+
+    lab.clock.at(start_ns, EventKind.CONTROL, _ENTITY, note, before)
+    lab.clock.at(end_ns, EventKind.CONTROL, _ENTITY, note, after)
+    lab.run()
+    seconds = (end_ns - start_ns) / 1e9
+    rates = {name: (after[name] - before[name]) / seconds for name in before}
+    return _uses(lab, rates)
+
+
+def limiting_resource(uses: Sequence[dict[str, float]], confidence: float = 0.95) -> pd.DataFrame:
+    """Return the resources by falling utilization, losses last; the first row is the limit."""
+    names = list(uses[0])
+    table = pd.DataFrame([
+        {
+            "resource": name.rpartition(" ")[0], "unit": name.rpartition(" ")[2],
+            **estimate_columns(t_interval([use[name] for use in uses], confidence)),
+        }
+        for name in names
+    ])  # fmt: skip
+    table["is_loss"] = table["unit"] != _UTILIZATION
+    table = table.sort_values(["is_loss", "estimate"], ascending=[True, False], kind="stable")
+    return table.drop(columns="is_loss").reset_index(drop=True)
+
+
+def _totals(lab: SipLab) -> dict[str, float]:
+    to_server, to_agents = lab._to_server, lab._to_agents
+    return {
+        "cpu": float(lab.host.busy_ns()),
+        "link to the server": to_server.sent_bytes * 8.0,
+        "link from the server": to_agents.sent_bytes * 8.0,
+        "socket buffer": float(lab.server.dropped),
+        "NIC ring": float(lab.nic.dropped),
+        "link queues": float(to_server.dropped + to_agents.dropped),
+        **{name: bits for name, (bits, _) in _channels(lab).items()},
+    }
+
+
+def _uses(lab: SipLab, rates: dict[str, float]) -> dict[str, float]:
+    link_rate = lab.spec.link.rate
+    uses = {
+        f"CPU {_UTILIZATION}": rates["cpu"] / (lab.host.pcpus * 1e9) * 100.0,
+        f"link to the server {_UTILIZATION}": rates["link to the server"] / link_rate * 100.0,
+        f"link from the server {_UTILIZATION}": rates["link from the server"] / link_rate * 100.0,
+    }
+    for name, (_, rate) in _channels(lab).items():
+        uses[f"{name} {_UTILIZATION}"] = rates[name] / rate * 100.0
+    for place in ("socket buffer", "NIC ring", "link queues"):
+        uses[f"loss in {place} datagrams/s"] = rates[place]
+    return uses
+
+
+def _channels(lab: SipLab) -> dict[str, tuple[float, float]]:
+    """Return bits sent and rate of the logging channel, if the protection has one."""
+    link: Any = getattr(getattr(lab.protection, "channel", None), "link", None)
+    if link is None:
+        return {}
+    return {"logging channel": (link.sent_bytes * 8.0, float(link.rate_bits_per_s))}

@@ -1,0 +1,154 @@
+"""The result of running one model: records, tables, figures across replications, files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from vftsim.errors import UsageError
+from vftsim.study.model import Model
+from vftsim.study.store import MANIFEST, to_json, write_file
+from vftsim.study.system import Record, system_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CONFIDENCE = 0.95
+
+
+class RunResult:
+    """Replications of one model.
+
+    Parameters
+    ----------
+    model : Model
+    records : list of (int, record)
+        In the order of the replications.
+    manifest : mapping
+        How the result came to be.
+    confidence : float
+        Level of the intervals.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        records: list[tuple[int, Record]],
+        manifest: Mapping[str, Any],
+        confidence: float = CONFIDENCE,
+    ) -> None:
+        if not records:
+            raise UsageError("a result needs at least one finished replication")
+        self.model = model
+        self.records = records
+        self.manifest = dict(manifest)
+        self.confidence = confidence
+
+    @cached_property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Tidy tables, one row a replication and observation."""
+        return self.model.system.tables(self.model.name, self.model.spec, self.records)
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """All figures across replications, with intervals."""
+        return self.model.system.summary(self.tables, self.confidence)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run was ended before all its replications were done."""
+        return self.manifest["state"] == "interrupted"
+
+    def to_pandas(self, table: str = "steps") -> pd.DataFrame:
+        """Return a table: ``summary``, or one of :attr:`tables`."""
+        if table == "summary":
+            return self.summary
+        if table not in self.tables:
+            raise UsageError(f"no table '{table}'; tables: summary, {', '.join(self.tables)}")
+        return self.tables[table]
+
+    def figures(self) -> dict[str, Figure]:
+        """Return the plots by name."""
+        return self.model.system.figures(self.model.spec, self.records)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data; :meth:`from_dict` reads it back."""
+        return {
+            "kind": self.model.kind,
+            "confidence": self.confidence,
+            "manifest": self.manifest,
+            "records": [[number, self.model.system.to_dict(record)] for number, record in self.records],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RunResult:
+        """Rebuild what :meth:`to_dict` returned."""
+        said = data["manifest"]["models"][0]
+        system = system_of(data["kind"])
+        spec = system.root.model_validate(said["resolved"])
+        model = Model(said["label"], data["kind"], spec, tuple(said["set"]), tuple(said["notes"]))
+        records = [(int(number), system.from_dict(record)) for number, record in data["records"]]
+        return cls(model, records, data["manifest"], data["confidence"])
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return manifest, summary and steps as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest,
+            "confidence": self.confidence,
+            "summary": rows(self.summary),
+            "tables": {name: rows(table) for name, table in self.tables.items() if name != "series"},
+        }
+
+    def write_files(self, folder: Path) -> None:
+        """Write manifest, resolved model, tables and plots."""
+        for name, table in {"summary": self.summary, **self.tables}.items():
+            write_file(folder / f"{name}.csv", csv_text(table).encode())
+        write_file(folder / "model.yaml", model_yaml(self.model).encode())
+        (folder / "plots").mkdir(exist_ok=True)
+        for name, figure in self.figures().items():
+            write_figure(figure, folder / "plots" / f"{name}.png")
+        write_file(folder / MANIFEST, (to_json(self.manifest) + "\n").encode())
+
+
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure; equal figures give equal files."""
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+def rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return a table as plain rows; empty cells are None."""
+    plain: list[dict[str, Any]] = table.astype(object).where(table.notna(), None).to_dict("records")
+    return plain
+
+
+def csv_text(table: pd.DataFrame) -> str:
+    """Return a table as CSV, every float with all its digits."""
+    return str(table.to_csv(index=False, lineterminator="\n"))
+
+
+def model_yaml(model: Model) -> str:
+    """Return the resolved model as a file that says everything itself."""
+    from io import StringIO
+
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.width = 110
+    stream = StringIO()
+    yaml.dump(without_none(model.resolved()), stream)
+    return stream.getvalue()
+
+
+def without_none(data: Any) -> Any:
+    """Return plain data without empty keys, which a model file cannot hold."""
+    if isinstance(data, dict):
+        return {key: without_none(value) for key, value in data.items() if value is not None}
+    if isinstance(data, list):
+        return [without_none(value) for value in data]
+    return data

@@ -1,0 +1,100 @@
+"""``vftsim run``: replications of one model, kept on disk if asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from vftsim.study.manifest import manifest, utc_now
+from vftsim.study.model import Model
+from vftsim.study.progress import Progress
+from vftsim.study.replicate import (
+    DEFAULT_REPLICATIONS,
+    DEFAULT_SEED,
+    Replications,
+    check_study,
+    replicate,
+)
+from vftsim.study.results import RunResult
+from vftsim.study.store import ResultDirectory
+from vftsim.study.workers import Interrupted, available_cores
+
+
+def run_study(
+    model: Model,
+    replications: int = DEFAULT_REPLICATIONS,
+    seed: int = DEFAULT_SEED,
+    jobs: int | None = None,
+    *,
+    directory: Path | None = None,
+    force: bool = False,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> RunResult:
+    """Run a model; an interrupted run returns what is done.
+
+    Parameters
+    ----------
+    model : Model
+    replications, seed : int
+    jobs : int, optional
+        Worker processes; by default all cores.
+    directory : Path, optional
+        Where the result goes.
+    force, resume : bool
+        Replace the directory, or go on with it.
+    progress : Progress, optional
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C before anything was done.
+    """
+    workers = jobs or available_cores()
+    check_study(replications, seed, workers)
+    started = utc_now()
+    target = ResultDirectory(directory, identity(model, seed), force=force, resume=resume) if directory else None
+    system = model.system
+    known = {n: system.from_dict(data) for n, data in target.known().items()} if target else {}
+
+    def arrived(_: int, replication: int, record: Any) -> None:
+        if target is not None:
+            target.keep(replication, system.to_dict(record))
+
+    # Replications beyond those asked for are kept: a result never shrinks by being continued.
+    wanted = max(replications, *(n + 1 for n in known), 0)
+    try:
+        (done,) = replicate([model], wanted, seed, workers, progress=progress, done=[known], on_result=arrived)
+        if not done.records:
+            raise Interrupted("nothing had finished")
+    finally:
+        if target is not None and target.is_empty:
+            target.discard()
+    result = _result(done, wanted, workers, started)
+    if target is not None:
+        target.finish(result.write_files)
+    return result
+
+
+def identity(model: Model, seed: int) -> dict[str, Any]:
+    """Return what makes replications belong together."""
+    from vftsim._version import __version__
+    from vftsim.sampling import STREAM_SCHEME
+
+    return {"model": model.digest(), "seed": seed, "stream_scheme": STREAM_SCHEME, "vftsim": __version__}
+
+
+def _result(done: Replications, wanted: int, jobs: int, started: str) -> RunResult:
+    records = done.ordered()
+    said = manifest(
+        [done.model],
+        command="run",
+        seed=done.seed,
+        replications=[number for number, _ in records],
+        wanted=wanted,
+        jobs=jobs,
+        started=started,
+        state="interrupted" if done.interrupted else "finished",
+    )
+    said["identity"] = identity(done.model, done.seed)
+    return RunResult(done.model, records, said)

@@ -1,0 +1,113 @@
+"""A SIP run's figures across replications: estimate, interval, and what the interval rests on.
+
+The unit of observation is the replication.  Shares (IHS, scenario mix) are ratios of totals with the
+jackknife's interval, never means of ratios; everything else, percentiles included, is the mean over
+replications of the replication's own figure, with Student's t interval.  Ramps end at different steps,
+so later steps rest on fewer replications: those that came so far.  Such rows are conditional on that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from vftsim.sip.messages import Scenario
+from vftsim.stats import Estimate, ratio_of_sums, t_interval
+from vftsim.study.sip_tables import KEYS, STATISTICS
+
+COLUMNS = ("table", *KEYS, "metric", "scenario", "statistic", "estimate", "low", "high", "n", "confidence", "interval")
+_DELAY_FIGURES = ("mean_ms", "sd_ms", "min_ms", "max_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms")
+_MEANS = ("effective_saps", "cpu_percent", "memory_mb", "retransmissions_per_s")
+
+
+def summarize(tables: Mapping[str, pd.DataFrame], confidence: float) -> pd.DataFrame:
+    """Return all figures of a run in long form, one row a figure."""
+    rows = [
+        *_steps(tables["steps"], confidence),
+        *_per_second(tables["per_second"], confidence),
+        *_delays(tables["delays"], confidence),
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def estimate_columns(estimate: Estimate) -> dict[str, Any]:
+    """Return an estimate as columns of a tidy table; an interval that does not exist is empty."""
+    low, high = (x if math.isfinite(x) else math.nan for x in (estimate.low, estimate.high))
+    interval: str = estimate.kind
+    if not math.isfinite(estimate.half_width) or estimate.half_width == 0.0:
+        # One replication, or the same value in all: nothing is known about the spread.
+        low, high, interval = math.nan, math.nan, "none"
+    return {
+        "estimate": estimate.mean, "low": low, "high": high, "n": estimate.n,
+        "confidence": estimate.confidence, "interval": interval,
+    }  # fmt: skip
+
+
+def _row(table: str, key: tuple[Any, ...], metric: str, scenario: str, statistic: str, e: Estimate) -> dict[str, Any]:
+    return {
+        "table": table, **dict(zip(KEYS, key, strict=True)), "metric": metric, "scenario": scenario,
+        "statistic": statistic, **estimate_columns(e),
+    }  # fmt: skip
+
+
+def _steps(steps: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]:
+    for key, group in _groups(steps, list(KEYS)):
+        for metric in _MEANS:
+            yield _row("steps", key, metric, "all", "mean", t_interval(_values(group, metric), confidence))
+        total = _values(group, [f"attempts_{s.label}" for s in Scenario])
+        for scenario in (*Scenario, None):
+            label = scenario.label if scenario is not None else "all"
+            columns = [scenario.label] if scenario is not None else [s.label for s in Scenario]
+            attempts = _values(group, [f"attempts_{c}" for c in columns])
+            bad = _values(group, [f"inadequate_{c}" for c in columns])
+            if scenario is not None and sum(total):
+                yield _row("steps", key, "ratio_percent", label, "share", _share(attempts, total, confidence))
+            if sum(attempts):
+                yield _row("steps", key, "ihs_percent", label, "share", _share(bad, attempts, confidence))
+
+
+def _per_second(table: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]:
+    for key, group in _groups(table, [*KEYS, "quantity"]):
+        for statistic in STATISTICS:
+            values = _values(group, statistic)
+            if values:
+                estimate = t_interval(values, confidence)
+                yield _row("per_second", key[:3], str(key[3]), _scenario_of(str(key[3])), statistic, estimate)
+
+
+def _delays(table: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]:
+    for key, group in _groups(table, [*KEYS, "metric", "scenario"]):
+        for statistic in _DELAY_FIGURES:
+            values = _values(group, statistic)
+            if values:
+                estimate = t_interval(values, confidence)
+                yield _row("delays", key[:3], str(key[3]), str(key[4]), statistic, estimate)
+
+
+def _share(parts: list[float], totals: list[float], confidence: float) -> Estimate:
+    e = ratio_of_sums(parts, totals, confidence)
+    return Estimate(100 * e.mean, 100 * e.half_width, 100 * e.low, min(100 * e.high, 100.0), e.n, confidence, e.kind)
+
+
+def _groups(table: pd.DataFrame, keys: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    if table.empty:
+        return
+    for key, group in table.groupby(keys, sort=False):
+        yield tuple(key), group
+
+
+def _values(group: pd.DataFrame, columns: str | list[str]) -> list[float]:
+    """Return a column's values, or the sums of several columns, without the empty ones."""
+    if isinstance(columns, list):
+        return [float(x) for x in group[columns].sum(axis=1)]
+    return [float(x) for x in group[columns] if not math.isnan(x)]
+
+
+def _scenario_of(quantity: str) -> str:
+    for suffix, scenario in (("_uac_", "ims_uac"), ("_reg_", "ims_reg")):
+        if suffix in quantity:
+            return scenario
+    return "all"

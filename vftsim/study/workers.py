@@ -1,0 +1,88 @@
+"""Running many independent simulations on several cores, without the number of cores mattering.
+
+Each task is a pure function of its arguments, and results are put in the order of the tasks, so any
+number of workers gives the same answer.  A result is handed over as soon as it arrives: what is done
+survives an interruption.  Ctrl-C ends the work under way at once and is reported, not raised.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import joblib
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Interrupted(Exception):  # noqa: N818 - the user's wish, not a fault
+    """The user pressed Ctrl-C; what had arrived by then has been handed over."""
+
+
+def available_cores() -> int:
+    """Return the number of cores this process may use."""
+    return int(joblib.cpu_count())
+
+
+class Workers(Generic[T, R]):
+    """Applies a function to tasks, in this process or in several.
+
+    Parameters
+    ----------
+    function : callable
+        A module's function or a picklable object.
+    jobs : int
+        Processes; 1 works in this one.
+    """
+
+    def __init__(self, function: Callable[[T], R], jobs: int) -> None:
+        self.function = function
+        self.jobs = jobs
+
+    def as_they_come(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
+        """Yield (index of the task, result) as results arrive.
+
+        Raises
+        ------
+        Interrupted
+            On Ctrl-C.
+        """
+        try:
+            if self.jobs == 1 or len(tasks) == 1:
+                for index, task in enumerate(tasks):
+                    yield index, self.function(task)
+            else:
+                yield from self._parallel(tasks)
+        except KeyboardInterrupt:
+            stop_workers()
+            raise Interrupted from None
+
+    def in_order(self, tasks: Sequence[T]) -> list[R]:
+        """Return the results in the order of the tasks."""
+        return [result for _, result in sorted(self.as_they_come(tasks), key=lambda pair: pair[0])]
+
+    def _parallel(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
+        # Workers stay when idle: a capacity search comes back for the next level at once.
+        pool = joblib.Parallel(
+            n_jobs=self.jobs, backend="loky", batch_size=1, return_as="generator_unordered", mmap_mode=None,
+            max_nbytes=None, initializer=_ignore_interrupts,
+        )  # fmt: skip
+        yield from pool(joblib.delayed(_numbered)(self.function, i, task) for i, task in enumerate(tasks))
+
+
+def stop_workers() -> None:
+    """End all worker processes, whatever they are doing."""
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C goes to every process of the terminal; only the coordinating one acts on it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _numbered(function: Callable[[Any], Any], index: int, task: Any) -> tuple[int, Any]:
+    return index, function(task)
