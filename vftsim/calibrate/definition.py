@@ -1,6 +1,6 @@
 """Calibration files: which parameters of which model are fitted to which observations."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
@@ -35,13 +35,6 @@ class FreeParameter(Spec):
         if not 0.0 <= low < high or not low <= self.first <= high:
             raise ValueError("need 0 <= low < high and a start between them")
         return self
-
-
-class Replacement(Spec):
-    """A fixed setting of the model for the time of the fit."""
-
-    path: str
-    value: Any
 
 
 class CalibrationSpec(Spec):

@@ -116,8 +116,8 @@ class MediaHost:
                 self._add_domain(f"{name}-stub", stub_spec, Streams(0, 0))
                 stub = self.guests[f"{name}-stub"]
             wiring = Wiring(
-                self.clock, self.guests[name], self.nics[spec.nic], self.drops, _to_application, self._out,
-                self.driver, stub,
+                self.clock, self.guests[name], self.nics[spec.nic], drops=self.drops, up=_to_application,
+                out=self._out, driver=self.driver, stub=stub,
             )  # fmt: skip
             self.ports[name] = spec.io_path.connect(wiring)
 
@@ -129,14 +129,19 @@ class MediaHost:
         if workload.rtp is not None:
             rtp = workload.rtp
             flow = RtpStreams(
-                self.clock, rtp, self._target(rtp.to, "media_relay"), streams, warmup_ns, wire_ns
+                self.clock,
+                rtp,
+                self._target(rtp.to, "media_relay"),
+                streams,
+                warmup_ns=warmup_ns,
+                wire_ns=wire_ns,
             )
             self.flows["media"] = flow
             sources[self.system.domains[rtp.to].nic].append(flow.packets())
         if workload.signaling is not None:
             calls = workload.signaling
             target = self._target(calls.to, "signaling_server")
-            flow = Signaling(self.clock, calls, target, streams, warmup_ns, wire_ns)
+            flow = Signaling(self.clock, calls, target, streams, warmup_ns=warmup_ns, wire_ns=wire_ns)
             self.flows["signaling"] = flow
             sources[self.system.domains[calls.to].nic].append(flow.packets())
         for name, nic in self.nics.items():

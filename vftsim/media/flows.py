@@ -99,6 +99,7 @@ class RtpStreams(FlowAccount):
         spec: RtpStreamsSpec,
         target: tuple[Any, Any],
         streams: Streams,
+        *,
         warmup_ns: int,
         wire_ns: int,
     ) -> None:
@@ -150,6 +151,7 @@ class Signaling(FlowAccount):
         spec: SignalingSpec,
         target: tuple[Any, Any],
         streams: Streams,
+        *,
         warmup_ns: int,
         wire_ns: int,
     ) -> None:

@@ -80,13 +80,13 @@ def judge(row: Mapping[str, str], outcomes: Mapping[str, Outcome]) -> list[Judge
     judged = []
     if row["loss_percent"]:
         judged.append(_judge_number(key, row, outcomes[key]))
-    for word in row["outcome"].split(";"):
-        if word not in _NO_WORD and not (row["loss_percent"] and ":" not in word):
-            judged.append(_judge_loss(key, word, outcomes))
-    for word in row["delay_outcome"].split(";"):
-        if word not in _NO_WORD:
-            judged.append(_judge_delay(key, word, row, outcomes))
-    return judged
+    # A word beside a number says the same again.
+    words = [
+        w for w in row["outcome"].split(";") if w not in _NO_WORD and (":" in w or not row["loss_percent"])
+    ]
+    judged += [_judge_loss(key, word, outcomes) for word in words]
+    delay_words = [w for w in row["delay_outcome"].split(";") if w not in _NO_WORD]
+    return judged + [_judge_delay(key, word, row, outcomes) for word in delay_words]
 
 
 def _judge_number(key: str, row: Mapping[str, str], outcome: Outcome) -> Judged:

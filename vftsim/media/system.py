@@ -27,7 +27,7 @@ class HostSpec(Spec):
     scheduler: Annotated[SchedulerSpec, OneOf(schedulers())] = Field(description="CPU scheduler.")
     switch_cost_ns: DurationNs = Field(
         3_000,
-        description="Lost when a pCPU starts another vCPU. Assumption: 4,800 cycles at 1.6 GHz, with TLB and cache.",
+        description="Lost when a pCPU starts another vCPU. Assumption: 4,800 cycles at 1.6 GHz.",
     )
 
 
@@ -49,7 +49,7 @@ class MediaRelaySpec(Spec):
     packet_charge_bytes: int = Field(
         496,
         ge=1,
-        description="What a packet takes of it: 320 bytes of data area and 176 of sk_buff (32-bit 2.6.18).",
+        description="What a packet takes of it: 320 bytes of data and 176 of sk_buff (2.6.18).",
     )
 
 
@@ -75,7 +75,7 @@ class CpuBoundSpec(Spec):
         90.0,
         gt=0.0,
         le=100.0,
-        description="Computation in percent of a cycle on a CPU of its own. Assumption: 'small idle periods'.",
+        description="Computation in percent of a cycle, of its own CPU. Assumption: 'small idle periods'.",
     )
     cycle_ns: PositiveDurationNs = Field(
         100 * _MS, description="Mean length of a burst and the idle time after it. Assumption."
@@ -110,9 +110,7 @@ class RtpStreamsSpec(Spec):
 
     to: str = Field("media", description="Domain that relays them.")
     streams: int = Field(800, ge=0, le=100_000, description="Streams. Default: Patnaik 2009, 6.3.")
-    interval_ns: PositiveDurationNs = Field(
-        20 * _MS, description="Between packets of a stream."
-    )
+    interval_ns: PositiveDurationNs = Field(20 * _MS, description="Between packets of a stream.")
     frame_bytes: int = Field(
         238,
         ge=64,
@@ -210,5 +208,5 @@ class MediaSystem(Spec):
                 raise ValueError(f"domains.{name}.io_path needs a driver_domain")
             if owners.setdefault(domain.nic, user) != user:
                 raise ValueError(
-                    f"NIC '{domain.nic}' would belong to both '{owners[domain.nic]}' and '{user}'; add a second NIC"
+                    f"NIC '{domain.nic}' belongs to both '{owners[domain.nic]}' and '{user}'; add another"
                 )

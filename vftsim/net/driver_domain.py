@@ -43,7 +43,7 @@ class DriverDomainSpec(Spec):
     )
     receive_ns: DurationNs = Field(
         2_000,
-        description="NIC driver and bridge, receive, a packet. Prior: native Linux, about 5,000 cycles both ways.",
+        description="NIC driver and bridge, receive, a packet. Prior: native, 5,000 cycles both ways.",
     )
     transmit_ns: DurationNs = Field(
         1_000, description="Bridge and NIC driver, transmit, a packet. Same prior."
@@ -93,14 +93,14 @@ class DriverDomain:
         self.transmit_rings = RingSet()
         self.receive = [
             _Receive(
-                "driver domain receive", guest, receive_vcpu, nic, _to_port, spec.event_ns, spec.receive_ns,
-                budget=spec.budget_packets, parallel=parallel,
+                "driver domain receive", guest, receive_vcpu, nic, _to_port, event_ns=spec.event_ns,
+                packet_ns=spec.receive_ns, budget=spec.budget_packets, parallel=parallel,
             )
             for nic in nics
         ]  # fmt: skip
         self.transmit = _Transmit(
-            "driver domain transmit", guest, transmit_vcpu, self.transmit_rings, out, spec.event_ns,
-            spec.transmit_ns, budget=spec.budget_packets, parallel=parallel,
+            "driver domain transmit", guest, transmit_vcpu, self.transmit_rings, out, event_ns=spec.event_ns,
+            packet_ns=spec.transmit_ns, budget=spec.budget_packets, parallel=parallel,
         )  # fmt: skip
 
     def serve(self, port: Port) -> None:

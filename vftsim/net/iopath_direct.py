@@ -51,7 +51,13 @@ class OwnedNicPort:
         self._out = wiring.out
         guest = wiring.guest
         self.driver = Stage(
-            "guest driver", guest, guest.vcpus[0], wiring.nic, wiring.up, event_ns, receive_ns
+            "guest driver",
+            guest,
+            guest.vcpus[0],
+            wiring.nic,
+            wiring.up,
+            event_ns=event_ns,
+            packet_ns=receive_ns,
         )
 
     def start(self) -> None:

@@ -77,16 +77,16 @@ class EmulatedPort:
         self.transmit_ring = Ring("tap transmit queue", spec.tap_packets)
         guest = wiring.guest
         self.driver = Stage(
-            "guest driver", guest, guest.vcpus[0], self._guest_ring, wiring.up, spec.event_ns,
-            spec.driver_receive_ns + spec.accesses_receive * spec.exit_ns,
+            "guest driver", guest, guest.vcpus[0], self._guest_ring, wiring.up, event_ns=spec.event_ns,
+            packet_ns=spec.driver_receive_ns + spec.accesses_receive * spec.exit_ns,
         )  # fmt: skip
         self.model_in = Stage(
-            "device model receive", model, None, self.tap, self._inject, spec.event_ns,
-            spec.copy_ns + spec.accesses_receive * spec.emulation_ns,
+            "device model receive", model, None, self.tap, self._inject, event_ns=spec.event_ns,
+            packet_ns=spec.copy_ns + spec.accesses_receive * spec.emulation_ns,
         )  # fmt: skip
         self.model_out = Stage(
-            "device model transmit", model, None, self.send_ring, self._leave, spec.event_ns,
-            spec.copy_ns + spec.accesses_transmit * spec.emulation_ns,
+            "device model transmit", model, None, self.send_ring, self._leave, event_ns=spec.event_ns,
+            packet_ns=spec.copy_ns + spec.accesses_transmit * spec.emulation_ns,
         )  # fmt: skip
         wiring.driver.serve(self)
 

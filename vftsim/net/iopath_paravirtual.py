@@ -65,8 +65,8 @@ class ParavirtualPort:
             guest.vcpus[0],
             self.receive_ring,
             wiring.up,
-            spec.event_ns,
-            spec.frontend_receive_ns,
+            event_ns=spec.event_ns,
+            packet_ns=spec.frontend_receive_ns,
         )
         wiring.driver.serve(self)
 

@@ -1,8 +1,8 @@
 """Emulated NIC whose device model runs in a small domain of its own (Xen stub domain).
 
 The device model gets a vCPU and priority of its own (weight: the guest's) instead of competing as a
-process of the driver domain; in exchange each packet also crosses the split driver between the driver domain and
-the stub domain.  Costs of emulation as for ``emulated``; those of the split driver as for
+process of the driver domain; in exchange each packet also crosses the split driver between the driver
+domain and the stub domain.  Costs of emulation as for ``emulated``; those of the split driver as for
 ``paravirtual``.
 Left out: the stub domain's shared rings of 256 slots (the tap queue stands for them).
 """

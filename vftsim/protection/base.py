@@ -16,6 +16,7 @@ from vftsim.engine import Clock
 from vftsim.errors import UsageError
 from vftsim.net.link import Link
 from vftsim.protection.machine import Machine
+from vftsim.protection.when import Instant
 from vftsim.spec import PartRegistry, Spec
 
 LOST = -1
@@ -99,6 +100,10 @@ class Mechanism:
         self.machine.stop("pause")
         self.machine.call_after(duration_ns, self._end_pause)
 
+    def summary(self) -> dict[str, int | float]:
+        """Return what the mechanism did and cost in the run so far."""
+        return dict(self.counters)
+
     def check(self) -> None:
         """Raise :class:`~vftsim.errors.ConservationError` if an invariant is broken."""
 
@@ -122,6 +127,11 @@ class ProtectionSpec(Spec):
     def has_backup(self) -> bool:
         """Whether there is a backup host and a channel to it."""
         return False
+
+    @property
+    def begins(self) -> Instant | None:
+        """When protection is turned on; ``None``: at the start."""
+        return None
 
     @property
     def most_vcpus(self) -> int:

@@ -32,7 +32,9 @@ class LoggingChannel:
         The transmitter to share; its rate then replaces ``rate_bits_per_s``.
     """
 
-    def __init__(self, rate_bits_per_s: int, latency_ns: int, ack_bytes: int, shared: Link | None = None) -> None:
+    def __init__(
+        self, rate_bits_per_s: int, latency_ns: int, ack_bytes: int, shared: Link | None = None
+    ) -> None:
         self.rate_bits_per_s = shared.rate_bits_per_s if shared is not None else rate_bits_per_s
         self.latency_ns = latency_ns
         self.shared = shared
@@ -53,17 +55,22 @@ class LoggingChannel:
         self.sent_bytes += size_bytes
         if self.shared is not None:
             return self._push_shared(now_ns, size_bytes)
-        self.free_ns = max(self.free_ns, now_ns) + self.transmission_ns(size_bytes)
-        return self.free_ns
+        free_ns = self.free_ns
+        free_ns = (free_ns if free_ns > now_ns else now_ns) + size_bytes * _BITS_NS // self.rate_bits_per_s
+        self.free_ns = free_ns
+        return free_ns
 
     def push_train(self, first_ns: int, last_ns: int, count: int, size_bytes: int, now_ns: int) -> int:
         """Write ``count`` evenly spaced entries of the past; return when the last one leaves."""
         if self.shared is not None:
             return self.push(now_ns, count * size_bytes)
         self.sent_bytes += count * size_bytes
-        one_ns = self.transmission_ns(size_bytes)
-        self.free_ns = max(max(self.free_ns, first_ns) + count * one_ns, last_ns + one_ns)
-        return self.free_ns
+        one_ns = size_bytes * _BITS_NS // self.rate_bits_per_s
+        free_ns = last_ns + one_ns
+        if self.free_ns > first_ns or count > 1:
+            free_ns = max(max(self.free_ns, first_ns) + count * one_ns, free_ns)
+        self.free_ns = free_ns
+        return free_ns
 
     def hold_until(self, time_ns: int) -> None:
         """Take nothing more before ``time_ns``: the receiver's buffer is full."""

@@ -69,8 +69,11 @@ class OutputCommit:
 
     def hold(self, output: Output, depart_ns: int, arrival_ns: int, ack_ns: int) -> None:
         """Keep an output until its acknowledgement arrives at ``ack_ns``."""
-        self._forget_before(depart_ns)
-        self._outputs.append(output)
+        outputs = self._outputs
+        # Those whose release the secondary can be sure of once this entry has arrived are forgotten.
+        while outputs and outputs[0].released and outputs[0].ack_ns < depart_ns:
+            outputs.popleft()
+        outputs.append(output)
         self._expect(output, depart_ns, arrival_ns, ack_ns)
 
     def hold_unsent(self, output: Output) -> None:
@@ -78,7 +81,7 @@ class OutputCommit:
         self._outputs.append(output)
 
     def lose_channel(self, acks_survive: bool) -> None:
-        """Stop every output whose acknowledgement will not come; those on the wire come if ``acks_survive``."""
+        """Stop outputs whose acknowledgement will not come; those on the wire do if ``acks_survive``."""
         now_ns = self.clock.now_ns
         for output in self._outputs:
             arrived = output.arrival_ns <= now_ns
@@ -104,25 +107,31 @@ class OutputCommit:
         self._outputs.clear()
         return len(held)
 
-    def take_over(self, crash_ns: int, last_sent_ns: int, by_arrival: bool = False) -> list[Output]:
-        """Return the outputs that the secondary issues at go-live, and stop all releases by the primary.
+    def uncertain(self, limit_ns: int, last_sent_ns: int) -> list[Output]:
+        """Return the outputs that a secondary issues when it goes live.
 
         Parameters
         ----------
-        crash_ns : int
-            Entries that have left the primary by then reach the secondary; with ``by_arrival`` (the
-            channel was cut) only those that have arrived by then.
+        limit_ns : int
+            Entries that have left the primary by then reach the secondary.
         last_sent_ns : int
             When the last entry that the secondary holds was sent: the primary lived then.
         """
-        issued = []
+        return [
+            output
+            for output in self._outputs
+            if output.depart_ns <= limit_ns and (not output.released or output.ack_ns >= last_sent_ns)
+        ]
+
+    def take_over(self, limit_ns: int, last_sent_ns: int) -> list[Output]:
+        """Stop all releases by the primary; return what the secondary issues, as :meth:`uncertain`."""
+        issued = self.uncertain(limit_ns, last_sent_ns)
         for output in self._outputs:
             self._cancel(output)
-            held = (output.arrival_ns if by_arrival else output.depart_ns) <= crash_ns
-            if held and (not output.released or output.ack_ns >= last_sent_ns):
-                issued.append(output)
-            elif output.released and not held:
-                raise ConservationError(f"output {output.sequence} was seen, its log entry died with the primary")
+            if output.released and output.depart_ns > limit_ns:
+                raise ConservationError(
+                    f"output {output.sequence} was seen, its log entry died with the primary"
+                )
         self._outputs.clear()
         return issued
 
@@ -149,9 +158,3 @@ class OutputCommit:
         self.released += 1
         output.released = True
         output.release(output.argument)
-
-    def _forget_before(self, sent_ns: int) -> None:
-        """Forget outputs whose release the secondary can be sure of once an entry sent then has arrived."""
-        outputs = self._outputs
-        while outputs and outputs[0].released and outputs[0].ack_ns < sent_ns:
-            outputs.popleft()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from vftsim.cpu import Guest, VcpuState
+from vftsim.cpu import Guest
 from vftsim.engine import Alarm, Clock, EventKind
 from vftsim.protection.interposed_nic import InterposedNic
 
@@ -41,32 +41,34 @@ class Machine:
     ) -> None:
         self.clock = clock
         self.guest = guest
+        self._vcpus = guest.vcpus
         self.nic = nic
         self.set_output_cost = set_output_cost
         self.dead = False
+        self.stopped = False
         self.stopped_ns = 0
+        self.before_stop: Callable[[], None] | None = None
         self._forget = forget
         self._reasons: set[str] = set()
+        self.resumed_ns = 0
         self._since_ns = 0
 
-    @property
-    def stopped(self) -> bool:
-        """Whether anything holds the guest."""
-        return bool(self._reasons)
-
-    def run_ns(self) -> int:
-        """CPU time that the guest has used up to now."""
+    def run_ns(self, now_ns: int) -> int:
+        """Return the CPU time that the guest has used up to now."""
         total_ns = 0
-        for vcpu in self.guest.vcpus:
+        for vcpu in self._vcpus:
             total_ns += vcpu.run_ns
-            if vcpu.state is VcpuState.RUNNING:
-                total_ns += max(0, self.clock.now_ns - vcpu.dispatched_ns)
+            if vcpu.pcpu >= 0 and vcpu.dispatched_ns < now_ns:
+                total_ns += now_ns - vcpu.dispatched_ns
         return total_ns
 
     def stop(self, reason: str) -> None:
         """Stop the guest at once."""
         if not self._reasons:
+            if self.before_stop is not None:
+                self.before_stop()
             self._since_ns = self.clock.now_ns
+            self.stopped = True
             self.nic.mask()
             self.guest.freeze()
         self._reasons.add(reason)
@@ -77,7 +79,9 @@ class Machine:
             return
         self._reasons.remove(reason)
         if not self._reasons:
-            self.stopped_ns += self.clock.now_ns - self._since_ns
+            self.stopped = False
+            self.resumed_ns = self.clock.now_ns
+            self.stopped_ns += self.resumed_ns - self._since_ns
             self.nic.unmask()
             self.guest.thaw()
 

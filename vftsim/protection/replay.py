@@ -45,6 +45,10 @@ class Replay:
         self._arrivals: deque[tuple[int, int]] = deque()
         self._holds = 0
 
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether an entry fits; entries replayed since the last :meth:`admit` still count."""
+        return self._buffered_bytes + size_bytes <= self.buffer_bytes
+
     def admit(self, arrival_ns: int, size_bytes: int) -> int:
         """Return when an entry that reaches the host at ``arrival_ns`` gets into the buffer."""
         buffer = self._buffer
@@ -59,15 +63,22 @@ class Replay:
     def execute(self, written_ns: int, arrival_ns: int, size_bytes: int, work_ns: int) -> None:
         """Replay ``work_ns`` of the primary's execution, then the entry written at ``written_ns``."""
         need_ns = int(work_ns * self.factor) + self.entry_cost_ns
-        self._done(max(self.end_ns, arrival_ns) + need_ns, need_ns, size_bytes, written_ns)
+        end_ns = self.end_ns
+        self._done((end_ns if end_ns > arrival_ns else arrival_ns) + need_ns, need_ns, size_bytes, written_ns)
 
     def execute_train(
-        self, last_ns: int, first_arrival_ns: int, last_arrival_ns: int, count: int, size_bytes: int, work_ns: int
+        self,
+        last_ns: int,
+        first_arrival_ns: int,
+        last_arrival_ns: int,
+        count: int,
+        size_bytes: int,
+        work_ns: int,
     ) -> None:
-        """Replay evenly spaced entries with the execution between them, shared out evenly."""
+        """Replay evenly spaced entries, ``size_bytes`` in all, and the execution between them."""
         need_ns = int(work_ns * self.factor) + count * self.entry_cost_ns
         end_ns = max(max(self.end_ns, first_arrival_ns) + need_ns, last_arrival_ns + need_ns // count)
-        self._done(end_ns, need_ns, count * size_bytes, last_ns)
+        self._done(end_ns, need_ns, size_bytes, last_ns)
 
     def receive(self, sequence: int, arrival_ns: int) -> None:
         """Enter an output's log entry in the record that :meth:`holds` answers from."""

@@ -10,7 +10,10 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from vftsim.spec import DURATION
 
-_FORM = re.compile(r"\s*(?:(?P<phase>pre-registration|stir|step\s+(?P<step>[1-9][0-9]{0,3}))\s*(?:\+\s*(?P<after>.+))?|(?P<run>.+))", re.DOTALL)
+_FORM = re.compile(
+    r"\s*(?:(?P<phase>pre-registration|stir|step\s+(?P<step>[1-9][0-9]{0,3}))\s*(?:\+\s*(?P<after>.+))?|(?P<run>.+))",
+    re.DOTALL,
+)
 _MAX_TEXT = 100
 
 
@@ -51,7 +54,9 @@ class WhenText:
             self.parse, serialization=core_schema.plain_serializer_function_ser_schema(str, when_used="json")
         )
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
         return {
             "type": "string",
             "description": "An instant: a duration from the start of the run, or a phase (pre-registration, "

@@ -117,7 +117,7 @@ class TestSystems:
         if attempt.scenario is Scenario.IMS_UAC:
             counters.ihs_uac += 1
         if attempt.counted and attempt.phase is not None:
-            attempt.phase.inadequate[attempt.scenario] += 1
+            attempt.phase.note_inadequate(attempt.scenario, attempt.start_ns)
 
     def _measure(self, name: str, attempt: Attempt, delay_ns: int) -> None:
         if attempt.counted and attempt.phase is not None:

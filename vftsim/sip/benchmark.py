@@ -149,10 +149,11 @@ class Manager:
         self._begin(record, 2 + step, self.spec.mix.shares(), spec.transient)
         self._arrive_at(record.requested_saps, spec.duration)
         lag_ns = min(LONGEST_JUDGEMENT_LAG_NS, (spec.duration - spec.transient) // 4)
+        record.judged_until_ns = record.start_ns + spec.duration - lag_ns
         yield self.clock.wait(spec.duration - lag_ns, EventKind.CONTROL, 0)
         started = list(record.attempts)
         yield self.clock.wait(lag_ns, EventKind.CONTROL, 0)
-        self._judged = (started, list(record.inadequate))
+        self._judged = (started, list(record.judged_inadequate))
         self._end(record)
         return record
 

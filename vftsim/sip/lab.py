@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from vftsim.cpu import Guest, Host
+from vftsim.cpu import Guest, Host, Work
 from vftsim.engine import Clock, EventKind
 from vftsim.errors import ConservationError
 from vftsim.net.guest_nic import GuestNic
 from vftsim.net.link import Link
-from vftsim.protection.none import NoProtection
+from vftsim.protection.base import Mechanism
+from vftsim.protection.faults import inject
+from vftsim.protection.interposed_nic import InterposedNic
+from vftsim.protection.machine import Machine
+from vftsim.protection.none import NoProtectionSpec
+from vftsim.protection.when import Instant
 from vftsim.sampling import Streams
 from vftsim.sip.agents import TestSystems
 from vftsim.sip.attempt import Attempt
@@ -49,17 +54,22 @@ class SipLab:
         self.host = Host(self.clock, spec.host.pcpus, spec.host.scheduler.build(), spec.host.switch_cost)
         vcpus = [self.host.add_vcpu(sut, sut.affinity) for _ in range(sut.vcpus)]
         self.guest = Guest(self.host, vcpus, spec.server.quantum)
-        self.protection = NoProtection()
         link, virtual = spec.link, spec.virtualization
         self._to_server = Link(self.clock, link.rate, link.latency, link.queue)
         self._to_agents = Link(self.clock, link.rate, link.latency, link.queue)
         self.server = SipServer(
             self.clock, self.guest, spec.server, self._server_sends, virtual
         )
-        self.nic = GuestNic(
-            self.clock, self.guest, spec.nic.ring, spec.nic.moderation, virtual.interrupt_cost,
-            virtual.packet_cost, None, self.server.receive,
-        )  # fmt: skip
+        self._forgotten = 0
+        self._live: dict[int, Attempt] = {}
+        self.mechanism: Mechanism | None = None
+        if spec.faults or not isinstance(spec.protection, NoProtectionSpec):
+            self.nic: GuestNic = self._protect()
+        else:
+            self.nic = GuestNic(
+                self.clock, self.guest, spec.nic.ring, spec.nic.moderation, virtual.interrupt_cost,
+                virtual.packet_cost, _costs_nothing, self.server.receive,
+            )  # fmt: skip
         self.agents = TestSystems(self.clock, spec.workload, self._agent_sends, self._attempt_ended)
         self.manager = Manager(
             self.clock, spec.workload, Streams(seed, replication), spec.server.demand_cv, self.agents,
@@ -78,6 +88,7 @@ class SipLab:
         """
         self.host.start()
         self.server.start()
+        self._start_protection()
         self.clock.process(self.manager.play())  # type: ignore[arg-type]
         period_ns = self.spec.workload.sample_period
         self.clock.after(period_ns, EventKind.CONTROL, 1, self._sample)
@@ -95,8 +106,11 @@ class SipLab:
         if nic.received != link.delivered:
             raise ConservationError("the link and the network card disagree on what arrived")
         handed = nic.received - nic.dropped - nic.lost_while_down - nic.waiting
-        if handed != server.received:
-            raise ConservationError(f"{handed} datagrams left the card, {server.received} reached the socket")
+        reached = server.received + self._forgotten
+        if handed != reached:
+            raise ConservationError(f"{handed} datagrams left the card, {reached} reached the socket")
+        if self.mechanism is not None:
+            self.mechanism.check()
         if server.in_progress < 0 or server.table.held < 0:
             raise ConservationError("the server finished more than it took")
         if self.host.busy_ns() + self.host.switching_ns > self.clock.now_ns * self.host.pcpus:
@@ -107,14 +121,76 @@ class SipLab:
         self._to_server.send(size, attempt.index, self.nic.receive, (size, (message, attempt)))
 
     def _server_sends(self, message: int, attempt: Attempt) -> None:
-        self.protection.on_output(SIZE_BYTES[message], self._release, (message, attempt))
+        if self.mechanism is None:
+            self._release((message, attempt))
+        else:
+            self.mechanism.on_output(SIZE_BYTES[message], self._release, (message, attempt))
 
     def _release(self, datagram: tuple[int, Attempt]) -> None:
         message, attempt = datagram
         self._to_agents.send(SIZE_BYTES[message], attempt.index, self.agents.receive, datagram)
 
     def _attempt_ended(self, attempt: Attempt) -> None:
+        self._live.pop(attempt.index, None)
         self.manager.attempt_ended(attempt)
+
+    def _protect(self) -> InterposedNic:
+        """Put the guest under a protection mechanism; returns its network card."""
+        spec, virtual = self.spec, self.spec.virtualization
+        nic = InterposedNic(
+            self.clock, self.guest, spec.nic.ring, spec.nic.moderation, virtual.interrupt_cost,
+            virtual.packet_cost, _costs_nothing, self._reaches_server,
+        )  # fmt: skip
+        machine = Machine(self.clock, self.guest, nic, self._set_output_cost, self._boot_server)
+        self.mechanism = spec.protection.build(self.clock, machine, self._to_agents)
+        nic.on_input = self.mechanism.on_input
+        return nic
+
+    def _start_protection(self) -> None:
+        mechanism, begins = self.mechanism, self.spec.protection.begins
+        if mechanism is None:
+            return
+        if begins is None:
+            mechanism.begin()
+        else:
+            self.clock.at(self.time_of(begins), EventKind.CONTROL, 3, mechanism.begin)
+        inject(self.clock, self.spec.faults, mechanism, self.time_of)
+
+    def time_of(self, instant: Instant) -> int:
+        """Time of the run in ns: every phase has a fixed length."""
+        workload = self.spec.workload
+        before = workload.pre_registration
+        batch_ns = round(workload.test_systems * _S / before.rate)
+        stir_ns = before.duration // batch_ns * batch_ns
+        steps_ns = stir_ns + workload.stir.duration // workload.stir.steps * workload.stir.steps
+        if instant.phase == "stir":
+            return stir_ns + instant.offset_ns
+        if instant.phase.startswith("step "):
+            return steps_ns + (int(instant.phase[5:]) - 1) * workload.steps.duration + instant.offset_ns
+        return instant.offset_ns
+
+    def _reaches_server(self, datagram: tuple[int, Attempt]) -> None:
+        attempt = datagram[1]
+        if not attempt.ended:
+            self._live[attempt.index] = attempt
+        self.server.receive(datagram)
+
+    def _set_output_cost(self, cost_ns: int) -> None:
+        self.server.send_cost_ns = self.spec.virtualization.packet_cost + cost_ns
+
+    def _boot_server(self) -> None:
+        """Start a server with empty memory: transactions, timers and queued datagrams are gone."""
+        old = self.server
+        old.guest = _Grave(self.host, [], 1)
+        for attempt in self._live.values():
+            transaction, attempt.request = attempt.request, None
+            if transaction is not None and transaction.forward is not None:
+                transaction.forward.stop()
+        self._forgotten += old.received
+        self.server = SipServer(
+            self.clock, self.guest, self.spec.server, self._server_sends, self.spec.virtualization
+        )
+        self.server.start()
 
     def _sample(self, _: Any) -> None:
         period_ns = self.spec.workload.sample_period
@@ -133,6 +209,8 @@ class SipLab:
             series["retransmissions_all"].append(sum(again) / seconds)
             series["retransmissions_uac"].append(again[Scenario.IMS_UAC] / seconds)
             series["retransmissions_reg"].append(again[Scenario.IMS_REG] / seconds)
+            if self.mechanism is not None:
+                series["lag_ms"].append(self.mechanism.lag_ns() / 1e6)
             phase.dropped += self._dropped() - self._drops
         self._drops = self._dropped()
         self._busy_ns = busy_ns
@@ -148,6 +226,18 @@ class SipLab:
         used = self.manager.attempts_begun * server.memory_per_attempt
         used += self.server.table.held * server.memory_per_transaction
         return (self.spec.memory_available - used) / 1e6
+
+
+class _Grave(Guest):
+    """Where the timers of a lost server process send their work."""
+
+    def submit(self, work: Work) -> None:
+        """Do nothing."""
+
+
+def _costs_nothing(_: int) -> int:
+    """No protection, no cost."""
+    return 0
 
 
 def _ignore(_: PhaseRecord) -> None:

@@ -21,6 +21,8 @@ class PhaseRecord:
     ----------
     attempts, inadequate : list of int
         By :class:`Scenario`, transient excluded.
+    judged_inadequate : list of int
+        Those of ``inadequate`` that began by ``judged_until_ns``: what the rule to stop looks at.
     delays : dict of DelayHistogram
         Keys of :data:`DELAYS` and ``REG1/ims_reg``, ``REG1/ims_dereg``; nanoseconds.
     series : dict of list of float
@@ -36,12 +38,20 @@ class PhaseRecord:
         self.end_ns = 0
         self.attempts = [0] * len(Scenario)
         self.inadequate = [0] * len(Scenario)
+        self.judged_until_ns = 0
+        self.judged_inadequate = [0] * len(Scenario)
         self.not_started = 0
         self.dropped = 0
         self.delays: dict[str, DelayHistogram] = {name: DelayHistogram() for name in DELAYS}
         self.delays["REG1/ims_reg"] = DelayHistogram()
         self.delays["REG1/ims_dereg"] = DelayHistogram()
         self.series: dict[str, list[float]] = {name: [] for name in PER_SECOND}
+
+    def note_inadequate(self, scenario: Scenario, start_ns: int) -> None:
+        """An attempt that counts, begun at ``start_ns``, turned out inadequately handled."""
+        self.inadequate[scenario] += 1
+        if start_ns <= self.judged_until_ns:
+            self.judged_inadequate[scenario] += 1
 
     def ihs_percent(self, scenario: Scenario | None = None) -> float:
         """Inadequately handled share of the attempts of a scenario, or of all."""

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from vftsim.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.cpu.schedulers.native import Native
 from vftsim.protection.base import PROTECTIONS, ProtectionSpec
+from vftsim.protection.faults import FAULTS, FaultSpec
 from vftsim.protection.none import NoProtectionSpec
 from vftsim.sip.parameters import ImsBenchSpec, LinkSpec, SipServerSpec, VirtualizationSpec
 from vftsim.spec import ByteCount, DurationNs, Items, OneOf, Spec, discover
@@ -56,6 +57,9 @@ class SipLabSpec(Spec):
     protection: Annotated[ProtectionSpec, OneOf(PROTECTIONS)] = Field(
         default_factory=NoProtectionSpec, description="Fault tolerance of `sut`."
     )
+    faults: Items[Annotated[FaultSpec, OneOf(FAULTS)]] = Field(
+        (), description="What fails and when; see :mod:`vftsim.protection.faults`."
+    )
     link: LinkSpec = Field(default_factory=LinkSpec, description="Network between test systems and server.")
     nic: GuestNicSpec = Field(default_factory=GuestNicSpec, description="The server's network card.")
     workload: ImsBenchSpec = Field(default_factory=ImsBenchSpec, description="The benchmark.")
@@ -65,4 +69,21 @@ class SipLabSpec(Spec):
     def _has_a_server(self) -> "SipLabSpec":
         if "sut" not in self.domains:
             raise ValueError("domains must contain `sut`, the system under test")
+        return self
+
+    @model_validator(mode="after")
+    def _protection_fits(self) -> "SipLabSpec":
+        vcpus, most = self.domains["sut"].vcpus, self.protection.most_vcpus
+        if vcpus > most:
+            raise ValueError(f"this protection mechanism handles at most {most} vCPU, not domains.sut.vcpus {vcpus}")
+        for fault in self.faults:
+            if fault.needs_backup and not self.protection.has_backup:
+                raise ValueError("a fault of the backup or its channel needs a mechanism with a backup (lockstep)")
+        instants = [fault.at for fault in self.faults]
+        if self.protection.begins is not None:
+            instants.append(self.protection.begins)
+        for instant in instants:
+            phase, _, step = instant.phase.partition(" ")
+            if phase == "step" and int(step) > self.workload.steps.most:
+                raise ValueError(f"{instant} comes after the last step ({self.workload.steps.most})")
         return self

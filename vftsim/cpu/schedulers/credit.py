@@ -19,8 +19,8 @@ Rules (Xen ``sched_credit.c``; Cherkasova, Gupta, Vahdat 2007 describe the same)
 
 What changed when: :mod:`._credit_rules`.
 
-Assumption: all ticks coincide and, from 4.0, accounting takes effect just after the tick of its
-instant, so that re-sorting follows one tick later (in Xen the phase between the timers is arbitrary).
+Assumption: all ticks coincide, and the accounting timer of 4.0 and later goes off half a period after
+them (``accounting_phase``; in Xen the phase is whatever it was at boot, and drifts).
 Left out: yield, soft affinity, NUMA and hyperthread topology (with one thread a core on one socket the
 tick's search for a better idle core moves nothing), failed try-locks while stealing.
 """
@@ -79,6 +79,11 @@ class Credit(SchedulerSpec):
         description="Least time between two searches of one pCPU for work to steal "
         "(credit_load_balance_ratelimit_us). Default: the version's, 1 ms from Xen 4.18, none before.",
     )
+    accounting_phase: DurationNs | None = Field(
+        None,
+        description="When the accounting timer first goes off, at most one slice after the start (Xen "
+        "4.0 and later). Default half a slice: Assumption, in Xen it is arbitrary.",
+    )
     boost: bool = Field(
         True,
         description="Whether a wake boosts. Off, this is a deliberately wrong model for comparison.",
@@ -89,6 +94,13 @@ class Credit(SchedulerSpec):
         rules = RULES[self.version]
         if self.slice != 30 * _MS and not rules.variable_slice:
             raise ValueError(f"Xen {self.version} has a fixed slice of 30 ms; use version 4.2 or later")
+        if self.accounting_phase is not None:
+            if rules.accounting_in_tick:
+                raise ValueError(f"Xen {self.version} accounts in its tick; use version 4.0 or later")
+            if self.accounting_phase > self.slice:
+                raise ValueError(
+                    f"accounting_phase must be at most {DURATION.format(self.slice)} (the slice)"
+                )
         if self.rate_limit:
             if not rules.rate_limit_ns:
                 raise ValueError(f"Xen {self.version} has no rate limit; use version 4.2 or later")
@@ -116,6 +128,8 @@ class CreditScheduler(Policy):
         self.rate_limit_ns = min(rules.rate_limit_ns, self.slice_ns) if rate is None else rate
         self.balance_limit_ns = rules.balance_limit_ns if balance is None else balance
         self.migration_delay_ns = parameters.migration_delay
+        phase = parameters.accounting_phase
+        self.accounting_phase_ns = self.slice_ns // 2 if phase is None else phase
 
     def attach(self, host: HostView) -> None:
         """Give every vCPU a queue and every domain an account; credit 0, priority UNDER."""
@@ -142,7 +156,9 @@ class CreditScheduler(Policy):
             for pcpu in range(self.host.pcpus)
         ]
         if not self.rules.accounting_in_tick:
-            timers.append(PeriodicTimer(self.slice_ns, self.slice_ns, EventKind.ACCOUNTING, 0, self._account))
+            timers.append(
+                PeriodicTimer(self.slice_ns, self.accounting_phase_ns, EventKind.ACCOUNTING, 0, self._account)
+            )
         return timers
 
     def priority(self, vcpu: Vcpu) -> str:

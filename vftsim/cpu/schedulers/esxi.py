@@ -140,10 +140,10 @@ class EsxiScheduler(SharedQueuePolicy[_Record]):
         return min(self.quantum_ns, max(machine.quota_ns // running, 1))
 
     def on_wake(self, record: _Record, now_ns: int) -> None:
-        """Start level with the others."""
+        """Start level with the others, just before those who wait there."""
         machine = record.machine
         if not any(r in self.current or r in self.waiting for r in machine.members):
-            machine.virtual_time = max(machine.virtual_time, self._floor)
+            machine.virtual_time = max(machine.virtual_time, self._floor - 1)
 
     def on_chosen(self, record: _Record, now_ns: int) -> None:
         """Let the level rise to the one who runs for its shares."""

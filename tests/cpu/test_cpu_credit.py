@@ -1,0 +1,194 @@
+"""Xen's credit scheduler: theft, boost, parking, stealing, parameters."""
+
+import pytest
+from cpu_lab import MS, Lab
+from pydantic import ValidationError
+
+from vftsim.cpu.schedulers._credit_accounting import Account, Accounting, CreditRecord
+from vftsim.cpu.schedulers._credit_rules import RULES
+from vftsim.cpu.schedulers.credit import Credit
+
+
+def _thief(version, caught_once):
+    """A thief that runs 9 ms after every tick and blocks before the next one, beside a hog on one pCPU."""
+    lab = Lab(Credit(version=version))
+    lab.domain("thief")
+    lab.domain("victim")
+    lab.hog("victim")
+    if caught_once:
+        lab.burst("thief", 69.5, demand_ms=1)
+    lab.burst("thief", *[100.2 + 10 * i for i in range(400)], demand_ms=9)
+    return lab.run(4100)
+
+
+def test_a_vcpu_that_blocks_before_the_tick_pays_nothing_under_sampling():
+    """Xen 3.2: 9 of every 10 ms for nothing: never debited, never active, always boosted."""
+    lab = _thief("3.2", caught_once=False)
+    assert (lab.guests["thief"].vcpus[0].sched.credit, lab.guests["thief"].vcpus[0].sched.active) == (
+        0,
+        False,
+    )
+    assert lab.run_ns("thief") == 3600 * MS
+
+
+@pytest.mark.parametrize("version", ["4.0", "4.13", "4.18"])
+def test_the_same_vcpu_is_charged_under_exact_debit(version):
+    """From 4.0 it pays 10 credits a ms: 36,000 in 3.6 s.
+
+    It still keeps its boost, because no tick ever finds it running and so accounting passes it over.
+    """
+    lab = _thief(version, caught_once=False)
+    assert lab.guests["thief"].vcpus[0].sched.credit == -36_000
+
+
+@pytest.mark.parametrize("version", ["4.0", "4.1", "4.13", "4.18"])
+def test_one_tick_that_finds_it_ends_the_theft_under_exact_debit_only(version):
+    """Caught at 70 ms it is active for good: OVER, no boost, its half of the pCPU; under 3.2 it steals on."""
+    lab = _thief(version, caught_once=True)
+    assert lab.run_ns("thief") < 0.55 * 4000 * MS
+    assert ("thief", "OVER") in {(name, priority) for _, name, priority in lab.recorder.priorities}
+    assert _thief("3.2", caught_once=True).run_ns("thief") > 0.85 * 4000 * MS
+
+
+def test_boost_is_kept_by_short_bursts_and_lost_at_a_tick():
+    """Bursts of 0.1 ms between ticks keep the boost: no wait.  A burst that spans the tick at 100 ms loses it."""
+    lab = Lab(Credit(version="4.13"))
+    lab.domain("io")
+    lab.domain("hog")
+    lab.hog("hog")
+    lab.burst("io", 42, 52, 62, 72, 82, demand_ms=0.1)
+    lab.burst("io", 99.9, demand_ms=0.4)
+    lab.run(120)
+    done = [time_ms for time_ms, name in lab.finished]
+    assert done == pytest.approx([42.1, 52.1, 62.1, 72.1, 82.1, 100.3])
+    changes = [(time_ms, priority) for time_ms, name, priority in lab.recorder.priorities if name == "io"]
+    assert changes == [(42, "BOOST"), (100, "UNDER")]
+
+
+def test_without_boost_a_waking_vcpu_waits_for_the_slice():
+    """The deliberately wrong model: UNDER behind an UNDER hog, whose slice ends at 60 ms."""
+    lab = Lab(Credit(version="4.13", boost=False))
+    lab.domain("io")
+    lab.domain("hog")
+    lab.hog("hog")
+    lab.burst("io", 42, demand_ms=0.1)
+    lab.run(100)
+    assert lab.finished == [(60.1, "io")]
+    assert "boosts" not in lab.host.scheduler.counters
+
+
+@pytest.mark.parametrize("version", ["3.2", "4.0", "4.13"])
+@pytest.mark.parametrize("cap", [20.0, 40.0, 75.0])
+def test_a_capped_vcpu_pauses_for_multiples_of_the_accounting_period(version, cap):
+    """Cap on an otherwise idle host: every pause but the first is a whole number of 30 ms."""
+    lab = Lab(Credit(version=version), pcpus=2)
+    lab.domain("A", cap=cap)
+    lab.hog("A")
+    lab.run(5000)
+    decisions = [(t, name) for t, _, name in lab.recorder.decisions]
+    stops = [t for t, name in decisions if name == "-"]
+    starts = [t for t, name in decisions if name == "A"][1:]
+    pauses = [start - stop for stop, start in zip(stops, starts, strict=False)]
+    assert len(pauses) >= 15
+    assert {pause % 30 for pause in pauses} == {0}
+    counters = lab.host.scheduler.counters
+    assert counters["parks"] - counters["unparks"] in {0, 1}
+
+
+def test_a_parked_vcpu_that_wakes_stays_parked():
+    """Capped at 5 %, it is parked at the accounting after its burst; work at 60 ms waits for an unpark."""
+    lab = Lab(Credit(version="4.13"))
+    lab.domain("A", cap=5.0)
+    lab.burst("A", 0, demand_ms=50)
+    lab.burst("A", 60, demand_ms=1)
+    lab.run(3000)
+    accounting_ms = {15 + 30 * i for i in range(100)}
+    assert {t for t, _, name in lab.recorder.decisions if name == "A"} <= accounting_ms | {0}
+    assert len(lab.finished) == 2
+
+
+def test_an_idle_pcpu_steals_work_that_waits():
+    """A and C have their home on pCPU 0; pCPU 1 is idle when C wakes behind A, and takes it at once."""
+    lab = Lab(Credit(version="4.13"), pcpus=2)
+    for name in ("A", "B", "C"):
+        lab.domain(name)
+    lab.hog("A", "C")
+    lab.run(1)
+    assert lab.guests["C"].vcpus[0].sched.home == 1
+    assert lab.host.scheduler.counters["steals"] == 1
+    assert [lab.recorder.names[v.index] for v in lab.host.running] == ["A", "C"]
+    assert lab.guests["C"].vcpus[0].migrations == 0
+
+
+def test_stealing_respects_affinity():
+    lab = Lab(Credit(version="4.13"), pcpus=2)
+    lab.domain("A", affinity=[0])
+    lab.domain("B", affinity=[0])
+    lab.hog("A", "B")
+    lab.run(1000)
+    assert lab.host.idle_ns(1) == 1000 * MS
+    assert lab.percent("A") + lab.percent("B") == pytest.approx(100)
+
+
+def test_balance_limit_delays_the_second_steal():
+    """Home of A, C and E is pCPU 0.  pCPU 1 steals C at 0.2 ms and would steal E at 0.4.
+
+    From 4.18 it searches once a millisecond: E, BOOST like A, waits for the end of A's slice.
+    """
+    waits = {}
+    for version in ("4.13", "4.18"):
+        lab = Lab(Credit(version=version), pcpus=2)
+        for name in "ABCDE":
+            lab.domain(name)
+        lab.hog("A")
+        lab.burst("C", 0.2, demand_ms=0.1)
+        lab.burst("E", 0.4, demand_ms=0.1)
+        lab.run(100)
+        waits[version] = [round(t, 6) for t, _ in lab.finished]
+    assert waits == {"4.13": [0.3, 0.5], "4.18": [0.3, 30.1]}
+
+
+def test_allotment_by_hand():
+    """Pool 300, weights 256 (cap 20 % = 60 credits) and 512, one vCPU each; the capped one is first in the list.
+
+    Capped: fair = ceil(300/3) = 100, peak = 60: gets 60, leaves 40 x 768/512 = 60 more for the pool of 360.
+    Other: fair = ceil(360 x 512/768) = 240 < peak 300.
+    """
+    accounting = Accounting(RULES["4.13"], 300)
+    other, capped = Account(512, 0), Account(256, 60)
+    for account in (other, capped):
+        accounting.activate(CreditRecord(None, account, 0))
+    first, second = accounting.allot(1)
+    assert (first.account, first.credits_per_vcpu, first.park_below) == (capped, 60, -60)
+    assert (second.account, second.credits_per_vcpu, second.park_below) == (other, 240, None)
+
+
+def test_weight_counts_per_vcpu_from_4_1():
+    """Two vCPUs against one, equal weights, 2 pCPUs: half each before 4.1, two thirds against one from then."""
+    got = {}
+    for version in ("4.0", "4.1"):
+        accounting = Accounting(RULES[version], 300)
+        one, two = Account(256, 0), Account(256, 0)
+        for account in (one, two, two):
+            accounting.activate(CreditRecord(None, account, 0))
+        allotted = {len(a.account.active): a.credits_per_vcpu for a in accounting.allot(2)}
+        got[version] = (allotted[1], 2 * allotted[2])
+    assert got == {"4.0": (300, 300), "4.1": (200, 400)}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"version": "3.2", "slice": 10 * MS}, "fixed slice"),
+        ({"version": "4.0", "rate_limit": MS}, "no rate limit"),
+        ({"rate_limit": 50_000}, "100 us to 30 ms"),
+        ({"rate_limit": 31 * MS}, "100 us to 30 ms"),
+        ({"version": "3.2", "accounting_phase": MS}, "accounts in its tick"),
+        ({"accounting_phase": 40 * MS}, "at most 30 ms"),
+        ({"slice": 2_000 * MS}, "less than or equal"),
+        ({"version": "4.4"}, "Input should be"),
+    ],
+)
+def test_parameters_that_the_version_does_not_have_are_refused(parameters, message):
+    with pytest.raises(ValidationError, match=message):
+        Credit(**parameters)

@@ -1,0 +1,72 @@
+"""No packet and no CPU time is lost track of, whatever the configuration."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from media_systems import MS, host
+
+from vftsim.errors import ConservationError
+from vftsim.media.build import MediaHost
+from vftsim.media.run import finish, run_media
+from vftsim.sampling import Streams
+
+PATHS = st.sampled_from(["paravirtual", "emulated", "stub_domain", "direct", "native"])
+SCHEDULERS = st.sampled_from(
+    [{"kind": "credit", "version": "3.2"}, {"kind": "credit"}, {"kind": "round_robin", "quantum": 5 * MS}]
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    kind=PATHS,
+    scheduler=SCHEDULERS,
+    pcpus=st.integers(1, 4),
+    streams=st.integers(0, 900),
+    calls=st.sampled_from([0.0, 50.0, 3000.0]),
+    placement=st.sampled_from(["spread", "one", "any"]),
+    ring=st.integers(1, 300),
+    cap=st.sampled_from([0.0, 1.0, 40.0]),
+    coalescing=st.sampled_from([(0, 1), (40_000, 3)]),
+)
+def test_sent_is_delivered_dropped_or_on_its_way(  # noqa: PLR0917 - drawn by hypothesis
+    kind, scheduler, pcpus, streams, calls, placement, ring, cap, coalescing
+):
+    nic = {
+        "receive_ring_packets": ring,
+        "coalescing_time_ns": coalescing[0],
+        "coalescing_packets": coalescing[1],
+    }
+    system = host(
+        {"kind": kind} | ({"ring_packets": ring} if kind == "paravirtual" else {}),
+        streams=streams,
+        calls_per_s=calls,
+        scheduler=scheduler,
+        pcpus=pcpus,
+        media={"cap": cap, "vcpus": 2},
+        switch_cost_ns=2_000,
+        driver={"placement": placement},
+        nics={"eth0": nic},
+    )
+    media = MediaHost(system, Streams(3, 0), 0)
+    result = finish(media, 70 * MS, 0)
+    sent = sum(nic.admitted for nic in media.nics.values())
+    ended = sum(flow.delivered + flow.dropped for flow in result.flows.values())
+    assert sent == ended + result.in_flight
+    assert result.media.delivered + result.media.dropped <= 4 * streams
+    assert sum(result.drops.values()) == sum(flow.dropped for flow in result.flows.values())
+
+
+def test_the_check_sees_a_lost_packet():
+    media = MediaHost(host({"kind": "native"}, streams=10), Streams(3, 0), 0)
+    next(iter(media.flows.values())).all_delivered -= 1
+    with pytest.raises(ConservationError, match="delivered"):
+        finish(media, 50 * MS, 0)
+
+
+def test_same_key_same_result_and_other_key_another():
+    system = host(
+        {"kind": "paravirtual"}, streams=300, scheduler={"kind": "credit", "version": "3.2"}, pcpus=2
+    )
+    first, again, other = (run_media(system, 9, r, 100 * MS) for r in (0, 0, 1))
+    assert first == again
+    assert first.media.delays != other.media.delays

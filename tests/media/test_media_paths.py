@@ -1,0 +1,138 @@
+"""The I/O paths against sums by hand and queueing formulas."""
+
+import math
+
+import pytest
+from media_systems import MS, S, host
+
+from vftsim.media.run import run_media
+from vftsim.stats.intervals import ratio_of_sums, t_interval
+
+WIRE = 20_000
+
+
+def lone_delay(system, dur_ns=100 * MS):
+    result = run_media(system, 1, 0, dur_ns)
+    delays = result.media.delays
+    assert delays.min == delays.max, "an undisturbed packet takes the same time again and again"
+    return delays.min
+
+
+def test_paravirtual_is_the_sum_of_its_costs():
+    """Back-end 2000+2000+12000, front-end 1500+3000, thread 10000+2000, back-end 2000+1000+12000."""
+    expected = WIRE + 16_000 + 4_500 + 12_000 + 15_000
+    assert lone_delay(host({"kind": "paravirtual"})) == expected
+
+
+def test_direct_and_native_are_the_sums_of_their_costs():
+    assert lone_delay(host({"kind": "direct"})) == WIRE + 1_500 + 1_500 + 4_000 + 10_000 + 3_000
+    assert lone_delay(host({"kind": "native"})) == WIRE + 1_500 + 3_500 + 10_000 + 2_500
+
+
+def test_emulated_is_the_sum_of_its_costs():
+    """Bridge 4000, model 1500+4000+2*6000, driver 1500+4000+2*4000, thread 10000+3000+2*4000, and back."""
+    expected = WIRE + 4_000 + 17_500 + 13_500 + 21_000 + 17_500 + 3_000
+    assert lone_delay(host({"kind": "emulated"})) == expected
+
+
+def test_stub_domain_adds_the_split_driver_both_ways():
+    """As emulated, plus 12 us each way between driver and stub domain."""
+    assert lone_delay(host({"kind": "stub_domain"})) == lone_delay(host({"kind": "emulated"})) + 24_000
+
+
+def test_every_switch_is_paid():
+    """One pCPU, four vCPUs in turn: the packet meets the switches to dom0.0, guest, dom0.1."""
+    scheduler = {"kind": "round_robin"}
+    base = host({"kind": "paravirtual"}, scheduler=scheduler, pcpus=1)
+    costly = host({"kind": "paravirtual"}, scheduler=scheduler, pcpus=1, switch_cost_ns=3_000)
+    assert lone_delay(costly) == lone_delay(base) + 3 * 3_000
+
+
+def poisson(demand_ns, rate, **server):
+    """Calls of one packet each to a server that costs nothing but ``demand_ns`` a packet."""
+    path = {
+        "kind": "direct",
+        "event_ns": 0,
+        "interrupt_exit_ns": 0,
+        "driver_receive_ns": 0,
+        "driver_transmit_ns": 0,
+    }
+    program = {"kind": "signaling_server", "packet_ns": demand_ns, "threads": 1, **server}
+    relay = {"kind": "media_relay"}
+    return host(
+        path, streams=0, calls_per_s=rate, media={"applications": {"server": program, "relay": relay}}
+    )
+
+
+def test_one_server_is_m_d_1():
+    """Utilization 0.6, service 100 us: mean wait 0.6 * 100 / (2 * 0.4) = 75 us."""
+    system = poisson(100_000, 6_000.0)
+    means = [run_media(system, 5, r, S // 2, 100 * MS).flows["signaling"].delays.mean for r in range(8)]
+    estimate = t_interval([mean - WIRE - 100_000 for mean in means])
+    z = (estimate.mean - 75_000) / (estimate.half_width / 2.365)
+    assert abs(z) <= 3.5
+    assert estimate.half_width < 9_000
+
+
+def m_d_1_k_loss(load, places):
+    """Blocking of M/D/1/K from the chain embedded at departures (Cooper, Introduction to Queueing Theory)."""
+    a = [math.exp(-load) * load**j / math.factorial(j) for j in range(places + 1)]
+    weight = [1.0]
+    for n in range(places - 1):
+        inflow = weight[n] - weight[0] * a[n] - sum(weight[k] * a[n - k + 1] for k in range(1, n + 1))
+        weight.append(inflow / a[0])
+    empty = weight[0] / sum(weight)
+    return 1.0 - 1.0 / (empty + load)
+
+
+def test_full_socket_buffer_loses_as_m_d_1_k():
+    """Five places with the packet in service, utilization 1.2."""
+    system = poisson(100_000, 12_000.0, receive_buffer_bytes=2_500, packet_charge_bytes=500)
+    flows = [run_media(system, 7, r, S // 2, 100 * MS).flows["signaling"] for r in range(8)]
+    loss = ratio_of_sums([f.dropped for f in flows], [f.dropped + f.delivered for f in flows])
+    z = (loss.mean - m_d_1_k_loss(1.2, 5)) / (loss.half_width / 2.365)
+    assert abs(z) <= 3.5
+    assert loss.half_width < 0.02
+
+
+def test_saturated_driver_domain_carries_one_packet_in_its_cost():
+    """Back-end 40 us + driver 2 us at 100,000 packets a second: 1/42 us get through, the rest is lost."""
+    path = {"kind": "paravirtual", "backend_receive_ns": 40_000, "backend_transmit_ns": 1_000}
+    result = run_media(host(path, streams=2000, media={"vcpus": 2}), 1, 0, 800 * MS, 100 * MS)
+    known = result.media.delivered + result.media.dropped
+    assert result.media.loss_ratio == pytest.approx(1.0 - 1.0 / (42e-6 * 100_000), abs=0.004)
+    assert known == pytest.approx(80_000, rel=0.01)
+    assert set(result.drops) == {("eth0", "receive ring full")}
+
+
+def test_guest_without_cpu_loses_packets_in_the_driver_domain():
+    """A capped guest does not empty its receive ring; the 256 slots fill and the back-end drops."""
+    result = run_media(
+        host(
+            {"kind": "paravirtual"},
+            streams=400,
+            scheduler={"kind": "credit", "version": "4.18"},
+            media={"cap": 1.0},
+        ),
+        1,
+        0,
+        500 * MS,
+        500 * MS,
+    )
+    assert result.media.loss_ratio > 0.8
+    assert ("receive ring", "no slot") in result.drops
+
+
+def test_sending_grid_makes_bursts_on_the_wire():
+    """Phases fall to multiples of 4 ms; packets of one instant follow at 1904 ns (238 bytes at 1 Gbit/s)."""
+    system = host({"kind": "native"}, streams=40)
+    rtp = system.workload.rtp.model_copy(update={"sending_grid_ns": 4 * MS})
+    system = system.model_copy(update={"workload": system.workload.model_copy(update={"rtp": rtp})})
+    from vftsim.media.build import MediaHost
+    from vftsim.sampling import Streams
+
+    media = MediaHost(system, Streams(1, 0), 0)
+    packets = media.flows["media"].packets()
+    offsets = [next(packets).sent_ns % (4 * MS) for _ in range(40)]
+    assert all(offset % 1904 == 0 for offset in offsets)
+    assert max(offsets) < 40 * 1904

@@ -1,0 +1,101 @@
+"""The recorded schedule and the decomposition of a delay."""
+
+import json
+from itertools import pairwise
+
+import matplotlib as mpl
+import pytest
+from media_systems import MS, host
+
+from vftsim.media.explain import explain, format_parts, total_ns
+from vftsim.media.run import run_media
+from vftsim.media.trace import draw_gantt, run_traced, write_chrome
+
+mpl.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def busy():
+    return host(
+        {"kind": "paravirtual"},
+        streams=400,
+        scheduler={"kind": "credit", "version": "3.2"},
+        pcpus=2,
+        switch_cost_ns=2_000,
+        domains={"cpu": {"applications": {"job": {"kind": "cpu_bound"}}}},
+    )
+
+
+@pytest.fixture(scope="module")
+def traced(busy):
+    return run_traced(busy, 1, 0, 50 * MS, 40 * MS)
+
+
+def test_listening_changes_nothing(busy, traced):
+    plain = run_media(busy, 1, 0, 40 * MS, 50 * MS)
+    assert plain.flows == traced[0].flows
+    assert plain.drops == traced[0].drops
+    assert plain.domain_cpu == traced[0].domain_cpu
+
+
+def test_parts_sum_to_the_delay(traced):
+    _, trace = traced
+    assert len(trace.packets) > 500
+    for packet in trace.packets:
+        parts = explain(packet, trace)
+        assert total_ns(parts) == packet.delay_ns
+        assert all(part.length_ns >= 0 for part in parts)
+
+
+def test_traced_delays_are_the_measured_ones(traced):
+    result, trace = traced
+    delays = sorted(p.delay_ns for p in trace.packets if p.flow == "media")
+    assert len(delays) == result.media.delivered
+    assert (delays[0], delays[-1]) == (result.media.delays.min, result.media.delays.max)
+
+
+def test_lone_packet_is_explained_by_its_costs():
+    """As the sum by hand in test_media_paths; nothing waits."""
+    _, trace = run_traced(host({"kind": "paravirtual"}), 1, 0, 0, 25 * MS)
+    parts = {part.name: part.length_ns for part in explain(trace.packets[0], trace)}
+    assert parts == {
+        "wire, there and back": 20_000,
+        "driver domain receive: dom0.0 runs": 16_000,
+        "front-end: guest.0 runs": 4_500,
+        "application: work and waiting for a CPU": 12_000,
+        "driver domain transmit: dom0.1 runs": 15_000,
+    }
+    assert "0.0675 ms" in format_parts(trace.packets[0], explain(trace.packets[0], trace))
+
+
+def test_chrome_file_has_tracks_without_overlap(traced, tmp_path):
+    write_chrome(traced[1], tmp_path / "schedule.json")
+    events = json.loads((tmp_path / "schedule.json").read_text())["traceEvents"]
+    tracks = {}
+    for event in events:
+        if event["ph"] == "X":
+            tracks.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["dur"]))
+    assert {tid for pid, tid in tracks if pid == 1} == {0, 1}
+    for slices in tracks.values():
+        for (start, length), (following, _) in pairwise(sorted(slices)):
+            assert start + length <= following + 1e-6
+    priorities = {e["args"]["priority"] for e in events if e["ph"] == "X" and e["pid"] == 1}
+    assert {"BOOST", "UNDER"} <= priorities
+    assert any(e["ph"] == "C" and e["name"] == "guest receive ring" for e in events)
+
+
+def test_busy_time_of_the_trace_is_that_of_the_accounts(traced):
+    result, trace = traced
+    length = trace.end_ns - trace.start_ns
+    for pcpu in range(trace.pcpus):
+        sliced = sum(s.end_ns - s.start_ns for s in trace.slices if s.pcpu == pcpu) / length
+        assert result.pcpu_busy[pcpu] <= sliced <= result.pcpu_busy[pcpu] + result.switching + 1e-9
+
+
+def test_gantt_draws_every_pcpu(traced):
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    draw_gantt(traced[1], ax)
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["pCPU 0", "pCPU 1"]
+    assert ax.get_xlim() == (0.0, 40.0)

@@ -1,0 +1,247 @@
+"""The benchmark's manager: phases, arrivals, what is counted, and the rule to stop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from bench import MS, S
+from pydantic import ValidationError
+
+from vftsim.engine import Clock, EventKind
+from vftsim.sampling import Streams
+from vftsim.sip.attempt import Attempt
+from vftsim.sip.benchmark import Manager
+from vftsim.sip.messages import Scenario
+from vftsim.sip.metrics import PhaseRecord
+from vftsim.sip.parameters import ImsBenchSpec, Mix, PreRegistrationSpec, StepsSpec, StirSpec
+
+_NO_PRE = PreRegistrationSpec(duration=0)
+_NO_STIR = StirSpec(duration=0)
+
+
+class Play:
+    """A manager whose attempts end at once, as ``judge(attempt, number)`` says (True: inadequate)."""
+
+    def __init__(
+        self,
+        spec: ImsBenchSpec,
+        judge: Callable[[Attempt, int], bool] = lambda _attempt, _number: False,
+        seed: int = 1,
+        lasts_ns: int = 0,
+    ) -> None:
+        self.clock = Clock()
+        self.judge = judge
+        self.lasts_ns = lasts_ns
+        self.begun: list[Attempt] = []
+        self.ended_phases: list[tuple[float, str]] = []
+        self.manager = Manager(self.clock, spec, Streams(seed, 0), 1.0, self, self._on_phase)  # type: ignore[arg-type]
+        self.clock.process(self.manager.play())  # type: ignore[arg-type]
+        while not self.manager.finished:
+            self.clock.run(self.clock.now_ns + S)
+        self.clock.run()
+
+    def start(self, attempt: Attempt) -> None:
+        self.begun.append(attempt)
+        if self.judge(attempt, len(self.begun)):
+            attempt.failed = True
+            if attempt.counted and attempt.phase is not None:
+                attempt.phase.note_inadequate(attempt.scenario, attempt.start_ns)
+        self.clock.after(self.lasts_ns, EventKind.TIMER, attempt.index, self.manager.attempt_ended, attempt)
+
+    def _on_phase(self, record: PhaseRecord) -> None:
+        self.ended_phases.append((self.clock.now_ns / S, record.name))
+
+    def in_phase(self, name: str) -> list[Attempt]:
+        return [a for a in self.begun if a.phase is not None and a.phase.name == name]
+
+
+def _steps(**changes: Any) -> StepsSpec:
+    return StepsSpec(**({"initial": 50.0, "increment": 10.0, "duration": 40 * S, "transient": 10 * S} | changes))
+
+
+def _spec(**changes: Any) -> ImsBenchSpec:
+    return ImsBenchSpec(**({"pre_registration": _NO_PRE, "stir": _NO_STIR, "steps": _steps(most=2)} | changes))
+
+
+def test_phases_follow_one_another() -> None:
+    spec = _spec(
+        pre_registration=PreRegistrationSpec(rate=50.0, duration=20 * S, transient=10 * S),
+        stir=StirSpec(duration=30 * S, steps=3),
+        steps=_steps(most=3),
+    )
+    play = Play(spec)
+    assert play.ended_phases == [(20, "pre_registration"), (90, "step_1"), (130, "step_2"), (170, "step_3")]
+    records = play.manager.phases
+    assert [r.requested_saps for r in records] == [50, 50, 60, 70]
+    assert [(r.start_ns // S, r.measure_from_ns // S, r.end_ns // S) for r in records] == [
+        (0, 10, 20),
+        (50, 60, 90),
+        (90, 100, 130),
+        (130, 140, 170),
+    ]
+
+
+def test_pre_registration_starts_one_user_on_each_test_system_at_a_constant_rate() -> None:
+    """50 a second over 10 test systems: ten at once every 200 ms, registrations only."""
+    play = Play(_spec(pre_registration=PreRegistrationSpec(rate=50.0, duration=4 * S, transient=1 * S)))
+    begun = play.in_phase("pre_registration")
+    assert [a.start_ns for a in begun] == [200 * MS * (n // 10) for n in range(200)]
+    assert {a.scenario for a in begun} == {Scenario.IMS_REG}
+    record = play.manager.phases[0]
+    assert record.attempts[Scenario.IMS_REG] == sum(record.attempts) == 150  # 0 to 0.8 s are transient
+    assert record.effective_saps == 50.0
+
+
+def test_the_stir_rises_in_equal_parts_and_is_not_counted() -> None:
+    play = Play(_spec(stir=StirSpec(duration=300 * S, steps=3), steps=_steps(initial=90.0, most=1)))
+    stir = play.in_phase("stir")
+    assert all(not attempt.counted for attempt in stir)
+    per_part = [sum(1 for a in stir if a.start_ns // (100 * S) == part) for part in range(3)]
+    for found, expected in zip(per_part, (3_000, 6_000, 9_000), strict=True):
+        assert abs(found - expected) <= 3.5 * math.sqrt(expected)
+    assert "stir" not in [record.name for record in play.manager.phases]
+
+
+def test_arrivals_of_a_step_are_poisson() -> None:
+    """Number, mean gap and its coefficient of variation of 200 s at 100 a second."""
+    play = Play(_spec(steps=_steps(initial=100.0, duration=200 * S, most=1)))
+    begun = play.in_phase("step_1")
+    assert abs(len(begun) - 20_000) <= 3.5 * math.sqrt(20_000)
+    gaps = np.diff([a.start_ns for a in begun])
+    assert gaps.std() / gaps.mean() == pytest.approx(1.0, abs=3.5 * math.sqrt(1 / len(gaps)))
+    a_second = np.bincount([a.start_ns // S for a in begun], minlength=200)
+    assert a_second.var(ddof=1) / a_second.mean() == pytest.approx(1.0, abs=3.5 * math.sqrt(2 / 199))
+    assert all(later.start_ns >= earlier.start_ns for earlier, later in pairwise(begun))
+
+
+def test_the_mix_and_the_times_of_calls_are_those_of_the_model() -> None:
+    play = Play(_spec(steps=_steps(initial=100.0, duration=200 * S, most=1)))
+    begun = play.in_phase("step_1")
+    for scenario, share in zip(Scenario, (0.15, 0.025, 0.5, 0.025, 0.3), strict=True):
+        found = sum(1 for a in begun if a.scenario is scenario)
+        assert abs(found - share * len(begun)) <= 3.5 * math.sqrt(len(begun) * share * (1 - share))
+    for name, mean_ns in (("ring_ns", 5 * S), ("hold_ns", 30 * S)):
+        times = np.array([getattr(a, name) for a in begun])
+        assert abs(times.mean() - mean_ns) <= 3.5 * mean_ns / math.sqrt(len(begun))
+
+
+def test_only_attempts_begun_after_the_transient_count() -> None:
+    play = Play(_spec(steps=_steps(most=1)), judge=lambda _attempt, _number: True, lasts_ns=15 * S)
+    begun = play.in_phase("step_1")
+    assert [a.counted for a in begun] == [a.start_ns >= 10 * S for a in begun]
+    (record,) = play.manager.phases
+    assert sum(record.attempts) == sum(1 for a in begun if a.counted) == sum(record.inadequate)
+    assert record.effective_saps == sum(record.attempts) / 30
+
+
+def _stopped_after(judge: Callable[[Attempt, int], bool], **steps: Any) -> int:
+    return len(Play(_spec(steps=_steps(most=4, **steps)), judge=judge).manager.phases)
+
+
+_ONLY_MESSAGES = Mix(ims_rereg=0.0, ims_reg=0.0, ims_uac=0.0, ims_dereg=0.0, ims_msgc=100.0)
+
+
+def test_a_step_passes_at_the_limit_and_stops_the_run_one_attempt_above_it() -> None:
+    """40 s with 10 s of transient are judged on the attempts begun from 10 to 35 s (the last 5 s are open)."""
+    spec = _spec(mix=_ONLY_MESSAGES)
+    judged = [
+        number
+        for number, attempt in enumerate(Play(spec).in_phase("step_1"), start=1)
+        if 10 * S <= attempt.start_ns <= 35 * S
+    ]
+    tenth = len(judged) // 10
+    for failing, phases in ((tenth, 2), (tenth + 1, 1)):
+        chosen = set(judged[:failing])
+        play = Play(spec, judge=lambda _attempt, number, chosen=chosen: number in chosen)  # type: ignore[misc]
+        assert len(play.manager.phases) == phases
+        assert sum(play.manager.phases[0].inadequate) == failing
+
+
+def test_attempts_too_young_to_be_judged_do_not_stop_the_run_but_count() -> None:
+    play = Play(
+        _spec(mix=_ONLY_MESSAGES), judge=lambda attempt, _number: 35 * S < attempt.start_ns < 40 * S
+    )
+    assert len(play.manager.phases) == 2
+    assert play.manager.phases[0].ihs_percent() == pytest.approx(100 * 5 / 30, abs=3)
+
+
+def test_one_scenario_above_the_limit_is_enough() -> None:
+    """2.5 % of the attempts are de-registrations; all of them failing is 2.5 % of all, and stops."""
+    assert _stopped_after(lambda attempt, _n: attempt.scenario is Scenario.IMS_DEREG) == 1
+    assert _stopped_after(lambda attempt, _n: False) == 4
+
+
+def test_the_run_stops_with_the_step_that_failed_and_doc_is_the_step_before() -> None:
+    """From step 3 on (70 a second) every fifth attempt fails."""
+
+    def judge(attempt: Attempt, number: int) -> bool:
+        return attempt.phase is not None and attempt.phase.requested_saps >= 70 and number % 5 == 0
+
+    play = Play(_spec(steps=_steps(most=10)), judge=judge)
+    assert [record.name for record in play.manager.phases] == ["step_1", "step_2", "step_3"]
+    assert play.manager.phases[-1].ihs_percent() == pytest.approx(20, abs=2)
+    assert play.manager.phases[-2].effective_saps == pytest.approx(60, abs=3.5 * math.sqrt(60 / 30))
+    assert all(a.start_ns < 120 * S for a in play.begun)  # arrivals stop with the run
+
+
+def test_failures_of_the_transient_do_not_stop_the_run() -> None:
+    assert _stopped_after(lambda attempt, _n: not attempt.counted) == 4
+
+
+def test_attempts_without_a_free_subscriber_are_counted_and_not_begun() -> None:
+    """Ten subscribers, two registered, each busy for 5 s: most attempts find nobody."""
+    play = Play(_spec(subscribers=10, registered=20.0, steps=_steps(most=1)), lasts_ns=5 * S)
+    (record,) = play.manager.phases
+    assert record.not_started > len(play.begun) > 0
+    play.manager.subscribers.check([])
+
+
+def test_subscribers_move_between_the_pools_as_the_scenarios_say() -> None:
+    play = Play(_spec(subscribers=2_000, registered=20.0))
+    net = sum(
+        {Scenario.IMS_REG: 1, Scenario.IMS_DEREG: -1}.get(attempt.scenario, 0) for attempt in play.begun
+    )
+    assert len(play.manager.subscribers.registered) == 400 + net
+    play.manager.subscribers.check([])
+
+
+def test_failed_registrations_and_de_registrations_change_nothing() -> None:
+    play = Play(_spec(subscribers=2_000, steps=_steps(most=1)), judge=lambda _attempt, _number: True)
+    assert len(play.manager.subscribers.registered) == 400
+    play.manager.subscribers.check([])
+
+
+def _fates(play: Play, phase: str) -> list[tuple[Any, ...]]:
+    return [(a.scenario, a.ring_ns, a.hold_ns, tuple(a.demands)) for a in play.in_phase(phase)]
+
+
+def test_two_loads_see_the_same_attempts_only_faster() -> None:
+    """Common random numbers: attempt i of a step is the same whatever the load."""
+    slow, fast = Play(_spec()), Play(_spec(steps=_steps(most=2, initial=75.0)))
+    for phase in ("step_1", "step_2"):
+        few, many = _fates(slow, phase), _fates(fast, phase)
+        assert len(few) < len(many)
+        assert many[: len(few)] == few
+    first_slow, first_fast = slow.begun[100].start_ns, fast.begun[100].start_ns
+    assert first_slow == pytest.approx(1.5 * first_fast, abs=2)
+
+
+def test_another_seed_sees_other_attempts() -> None:
+    assert _fates(Play(_spec()), "step_1")[:50] != _fates(Play(_spec(), seed=2), "step_1")[:50]
+
+
+def test_what_happens_in_one_step_does_not_shift_the_draws_of_the_next() -> None:
+    short, long = Play(_spec()), Play(_spec(steps=_steps(most=2, duration=60 * S)))
+    assert _fates(long, "step_2")[:1000] == _fates(short, "step_2")[:1000]
+
+
+def test_a_mix_must_add_up_and_a_step_must_measure() -> None:
+    with pytest.raises(ValidationError, match="add up to 100 %"):
+        Mix(ims_uac=60.0)
+    with pytest.raises(ValidationError, match="nothing is measured"):
+        StepsSpec(duration=10 * S, transient=10 * S)

@@ -1,0 +1,120 @@
+"""When an unanswered message is sent again and when its sender gives up (RFC 3261 section 17; SIPp)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from bench import MS, S, US, Bench
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vftsim.engine import Clock, EventKind
+from vftsim.sip.messages import Message, Scenario
+from vftsim.sip.retransmission import Retransmitter
+
+_T1, _T2 = 500 * MS, 4 * S
+
+
+def _timeline(ceiling_ns: int, limit: int) -> list[tuple[float, str]]:
+    clock = Clock()
+    log: list[tuple[float, str]] = [(0.0, "send")]
+
+    def noted(what: str) -> Callable[[object], None]:
+        return lambda _: log.append((clock.now_ns / S, what))
+
+    Retransmitter(clock, 1, _T1, ceiling_ns, limit, noted("send"), noted("give up"), None)
+    clock.run()
+    return log
+
+
+def test_invite_of_sipp_doubles_without_a_ceiling_and_gives_up_after_five() -> None:
+    sends = [0, 0.5, 1.5, 3.5, 7.5, 15.5]
+    assert _timeline(0, 5) == [*((t, "send") for t in sends), (31.5, "give up")]
+
+
+def test_other_requests_of_sipp_wait_four_seconds_at_most_and_give_up_after_nine() -> None:
+    sends = [0, 0.5, 1.5, 3.5, 7.5, 11.5, 15.5, 19.5, 23.5, 27.5]
+    assert _timeline(_T2, 9) == [*((t, "send") for t in sends), (31.5, "give up")]
+
+
+def test_an_invite_of_rfc_3261_is_sent_seven_times() -> None:
+    """Timer A: 7 sends within 64 T1 = 32 s."""
+    assert [t for t, what in _timeline(0, 6) if what == "send"] == [0, 0.5, 1.5, 3.5, 7.5, 15.5, 31.5]
+
+
+def test_no_retransmissions_at_all_means_giving_up_after_t1() -> None:
+    assert _timeline(_T2, 0) == [(0, "send"), (0.5, "give up")]
+
+
+def test_an_answer_stops_it_for_good() -> None:
+    clock, log = Clock(), []
+    timer = Retransmitter(clock, 1, _T1, _T2, 9, log.append, log.append, "again")
+    clock.at(2 * S, EventKind.DELIVERY, 1, lambda _: timer.stop())
+    clock.run()
+    timer.stop()
+    assert log == ["again", "again"]  # at 0.5 and 1.5 s
+
+
+def test_an_answer_at_the_instant_of_the_timer_comes_first() -> None:
+    clock, log = Clock(), []
+    timer = Retransmitter(clock, 1, _T1, _T2, 9, log.append, log.append, "again")
+    clock.at(_T1, EventKind.DELIVERY, 1, lambda _: timer.stop())
+    clock.run()
+    assert log == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 10**9), st.integers(0, 10**10), st.integers(0, 12))
+def test_waits_double_up_to_the_ceiling_for_any_setting(t1_ns: int, ceiling_ns: int, limit: int) -> None:
+    clock, times = Clock(), [0]
+    Retransmitter(clock, 1, t1_ns, ceiling_ns, limit, lambda _: times.append(clock.now_ns), lambda _: None, None)
+    clock.run()
+    assert len(times) == limit + 1
+    waits = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    for number, wait_ns in enumerate(waits):
+        doubled_ns = t1_ns << number
+        expected_ns = doubled_ns if not ceiling_ns or number == 0 else min(doubled_ns, max(ceiling_ns, 0))
+        assert wait_ns == expected_ns
+
+
+def _sends_us(scenario: Scenario, request: Message) -> tuple[list[float], float]:
+    """Arrivals at the server of a request that never gets an answer, and when the attempt ends."""
+    bench = Bench(loses=lambda where, _message, _nth: where == "agents")
+    attempt = bench.attempt(scenario)
+    bench.run()
+    arrivals = [time / 1e6 for time, where, name in bench.log if (where, name) == ("server", request.name)]
+    assert attempt.failed
+    assert bench.record.inadequate[scenario] == 1
+    ((ended_us, who),) = bench.ended
+    assert who is attempt
+    return arrivals, ended_us / 1e6
+
+
+def test_an_unanswered_call_ends_after_31_5_s() -> None:
+    arrivals, ended_s = _sends_us(Scenario.IMS_UAC, Message.INVITE)
+    assert arrivals == pytest.approx([0.001, 0.501, 1.501, 3.501, 7.501, 15.501])
+    assert ended_s == 31.5
+
+
+@pytest.mark.parametrize(
+    ("scenario", "request_message"),
+    [(Scenario.IMS_MSGC, Message.MESSAGE), (Scenario.IMS_REG, Message.REGISTER)],
+)
+def test_an_unanswered_message_or_registration_ends_after_31_5_s(
+    scenario: Scenario, request_message: Message
+) -> None:
+    arrivals, ended_s = _sends_us(scenario, request_message)
+    assert arrivals == pytest.approx([0.001 + t for t in (0, 0.5, 1.5, 3.5, 7.5, 11.5, 15.5, 19.5, 23.5, 27.5)])
+    assert ended_s == 31.5
+
+
+def test_retransmissions_are_counted_by_scenario() -> None:
+    bench = Bench(loses=lambda where, message, nth: where == "agents" and nth <= 2)
+    bench.attempt(Scenario.IMS_REG)
+    bench.attempt(Scenario.IMS_REREG, at_us=100 * S / US)
+    bench.run(200 * S / US)
+    again = bench.agents.counters.retransmissions
+    # First attempt: two 401s lost (0.5, 1.5 s), then two 200s lost; the second meets no loss.
+    assert again[Scenario.IMS_REG] == 4
+    assert sum(again) == 4

@@ -1,0 +1,102 @@
+"""The transaction table: how long it holds what, what removing costs, and how it makes work grow."""
+
+from __future__ import annotations
+
+import pytest
+from bench import MS, US, Bench, plain_server
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vftsim.sip.messages import Message, Scenario
+from vftsim.sip.transactions import TransactionTable
+
+
+def test_a_completed_transaction_is_held_for_its_wait_and_the_period_it_completed_in() -> None:
+    table = TransactionTable(5)
+    table.create()
+    assert [table.tick() for _ in range(20)] == [0] * 20  # not completed: held for ever
+    table.complete()
+    assert [table.tick() for _ in range(7)] == [0, 0, 0, 0, 0, 1, 0]
+    assert (table.held, table.created) == (0, 1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(["create", "complete", "tick"]), max_size=200), st.integers(1, 8))
+def test_created_is_held_plus_expired_for_any_history(history: list[str], wait_periods: int) -> None:
+    table = TransactionTable(wait_periods)
+    completed = expired = ticks = 0
+    due: dict[int, int] = {}
+    for what in history:
+        if what == "create":
+            table.create()
+        elif what == "complete" and completed < table.created:
+            completed += 1
+            table.complete()
+            due[ticks + wait_periods + 1] = due.get(ticks + wait_periods + 1, 0) + 1
+        elif what == "tick":
+            ticks += 1
+            now_expired = table.tick()
+            assert now_expired == due.get(ticks, 0)
+            expired += now_expired
+        assert table.held == table.created - expired >= 0
+
+
+def test_transactions_expire_with_the_timer_and_cost_what_they_are_said_to_cost() -> None:
+    """Three page messages are complete within 20 ms; the timer of 6 s finds them.
+
+    Housekeeping: 50 ms because something expired and 3 x 1 ms for the removal; nothing at 7 s.
+    """
+    bench = Bench(plain_server(housekeeping_cost=50 * MS, removal_cost=1 * MS))
+    bench.server.start()
+    for at_us in (0, 5_000, 10_000):
+        bench.attempt(Scenario.IMS_MSGC, at_us=at_us)
+    bench.run(5_999_999)
+    work_ns = 3 * 4 * 100 * US
+    assert (bench.server.table.held, bench.host.busy_ns()) == (3, work_ns)
+    bench.run(6_500_000)
+    assert (bench.server.table.held, bench.host.busy_ns()) == (0, work_ns + 53 * MS)
+    bench.run(10_000_000)
+    assert bench.host.busy_ns() == work_ns + 53 * MS
+
+
+def test_a_message_that_arrives_during_housekeeping_waits_for_it() -> None:
+    """Housekeeping 6.000 - 6.050 s; a REGISTER that reaches the server at 6.010 is answered at 6.0502."""
+    bench = Bench(plain_server(housekeeping_cost=50 * MS))
+    bench.server.start()
+    bench.attempt(Scenario.IMS_MSGC)
+    bench.attempt(Scenario.IMS_REG, at_us=6_009_000)
+    bench.run(7e6)
+    assert (6_051_200, "agents", "UNAUTHORIZED") in bench.log
+
+
+def test_work_grows_with_the_transactions_held() -> None:
+    """1 % for each held: nine page messages are held when the INVITE comes, itself the tenth: 0.3 x 1.1 ms."""
+    bench = Bench(plain_server(growth_per_transaction=0.01))
+    for number in range(9):
+        bench.attempt(Scenario.IMS_MSGC, at_us=10_000 * number)
+    bench.attempt(Scenario.IMS_UAC, at_us=200_000)
+    bench.run(210_000)
+    assert (200_000 + 1_000 + 330 + 1_000, "agents", "INVITE") in bench.log
+
+
+def test_work_grows_with_the_attempts_served() -> None:
+    """The table forgets after 6 s, this growth does not: nine served long ago and the call itself."""
+    bench = Bench(plain_server(growth_per_attempt=0.01))
+    bench.server.start()
+    for number in range(9):
+        bench.attempt(Scenario.IMS_MSGC, at_us=10_000 * number)
+    bench.attempt(Scenario.IMS_UAC, at_us=20_000_000)
+    bench.run(20_010_000)
+    assert bench.server.table.held == 1
+    assert (20_000_000 + 1_000 + 330 + 1_000, "agents", "INVITE") in bench.log
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_the_cost_of_a_retransmission_is_a_share_of_the_message(share: float) -> None:
+    bench = Bench(
+        plain_server(retransmission_cost=share),
+        loses=lambda where, message, nth: where == "agents" and message is Message.OK_MESSAGE and nth == 1,
+    )
+    bench.attempt(Scenario.IMS_MSGC)
+    bench.run()
+    assert bench.host.busy_ns() == int((4 + 2 * share) * 100 * US)

@@ -1,0 +1,54 @@
+"""``vftsim compare``: several systems side by side under the same traffic."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from vftsim.cli import options
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("compare")(compare)
+
+
+def compare(
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Two or more models; the first is the reference.")],
+    set_: options.Set = None,
+    replications: options.Replications = options.DEFAULT_REPLICATIONS,
+    seed: options.Seed = options.DEFAULT_SEED,
+    jobs: options.Jobs = None,
+    scale: options.Scale = 1.0,
+    quick: options.Quick = False,
+    as_json: options.Json = False,
+    as_csv: options.Csv = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Compare the capacities of systems under common random numbers, with paired intervals.
+
+    --set applies to every model.
+    """
+    options.one_format(as_json, as_csv)
+    chosen = [options.prepared(name, set_, scale, quick) for name in models]
+    from vftsim.report.tables import print_comparison
+    from vftsim.study.compare import compare_study
+    from vftsim.study.progress import make_progress
+
+    with make_progress("compare", quiet) as progress:
+        result = compare_study(chosen, replications, seed, jobs, progress=progress)
+    if as_json:
+        from vftsim.report.screen import print_json
+
+        print_json(result.for_machines())
+    elif as_csv:
+        from vftsim.study.results import csv_text
+
+        print(csv_text(result.to_pandas()), end="")
+    else:
+        print_comparison(result)
+    if result.interrupted:
+        from vftsim.cli.main import interrupted
+
+        raise interrupted("the figures above rest on the replications that all models had finished")

@@ -1,0 +1,49 @@
+"""``vftsim models``: the shipped models, and any model with all its values."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from vftsim.cli import options
+from vftsim.errors import ModelFileError, UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("models")(models)
+
+
+def models(
+    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="Show this model, all values written out.")] = None,
+    set_: options.Set = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the shipped models, or show one with everything it inherits and every default."""
+    from vftsim.report.screen import print_json, print_table
+    from vftsim.study.model import load_model, shipped_models
+
+    if model is not None:
+        from vftsim.study.results import model_yaml
+
+        chosen = load_model(model, set_ or ())
+        if as_json:
+            print_json(chosen.resolved())
+        else:
+            print(model_yaml(chosen), end="")
+        return
+    if set_:
+        raise UsageError("--set changes a model: name one, e.g. vftsim models lab-virtual --set ...")
+    found = []
+    for name in shipped_models():
+        try:
+            each = load_model(name)
+        except ModelFileError as error:
+            raise AssertionError(f"shipped model '{name}' is broken: {error}") from error
+        found.append({"model": name, "kind": each.kind, "name": each.name, "description": each.spec.description})
+    if as_json:
+        print_json(found)
+    else:
+        rows = [(m["model"], m["kind"], " ".join(m["description"].split())) for m in found]
+        print_table("Shipped models", ("model", "kind", "description"), rows)

@@ -1,0 +1,83 @@
+"""``vftsim run``: replications of a model, as the tables of a benchmark report."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vftsim.cli import options
+from vftsim.errors import UsageError
+
+if TYPE_CHECKING:
+    from vftsim.study.results import RunResult
+
+
+class Tables(StrEnum):
+    """How much is printed."""
+
+    summary = "summary"
+    all = "all"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run")(run)
+
+
+def run(
+    model: options.ModelName,
+    set_: options.Set = None,
+    replications: options.Replications = options.DEFAULT_REPLICATIONS,
+    seed: options.Seed = options.DEFAULT_SEED,
+    jobs: options.Jobs = None,
+    output: options.Output = None,
+    force: options.Force = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted result, or add replications to one.")
+    ] = False,
+    scale: options.Scale = 1.0,
+    quick: options.Quick = False,
+    tables: Annotated[Tables, typer.Option(help="Print the step table, or all tables of the report.")] = Tables.summary,
+    as_json: options.Json = False,
+    as_csv: options.Csv = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Simulate a model and print its tables; with -o, keep tidy files, plots and a manifest."""
+    options.one_format(as_json, as_csv)
+    if (force or resume) and output is None:
+        raise UsageError("--force and --resume are about a result directory: name it with -o DIR")
+    chosen = options.prepared(model, set_, scale, quick)
+    from vftsim.study.progress import make_progress
+    from vftsim.study.run import run_study
+
+    with make_progress(f"run {chosen.name}", quiet) as progress:
+        result = run_study(
+            chosen, replications, seed, jobs, directory=output, force=force, resume=resume, progress=progress
+        )
+    _show(result, tables, as_json, as_csv)
+    if result.interrupted:
+        from vftsim.cli.main import interrupted
+
+        kept = f"{len(result.records)} of {result.manifest['replications_wanted']} replications"
+        where = f" in '{output}'; --resume continues" if output else ", shown above"
+        raise interrupted(f"{kept} are kept{where}")
+    if output is not None and not (as_json or as_csv):
+        from vftsim.report.screen import print_text
+
+        print_text(f"Written: {output}/ (summary.csv, tables, plots/, model.yaml, manifest.json)")
+
+
+def _show(result: RunResult, tables: Tables, as_json: bool, as_csv: bool) -> None:
+    from vftsim.report.screen import print_json
+    from vftsim.report.tables import print_run
+
+    if as_json:
+        print_json(result.for_machines())
+    elif as_csv:
+        from vftsim.study.results import csv_text
+
+        print(csv_text(result.summary), end="")
+    else:
+        print_run(result, everything=tables is Tables.all)

@@ -1,0 +1,94 @@
+"""The console script: finds the commands, runs one, turns the outcome into an exit code.
+
+Exit codes: 0 done; 1 a result is outside its declared accuracy; 2 a user's mistake (one message on
+standard error, nothing written); 3 interrupted, what was finished is kept.  A traceback is always a bug.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+
+import typer
+from typer.exceptions import Abort, Exit, TyperException
+
+from vftsim.errors import VftsimError
+
+OK, OUTSIDE, USAGE, INTERRUPTED = 0, 1, 2, 3
+
+EPILOG = (
+    "Exit codes: 0 done, 1 outside the declared accuracy, 2 mistake in the command or a file, "
+    "3 interrupted (what was finished is kept)."
+)
+
+
+def build_app() -> typer.Typer:
+    """Return the application with every command of :mod:`vftsim.cli.commands`."""
+    app = typer.Typer(
+        name="vftsim",
+        help="What will a system carry, virtualized and protected by fault tolerance? Simulation with error bars.",
+        epilog=EPILOG,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_global_options)
+    commands = importlib.import_module("vftsim.cli.commands")
+    for module in sorted(m.name for m in pkgutil.iter_modules(commands.__path__)):
+        importlib.import_module(f"{commands.__name__}.{module}").register(app)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; return its exit code."""
+    try:
+        outcome = build_app()(args=None if arguments is None else list(arguments), standalone_mode=False)
+    except TyperException as error:
+        return _mistake(error.format_message() or type(error).__name__)
+    except VftsimError as error:
+        return _mistake(str(error))
+    except Exit as end:
+        return end.exit_code
+    except (Abort, KeyboardInterrupt):
+        return _say("interrupted; nothing had finished", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output went away (| head); the interpreter must not complain at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    return outcome if isinstance(outcome, int) else OK
+
+
+def interrupted(what_is_kept: str) -> Exit:
+    """Return what a command raises after it has shown what an interrupted study had by then."""
+    _say(f"interrupted; {what_is_kept}", INTERRUPTED)
+    return Exit(INTERRUPTED)
+
+
+def _mistake(message: str) -> int:
+    return _say(message, USAGE)
+
+
+def _say(message: str, code: int) -> int:
+    print(f"vftsim: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def _global_options(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
+) -> None:
+    if version:
+        from vftsim._version import __version__
+
+        print(f"vftsim {__version__}")
+        raise Exit(OK)
+    if context.invoked_subcommand is None:
+        raise Exit(OK)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

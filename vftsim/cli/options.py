@@ -1,0 +1,73 @@
+"""Options that several commands share, with one wording."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vftsim.errors import UsageError
+
+if TYPE_CHECKING:
+    from vftsim.study.model import Model
+
+ModelName = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A shipped model (see 'vftsim models') or the path of a model file.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a value of the model, e.g. --set 'nic.moderation=250 us'; repeatable."
+    ),
+]
+Replications = Annotated[int, typer.Option("--replications", "-n", help="Independent replications.")]
+Seed = Annotated[int, typer.Option(help="Root seed; the same seed gives the same results to the last bit.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", help="Worker processes (default: all cores); no influence on results.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV instead of tables.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Measure a minute of each step at most, for a first look.")]
+Scale = Annotated[
+    float, typer.Option(help="Measured time of each step as a multiple of the model's; transients stay.")
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write tables, plots and manifest here.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing result.")]
+IhsLimit = Annotated[
+    str | None,
+    typer.Option("--ihs-limit", metavar="PERCENT", help="Allowed inadequately handled share (default: stop rule)."),
+]
+
+DEFAULT_SEED = 1
+DEFAULT_REPLICATIONS = 10
+
+
+def prepared(name: str, overrides: list[str] | None, scale: float = 1.0, quick: bool = False) -> Model:
+    """Return the model that the options of a command describe."""
+    from vftsim.study.model import load_model
+
+    if quick and scale != 1.0:
+        raise UsageError("--quick and --scale both set the measured time: choose one")
+    model = load_model(name, overrides or ())
+    return model.quick() if quick else model.shortened(scale)
+
+
+def one_format(as_json: bool, as_csv: bool) -> None:
+    """Refuse two output formats at once."""
+    if as_json and as_csv:
+        raise UsageError("--json and --csv: choose one")
+
+
+def parse_quantity(option: str, text: str, quantity: Any, base_unit: str = "") -> float:
+    """Return an option's quantity in its base unit; a bare number is taken in ``base_unit`` if that is given."""
+    from pydantic_core import PydanticCustomError
+
+    try:
+        bare = text.strip().replace(".", "", 1).isdigit()
+        return float(quantity.parse(f"{text} {base_unit}" if bare and base_unit else text))
+    except PydanticCustomError as error:
+        raise UsageError(f"{option}: {error.message()}") from None

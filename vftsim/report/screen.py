@@ -1,0 +1,57 @@
+"""What commands print: rich tables for people, JSON or CSV for programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+_PIPE_WIDTH = 150
+
+
+def print_json(data: Any) -> None:
+    """Print one JSON document."""
+    from vftsim.study.store import to_json
+
+    print(to_json(data))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> None:
+    """Print a table; the first column is text, the others are figures."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", no_wrap=number > 0, header_style="")
+    for row in rows:
+        table.add_row(*row)
+    console = _console()
+    console.print(table)
+    if caption:
+        console.print(caption, style="dim", soft_wrap=True)
+
+
+def print_text(text: str) -> None:
+    """Print a line for people."""
+    _console().print(text, soft_wrap=True, highlight=False, markup=False)
+
+
+def error_bar(estimate: float, low: float, high: float, unit: str = "") -> str:
+    """Return a figure with its interval, digits cut at the error's second; without one, just the figure."""
+    from vftsim.stats import Estimate
+
+    if low != low or high != high or low == high:
+        return f"{estimate:.4g}{unit}"
+    if estimate == 0.0 and low == 0.0:
+        return f"< {high:.2g}{unit}"
+    half = (high - low) / 2.0
+    text = str(Estimate(estimate, half, low, high, 1, 0.95, "t"))
+    return text.rpartition(" (")[0].replace("+-", "±") + unit
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    # On a pipe there is no width to fit: tables keep their columns.
+    return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)

@@ -1,0 +1,235 @@
+"""The tables on the screen: every figure with its interval, every table with n, kind of interval and seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from vftsim.report.screen import error_bar, print_table, print_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vftsim.study.capacity import CapacityStudy
+    from vftsim.study.compare import Comparison
+    from vftsim.study.ramp import RampCapacity
+    from vftsim.study.results import RunResult
+    from vftsim.study.search import SearchCapacity
+
+_STEP_COLUMNS = (
+    ("SAPS", "steps", "effective_saps", "all", "mean"),
+    ("CPU %", "steps", "cpu_percent", "all", "mean"),
+    ("IHS %", "steps", "ihs_percent", "all", "share"),
+    ("IHS % calls", "steps", "ihs_percent", "ims_uac", "share"),
+    ("retrans./s", "steps", "retransmissions_per_s", "all", "mean"),
+    ("REG1 p50 ms", "delays", "PX_TRT-REG1", "all_registration", "p50_ms"),
+    ("SES1 p50 ms", "delays", "PX_TRT-SES1", "ims_uac", "p50_ms"),
+    ("SES1 p95 ms", "delays", "PX_TRT-SES1", "ims_uac", "p95_ms"),
+)
+_SCENARIOS = ("ims_rereg", "ims_reg", "ims_uac", "ims_dereg", "ims_msgc", "all")
+_LOAD_FIGURES = ("mean", "variance", "sd", "min", "max", "p50", "p90", "p95", "p99")
+_DELAY_FIGURES = ("mean_ms", "sd_ms", "min_ms", "max_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms")
+_PERCENT_CAPTION = (
+    "{n} replications, seed {seed}. ±: 95 % interval over replications (Student's t; IHS: jackknife of the ratio; "
+    "'<': upper bound, none seen; no ±: one replication or no spread)."
+)
+
+
+def print_head(models: Sequence[dict[str, Any]], seed: int) -> None:
+    """Print what was simulated, and what was changed."""
+    for model in models:
+        changes = [*(f"--set {text}" for text in model["set"]), *model["notes"]]
+        print_text(f"{model['label']} ({model['kind']}), seed {seed}{''.join(f'; {c}' for c in changes)}")
+
+
+def print_run(result: RunResult, everything: bool) -> None:
+    """Print a run: the step table, or all tables of the report."""
+    print_head(result.manifest["models"], result.manifest["seed"])
+    summary, caption = result.summary, _caption(result)
+    if result.model.kind != "sip_lab":
+        _print_any(result, caption)
+        return
+    header = ("phase", "asked", *(column[0] for column in _STEP_COLUMNS), "n")
+    body = []
+    for (phase, saps), rows in summary.groupby(["phase", "requested_saps"], sort=False):
+        cells = [_cell(rows, *column[1:]) for column in _STEP_COLUMNS]
+        body.append((str(phase), f"{saps:g}", *cells, str(int(rows["n"].max()))))
+    print_table("Steps", header, body, caption)
+    if everything:
+        _print_scenarios(summary, caption)
+        for quantity in summary[summary["table"] == "per_second"]["metric"].unique():
+            title = f"{quantity}, each second"
+            _print_figures(title, summary, "per_second", quantity, None, _LOAD_FIGURES, caption)
+        delays = summary[summary["table"] == "delays"]
+        for metric, scenario in delays[["metric", "scenario"]].drop_duplicates().itertuples(index=False):
+            _print_figures(f"{metric}, {scenario} (ms)", summary, "delays", metric, scenario, _DELAY_FIGURES, caption)
+
+
+def print_capacity(study: CapacityStudy) -> None:
+    """Print the capacities of one system."""
+    print_head(study.manifest["models"], study.manifest["seed"])
+    if study.ramp is not None:
+        _print_ramp(study.ramp)
+    if study.steady is not None:
+        _print_search(study.steady, "Capacity at constant load")
+        _print_resources(study.steady)
+    if study.after_stop is not None and study.after_stop.stop is not None:
+        length_s = study.after_stop.stop.length_ns / 1e9
+        _print_search(study.after_stop, f"Failover-safe capacity: recovers after a stop of {length_s:g} s")
+    if study.recovery is not None:
+        _print_search(study.recovery, "Load from which a collapsed server (stop of 32 s) recovers by itself")
+
+
+def print_comparison(result: Comparison) -> None:
+    """Print capacities side by side."""
+    print_head(result.manifest["models"], result.manifest["seed"])
+    body = []
+    for number, capacity in enumerate(result.capacities):
+        e, ratio, difference = capacity.estimate, "1", ""
+        if number:
+            r, d = result.ratio(number), result.difference(number)
+            ratio = error_bar(r.mean, r.low, r.high) if r is not None and math.isfinite(r.half_width) else "-"
+            ratio = f"{r.mean:.3g}" if ratio == "-" and r is not None else ratio
+            difference = error_bar(d.mean, d.low, d.high) if math.isfinite(d.half_width) else f"{d.mean:.4g}"
+        body.append((capacity.model.label, _bar(e), ratio, difference, str(e.n)))
+    first = result.capacities[0].model.label
+    caption = (
+        f"Capacity: DOC of the lab's ramp (integer load of the last step within the IHS limit). {len(result.capacities[0].runs)} "
+        "replications with the same traffic for all. ±: 95 % interval, of the capacity Student's t and at least half a load "
+        "step, of the ratio jackknife of pairs, of the difference paired t."
+    )
+    print_table(
+        "Capacity (SAPS)", ("model", "capacity", f"ratio to {first}", f"less {first}", "n"), body, caption
+    )
+    for capacity in result.capacities:
+        _warn_unfailed(capacity)
+
+
+def _print_ramp(ramp: RampCapacity) -> None:
+    e = ramp.estimate
+    print_text(
+        f"Capacity by the lab's ramp: {_bar(e)} SAPS  (95 %, n={e.n} ramps, at least half a step of {ramp.step_saps:g}; "
+        f"limit {ramp.limit_percent:g} % IHS of any scenario)"
+    )
+    spread = f"{min(ramp.docs):g} to {max(ramp.docs):g}"
+    print_text(f"DOC of single ramps: {spread} SAPS")
+    body = [
+        (str(row.stop_step) if row.stop_step else "none", f"{row.requested_saps:g}", str(row.runs), _share(row))
+        for row in ramp.stop_steps().itertuples()
+    ]
+    print_table(
+        "First step over the limit", ("step", "asked SAPS", "ramps", "share %"), body,
+        f"n={len(ramp.runs)} ramps; 95 % binomial intervals (Clopper and Pearson).",
+    )  # fmt: skip
+    _warn_unfailed(ramp)
+
+
+def _warn_unfailed(ramp: RampCapacity) -> None:
+    if ramp.unfailed:
+        print_text(
+            f"{ramp.model.label}: {ramp.unfailed} of {len(ramp.runs)} ramps met no limit within the model's steps: their "
+            "DOC is a lower bound; raise workload.steps.most"
+        )
+
+
+def _print_search(search: SearchCapacity, title: str) -> None:
+    e, settings = search.result.estimate, search.settings
+    print_text(
+        f"{title}: {e.mean:.4g} SAPS, in [{e.low:g}, {e.high:g}]  ({100 * settings.confidence:g} %, {e.n} runs; "
+        f"{100 * settings.probability:g} % of runs within {search.limit_percent:g} % IHS)"
+    )
+    for flag, text in (
+        (not search.result.resolved, "not resolved further: runs at the loads between pass and fail by chance"),
+        (search.result.budget_ended and not search.interrupted, "the budget of runs ended the search; --budget raises it"),
+        (search.result.non_monotone, "warning: a higher load passed more often than a lower one"),
+    ):
+        if flag:
+            print_text(f"  {text}")
+    what = "collapse: not within the limit a window after the stop" if search.stop else "IHS beyond the limit"
+    body = [(f"{row.load_saps:g}", str(row.runs), _share(row), str(row.decision)) for row in search.to_pandas().itertuples()]
+    print_table(
+        f"Probability of {what}", ("SAPS", "runs", "share of runs %", "verdict"), body,
+        "95 % binomial intervals (Clopper and Pearson); '<', '>': none or all.",
+    )  # fmt: skip
+
+
+def _print_resources(search: SearchCapacity) -> None:
+    if search.resources.empty:
+        return
+    body = [
+        (str(r.resource), _figure(r.estimate, r.low, r.high), str(r.unit)) for r in search.resources.itertuples()
+    ]
+    n = int(search.resources["n"].iloc[0])
+    at = search.result.estimate.mean
+    print_text(f"Limiting resource: {search.resources['resource'].iloc[0]}")
+    print_table(f"Resources at {at:.4g} SAPS", ("resource", "use", "unit"), body, f"n={n} runs; ±: 95 % t interval.")
+
+
+def _print_scenarios(summary: pd.DataFrame, caption: str) -> None:
+    for metric, title in (("ratio_percent", "Scenario mix (%)"), ("ihs_percent", "Inadequately handled (%)")):
+        rows = summary[(summary["table"] == "steps") & (summary["metric"] == metric)]
+        body = [
+            (str(phase), *(_cell(group, "steps", metric, s, "share") for s in _SCENARIOS))
+            for phase, group in rows.groupby("phase", sort=False)
+        ]
+        print_table(title, ("phase", *_SCENARIOS), body, caption)
+
+
+def _print_figures(
+    title: str, summary: pd.DataFrame, table: str, metric: str, scenario: str | None, names: Sequence[str], caption: str
+) -> None:
+    rows = summary[(summary["table"] == table) & (summary["metric"] == metric)]
+    if scenario is not None:
+        rows = rows[rows["scenario"] == scenario]
+    body = []
+    for phase, group in rows.groupby("phase", sort=False):
+        found = {row.statistic: row for row in group.itertuples()}
+        cells = [_figure(r.estimate, r.low, r.high) if (r := found.get(name)) else "" for name in names]
+        body.append((str(phase), *cells, str(int(group["n"].max()))))
+    print_table(title, ("phase", *(name.removesuffix("_ms") for name in names), "n"), body, caption)
+
+
+def _print_any(result: RunResult, caption: str) -> None:
+    """Print the summary of a system that has no table of its own here."""
+    summary = result.summary
+    keys = [c for c in summary.columns if c not in {"estimate", "low", "high", "confidence"}]
+    body = [
+        (*(str(getattr(row, key)) for key in keys), _figure(row.estimate, row.low, row.high))
+        for row in summary.itertuples()
+    ]
+    print_table("Summary", (*keys, "estimate"), body, caption)
+
+
+def _caption(result: RunResult) -> str:
+    return _PERCENT_CAPTION.format(n=len(result.records), seed=result.manifest["seed"])
+
+
+def _cell(rows: pd.DataFrame, table: str, metric: str, scenario: str, statistic: str) -> str:
+    found = rows[
+        (rows["table"] == table) & (rows["metric"] == metric) & (rows["scenario"] == scenario)
+        & (rows["statistic"] == statistic)
+    ]  # fmt: skip
+    if found.empty:
+        return ""
+    row = found.iloc[0]
+    return _figure(row["estimate"], row["low"], row["high"])
+
+
+def _figure(estimate: float, low: float, high: float) -> str:
+    return error_bar(estimate, low, high)
+
+
+def _share(row: Any) -> str:
+    """Return a binomial estimate in percent."""
+    if row.interval == "upper bound":
+        return f"< {100 * row.high:.2g}"
+    if row.interval == "lower bound":
+        return f"> {100 * row.low:.2g}"
+    return f"{100 * row.estimate:.3g} [{100 * row.low:.2g}, {100 * row.high:.2g}]"
+
+
+def _bar(e: Any) -> str:
+    if not math.isfinite(e.half_width):
+        return f"{e.mean:.4g}"
+    return error_bar(e.mean, e.low, e.high)
