@@ -75,7 +75,7 @@ def cases() -> list[Case]:
             (1, 2),
             lambda percent: {"quota": round(percent * MS)},
             latency_ms=6.0,
-        ),  # fmt: skip
+        ),
         Case("esxi", made["esxi"], shares, (1, 2), lambda percent: {"limit": percent}, latency_ms=0.0),
         Case("zvm", made["zvm"], lambda weight: {"relative_share": weight}, latency_ms=5.0),
         Case("round_robin", made["round_robin"], latency_ms=30.0),

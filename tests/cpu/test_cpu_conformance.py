@@ -22,7 +22,7 @@ def test_every_registered_scheduler_has_a_case():
 @each()
 @pytest.mark.parametrize("switch_cost_ns", [0, 5_000])
 def test_mixed_load_keeps_the_invariants(case: Case, switch_cost_ns: int):
-    """The recorder asserts affinity and one pCPU for a vCPU at every dispatch; accounts add up at any time."""
+    """Accounts add up at any time; the recorder asserts affinity and one pCPU for a vCPU."""
     lab = mixed_lab(case, seed=1, switch_cost_ns=switch_cost_ns)
     for until_ms in (0.5, 33.3, 100.0, 612.7, 1500.0):
         lab.run(until_ms)
@@ -100,7 +100,7 @@ def test_shares_follow_weights_under_saturation(case: Case, weights: tuple[int, 
 @each(lambda case: case.cap is not None)
 @pytest.mark.parametrize(("percent", "vcpus"), [(40.0, 1), (20.0, 1), (80.0, 2)])
 def test_cap_holds_over_every_second_even_on_an_idle_host(case: Case, percent: float, vcpus: int):
-    """A hog under a cap, alone: each of ten seconds within 1 point and the grain, their mean within 1 point."""
+    """A hog under a cap, alone: ten seconds within 1 point and the grain, their mean within 1 point."""
     assert case.cap is not None
     lab = Lab(case.spec, pcpus=2)
     lab.domain("A", vcpus, **case.cap(percent))

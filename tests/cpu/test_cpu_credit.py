@@ -51,7 +51,7 @@ def test_one_tick_that_finds_it_ends_the_theft_under_exact_debit_only(version):
 
 
 def test_boost_is_kept_by_short_bursts_and_lost_at_a_tick():
-    """Bursts of 0.1 ms between ticks keep the boost: no wait.  A burst that spans the tick at 100 ms loses it."""
+    """Bursts of 0.1 ms between ticks keep the boost: no wait.  One that spans the tick at 100 ms loses it."""
     lab = Lab(Credit(version="4.13"))
     lab.domain("io")
     lab.domain("hog")
@@ -149,7 +149,7 @@ def test_balance_limit_delays_the_second_steal():
 
 
 def test_allotment_by_hand():
-    """Pool 300, weights 256 (cap 20 % = 60 credits) and 512, one vCPU each; the capped one is first in the list.
+    """Pool 300, weights 256 (cap 20 % = 60 credits) and 512, one vCPU each; the capped one comes first.
 
     Capped: fair = ceil(300/3) = 100, peak = 60: gets 60, leaves 40 x 768/512 = 60 more for the pool of 360.
     Other: fair = ceil(360 x 512/768) = 240 < peak 300.
@@ -164,7 +164,7 @@ def test_allotment_by_hand():
 
 
 def test_weight_counts_per_vcpu_from_4_1():
-    """Two vCPUs against one, equal weights, 2 pCPUs: half each before 4.1, two thirds against one from then."""
+    """Two vCPUs against one, equal weights, 2 pCPUs: half each before 4.1, then two thirds and one."""
     got = {}
     for version in ("4.0", "4.1"):
         accounting = Accounting(RULES[version], 300)

@@ -97,7 +97,8 @@ def test_zvm():
     for three slices (13.3, 20, 26.7).  20: A (25), then 45.  25: B to 46.7.  40: A, then 65.  45: B to 66.7.
     60: A.  62: C: deadline 62 + 5/0.5 = 72, later than A's 65: waits.  65: A is entitled to 1/8 now: 105;
     B (66.7), then 66.7 + 5/(3/8) = 80.  70: C (72).  74: B to 86.7, 93.3, 100, 106.7.
-    94: A (105).  95: C: 95 + 10 = 105, not earlier than A's.  99: C (105) before B (106.7) and A (145).  103: B.
+    94: A (105).  95: C: 95 + 10 = 105, not earlier than A's.  99: C (105) before B
+    (106.7) and A (145).  103: B.
     """
     lab = Lab(Zvm())
     lab.domain("A", relative_share=100)

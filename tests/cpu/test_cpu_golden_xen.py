@@ -19,7 +19,7 @@ def _credit(version):
 
 
 def test_credit_with_exact_debit_and_rate_limit():
-    """Xen 4.13, 1 pCPU: hogs A and B, C wakes at 4, 65, 92 and 93 ms for 0.5 ms; accounting at 15, 45, ... ms.
+    """Xen 4.13, 1 pCPU: hogs A and B, C wakes at 4, 65, 92, 93 ms for 0.5 ms; accounting at 15, 45, ... ms.
 
     0: A and B wake UNDER (credit 0), so both BOOST; A came first.  4: C BOOST, cannot pre-empt BOOST:
     queue B C.  10: tick: A loses the boost, pays 100, is active.  15: A alone earns 300: 200.

@@ -45,16 +45,14 @@ def test_interrupts_go_before_jobs_and_the_displaced_job_stays():
     lab.burst("A", 0, demand_ms=10)
     for time_ms, demand_ms in ((3, 2), (4, 1)):
         work = Work(demand_ms * MS, _note(lab, "irq"))
-        lab.clock.at(
-            time_ms * MS, EventKind.DEVICE, 0, lambda w: guest.raise_interrupt(guest.vcpus[0], w), work
-        )
+        lab.clock.at(time_ms * MS, EventKind.DEVICE, 0, lambda w: guest.raise_interrupt(guest.vcpus[0], w), work)
     lab.run(20)
     assert lab.finished == [(5, "irq"), (6, "irq"), (13, "A")]
     assert guest.vcpus[1].run_ns == 0
 
 
 def test_interrupt_for_a_vcpu_that_waits_goes_first_when_it_runs():
-    """Round robin of 10 ms: A (job of 15 ms) 0-10, B 10-20; an interrupt for A at 12 runs 20-21, then A's job."""
+    """Turns of 10 ms: A (job of 15 ms) 0-10, B 10-20; an interrupt for A at 12 runs 20-21, then A's job."""
     lab = Lab(RoundRobin(quantum=10 * MS))
     guest = lab.domain("A")
     lab.domain("B")
@@ -142,7 +140,7 @@ def test_switch_cost_delays_work_and_is_accounted():
 
 
 def test_a_switch_that_is_interrupted_costs_what_has_passed_of_it():
-    """Switch 1 ms.  To A 0-0.4, then B is chosen, 0.4-0.7, then A again, 0.7-1.7: 1.7 ms lost, no negative charge.
+    """Switch 1 ms.  To A 0-0.4, then to B 0.4-0.7, then to A again 0.7-1.7: 1.7 ms lost, no negative charge.
 
     A lone A whose pCPU must choose again at 0.4 goes on with its switch, which ends at 1.
     """

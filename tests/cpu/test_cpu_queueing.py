@@ -41,7 +41,7 @@ def _z(values, expected):
 
 @pytest.mark.parametrize("demand", ["exponential", "hyperexponential"])
 def test_a_short_quantum_is_processor_sharing(demand):
-    """M/G/1-PS: mean sojourn = E[S] / (1 - load), whatever the distribution of S (its squared variation is 9)."""
+    """M/G/1-PS: mean sojourn = E[S] / (1 - load), whatever the distribution of S."""
     rng = np.random.default_rng(7)
     jobs, load = 20_000, 0.6
     demands = rng.exponential(MS, jobs)

@@ -58,9 +58,7 @@ def test_background_traffic_is_carried_up_to_the_rate_and_dropped_beyond() -> No
     """25 MB/s on a link of 125 MB/s; of 2.5 MB a burst a queue of 256 KiB takes nothing."""
     clock = Clock()
     spec = _spec()
-    spec = spec.model_copy(
-        update={"background": {"storage": BackgroundTrafficSpec(burst=250_000, period=10 * _MS)}}
-    )
+    spec = spec.model_copy(update={"background": {"storage": BackgroundTrafficSpec(burst=250_000, period=10 * _MS)}})
     nics = Nics(clock, spec)
     nics.start()
     clock.run(1_000 * _MS + 1)

@@ -76,14 +76,10 @@ class Bench:
         self.lost = 0
         self.ended: list[tuple[float, Attempt]] = []
         self.record = PhaseRecord("by hand", 1, 0.0)
-        self.server = SipServer(
-            self.clock, self.guest, self.spec, self._to_agents, virtual or VirtualizationSpec()
-        )
+        self.server = SipServer(self.clock, self.guest, self.spec, self._to_agents, virtual or VirtualizationSpec())
         self.agents = TestSystems(self.clock, self.workload, self._to_server, self._ended)
 
-    def attempt(
-        self, scenario: Scenario, at_us: float = 0, ring_us: int = 10_000, hold_us: int = 20_000
-    ) -> Attempt:
+    def attempt(self, scenario: Scenario, at_us: float = 0, ring_us: int = 10_000, hold_us: int = 20_000) -> Attempt:
         """Plan an attempt with demands of exactly the mean."""
         demands = [1.0] * DEMANDS_PER_ATTEMPT
         index = 1 + int(at_us)
@@ -115,9 +111,7 @@ class Bench:
     def _to_agents(self, message: int, attempt: Attempt) -> None:
         self._wire("agents", message, attempt, self.agents.receive)
 
-    def _wire(
-        self, where: str, number: int, attempt: Attempt, deliver: Callable[[tuple[int, Attempt]], None]
-    ) -> None:
+    def _wire(self, where: str, number: int, attempt: Attempt, deliver: Callable[[tuple[int, Attempt]], None]) -> None:
         message = Message(number)
         nth = self.sent[where, message] = self.sent.get((where, message), 0) + 1
         if self.loses(where, message, nth):

@@ -30,9 +30,7 @@ class OpenQueue:
     def __init__(self, spec: SipServerSpec | None = None, virtual: VirtualizationSpec | None = None) -> None:
         self.clock, self.host, self.guest = one_cpu()
         self.spec = spec or plain_server()
-        self.server = SipServer(
-            self.clock, self.guest, self.spec, self._departed, virtual or VirtualizationSpec()
-        )
+        self.server = SipServer(self.clock, self.guest, self.spec, self._departed, virtual or VirtualizationSpec())
         self.responses_ns: dict[int, int] = {}
         self.area_ns = 0
         self._since_ns = 0
@@ -59,9 +57,7 @@ class OpenQueue:
         self.responses_ns[attempt.index] = self.clock.now_ns - attempt.start_ns
 
 
-def poisson_load(
-    replication: int, count: int, rate_per_s: float, demand_cv: float
-) -> tuple[list[int], list[float]]:
+def poisson_load(replication: int, count: int, rate_per_s: float, demand_cv: float) -> tuple[list[int], list[float]]:
     """Arrival instants and relative demands of ``count`` messages."""
     streams = Streams(186_008, replication)
     gaps = poisson_gaps_ns(streams.uniforms("arrivals", count=count), rate_per_s)

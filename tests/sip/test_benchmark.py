@@ -146,26 +146,27 @@ def _stopped_after(judge: Callable[[Attempt, int], bool], **steps: Any) -> int:
 _ONLY_MESSAGES = Mix(ims_rereg=0.0, ims_reg=0.0, ims_uac=0.0, ims_dereg=0.0, ims_msgc=100.0)
 
 
+def _judged(spec: ImsBenchSpec, seed: int) -> list[int]:
+    """Numbers of the attempts that step 1 is judged on: begun from 10 to 35 s, the last 5 s are open."""
+    begun = Play(spec, seed=seed).in_phase("step_1")
+    return [number for number, a in enumerate(begun, start=1) if 10 * S <= a.start_ns <= 35 * S]
+
+
 def test_a_step_passes_at_the_limit_and_stops_the_run_one_attempt_above_it() -> None:
-    """40 s with 10 s of transient are judged on the attempts begun from 10 to 35 s (the last 5 s are open)."""
-    spec = _spec(mix=_ONLY_MESSAGES)
-    judged = [
-        number
-        for number, attempt in enumerate(Play(spec).in_phase("step_1"), start=1)
-        if 10 * S <= attempt.start_ns <= 35 * S
-    ]
-    tenth = len(judged) // 10
-    for failing, phases in ((tenth, 2), (tenth + 1, 1)):
+    """With an even number of judged attempts and a limit of 50 %: exactly half pass, one more stops."""
+    spec = _spec(mix=_ONLY_MESSAGES, steps=_steps(most=2, stop_above_ihs=50.0))
+    seed = next(seed for seed in range(1, 30) if len(_judged(spec, seed)) % 2 == 0)
+    judged = _judged(spec, seed)
+    half = len(judged) // 2
+    for failing, phases in ((half, 2), (half + 1, 1)):
         chosen = set(judged[:failing])
-        play = Play(spec, judge=lambda _attempt, number, chosen=chosen: number in chosen)  # type: ignore[misc]
+        play = Play(spec, judge=lambda _attempt, number, chosen=chosen: number in chosen, seed=seed)  # type: ignore[misc]
         assert len(play.manager.phases) == phases
         assert sum(play.manager.phases[0].inadequate) == failing
 
 
 def test_attempts_too_young_to_be_judged_do_not_stop_the_run_but_count() -> None:
-    play = Play(
-        _spec(mix=_ONLY_MESSAGES), judge=lambda attempt, _number: 35 * S < attempt.start_ns < 40 * S
-    )
+    play = Play(_spec(mix=_ONLY_MESSAGES), judge=lambda attempt, _number: 35 * S < attempt.start_ns < 40 * S)
     assert len(play.manager.phases) == 2
     assert play.manager.phases[0].ihs_percent() == pytest.approx(100 * 5 / 30, abs=3)
 
@@ -203,9 +204,7 @@ def test_attempts_without_a_free_subscriber_are_counted_and_not_begun() -> None:
 
 def test_subscribers_move_between_the_pools_as_the_scenarios_say() -> None:
     play = Play(_spec(subscribers=2_000, registered=20.0))
-    net = sum(
-        {Scenario.IMS_REG: 1, Scenario.IMS_DEREG: -1}.get(attempt.scenario, 0) for attempt in play.begun
-    )
+    net = sum({Scenario.IMS_REG: 1, Scenario.IMS_DEREG: -1}.get(attempt.scenario, 0) for attempt in play.begun)
     assert len(play.manager.subscribers.registered) == 400 + net
     play.manager.subscribers.check([])
 
@@ -233,6 +232,13 @@ def test_two_loads_see_the_same_attempts_only_faster() -> None:
 
 def test_another_seed_sees_other_attempts() -> None:
     assert _fates(Play(_spec()), "step_1")[:50] != _fates(Play(_spec(), seed=2), "step_1")[:50]
+
+
+def test_every_phase_has_attempts_of_its_own() -> None:
+    play = Play(_spec(stir=StirSpec(duration=30 * S)))
+    first, second, stir = (_fates(play, phase)[:20] for phase in ("step_1", "step_2", "stir"))
+    assert not set(first) & set(second)
+    assert not set(first) & set(stir)
 
 
 def test_what_happens_in_one_step_does_not_shift_the_draws_of_the_next() -> None:

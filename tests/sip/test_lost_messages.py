@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bench import MS, S, Bench, plain_server
+from bench import MS, Bench, S, plain_server
 
 from vftsim.sip.messages import Message, Scenario
 
@@ -91,9 +91,7 @@ def test_without_any_ack_the_callee_gives_up_after_64_t1() -> None:
 @pytest.mark.parametrize(
     ("scenario", "request_message"), [(Scenario.IMS_UAC, Message.INVITE), (Scenario.IMS_MSGC, Message.MESSAGE)]
 )
-def test_a_lost_forwarded_request_is_repeated_by_the_server(
-    scenario: Scenario, request_message: Message
-) -> None:
+def test_a_lost_forwarded_request_is_repeated_by_the_server(scenario: Scenario, request_message: Message) -> None:
     """After T1, at the price of one touch at 0.4: 40 us."""
     bench = Bench(loses=_first("agents", request_message))
     bench.attempt(scenario)

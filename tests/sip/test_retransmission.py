@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import pytest
-from bench import MS, S, US, Bench
+from bench import MS, US, Bench, S
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,7 +72,7 @@ def test_waits_double_up_to_the_ceiling_for_any_setting(t1_ns: int, ceiling_ns: 
     Retransmitter(clock, 1, t1_ns, ceiling_ns, limit, lambda _: times.append(clock.now_ns), lambda _: None, None)
     clock.run()
     assert len(times) == limit + 1
-    waits = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    waits = [later - earlier for earlier, later in itertools.pairwise(times)]
     for number, wait_ns in enumerate(waits):
         doubled_ns = t1_ns << number
         expected_ns = doubled_ns if not ceiling_ns or number == 0 else min(doubled_ns, max(ceiling_ns, 0))
@@ -101,9 +102,7 @@ def test_an_unanswered_call_ends_after_31_5_s() -> None:
     ("scenario", "request_message"),
     [(Scenario.IMS_MSGC, Message.MESSAGE), (Scenario.IMS_REG, Message.REGISTER)],
 )
-def test_an_unanswered_message_or_registration_ends_after_31_5_s(
-    scenario: Scenario, request_message: Message
-) -> None:
+def test_an_unanswered_message_or_registration_ends_after_31_5_s(scenario: Scenario, request_message: Message) -> None:
     arrivals, ended_s = _sends_us(scenario, request_message)
     assert arrivals == pytest.approx([0.001 + t for t in (0, 0.5, 1.5, 3.5, 7.5, 11.5, 15.5, 19.5, 23.5, 27.5)])
     assert ended_s == 31.5

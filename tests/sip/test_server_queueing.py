@@ -40,14 +40,10 @@ def _check(means: list[float], theory: float, half_width: float) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(
-        st.tuples(st.integers(0, 400 * US), st.floats(0.001, 5.0, allow_nan=False)), min_size=1, max_size=60
-    ),
+    st.lists(st.tuples(st.integers(0, 400 * US), st.floats(0.001, 5.0, allow_nan=False)), min_size=1, max_size=60),
     st.integers(1, 5),
 )
-def test_every_response_time_is_that_of_lindleys_recursion(
-    customers: list[tuple[int, float]], processes: int
-) -> None:
+def test_every_response_time_is_that_of_lindleys_recursion(customers: list[tuple[int, float]], processes: int) -> None:
     """To the nanosecond, for any arrivals, demands and number of worker processes on one CPU."""
     arrivals_ns = np.cumsum([gap for gap, _ in customers]).tolist()
     demands = [demand for _, demand in customers]

@@ -17,9 +17,7 @@ _MOVES = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(1, 30), st.floats(0, 1), _MOVES)
-def test_nobody_is_lost_or_in_two_places(
-    count: int, share: float, moves: list[tuple[str, bool, float]]
-) -> None:
+def test_nobody_is_lost_or_in_two_places(count: int, share: float, moves: list[tuple[str, bool, float]]) -> None:
     registered = int(count * share)
     pools = Subscribers(count, registered)
     assert (len(pools.registered), len(pools.unregistered)) == (registered, count - registered)

@@ -34,9 +34,7 @@ def test_buckets_are_at_most_two_percent_wide():
     assert BUCKET_ENDS_NS[-1] == 2**63 - 1
 
 
-@given(
-    st.lists(delays, min_size=1, max_size=60), st.sampled_from(["0", "1", "37.5", "50", "95", "99.9", "100"])
-)
+@given(st.lists(delays, min_size=1, max_size=60), st.sampled_from(["0", "1", "37.5", "50", "95", "99.9", "100"]))
 def test_percentile_is_within_one_percent_of_the_order_statistic(values, percent):
     rank = max(ceil(Fraction(percent) * len(values) / 100), 1)
     exact = sorted(values)[rank - 1]
@@ -94,6 +92,16 @@ def test_samples_beyond_a_percentile():
     h = histogram(range(1000))
     assert [h.samples_beyond(p) for p in (50, 99, 99.9, 100)] == [500, 10, 1, 0]
     assert DelayHistogram().samples_beyond(99) == 0
+
+
+@pytest.mark.parametrize("percent", ["0.1", "5", "50", "90", "99", "99.9", "99.99"])
+def test_rank_does_not_suffer_from_rounding(percent):
+    """Against rational arithmetic, at every count up to 3,000."""
+    h = DelayHistogram()
+    for count in range(1, 3001):
+        h.add(1)
+        if count % 10 == 0:
+            assert h.samples_beyond(float(percent)) == count - ceil(Fraction(percent) * count / 100)
 
 
 def test_differing_histograms_are_unequal():

@@ -39,9 +39,7 @@ def test_an_outlier_within_the_look_ahead_restarts_the_count():
     values = [10.0 + 0.01 * (i % 2) for i in range(200)]
     values[12] = 20.0
     result, _ = drive(values, StoppingRule(("x",), relative_half_width=0.05))
-    first = next(
-        n for n in range(13, 200) if t_interval(values[:n]).half_width <= 0.05 * t_interval(values[:n]).mean
-    )
+    first = next(n for n in range(13, 200) if t_interval(values[:n]).half_width <= 0.05 * t_interval(values[:n]).mean)
     assert first > 15
     assert result.n == first + 5
 

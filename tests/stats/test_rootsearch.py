@@ -43,10 +43,7 @@ def test_interval_covers_the_truth():
 
 
 def test_interval_covers_without_common_random_numbers():
-    results = [
-        capacity_search(independent_oracle(seed), 10, 200, 1.0, independent_levels=True)
-        for seed in range(100)
-    ]
+    results = [capacity_search(independent_oracle(seed), 10, 200, 1.0, independent_levels=True) for seed in range(100)]
     assert sum(r.estimate.low <= TRUTH <= r.estimate.high for r in results) >= 88
     assert sum(r.non_monotone for r in results) <= 2
 
@@ -68,6 +65,13 @@ def test_bracket_is_extended_to_where_the_capacity_is(capacity):
     result = capacity_search(lambda level, _: level <= capacity, 40, 60, 1.0)
     assert result.estimate.low <= capacity <= result.estimate.high
     assert result.resolved
+
+
+def test_bracket_far_from_the_capacity_grows_by_doubling():
+    """4,000 to 3: linear steps of the bracket's 10 would take 400 probes."""
+    result = capacity_search(lambda level, _: level <= 3.5, 4000, 4010, 1.0)
+    assert (result.estimate.low, result.estimate.high) == (3.0, 4.0)
+    assert len(result.probes) < 50
 
 
 def test_capacity_below_the_first_grid_level_reaches_the_floor():
@@ -101,9 +105,7 @@ def test_dip_below_the_capacity_is_flagged():
     assert capacity_search(lambda level, _: level < 70 and not 30 < level < 40, 0, 100, 1.0).non_monotone
 
 
-@pytest.mark.parametrize(
-    ("rates", "flagged"), [((0.6, 0.95), True), ((0.95, 0.6), False), ((0.8, 0.8), False)]
-)
+@pytest.mark.parametrize(("rates", "flagged"), [((0.6, 0.95), True), ((0.95, 0.6), False), ((0.8, 0.8), False)])
 def test_sign_test_flags_a_rise_that_no_decision_shows(rates, flagged):
     """200 runs at each of two levels, with an error so small that neither level is ever decided.
 
@@ -134,9 +136,7 @@ def test_answer_does_not_depend_on_batches_or_parallel_runs():
     reference = capacity_search(common_oracle(3), 10, 200, 2.0)
     with ThreadPoolExecutor(2) as executor:
         for batch in (7, 32):
-            assert (
-                capacity_search(common_oracle(3), 10, 200, 2.0, mapper=executor.map, batch=batch) == reference
-            )
+            assert capacity_search(common_oracle(3), 10, 200, 2.0, mapper=executor.map, batch=batch) == reference
 
 
 def test_grid_levels_carry_no_rounding_noise():

@@ -22,9 +22,7 @@ from vftsim.stats import (
 def test_mm1_by_hand():
     """lambda = 3, mu = 4: rho = 3/4, T = 1/(4-3) = 1, W = 3/4, Lq = 9/4, L = 3."""
     q = mm1(3.0, 4.0)
-    assert (q.utilization, q.wait, q.response, q.waiting, q.in_system) == pytest.approx(
-        (0.75, 0.75, 1, 2.25, 3)
-    )
+    assert (q.utilization, q.wait, q.response, q.waiting, q.in_system) == pytest.approx((0.75, 0.75, 1, 2.25, 3))
 
 
 def test_mm1_quantile_by_hand():

@@ -69,9 +69,7 @@ def test_too_long_a_warm_up_is_refused_with_the_finding():
     assert pickle.loads(pickle.dumps(caught.value)).estimate == caught.value.estimate
 
 
-@pytest.mark.parametrize(
-    "pilots", [[[0.0] * 100] * 19, [], [[0.0] * 100] * 19 + [[0.0] * 99], [[0.0] * 49] * 20]
-)
+@pytest.mark.parametrize("pilots", [[[0.0] * 100] * 19, [], [[0.0] * 100] * 19 + [[0.0] * 99], [[0.0] * 49] * 20])
 def test_too_few_or_uneven_pilots_are_the_users_mistake(pilots):
     with pytest.raises(UsageError, match="pilot"):
         warm_up(pilots)

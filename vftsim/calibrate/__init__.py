@@ -1,0 +1,1 @@
+"""Calibration and validation against measured data."""

@@ -120,7 +120,11 @@ def verdicts(spec: EnvironmentSpec, targets: TargetsSpec, rows: list[Row]) -> li
     if delays:
         beyond = f"step_{spec.fitted_steps + 1}"
         found += [
-            _median("in sample", targets.in_sample_median, [r for r in delays if r.sample == "in" and _step(r.phase)]),
+            _median(
+                "in sample",
+                targets.in_sample_median,
+                [r for r in delays if r.sample == "in" and _step(r.phase)],
+            ),
             _median(beyond, targets.next_step_median, [r for r in delays if r.phase == beyond]),
             _worst(beyond, targets.next_step_worst, [r for r in delays if r.phase == beyond]),
         ]
@@ -138,7 +142,9 @@ def edge_verdict(rows: list[Row]) -> Verdict:
     return Verdict(f"the central 90 % of {n} replications contain the measured edge step", all(inside), found)
 
 
-def stop_verdict(spec: EnvironmentSpec, stops: list[int], docs: list[float], increment: float) -> list[Verdict]:
+def stop_verdict(
+    spec: EnvironmentSpec, stops: list[int], docs: list[float], increment: float
+) -> list[Verdict]:
     """The run must stop after the right step, and the DOC lie within one load step."""
     share = stops.count(spec.stop_step) / len(stops)
     usual = max(set(stops), key=stops.count)
@@ -159,7 +165,11 @@ def stop_verdict(spec: EnvironmentSpec, stops: list[int], docs: list[float], inc
 
 
 def _cpu(spec: EnvironmentSpec, targets: TargetsSpec, rows: list[Row]) -> Verdict:
-    held = [r for r in rows if r.quantity == "cpu" and r.sample == "out" and r.measured <= targets.cpu_up_to and _step(r.phase)]
+    held = [
+        r
+        for r in rows
+        if r.quantity == "cpu" and r.sample == "out" and r.measured <= targets.cpu_up_to and _step(r.phase)
+    ]
     if not held:
         return Verdict("CPU of held-out steps", False, "no held-out step below the limit was reached")
     worst = max(held, key=lambda r: abs(r.error))

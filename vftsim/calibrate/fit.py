@@ -88,8 +88,7 @@ def chosen(definition: CalibrationSpec, data: Observations) -> list[tuple[str, s
     return sorted(
         (phase, quantity)
         for phase, quantity in data
-        if phase in definition.in_sample
-        and (quantity in wanted or ("delays" in wanted and "/p" in quantity))
+        if phase in definition.in_sample and (quantity in wanted or ("delays" in wanted and "/p" in quantity))
     )
 
 

@@ -36,7 +36,12 @@ def edge_spec(spec: SipLabSpec, validation: ValidationSpec, step: int) -> SipLab
     workload = spec.workload
     load = workload.steps.initial + (step - 1) * workload.steps.increment
     steps = workload.steps.model_copy(
-        update={"initial": load, "most": 1, "duration": validation.edge_duration, "transient": validation.transient}
+        update={
+            "initial": load,
+            "most": 1,
+            "duration": validation.edge_duration,
+            "transient": validation.transient,
+        }
     )
     pre = workload.pre_registration.model_copy(update={"duration": 0})
     changed = workload.model_copy(update={"steps": steps, "pre_registration": pre})
@@ -52,7 +57,9 @@ def run_ramp(spec: SipLabSpec, seed: int, replication: int) -> RampRun:
 def run_edge(spec: SipLabSpec, step: int, seed: int, replication: int) -> Observations:
     """Play one step once; its observations carry the step's own name."""
     seen = simulated(SipLab(spec, seed, replication).run())
-    return {(f"step_{step}" if phase == "step_1" else phase, quantity): v for (phase, quantity), v in seen.items()}
+    return {
+        (f"step_{step}" if phase == "step_1" else phase, quantity): v for (phase, quantity), v in seen.items()
+    }
 
 
 def run_environment(

@@ -4,6 +4,8 @@ Exit codes: 0 done; 1 a result is outside its declared accuracy; 2 a user's mist
 standard error, nothing written); 3 interrupted, what was finished is kept.  A traceback is always a bug.
 """
 
+# ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
+
 from __future__ import annotations
 
 import importlib

@@ -1,5 +1,7 @@
 """Options that several commands share, with one wording."""
 
+# ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -18,7 +20,9 @@ ModelName = Annotated[
 Set = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Change a value of the model, e.g. --set 'nic.moderation=250 us'; repeatable."
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a value of the model, e.g. --set 'nic.moderation=250 us'; repeatable.",
     ),
 ]
 Replications = Annotated[int, typer.Option("--replications", "-n", help="Independent replications.")]
@@ -30,9 +34,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document inst
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Measure a minute of each step at most, for a first look.")]
-Scale = Annotated[
-    float, typer.Option(help="Measured time of each step as a multiple of the model's; transients stay.")
-]
+Scale = Annotated[float, typer.Option(help="Measured time of each step as a multiple of the model's; transients stay.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write tables, plots and manifest here.")
 ]

@@ -73,9 +73,7 @@ class Host:
         """Create a vCPU; ``affinity`` defaults to every pCPU."""
         allowed = frozenset(range(self.pcpus) if affinity is None else affinity)
         if not allowed or not allowed <= set(range(self.pcpus)):
-            raise UsageError(
-                f"affinity {sorted(allowed)} must name at least one of the pCPUs 0 to {self.pcpus - 1}"
-            )
+            raise UsageError(f"affinity {sorted(allowed)} must name at least one of the pCPUs 0 to {self.pcpus - 1}")
         vcpu = Vcpu(len(self.vcpus), domain, allowed)
         self.vcpus.append(vcpu)
         return vcpu
@@ -115,9 +113,7 @@ class Host:
         """Make ``pcpu`` choose again at this instant, when the present decision has been carried out."""
         self._tickled.append(pcpu)
 
-    def call_at(
-        self, time_ns: int, kind: EventKind, entity: int, action: Callable[[int], Iterable[int]]
-    ) -> Alarm:
+    def call_at(self, time_ns: int, kind: EventKind, entity: int, action: Callable[[int], Iterable[int]]) -> Alarm:
         """Plan a scheduler's one-shot timer; ``action(now_ns)`` returns the pCPUs that must choose again."""
         return self.clock.at(time_ns, kind, entity, self._on_call, action)
 

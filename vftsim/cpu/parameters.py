@@ -108,8 +108,7 @@ class DomainScheduling(Spec):
         100,
         ge=1,
         le=10_000,
-        description="Relative share (zvm), split over the domain's vCPUs. Default 100: z/VM CP, SHARE "
-        "RELATIVE 100.",
+        description="Relative share (zvm), split over the domain's vCPUs. Default 100: z/VM CP, SHARE RELATIVE 100.",
     )
     absolute_share: PcpuPercent = Field(
         0.0,

@@ -74,9 +74,7 @@ class HostView(Protocol):
     def tickle(self, pcpu: int) -> None:
         """Make ``pcpu`` choose again at this instant; for use in ``choose`` and ``block``."""
 
-    def call_at(
-        self, time_ns: int, kind: EventKind, entity: int, action: Callable[[int], Iterable[int]]
-    ) -> Alarm:
+    def call_at(self, time_ns: int, kind: EventKind, entity: int, action: Callable[[int], Iterable[int]]) -> Alarm:
         """Plan a one-shot timer; ``action(now_ns)`` returns the pCPUs that must choose again."""
 
 

@@ -20,7 +20,7 @@ from vftsim.media.system import MediaSystem
 from vftsim.spec import load, shipped_dir
 
 _S = 1_000_000_000
-_HOPELESS = 100.0
+_HOPELESS = 40.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,9 @@ class Budget:
     warmup_seconds: float
 
 
-SEARCH = Budget(101, 2, 2.0, 0.5)
-EVALUATION = Budget(202, 4, 4.0, 1.0)
+COARSE = Budget(101, 1, 0.8, 0.2)
+FINE = Budget(101, 2, 1.5, 0.3)
+EVALUATION = Budget(202, 3, 2.0, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +116,17 @@ def evaluate(backend_us: float, relay_us: float, structure: tuple[str, ...], bud
     return Point(backend_us, relay_us, losses, objective, holds)
 
 
-def fit(structure: tuple[str, ...], jobs: int, budget: Budget = SEARCH) -> list[Point]:
-    """Coarse grid of 3 us, then steps of 1 us around the best point; all points, the best first."""
-    coarse = [(float(b), float(r)) for b in range(6, 25, 3) for r in range(2, 30, 3)]
-    points = _evaluate_all(coarse, structure, jobs, budget)
-    for _ in range(2):
-        best = min(points, key=lambda p: p.objective)
-        near = {
-            (best.backend_us + b, best.relay_us + r)
-            for b in (-1.0, 0.0, 1.0)
-            for r in (-2.0, -1.0, 0.0, 1.0, 2.0)
-        }
-        known = {(p.backend_us, p.relay_us) for p in points}
-        points += _evaluate_all(sorted(near - known), structure, jobs, budget)
-    return sorted(points, key=lambda p: p.objective)
+def fit(structure: tuple[str, ...], jobs: int) -> list[Point]:
+    """Find the region on a coarse grid, then run a fine one around it; fine points, the best first."""
+    coarse = [(float(b), float(r)) for b in range(6, 25, 3) for r in range(2, 31, 4)]
+    found = min(_evaluate_all(coarse, structure, jobs, COARSE), key=lambda p: (-len(p.losses), p.objective))
+    fine = [
+        (found.backend_us + b, found.relay_us + r)
+        for b in (-2.0, -1.0, 0.0, 1.0, 2.0)
+        for r in (-4.0, -2.0, 0.0, 2.0, 4.0)
+        if found.relay_us + r > 0.0
+    ]
+    return sorted(_evaluate_all(fine, structure, jobs, FINE), key=lambda p: (-len(p.losses), p.objective))
 
 
 def _evaluate_all(

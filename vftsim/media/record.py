@@ -23,7 +23,7 @@ from vftsim.media.statements import Judged, Outcome, judge
 from vftsim.media.system import MediaSystem
 from vftsim.spec import load, shipped_dir
 
-RECORD = Budget(303, 4, 1.5, 0.3)
+RECORD = Budget(303, 3, 1.0, 0.3)
 _S = 1_000_000_000
 _NATIVE = "mixed.N"
 

@@ -4,6 +4,7 @@ One host, its NICs, a driver domain, guests with their applications, and the tra
 Domains are a mapping by name, so that a model that extends another changes one key of one domain.
 """
 
+from importlib import import_module
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -15,7 +16,7 @@ from vftsim.net.nic import NicSpec
 from vftsim.spec import BitRate, DurationNs, Items, OneOf, Percent, PositiveDurationNs, Spec
 
 for _module in ("paravirtual", "direct", "native", "emulated", "stub_domain"):
-    __import__(f"vftsim.net.iopath_{_module}")
+    import_module(f"vftsim.net.iopath_{_module}")
 
 _MS = 1_000_000
 
@@ -180,18 +181,23 @@ class MediaSystem(Spec):
             raise ValueError(
                 f"driver_domain '{self.driver_domain}' is none of the domains {sorted(self.domains)}"
             )
-        for target in (self.workload.rtp, self.workload.signaling):
-            if target is None:
-                continue
-            domain = self.domains.get(target.to)
-            if domain is None:
-                raise ValueError(
-                    f"traffic goes to '{target.to}', which is none of the domains {sorted(self.domains)}"
-                )
-            if domain.io_path is None:
-                raise ValueError(f"domain '{target.to}' gets traffic but has no io_path")
+        for target, program in (
+            (self.workload.rtp, "media_relay"),
+            (self.workload.signaling, "signaling_server"),
+        ):
+            if target is not None:
+                self._check_target(target.to, program)
         self._check_domains()
         return self
+
+    def _check_target(self, name: str, program: str) -> None:
+        domain = self.domains.get(name)
+        if domain is None:
+            raise ValueError(f"traffic goes to '{name}', which is none of the domains {sorted(self.domains)}")
+        if domain.io_path is None:
+            raise ValueError(f"domain '{name}' gets traffic but has no io_path")
+        if all(application.kind != program for application in domain.applications.values()):
+            raise ValueError(f"domain '{name}' gets traffic but has no application of kind {program}")
 
     def _check_domains(self) -> None:
         owners: dict[str, str] = {}

@@ -1,0 +1,1 @@
+"""Networks: links, network cards, and the ways of a packet into a guest."""

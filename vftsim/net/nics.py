@@ -28,7 +28,9 @@ class NicSpec(Spec):
     """One physical network card and the link behind it, both directions alike."""
 
     rate: Annotated[BitRate, Field(gt=0)] = Field(1_000_000_000, description="Link rate.")
-    latency: DurationNs = Field(100_000, description="One-way delay beside transmission: switch, driver, interrupt.")
+    latency: DurationNs = Field(
+        100_000, description="One-way delay beside transmission: switch, driver, interrupt."
+    )
     queue: Annotated[ByteCount, Field(gt=0)] = Field(256 * 1024, description="Transmit queue.")
 
 
@@ -101,4 +103,3 @@ class Nics:
 def utilization(link: Link, elapsed_ns: int) -> float:
     """Share of the time that a link was transmitting."""
     return link.sent_bytes * _BITS_NS / link.rate_bits_per_s / elapsed_ns if elapsed_ns else 0.0
-

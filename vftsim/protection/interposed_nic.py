@@ -48,10 +48,12 @@ class InterposedNic(GuestNic):
         if not packets:
             return
         self.interrupts += 1
+        on_input = self.on_input
+        assert on_input is not None
         cost_ns = self.interrupt_cost_ns
         taken = []
         for packet in packets:
-            input_ns = self.on_input(packet[0])
+            input_ns = on_input(packet[0])
             if input_ns < 0:
                 self.lost_while_down += 1
             else:

@@ -98,24 +98,31 @@ class LogWriter:
     def _advance(self, now_ns: int) -> None:
         machine = self.machine
         run_ns = machine.run_ns(now_ns)
-        self._work_ns += run_ns - self._run_ns
+        fresh_ns = run_ns - self._run_ns
         self._run_ns = run_ns
         from_ns = max(self._written_ns, machine.resumed_ns)
+        self._written_ns = now_ns
         if not machine.stopped:
             for train in self._trains:
                 period_ns = train.period_ns
                 last = now_ns // period_ns
                 count = last - from_ns // period_ns
-                if count:
-                    self.train_entries += count
-                    self.cost_due_ns += count * train.cost_ns
-                    if self.broken:
-                        self.unsent_bytes += count * train.size_bytes
-                    else:
-                        self._send_train(train, count, last * period_ns, from_ns, now_ns)
-        self._written_ns = now_ns
+                if not count:
+                    continue
+                last_ns = last * period_ns
+                if train.paces:
+                    before_ns = fresh_ns * (last_ns - from_ns) // (now_ns - from_ns)
+                    self._work_ns += before_ns
+                    fresh_ns -= before_ns
+                self.train_entries += count
+                self.cost_due_ns += count * train.cost_ns
+                if self.broken:
+                    self.unsent_bytes += count * train.size_bytes
+                else:
+                    self._send_train(train, count, last_ns, now_ns)
+        self._work_ns += fresh_ns
 
-    def _send_train(self, train: Train, count: int, last_ns: int, from_ns: int, now_ns: int) -> None:
+    def _send_train(self, train: Train, count: int, last_ns: int, now_ns: int) -> None:
         channel, replay = self.channel, self.replay
         latency_ns, size_bytes = channel.latency_ns, count * train.size_bytes
         first_ns = last_ns - (count - 1) * train.period_ns
@@ -127,11 +134,10 @@ class LogWriter:
             channel.hold_until(depart_ns)
         self.last_depart_ns = depart_ns
         work_ns = 0
-        if train.paces and self._work_ns:
-            work_ns = self._work_ns * (last_ns - from_ns) // (now_ns - from_ns)
-            self._work_ns -= work_ns
+        if train.paces:
+            work_ns, self._work_ns = self._work_ns, 0
         first_arrival_ns = first_ns + channel.transmission_ns(train.size_bytes) + latency_ns
-        replay.execute_train(last_ns, first_arrival_ns, arrival_ns, count, size_bytes, work_ns)
+        replay.execute_train(last_ns, (first_arrival_ns, arrival_ns), count, size_bytes, work_ns)
 
 
 def _trains(spec: LockstepFields) -> list[Train]:

@@ -41,6 +41,7 @@ class PrecopyPlan:
 def plan_precopy(
     memory_bytes: int,
     rate_bits_per_s: int,
+    *,
     dirty_bits_per_s: int,
     stop_bytes: int,
     resume_ns: int,

@@ -67,17 +67,14 @@ class Replay:
         self._done((end_ns if end_ns > arrival_ns else arrival_ns) + need_ns, need_ns, size_bytes, written_ns)
 
     def execute_train(
-        self,
-        last_ns: int,
-        first_arrival_ns: int,
-        last_arrival_ns: int,
-        count: int,
-        size_bytes: int,
-        work_ns: int,
+        self, last_ns: int, arrivals_ns: tuple[int, int], count: int, size_bytes: int, work_ns: int
     ) -> None:
-        """Replay evenly spaced entries, ``size_bytes`` in all, and the execution between them."""
+        """Replay evenly spaced entries, ``size_bytes`` in all, and the execution between them.
+
+        ``last_ns`` is when the last was written, ``arrivals_ns`` when the first and the last arrived.
+        """
         need_ns = int(work_ns * self.factor) + count * self.entry_cost_ns
-        end_ns = max(max(self.end_ns, first_arrival_ns) + need_ns, last_arrival_ns + need_ns // count)
+        end_ns = max(max(self.end_ns, arrivals_ns[0]) + need_ns, arrivals_ns[1] + need_ns // count)
         self._done(end_ns, need_ns, size_bytes, last_ns)
 
     def receive(self, sequence: int, arrival_ns: int) -> None:

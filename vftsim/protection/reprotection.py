@@ -49,11 +49,11 @@ class Reprotection:
         return plan_precopy(
             spec.memory,
             spec.rate,
-            spec.dirty_rate,
-            spec.stop_below,
-            spec.resume,
-            spec.working_set,
-            spec.most_rounds,
+            dirty_bits_per_s=spec.dirty_rate,
+            stop_bytes=spec.stop_below,
+            resume_ns=spec.resume,
+            working_set_bytes=spec.working_set,
+            most_rounds=spec.most_rounds,
         )
 
     def start(self, mechanism: Mechanism) -> None:

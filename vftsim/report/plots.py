@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from vftsim.sip.messages import Scenario
 from vftsim.sip.metrics import PhaseRecord
+from vftsim.stats import DelayHistogram
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,28 +31,22 @@ def new_figure(width_in: float = 9.0, height_in: float = 4.5, rows: int = 1) -> 
     return figure, list(figure.subplots(rows, 1, squeeze=False, sharex=True)[:, 0])
 
 
-def plot_series(
-    ax: Axes, phases: Sequence[PhaseRecord], quantity: str, period_ns: int, color: str, label: str
-) -> None:
+def plot_series(ax: Axes, phases: Sequence[PhaseRecord], quantity: str, period_ns: int, color: str) -> None:
     """Draw one replication's samples of a quantity over simulated time."""
-    for number, phase in enumerate(phases):
+    for phase in phases:
         values = phase.series[quantity]
         times_s = [(phase.measure_from_ns + (i + 1) * period_ns) / 1e9 for i in range(len(values))]
-        ax.plot(times_s, values, color=color, linewidth=0.6, label=label if number == 0 else None)
+        ax.plot(times_s, values, color=color, linewidth=0.6)
 
 
-def plot_load_and_cpu(
-    load_axes: Axes, cpu_axes: Axes, phases: Sequence[PhaseRecord], period_ns: int
-) -> None:
+def plot_load_and_cpu(load_axes: Axes, cpu_axes: Axes, phases: Sequence[PhaseRecord], period_ns: int) -> None:
     """Draw load and CPU utilization of one replication over time; gaps are transients."""
-    plot_series(load_axes, phases, "load", period_ns, LOAD_COLOR, "load")
+    plot_series(load_axes, phases, "load", period_ns, LOAD_COLOR)
     for phase in phases:
-        load_axes.hlines(
-            phase.requested_saps, phase.start_ns / 1e9, phase.end_ns / 1e9, color="black", linewidth=1.0
-        )
+        load_axes.hlines(phase.requested_saps, phase.start_ns / 1e9, phase.end_ns / 1e9, color="black", linewidth=1.0)
     load_axes.set_ylabel("scenario attempts per second")
     load_axes.set_ylim(bottom=0)
-    plot_series(cpu_axes, phases, "cpu_percent", period_ns, CPU_COLOR, "CPU")
+    plot_series(cpu_axes, phases, "cpu_percent", period_ns, CPU_COLOR)
     cpu_axes.set_ylabel("CPU (%)")
     cpu_axes.set_ylim(0, 105)
     cpu_axes.set_xlabel("simulated time (s)")
@@ -91,6 +86,17 @@ def plot_delays(ax: Axes, runs: Runs, percent: float) -> None:
     ax.set_yscale("log")
     ax.set_ylabel(f"p{percent:g} delay (ms)")
     ax.legend(fontsize=8, ncols=4)
+
+
+def plot_delay_distribution(ax: Axes, delays: DelayHistogram, label: str) -> None:
+    """Draw the share of delays beyond a value: straight where the tail is exponential."""
+    percents = [0.0, *(100.0 - 100.0 * 10 ** (-k / 10) for k in range(51))]
+    beyond = [(delays.percentile(p) / 1e6, 1.0 - p / 100.0) for p in percents if delays.samples_beyond(p) >= 10]
+    ax.plot([x for x, _ in beyond], [y for _, y in beyond], color=_COLORS[0], label=label)
+    ax.set_yscale("log")
+    ax.set_xlabel("delay (ms)")
+    ax.set_ylabel("share of packets beyond")
+    ax.legend(fontsize=8)
 
 
 def plot_probability(

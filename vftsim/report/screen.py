@@ -1,7 +1,10 @@
 """What commands print: rich tables for people, JSON or CSV for programs."""
 
+# ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
+
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,14 +19,17 @@ def print_json(data: Any) -> None:
     print(to_json(data))
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> None:
-    """Print a table; the first column is text, the others are figures."""
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "", texts: int = 1
+) -> None:
+    """Print a table; the first columns are text, the others are figures."""
     from rich import box
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", no_wrap=number > 0, header_style="")
+        is_text = number < texts
+        table.add_column(column, justify="left" if is_text else "right", no_wrap=not is_text, header_style="")
     for row in rows:
         table.add_row(*row)
     console = _console()
@@ -41,7 +47,7 @@ def error_bar(estimate: float, low: float, high: float, unit: str = "") -> str:
     """Return a figure with its interval, digits cut at the error's second; without one, just the figure."""
     from vftsim.stats import Estimate
 
-    if low != low or high != high or low == high:
+    if math.isnan(low) or math.isnan(high) or low == high:
         return f"{estimate:.4g}{unit}"
     if estimate == 0.0 and low == 0.0:
         return f"< {high:.2g}{unit}"

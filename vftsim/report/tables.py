@@ -55,15 +55,15 @@ def print_run(result: RunResult, everything: bool) -> None:
     for (phase, saps), rows in summary.groupby(["phase", "requested_saps"], sort=False):
         cells = [_cell(rows, *column[1:]) for column in _STEP_COLUMNS]
         body.append((str(phase), f"{saps:g}", *cells, str(int(rows["n"].max()))))
-    print_table("Steps", header, body, caption)
+    print_table("Steps", header, body)
     if everything:
-        _print_scenarios(summary, caption)
-        for quantity in summary[summary["table"] == "per_second"]["metric"].unique():
-            title = f"{quantity}, each second"
-            _print_figures(title, summary, "per_second", quantity, None, _LOAD_FIGURES, caption)
-        delays = summary[summary["table"] == "delays"]
-        for metric, scenario in delays[["metric", "scenario"]].drop_duplicates().itertuples(index=False):
-            _print_figures(f"{metric}, {scenario} (ms)", summary, "delays", metric, scenario, _DELAY_FIGURES, caption)
+        _print_scenarios(summary)
+        for table, names in (("per_second", _LOAD_FIGURES), ("delays", _DELAY_FIGURES)):
+            rows = summary[summary["table"] == table]
+            for (metric, scenario), group in rows.groupby(["metric", "scenario"], sort=False):
+                unit = "each second" if table == "per_second" else "ms"
+                _print_figures(f"{metric}, {scenario} ({unit})", group, names)
+    print_text(caption)
 
 
 def print_capacity(study: CapacityStudy) -> None:
@@ -95,13 +95,11 @@ def print_comparison(result: Comparison) -> None:
         body.append((capacity.model.label, _bar(e), ratio, difference, str(e.n)))
     first = result.capacities[0].model.label
     caption = (
-        f"Capacity: DOC of the lab's ramp (integer load of the last step within the IHS limit). {len(result.capacities[0].runs)} "
-        "replications with the same traffic for all. ±: 95 % interval, of the capacity Student's t and at least half a load "
-        "step, of the ratio jackknife of pairs, of the difference paired t."
+        "Capacity: DOC of the lab's ramp (integer load of the last step within the IHS limit); n replications with the "
+        "same traffic for all. ±: 95 % interval, of the capacity Student's t and at least half a load step, of the ratio "
+        "jackknife of pairs, of the difference paired t."
     )
-    print_table(
-        "Capacity (SAPS)", ("model", "capacity", f"ratio to {first}", f"less {first}", "n"), body, caption
-    )
+    print_table("Capacity (SAPS)", ("model", "capacity", f"ratio to {first}", f"less {first}", "n"), body, caption)
     for capacity in result.capacities:
         _warn_unfailed(capacity)
 
@@ -109,8 +107,8 @@ def print_comparison(result: Comparison) -> None:
 def _print_ramp(ramp: RampCapacity) -> None:
     e = ramp.estimate
     print_text(
-        f"Capacity by the lab's ramp: {_bar(e)} SAPS  (95 %, n={e.n} ramps, at least half a step of {ramp.step_saps:g}; "
-        f"limit {ramp.limit_percent:g} % IHS of any scenario)"
+        f"Capacity by the lab's ramp: {_bar(e)} SAPS  (95 % t interval, n={e.n} ramps, at least half a step of "
+        f"{ramp.step_saps:g}; limit {ramp.limit_percent:g} % IHS of any scenario)"
     )
     spread = f"{min(ramp.docs):g} to {max(ramp.docs):g}"
     print_text(f"DOC of single ramps: {spread} SAPS")
@@ -128,8 +126,8 @@ def _print_ramp(ramp: RampCapacity) -> None:
 def _warn_unfailed(ramp: RampCapacity) -> None:
     if ramp.unfailed:
         print_text(
-            f"{ramp.model.label}: {ramp.unfailed} of {len(ramp.runs)} ramps met no limit within the model's steps: their "
-            "DOC is a lower bound; raise workload.steps.most"
+            f"{ramp.model.label}: {ramp.unfailed} of {len(ramp.runs)} ramps met no limit within the model's steps: "
+            "their DOC is a lower bound; raise workload.steps.most"
         )
 
 
@@ -141,13 +139,18 @@ def _print_search(search: SearchCapacity, title: str) -> None:
     )
     for flag, text in (
         (not search.result.resolved, "not resolved further: runs at the loads between pass and fail by chance"),
-        (search.result.budget_ended and not search.interrupted, "the budget of runs ended the search; --budget raises it"),
+        (
+            search.result.budget_ended and not search.interrupted,
+            "the budget of runs ended the search; --budget raises it",
+        ),
         (search.result.non_monotone, "warning: a higher load passed more often than a lower one"),
     ):
         if flag:
             print_text(f"  {text}")
     what = "collapse: not within the limit a window after the stop" if search.stop else "IHS beyond the limit"
-    body = [(f"{row.load_saps:g}", str(row.runs), _share(row), str(row.decision)) for row in search.to_pandas().itertuples()]
+    body = [
+        (f"{row.load_saps:g}", str(row.runs), _share(row), str(row.decision)) for row in search.to_pandas().itertuples()
+    ]
     print_table(
         f"Probability of {what}", ("SAPS", "runs", "share of runs %", "verdict"), body,
         "95 % binomial intervals (Clopper and Pearson); '<', '>': none or all.",
@@ -157,37 +160,31 @@ def _print_search(search: SearchCapacity, title: str) -> None:
 def _print_resources(search: SearchCapacity) -> None:
     if search.resources.empty:
         return
-    body = [
-        (str(r.resource), _figure(r.estimate, r.low, r.high), str(r.unit)) for r in search.resources.itertuples()
-    ]
+    body = [(str(r.resource), _figure(r.estimate, r.low, r.high), str(r.unit)) for r in search.resources.itertuples()]
     n = int(search.resources["n"].iloc[0])
     at = search.result.estimate.mean
     print_text(f"Limiting resource: {search.resources['resource'].iloc[0]}")
     print_table(f"Resources at {at:.4g} SAPS", ("resource", "use", "unit"), body, f"n={n} runs; ±: 95 % t interval.")
 
 
-def _print_scenarios(summary: pd.DataFrame, caption: str) -> None:
+def _print_scenarios(summary: pd.DataFrame) -> None:
     for metric, title in (("ratio_percent", "Scenario mix (%)"), ("ihs_percent", "Inadequately handled (%)")):
         rows = summary[(summary["table"] == "steps") & (summary["metric"] == metric)]
         body = [
             (str(phase), *(_cell(group, "steps", metric, s, "share") for s in _SCENARIOS))
             for phase, group in rows.groupby("phase", sort=False)
         ]
-        print_table(title, ("phase", *_SCENARIOS), body, caption)
+        print_table(title, ("phase", *_SCENARIOS), body)
 
 
-def _print_figures(
-    title: str, summary: pd.DataFrame, table: str, metric: str, scenario: str | None, names: Sequence[str], caption: str
-) -> None:
-    rows = summary[(summary["table"] == table) & (summary["metric"] == metric)]
-    if scenario is not None:
-        rows = rows[rows["scenario"] == scenario]
+def _print_figures(title: str, rows: pd.DataFrame, names: Sequence[str]) -> None:
+    """Print one quantity: a line a phase, a column a statistic."""
     body = []
     for phase, group in rows.groupby("phase", sort=False):
         found = {row.statistic: row for row in group.itertuples()}
         cells = [_figure(r.estimate, r.low, r.high) if (r := found.get(name)) else "" for name in names]
         body.append((str(phase), *cells, str(int(group["n"].max()))))
-    print_table(title, ("phase", *(name.removesuffix("_ms") for name in names), "n"), body, caption)
+    print_table(title, ("phase", *(name.removesuffix("_ms") for name in names), "n"), body)
 
 
 def _print_any(result: RunResult, caption: str) -> None:
@@ -216,8 +213,8 @@ def _cell(rows: pd.DataFrame, table: str, metric: str, scenario: str, statistic:
     return _figure(row["estimate"], row["low"], row["high"])
 
 
-def _figure(estimate: float, low: float, high: float) -> str:
-    return error_bar(estimate, low, high)
+def _figure(estimate: Any, low: Any, high: Any) -> str:
+    return error_bar(float(estimate), float(low), float(high))
 
 
 def _share(row: Any) -> str:

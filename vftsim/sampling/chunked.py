@@ -99,7 +99,5 @@ class ChunkedDraws(Generic[DrawT]):
         return chunk
 
     def _draw(self, chunk_index: int) -> list[DrawT]:
-        uniforms = self._streams.uniforms(
-            self._name, self._entity, start=chunk_index * self._size, count=self._size
-        )
+        uniforms = self._streams.uniforms(self._name, self._entity, start=chunk_index * self._size, count=self._size)
         return cast("list[DrawT]", self._transform(uniforms).tolist())

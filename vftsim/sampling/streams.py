@@ -77,9 +77,7 @@ class Streams:
         """
         return np.random.Generator(self._bit_generator(_GENERATOR, stream_name, entity))
 
-    def uniforms(
-        self, stream_name: str, entity: int = 0, *, start: int = 0, count: int
-    ) -> NDArray[np.float64]:
+    def uniforms(self, stream_name: str, entity: int = 0, *, start: int = 0, count: int) -> NDArray[np.float64]:
         """Return elements ``start`` to ``start + count - 1`` of the stream's endless uniform sequence.
 
         The values lie strictly between 0 and 1 and do not depend on how the sequence is cut up.

@@ -1,0 +1,1 @@
+"""The SIP lab: server, test systems, benchmark."""

@@ -57,9 +57,7 @@ class SipLab:
         link, virtual = spec.link, spec.virtualization
         self._to_server = Link(self.clock, link.rate, link.latency, link.queue)
         self._to_agents = Link(self.clock, link.rate, link.latency, link.queue)
-        self.server = SipServer(
-            self.clock, self.guest, spec.server, self._server_sends, virtual
-        )
+        self.server = SipServer(self.clock, self.guest, spec.server, self._server_sends, virtual)
         self._forgotten = 0
         self._live: dict[int, Attempt] = {}
         self.mechanism: Mechanism | None = None
@@ -68,7 +66,7 @@ class SipLab:
         else:
             self.nic = GuestNic(
                 self.clock, self.guest, spec.nic.ring, spec.nic.moderation, virtual.interrupt_cost,
-                virtual.packet_cost, _costs_nothing, self.server.receive,
+                virtual.packet_cost, None, self.server.receive,
             )  # fmt: skip
         self.agents = TestSystems(self.clock, spec.workload, self._agent_sends, self._attempt_ended)
         self.manager = Manager(

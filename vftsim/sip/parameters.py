@@ -23,11 +23,14 @@ class SipServerSpec(Spec):
     """A stateful SIP proxy and registrar; see :mod:`vftsim.sip.server` for the mechanism."""
 
     processes: int = Field(
-        13, ge=1, le=4096, description="Worker processes on one UDP socket; 13 are visible on the lab's screen."
+        13,
+        ge=1,
+        le=4096,
+        description="Worker processes on one UDP socket; 13 are visible on the lab's screen.",
     )
     socket_buffer: ByteCount = Field(
-        512 * 1024,
-        description="Receive buffer of the UDP socket in kernel memory: the server asks for 256 KiB and Linux doubles it.",
+        256 * 1024,
+        description="Receive buffer of the UDP socket in kernel memory: net.core.rmem_max of Linux 2.6.18 (131071), doubled.",
     )
     memory_per_datagram: ByteCount = Field(
         2304,
@@ -40,10 +43,14 @@ class SipServerSpec(Spec):
         650_000, description="CPU time for a registration message received or sent."
     )
     database_cost: DurationNs = Field(
-        0, description="Further CPU time of a REGISTER with credentials: location record and its database write."
+        0,
+        description="Further CPU time of a REGISTER with credentials: location record and its database write.",
     )
     demand_cv: float = Field(
-        1.0, ge=0.0, le=5.0, description="Coefficient of variation of a message's demand (gamma; 1 is exponential)."
+        1.0,
+        ge=0.0,
+        le=5.0,
+        description="Coefficient of variation of a message's demand (gamma; 1 is exponential).",
     )
     work_after_send: float = Field(
         0.4, ge=0.0, lt=1.0, description="Share of a message's work that is done after its outputs have left."
@@ -61,7 +68,10 @@ class SipServerSpec(Spec):
         description="Relative growth of the CPU work for each request served since the start. Assumption; 0 turns it off.",
     )
     retransmission_cost: float = Field(
-        0.4, ge=0.0, le=1.0, description="CPU work of a retransmission that meets its transaction, relative to a new message."
+        0.4,
+        ge=0.0,
+        le=1.0,
+        description="CPU work of a retransmission that meets its transaction, relative to a new message.",
     )
     timer_period: PositiveDurationNs = Field(
         _S, description="Period of the timer process (OpenSIPS tm: 1 s)."
@@ -78,10 +88,14 @@ class SipServerSpec(Spec):
     t1: PositiveDurationNs = Field(500 * _MS, description="Retransmission timer T1 (RFC 3261).")
     t2: PositiveDurationNs = Field(4 * _S, description="Retransmission ceiling T2 (RFC 3261).")
     forward_retransmissions: int = Field(
-        6, ge=0, le=32, description="Repetitions of a forwarded request within 64 T1 = 32 s (RFC 3261, timers A and B)."
+        6,
+        ge=0,
+        le=32,
+        description="Repetitions of a forwarded request within 64 T1 = 32 s (RFC 3261, timers A and B).",
     )
     memory_per_attempt: ByteCount = Field(
-        455, description="Memory that every attempt leaves used until the end of the run (the lab's available memory falls by it)."
+        455,
+        description="Memory that every attempt leaves used until the end of the run (the lab's available memory falls by it).",
     )
     memory_per_transaction: ByteCount = Field(4096, description="Memory of a transaction held. Assumption.")
     quantum: PositiveDurationNs = Field(
@@ -104,7 +118,10 @@ class VirtualizationSpec(Spec):
     """What running on a hypervisor costs the guest; all zero (and 1) on bare metal."""
 
     cpu_inflation: float = Field(
-        1.0, ge=1.0, le=10.0, description="Factor on the guest's CPU work (shadow paging, exits in computation)."
+        1.0,
+        ge=1.0,
+        le=10.0,
+        description="Factor on the guest's CPU work (shadow paging, exits in computation).",
     )
     relay_cost: DurationNs = Field(
         0,
@@ -157,13 +174,16 @@ class Mix(Spec):
 class StepsSpec(Spec):
     """The measured ramp: constant load for a step, then more."""
 
-    initial: RatePerSecond = Field(50.0, gt=0, le=100_000, description="Load of the first step, attempts a second.")
+    initial: RatePerSecond = Field(
+        50.0, gt=0, le=100_000, description="Load of the first step, attempts a second."
+    )
     increment: RatePerSecond = Field(10.0, gt=0, le=100_000, description="Rise from step to step.")
     duration: PositiveDurationNs = Field(900 * _S, description="Length of a step.")
     transient: DurationNs = Field(30 * _S, description="First part of a step that is not counted.")
     most: int = Field(30, ge=1, le=1000, description="Most steps a run may have.")
     stop_above_ihs: Percent = Field(
-        10.0, description="Stop after a step in which this share of a scenario's attempts is inadequately handled."
+        10.0,
+        description="Stop after a step in which this share of a scenario's attempts is inadequately handled.",
     )
 
     @model_validator(mode="after")
@@ -176,7 +196,9 @@ class StepsSpec(Spec):
 class PreRegistrationSpec(Spec):
     """Registration of subscribers before the ramp, at a constant rate."""
 
-    rate: RatePerSecond = Field(50.0, gt=0, le=100_000, description="Registrations a second, over all test systems.")
+    rate: RatePerSecond = Field(
+        50.0, gt=0, le=100_000, description="Registrations a second, over all test systems."
+    )
     duration: DurationNs = Field(120 * _S, description="How long it is simulated; 0 skips it.")
     transient: DurationNs = Field(10 * _S, description="First part that is not counted.")
 
@@ -192,21 +214,30 @@ class ImsBenchSpec(Spec):
     """The IMS benchmark (ETSI TS 186 008 as run by IMS Bench SIPp); see :mod:`vftsim.sip.benchmark`."""
 
     test_systems: int = Field(
-        10, ge=1, le=1000, description="User agent hosts; pre-registration starts one user on each at the same time."
+        10,
+        ge=1,
+        le=1000,
+        description="User agent hosts; pre-registration starts one user on each at the same time.",
     )
     subscribers: int = Field(100_000, ge=10, le=10_000_000, description="Provisioned subscribers.")
-    registered: Percent = Field(20.0, description="Share of the subscribers that is registered when the ramp begins.")
+    registered: Percent = Field(
+        20.0, description="Share of the subscribers that is registered when the ramp begins."
+    )
     mix: Mix = Field(default_factory=Mix, description="Scenario mix.")
     ring_time: PositiveDurationNs = Field(5 * _S, description="Mean ringing time of a call, exponential.")
     hold_time: PositiveDurationNs = Field(30 * _S, description="Mean holding time of a call, exponential.")
-    pre_registration: PreRegistrationSpec = Field(default_factory=PreRegistrationSpec, description="First phase.")
+    pre_registration: PreRegistrationSpec = Field(
+        default_factory=PreRegistrationSpec, description="First phase."
+    )
     stir: StirSpec = Field(default_factory=StirSpec, description="Second phase.")
     steps: StepsSpec = Field(default_factory=StepsSpec, description="Measured phase.")
     thresholds: Thresholds = Field(default_factory=Thresholds, description="Limits of adequate handling.")
     t1: PositiveDurationNs = Field(500 * _MS, description="Retransmission timer T1 of the user agents.")
     t2: PositiveDurationNs = Field(4 * _S, description="Retransmission ceiling T2, not for INVITE.")
     invite_retransmissions: int = Field(5, ge=0, le=32, description="Retransmissions of an INVITE (SIPp: 5).")
-    request_retransmissions: int = Field(9, ge=0, le=32, description="Retransmissions of other messages (SIPp: 9).")
+    request_retransmissions: int = Field(
+        9, ge=0, le=32, description="Retransmissions of other messages (SIPp: 9)."
+    )
     sample_period: PositiveDurationNs = Field(_S, description="Interval of the CPU, load and memory series.")
 
 
@@ -214,5 +245,7 @@ class LinkSpec(Spec):
     """The network between test systems and server."""
 
     rate: Annotated[BitRate, Field(gt=0)] = Field(1_000_000_000, description="Link rate.")
-    latency: DurationNs = Field(100_000, description="One-way delay beside transmission: switch, driver, interrupt.")
+    latency: DurationNs = Field(
+        100_000, description="One-way delay beside transmission: switch, driver, interrupt."
+    )
     queue: Annotated[ByteCount, Field(gt=0)] = Field(256 * 1024, description="Transmit queue.")

@@ -75,7 +75,6 @@ class SipServer:
         self._inflation = virtual.cpu_inflation
         self._cost_ns = tuple(self._message_cost_ns(Message(m), virtual) for m in range(RECEIVED))
 
-
     def _message_cost_ns(self, message: Message, virtual: VirtualizationSpec) -> float:
         """Mean CPU work of a received message when no transaction is held."""
         spec, touches = self.spec, TOUCHES[message]
@@ -109,13 +108,18 @@ class SipServer:
         transaction, again = self._match(message, attempt)
         spec = self.spec
         demand = self._cost_ns[message] * attempt.demands[DEMAND_SLOT[message]]
-        demand *= 1.0 + spec.growth_per_transaction * self.table.held + spec.growth_per_attempt * self.table.created
+        demand *= self._growth()
         if again:
             demand *= spec.retransmission_cost
         after_ns = int(demand * spec.work_after_send)
         before_ns = int(demand) - after_ns + _SENDS[message] * self.send_cost_ns
         job = (message, attempt, transaction, again, after_ns)
         self.guest.submit(Work(before_ns, self._answer, job))
+
+    def _growth(self) -> float:
+        """Return the factor by which all work has grown with what the server holds and has served."""
+        spec, table = self.spec, self.table
+        return 1.0 + spec.growth_per_transaction * table.held + spec.growth_per_attempt * table.created
 
     def _match(self, message: int, attempt: Attempt) -> tuple[Transaction | None, bool]:
         """Find or create the transaction of a message; true when it is a retransmission."""
@@ -208,11 +212,10 @@ class SipServer:
 
     def _housekeeping(self, _: Any) -> None:
         """The timer process removes expired transactions; it holds the CPU like any other process."""
-        expired = self.table.tick()
-        spec = self.spec
-        cost_ns = int(self._inflation * (spec.removal_cost * expired))
-        if expired:
-            cost_ns += int(self._inflation * spec.housekeeping_cost)
+        spec, table = self.spec, self.table
+        growth = self._growth()
+        expired = table.tick()
+        cost_ns = int(self._inflation * growth * (spec.removal_cost * expired + spec.housekeeping_cost * (expired > 0)))
         if cost_ns > 0:
             self.guest.submit(Work(cost_ns, _nothing))
         self.clock.after(spec.timer_period, EventKind.TIMER, 0, self._housekeeping)

@@ -23,7 +23,9 @@ class HostSpec(Spec):
     scheduler: Annotated[SchedulerSpec, OneOf(SCHEDULERS)] = Field(
         default_factory=Native, description="CPU scheduler."
     )
-    switch_cost: DurationNs = Field(0, description="Time a pCPU loses when it changes from one vCPU to another.")
+    switch_cost: DurationNs = Field(
+        0, description="Time a pCPU loses when it changes from one vCPU to another."
+    )
 
 
 class LabDomainSpec(DomainScheduling):
@@ -47,7 +49,9 @@ class SipLabSpec(Spec):
 
     kind: Literal["sip_lab"] = "sip_lab"
     name: str = Field(min_length=1, max_length=100, description="Name of the system.")
-    description: str = Field("", max_length=4000, description="What the system is, and where its values come from.")
+    description: str = Field(
+        "", max_length=4000, description="What the system is, and where its values come from."
+    )
     host: HostSpec = Field(default_factory=HostSpec, description="The machine.")
     domains: dict[str, LabDomainSpec] = Field(description="Domains by name; `sut` is the server under test.")
     server: SipServerSpec = Field(default_factory=SipServerSpec, description="The SIP server in `sut`.")
@@ -75,10 +79,10 @@ class SipLabSpec(Spec):
     def _protection_fits(self) -> "SipLabSpec":
         vcpus, most = self.domains["sut"].vcpus, self.protection.most_vcpus
         if vcpus > most:
-            raise ValueError(f"this protection mechanism handles at most {most} vCPU, not domains.sut.vcpus {vcpus}")
+            raise ValueError(f"this protection mechanism handles {most} vCPU at most, not {vcpus}")
         for fault in self.faults:
             if fault.needs_backup and not self.protection.has_backup:
-                raise ValueError("a fault of the backup or its channel needs a mechanism with a backup (lockstep)")
+                raise ValueError("a fault of the backup or its channel needs a mechanism that has them")
         instants = [fault.at for fault in self.faults]
         if self.protection.begins is not None:
             instants.append(self.protection.begins)

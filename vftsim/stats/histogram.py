@@ -179,8 +179,8 @@ class DelayHistogram:
 def _rank(percent: float, count: int) -> int:
     if not 0.0 <= percent <= 100.0:
         raise ValueError(f"a percentile lies between 0 and 100, got {percent}")
-    # Without the guard, 99.9 % of 1,000 could come out as 999.0000000000001 and round up to 1,000.
-    return max(math.ceil(percent * count / 100.0 * (1.0 - 1e-15)), 1)
+    # In this order of operations: 99.9 / 100 * 1,000 can round to just above 999 and so to the next rank.
+    return max(math.ceil(percent * count / 100.0), 1)
 
 
 def _representative_ns(index: int) -> float:

@@ -35,9 +35,7 @@ def paired_difference(a: Sequence[float], b: Sequence[float], confidence: float 
     return _t_interval([x - y for x, y in zip(first, second, strict=True)], confidence, "paired t")
 
 
-def ratio_of_sums(
-    numerators: Sequence[float], denominators: Sequence[float], confidence: float = 0.95
-) -> Estimate:
+def ratio_of_sums(numerators: Sequence[float], denominators: Sequence[float], confidence: float = 0.95) -> Estimate:
     """Return ``sum(numerators) / sum(denominators)``, such as packets lost over packets sent.
 
     The standard error is the jackknife's over replications, which holds whatever the correlation
@@ -67,9 +65,7 @@ def paired_ratio(a: Sequence[float], b: Sequence[float], confidence: float = 0.9
     if math.fsum(bottom) == 0.0:
         raise ValueError("the mean of the denominator is zero")
     ratio, half_width = _jackknife_ratio(top, bottom, confidence)
-    return Estimate(
-        ratio, half_width, ratio - half_width, ratio + half_width, len(top), confidence, "jackknife ratio"
-    )
+    return Estimate(ratio, half_width, ratio - half_width, ratio + half_width, len(top), confidence, "jackknife ratio")
 
 
 def poisson_interval(events: int, exposure: float, confidence: float = 0.95) -> Estimate:

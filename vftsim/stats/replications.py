@@ -142,9 +142,7 @@ def replicate(rule: StoppingRule) -> Generator[range, Sequence[Outcome], Replica
     return _result(False, values, n, confidence)
 
 
-def run_replications(
-    run_batch: Callable[[range], Sequence[Outcome]], rule: StoppingRule
-) -> ReplicationResult:
+def run_replications(run_batch: Callable[[range], Sequence[Outcome]], rule: StoppingRule) -> ReplicationResult:
     """Drive :func:`replicate` with a function that runs a batch and returns its outcomes in order."""
     procedure = replicate(rule)
     numbers = next(procedure)

@@ -265,6 +265,4 @@ def ramp_capacity(levels_passed: Sequence[float], step: float = 0.0, confidence:
     by_replication = t_interval(levels_passed, confidence)
     half_width = max(by_replication.half_width, step / 2.0)
     mean = by_replication.mean
-    return Estimate(
-        mean, half_width, mean - half_width, mean + half_width, by_replication.n, confidence, "ramp"
-    )
+    return Estimate(mean, half_width, mean - half_width, mean + half_width, by_replication.n, confidence, "ramp")

@@ -120,9 +120,7 @@ def mg1(arrival_rate: float, mean_service_time: float, service_cv: float) -> Que
     return _means(arrival_rate, mean_service_time, utilization, wait)
 
 
-def mg1_ps_response(
-    arrival_rate: float, mean_service_time: float, service_time: float | None = None
-) -> float:
+def mg1_ps_response(arrival_rate: float, mean_service_time: float, service_time: float | None = None) -> float:
     """M/G/1 with processor sharing: ``T(x) = x / (1 - rho)`` (Kleinrock vol. 2, section 4.4).
 
     Depends on the distribution of service times through its mean only.

@@ -97,9 +97,7 @@ def warm_up(pilots: Sequence[Sequence[float]]) -> WarmUp:
     """
     lengths = {len(series) for series in pilots}
     if len(pilots) < MINIMUM_PILOTS:
-        raise UsageError(
-            f"a warm-up study needs {MINIMUM_PILOTS} pilot replications or more, got {len(pilots)}"
-        )
+        raise UsageError(f"a warm-up study needs {MINIMUM_PILOTS} pilot replications or more, got {len(pilots)}")
     if len(lengths) > 1 or min(lengths) < BATCH * MINIMUM_BATCHES:
         raise UsageError(
             f"pilot series must have one common length of {BATCH * MINIMUM_BATCHES} or more, "

@@ -40,7 +40,7 @@ class CapacityStudy:
     @property
     def interrupted(self) -> bool:
         """Whether the study was ended early."""
-        return self.manifest["state"] == "interrupted"
+        return bool(self.manifest["state"] == "interrupted")
 
     @property
     def searches(self) -> dict[str, SearchCapacity]:
@@ -151,4 +151,9 @@ def search_study(
         [model], command="capacity", seed=seed, replications=range(most), wanted=chosen.runs_per_level,
         jobs=workers, started=started, state="interrupted" if interrupted else "finished",
     )  # fmt: skip
-    return CapacityStudy(said, **searches)
+    return CapacityStudy(
+        said,
+        steady=searches.get("steady"),
+        after_stop=searches.get("after_stop"),
+        recovery=searches.get("recovery"),
+    )

@@ -42,7 +42,7 @@ class Comparison:
     @property
     def interrupted(self) -> bool:
         """Whether the comparison was ended before all its replications were done."""
-        return self.manifest["state"] == "interrupted"
+        return bool(self.manifest["state"] == "interrupted")
 
     def ratio(self, number: int) -> Estimate | None:
         """Return a model's capacity relative to the first one's; None when the first carries nothing."""

@@ -1,4 +1,4 @@
-"""One run of a SIP lab at one load: does the server handle it, and does it come back after a stop?
+"""One run of a SIP lab at one load: whether the server handles it, and whether it comes back after a stop.
 
 The registration phase is left out (subscribers are registered to begin with), the stir phase rises to the
 load, and one step is measured after its transient.  The random numbers depend on seed and replication
@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from vftsim.protection.faults import Pause
+from vftsim.protection.when import Instant
 from vftsim.sip.lab import SipLab
 from vftsim.sip.metrics import PhaseRecord
 from vftsim.sip.system import SipLabSpec
-from vftsim.study.inject import pause_at
 from vftsim.study.sip_records import steps_of
 from vftsim.study.sip_tables import passed
 
@@ -73,29 +74,25 @@ class ConstantLoad:
         return self.prepare(saps, replication).run()
 
     def prepare(self, saps: float, replication: int) -> SipLab:
-        """Return the lab, ready to run, with the stop planned."""
-        lab = SipLab(at_load(self.spec, saps, self.stop), self.seed, replication)
-        if self.stop is not None:
-            pause_at(lab, self.stop_at_ns(), self.stop.length_ns)
-        return lab
-
-    def stop_at_ns(self) -> int:
-        """Return when the stop begins: at the end of the transient."""
-        workload = self.spec.workload
-        return workload.stir.duration + workload.steps.transient
+        """Return the lab, ready to run."""
+        return SipLab(at_load(self.spec, saps, self.stop), self.seed, replication)
 
 
 def at_load(spec: SipLabSpec, saps: float, stop: Stop | None = None) -> SipLabSpec:
-    """Return the spec with one step at a load; a stop and its window are put before the measured part."""
-    workload, steps = spec.workload, spec.workload.steps
-    changed: dict[str, object] = {"initial": float(saps), "most": 1}
+    """Return the spec with one step at a load; a stop and its window are put before the measured part.
+
+    The model's own faults belong to its own ramp and are left out; its protection is on from the start.
+    """
+    workload, steps, protection = spec.workload, spec.workload.steps, spec.protection
+    transient_ns, duration_ns = steps.transient, steps.duration
+    faults: tuple[Pause, ...] = ()
     if stop is not None:
-        changed["transient"] = steps.transient + stop.length_ns + stop.window_ns
-        changed["duration"] = changed["transient"] + stop.observed_ns
-    workload = workload.model_copy(
-        update={
-            "steps": steps.model_copy(update=changed),
-            "pre_registration": workload.pre_registration.model_copy(update={"duration": 0}),
-        }
-    )
-    return spec.model_copy(update={"workload": workload})
+        faults = (Pause(at=Instant("step 1", transient_ns), duration=stop.length_ns),)
+        transient_ns += stop.length_ns + stop.window_ns
+        duration_ns = transient_ns + stop.observed_ns
+    one_step = {"initial": float(saps), "most": 1, "transient": transient_ns, "duration": duration_ns}
+    at_once = workload.pre_registration.model_copy(update={"duration": 0})
+    workload = workload.model_copy(update={"steps": steps.model_copy(update=one_step), "pre_registration": at_once})
+    if protection.begins is not None:
+        protection = protection.model_copy(update={"active_from": None})
+    return spec.model_copy(update={"workload": workload, "faults": faults, "protection": protection})

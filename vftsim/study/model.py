@@ -45,9 +45,14 @@ class Model:
         return system_of(self.kind)
 
     @property
+    def description(self) -> str:
+        """What the file says the system is."""
+        return str(getattr(self.spec, "description", "") or getattr(self.spec, "title", ""))
+
+    @property
     def name(self) -> str:
-        """The name that the file gives the system."""
-        return str(self.spec.name)
+        """The name that the file gives the system; what the user called it if it gives none."""
+        return str(getattr(self.spec, "name", "") or self.label)
 
     def resolved(self) -> dict[str, Any]:
         """Return the model as one file would say it: all values, units written out."""

@@ -1,5 +1,7 @@
 """Progress with remaining time, on standard error: a live bar on a terminal, plain lines elsewhere."""
 
+# ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
+
 from __future__ import annotations
 
 import sys
@@ -27,7 +29,7 @@ class Progress(Protocol):
         ...
 
     def total(self, units: int) -> None:
-        """State how many units of work there are."""
+        """State how many more units of work there are; a search states the most it may take."""
         ...
 
     def advance(self, text: str = "") -> None:
@@ -71,8 +73,8 @@ class Lines(Silent):
         self._start_s = self._last_s = time.monotonic()
 
     def total(self, units: int) -> None:
-        """State how many units of work there are."""
-        self._total = units
+        """State how many units of work there are, from here on."""
+        self._total = self._done + units
 
     def advance(self, text: str = "") -> None:
         """Count one unit as done, and say so if the last line is old or this is the end."""
@@ -100,6 +102,7 @@ class Bar(Silent):
             TextColumn("left:"), Remaining(), TextColumn("{task.fields[text]}"),
             console=Console(stderr=True), transient=True,
         )  # fmt: skip
+        self._total = 0
         self._task = self._bar.add_task(title, total=None, text="")
 
     def __enter__(self) -> Self:
@@ -115,7 +118,8 @@ class Bar(Silent):
 
     def total(self, units: int) -> None:
         """State how many units of work there are."""
-        self._bar.update(self._task, total=units)
+        self._total += units
+        self._bar.update(self._task, total=self._total)
 
     def advance(self, text: str = "") -> None:
         """Count one unit as done."""

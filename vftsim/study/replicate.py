@@ -105,9 +105,7 @@ def replicate(
     for result, known in zip(results, done, strict=False):
         result.records.update({n: r for n, r in known.items() if n < replications})
     # Replication by replication: an interrupted comparison has complete pairs.
-    wanted = [
-        (m, n) for n in range(replications) for m, result in enumerate(results) if n not in result.records
-    ]
+    wanted = [(m, n) for n in range(replications) for m, result in enumerate(results) if n not in result.records]
     tasks = [_Task(models[m].kind, models[m].spec, seed, n) for m, n in wanted]
     show.total(len(tasks))
     try:

@@ -94,8 +94,8 @@ def _uses(lab: SipLab, rates: dict[str, float]) -> dict[str, float]:
 
 
 def _channels(lab: SipLab) -> dict[str, tuple[float, float]]:
-    """Return bits sent and rate of the logging channel, if the protection has one."""
-    link: Any = getattr(getattr(lab.protection, "channel", None), "link", None)
-    if link is None:
+    """Return bits sent and rate of the logging channel, if the protection has one of its own."""
+    channel: Any = getattr(lab.mechanism, "channel", None)
+    if channel is None or channel.shared is not None:
         return {}
-    return {"logging channel": (link.sent_bytes * 8.0, float(link.rate_bits_per_s))}
+    return {"logging channel": (channel.sent_bytes * 8.0, float(channel.rate_bits_per_s))}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from ruamel.yaml import YAML
 
 from vftsim.errors import UsageError
 from vftsim.study.model import Model
@@ -61,7 +63,7 @@ class RunResult:
     @property
     def interrupted(self) -> bool:
         """Whether the run was ended before all its replications were done."""
-        return self.manifest["state"] == "interrupted"
+        return bool(self.manifest["state"] == "interrupted")
 
     def to_pandas(self, table: str = "steps") -> pd.DataFrame:
         """Return a table: ``summary``, or one of :attr:`tables`."""
@@ -121,8 +123,8 @@ def write_figure(figure: Figure, path: Path) -> None:
 
 def rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return a table as plain rows; empty cells are None."""
-    plain: list[dict[str, Any]] = table.astype(object).where(table.notna(), None).to_dict("records")
-    return plain
+    plain = table.astype(object).where(table.notna(), None).to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in plain]
 
 
 def csv_text(table: pd.DataFrame) -> str:
@@ -132,10 +134,6 @@ def csv_text(table: pd.DataFrame) -> str:
 
 def model_yaml(model: Model) -> str:
     """Return the resolved model as a file that says everything itself."""
-    from io import StringIO
-
-    from ruamel.yaml import YAML
-
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]

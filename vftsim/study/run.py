@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from vftsim._version import __version__
+from vftsim.sampling import STREAM_SCHEME
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
@@ -78,9 +80,6 @@ def run_study(
 
 def identity(model: Model, seed: int) -> dict[str, Any]:
     """Return what makes replications belong together."""
-    from vftsim._version import __version__
-    from vftsim.sampling import STREAM_SCHEME
-
     return {"model": model.digest(), "seed": seed, "stream_scheme": STREAM_SCHEME, "vftsim": __version__}
 
 

@@ -43,7 +43,9 @@ class SearchSettings:
     probability : float
         Share of runs that must stay within the limit.
     resolution_saps : float, optional
-        Difference of loads that does not matter; by default 2 % of the load that saturates the CPU.
+        Difference of loads that does not matter.
+    resolution_percent : float
+        The same as a share of the load that saturates the CPU, if ``resolution_saps`` is not given.
     runs_per_level, budget : int
         Most runs at one load, and in all.
     low_saps, high_saps : float, optional
@@ -53,11 +55,16 @@ class SearchSettings:
 
     probability: float = 0.9
     resolution_saps: float | None = None
-    runs_per_level: int = 200
-    budget: int = 2000
+    resolution_percent: float = 2.0
+    runs_per_level: int = 120
+    budget: int = 800
     low_saps: float | None = None
     high_saps: float | None = None
     confidence: float = 0.95
+
+
+QUICK_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=55, budget=160)
+"""A first look: coarser levels, and just enough runs at each for a level that never fails to pass."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +129,9 @@ def search_capacity(
         raise UsageError(f"an IHS limit is from 0 to below 100 %, got {limit:g}")
     load = ConstantLoad(spec, seed, limit, stop)
     saturated = saturating_saps(ConstantLoad(spec, seed, limit))
-    resolution = settings.resolution_saps or _round_step(0.02 * saturated)
+    resolution = settings.resolution_saps or _round_step(settings.resolution_percent / 100.0 * saturated)
     mapper = _Mapper(jobs, progress or Silent())
+    mapper.progress.total(settings.budget)
     result = capacity_search(
         load,
         settings.low_saps or max(resolution, _down(0.5 * saturated, resolution)),

@@ -46,27 +46,30 @@ def estimate_columns(estimate: Estimate) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _row(table: str, key: tuple[Any, ...], metric: str, scenario: str, statistic: str, e: Estimate) -> dict[str, Any]:
+def _row(table: str, key: tuple[Any, ...], statistic: str, e: Estimate) -> dict[str, Any]:
+    """Return a row; ``key`` is phase, step, load, metric and scenario."""
     return {
-        "table": table, **dict(zip(KEYS, key, strict=True)), "metric": metric, "scenario": scenario,
-        "statistic": statistic, **estimate_columns(e),
-    }  # fmt: skip
+        "table": table,
+        **dict(zip((*KEYS, "metric", "scenario"), key, strict=True)),
+        "statistic": statistic,
+        **estimate_columns(e),
+    }
 
 
 def _steps(steps: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]:
     for key, group in _groups(steps, list(KEYS)):
         for metric in _MEANS:
-            yield _row("steps", key, metric, "all", "mean", t_interval(_values(group, metric), confidence))
+            yield _row("steps", (*key, metric, "all"), "mean", t_interval(_values(group, metric), confidence))
         total = _values(group, [f"attempts_{s.label}" for s in Scenario])
         for scenario in (*Scenario, None):
             label = scenario.label if scenario is not None else "all"
             columns = [scenario.label] if scenario is not None else [s.label for s in Scenario]
             attempts = _values(group, [f"attempts_{c}" for c in columns])
             bad = _values(group, [f"inadequate_{c}" for c in columns])
-            if scenario is not None and sum(total):
-                yield _row("steps", key, "ratio_percent", label, "share", _share(attempts, total, confidence))
-            if sum(attempts):
-                yield _row("steps", key, "ihs_percent", label, "share", _share(bad, attempts, confidence))
+            if scenario is not None and any(total):
+                yield _row("steps", (*key, "ratio_percent", label), "share", _share(attempts, total, confidence))
+            if any(attempts):
+                yield _row("steps", (*key, "ihs_percent", label), "share", _share(bad, attempts, confidence))
 
 
 def _per_second(table: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]:
@@ -75,7 +78,7 @@ def _per_second(table: pd.DataFrame, confidence: float) -> Iterator[dict[str, An
             values = _values(group, statistic)
             if values:
                 estimate = t_interval(values, confidence)
-                yield _row("per_second", key[:3], str(key[3]), _scenario_of(str(key[3])), statistic, estimate)
+                yield _row("per_second", (*key, _scenario_of(key[3])), statistic, estimate)
 
 
 def _delays(table: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]:
@@ -84,7 +87,7 @@ def _delays(table: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]:
             values = _values(group, statistic)
             if values:
                 estimate = t_interval(values, confidence)
-                yield _row("delays", key[:3], str(key[3]), str(key[4]), statistic, estimate)
+                yield _row("delays", key, statistic, estimate)
 
 
 def _share(parts: list[float], totals: list[float], confidence: float) -> Estimate:

@@ -59,9 +59,7 @@ class ResultDirectory:
         The place is taken or cannot be written.
     """
 
-    def __init__(
-        self, path: Path, identity: Mapping[str, Any], *, force: bool = False, resume: bool = False
-    ) -> None:
+    def __init__(self, path: Path, identity: Mapping[str, Any], *, force: bool = False, resume: bool = False) -> None:
         if force and resume:
             raise UsageError("--force discards an existing result and --resume continues it: choose one")
         self.path = path

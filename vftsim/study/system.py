@@ -46,9 +46,7 @@ class System(Protocol):
         """Rebuild what :meth:`to_dict` returned."""
         ...
 
-    def tables(
-        self, name: str, spec: Any, records: Sequence[tuple[int, Record]]
-    ) -> dict[str, pd.DataFrame]:
+    def tables(self, name: str, spec: Any, records: Sequence[tuple[int, Record]]) -> dict[str, pd.DataFrame]:
         """Return tidy tables, one row a replication and observation."""
         ...
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import joblib
+from joblib.externals.loky import get_reusable_executor
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -74,8 +75,6 @@ class Workers(Generic[T, R]):
 
 def stop_workers() -> None:
     """End all worker processes, whatever they are doing."""
-    from joblib.externals.loky import get_reusable_executor
-
     get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 

@@ -1,7 +1,10 @@
 """``vftsim capacity``: what one system carries."""
 
+# ruff: noqa: PLC0415, PLR0917 - options are typer's; imports wait until they are needed: --help stays fast
+
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
 
@@ -30,17 +33,19 @@ def capacity(
     ] = Method.ramp,
     after_stop: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Failover-safe capacity: the largest load that recovers from such a stop, e.g. 2s."),
+        typer.Option(
+            metavar="TIME", help="Failover-safe capacity: the largest load that recovers from such a stop, e.g. 2s."
+        ),
     ] = None,
     window: Annotated[str, typer.Option(metavar="TIME", help="Time to recover after the stop.")] = "60 s",
     ihs_limit: options.IhsLimit = None,
-    probability: Annotated[
-        float, typer.Option(help="Search: share of runs that must stay within the limit.")
-    ] = 0.9,
+    probability: Annotated[float, typer.Option(help="Search: share of runs that must stay within the limit.")] = 0.9,
     resolution: Annotated[
         float | None, typer.Option(metavar="SAPS", help="Search: difference of loads that does not matter.")
     ] = None,
-    budget: Annotated[int, typer.Option(help="Search: most runs in all.")] = 2000,
+    budget: Annotated[
+        int | None, typer.Option(help="Search: most runs in all (default 800, with --quick 160).")
+    ] = None,
     set_: options.Set = None,
     replications: options.Replications = options.DEFAULT_REPLICATIONS,
     seed: options.Seed = options.DEFAULT_SEED,
@@ -65,18 +70,18 @@ def capacity(
     from vftsim.study.capacity import ramp_study, search_study
     from vftsim.study.constant_load import Stop
     from vftsim.study.progress import make_progress
-    from vftsim.study.search import SearchSettings
+    from vftsim.study.search import QUICK_SEARCH, SearchSettings
+
+    settings = QUICK_SEARCH if quick else SearchSettings()
+    settings = replace(settings, probability=probability, resolution_saps=resolution, budget=budget or settings.budget)
 
     with make_progress(f"capacity of {chosen.name}", quiet) as progress:
         if method is Method.ramp and stop_ns is None:
-            study = ramp_study(
-                chosen, replications, seed, jobs, ihs_limit_percent=limit, progress=progress
-            )
+            study = ramp_study(chosen, replications, seed, jobs, ihs_limit_percent=limit, progress=progress)
         else:
             study = search_study(
                 chosen, seed, jobs, ihs_limit_percent=limit, progress=progress,
-                settings=SearchSettings(probability=probability, resolution_saps=resolution, budget=budget),
-                stop=None if stop_ns is None else Stop(stop_ns, window_ns),
+                settings=settings, stop=None if stop_ns is None else Stop(stop_ns, window_ns),
             )  # fmt: skip
     if as_json:
         from vftsim.report.screen import print_json

@@ -1,5 +1,7 @@
 """``vftsim compare``: several systems side by side under the same traffic."""
 
+# ruff: noqa: PLC0415, PLR0917 - options are typer's; imports wait until they are needed: --help stays fast
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -15,7 +17,9 @@ def register(app: typer.Typer) -> None:
 
 
 def compare(
-    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Two or more models; the first is the reference.")],
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL...", help="Two or more models; the first is the reference.")
+    ],
     set_: options.Set = None,
     replications: options.Replications = options.DEFAULT_REPLICATIONS,
     seed: options.Seed = options.DEFAULT_SEED,

@@ -1,5 +1,7 @@
 """``vftsim models``: the shipped models, and any model with all its values."""
 
+# ruff: noqa: PLC0415 - options are typer's; imports wait until they are needed: --help stays fast
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -16,7 +18,9 @@ def register(app: typer.Typer) -> None:
 
 
 def models(
-    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="Show this model, all values written out.")] = None,
+    model: Annotated[
+        str | None, typer.Argument(metavar="[MODEL]", help="Show this model, all values written out.")
+    ] = None,
     set_: options.Set = None,
     as_json: options.Json = False,
 ) -> None:
@@ -41,9 +45,9 @@ def models(
             each = load_model(name)
         except ModelFileError as error:
             raise AssertionError(f"shipped model '{name}' is broken: {error}") from error
-        found.append({"model": name, "kind": each.kind, "name": each.name, "description": each.spec.description})
+        found.append({"model": name, "kind": each.kind, "name": each.name, "description": each.description})
     if as_json:
         print_json(found)
     else:
         rows = [(m["model"], m["kind"], " ".join(m["description"].split())) for m in found]
-        print_table("Shipped models", ("model", "kind", "description"), rows)
+        print_table("Shipped models", ("model", "kind", "description"), rows, texts=3)

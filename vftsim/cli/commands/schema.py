@@ -1,5 +1,7 @@
 """``vftsim schema``: JSON Schema of model files, for editors."""
 
+# ruff: noqa: PLC0415 - options are typer's; imports wait until they are needed: --help stays fast
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -13,7 +15,9 @@ def register(app: typer.Typer) -> None:
 
 
 def schema(
-    kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help="Only this kind of system, e.g. sip_lab.")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(metavar="[KIND]", help="Only this kind of system, e.g. sip_lab.")
+    ] = None,
 ) -> None:
     """Print the JSON Schema of model files (draft 2020-12)."""
     from vftsim.report.screen import print_json

@@ -50,8 +50,7 @@ class Cfs(SchedulerSpec):
     kind: Literal["cfs"] = "cfs"
     latency: PositiveDurationNs = Field(
         6 * _MS,
-        description="Period in which everyone runs once, before scaling (sched_latency_ns). Default 6 ms: "
-        "Linux.",
+        description="Period in which everyone runs once, before scaling (sched_latency_ns). Default 6 ms: Linux.",
     )
     minimum_granularity: PositiveDurationNs = Field(
         750_000,

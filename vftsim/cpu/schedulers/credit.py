@@ -71,8 +71,7 @@ class Credit(SchedulerSpec):
     migration_delay: DurationNs = Field(
         0,
         le=100 * _MS,
-        description="A vCPU that ran more recently than this is not stolen (vcpu_migration_delay). "
-        "Default 0: Xen's.",
+        description="A vCPU that ran more recently than this is not stolen (vcpu_migration_delay). Default 0: Xen's.",
     )
     balance_limit: DurationNs | None = Field(
         None,
@@ -98,9 +97,7 @@ class Credit(SchedulerSpec):
             if rules.accounting_in_tick:
                 raise ValueError(f"Xen {self.version} accounts in its tick; use version 4.0 or later")
             if self.accounting_phase > self.slice:
-                raise ValueError(
-                    f"accounting_phase must be at most {DURATION.format(self.slice)} (the slice)"
-                )
+                raise ValueError(f"accounting_phase must be at most {DURATION.format(self.slice)} (the slice)")
         if self.rate_limit:
             if not rules.rate_limit_ns:
                 raise ValueError(f"Xen {self.version} has no rate limit; use version 4.2 or later")

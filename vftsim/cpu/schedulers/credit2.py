@@ -170,11 +170,7 @@ class Credit2Scheduler(SharedQueuePolicy[_Record]):
         best = super()._most_urgent(pcpu, now_ns)
         if best is None or best.vcpu.last_pcpu == pcpu:
             return best
-        here = [
-            r
-            for r in self.waiting
-            if r.vcpu.last_pcpu == pcpu and pcpu in r.vcpu.affinity and self.eligible(r)
-        ]
+        here = [r for r in self.waiting if r.vcpu.last_pcpu == pcpu and pcpu in r.vcpu.affinity and self.eligible(r)]
         local = min(here, key=lambda r: self.key(r, now_ns), default=None)
         return local if local is not None and local.credit + self.resistance > best.credit else best
 

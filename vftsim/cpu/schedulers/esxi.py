@@ -50,8 +50,7 @@ class Esxi(SchedulerSpec):
     )
     limit_period: PositiveDurationNs = Field(
         50 * _MS,
-        description="Period over which a limit is enforced. Default 50 ms: Assumption, as VMware "
-        "documents none.",
+        description="Period over which a limit is enforced. Default 50 ms: Assumption, as VMware documents none.",
     )
 
     def build(self) -> "EsxiScheduler":
@@ -97,8 +96,7 @@ class EsxiScheduler(SharedQueuePolicy[_Record]):
         reserved_ppm = sum(m.reservation_ppm for m in self.machines.values())
         if reserved_ppm > host.pcpus * _MILLION:
             raise UsageError(
-                f"reservations of {reserved_ppm / 10_000:g} % of a pCPU exceed "
-                f"the host's {host.pcpus * 100} %"
+                f"reservations of {reserved_ppm / 10_000:g} % of a pCPU exceed the host's {host.pcpus * 100} %"
             )
 
     def timers(self) -> Sequence[PeriodicTimer]:

@@ -67,8 +67,7 @@ class RtdsScheduler(SharedQueuePolicy[_Record]):
         budget_ns = domain.budget or _DEFAULT_BUDGET_NS
         if not _SHORTEST_NS <= budget_ns <= period_ns:
             raise UsageError(
-                f"rtds needs 10 us <= budget <= period, got a budget of {budget_ns} ns "
-                f"and a period of {period_ns} ns"
+                f"rtds needs 10 us <= budget <= period, got a budget of {budget_ns} ns and a period of {period_ns} ns"
             )
         return _Record(vcpu, period_ns, budget_ns, domain.extratime is not False)
 

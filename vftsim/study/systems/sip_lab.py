@@ -1,5 +1,7 @@
 """The SIP lab: a server under the IMS benchmark."""
 
+# ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -39,9 +41,7 @@ class SipLabSystem:
         """Rebuild what :meth:`to_dict` returned."""
         return from_dict(data)
 
-    def tables(
-        self, name: str, spec: SipLabSpec, records: Sequence[tuple[int, SipRecord]]
-    ) -> dict[str, pd.DataFrame]:
+    def tables(self, name: str, spec: SipLabSpec, records: Sequence[tuple[int, SipRecord]]) -> dict[str, pd.DataFrame]:
         """Return the tables ``steps``, ``per_second``, ``delays`` and ``series``."""
         from vftsim.study import sip_tables as tables
 

@@ -1,0 +1,180 @@
+"""The promise: nothing is seen outside that the secondary cannot derive, whenever the primary dies."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pair import MS, QUIET, S, Pair
+
+from vftsim.errors import ConservationError
+from vftsim.protection.commit import OutputCommit
+
+OPERATIONS = st.lists(
+    st.tuples(st.integers(0, 2 * MS), st.sampled_from("io"), st.integers(1, 3000)), min_size=1, max_size=40
+)
+
+
+class Recorder:
+    """Plays operations on a pair and works out by itself what the secondary holds."""
+
+    def __init__(self, pair, rate, operations):
+        self.pair = pair
+        self.rate = rate
+        self.written = []  # (time, bytes, kind, name)
+        time_ns = 0
+        for name, (gap_ns, kind, size) in enumerate(operations):
+            time_ns += gap_ns
+            pair.at(time_ns, self._play, (kind, size, name))
+        self.end_ns = time_ns
+
+    def _play(self, operation):
+        kind, size, name = operation
+        if self.pair.machine.stopped:
+            return
+        if kind == "i":
+            self.pair.lockstep.on_input(size)
+        else:
+            size = 32
+            self.pair.output(name)
+        self.written.append((self.pair.clock.now_ns, size, kind, name))
+
+    def departures(self):
+        """First in, first out at the channel's rate."""
+        free, result = 0, []
+        for time_ns, size, _, _ in self.written:
+            free = max(free, time_ns) + size * 8 * S // self.rate
+            result.append(free)
+        return result
+
+
+@given(
+    operations=OPERATIONS,
+    crash_share=st.floats(0, 1.1),
+    rate=st.sampled_from([1_000_000, 20_000_000, 1_000_000_000]),
+    latency=st.integers(0, 2 * MS),
+    buffer=st.sampled_from([500, 512 * 1024]),
+    factor=st.sampled_from([0.5, 1.0, 30.0]),
+)
+@settings(max_examples=150, deadline=None)
+def test_no_output_seen_is_underivable(operations, crash_share, rate, latency, buffer, factor):
+    pair = Pair(
+        log={**QUIET, "buffer": buffer},
+        channel={"rate": rate, "latency": latency},
+        secondary={"factor": factor},
+        reprotection=None,
+    )
+    recorder = Recorder(pair, rate, operations)
+    crash_ns = max(1, int(recorder.end_ns * crash_share))
+    pair.crash_at(crash_ns)
+    pair.clock.run(crash_ns + 4 * S)
+
+    departures = recorder.departures()
+    names = [name for _, name in pair.seen]
+    all_inputs_held = True
+    for departure, (_, _, kind, name) in zip(departures, recorder.written, strict=True):
+        held = departure <= crash_ns
+        if kind == "i":
+            all_inputs_held = all_inputs_held and held
+        else:
+            assert all_inputs_held or name not in names, "seen, but an input before it is lost"
+            assert not held or name in names, "logged at the secondary, never issued"
+    by_primary = [name for time_ns, name in pair.seen if time_ns <= crash_ns]
+    assert by_primary == sorted(by_primary)
+    assert pair.lockstep.counters["failovers"] == 1
+
+
+@given(operations=OPERATIONS, loss_share=st.floats(0, 1), hesitation=st.sampled_from([0, 10 * MS]))
+@settings(max_examples=80, deadline=None)
+def test_channel_loss_shows_nothing_underivable_whoever_wins(operations, loss_share, hesitation):
+    rate = 20_000_000
+    pair = Pair(
+        log=QUIET,
+        channel={"rate": rate},
+        failover={"secondary_delay": hesitation, "heartbeat_interval": 7 * MS},
+        reprotection=None,
+    )
+    recorder = Recorder(pair, rate, operations)
+    loss_ns = max(1, int(recorder.end_ns * loss_share))
+    pair.lockstep.expect_channel_loss(loss_ns, None)
+    pair.at(loss_ns, lambda _: pair.lockstep.channel_loss(None))
+    pair.clock.run(loss_ns + 4 * S)
+    names = [name for _, name in pair.seen]
+    outputs = [name for _, _, kind, name in recorder.written if kind == "o"]
+    if "failovers" not in pair.lockstep.counters:
+        assert names == outputs  # the primary went on alone: everything leaves, once, in order
+        return
+    all_inputs_held = True
+    for departure, (_, _, kind, name) in zip(recorder.departures(), recorder.written, strict=True):
+        held = departure + pair.lockstep.channel.latency_ns <= loss_ns
+        if kind == "i":
+            all_inputs_held = all_inputs_held and held
+        else:
+            assert all_inputs_held or name not in names
+            assert not held or name in names
+
+
+def test_output_of_an_idle_guest_waits_for_one_round_trip():
+    """32 B at 100 Mbit/s 2,560 ns, 1 ms there, 64 B back 5,120 ns, 1 ms back."""
+    pair = Pair(log=QUIET, channel={"rate": 100_000_000, "latency": 1 * MS})
+    pair.at(5 * MS, pair.output, "a")
+    pair.clock.run(20 * MS)
+    assert pair.seen == [(5 * MS + 2_560 + 1 * MS + 5_120 + 1 * MS, "a")]
+
+
+def test_round_trip_of_the_defaults_is_that_of_the_source():
+    """150 us at 1 Gbit/s (Scales et al. 2010)."""
+    pair = Pair(log=QUIET)
+    pair.at(0, pair.output, "a")
+    pair.clock.run(1 * MS)
+    assert abs(pair.seen[0][0] - 150_000) < 1_000
+
+
+def test_output_waits_for_the_entries_before_it():
+    """1,000 B of input at 8 Mbit/s keep the channel busy for 1 ms."""
+    pair = Pair(log=QUIET, channel={"rate": 8_000_000, "latency": 0, "ack": 0})
+    pair.at(0, pair.lockstep.on_input, 1000)
+    pair.at(0, pair.output, "a")
+    pair.clock.run(5 * MS)
+    assert pair.seen == [(1 * MS + 32_000, "a")]
+
+
+@pytest.mark.parametrize("early_ns", [1, 100_000])
+def test_auditor_stops_a_release_before_the_entry_has_arrived(monkeypatch, early_ns):
+    hold = OutputCommit.hold
+
+    def too_early(self, output, depart_ns, arrival_ns, ack_ns):
+        hold(self, output, depart_ns, arrival_ns, arrival_ns - early_ns)
+
+    monkeypatch.setattr(OutputCommit, "hold", too_early)
+    pair = Pair(log=QUIET, channel={"latency": 1 * MS})
+    pair.at(0, pair.output, "a")
+    with pytest.raises(ConservationError, match="output commit"):
+        pair.clock.run(10 * MS)
+
+
+def test_last_outputs_before_a_crash_may_be_seen_twice():
+    """Released 200 us after its entry; the secondary cannot know, nothing later reached it."""
+    pair = Pair(log=QUIET, channel={"latency": 100_000, "ack": 0}, reprotection=None)
+    pair.at(1 * MS, pair.output, "a")
+    pair.crash_at(2 * MS)
+    pair.clock.run(4 * S)
+    assert [name for _, name in pair.seen] == ["a", "a"]
+    assert pair.lockstep.counters["outputs_issued_again"] == 1
+
+
+def test_later_entries_prove_that_an_output_left():
+    pair = Pair(log=QUIET, channel={"latency": 100_000, "ack": 0}, reprotection=None)
+    pair.at(1 * MS, pair.output, "a")
+    pair.at(1_500_000, pair.lockstep.on_input, 100)
+    pair.crash_at(2 * MS)
+    pair.clock.run(4 * S)
+    assert [name for _, name in pair.seen] == ["a"]
+
+
+def test_output_with_its_entry_on_the_wire_is_issued_by_the_secondary():
+    """The entry left at 1.000256 ms, the crash is at 1.05 ms, before any acknowledgement."""
+    pair = Pair(log=QUIET, channel={"latency": 100_000}, reprotection=None)
+    pair.at(1 * MS, pair.output, "a")
+    pair.crash_at(1_050_000)
+    pair.clock.run(4 * S)
+    assert [name for _, name in pair.seen] == ["a"]
+    assert pair.seen[0][0] > 2 * S

@@ -1,0 +1,128 @@
+"""vftsim: discrete-event simulation of virtualized, fault-tolerant systems, with error bars.
+
+The Python interface mirrors the command line::
+
+    import vftsim
+
+    model = vftsim.load("lab-virtual", ["workload.steps.initial=80 /s"])
+    vftsim.run(model, replications=10).to_pandas("summary")
+    vftsim.capacity("lab-virtual", quick=True).to_pandas()
+    vftsim.compare(["lab-native", "lab-virtual"], quick=True).to_pandas()
+
+Importing the package imports nothing else; each function imports what it needs when it is called.
+"""
+
+# ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vftsim._version import __version__
+
+if TYPE_CHECKING:
+    from vftsim.study.capacity import CapacityStudy
+    from vftsim.study.compare import Comparison
+    from vftsim.study.model import Model
+    from vftsim.study.results import RunResult
+
+__all__ = ["__version__", "capacity", "compare", "load", "run"]
+
+
+def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Model:
+    """Return the checked model of a file or shipped name, with overrides as after ``--set``."""
+    from vftsim.study.model import load_model
+
+    return load_model(name_or_path, overrides)
+
+
+def run(
+    model: Model | str | Path,
+    replications: int = 10,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    directory: str | Path | None = None,
+    force: bool = False,
+    resume: bool = False,
+) -> RunResult:
+    """Run replications of a model; with ``directory``, keep the result there.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+    replications, seed : int
+    jobs : int
+        Worker processes; without influence on the results.
+    directory : str or Path, optional
+        Where the result goes.
+    force, resume : bool
+        Replace the directory, or go on with it.
+    """
+    from vftsim.study.run import run_study
+
+    target = Path(directory) if directory is not None else None
+    return run_study(_model(model), replications, seed, jobs, directory=target, force=force, resume=resume)
+
+
+def capacity(
+    model: Model | str | Path,
+    method: str = "ramp",
+    replications: int = 10,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    quick: bool = False,
+    after_stop_s: float | None = None,
+    ihs_limit_percent: float | None = None,
+) -> CapacityStudy:
+    """Return what a SIP lab carries.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+    method : str
+        ``ramp``: the lab's procedure, once for each replication; ``search``: the largest constant load
+        that stays within the IHS limit in 90 % of the runs.
+    replications, seed, jobs : int
+    quick : bool
+        Measure a minute of each step at most.
+    after_stop_s : float, optional
+        Search for the largest load that recovers from a stop of so many seconds instead.
+    ihs_limit_percent : float, optional
+        By default the model's stop rule.
+    """
+    from vftsim.errors import UsageError
+    from vftsim.study.capacity import ramp_study, search_study
+    from vftsim.study.constant_load import Stop
+    from vftsim.study.search import QUICK_SEARCH, SearchSettings
+
+    if method not in ("ramp", "search"):
+        raise UsageError(f"method '{method}' is neither 'ramp' nor 'search'")
+    chosen = _model(model).quick() if quick else _model(model)
+    if method == "ramp" and after_stop_s is None:
+        return ramp_study(chosen, replications, seed, jobs, ihs_limit_percent=ihs_limit_percent)
+    stop = None if after_stop_s is None else Stop(round(after_stop_s * 1e9))
+    settings = QUICK_SEARCH if quick else SearchSettings()
+    return search_study(chosen, seed, jobs, settings=settings, ihs_limit_percent=ihs_limit_percent, stop=stop)
+
+
+def compare(
+    models: Sequence[Model | str | Path],
+    replications: int = 10,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    quick: bool = False,
+) -> Comparison:
+    """Compare ramp capacities under common random numbers; ratios are to the first model."""
+    from vftsim.study.compare import compare_study
+
+    chosen = [_model(each).quick() if quick else _model(each) for each in models]
+    return compare_study(chosen, replications, seed, jobs)
+
+
+def _model(model: Model | str | Path) -> Model:
+    return load(model) if isinstance(model, (str, Path)) else model

@@ -1,0 +1,131 @@
+"""The accuracy report: every row of the record, in sample and held out apart, as a Markdown page."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from vftsim._version import __version__
+from vftsim.calibrate.accuracy import Row, is_relative
+from vftsim.calibrate.validate import Validated
+from vftsim.stats import binomial_interval
+
+_SAMPLES = {
+    "out": "Held out: predictions",
+    "input": "Saturated step used as a calibration input",
+    "in": "In sample: fitted",
+}
+
+
+def page(found: Validated, name: str) -> str:
+    """Return the report as Markdown."""
+    spec = found.spec
+    parts = [
+        "# Accuracy: predicted against measured",
+        f"Written by `vftsim validate {name} --report docs/accuracy.md` (vftsim {__version__}, seed {spec.seed}). "
+        f"Each ramp: {spec.replications} replications of steps of {spec.step_duration / 1e9:g} s (the lab: 900 s); "
+        f"each edge step: {spec.edge_replications} replications of {spec.edge_duration / 1e9:g} s. A prediction is the mean of "
+        "the replications that reached the step; the range is their central 90 %. "
+        "The baseline is the straight line through the same in-sample steps over load (of the logarithm for "
+        "delays). What was fitted to what: `calibration/sip-lab/protocol.md`.",
+        "## Declared accuracy",
+        _table(
+            ("environment", "target", "result", "found"),
+            [(n, v.text, "met" if v.passed else "**missed**", v.found) for n, v in found.verdicts],
+        ),
+    ]
+    for environment, (bad, n) in found.collapse.items():
+        interval = binomial_interval(bad, n)
+        parts.append(
+            f"Probability of collapse in the edge step of `{environment}` (more than 10 % handled inadequately): "
+            f"{bad} of {n} replications, 95 % interval {interval.low:.2f} to {interval.high:.2f}."
+        )
+    if found.edge_rows:
+        parts += ["## Edge step, at full length", _rows(found.edge_rows)]
+    parts += ["## Summary of errors", _summary(found.rows)]
+    for sample, title in _SAMPLES.items():
+        rows = [row for row in found.rows if row.sample == sample]
+        if rows:
+            parts += [f"## {title}", _rows(rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def as_data(found: Validated) -> dict[str, Any]:
+    """Return rows and verdicts as plain data."""
+    return {
+        "verdicts": [
+            {"environment": n, "target": v.text, "passed": v.passed, "found": v.found}
+            for n, v in found.verdicts
+        ],
+        "collapse": {n: {"collapsed": bad, "n": total} for n, (bad, total) in found.collapse.items()},
+        "rows": [_as_dict(row) for row in found.rows],
+        "edge_rows": [_as_dict(row) for row in found.edge_rows],
+    }
+
+
+def _as_dict(row: Row) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in Row.__slots__} | {"error": row.error}
+
+
+def _rows(rows: list[Row]) -> str:
+    lines = []
+    for row in rows:
+        baseline = "" if row.baseline is None else f"{row.baseline:.2f}"
+        lines.append(
+            (row.environment, row.phase, row.quantity, f"{row.measured:g}", f"{row.predicted:.2f}",
+             f"{row.low:.2f} to {row.high:.2f}", str(row.n), _error(row.quantity, row.error), baseline)
+        )  # fmt: skip
+    return _table(
+        (
+            "environment",
+            "phase",
+            "quantity",
+            "measured",
+            "predicted",
+            "central 90 %",
+            "n",
+            "error",
+            "baseline",
+        ),
+        lines,
+    )
+
+
+def _error(quantity: str, error: float) -> str:
+    if math.isnan(error):
+        return ""
+    return f"{100 * error:+.0f} %" if is_relative(quantity) else f"{error:+.2f}"
+
+
+def _summary(rows: list[Row]) -> str:
+    """Median and worst error by environment, sample and kind, and how often the baseline was nearer."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        kind = "delay percentiles" if is_relative(row.quantity) else row.quantity
+        if kind == "delay percentiles" or kind == "cpu" or kind.startswith("ihs/"):
+            kind = "IHS" if kind.startswith("ihs/") else kind
+            groups.setdefault((row.environment, row.sample, kind), []).append(row)
+    lines = []
+    for (environment, sample, kind), members in groups.items():
+        errors = sorted(abs(row.error) for row in members if not math.isnan(row.error))
+        if not errors:
+            continue
+        unit = (100.0, " %") if kind == "delay percentiles" else (1.0, " points")
+        judged = [row for row in members if row.baseline is not None]
+        nearer = sum(
+            abs((row.baseline or 0.0) - row.measured) < abs(row.predicted - row.measured) for row in judged
+        )
+        lines.append(
+            (environment, {"in": "in", "out": "held out", "input": "input"}[sample], kind, str(len(errors)),
+             f"{unit[0] * errors[len(errors) // 2]:.1f}{unit[1]}", f"{unit[0] * errors[-1]:.1f}{unit[1]}",
+             f"{nearer} of {len(judged)}")
+        )  # fmt: skip
+    return _table(
+        ("environment", "sample", "kind", "rows", "median error", "worst error", "baseline nearer"), lines
+    )
+
+
+def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    head = "| " + " | ".join(columns) + " |"
+    rule = "|" + "---|" * len(columns)
+    return "\n".join([head, rule, *("| " + " | ".join(row) + " |" for row in rows)])

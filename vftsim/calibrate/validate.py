@@ -1,0 +1,94 @@
+"""A validation from its file to its rows and verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from vftsim.calibrate.accuracy import Row, Verdict, edge_verdict, rows_of, stop_verdict, verdicts
+from vftsim.calibrate.observations import measured
+from vftsim.calibrate.predict import RampRun, run_environment
+from vftsim.calibrate.run import sip_model
+from vftsim.calibrate.validation import EnvironmentSpec, ValidationSpec
+from vftsim.errors import UsageError
+from vftsim.spec import find, load
+from vftsim.study.progress import Progress
+
+EDGE_QUANTITIES = ["cpu", "retransmissions", "ihs/global"]
+_COLLAPSED_PERCENT = 10.0
+
+
+@dataclass(slots=True)
+class Validated:
+    """Rows and verdicts by environment."""
+
+    spec: ValidationSpec
+    rows: list[Row] = field(default_factory=list)
+    edge_rows: list[Row] = field(default_factory=list)
+    verdicts: list[tuple[str, Verdict]] = field(default_factory=list)
+    collapse: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Environment -> (replications of the edge step that collapsed, all)."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every declared target was met."""
+        return all(verdict.passed for _, verdict in self.verdicts)
+
+
+def run_validation(
+    name_or_path: str, environments: list[str], replications: int | None, jobs: int, progress: Progress
+) -> Validated:
+    """Run the models of a validation and compare.
+
+    Parameters
+    ----------
+    name_or_path : str
+        Shipped name or file.
+    environments : list of str
+        Only these; all when empty.
+    replications : int or None
+        Instead of the file's number.
+    jobs : int
+        Worker processes; no influence on the result.
+    progress : Progress
+
+    Raises
+    ------
+    ModelFileError, UsageError
+        The definition, a model or the dataset is wrong.
+    """
+    path = find("calibration", name_or_path)
+    spec = load(path, ValidationSpec)
+    if replications is not None:
+        spec = spec.model_copy(update={"replications": replications})
+    unknown = [name for name in environments if name not in spec.environments]
+    if unknown:
+        raise UsageError(f"no environment '{unknown[0]}'; there are {', '.join(spec.environments)}")
+    chosen = {n: e for n, e in spec.environments.items() if not environments or n in environments}
+    models = {n: sip_model(e.model, (), path)[1] for n, e in chosen.items()}
+    progress.total(
+        sum(spec.replications + (spec.edge_replications if e.edge_step else 0) for e in chosen.values())
+    )
+    found = Validated(spec)
+    for name, environment in chosen.items():
+        data = measured(path.parent / spec.dataset, name)
+        runs, edge = run_environment(models[name], environment, spec, jobs, progress.advance)
+        rows = rows_of(name, environment, data, [run.observations for run in runs])
+        found.rows += rows
+        found.verdicts += [(name, v) for v in verdicts(environment, spec.targets, rows)]
+        found.verdicts += [
+            (name, v) for v in _stops(runs, environment, models[name].workload.steps.increment)
+        ]
+        if edge:
+            phase = f"step_{environment.edge_step}"
+            edge_rows = [
+                r for r in rows_of(name, environment, data, edge, EDGE_QUANTITIES) if r.phase == phase
+            ]
+            found.edge_rows += edge_rows
+            found.verdicts.append((name, edge_verdict(edge_rows)))
+            bad = sum(run[phase, "ihs/global"] > _COLLAPSED_PERCENT for run in edge)
+            found.collapse[name] = (bad, len(edge))
+    return found
+
+
+def _stops(runs: list[RampRun], environment: EnvironmentSpec, increment: float) -> list[Verdict]:
+    return stop_verdict(environment, [run.stop_step for run in runs], [run.doc for run in runs], increment)

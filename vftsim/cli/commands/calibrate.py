@@ -1,0 +1,58 @@
+"""``vftsim calibrate``: fit the free parameters of a model to measured data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vftsim.cli import options
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("calibrate")(calibrate)
+
+
+def calibrate(
+    calibration: Annotated[
+        str, typer.Argument(metavar="CALIBRATION", help="A shipped calibration (sip-lab/virtual) or a file.")
+    ],
+    jobs: options.Jobs = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the fitted parameters here (JSON)."),
+    ] = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Fit a model to data: parameters with intervals, residuals, and what the data do not identify."""
+    from vftsim.calibrate import fitted
+    from vftsim.calibrate.run import run_calibration
+    from vftsim.errors import UsageError
+    from vftsim.report.screen import print_json, print_table, print_text
+    from vftsim.study.progress import make_progress
+    from vftsim.study.workers import available_cores
+
+    if output is not None and output.exists() and not force:
+        raise UsageError(f"'{output}' exists; --force replaces it")
+    with make_progress(f"calibrate {calibration}", quiet) as progress:
+        done = run_calibration(calibration, jobs or available_cores(), progress)
+    if output is not None:
+        fitted.write(output, done.record)
+    if as_json:
+        print_json(done.record)
+        return
+    rows = [
+        (path, *(fitted.shown(done.spec, path, v) for v in (value, done.fit.low[path], done.fit.high[path])))
+        for path, value in done.fit.values.items()
+    ]
+    count = len(done.fit.residuals)
+    print_table(
+        f"Fitted parameters: {calibration}", ("parameter", "value", "2.5 %", "97.5 %"), rows,
+        f"{count} observations, scaled residual {(2 * done.fit.cost / count) ** 0.5:.2f} rms, seed {done.definition.seed}",
+    )  # fmt: skip
+    for note in done.fit.not_identified:
+        print_text(f"not identified by the data: {note}")

@@ -1,0 +1,58 @@
+"""``vftsim validate``: models against measured data, with the accuracy that was declared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vftsim.cli import options
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("validate")(validate)
+
+
+def validate(
+    validation: Annotated[
+        str, typer.Argument(metavar="VALIDATION", help="A shipped validation (sip-lab/validation) or a file.")
+    ] = "sip-lab/validation",
+    environment: Annotated[
+        list[str] | None, typer.Option("--environment", "-e", help="Only this environment; repeatable.")
+    ] = None,
+    replications: Annotated[
+        int | None,
+        typer.Option("--replications", "-n", min=2, help="Replications of each ramp instead of the file's."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write every row as a Markdown page.")
+    ] = None,
+    jobs: options.Jobs = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Predict every measured row; exit code 1 when the declared accuracy is missed."""
+    from vftsim.calibrate.accuracy_page import as_data, page
+    from vftsim.calibrate.validate import run_validation
+    from vftsim.cli.main import OUTSIDE
+    from vftsim.report.screen import print_json, print_table, print_text
+    from vftsim.study.progress import make_progress
+    from vftsim.study.store import write_file
+    from vftsim.study.workers import available_cores
+
+    with make_progress(f"validate {validation}", quiet) as progress:
+        found = run_validation(validation, environment or [], replications, jobs or available_cores(), progress)
+    if report is not None:
+        write_file(report, page(found, validation).encode())
+    if as_json:
+        print_json(as_data(found))
+    else:
+        rows = [(name, v.text, "met" if v.passed else "MISSED", v.found) for name, v in found.verdicts]
+        caption = f"ramp n={found.spec.replications}, seed {found.spec.seed}"
+        print_table(f"Declared accuracy: {validation}", ("environment", "target", "", "found"), rows, caption)
+        for name, (bad, n) in found.collapse.items():
+            print_text(f"{name}: the edge step collapsed in {bad} of {n} replications")
+    if not found.passed:
+        raise typer.Exit(OUTSIDE)
