@@ -96,15 +96,35 @@ def test_a_capped_vcpu_pauses_for_multiples_of_the_accounting_period(version, ca
 
 
 def test_a_parked_vcpu_that_wakes_stays_parked():
-    """Capped at 5 %, it is parked at the accounting after its burst; work at 60 ms waits for an unpark."""
+    """Cap 5 % = 15 credits a period.  It runs 0-11 and is active from the tick at 10: credit -110.
+
+    Accounting at 15: -110 + 15 = -95 is below -15: parked while it sleeps.  It has work at 20, but stays
+    parked until -95 + 7 x 15 = 10 at 15 + 210 = 225 ms.
+    """
     lab = Lab(Credit(version="4.13"))
     lab.domain("A", cap=5.0)
-    lab.burst("A", 0, demand_ms=50)
-    lab.burst("A", 60, demand_ms=1)
-    lab.run(3000)
-    accounting_ms = {15 + 30 * i for i in range(100)}
-    assert {t for t, _, name in lab.recorder.decisions if name == "A"} <= accounting_ms | {0}
-    assert len(lab.finished) == 2
+    lab.burst("A", 0, demand_ms=11)
+    lab.burst("A", 20, demand_ms=1)
+    lab.run(300)
+    assert lab.finished == [(11, "A"), (226, "A")]
+
+
+def test_a_vcpu_pre_empted_by_a_pinned_one_is_kicked_to_an_idle_pcpu():
+    """From 4.3.  B runs on pCPU 0, may run anywhere; A, pinned there, wakes BOOST at 50 ms: B moves to pCPU 1.
+
+    Before, B waits: the idle pCPU is not in A's affinity and is not told.
+    """
+    first = {}
+    for version in ("4.1", "4.13"):
+        lab = Lab(Credit(version=version), pcpus=2)
+        lab.domain("B")
+        lab.domain("A", affinity=[0])
+        lab.hog("B")
+        lab.hog("A", at_ms=50)
+        lab.run(55)
+        first[version] = lab.recorder.decisions
+    assert first["4.13"] == [(0, 0, "B"), (50, 0, "A"), (50, 1, "B")]
+    assert first["4.1"] == [(0, 0, "B"), (50, 0, "A")]
 
 
 def test_an_idle_pcpu_steals_work_that_waits():

@@ -20,7 +20,8 @@ def _noted(clock: Clock, log: list[Any], label: Any) -> Any:
 
 
 def test_events_happen_in_the_order_of_time_then_kind_then_entity() -> None:
-    clock, log = Clock(), []
+    clock = Clock()
+    log: list[Any] = []
     plan = [
         (20, EventKind.CPU, 0),
         (10, EventKind.CONTROL, 0),
@@ -45,7 +46,8 @@ def test_events_happen_in_the_order_of_time_then_kind_then_entity() -> None:
 
 
 def test_a_large_entity_does_not_spill_into_the_next_kind() -> None:
-    clock, log = Clock(), []
+    clock = Clock()
+    log: list[Any] = []
     clock.at(1, EventKind.SLICE, 0, log.append, "slice")
     clock.at(1, EventKind.CPU, (1 << 40) - 1, log.append, "cpu")
     clock.run()
@@ -53,7 +55,8 @@ def test_a_large_entity_does_not_spill_into_the_next_kind() -> None:
 
 
 def test_equal_time_kind_and_entity_keep_the_order_of_planning() -> None:
-    clock, log = Clock(), []
+    clock = Clock()
+    log: list[Any] = []
     for label in "abc":
         clock.at(3, EventKind.TIMER, 1, log.append, label)
     clock.run()
@@ -74,7 +77,8 @@ def test_any_order_of_planning_gives_the_same_order_of_events(
 ) -> None:
     shuffled = list(plan)
     shuffler.shuffle(shuffled)
-    clock, log = Clock(), []
+    clock = Clock()
+    log: list[Any] = []
     for event in shuffled:
         clock.at(*event, log.append, event)
     clock.run()
@@ -84,15 +88,21 @@ def test_any_order_of_planning_gives_the_same_order_of_events(
 
 def test_an_event_planned_for_now_by_a_later_kind_still_happens_now() -> None:
     """A timer that plans CPU work for its own instant: the work follows, before the sampler looks."""
-    clock, log = Clock(), []
-    clock.at(5, EventKind.TIMER, 0, lambda _: clock.after(0, EventKind.CPU, 0, log.append, "cpu"))
+    clock = Clock()
+    log: list[Any] = []
+
+    def expire(_: Any) -> None:
+        clock.after(0, EventKind.CPU, 0, log.append, "cpu")
+
+    clock.at(5, EventKind.TIMER, 0, expire)
     clock.at(5, EventKind.CONTROL, 0, log.append, "sample")
     clock.run()
     assert log == ["cpu", "sample"]
 
 
 def test_a_cancelled_alarm_does_nothing_and_may_be_cancelled_again() -> None:
-    clock, log = Clock(), []
+    clock = Clock()
+    log: list[Any] = []
     first = clock.at(10, EventKind.TIMER, 0, log.append, "first")
     second = clock.at(20, EventKind.TIMER, 0, log.append, "second")
     clock.at(15, EventKind.TIMER, 0, lambda _: second.cancel())
@@ -105,7 +115,8 @@ def test_a_cancelled_alarm_does_nothing_and_may_be_cancelled_again() -> None:
 
 def test_a_cancel_at_the_same_instant_counts_when_it_comes_first() -> None:
     """An answer (DELIVERY) at the very instant of the timer (TIMER) stops it."""
-    clock, log = Clock(), []
+    clock = Clock()
+    log: list[Any] = []
     timer = clock.at(500 * _MS, EventKind.TIMER, 1, log.append, "retransmission")
     clock.at(500 * _MS, EventKind.DELIVERY, 1, lambda _: timer.cancel())
     clock.run()
@@ -135,7 +146,8 @@ def test_commensurate_periods_meet_exactly_after_many_periods() -> None:
 
 def test_time_stays_exact_where_a_float_would_not() -> None:
     """2**60 ns is 36 years; a double there has steps of 256 ns."""
-    clock, log = Clock(), []
+    clock = Clock()
+    log: list[Any] = []
     far_ns = 2**60
     clock.at(far_ns, EventKind.TIMER, 0, _noted(clock, log, "far"))
     clock.at(far_ns + 1, EventKind.TIMER, 0, _noted(clock, log, "one later"))
@@ -144,7 +156,8 @@ def test_time_stays_exact_where_a_float_would_not() -> None:
 
 
 def test_run_stops_before_the_events_of_its_last_instant() -> None:
-    clock, log = Clock(), []
+    clock = Clock()
+    log: list[Any] = []
     for kind in EventKind:
         clock.at(10, kind, 0, log.append, kind)
     clock.run(10)
@@ -161,7 +174,8 @@ def test_nothing_can_be_planned_in_the_past() -> None:
 
 
 def test_a_process_waits_in_the_same_order_as_events() -> None:
-    clock, log = Clock(), []
+    clock = Clock()
+    log: list[Any] = []
 
     def customer() -> Generator[Any, Any, None]:
         yield clock.wait(10, EventKind.ARRIVAL, 0)

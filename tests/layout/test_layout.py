@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,11 +39,13 @@ def _room(path: Path) -> str:
     return first.removesuffix(".py")
 
 
+@cache
 def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), _name(path))
 
 
-def _imported(path: Path) -> set[str]:
+@cache
+def _imported(path: Path) -> frozenset[str]:
     """Full dotted names of what a file imports, wherever in it."""
     found: set[str] = set()
     for node in ast.walk(_tree(path)):
@@ -51,7 +54,7 @@ def _imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{_name(path)}:{node.lineno}: relative import"
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+    return frozenset(found)
 
 
 def test_there_is_something_to_look_at() -> None:

@@ -64,9 +64,7 @@ def test_the_check_sees_a_lost_packet():
 
 
 def test_same_key_same_result_and_other_key_another():
-    system = host(
-        {"kind": "paravirtual"}, streams=300, scheduler={"kind": "credit", "version": "3.2"}, pcpus=2
-    )
+    system = host({"kind": "paravirtual"}, streams=300, scheduler={"kind": "credit", "version": "3.2"}, pcpus=2)
     first, again, other = (run_media(system, 9, r, 100 * MS) for r in (0, 0, 1))
     assert first == again
     assert first.media.delays != other.media.delays

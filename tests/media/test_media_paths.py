@@ -59,9 +59,7 @@ def poisson(demand_ns, rate, **server):
     }
     program = {"kind": "signaling_server", "packet_ns": demand_ns, "threads": 1, **server}
     relay = {"kind": "media_relay"}
-    return host(
-        path, streams=0, calls_per_s=rate, media={"applications": {"server": program, "relay": relay}}
-    )
+    return host(path, streams=0, calls_per_s=rate, media={"applications": {"server": program, "relay": relay}})
 
 
 def test_one_server_is_m_d_1():

@@ -47,6 +47,21 @@ def test_parts_sum_to_the_delay(traced):
         assert all(part.length_ns >= 0 for part in parts)
 
 
+def test_waits_are_told_from_work(traced):
+    """At 40 % load on two shared pCPUs some packets wait in the NIC and in the transmit ring, some for a pCPU."""
+    names = {part.name for packet in traced[1].packets for part in explain(packet, traced[1])}
+    assert {
+        "waits for driver domain receive",
+        "waits for driver domain transmit",
+        "driver domain receive: dom0.0 waits for a pCPU",
+    } <= names
+    for packet in traced[1].packets:
+        first = explain(packet, traced[1])[1]
+        waited = packet.marks[1][1] - packet.marks[0][1]
+        assert (first.name == "waits for driver domain receive") == (waited > 0)
+        assert not waited or first.length_ns == waited
+
+
 def test_traced_delays_are_the_measured_ones(traced):
     result, trace = traced
     delays = sorted(p.delay_ns for p in trace.packets if p.flow == "media")

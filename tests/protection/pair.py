@@ -23,15 +23,16 @@ class Pair:
         self.host = Host(self.clock, 1, Native().build())
         self.guest = Guest(self.host, [self.host.add_vcpu(None)], 100 * MS)
         self.delivered = []
-        self.nic = InterposedNic(
-            self.clock, self.guest, 256, 0, 0, 0, lambda size: self.lockstep.on_input(size), self._deliver
-        )
+        self.nic = InterposedNic(self.clock, self.guest, 256, 0, 0, 0, self._input, self._deliver)
         self.machine = Machine(self.clock, self.guest, self.nic, lambda cost: None, lambda: None)
         self.link = Link(self.clock, 1_000_000_000, 0, 256 * 1024)
         self.lockstep = Lockstep(self.clock, self.machine, LockstepSpec(**fields), self.link)
         self.seen = []
         self.host.start()
         self.lockstep.begin()
+
+    def _input(self, size_bytes):
+        return self.lockstep.on_input(size_bytes)
 
     def _deliver(self, payload):
         self.delivered.append((self.clock.now_ns, payload))

@@ -90,7 +90,7 @@ def test_unharmed_lockstep_delays_by_a_round_trip_and_costs_cpu():
 
 def test_failover_takes_detection_replay_and_go_live():
     """Log silent from 15.3 s (7 s + 8.3 s) on, 2 s + 10 ms timeout, 5 ms storage, 100 ms go-live, 10 ms MAC."""
-    run = lab({"kind": "lockstep"}, crash())
+    run = lab({"kind": "lockstep", "failover": {"log_timeout": "2 s"}}, crash())
     step = run.run()[-1]
     timeline = {what: time_ns for time_ns, what in run.mechanism.timeline}
     assert timeline["primary crash"] == 15_300_000_000
@@ -100,6 +100,13 @@ def test_failover_takes_detection_replay_and_go_live():
     assert run.nic.lost_while_down > 0
     assert 0 < sum(step.inadequate) < sum(step.attempts) // 5
     assert run.mechanism.state is State.UNPROTECTED
+
+
+def test_heartbeats_can_be_silent_first():
+    """Last beat at 15 s, heard 74.5 us + 0.96 us later, 3 s timeout: before 3 s without log entries."""
+    run = lab({"kind": "lockstep"}, crash())
+    run.run()
+    assert (18 * S + 75_460, "failure declared") in run.mechanism.timeline
 
 
 @given(st.integers(0, 26 * S), st.sampled_from(["1 Gbit/s", "1 Mbit/s"]))
@@ -131,7 +138,7 @@ def test_a_crash_before_protection_is_back_ends_the_service():
 
 @pytest.mark.parametrize("kind", ["backup_crash", "channel_loss"])
 def test_losing_the_backup_holds_outputs_until_the_timeout(kind):
-    run = lab({"kind": "lockstep"}, {"kind": kind, "at": "step 1 + 8.3 s"})
+    run = lab({"kind": "lockstep", "failover": {"log_timeout": "2 s"}}, {"kind": kind, "at": "step 1 + 8.3 s"})
     run.run()
     timeline = {what: time_ns for time_ns, what in run.mechanism.timeline}
     assert 2 * S - 2_000_000 < timeline["primary goes on alone"] - 15_300_000_000 < 2 * S + 6_000_000

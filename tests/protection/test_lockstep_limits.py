@@ -1,7 +1,7 @@
 """What bounds a lockstep pair: the log's bandwidth, the buffer, the secondary's speed."""
 
 import pytest
-from pair import MS, QUIET, S, Pair
+from pair import MS, QUIET, Pair, S
 
 from vftsim.cpu import Work
 
@@ -100,7 +100,9 @@ def test_share_comes_back_when_the_secondary_has_caught_up():
 def test_full_secondary_buffer_delays_acknowledgements():
     """Replay of 10 ms an entry, room for two entries: the third is acknowledged when the first is done."""
     pair = Pair(
-        log=QUIET, channel={"rate": 8_000_000_000, "latency": 0, "ack": 0}, secondary={"entry_cost": 10 * MS, "buffer": 70}
+        log=QUIET,
+        channel={"rate": 8_000_000_000, "latency": 0, "ack": 0},
+        secondary={"entry_cost": 10 * MS, "buffer": 70},
     )
     for name in "abc":
         pair.at(0, pair.output, name)

@@ -3,9 +3,10 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pair import MS, QUIET, S, Pair
+from pair import MS, QUIET, Pair, S
 
 from vftsim.errors import ConservationError
+from vftsim.protection.base import LOST
 from vftsim.protection.commit import OutputCommit
 
 OPERATIONS = st.lists(
@@ -20,6 +21,7 @@ class Recorder:
         self.pair = pair
         self.rate = rate
         self.written = []  # (time, bytes, kind, name)
+        self.taken = []  # whether the guest got it, for inputs
         time_ns = 0
         for name, (gap_ns, kind, size) in enumerate(operations):
             time_ns += gap_ns
@@ -30,12 +32,19 @@ class Recorder:
         kind, size, name = operation
         if self.pair.machine.stopped:
             return
+        taken = True
         if kind == "i":
-            self.pair.lockstep.on_input(size)
+            taken = self.pair.lockstep.on_input(size) != LOST
         else:
             size = 32
             self.pair.output(name)
         self.written.append((self.pair.clock.now_ns, size, kind, name))
+        self.taken.append(taken)
+
+    def check_inputs(self, held):
+        """What survives has got exactly the inputs whose entries the secondary holds."""
+        for taken, entry_held, (_, _, kind, _) in zip(self.taken, held, self.written, strict=True):
+            assert kind == "o" or taken == entry_held
 
     def departures(self):
         """First in, first out at the channel's rate."""
@@ -46,28 +55,29 @@ class Recorder:
         return result
 
 
+CHANNELS = st.fixed_dictionaries(
+    {"rate": st.sampled_from([1_000_000, 20_000_000, 1_000_000_000]), "latency": st.integers(0, 2 * MS)}
+)
+
+
 @given(
     operations=OPERATIONS,
     crash_share=st.floats(0, 1.1),
-    rate=st.sampled_from([1_000_000, 20_000_000, 1_000_000_000]),
-    latency=st.integers(0, 2 * MS),
+    channel=CHANNELS,
     buffer=st.sampled_from([500, 512 * 1024]),
     factor=st.sampled_from([0.5, 1.0, 30.0]),
 )
 @settings(max_examples=150, deadline=None)
-def test_no_output_seen_is_underivable(operations, crash_share, rate, latency, buffer, factor):
-    pair = Pair(
-        log={**QUIET, "buffer": buffer},
-        channel={"rate": rate, "latency": latency},
-        secondary={"factor": factor},
-        reprotection=None,
-    )
+def test_no_output_seen_is_underivable(operations, crash_share, channel, buffer, factor):
+    pair = Pair(log={**QUIET, "buffer": buffer}, channel=channel, secondary={"factor": factor}, reprotection=None)
+    rate = channel["rate"]
     recorder = Recorder(pair, rate, operations)
     crash_ns = max(1, int(recorder.end_ns * crash_share))
     pair.crash_at(crash_ns)
     pair.clock.run(crash_ns + 4 * S)
 
     departures = recorder.departures()
+    recorder.check_inputs([departure <= crash_ns for departure in departures])
     names = [name for _, name in pair.seen]
     all_inputs_held = True
     for departure, (_, _, kind, name) in zip(departures, recorder.written, strict=True):
@@ -102,9 +112,10 @@ def test_channel_loss_shows_nothing_underivable_whoever_wins(operations, loss_sh
     if "failovers" not in pair.lockstep.counters:
         assert names == outputs  # the primary went on alone: everything leaves, once, in order
         return
+    held_ones = [d + pair.lockstep.channel.latency_ns <= loss_ns for d in recorder.departures()]
+    recorder.check_inputs(held_ones)
     all_inputs_held = True
-    for departure, (_, _, kind, name) in zip(recorder.departures(), recorder.written, strict=True):
-        held = departure + pair.lockstep.channel.latency_ns <= loss_ns
+    for held, (_, _, kind, name) in zip(held_ones, recorder.written, strict=True):
         if kind == "i":
             all_inputs_held = all_inputs_held and held
         else:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from bench import MS, Bench, S, plain_server
+from bench import MS, Bench, Loss, S, plain_server
 
 from vftsim.sip.messages import Message, Scenario
 
 
-def _first(where: str, *messages: Message) -> object:
+def _first(where: str, *messages: Message) -> Loss:
     """Lose the first of each of these datagrams."""
     return lambda to, message, nth: to == where and message in messages and nth == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from bench import MS, US, Bench, S
@@ -49,7 +50,8 @@ def test_no_retransmissions_at_all_means_giving_up_after_t1() -> None:
 
 
 def test_an_answer_stops_it_for_good() -> None:
-    clock, log = Clock(), []
+    clock = Clock()
+    log: list[Any] = []
     timer = Retransmitter(clock, 1, _T1, _T2, 9, log.append, log.append, "again")
     clock.at(2 * S, EventKind.DELIVERY, 1, lambda _: timer.stop())
     clock.run()
@@ -58,7 +60,8 @@ def test_an_answer_stops_it_for_good() -> None:
 
 
 def test_an_answer_at_the_instant_of_the_timer_comes_first() -> None:
-    clock, log = Clock(), []
+    clock = Clock()
+    log: list[Any] = []
     timer = Retransmitter(clock, 1, _T1, _T2, 9, log.append, log.append, "again")
     clock.at(_T1, EventKind.DELIVERY, 1, lambda _: timer.stop())
     clock.run()

@@ -156,13 +156,27 @@ def fit(
     return _result(definition, keys, found, low, span)
 
 
+def at_measured_load(seen: Observations, data: Observations) -> Observations:
+    """Return the run's numbers with CPU brought to the measured load of each phase.
+
+    Arrivals are random: a short step's load is off by its standard error, and CPU with it in proportion.
+    """
+    return {
+        (phase, quantity): value * data[phase, "load"] / seen[phase, "load"]
+        if quantity == "cpu" and (phase, "load") in data and seen[phase, "load"] > 0
+        else value
+        for (phase, quantity), value in seen.items()
+    }
+
+
 def _residuals(
     definition: CalibrationSpec, spec: SipLabSpec, keys: list[tuple[str, str]], data: Observations
 ) -> Array:
     total = np.zeros(len(keys))
     for replication in range(definition.replications):
         seen = observe(spec, definition.seed, replication)
-        total += [residual(definition, q, seen.get((p, q), 0.0), data[p, q]) for p, q in keys]
+        at_load = at_measured_load(seen, data)
+        total += [residual(definition, q, at_load.get((p, q), 0.0), data[p, q]) for p, q in keys]
     return total / definition.replications
 
 

@@ -33,12 +33,11 @@ def build_app() -> typer.Typer:
         name="vftsim",
         help="What will a system carry, virtualized and protected by fault tolerance? Simulation with error bars.",
         epilog=EPILOG,
-        no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_global_options)
+    app.callback(invoke_without_command=True)(_global_options)
     commands = importlib.import_module("vftsim.cli.commands")
     for module in sorted(m.name for m in pkgutil.iter_modules(commands.__path__)):
         importlib.import_module(f"{commands.__name__}.{module}").register(app)
@@ -89,7 +88,8 @@ def _global_options(
         print(f"vftsim {__version__}")
         raise Exit(OK)
     if context.invoked_subcommand is None:
-        raise Exit(OK)
+        print(context.get_help())
+        raise Exit(USAGE)
 
 
 if __name__ == "__main__":

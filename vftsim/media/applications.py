@@ -31,9 +31,7 @@ class WorkerPool:
     drops : DropLog
     """
 
-    def __init__(
-        self, name: str, guest: Guest, spec: MediaRelaySpec | SignalingServerSpec, drops: DropLog
-    ) -> None:
+    def __init__(self, name: str, guest: Guest, spec: MediaRelaySpec | SignalingServerSpec, drops: DropLog) -> None:
         self.name = name
         self.guest = guest
         self.spec = spec

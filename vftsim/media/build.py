@@ -206,8 +206,7 @@ class MediaHost:
             in_flight += self.driver.in_flight()
         if sent != delivered + self.drops.total + in_flight:
             raise ConservationError(
-                f"{sent} packets sent, but {delivered} delivered + {self.drops.total} dropped "
-                f"+ {in_flight} in flight"
+                f"{sent} packets sent, but {delivered} delivered + {self.drops.total} dropped + {in_flight} in flight"
             )
         self.host.check_conservation()
         return in_flight

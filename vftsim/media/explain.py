@@ -47,9 +47,7 @@ def _in_hands(stage: str, trace: Trace, domain: str, start_ns: int, end_ns: int)
     vcpu = trace.vcpu_of_stage.get((domain, stage), trace.vcpu_of_stage.get(("", stage)))
     if vcpu is None:
         return [Part(f"{stage}: work and waiting for a CPU", length_ns)]
-    running_ns = sum(
-        max(0, min(s.end_ns, end_ns) - max(s.start_ns, start_ns)) for s in trace.slices if s.vcpu == vcpu
-    )
+    running_ns = trace.running_ns(vcpu, start_ns, end_ns)
     return [
         Part(f"{stage}: {trace.vcpu_names[vcpu]} runs", running_ns),
         Part(f"{stage}: {trace.vcpu_names[vcpu]} waits for a pCPU", length_ns - running_ns),

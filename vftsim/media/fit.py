@@ -21,6 +21,7 @@ from vftsim.spec import load, shipped_dir
 
 _S = 1_000_000_000
 _HOPELESS = 40.0
+_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,10 @@ def overrides(backend_us: float, relay_us: float, structure: Sequence[str] = ())
 
 def loss_percent(experiment: str, assignments: Sequence[str], budget: Budget) -> float:
     """Loss of an experiment over all replications."""
-    system = load(shipped_dir("experiments") / f"xen-media/{experiment}.yaml", MediaSystem, assignments)
+    path = shipped_dir("experiments") / f"xen-media/{experiment}.yaml"
+    if experiment.startswith("turnkey"):
+        assignments = [a for a in assignments if not a.startswith("domains.cpu")]
+    system = load(path, MediaSystem, assignments)
     dropped = known = 0
     for replication in range(budget.replications):
         media = run_media(
@@ -116,17 +120,37 @@ def evaluate(backend_us: float, relay_us: float, structure: tuple[str, ...], bud
     return Point(backend_us, relay_us, losses, objective, holds)
 
 
-def fit(structure: tuple[str, ...], jobs: int) -> list[Point]:
-    """Find the region on a coarse grid, then run a fine one around it; fine points, the best first."""
-    coarse = [(float(b), float(r)) for b in range(6, 25, 3) for r in range(2, 31, 4)]
-    found = min(_evaluate_all(coarse, structure, jobs, COARSE), key=lambda p: (-len(p.losses), p.objective))
-    fine = [
-        (found.backend_us + b, found.relay_us + r)
-        for b in (-2.0, -1.0, 0.0, 1.0, 2.0)
-        for r in (-4.0, -2.0, 0.0, 2.0, 4.0)
-        if found.relay_us + r > 0.0
-    ]
-    return sorted(_evaluate_all(fine, structure, jobs, FINE), key=lambda p: (-len(p.losses), p.objective))
+def fit(structure: tuple[str, ...], jobs: int, known: Sequence[Point] = ()) -> list[Point]:
+    """Find the region on a coarse grid, then run fine grids until the best point is none of an edge.
+
+    ``known`` are fine points of an earlier, unfinished fit.  Returns the fine points, the best first.
+    """
+    points = list(known)
+    if not points:
+        coarse = [(float(b), float(r)) for b in range(6, 25, 3) for r in range(2, 31, 4)]
+        center = min(_evaluate_all(coarse, structure, jobs, COARSE), key=_rank)
+    else:
+        center = min(points, key=_rank)
+    for _ in range(_ROUNDS):
+        grid = {
+            (center.backend_us + b, center.relay_us + r)
+            for b in (-2.0, -1.0, 0.0, 1.0, 2.0)
+            for r in (-4.0, -2.0, 0.0, 2.0, 4.0)
+            if center.relay_us + r > 0.0
+        }
+        missing = sorted(grid - {(p.backend_us, p.relay_us) for p in points})
+        points = sorted([*points, *_evaluate_all(missing, structure, jobs, FINE)], key=_rank)
+        best = points[0]
+        inside = abs(best.backend_us - center.backend_us) < 2.0 and abs(best.relay_us - center.relay_us) < 4.0
+        if inside:
+            break
+        center = best
+    return points
+
+
+def _rank(point: Point) -> tuple[int, float]:
+    """Points that were not given up first, then by objective."""
+    return -len(point.losses), point.objective
 
 
 def _evaluate_all(
@@ -165,6 +189,10 @@ STRUCTURES: dict[str, tuple[str, ...]] = {
     "all on one vCPU": ("driver.placement=one",),
     "no wake-up boost": ("host.scheduler.boost=false",),
     "round robin": ("host.scheduler={kind: round_robin}",),
+    "CPU-bound guests at 50 % duty": (
+        "domains.cpu1.applications.job.duty=50 %",
+        "domains.cpu2.applications.job.duty=50 %",
+    ),
 }
 
 
@@ -178,7 +206,8 @@ def main() -> None:
     results = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     for name in arguments.structure or STRUCTURES:
         structure = STRUCTURES[name]
-        results[name] = summary(fit(structure, arguments.jobs), structure)
+        earlier = [Point(**point) for point in results.get(name, {}).get("points", ())]
+        results[name] = summary(fit(structure, arguments.jobs, earlier), structure)
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")
         found = results[name]
         print(name, found["best"], found["evaluation_on_fresh_seeds"]["losses"], found["feasible_points"])

@@ -163,9 +163,7 @@ class Signaling(FlowAccount):
     def packets(self) -> Iterator[Packet]:
         """All packets in order of arrival; calls that are up at the start come to their end as others do."""
         setup = self._requests(0, max(1, round(self.spec.received_packets * 0.6)))
-        teardown = self._requests(
-            1, self.spec.received_packets - max(1, round(self.spec.received_packets * 0.6))
-        )
+        teardown = self._requests(1, self.spec.received_packets - max(1, round(self.spec.received_packets * 0.6)))
         for at_ns in heapq.merge(setup, teardown):
             yield Packet(self, self.port, self.pool, 0, at_ns)
 

@@ -92,7 +92,5 @@ class JitterMeter:
 
     def mean_ns(self) -> float:
         """Mean over the streams that have received two packets or more."""
-        values = [
-            j for j, last in zip(self._jitter_ns, self._last_transit_ns, strict=True) if last is not None
-        ]
+        values = [j for j, last in zip(self._jitter_ns, self._last_transit_ns, strict=True) if last is not None]
         return sum(values) / len(values) if values else 0.0

@@ -44,17 +44,19 @@ def _assignments(key: str, costs: tuple[float, float], structure: Sequence[str])
     backend_us, relay_us = costs
     if key == _NATIVE:
         return [f"domains.linux.applications.relay.packet_ns={relay_us} us"]
-    every = overrides(backend_us, relay_us, structure)
-    return [
-        a
-        for a in every
-        if not (key.startswith("bypass.") and key != "bypass.D" and a.startswith("domains.media.io_path"))
-    ]
+    known = experiment(key).domains
+    every = [a for a in overrides(backend_us, relay_us, structure) if _domain_of(a) in {None, *known}]
+    if key.startswith("bypass.") and key != "bypass.D":
+        return [a for a in every if not a.startswith("domains.media.io_path")]
+    return every
 
 
-def run_experiment(
-    key: str, costs: tuple[float, float], structure: tuple[str, ...], budget: Budget
-) -> dict[str, Any]:
+def _domain_of(assignment: str) -> str | None:
+    """Return the domain an assignment is about, if it is about one."""
+    return assignment.split(".")[1] if assignment.startswith("domains.") else None
+
+
+def run_experiment(key: str, costs: tuple[float, float], structure: tuple[str, ...], budget: Budget) -> dict[str, Any]:
     """Run all replications of one experiment."""
     system = experiment(key, _assignments(key, costs, structure))
     results = [

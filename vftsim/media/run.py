@@ -202,9 +202,7 @@ def finish(media: MediaHost, duration_ns: int, warmup_ns: int) -> MediaResult:
     return _collect(media, baseline, duration_ns, in_flight, wall)
 
 
-def _collect(
-    media: MediaHost, before: _Baseline, duration_ns: int, in_flight: int, wall: float
-) -> MediaResult:
+def _collect(media: MediaHost, before: _Baseline, duration_ns: int, in_flight: int, wall: float) -> MediaResult:
     host = media.host
     domain_cpu = dict.fromkeys(media.domains, 0.0)
     for vcpu, earlier_ns in zip(host.vcpus, before.vcpu_ns, strict=True):

@@ -81,9 +81,7 @@ def judge(row: Mapping[str, str], outcomes: Mapping[str, Outcome]) -> list[Judge
     if row["loss_percent"]:
         judged.append(_judge_number(key, row, outcomes[key]))
     # A word beside a number says the same again.
-    words = [
-        w for w in row["outcome"].split(";") if w not in _NO_WORD and (":" in w or not row["loss_percent"])
-    ]
+    words = [w for w in row["outcome"].split(";") if w not in _NO_WORD and (":" in w or not row["loss_percent"])]
     judged += [_judge_loss(key, word, outcomes) for word in words]
     delay_words = [w for w in row["delay_outcome"].split(";") if w not in _NO_WORD]
     return judged + [_judge_delay(key, word, row, outcomes) for word in delay_words]
@@ -134,9 +132,7 @@ def _judge_best(key: str, word: str, target: str, outcomes: Mapping[str, Outcome
         verdict = _sign(mine.delay_mean_ms, best.delay_mean_ms, is_more=False)
     else:
         verdict = _sign(mine.loss_percent, best.loss_percent, is_more=False)
-    return Judged(
-        key, "loss", word, f"{_percent(mine.loss)} against {_percent(best.loss)} ({rival})", verdict
-    )
+    return Judged(key, "loss", word, f"{_percent(mine.loss)} against {_percent(best.loss)} ({rival})", verdict)
 
 
 def _judge_delay(key: str, word: str, row: Mapping[str, str], outcomes: Mapping[str, Outcome]) -> Judged:

@@ -36,9 +36,7 @@ class MediaRelaySpec(Spec):
     """A pool of threads that take a packet, compute, and send it on."""
 
     kind: Literal["media_relay"] = "media_relay"
-    threads: int = Field(
-        8, ge=1, le=1000, description="Threads of the pool. Assumption: any number above the vCPUs."
-    )
+    threads: int = Field(8, ge=1, le=1000, description="Threads of the pool. Assumption: any number above the vCPUs.")
     packet_ns: DurationNs = Field(
         10_000, description="Thread: receive call, computation, send call, a packet. Calibrated."
     )
@@ -62,9 +60,7 @@ class SignalingServerSpec(Spec):
     packet_ns: DurationNs = Field(
         100_000, description="Computation a packet. Assumption: 'some basic computation' (Patnaik 2009, 4)."
     )
-    receive_buffer_bytes: int = Field(
-        110_592, ge=1, description="Socket receive buffer. Default: Linux 2.6.18."
-    )
+    receive_buffer_bytes: int = Field(110_592, ge=1, description="Socket receive buffer. Default: Linux 2.6.18.")
     packet_charge_bytes: int = Field(496, ge=1, description="What a packet takes of it.")
 
 
@@ -121,9 +117,7 @@ class RtpStreamsSpec(Spec):
     sending_grid_ns: DurationNs = Field(
         0, description="Clients send at multiples of this only (their kernel's timer tick); 0: any time."
     )
-    streams_per_client: int = Field(
-        200, ge=1, le=100_000, description="Streams of one machine (Patnaik 2009, 4)."
-    )
+    streams_per_client: int = Field(200, ge=1, le=100_000, description="Streams of one machine (Patnaik 2009, 4).")
     clock_error_ppm: float = Field(
         50.0,
         ge=0.0,
@@ -166,21 +160,15 @@ class MediaSystem(Spec):
     title: str = Field("", description="What this is, in a line.")
     host: HostSpec = Field(description="Machine and hypervisor.")
     nics: dict[str, NicSpec] = Field(default_factory=lambda: {"eth0": NicSpec()}, description="NICs by name.")
-    driver_domain: str | None = Field(
-        "dom0", description="Which domain drives the NICs; none without hypervisor."
-    )
-    driver: DriverDomainSpec = Field(
-        default_factory=DriverDomainSpec, description="Its work for each packet."
-    )
+    driver_domain: str | None = Field("dom0", description="Which domain drives the NICs; none without hypervisor.")
+    driver: DriverDomainSpec = Field(default_factory=DriverDomainSpec, description="Its work for each packet.")
     domains: dict[str, DomainSpec] = Field(description="Domains by name, in order of creation.")
     workload: WorkloadSpec = Field(description="The traffic.")
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
         if self.driver_domain is not None and self.driver_domain not in self.domains:
-            raise ValueError(
-                f"driver_domain '{self.driver_domain}' is none of the domains {sorted(self.domains)}"
-            )
+            raise ValueError(f"driver_domain '{self.driver_domain}' is none of the domains {sorted(self.domains)}")
         for target, program in (
             (self.workload.rtp, "media_relay"),
             (self.workload.signaling, "signaling_server"),
@@ -213,6 +201,4 @@ class MediaSystem(Spec):
             if user is None:
                 raise ValueError(f"domains.{name}.io_path needs a driver_domain")
             if owners.setdefault(domain.nic, user) != user:
-                raise ValueError(
-                    f"NIC '{domain.nic}' belongs to both '{owners[domain.nic]}' and '{user}'; add another"
-                )
+                raise ValueError(f"NIC '{domain.nic}' belongs to both '{owners[domain.nic]}' and '{user}'; add another")

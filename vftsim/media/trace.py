@@ -9,6 +9,7 @@ counter for each ring.  Listening changes nothing: a traced run gives the figure
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,6 +81,26 @@ class Trace:
     rings: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     packets: list[PacketTrace] = field(default_factory=list)
     vcpu_of_stage: dict[tuple[str, str], int] = field(default_factory=dict)
+    _by_vcpu: dict[int, list[Slice]] = field(default_factory=dict, repr=False)
+
+    def running_ns(self, vcpu: int, start_ns: int, end_ns: int) -> int:
+        """Return how long a vCPU had a pCPU between two instants of the window."""
+        if not self._by_vcpu:
+            for one in self.slices:
+                self._by_vcpu.setdefault(one.vcpu, []).append(one)
+        slices = self._by_vcpu.get(vcpu, [])
+        total_ns = 0
+        # A vCPU's slices follow one another in time.
+        for position in range(bisect_right(slices, start_ns, key=_end_ns), len(slices)):
+            one = slices[position]
+            if one.start_ns >= end_ns:
+                break
+            total_ns += min(one.end_ns, end_ns) - max(one.start_ns, start_ns)
+        return total_ns
+
+
+def _end_ns(one: Slice) -> int:
+    return one.end_ns
 
 
 class Recorder:
@@ -162,9 +183,7 @@ def _keep(trace: Trace, media: MediaHost, packet: Packet, now_ns: int) -> None:
     if packet.sent_ns >= trace.start_ns and packet.marks is not None:
         flow = next(name for name, flow in media.flows.items() if flow is packet.flow)
         domain = next(name for name, port in media.ports.items() if port is packet.port)
-        trace.packets.append(
-            PacketTrace(flow, domain, packet.stream, tuple(packet.marks), now_ns, packet.flow.wire_ns)
-        )
+        trace.packets.append(PacketTrace(flow, domain, packet.stream, tuple(packet.marks), now_ns, packet.flow.wire_ns))
 
 
 class _Sampler:

@@ -32,9 +32,7 @@ class LoggingChannel:
         The transmitter to share; its rate then replaces ``rate_bits_per_s``.
     """
 
-    def __init__(
-        self, rate_bits_per_s: int, latency_ns: int, ack_bytes: int, shared: Link | None = None
-    ) -> None:
+    def __init__(self, rate_bits_per_s: int, latency_ns: int, ack_bytes: int, shared: Link | None = None) -> None:
         self.rate_bits_per_s = shared.rate_bits_per_s if shared is not None else rate_bits_per_s
         self.latency_ns = latency_ns
         self.shared = shared

@@ -129,9 +129,7 @@ class OutputCommit:
         for output in self._outputs:
             self._cancel(output)
             if output.released and output.depart_ns > limit_ns:
-                raise ConservationError(
-                    f"output {output.sequence} was seen, its log entry died with the primary"
-                )
+                raise ConservationError(f"output {output.sequence} was seen, its log entry died with the primary")
         self._outputs.clear()
         return issued
 

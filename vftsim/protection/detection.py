@@ -33,9 +33,7 @@ class Detector:
 
     def __init__(self, spec: LockstepFields, channel: LoggingChannel) -> None:
         self.spec = spec.failover
-        self._log_period_ns = (
-            round(_S / spec.log.timer_rate) if spec.log.timer_rate else self.spec.heartbeat_interval
-        )
+        self._log_period_ns = round(_S / spec.log.timer_rate) if spec.log.timer_rate else self.spec.heartbeat_interval
         self._entry_ns = channel.latency_ns + channel.transmission_ns(spec.log.timer_entry)
         self._ack_ns = self._entry_ns + channel.ack_ns
 

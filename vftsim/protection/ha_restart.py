@@ -27,15 +27,11 @@ class HaRestartSpec(ProtectionSpec):
     """Restart on another host (VMware HA)."""
 
     kind: Literal["ha_restart"] = "ha_restart"
-    heartbeat_interval: PositiveDurationNs = Field(
-        1 * _S, description="Heartbeats of a host (VMware HA: 1 s)."
-    )
+    heartbeat_interval: PositiveDurationNs = Field(1 * _S, description="Heartbeats of a host (VMware HA: 1 s).")
     heartbeat_timeout: PositiveDurationNs = Field(
         15 * _S, description="Silence after which a host is declared failed (VMware HA: 15 s)."
     )
-    placement: DurationNs = Field(
-        2 * _S, description="Choosing a host and registering the VM there. Assumption."
-    )
+    placement: DurationNs = Field(2 * _S, description="Choosing a host and registering the VM there. Assumption.")
     boot_time: DurationNs = Field(
         60 * _S,
         description="From power-on until the service answers: kernel, database, server. Assumption.",
@@ -44,9 +40,7 @@ class HaRestartSpec(ProtectionSpec):
     @model_validator(mode="after")
     def _notices_failures(self) -> "HaRestartSpec":
         if self.heartbeat_timeout < self.heartbeat_interval:
-            raise ValueError(
-                "heartbeat_timeout must be at least heartbeat_interval, or every pause is a failure"
-            )
+            raise ValueError("heartbeat_timeout must be at least heartbeat_interval, or every pause is a failure")
         return self
 
     def build(self, clock: Clock, machine: Machine, vm_link: Link) -> Mechanism:

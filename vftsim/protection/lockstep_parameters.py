@@ -17,9 +17,7 @@ _PositiveBytes = Annotated[ByteCount, Field(gt=0)]
 class LogSpec(Spec):
     """What the primary writes into the log."""
 
-    packet_entry: ByteCount = Field(
-        64, description="Bytes of a received packet's entry beside its data. Assumption."
-    )
+    packet_entry: ByteCount = Field(64, description="Bytes of a received packet's entry beside its data. Assumption.")
     output_entry: ByteCount = Field(32, description="Bytes of an output operation's entry. Assumption.")
     event_entry: ByteCount = Field(32, description="Bytes of a clock or counter read's entry. Assumption.")
     clock_reads_per_packet: int = Field(
@@ -57,9 +55,7 @@ class LogSpec(Spec):
 class PrimaryCostSpec(Spec):
     """CPU time that logging costs the primary's guest."""
 
-    entry: DurationNs = Field(
-        10 * _US, description="For each packet, clock read or disk read logged. Assumption."
-    )
+    entry: DurationNs = Field(10 * _US, description="For each packet, clock read or disk read logged. Assumption.")
     kibibyte: DurationNs = Field(1 * _US, description="For each KiB of data logged (copying). Assumption.")
     timer: DurationNs = Field(1 * _US, description="For each timer interrupt logged. Assumption.")
     output: DurationNs = Field(10 * _US, description="For each output held and released. Assumption.")
@@ -72,9 +68,7 @@ class ChannelSpec(Spec):
         False,
         description="Log entries leave through the VM's own network card instead of one for FT logging.",
     )
-    rate: _PositiveBitRate = Field(
-        1_000_000_000, description="Rate of the logging network card, if not shared."
-    )
+    rate: _PositiveBitRate = Field(1_000_000_000, description="Rate of the logging network card, if not shared.")
     latency: DurationNs = Field(
         74_500,
         description="One way; with the acknowledgement a round trip of 150 us at 1 Gbit/s (S2).",
@@ -98,12 +92,8 @@ class SecondarySpec(Spec):
 class ThrottleSpec(Spec):
     """When and how a primary that is too far ahead is slowed down."""
 
-    lag_limit: DurationNs = Field(
-        1 * _S, description="Execution lag above which the primary is slowed (S2: 1 s)."
-    )
-    caught_up: DurationNs = Field(
-        100 * _MS, description="Lag below which it is given back (S2: normal below 100 ms)."
-    )
+    lag_limit: DurationNs = Field(1 * _S, description="Execution lag above which the primary is slowed (S2: 1 s).")
+    caught_up: DurationNs = Field(100 * _MS, description="Lag below which it is given back (S2: normal below 100 ms).")
     step: Percent = Field(3.0, description="CPU share taken or given at a time (S2: a few percent).")
     period: PositiveDurationNs = Field(1 * _S, description="Time between two looks at the lag. Assumption.")
     least_share: Percent = Field(10.0, description="Share never gone below. Assumption.")
@@ -113,14 +103,12 @@ class ThrottleSpec(Spec):
 class FailoverSpec(Spec):
     """How a failure is noticed and what follows."""
 
-    heartbeat_interval: PositiveDurationNs = Field(
-        1 * _S, description="UDP heartbeats between the hosts. Assumption."
-    )
+    heartbeat_interval: PositiveDurationNs = Field(1 * _S, description="UDP heartbeats between the hosts. Assumption.")
     heartbeat_timeout: PositiveDurationNs = Field(
         3 * _S, description="Silence of heartbeats that means failure (S2: of the order of a few seconds)."
     )
     log_timeout: PositiveDurationNs = Field(
-        2 * _S,
+        3 * _S,
         description="Silence of log entries or acknowledgements that means failure (S2: a few seconds).",
     )
     secondary_delay: DurationNs = Field(
@@ -136,9 +124,7 @@ class FailoverSpec(Spec):
         10 * _MS,
         description="From then until the switches have learnt the new place of the MAC address. Assumption.",
     )
-    fencing: bool = Field(
-        True, description="Atomic test-and-set on the shared storage before going live (S2)."
-    )
+    fencing: bool = Field(True, description="Atomic test-and-set on the shared storage before going live (S2).")
     storage_latency: DurationNs = Field(5 * _MS, description="Time of the test-and-set. Assumption.")
 
 
@@ -149,12 +135,8 @@ class ReprotectionSpec(Spec):
     memory: _PositiveBytes = Field(4 * 1024**3, description="Memory of the VM.")
     rate: _PositiveBitRate = Field(800_000_000, description="Rate of the copy. Assumption.")
     dirty_rate: BitRate = Field(80_000_000, description="Rate at which memory is dirtied. Assumption.")
-    working_set: ByteCount | None = Field(
-        None, description="Most memory that a round can dirty; all if not given."
-    )
-    stop_below: ByteCount = Field(
-        50 * 4096, description="Remainder sent with the VM stopped (Xen: 50 pages)."
-    )
+    working_set: ByteCount | None = Field(None, description="Most memory that a round can dirty; all if not given.")
+    stop_below: ByteCount = Field(50 * 4096, description="Remainder sent with the VM stopped (Xen: 50 pages).")
     most_rounds: int = Field(29, ge=1, le=1000, description="Rounds with the VM running (Xen up to 4.4: 29).")
     resume: DurationNs = Field(
         100 * _MS, description="Part of the stop that is not transmission (S2: stop below 1 s in all)."

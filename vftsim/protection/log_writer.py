@@ -38,9 +38,7 @@ class LogWriter:
         The secondary that receives the entries.
     """
 
-    def __init__(
-        self, spec: LockstepFields, machine: Machine, channel: LoggingChannel, replay: Replay
-    ) -> None:
+    def __init__(self, spec: LockstepFields, machine: Machine, channel: LoggingChannel, replay: Replay) -> None:
         self.machine = machine
         self.clock = machine.clock
         self.channel = channel

@@ -70,9 +70,7 @@ def plan_precopy(
         rounds_ns.append(round_ns)
         sent_bytes += left_bytes
         last = len(rounds_ns) > 1 and (
-            left_bytes <= stop_bytes
-            or len(rounds_ns) > most_rounds
-            or sent_bytes > most_volume * memory_bytes
+            left_bytes <= stop_bytes or len(rounds_ns) > most_rounds or sent_bytes > most_volume * memory_bytes
         )
         if last:
             return PrecopyPlan(tuple(rounds_ns), sent_bytes, round_ns + resume_ns)

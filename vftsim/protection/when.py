@@ -54,9 +54,7 @@ class WhenText:
             self.parse, serialization=core_schema.plain_serializer_function_ser_schema(str, when_used="json")
         )
 
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {
             "type": "string",
             "description": "An instant: a duration from the start of the run, or a phase (pre-registration, "

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-_PIPE_WIDTH = 150
+_PIPE_WIDTH = 120
+_WIDEST = 1000
 
 
 def print_json(data: Any) -> None:
@@ -33,6 +34,9 @@ def print_table(
     for row in rows:
         table.add_row(*row)
     console = _console()
+    # A terminal too narrow wraps lines; figures are never cut.
+    wide = console.measure(table, options=console.options.update(width=_WIDEST)).maximum
+    console.width = max(console.width, wide)
     console.print(table)
     if caption:
         console.print(caption, style="dim", soft_wrap=True)

@@ -95,7 +95,7 @@ def print_comparison(result: Comparison) -> None:
         body.append((capacity.model.label, _bar(e), ratio, difference, str(e.n)))
     first = result.capacities[0].model.label
     caption = (
-        "Capacity: DOC of the lab's ramp (integer load of the last step within the IHS limit); n replications with the "
+        "Capacity: DOC of the lab's ramp (integer load of the last step within the limit); n replications with the "
         "same traffic for all. ±: 95 % interval, of the capacity Student's t and at least half a load step, of the ratio "
         "jackknife of pairs, of the difference paired t."
     )

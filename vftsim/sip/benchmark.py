@@ -85,7 +85,7 @@ class Manager:
             yield from self._pre_register()
         if spec.stir.duration:
             yield from self._stir()
-        for step in range(spec.steps.most):
+        for step in range(spec.steps.count):
             record = yield from self._step(step)
             if self._must_stop(record):
                 break
@@ -136,16 +136,16 @@ class Manager:
 
     def _stir(self) -> Iterator[Any]:
         spec = self.spec.stir
-        record = PhaseRecord("stir", -1, self.spec.steps.initial)
+        record = PhaseRecord("stir", -1, self.spec.steps.load_of(0))
         self._begin(record, 1, self.spec.mix.shares(), spec.duration)
         for step in range(spec.steps):
-            self._arrive_at(self.spec.steps.initial * (step + 1) / spec.steps, spec.duration // spec.steps)
+            self._arrive_at(self.spec.steps.load_of(0) * (step + 1) / spec.steps, spec.duration // spec.steps)
             yield self.clock.wait(spec.duration // spec.steps, EventKind.CONTROL, 0)
         record.end_ns = self.clock.now_ns
 
     def _step(self, step: int) -> Iterator[Any]:
         spec = self.spec.steps
-        record = PhaseRecord(f"step_{step + 1}", step + 1, spec.initial + step * spec.increment)
+        record = PhaseRecord(f"step_{step + 1}", step + 1, spec.load_of(step))
         self._begin(record, 2 + step, self.spec.mix.shares(), spec.transient)
         self._arrive_at(record.requested_saps, spec.duration)
         lag_ns = min(LONGEST_JUDGEMENT_LAG_NS, (spec.duration - spec.transient) // 4)

@@ -9,6 +9,7 @@ from vftsim.spec import (
     BitRate,
     ByteCount,
     DurationNs,
+    Items,
     Percent,
     PositiveDurationNs,
     RatePerSecond,
@@ -178,6 +179,9 @@ class StepsSpec(Spec):
         50.0, gt=0, le=100_000, description="Load of the first step, attempts a second."
     )
     increment: RatePerSecond = Field(10.0, gt=0, le=100_000, description="Rise from step to step.")
+    loads: Items[RatePerSecond] = Field(
+        (), max_length=1000, description="Load of each step in turn; instead of initial and increment when given."
+    )
     duration: PositiveDurationNs = Field(900 * _S, description="Length of a step.")
     transient: DurationNs = Field(30 * _S, description="First part of a step that is not counted.")
     most: int = Field(30, ge=1, le=1000, description="Most steps a run may have.")
@@ -190,7 +194,18 @@ class StepsSpec(Spec):
     def _measures_something(self) -> "StepsSpec":
         if self.transient >= self.duration:
             raise ValueError("transient must be shorter than duration, or nothing is measured")
+        if any(load <= 0 for load in self.loads):
+            raise ValueError("every load must be above 0")
         return self
+
+    @property
+    def count(self) -> int:
+        """Most steps a run may have."""
+        return min(self.most, len(self.loads)) if self.loads else self.most
+
+    def load_of(self, step: int) -> float:
+        """Load of a step, counted from 0, in attempts a second."""
+        return self.loads[step] if self.loads else self.initial + step * self.increment
 
 
 class PreRegistrationSpec(Spec):

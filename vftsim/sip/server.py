@@ -213,9 +213,8 @@ class SipServer:
     def _housekeeping(self, _: Any) -> None:
         """The timer process removes expired transactions; it holds the CPU like any other process."""
         spec, table = self.spec, self.table
-        growth = self._growth()
         expired = table.tick()
-        cost_ns = int(self._inflation * growth * (spec.removal_cost * expired + spec.housekeeping_cost * (expired > 0)))
+        cost_ns = int(self._inflation * (spec.removal_cost * expired + spec.housekeeping_cost * (expired > 0)))
         if cost_ns > 0:
             self.guest.submit(Work(cost_ns, _nothing))
         self.clock.after(spec.timer_period, EventKind.TIMER, 0, self._housekeeping)

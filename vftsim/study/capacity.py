@@ -97,7 +97,7 @@ def ramp_study(
         Ctrl-C before one ramp was done.
     """
     sip_spec(model)
-    started, workers = utc_now(), jobs or available_cores()
+    started, workers = utc_now(), available_cores() if jobs is None else jobs
     ramp_capacity_of(model, [], ihs_limit_percent)  # refuses a limit that cannot be judged before the work
     (done,) = replicate([model], replications, seed, workers, progress=progress)
     if not done.records:
@@ -128,7 +128,7 @@ def search_study(
     Interrupted
         Ctrl-C before a single run was judged.
     """
-    started, workers = utc_now(), jobs or available_cores()
+    started, workers = utc_now(), available_cores() if jobs is None else jobs
     check_study(1, seed, workers)
     chosen = settings or SearchSettings()
 

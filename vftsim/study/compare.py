@@ -97,7 +97,7 @@ def compare_study(
         raise UsageError("comparing takes at least two models; for one there is 'vftsim capacity'")
     for model in models:
         sip_spec(model)
-    started, workers = utc_now(), jobs or available_cores()
+    started, workers = utc_now(), available_cores() if jobs is None else jobs
     done = replicate(models, replications, seed, workers, progress=progress)
     common = sorted(set.intersection(*(set(each.records) for each in done)))
     if not common:

@@ -56,7 +56,7 @@ class Model:
 
     def resolved(self) -> dict[str, Any]:
         """Return the model as one file would say it: all values, units written out."""
-        data: dict[str, Any] = self.spec.model_dump(mode="json", serialize_as_any=True)
+        data: dict[str, Any] = self.spec.model_dump(mode="json")
         return data
 
     def digest(self) -> str:

@@ -52,7 +52,7 @@ def run_study(
     Interrupted
         Ctrl-C before anything was done.
     """
-    workers = jobs or available_cores()
+    workers = available_cores() if jobs is None else jobs
     check_study(replications, seed, workers)
     started = utc_now()
     target = ResultDirectory(directory, identity(model, seed), force=force, resume=resume) if directory else None

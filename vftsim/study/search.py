@@ -12,6 +12,7 @@ be waiting: the load that survives it is the one at which a collapsed server rec
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,7 @@ from vftsim.study.workers import Interrupted, Workers
 
 COLLAPSED = Stop(length_ns=32_000_000_000)
 WATCHED_REPLICATIONS = 10
+PILOT_NS = 60_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +157,16 @@ def search_capacity(
 
 def saturating_saps(load: ConstantLoad) -> float:
     """Return the load that would fill the CPU, from one run at the model's first step: where to look."""
-    first = load.spec.workload.steps.initial
-    step = steps_of(list(load.run(first, 0)))[0]
+    workload = load.spec.workload
+    first, shortest_ns = workload.steps.initial, workload.steps.transient + PILOT_NS
+    steps = workload.steps.model_copy(update={"duration": max(workload.steps.duration, shortest_ns)})
+    spec = load.spec.model_copy(update={"workload": workload.model_copy(update={"steps": steps})})
+    step = steps_of(list(dataclasses.replace(load, spec=spec).run(first, 0)))[0]
     cpu = step.series["cpu_percent"]
     busy = sum(cpu) / len(cpu) if cpu else 0.0
     if busy <= 0.0:
         raise UsageError(
-            f"the server does nothing at {first:g} attempts a second in a step this short; lengthen the step"
+            f"the server does nothing at {first:g} attempts a second; raise workload.steps.initial"
         )
     return first * 100.0 / busy
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Interrupted(Exception):  # noqa: N818 - the user's wish, not a fault
+class Interrupted(KeyboardInterrupt):
     """The user pressed Ctrl-C; what had arrived by then has been handed over."""
 
 

@@ -1,0 +1,174 @@
+"""The commands from outside: what they print, what they write, how they end."""
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from vftsim.cli.main import main
+
+COMMAND = [sys.executable, "-m", "vftsim.cli.main"]
+
+
+def run_main(capsys, *arguments):
+    assert main([str(a) for a in arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; from vftsim.cli.main import main; main(['--help']);"
+        "heavy = {'scipy', 'matplotlib', 'pandas', 'numpy', 'joblib', 'simpy'} & set(sys.modules);"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in ("run", "capacity", "compare", "models", "schema", "Exit codes"):
+        assert name in done.stdout
+
+
+def test_help_is_fast():
+    """Processor time, as other work on the machine must not decide the test."""
+    before = os.times()
+    subprocess.run([*COMMAND, "--help"], capture_output=True, check=True)
+    after = os.times()
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    assert used < 0.5
+
+
+def test_importing_the_package_imports_nothing_else():
+    code = "import vftsim, sys; sys.exit(len([m for m in sys.modules if m.startswith('vftsim.')]) != 1)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_version(capsys):
+    from vftsim import __version__
+
+    assert run_main(capsys, "--version") == f"vftsim {__version__}\n"
+
+
+def test_run_prints_n_interval_and_seed(tiny_path, capsys):
+    out = run_main(capsys, "run", tiny_path, "-n", 2, "--seed", 5, "-j", 1, "-q")
+    assert "seed 5" in out
+    assert "2 replications" in out
+    assert "95 % interval" in out
+    assert "step_3" in out
+
+
+def test_run_json_is_one_document_with_manifest_and_tables(tiny_path, capsys):
+    data = json.loads(run_main(capsys, "run", tiny_path, "-n", 2, "-j", 1, "-q", "--json"))
+    assert data["manifest"]["seed"] == 1
+    assert data["manifest"]["models"][0]["resolved"]["server"]["touch_cost"] == "4 ms"
+    assert {"steps", "per_second", "delays"} == set(data["tables"])
+    row = next(r for r in data["summary"] if r["phase"] == "step_1" and r["metric"] == "cpu_percent")
+    assert row["n"] == 2
+    assert row["low"] < row["estimate"] < row["high"]
+
+
+def test_run_csv_is_the_summary(tiny_path, capsys):
+    rows = list(csv.DictReader(io.StringIO(run_main(capsys, "run", tiny_path, "-n", 1, "-j", 1, "-q", "--csv"))))
+    assert {"steps", "per_second", "delays"} == {row["table"] for row in rows}
+    assert {"PX_TRT-SES1", "PX_TRT-REG4"} <= {row["metric"] for row in rows}
+
+
+def test_run_all_tables(tiny_path, capsys):
+    out = run_main(capsys, "run", tiny_path, "-n", 1, "-j", 1, "-q", "--tables", "all")
+    for title in ("Scenario mix", "memory_mb", "retransmissions_reg_per_s", "PX_TRT-REL1", "PX_TRT-PMM1", "ims_dereg"):
+        assert title in out
+
+
+def test_capacity_prints_the_interval_and_the_stop_steps(tiny_path, capsys):
+    out = run_main(capsys, "capacity", tiny_path, "-n", 3, "-j", 1, "-q")
+    assert "Capacity by the lab's ramp" in out
+    assert "n=3 ramps" in out
+    assert "First step over the limit" in out
+
+
+def test_capacity_json(tiny_path, capsys):
+    data = json.loads(run_main(capsys, "capacity", tiny_path, "-n", 3, "-j", 1, "-q", "--json"))
+    (row,) = data["capacity"]
+    assert (row["capacity"], row["n"], row["interval"]) == ("ramp", 3, "ramp")
+    assert len(data["ramp"]["replications"]) == 3
+
+
+def test_capacity_search_prints_the_curve_and_the_limit(tiny_path, capsys):
+    out = run_main(
+        capsys, "capacity", tiny_path, "--method", "search", "--budget", 30, "--resolution", 8, "--probability", 0.5,
+        "-j", 1, "-q",
+    )
+    assert "Capacity at constant load" in out
+    assert "Limiting resource: CPU" in out
+    assert "the budget of runs ended the search" in out
+
+
+def test_compare_prints_ratios(tiny_path, capsys):
+    out = run_main(capsys, "compare", tiny_path, tiny_path, "-n", 2, "-j", 1, "-q")
+    assert "ratio to" in out
+    assert "jackknife" in out
+
+
+def test_models_lists_and_shows(tiny_path, capsys):
+    assert "lab-native" in run_main(capsys, "models")
+    shown = run_main(capsys, "models", tiny_path, "--set", "server.touch_cost=5 ms")
+    assert "touch_cost: 5 ms" in shown
+    assert "transaction_wait: 5 s" in shown, "defaults are written out"
+
+
+def test_schema_is_json(capsys):
+    assert json.loads(run_main(capsys, "schema", "sip_lab"))["title"] == "vftsim model: sip_lab"
+
+
+def wait_for(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_keeps_finished_replications(tiny_path, tmp_path, jobs):
+    """Interrupt after two of very many: exit code 3, a whole result, no traceback, and it can be continued."""
+    out = tmp_path / "out"
+    process = subprocess.Popen(
+        [*COMMAND, "run", str(tiny_path), "-n", "5000", "-j", str(jobs), "-q", "-o", str(out), "--csv"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    kept = tmp_path / "out.partial" / "replications"
+    wait_for(lambda: kept.is_dir() and len(list(kept.glob("*.gz"))) >= 2)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 3, stderr
+    assert "Traceback" not in stderr
+    assert "--resume continues" in stderr
+    assert stdout.startswith("table,phase")
+    manifest = json.loads((out / "manifest.json").read_text())
+    done = len(manifest["replications"])
+    assert done >= 2
+    assert (manifest["state"], manifest["replications_wanted"]) == ("interrupted", 5000)
+    assert len(list((out / "replications").iterdir())) == done
+    assert not (tmp_path / "out.partial").exists()
+    more = max(manifest["replications"]) + 2
+    again = [*COMMAND, "run", str(tiny_path), "-n", str(more), "-j", "1", "-q", "-o", str(out), "--resume", "--csv"]
+    assert subprocess.run(again, capture_output=True, check=False).returncode == 0
+    assert json.loads((out / "manifest.json").read_text())["replications"] == list(range(more))
+
+
+def test_ctrl_c_before_anything_is_done_writes_nothing(tiny_path, tmp_path):
+    process = subprocess.Popen(
+        [*COMMAND, "run", str(tiny_path), "--set", "workload.steps.duration=5 h", "-j", "1", "-q", "-o", "out"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+    )  # fmt: skip
+    wait_for(lambda: (tmp_path / "out.partial" / "replications").is_dir())
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert stdout == ""
+    assert "Traceback" not in stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["tiny.yaml"]

@@ -1,0 +1,105 @@
+"""A user's mistake: exit code 2, one message on standard error, nothing on standard output, nothing written."""
+
+import io
+
+import pytest
+from mutations import Mutation, mutations, to_yaml
+from ruamel.yaml import YAML
+from tiny import TINY
+
+from vftsim.cli.main import main
+
+GOOD = YAML(typ="safe", pure=True).load(io.StringIO(TINY))
+MUTATIONS = list(mutations(GOOD))
+
+
+def refusal(capsys, *arguments):
+    """Run a command line that must be refused; return its message."""
+    code = main([str(a) for a in arguments])
+    out, err = capsys.readouterr()
+    assert code == 2
+    assert out == ""
+    assert err.startswith("vftsim: ")
+    assert err.count("\n") == 1, "one message, on one line"
+    assert "Traceback" not in err
+    return err
+
+
+def test_the_good_document_is_good(tmp_path, capsys):
+    path = Mutation("good", to_yaml(GOOD)).write(tmp_path)
+    assert main(["models", str(path)]) == 0
+    assert "name: tiny" in capsys.readouterr().out
+
+
+def test_there_are_many():
+    assert len(MUTATIONS) >= 200
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.name)
+def test_a_malformed_file_is_refused(mutation, tmp_path, capsys):
+    path = mutation.write(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    message = refusal(capsys, "run", path, "-o", tmp_path / "out", "-q")
+    assert str(tmp_path) in message
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["bogus"], "No such command 'bogus'"),
+        (["run"], "Missing argument 'MODEL'"),
+        (["run", "nowhere.yaml"], "no file 'nowhere.yaml'"),
+        (["run", "TINY", "--bogus"], "No such option"),
+        (["run", "TINY", "--set", "a"], "--set"),
+        (["run", "TINY", "--set", "workload.steps.most=0"], "'most' must be >= 1"),
+        (["run", "TINY", "--set", "server.touch_cost=4"], "has no unit"),
+        (["run", "TINY", "--set", "workload.subscribers=1000000000000"], "subscribers"),
+        (["run", "TINY", "-n", "0"], "replications"),
+        (["run", "TINY", "-n", "x"], "--replications"),
+        (["run", "TINY", "--seed", "-1"], "seed"),
+        (["run", "TINY", "--jobs", "0"], "jobs"),
+        (["run", "TINY", "--scale", "0"], "scale"),
+        (["run", "TINY", "--scale", "nan"], "scale"),
+        (["run", "TINY", "--scale", "0.5", "--quick"], "choose one"),
+        (["run", "TINY", "--json", "--csv"], "choose one"),
+        (["run", "TINY", "--resume"], "-o DIR"),
+        (["run", "TINY", "-o", "out", "--resume", "--force"], "choose one"),
+        (["run", "TINY", "-o", "/proc/nowhere/out"], "cannot write"),
+        (["run", "TINY", "--tables", "some"], "--tables"),
+        (["capacity", "TINY", "--after-stop", "2"], "has no unit"),
+        (["capacity", "TINY", "--after-stop", "0 s"], "takes time"),
+        (["capacity", "TINY", "--after-stop", "-2s"], "must not be negative"),
+        (["capacity", "TINY", "--ihs-limit", "20"], "cannot be judged"),
+        (["capacity", "TINY", "--ihs-limit", "many"], "--ihs-limit"),
+        (["capacity", "TINY", "--method", "guess"], "--method"),
+        (["capacity", "TINY", "--method", "search", "--probability", "2"], "probability"),
+        (["compare", "TINY"], "at least two models"),
+        (["models", "--set", "a=b"], "name one"),
+        (["models", "nowhere"], "no file 'nowhere'"),
+        (["schema", "sip"], "did you mean 'sip_lab'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_command_line_is_refused(arguments, part, tiny_path, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    message = refusal(capsys, *(tiny_path if a == "TINY" else a for a in arguments))
+    assert part in message
+    assert [p.name for p in tmp_path.iterdir()] == ["tiny.yaml"]
+
+
+def test_an_existing_file_in_the_way_is_left_alone(tiny_path, tmp_path, capsys):
+    (tmp_path / "out").write_text("mine")
+    refusal(capsys, "run", tiny_path, "-o", tmp_path / "out", "--force")
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_a_bug_is_not_dressed_up_as_a_mistake(tiny_path, monkeypatch):
+    from vftsim.study import run as run_module
+
+    def bug(*_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(run_module, "replicate", bug)
+    with pytest.raises(ZeroDivisionError):
+        main(["run", str(tiny_path), "-q"])

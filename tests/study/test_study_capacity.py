@@ -1,0 +1,160 @@
+"""Capacity of the tiny lab, whose CPU is full at 29 attempts a second (see tiny.py)."""
+
+import pytest
+
+from vftsim.errors import UsageError
+from vftsim.sip.messages import Scenario
+from vftsim.sip.metrics import PhaseRecord
+from vftsim.study.capacity import ramp_study, search_study
+from vftsim.study.compare import compare_study
+from vftsim.study.constant_load import ConstantLoad, Stop
+from vftsim.study.model import load_model
+from vftsim.study.ramp import ramp_run
+from vftsim.study.search import SearchSettings, saturating_saps
+
+S = 1_000_000_000
+
+
+def step(index, saps, attempts, inadequate):
+    """A step of 10 s with attempts and failures of calls."""
+    phase = PhaseRecord(f"step_{index}", index, saps)
+    phase.end_ns = 10 * S
+    phase.attempts[Scenario.IMS_UAC] = attempts
+    phase.inadequate[Scenario.IMS_UAC] = inadequate
+    return phase
+
+
+def test_doc_is_the_integer_load_of_the_step_before_the_first_failure():
+    """501, 608 and 690 attempts in 10 s; the third step fails with 70 of 690, just above 10 %."""
+    record = [step(1, 50, 501, 0), step(2, 60, 608, 60), step(3, 70, 690, 70)]
+    run = ramp_run(4, record, most=30, limit_percent=10.0)
+    assert (run.replication, run.doc_saps, run.stop_step, run.stop_saps) == (4, 60, 3, 70)
+
+
+def test_a_stricter_limit_ends_earlier():
+    record = [step(1, 50, 501, 0), step(2, 60, 608, 60), step(3, 70, 690, 70)]
+    assert ramp_run(0, record, most=30, limit_percent=1.0).doc_saps == 50
+
+
+def test_a_ramp_that_fails_at_once_carries_nothing():
+    assert ramp_run(0, [step(1, 50, 501, 400)], most=30, limit_percent=10.0).doc_saps == 0
+
+
+def test_a_ramp_that_ran_out_of_steps_is_a_lower_bound():
+    run = ramp_run(0, [step(1, 50, 501, 0), step(2, 60, 608, 0)], most=2, limit_percent=10.0)
+    assert (run.doc_saps, run.stop_step) == (60, 0)
+
+
+def test_a_run_stopped_by_its_manager_failed_its_last_step():
+    """Its manager judged 5 s before the end; the final figures are just within the limit."""
+    run = ramp_run(0, [step(1, 50, 501, 0), step(2, 60, 608, 60)], most=30, limit_percent=10.0)
+    assert (run.doc_saps, run.stop_step) == (50, 2)
+
+
+@pytest.fixture(scope="module")
+def ramps(tiny):
+    return ramp_study(tiny, 6, seed=3, jobs=1)
+
+
+def test_the_ramp_stops_where_the_cpu_is_full(ramps):
+    """Twenty a second is 69 % of the CPU, forty 138 %: the DOC is the load of step 2 or 3."""
+    assert all(12 <= doc <= 36 for doc in ramps.ramp.docs)
+    assert ramps.ramp.unfailed == 0
+
+
+def test_the_interval_is_at_least_half_a_step_and_says_n(ramps):
+    estimate = ramps.ramp.estimate
+    assert estimate.mean == pytest.approx(sum(ramps.ramp.docs) / 6)
+    assert estimate.half_width >= 5.0
+    assert (estimate.n, estimate.kind) == (6, "ramp")
+
+
+def test_the_stop_steps_add_up(ramps):
+    table = ramps.ramp.stop_steps()
+    assert table["runs"].sum() == 6
+    assert table["estimate"].sum() == pytest.approx(1.0)
+
+
+def test_a_limit_above_the_stop_rule_is_refused(tiny):
+    with pytest.raises(UsageError, match="cannot be judged"):
+        ramp_study(tiny, 1, ihs_limit_percent=50.0)
+
+
+def test_saturation_is_where_the_arithmetic_puts_it(tiny):
+    """A pilot of 60 s at 10 a second.  1 / (8.5 touches x 4 ms) = 29.4 attempts a second, within 4 standard errors of some 600 attempts.
+
+    An attempt's work is 34 ms with a standard deviation of about 27 ms (calls 52, others 16 ms, gamma
+    demands) and the number of attempts is Poisson, so CPU use has a relative error of 1.3 / sqrt(600).
+    """
+    saturated = saturating_saps(ConstantLoad(tiny.spec, 1, 10.0))
+    assert saturated == pytest.approx(29.4, rel=4 * 1.3 / 600**0.5)
+
+
+def test_search_brackets_and_names_the_cpu(tiny):
+    settings = SearchSettings(resolution_saps=8.0, low_saps=8.0, high_saps=56.0, runs_per_level=12, budget=30)
+    study = search_study(tiny, 1, 1, settings=settings)
+    found = study.steady
+    assert 0.0 <= found.result.estimate.low < found.result.estimate.high <= 48.0
+    assert found.resources["resource"].iloc[0] == "CPU"
+    assert 50.0 < found.resources["estimate"].iloc[0] <= 100.0
+    curve = found.to_pandas()
+    assert curve["load_saps"].is_monotonic_increasing
+    assert curve["estimate"].iloc[-1] > curve["estimate"].iloc[0]
+    assert set(study.for_machines()["steady"]) >= {"ihs_limit_percent", "beyond_limit_by_load", "resources"}
+
+
+def test_search_does_not_depend_on_the_number_of_workers(tiny):
+    settings = SearchSettings(resolution_saps=8.0, low_saps=8.0, high_saps=40.0, runs_per_level=5, budget=12)
+    one, two = (search_study(tiny, 1, jobs, settings=settings).steady for jobs in (1, 2))
+    assert one.result == two.result
+    assert one.resources.equals(two.resources)
+
+
+def stopped(spec, saps, length_s):
+    return ConstantLoad(spec, 1, 10.0, Stop(length_s * S, window_ns=10 * S, observed_ns=4 * S))
+
+
+def test_a_server_with_headroom_survives_a_stop_and_a_full_one_does_not(tiny):
+    """Five attempts a second are 17 % of the CPU; 28 are 95 %, and the backlog of 3 s meets retransmissions."""
+    assert all(stopped(tiny.spec, 5.0, 3)(5.0, n) for n in range(3))
+    assert not any(stopped(tiny.spec, 28.0, 3)(28.0, n) for n in range(3))
+
+
+def test_the_stop_happens_when_the_transient_is_over(tiny):
+    """The server takes nothing from 2 s (stir) + 2 s (transient) on, for 3 s."""
+    lab = stopped(tiny.spec, 5.0, 3).prepare(5.0, 0)
+    lab.host.start()
+    lab.server.start()
+    lab._start_protection()
+    lab.clock.process(lab.manager.play())
+    taken = []
+    for second in range(4, 9):
+        lab.clock.run(second * S + 2)
+        taken.append(lab.host.busy_ns())
+    assert taken[0] == taken[2]
+    assert taken[4] > taken[3]
+
+
+def test_failover_safe_capacity_is_below_the_steady_one(tiny):
+    settings = SearchSettings(resolution_saps=8.0, low_saps=4.0, high_saps=36.0, runs_per_level=8, budget=8)
+    study = search_study(tiny, 1, 1, settings=settings, stop=Stop(3 * S, 5 * S, 3 * S))
+    assert set(study.searches) == {"after_stop", "recovery"}
+    assert study.after_stop.result.estimate.high < 36.0
+    assert study.recovery.stop.length_ns == 32 * S
+
+
+def test_compare_pairs_the_same_traffic(tiny, tiny_path):
+    """A server with a third of the cost against the plain one: paired by replication, the first is 1."""
+    fast = load_model(tiny_path, ["server.touch_cost=2 ms", "server.register_touch_cost=2 ms"])
+    result = compare_study([fast, tiny], 3, seed=3, jobs=1)
+    assert result.ratio(1).kind == "jackknife ratio"
+    assert 0.2 < result.ratio(1).mean < 0.9
+    docs = [capacity.docs for capacity in result.capacities]
+    assert result.difference(1).mean == pytest.approx(sum(b - a for a, b in zip(*docs, strict=True)) / 3)
+    same = compare_study([tiny, tiny], 2, seed=3, jobs=1)
+    assert same.difference(1).mean == 0.0
+
+
+def test_one_model_is_nothing_to_compare(tiny):
+    with pytest.raises(UsageError, match="at least two"):
+        compare_study([tiny])

@@ -1,0 +1,84 @@
+"""Model files of any kind: how the kind is found, and what a resolved model is."""
+
+import pytest
+from tiny import TINY
+
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.study.model import load_model, models_schema, shipped_models
+from vftsim.study.results import model_yaml
+from vftsim.study.system import system_kinds
+
+
+def test_a_file_without_kind_is_told_the_kinds(tmp_path):
+    path = tmp_path / "m.yaml"
+    path.write_text(TINY.replace("kind: sip_lab\n", ""))
+    with pytest.raises(ModelFileError, match="add  kind: sip_lab"):
+        load_model(path)
+
+
+def test_an_unknown_kind_names_file_line_and_the_closest_kind(tmp_path):
+    path = tmp_path / "m.yaml"
+    path.write_text(TINY.replace("kind: sip_lab\n", "# a lab\nkind: sip_lap\n"))
+    with pytest.raises(ModelFileError, match="did you mean 'sip_lab'") as caught:
+        load_model(path)
+    assert (caught.value.line, caught.value.key) == (2, "kind")
+
+
+def test_the_written_out_model_is_the_same_model(tiny, tmp_path):
+    path = tmp_path / "again.yaml"
+    path.write_text(model_yaml(tiny))
+    again = load_model(path)
+    assert again.spec == tiny.spec
+    assert again.digest() == tiny.digest()
+
+
+def test_a_changed_value_changes_the_digest(tiny, tiny_path):
+    assert load_model(tiny_path, ["server.touch_cost=4.001 ms"]).digest() != tiny.digest()
+
+
+def test_scale_shortens_what_is_measured_and_keeps_the_transient(tiny_path):
+    """6 s with a transient of 2 s at half scale: 2 + 4 / 2 = 4 s; registration 1 + 2 / 2 = 2 s."""
+    short = load_model(tiny_path).shortened(0.5)
+    steps, pre = short.spec.workload.steps, short.spec.workload.pre_registration
+    assert (steps.duration, steps.transient, pre.duration) == (4_000_000_000, 2_000_000_000, 2_000_000_000)
+    assert "2 s instead of 4 s" in short.notes[0]
+
+
+def test_quick_measures_a_minute_of_long_steps_and_leaves_short_ones(tiny_path):
+    long = load_model(tiny_path, ["workload.steps.duration=902 s"]).quick()
+    assert long.spec.workload.steps.duration == 62_000_000_000
+    assert load_model(tiny_path).quick().notes == ()
+
+
+def test_a_scale_of_nothing_is_refused(tiny):
+    with pytest.raises(UsageError, match="scale"):
+        tiny.shortened(0.0)
+
+
+@pytest.mark.parametrize("name", shipped_models())
+def test_shipped_models_are_good_and_say_all_of_themselves(name, tmp_path):
+    model = load_model(name)
+    path = tmp_path / "again.yaml"
+    path.write_text(model_yaml(model))
+    assert load_model(path).spec == model.spec
+
+
+def test_the_schema_has_every_kind_and_no_dangling_reference():
+    schema = models_schema()
+    found = {branch["if"]["properties"]["kind"]["const"] for branch in schema["allOf"]}
+    assert found == set(system_kinds())
+
+    def references(node):
+        if isinstance(node, dict):
+            for key, value in node.items():
+                if key == "$ref":
+                    yield value
+                else:
+                    yield from references(value)
+        elif isinstance(node, list):
+            for item in node:
+                yield from references(item)
+
+    used = {ref.removeprefix("#/$defs/") for ref in references(schema)}
+    assert used <= set(schema["$defs"])
+    assert used

@@ -1,0 +1,203 @@
+"""Replications: the same whatever the number of workers, kept whole, continued without repeating."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from vftsim.errors import UsageError
+from vftsim.study import replicate as replicate_module
+from vftsim.study.replicate import check_study, replicate
+from vftsim.study.results import RunResult, csv_text
+from vftsim.study.run import run_study
+from vftsim.study.store import to_json
+from vftsim.study.workers import Interrupted, Workers
+
+
+@pytest.fixture(scope="module")
+def result(tiny):
+    return run_study(tiny, 3, seed=7, jobs=1)
+
+
+def test_two_workers_give_the_same_tables_to_the_last_bit(tiny, result):
+    parallel = run_study(tiny, 3, seed=7, jobs=2)
+    assert list(parallel.tables) == list(result.tables)
+    for name, table in result.tables.items():
+        assert csv_text(parallel.tables[name]) == csv_text(table), name
+    assert csv_text(parallel.summary) == csv_text(result.summary)
+
+
+def test_another_seed_gives_other_tables(tiny, result):
+    other = run_study(tiny, 1, seed=8, jobs=1)
+    assert other.to_pandas()["effective_saps"].tolist() != result.to_pandas()["effective_saps"].tolist()[: len(other.to_pandas())]
+
+
+def test_steps_have_every_column_of_the_laboratory(result):
+    scenarios = ("ims_rereg", "ims_reg", "ims_uac", "ims_dereg", "ims_msgc")
+    wanted = ["environment", "phase", "step_index", "requested_saps", "effective_saps"]
+    wanted += [f"ratio_{s}_percent" for s in scenarios]
+    wanted += ["cpu_percent", "memory_mb", "sipp_cpu_percent", "sipp_mem_mb"]
+    wanted += [f"ihs_{s}_percent" for s in scenarios] + ["ihs_global_percent", "source_location"]
+    assert result.to_pandas().columns.tolist()[1 : len(wanted) + 1] == wanted
+
+
+def test_figures_of_a_step_agree_with_its_records(result):
+    """IHS and load recomputed by hand from the counts of one replication's second step."""
+    row = result.to_pandas().query("replication == 1 and step_index == 2").iloc[0]
+    phase = next(p for p in result.records[1][1] if p.index == 2)
+    assert row["effective_saps"] == sum(phase.attempts) / 4.0
+    assert row["ihs_ims_uac_percent"] == 100.0 * phase.inadequate[2] / phase.attempts[2]
+    assert row["cpu_percent"] == pytest.approx(sum(phase.series["cpu_percent"]) / len(phase.series["cpu_percent"]))
+
+
+def test_the_summary_says_n_and_the_kind_of_interval(result):
+    summary = result.summary
+    first = summary.query("table == 'steps' and step_index == 1 and metric == 'cpu_percent'").iloc[0]
+    values = result.to_pandas().query("step_index == 1")["cpu_percent"]
+    half = 4.302652729911275 * values.std(ddof=1) / 3**0.5  # t quantile of 97.5 % with 2 degrees of freedom
+    assert (first["n"], first["interval"]) == (3, "t")
+    assert first["estimate"] == pytest.approx(values.mean())
+    assert first["high"] - first["estimate"] == pytest.approx(half, rel=1e-9)
+    nothing_seen = summary.query("step_index == 1 and metric == 'ihs_percent' and scenario == 'all'").iloc[0]
+    assert nothing_seen["interval"] == "upper bound"
+    assert nothing_seen["high"] > 0
+
+
+def test_one_replication_has_no_interval(tiny):
+    summary = run_study(tiny, 1, seed=7, jobs=1).summary
+    assert set(summary[summary["metric"] == "cpu_percent"]["interval"]) == {"none"}
+    assert summary[summary["metric"] == "cpu_percent"]["low"].isna().all()
+
+
+def test_json_round_trip(result):
+    again = RunResult.from_dict(json.loads(to_json(result.to_dict())))
+    assert again.model.spec == result.model.spec
+    for name, table in result.tables.items():
+        assert csv_text(again.tables[name]) == csv_text(table), name
+
+
+def test_a_result_directory_has_manifest_tables_and_plots(tiny, tmp_path):
+    folder = tmp_path / "out"
+    run_study(tiny, 2, seed=7, jobs=1, directory=folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["replications"] == [0, 1]
+    assert manifest["state"] == "finished"
+    assert manifest["models"][0]["sha256"] == tiny.digest()
+    assert {"vftsim", "git", "seed", "stream_scheme", "bit_generator", "python", "os", "packages", "command_line",
+            "started_utc", "ended_utc", "workers"} <= set(manifest)  # fmt: skip
+    assert {p.name for p in (folder / "plots").iterdir()} == {"load_and_cpu.png", "ihs.png", "delays.png"}
+    assert {p.name for p in folder.iterdir()} == {
+        "manifest.json", "model.yaml", "summary.csv", "steps.csv", "per_second.csv", "delays.csv", "series.csv",
+        "plots", "replications",
+    }  # fmt: skip
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_equal_runs_write_equal_files(tiny, tmp_path):
+    for name in ("a", "b"):
+        run_study(tiny, 2, seed=7, jobs=1, directory=tmp_path / name)
+    for file in sorted((tmp_path / "a").rglob("*")):
+        if file.is_file() and file.name != "manifest.json":
+            assert file.read_bytes() == (tmp_path / "b" / file.relative_to(tmp_path / "a")).read_bytes(), file.name
+
+
+def test_an_existing_result_is_not_overwritten_unasked(tiny, tmp_path):
+    folder = tmp_path / "out"
+    run_study(tiny, 1, seed=7, jobs=1, directory=folder)
+    before = (folder / "manifest.json").read_bytes()
+    with pytest.raises(UsageError, match="--resume continues it, --force replaces it"):
+        run_study(tiny, 1, seed=7, jobs=1, directory=folder)
+    assert (folder / "manifest.json").read_bytes() == before
+    run_study(tiny, 1, seed=9, jobs=1, directory=folder, force=True)
+    assert json.loads((folder / "manifest.json").read_text())["seed"] == 9
+
+
+def test_what_is_no_result_is_never_replaced(tiny, tmp_path):
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    (folder / "cat.jpg").write_text("meow")
+    with pytest.raises(UsageError, match="is no result of vftsim"):
+        run_study(tiny, 1, seed=7, jobs=1, directory=folder, force=True)
+    assert (folder / "cat.jpg").read_text() == "meow"
+
+
+def test_resume_adds_replications_and_repeats_none(tiny, tmp_path, monkeypatch):
+    folder = tmp_path / "out"
+    run_study(tiny, 2, seed=7, jobs=1, directory=folder)
+    ran = []
+    simulate = replicate_module._simulate
+    monkeypatch.setattr(replicate_module, "_simulate", lambda task: ran.append(task.replication) or simulate(task))
+    more = run_study(tiny, 3, seed=7, jobs=1, directory=folder, resume=True)
+    assert ran == [2]
+    assert csv_text(more.to_pandas()) == csv_text(run_study(tiny, 3, seed=7, jobs=1).to_pandas())
+
+
+def test_resume_refuses_another_study(tiny, tmp_path):
+    folder = tmp_path / "out"
+    run_study(tiny, 1, seed=7, jobs=1, directory=folder)
+    with pytest.raises(UsageError, match="different seed"):
+        run_study(tiny, 2, seed=8, jobs=1, directory=folder, resume=True)
+
+
+def test_a_killed_run_goes_on_from_what_had_arrived(tiny, tmp_path, monkeypatch):
+    """The third replication dies of a bug: two are on disk beside the name that does not exist yet."""
+    folder = tmp_path / "out"
+    simulate = replicate_module._simulate
+
+    def dies(task):
+        if task.replication == 2:
+            raise RuntimeError("killed")
+        return simulate(task)
+
+    monkeypatch.setattr(replicate_module, "_simulate", dies)
+    with pytest.raises(RuntimeError, match="killed"):
+        run_study(tiny, 4, seed=7, jobs=1, directory=folder)
+    assert not folder.exists()
+    assert len(list((tmp_path / "out.partial" / "replications").iterdir())) == 2
+    monkeypatch.setattr(replicate_module, "_simulate", simulate)
+    with pytest.raises(UsageError, match="left from a run that was killed"):
+        run_study(tiny, 4, seed=7, jobs=1, directory=folder)
+    whole = run_study(tiny, 4, seed=7, jobs=1, directory=folder, resume=True)
+    assert [number for number, _ in whole.records] == [0, 1, 2, 3]
+    assert not (tmp_path / "out.partial").exists()
+
+
+def test_a_bug_before_the_first_replication_leaves_nothing(tiny, tmp_path, monkeypatch):
+    def dies(_):
+        raise RuntimeError("bug")
+
+    monkeypatch.setattr(replicate_module, "_simulate", dies)
+    with pytest.raises(RuntimeError):
+        run_study(tiny, 2, seed=7, jobs=1, directory=tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_interruption_keeps_what_had_arrived(tiny):
+    def interrupt_after_two(_, replication, __):
+        if replication == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    (done,) = replicate([tiny], 5, seed=7, jobs=1, on_result=interrupt_after_two)
+    assert done.interrupted
+    assert sorted(done.records) == [0, 1]
+
+
+def test_results_come_back_in_the_order_of_the_tasks():
+    assert Workers(abs, 2).in_order([-3, 2, -1, 0]) == [3, 2, 1, 0]
+
+
+def _stop_the_parent(_):
+    os.kill(os.getppid(), signal.SIGINT)
+    return 1
+
+
+def test_ctrl_c_ends_worker_processes():
+    with pytest.raises(Interrupted):
+        Workers(_stop_the_parent, 2).in_order(list(range(2000)))
+
+
+@pytest.mark.parametrize(("replications", "seed", "jobs"), [(0, 1, 1), (1, -1, 1), (1, 2**128, 1), (1, 1, 0)])
+def test_numbers_that_make_no_sense_are_refused(replications, seed, jobs):
+    with pytest.raises(UsageError):
+        check_study(replications, seed, jobs)
