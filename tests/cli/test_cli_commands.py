@@ -99,8 +99,20 @@ def test_capacity_json(tiny_path, capsys):
 
 def test_capacity_search_prints_the_curve_and_the_limit(tiny_path, capsys):
     out = run_main(
-        capsys, "capacity", tiny_path, "--method", "search", "--budget", 30, "--resolution", 8, "--probability", 0.5,
-        "-j", 1, "-q",
+        capsys,
+        "capacity",
+        tiny_path,
+        "--method",
+        "search",
+        "--budget",
+        30,
+        "--resolution",
+        8,
+        "--probability",
+        0.5,
+        "-j",
+        1,
+        "-q",
     )
     assert "Capacity at constant load" in out
     assert "Limiting resource: CPU" in out
@@ -168,7 +180,7 @@ def test_ctrl_c_before_anything_is_done_writes_nothing(tiny_path, tmp_path):
     wait_for(lambda: (tmp_path / "out.partial" / "replications").is_dir())
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == 3
+    assert process.returncode == 3, stderr
     assert stdout == ""
     assert "Traceback" not in stderr
     assert [p.name for p in tmp_path.iterdir()] == ["tiny.yaml"]

@@ -12,7 +12,7 @@ from vftsim.study.replicate import check_study, replicate
 from vftsim.study.results import RunResult, csv_text
 from vftsim.study.run import run_study
 from vftsim.study.store import to_json
-from vftsim.study.workers import Interrupted, Workers
+from vftsim.study.workers import Workers
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,10 @@ def test_two_workers_give_the_same_tables_to_the_last_bit(tiny, result):
 
 def test_another_seed_gives_other_tables(tiny, result):
     other = run_study(tiny, 1, seed=8, jobs=1)
-    assert other.to_pandas()["effective_saps"].tolist() != result.to_pandas()["effective_saps"].tolist()[: len(other.to_pandas())]
+    assert (
+        other.to_pandas()["effective_saps"].tolist()
+        != result.to_pandas()["effective_saps"].tolist()[: len(other.to_pandas())]
+    )
 
 
 def test_steps_have_every_column_of_the_laboratory(result):
@@ -193,7 +196,7 @@ def _stop_the_parent(_):
 
 
 def test_ctrl_c_ends_worker_processes():
-    with pytest.raises(Interrupted):
+    with pytest.raises(KeyboardInterrupt):
         Workers(_stop_the_parent, 2).in_order(list(range(2000)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from vftsim._version import __version__
@@ -125,7 +126,7 @@ def _summary(rows: list[Row]) -> str:
     )
 
 
-def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     head = "| " + " | ".join(columns) + " |"
     rule = "|" + "---|" * len(columns)
     return "\n".join([head, rule, *("| " + " | ".join(row) + " |" for row in rows)])

@@ -20,6 +20,7 @@ from typer.exceptions import Abort, Exit, TyperException
 from vftsim.errors import VftsimError
 
 OK, OUTSIDE, USAGE, INTERRUPTED = 0, 1, 2, 3
+_TYPER_INTERRUPTED = 130
 
 EPILOG = (
     "Exit codes: 0 done, 1 outside the declared accuracy, 2 mistake in the command or a file, "
@@ -55,11 +56,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exit as end:
         return end.exit_code
     except (Abort, KeyboardInterrupt):
-        return _say("interrupted; nothing had finished", INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of our output went away (| head); the interpreter must not complain at exit either.
+        outcome = _TYPER_INTERRUPTED
+    except (BrokenPipeError, SystemExit):
+        # Typer exits by itself when the reader of our output has gone (| head); nor must the interpreter complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+    if outcome == _TYPER_INTERRUPTED:
+        return _say("interrupted; nothing had finished", INTERRUPTED)
     return outcome if isinstance(outcome, int) else OK
 
 

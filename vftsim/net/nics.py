@@ -10,7 +10,6 @@ Assumption: the record names the kinds of traffic but prints no rate for any of 
 shipped models are typical values, marked as such.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
@@ -63,8 +62,7 @@ class NicsSpec(Spec):
 
     def card_of(self, kind: str) -> str:
         """Name of the card that carries a kind of traffic."""
-        found: Mapping[str, str] = dict(self.layout)
-        return found.get(kind, next(iter(self.cards)))
+        return next((card for name, card in self.layout.items() if name == kind), next(iter(self.cards)))
 
 
 class Nics:

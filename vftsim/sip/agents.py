@@ -65,6 +65,7 @@ class TestSystems:
             Message.OK_BYE: self._caller_released,
             Message.MESSAGE: self._callee_message,
             Message.OK_MESSAGE: self._message_done,
+            Message.REQUEST_TIMEOUT: self._timed_out,
         }
 
     def start(self, attempt: Attempt) -> None:
@@ -107,6 +108,12 @@ class TestSystems:
         attempt.client = None
         self._inadequate(attempt)
         self._end(attempt)
+
+    def _timed_out(self, attempt: Attempt) -> None:
+        """The server answers 408: nobody has answered the request it forwarded."""
+        if not attempt.ended:
+            self._answered(attempt)
+            self._fail((Message.REQUEST_TIMEOUT, attempt))
 
     def _inadequate(self, attempt: Attempt) -> None:
         if attempt.failed:

@@ -15,7 +15,7 @@ Left out: roaming; call forwarding; the clock offset between test systems.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from vftsim.engine import Clock, EventKind
@@ -78,7 +78,7 @@ class Manager:
         self._until_ns = 0
         self._judged: tuple[list[int], list[int]] = ([], [])
 
-    def play(self) -> Iterator[Any]:
+    def play(self) -> Generator[Any, Any, None]:
         """The run as a SimPy process."""
         spec = self.spec
         if spec.pre_registration.duration:
@@ -120,7 +120,7 @@ class Manager:
         self.phases.append(record)
         self.on_phase(record)
 
-    def _pre_register(self) -> Iterator[Any]:
+    def _pre_register(self) -> Generator[Any, Any, None]:
         """One user on each test system at the same time, at a constant rate."""
         spec = self.spec.pre_registration
         record = PhaseRecord("pre_registration", 0, spec.rate)
@@ -134,7 +134,7 @@ class Manager:
             yield self.clock.wait(period_ns, EventKind.ARRIVAL, 0)
         self._end(record)
 
-    def _stir(self) -> Iterator[Any]:
+    def _stir(self) -> Generator[Any, Any, None]:
         spec = self.spec.stir
         record = PhaseRecord("stir", -1, self.spec.steps.load_of(0))
         self._begin(record, 1, self.spec.mix.shares(), spec.duration)
@@ -143,7 +143,7 @@ class Manager:
             yield self.clock.wait(spec.duration // spec.steps, EventKind.CONTROL, 0)
         record.end_ns = self.clock.now_ns
 
-    def _step(self, step: int) -> Iterator[Any]:
+    def _step(self, step: int) -> Generator[Any, Any, PhaseRecord]:
         spec = self.spec.steps
         record = PhaseRecord(f"step_{step + 1}", step + 1, spec.load_of(step))
         self._begin(record, 2 + step, self.spec.mix.shares(), spec.transient)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from vftsim.cpu import Guest, Host, Work
+from vftsim.cpu.background import CyclicLoad
 from vftsim.engine import Clock, EventKind
 from vftsim.errors import ConservationError
 from vftsim.net.guest_nic import GuestNic
-from vftsim.net.link import Link
+from vftsim.net.nics import Nics
 from vftsim.protection.base import Mechanism
 from vftsim.protection.faults import inject
 from vftsim.protection.interposed_nic import InterposedNic
@@ -50,13 +51,13 @@ class SipLab:
     ) -> None:
         self.spec = spec
         self.clock = Clock()
-        sut = spec.domains["sut"]
         self.host = Host(self.clock, spec.host.pcpus, spec.host.scheduler.build(), spec.host.switch_cost)
-        vcpus = [self.host.add_vcpu(sut, sut.affinity) for _ in range(sut.vcpus)]
-        self.guest = Guest(self.host, vcpus, spec.server.quantum)
-        link, virtual = spec.link, spec.virtualization
-        self._to_server = Link(self.clock, link.rate, link.latency, link.queue)
-        self._to_agents = Link(self.clock, link.rate, link.latency, link.queue)
+        self.guest = self._add_guest("sut")
+        self.neighbours = {name: self._add_guest(name) for name in sorted(spec.domains) if name != "sut"}
+        virtual = spec.virtualization
+        self.nics = Nics(self.clock, spec.nics)
+        self._to_server = self.nics.to_host("vm")
+        self._to_agents = self.nics.from_host("vm")
         self.server = SipServer(self.clock, self.guest, spec.server, self._server_sends, virtual)
         self._forgotten = 0
         self._live: dict[int, Attempt] = {}
@@ -86,8 +87,10 @@ class SipLab:
         """
         self.host.start()
         self.server.start()
+        self.nics.start()
+        self._start_neighbours()
         self._start_protection()
-        self.clock.process(self.manager.play())  # type: ignore[arg-type]
+        self.clock.process(self.manager.play())
         period_ns = self.spec.workload.sample_period
         self.clock.after(period_ns, EventKind.CONTROL, 1, self._sample)
         while not self.manager.finished:
@@ -114,9 +117,40 @@ class SipLab:
         if self.host.busy_ns() + self.host.switching_ns > self.clock.now_ns * self.host.pcpus:
             raise ConservationError("more CPU time used than has passed")
 
+    def _add_guest(self, name: str) -> Guest:
+        domain = self.spec.domains[name]
+        vcpus = [self.host.add_vcpu(domain, domain.affinity) for _ in range(domain.vcpus)]
+        return Guest(self.host, vcpus, self.spec.server.quantum)
+
+    def _start_neighbours(self) -> None:
+        for number, (name, guest) in enumerate(self.neighbours.items()):
+            load = self.spec.domains[name].background
+            if load is not None:
+                CyclicLoad(self.clock, guest, load, 1 + number).start()
+
+    def _server_busy_ns(self) -> int:
+        """CPU time that the server's guest has used up to now."""
+        self.host.busy_ns()
+        return sum(vcpu.run_ns for vcpu in self.guest.vcpus)
+
+    def _at_user_agents(self, action: Callable[[Any], None], argument: Any) -> None:
+        """Do what the user agents do, at the price of CPU time if they run on this host."""
+        uac = self.neighbours.get("uac")
+        cost_ns = self.spec.domains["uac"].message_cost if uac is not None else 0
+        if uac is not None and cost_ns:
+            uac.submit(Work(cost_ns, action, argument))
+        else:
+            action(argument)
+
     def _agent_sends(self, message: int, attempt: Attempt) -> None:
-        size = SIZE_BYTES[message]
-        self._to_server.send(size, attempt.index, self.nic.receive, (size, (message, attempt)))
+        self._at_user_agents(self._to_wire, (message, attempt))
+
+    def _to_wire(self, datagram: tuple[int, Attempt]) -> None:
+        size = SIZE_BYTES[datagram[0]]
+        self._to_server.send(size, datagram[1].index, self.nic.receive, (size, datagram))
+
+    def _from_wire(self, datagram: tuple[int, Attempt]) -> None:
+        self._at_user_agents(self.agents.receive, datagram)
 
     def _server_sends(self, message: int, attempt: Attempt) -> None:
         if self.mechanism is None:
@@ -126,7 +160,7 @@ class SipLab:
 
     def _release(self, datagram: tuple[int, Attempt]) -> None:
         message, attempt = datagram
-        self._to_agents.send(SIZE_BYTES[message], attempt.index, self.agents.receive, datagram)
+        self._to_agents.send(SIZE_BYTES[message], attempt.index, self._from_wire, datagram)
 
     def _attempt_ended(self, attempt: Attempt) -> None:
         self._live.pop(attempt.index, None)
@@ -185,14 +219,12 @@ class SipLab:
             if transaction is not None and transaction.forward is not None:
                 transaction.forward.stop()
         self._forgotten += old.received
-        self.server = SipServer(
-            self.clock, self.guest, self.spec.server, self._server_sends, self.spec.virtualization
-        )
+        self.server = SipServer(self.clock, self.guest, self.spec.server, self._server_sends, self.spec.virtualization)
         self.server.start()
 
     def _sample(self, _: Any) -> None:
         period_ns = self.spec.workload.sample_period
-        busy_ns = self.host.busy_ns()
+        busy_ns = self._server_busy_ns()
         counters = self.agents.counters
         phase = self.manager.phase
         if phase is not None and self.clock.now_ns - period_ns >= phase.measure_from_ns:

@@ -38,6 +38,7 @@ class Message(IntEnum):
     UNAUTHORIZED = 10
     OK_REGISTER = 11
     TRYING = 12
+    REQUEST_TIMEOUT = 13
 
 
 RECEIVED = 10
@@ -50,7 +51,7 @@ DEMAND_SLOT = (0, 1, 0, 1, 2, 3, 4, 5, 0, 1)
 
 DEMANDS_PER_ATTEMPT = 6
 
-SIZE_BYTES = (650, 900, 1100, 700, 1050, 600, 650, 550, 650, 500, 700, 650, 450)
+SIZE_BYTES = (650, 900, 1100, 700, 1050, 600, 650, 550, 650, 500, 700, 650, 450, 500)
 """Datagram sizes with headers, by :class:`Message`; typical for SIP with SDP, an assumption that only
 matters for link and logging bandwidth (the SIP traffic of the lab is about 10 Mbit/s in all)."""
 

@@ -88,11 +88,11 @@ class SipServerSpec(Spec):
     )
     t1: PositiveDurationNs = Field(500 * _MS, description="Retransmission timer T1 (RFC 3261).")
     t2: PositiveDurationNs = Field(4 * _S, description="Retransmission ceiling T2 (RFC 3261).")
+    invite_forward_retransmissions: int = Field(
+        6, ge=0, le=32, description="Repetitions of a forwarded INVITE within 64 T1 = 32 s (RFC 3261, timers A and B)."
+    )
     forward_retransmissions: int = Field(
-        6,
-        ge=0,
-        le=32,
-        description="Repetitions of a forwarded request within 64 T1 = 32 s (RFC 3261, timers A and B).",
+        10, ge=0, le=32, description="Repetitions of another forwarded request within 32 s (RFC 3261, timers E and F)."
     )
     memory_per_attempt: ByteCount = Field(
         455,
@@ -254,13 +254,3 @@ class ImsBenchSpec(Spec):
         9, ge=0, le=32, description="Retransmissions of other messages (SIPp: 9)."
     )
     sample_period: PositiveDurationNs = Field(_S, description="Interval of the CPU, load and memory series.")
-
-
-class LinkSpec(Spec):
-    """The network between test systems and server."""
-
-    rate: Annotated[BitRate, Field(gt=0)] = Field(1_000_000_000, description="Link rate.")
-    latency: DurationNs = Field(
-        100_000, description="One-way delay beside transmission: switch, driver, interrupt."
-    )
-    queue: Annotated[ByteCount, Field(gt=0)] = Field(256 * 1024, description="Transmit queue.")

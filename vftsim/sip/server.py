@@ -10,7 +10,7 @@ Both growths are assumptions: the measured CPU per attempt rises with load in ev
 do the transactions held (longer hash chains, a more fragmented shared-memory heap) and the number
 served so far.  Zero turns them off.
 
-Left out: TCP, forking, DNS, dialog-level failures (408, 503); the transaction timers' own CPU use apart
+Left out: TCP, forking, DNS, failure replies other than 408 (503, redirection); the transaction timers' own CPU use apart
 from the sends they cause.
 """
 
@@ -30,7 +30,6 @@ from vftsim.sip.transactions import Transaction, TransactionTable
 
 _REGISTRATIONS = (Message.REGISTER, Message.REGISTER_CREDENTIALS)
 _REQUESTS = (Message.INVITE, Message.BYE, Message.MESSAGE)
-_REPLY_OF = {Message.BYE: Message.OK_BYE, Message.MESSAGE: Message.OK_MESSAGE}
 _SENDS = tuple(touches - 1 for touches in TOUCHES)
 
 Datagram = tuple[int, Attempt]
@@ -164,9 +163,11 @@ class SipServer:
             transaction.replied = Message.TRYING
             self.send(Message.TRYING, attempt)
         self.send(message, attempt)
-        ceiling_ns = 0 if message == Message.INVITE else self.spec.t2
+        spec = self.spec
+        invite = message == Message.INVITE
         transaction.forward = Retransmitter(
-            self.clock, attempt.index, self.spec.t1, ceiling_ns, self.spec.forward_retransmissions,
+            self.clock, attempt.index, spec.t1, 0 if invite else spec.t2,
+            spec.invite_forward_retransmissions if invite else spec.forward_retransmissions,
             self._repeat_forward, self._give_up, transaction,
         )  # fmt: skip
 
@@ -201,7 +202,9 @@ class SipServer:
         transaction.forward = None
         if not transaction.final:
             transaction.final = True
+            transaction.replied = Message.REQUEST_TIMEOUT
             self.table.complete()
+            self.send(Message.REQUEST_TIMEOUT, transaction.attempt)
 
     def _release_worker(self, _: Any) -> None:
         self.taken += 1

@@ -4,12 +4,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from vftsim.cpu.background import CyclicLoadSpec
 from vftsim.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.cpu.schedulers.native import Native
+from vftsim.net.nics import NicsSpec
 from vftsim.protection.base import PROTECTIONS, ProtectionSpec
 from vftsim.protection.faults import FAULTS, FaultSpec
 from vftsim.protection.none import NoProtectionSpec
-from vftsim.sip.parameters import ImsBenchSpec, LinkSpec, SipServerSpec, VirtualizationSpec
+from vftsim.sip.parameters import ImsBenchSpec, SipServerSpec, VirtualizationSpec
 from vftsim.spec import ByteCount, DurationNs, Items, OneOf, Spec, discover
 
 discover("vftsim.cpu.schedulers")
@@ -33,6 +35,10 @@ class LabDomainSpec(DomainScheduling):
 
     vcpus: int = Field(1, ge=1, le=64, description="Virtual CPUs.")
     affinity: Items[int] | None = Field(None, description="pCPUs it may run on; all if not given.")
+    background: CyclicLoadSpec | None = Field(None, description="CPU work that the domain does by itself.")
+    message_cost: DurationNs = Field(
+        0, description="CPU time for each SIP message received or sent by user agents that run in this domain (`uac`)."
+    )
 
 
 class GuestNicSpec(Spec):
@@ -64,7 +70,7 @@ class SipLabSpec(Spec):
     faults: Items[Annotated[FaultSpec, OneOf(FAULTS)]] = Field(
         (), description="What fails and when; see :mod:`vftsim.protection.faults`."
     )
-    link: LinkSpec = Field(default_factory=LinkSpec, description="Network between test systems and server.")
+    nics: NicsSpec = Field(default_factory=NicsSpec, description="The host's network cards and what they carry.")
     nic: GuestNicSpec = Field(default_factory=GuestNicSpec, description="The server's network card.")
     workload: ImsBenchSpec = Field(default_factory=ImsBenchSpec, description="The benchmark.")
     memory_available: ByteCount = Field(4 * 1024**3, description="Memory free before the run.")
@@ -73,6 +79,11 @@ class SipLabSpec(Spec):
     def _has_a_server(self) -> "SipLabSpec":
         if "sut" not in self.domains:
             raise ValueError("domains must contain `sut`, the system under test")
+        for name, domain in self.domains.items():
+            if domain.message_cost and name != "uac":
+                raise ValueError(f"message_cost belongs to the domain `uac`, where user agents run, not to `{name}`")
+            if domain.affinity is not None and not all(0 <= p < self.host.pcpus for p in domain.affinity):
+                raise ValueError(f"domains.{name}.affinity names a pCPU that the host's {self.host.pcpus} do not have")
         return self
 
     @model_validator(mode="after")

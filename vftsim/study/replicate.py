@@ -10,7 +10,7 @@ from vftsim.errors import UsageError
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.system import Record, system_of
-from vftsim.study.workers import Interrupted, Workers
+from vftsim.study.workers import Workers
 
 DEFAULT_SEED = 1
 DEFAULT_REPLICATIONS = 10
@@ -115,7 +115,7 @@ def replicate(
             if on_result is not None:
                 on_result(number, replication, record)
             show.advance()
-    except Interrupted:
+    except KeyboardInterrupt:
         for result in results:
             result.interrupted = True
     return results

@@ -80,7 +80,7 @@ def _totals(lab: SipLab) -> dict[str, float]:
 
 
 def _uses(lab: SipLab, rates: dict[str, float]) -> dict[str, float]:
-    link_rate = lab.spec.link.rate
+    link_rate = lab.spec.nics.cards[lab.spec.nics.card_of("vm")].rate
     uses = {
         f"CPU {_UTILIZATION}": rates["cpu"] / (lab.host.pcpus * 1e9) * 100.0,
         f"link to the server {_UTILIZATION}": rates["link to the server"] / link_rate * 100.0,

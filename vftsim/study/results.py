@@ -139,14 +139,5 @@ def model_yaml(model: Model) -> str:
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     yaml.width = 110
     stream = StringIO()
-    yaml.dump(without_none(model.resolved()), stream)
+    yaml.dump(model.resolved(), stream)
     return stream.getvalue()
-
-
-def without_none(data: Any) -> Any:
-    """Return plain data without empty keys, which a model file cannot hold."""
-    if isinstance(data, dict):
-        return {key: without_none(value) for key, value in data.items() if value is not None}
-    if isinstance(data, list):
-        return [without_none(value) for value in data]
-    return data

@@ -165,9 +165,7 @@ def saturating_saps(load: ConstantLoad) -> float:
     cpu = step.series["cpu_percent"]
     busy = sum(cpu) / len(cpu) if cpu else 0.0
     if busy <= 0.0:
-        raise UsageError(
-            f"the server does nothing at {first:g} attempts a second; raise workload.steps.initial"
-        )
+        raise UsageError(f"the server does nothing at {first:g} attempts a second; raise workload.steps.initial")
     return first * 100.0 / busy
 
 
@@ -184,7 +182,7 @@ class _Mapper:
         """Return the function's results in the order of the numbers."""
         try:
             results = Workers(function, self.jobs).in_order(numbers)
-        except Interrupted:
+        except KeyboardInterrupt:
             self.interrupted = True
             raise BudgetUsedUp from None
         level: Any = getattr(function, "args", ("?",))[0]

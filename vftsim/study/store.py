@@ -92,7 +92,8 @@ class ResultDirectory:
         """Let ``write`` put the other files into the directory, and give it its name."""
         with _writing(self.path):
             write(self.partial)
-            (self.partial / IDENTITY).unlink(missing_ok=True)
+            for leftover in (self.partial / IDENTITY, *self.partial.rglob("*.tmp")):
+                leftover.unlink(missing_ok=True)
             old = self.path.with_name(self.path.name + ".old")
             if self.path.exists():
                 self.path.rename(old)

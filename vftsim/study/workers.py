@@ -2,7 +2,7 @@
 
 Each task is a pure function of its arguments, and results are put in the order of the tasks, so any
 number of workers gives the same answer.  A result is handed over as soon as it arrives: what is done
-survives an interruption.  Ctrl-C ends the work under way at once and is reported, not raised.
+survives an interruption.  Ctrl-C ends the work under way at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 class Interrupted(KeyboardInterrupt):
-    """The user pressed Ctrl-C; what had arrived by then has been handed over."""
+    """The user pressed Ctrl-C before there was anything to keep."""
 
 
 def available_cores() -> int:
@@ -43,22 +43,17 @@ class Workers(Generic[T, R]):
         self.jobs = jobs
 
     def as_they_come(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
-        """Yield (index of the task, result) as results arrive.
-
-        Raises
-        ------
-        Interrupted
-            On Ctrl-C.
-        """
+        """Yield (index of the task, result) as results arrive; Ctrl-C ends the workers and is passed on."""
+        if self.jobs == 1 or len(tasks) == 1:
+            for index, task in enumerate(tasks):
+                yield index, self.function(task)
+            return
         try:
-            if self.jobs == 1 or len(tasks) == 1:
-                for index, task in enumerate(tasks):
-                    yield index, self.function(task)
-            else:
-                yield from self._parallel(tasks)
-        except KeyboardInterrupt:
+            yield from self._parallel(tasks)
+        except BaseException:
+            # Also when whoever takes the results gives up: nobody wants the rest.
             stop_workers()
-            raise Interrupted from None
+            raise
 
     def in_order(self, tasks: Sequence[T]) -> list[R]:
         """Return the results in the order of the tasks."""
