@@ -11,6 +11,12 @@ from tiny import TINY  # noqa: E402 - found there
 
 
 @pytest.fixture
+def inside(tmp_path, monkeypatch):
+    """Work in the folder of the test."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
 def tiny_path(tmp_path):
     path = tmp_path / "tiny.yaml"
     path.write_text(TINY)

@@ -177,7 +177,7 @@ def test_ctrl_c_before_anything_is_done_writes_nothing(tiny_path, tmp_path):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
     )  # fmt: skip
-    wait_for(lambda: (tmp_path / "out.partial" / "replications").is_dir())
+    wait_for((tmp_path / "out.partial" / "identity.json").exists)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 3, stderr

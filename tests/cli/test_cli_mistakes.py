@@ -81,8 +81,8 @@ def test_a_malformed_file_is_refused(mutation, tmp_path, capsys):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_wrong_command_line_is_refused(arguments, part, tiny_path, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("inside")
+def test_a_wrong_command_line_is_refused(arguments, part, tiny_path, tmp_path, capsys):
     message = refusal(capsys, *(tiny_path if a == "TINY" else a for a in arguments))
     assert part in message
     assert [p.name for p in tmp_path.iterdir()] == ["tiny.yaml"]

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 
 import pytest
 
@@ -190,9 +191,10 @@ def test_results_come_back_in_the_order_of_the_tasks():
     assert Workers(abs, 2).in_order([-3, 2, -1, 0]) == [3, 2, 1, 0]
 
 
-def _stop_the_parent(_):
-    os.kill(os.getppid(), signal.SIGINT)
-    return 1
+def _stop_the_parent(task):
+    if task == 5:
+        os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(0.01)
 
 
 def test_ctrl_c_ends_worker_processes():

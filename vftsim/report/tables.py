@@ -96,8 +96,8 @@ def print_comparison(result: Comparison) -> None:
     first = result.capacities[0].model.label
     caption = (
         "Capacity: DOC of the lab's ramp (integer load of the last step within the limit); n replications with the "
-        "same traffic for all. ±: 95 % interval, of the capacity Student's t and at least half a load step, of the ratio "
-        "jackknife of pairs, of the difference paired t."
+        "same traffic for all. ±: 95 % interval, of the capacity Student's t and at least half a load step, of the "
+        "ratio jackknife of pairs, of the difference paired t."
     )
     print_table("Capacity (SAPS)", ("model", "capacity", f"ratio to {first}", f"less {first}", "n"), body, caption)
     for capacity in result.capacities:

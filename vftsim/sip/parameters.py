@@ -60,7 +60,7 @@ class SipServerSpec(Spec):
         0.0,
         ge=0.0,
         le=1.0,
-        description="Relative growth of the CPU work for each transaction held in memory. Assumption; 0 turns it off.",
+        description="Relative growth of the CPU work for each completed transaction in memory. Assumption; 0 turns it off.",
     )
     growth_per_attempt: float = Field(
         0.0,

@@ -5,10 +5,12 @@ outputs leave, then does the rest (bookkeeping of the transaction) before it tak
 socket's receive buffer is bounded in kernel memory; a datagram that does not fit is dropped there.
 
 CPU work of a received message = touches x ``touch_cost`` x drawn relative demand
-x (1 + ``growth_per_transaction`` x transactions held + ``growth_per_attempt`` x transactions created).
+x (1 + ``growth_per_transaction`` x transactions that wait for their removal
++ ``growth_per_attempt`` x transactions created).
 Both growths are assumptions: the measured CPU per attempt rises with load in every environment, and so
-do the transactions held (longer hash chains, a more fragmented shared-memory heap) and the number
-served so far.  Zero turns them off.
+do the transactions in memory (longer hash chains, a more fragmented shared-memory heap) and the number
+served so far.  Zero turns them off.  Completed transactions only, because with those under way included
+the work would grow in a collapse, and the measured collapse is less deep than that.
 
 Left out: TCP, forking, DNS, failure replies other than 408 (503, redirection); the transaction timers' own CPU use apart
 from the sends they cause.
@@ -118,7 +120,7 @@ class SipServer:
     def _growth(self) -> float:
         """Return the factor by which all work has grown with what the server holds and has served."""
         spec, table = self.spec, self.table
-        return 1.0 + spec.growth_per_transaction * table.held + spec.growth_per_attempt * table.created
+        return 1.0 + spec.growth_per_transaction * table.waiting + spec.growth_per_attempt * table.created
 
     def _match(self, message: int, attempt: Attempt) -> tuple[Transaction | None, bool]:
         """Find or create the transaction of a message; true when it is a retransmission."""

@@ -35,7 +35,7 @@ class Transaction:
 
 
 class TransactionTable:
-    """How many transactions the server holds, and when they expire.
+    """How many transactions the server holds (``held``), how many of them are completed (``waiting``), when they expire.
 
     Parameters
     ----------
@@ -46,6 +46,7 @@ class TransactionTable:
     def __init__(self, wait_periods: int) -> None:
         self.held = 0
         self.created = 0
+        self.waiting = 0
         self._expiring = [0] * (wait_periods + 1)
         self._slot = 0
 
@@ -56,6 +57,7 @@ class TransactionTable:
 
     def complete(self) -> None:
         """A transaction got its final reply or was given up; it expires ``wait_periods`` ticks from now."""
+        self.waiting += 1
         self._expiring[self._slot - 1] += 1
 
     def tick(self) -> int:
@@ -64,4 +66,5 @@ class TransactionTable:
         self._expiring[self._slot] = 0
         self._slot = (self._slot + 1) % len(self._expiring)
         self.held -= expired
+        self.waiting -= expired
         return expired

@@ -55,17 +55,20 @@ def run_study(
     workers = available_cores() if jobs is None else jobs
     check_study(replications, seed, workers)
     started = utc_now()
-    target = ResultDirectory(directory, identity(model, seed), force=force, resume=resume) if directory else None
     system = model.system
-    known = {n: system.from_dict(data) for n, data in target.known().items()} if target else {}
+    target: ResultDirectory | None = None
 
     def arrived(_: int, replication: int, record: Any) -> None:
         if target is not None:
             target.keep(replication, system.to_dict(record))
 
-    # Replications beyond those asked for are kept: a result never shrinks by being continued.
-    wanted = max(replications, *(n + 1 for n in known), 0)
     try:
+        known = {}
+        if directory is not None:
+            target = ResultDirectory(directory, identity(model, seed), force=force, resume=resume)
+            known = {n: system.from_dict(data) for n, data in target.known().items()}
+        # Replications beyond those asked for are kept: a result never shrinks by being continued.
+        wanted = max(replications, *(n + 1 for n in known), 0)
         (done,) = replicate([model], wanted, seed, workers, progress=progress, done=[known], on_result=arrived)
         if not done.records:
             raise Interrupted("nothing had finished")
