@@ -29,6 +29,7 @@ def host(path, *, streams=1, calls_per_s=0.0, scheduler=None, pcpus=4, media=Non
                 "switch_cost_ns": changes.pop("switch_cost_ns", 0),
             },
             "driver_domain": None if owns else "dom0",
+            "driver": {"placement": "spread"},
             "domains": domains | changes.pop("domains", {}),
             "workload": {
                 "rtp": {"to": "guest", "streams": streams, "clock_error_ppm": 0.0},

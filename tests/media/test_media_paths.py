@@ -19,8 +19,8 @@ def lone_delay(system, dur_ns=100 * MS):
 
 
 def test_paravirtual_is_the_sum_of_its_costs():
-    """Back-end 2000+2000+12000, front-end 1500+3000, thread 10000+2000, back-end 2000+1000+12000."""
-    expected = WIRE + 16_000 + 4_500 + 12_000 + 15_000
+    """Back-end 2000+2000+20000, front-end 1500+3000, thread 10000+2000, back-end 2000+1000+20000."""
+    expected = WIRE + 24_000 + 4_500 + 12_000 + 23_000
     assert lone_delay(host({"kind": "paravirtual"})) == expected
 
 
@@ -36,8 +36,8 @@ def test_emulated_is_the_sum_of_its_costs():
 
 
 def test_stub_domain_adds_the_split_driver_both_ways():
-    """As emulated, plus 12 us each way between driver and stub domain."""
-    assert lone_delay(host({"kind": "stub_domain"})) == lone_delay(host({"kind": "emulated"})) + 24_000
+    """As emulated, plus 20 us each way between driver and stub domain."""
+    assert lone_delay(host({"kind": "stub_domain"})) == lone_delay(host({"kind": "emulated"})) + 40_000
 
 
 def test_every_switch_is_paid():

@@ -22,6 +22,7 @@ from vftsim.calibrate.observations import Observations, simulated
 from vftsim.errors import UsageError
 from vftsim.sip.lab import SipLab
 from vftsim.sip.system import SipLabSpec
+from vftsim.spec import Spec
 
 Array = NDArray[np.float64]
 _STEP = 0.08
@@ -46,17 +47,22 @@ class Fit:
 
 
 def with_values(spec: SipLabSpec, values: Mapping[str, Any]) -> SipLabSpec:
-    """Return the model with numbers at dotted keys replaced; checked like any model."""
-    data = spec.model_dump()
+    """Return the model with numbers at dotted keys replaced."""
     for path, value in values.items():
-        node: Any = data
-        *parents, last = path.split(".")
-        for key in parents:
-            node = node.get(key) if isinstance(node, dict) else None
-        if not isinstance(node, dict) or last not in node:
-            raise UsageError(f"the model has no key '{path}'")
-        node[last] = round(value) if isinstance(node[last], int) else value
-    return SipLabSpec.model_validate(data)
+        spec = _replaced(spec, path.split("."), value, path)
+    return spec
+
+
+def _replaced(node: Any, keys: list[str], value: float, path: str) -> Any:
+    key = keys[0]
+    if not isinstance(node, Spec) or key not in type(node).model_fields:
+        raise UsageError(f"the model has no key '{path}'")
+    old = getattr(node, key)
+    if len(keys) > 1:
+        new = _replaced(old, keys[1:], value, path)
+    else:
+        new = round(value) if isinstance(old, int) else value
+    return node.model_copy(update={key: new})
 
 
 def parameter_values(spec: SipLabSpec, parameters: tuple[FreeParameter, ...], x: Array) -> dict[str, float]:

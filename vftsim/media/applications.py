@@ -64,12 +64,13 @@ class WorkerPool:
 
     def _work(self, packet: Packet) -> Work:
         if packet.marks is not None:
-            packet.marks.append(("application taken", self._clock.now_ns))
+            packet.marks.append(("application taken", self._clock.now_ns, 0))
         return Work(self._packet_ns + packet.port.transmit_ns, self._done, packet)
 
     def _done(self, packet: Packet) -> None:
         if packet.marks is not None:
-            packet.marks.append(("application done", self._clock.now_ns))
+            spent_ns = self._packet_ns + packet.port.transmit_ns
+            packet.marks.append(("application done", self._clock.now_ns, spent_ns))
         if packet.port.send(packet):
             self._next(packet, is_running=True)
         else:

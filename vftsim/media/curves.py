@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vftsim.media.fit import Budget, overrides
+from vftsim.media.fit import STRUCTURES, Budget, overrides
 from vftsim.media.record import RIGHT, experiment
 from vftsim.media.run import run_media
 from vftsim.spec import shipped_dir
@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     best = json.loads((folder / "fit.json").read_text())[RIGHT]["best"]
-    costs = overrides(best["backend_us"], best["relay_us"])
+    costs = overrides(best["backend_us"], best["relay_us"], STRUCTURES[RIGHT])
     curves = {
         "duty": duty_curve(costs, arguments.jobs),
         "load": load_curve(costs, arguments.jobs),

@@ -1,8 +1,8 @@
 """Where one packet's delay went: its waits, one after the other, summing to the total.
 
-Between two boundaries a packet either waits in a ring or is in the hands of a stage.  In the hands of
-interrupt work, time is split by whether the vCPU had a pCPU; in the hands of a thread, its
-work and waits are one part, as threads move between vCPUs.
+Between two boundaries a packet either waits in a ring or is in the hands of a stage.  There, the CPU
+time of its batch is work, and the rest is waiting: where the stage is bound to a vCPU, either for that
+vCPU (other work of its own, a switch) or for a pCPU; where any vCPU will do, for a CPU.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def explain(packet: PacketTrace, trace: Trace) -> list[Part]:
     """Decompose the delay of a traced packet, in order of time."""
     parts = [Part("wire, there and back", packet.wire_ns)]
     before_ns = packet.marks[0][1]
-    for mark, now_ns in packet.marks[1:]:
+    for mark, now_ns, spent_ns in packet.marks[1:]:
         stage, _, what = mark.rpartition(" ")
         length_ns = now_ns - before_ns
         if what == "taken":
             parts.append(Part(f"waits for {stage}", length_ns))
         else:
-            parts += _in_hands(stage, trace, packet.domain, before_ns, now_ns)
+            parts += _in_hands(stage, trace, packet.domain, (before_ns, now_ns), spent_ns)
         before_ns = now_ns
     parts.append(Part("leaves the host", packet.delivered_ns - before_ns))
     return [part for part in parts if part.length_ns or part.name.startswith("wire")]
@@ -42,14 +42,16 @@ def total_ns(parts: Iterable[Part]) -> int:
     return sum(part.length_ns for part in parts)
 
 
-def _in_hands(stage: str, trace: Trace, domain: str, start_ns: int, end_ns: int) -> list[Part]:
-    length_ns = end_ns - start_ns
+def _in_hands(stage: str, trace: Trace, domain: str, between_ns: tuple[int, int], spent_ns: int) -> list[Part]:
+    length_ns = between_ns[1] - between_ns[0]
     vcpu = trace.vcpu_of_stage.get((domain, stage), trace.vcpu_of_stage.get(("", stage)))
+    parts = [Part(f"{stage}: works", spent_ns)]
     if vcpu is None:
-        return [Part(f"{stage}: work and waiting for a CPU", length_ns)]
-    running_ns = trace.running_ns(vcpu, start_ns, end_ns)
+        return [*parts, Part(f"{stage}: waits for a CPU", length_ns - spent_ns)]
+    running_ns = trace.running_ns(vcpu, *between_ns)
     return [
-        Part(f"{stage}: {trace.vcpu_names[vcpu]} runs", running_ns),
+        *parts,
+        Part(f"{stage}: {trace.vcpu_names[vcpu]} does other work", running_ns - spent_ns),
         Part(f"{stage}: {trace.vcpu_names[vcpu]} waits for a pCPU", length_ns - running_ns),
     ]
 

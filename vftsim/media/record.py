@@ -159,7 +159,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-RIGHT = "receive and transmit on one vCPU each"
+RIGHT = "any vCPU"
 
 
 def main() -> None:

@@ -38,7 +38,7 @@ class MediaRelaySpec(Spec):
     kind: Literal["media_relay"] = "media_relay"
     threads: int = Field(8, ge=1, le=1000, description="Threads of the pool. Assumption: any number above the vCPUs.")
     packet_ns: DurationNs = Field(
-        10_000, description="Thread: receive call, computation, send call, a packet. Calibrated."
+        18_000, description="Thread: receive call, computation, send call, a packet. Calibrated."
     )
     receive_buffer_bytes: int = Field(
         110_592,

@@ -58,7 +58,7 @@ class PacketTrace:
     flow: str
     domain: str
     stream: int
-    marks: tuple[tuple[str, int], ...]
+    marks: tuple[tuple[str, int, int], ...]
     delivered_ns: int
     wire_ns: int
 

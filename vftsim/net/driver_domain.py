@@ -36,7 +36,7 @@ Placement = Literal["spread", "one", "any"]
 class DriverDomainSpec(Spec):
     """Costs and placement of the work every packet causes in the driver domain."""
 
-    placement: Placement = Field("spread", description="Which vCPUs do receive and transmit work.")
+    placement: Placement = Field("any", description="Which vCPUs do receive and transmit work.")
     event_ns: DurationNs = Field(
         2_000,
         description="Interrupt or event channel upcall, once a batch. Assumption: 3,200 cycles at 1.6 GHz.",
@@ -45,12 +45,8 @@ class DriverDomainSpec(Spec):
         2_000,
         description="NIC driver and bridge, receive, a packet. Prior: native, 5,000 cycles both ways.",
     )
-    transmit_ns: DurationNs = Field(
-        1_000, description="Bridge and NIC driver, transmit, a packet. Same prior."
-    )
-    budget_packets: int = Field(
-        NAPI_BUDGET, ge=1, le=256, description="Packets a batch. Default: NAPI weight."
-    )
+    transmit_ns: DurationNs = Field(1_000, description="Bridge and NIC driver, transmit, a packet. Same prior.")
+    budget_packets: int = Field(NAPI_BUDGET, ge=1, le=256, description="Packets a batch. Default: NAPI weight.")
 
 
 class _Receive(Stage):
@@ -78,9 +74,7 @@ class _Transmit(Stage):
 class DriverDomain:
     """Receive work for each NIC and transmit work for all guests."""
 
-    def __init__(
-        self, spec: DriverDomainSpec, guest: Guest, nics: list[Nic], out: Callable[[Packet], None]
-    ) -> None:
+    def __init__(self, spec: DriverDomainSpec, guest: Guest, nics: list[Nic], out: Callable[[Packet], None]) -> None:
         self.spec = spec
         self.guest = guest
         vcpus = guest.vcpus

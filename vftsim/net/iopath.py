@@ -98,8 +98,9 @@ class Stage:
         taken = len(batch)
         kept, demand_ns = self.admit(batch)
         self.held += len(kept)
-        _mark(kept, self.name, "taken", self._clock)
-        work = Work(event_ns + demand_ns, self._done, (kept, batch if taken != len(kept) else kept))
+        _mark(kept, f"{self.name} taken", self._clock, 0)
+        demand_ns += event_ns
+        work = Work(demand_ns, self._done, (kept, batch if taken != len(kept) else kept, demand_ns))
         if self.vcpu is not None:
             self.guest.raise_interrupt(self.vcpu, work)
         elif is_continued:
@@ -107,10 +108,10 @@ class Stage:
         else:
             self.guest.submit(work)
 
-    def _done(self, argument: tuple[list[Packet], list[Packet]]) -> None:
-        kept, batch = argument
+    def _done(self, argument: tuple[list[Packet], list[Packet], int]) -> None:
+        kept, batch, demand_ns = argument
         self.held -= len(kept)
-        _mark(kept, self.name, "done", self._clock)
+        _mark(kept, f"{self.name} done", self._clock, demand_ns)
         self.source.release(batch)
         deliver = self.deliver
         for packet in kept:
@@ -129,12 +130,12 @@ def continue_job(guest: Guest, work: Work) -> None:
     guest.jobs.append(work)
 
 
-def _mark(batch: list[Packet], stage: str, what: str, clock: Clock) -> None:
+def _mark(batch: list[Packet], boundary: str, clock: Clock, spent_ns: int) -> None:
     if batch and batch[0].marks is not None:
         now_ns = clock.now_ns
         for packet in batch:
             if packet.marks is not None:
-                packet.marks.append((f"{stage} {what}", now_ns))
+                packet.marks.append((boundary, now_ns, spent_ns))
 
 
 class Port(Protocol):

@@ -28,27 +28,13 @@ class _DeviceModelCosts(IoPathSpec):
     exit_ns: DurationNs = Field(
         4_000, description="One register access as the guest sees it: exit, answer, entry. Assumption."
     )
-    accesses_receive: int = Field(
-        2, ge=0, le=100, description="Register accesses a received packet. Assumption."
-    )
-    accesses_transmit: int = Field(
-        2, ge=0, le=100, description="Register accesses a sent packet. Assumption."
-    )
-    emulation_ns: DurationNs = Field(
-        6_000, description="Device model's work for one register access. Assumption."
-    )
-    copy_ns: DurationNs = Field(
-        4_000, description="Device model: read or write the tap device, copy. Assumption."
-    )
-    driver_receive_ns: DurationNs = Field(
-        4_000, description="Guest: driver and network stack. Prior: native."
-    )
-    driver_transmit_ns: DurationNs = Field(
-        3_000, description="Guest: network stack and driver. Prior: native."
-    )
-    tap_packets: int = Field(
-        500, ge=1, le=100_000, description="Queue of the tap device. Default: Linux tun."
-    )
+    accesses_receive: int = Field(2, ge=0, le=100, description="Register accesses a received packet. Assumption.")
+    accesses_transmit: int = Field(2, ge=0, le=100, description="Register accesses a sent packet. Assumption.")
+    emulation_ns: DurationNs = Field(6_000, description="Device model's work for one register access. Assumption.")
+    copy_ns: DurationNs = Field(4_000, description="Device model: read or write the tap device, copy. Assumption.")
+    driver_receive_ns: DurationNs = Field(4_000, description="Guest: driver and network stack. Prior: native.")
+    driver_transmit_ns: DurationNs = Field(3_000, description="Guest: network stack and driver. Prior: native.")
+    tap_packets: int = Field(500, ge=1, le=100_000, description="Queue of the tap device. Default: Linux tun.")
     ring_packets: int = Field(64, ge=1, le=4096, description="Receive ring of the emulated NIC. Assumption.")
 
 

@@ -23,9 +23,7 @@ class NativeSpec(IoPathSpec):
 
     kind: Literal["native"] = "native"
     driver_receive_ns: DurationNs = Field(3_500, description="NIC driver and network stack, receive. Prior.")
-    driver_transmit_ns: DurationNs = Field(
-        2_500, description="Network stack and NIC driver, transmit. Prior."
-    )
+    driver_transmit_ns: DurationNs = Field(2_500, description="Network stack and NIC driver, transmit. Prior.")
 
     def connect(self, wiring: Wiring) -> OwnedNicPort:
         """Build the driver."""

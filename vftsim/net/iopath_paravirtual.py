@@ -25,14 +25,12 @@ class ParavirtualSpec(IoPathSpec):
     """Xen's split driver."""
 
     kind: Literal["paravirtual"] = "paravirtual"
-    ring_packets: int = Field(
-        256, ge=1, le=4096, description="Slots each way. Default: Xen netif.h, one page."
-    )
+    ring_packets: int = Field(256, ge=1, le=4096, description="Slots each way. Default: Xen netif.h, one page.")
     backend_receive_ns: DurationNs = Field(
-        12_000, description="Driver domain: grant, copy, notify; on top of driver and bridge. Calibrated."
+        20_000, description="Driver domain: grant, copy, notify; on top of driver and bridge. Calibrated."
     )
     backend_transmit_ns: DurationNs = Field(
-        12_000, description="Driver domain: map or copy, respond. Calibrated (tied to receive)."
+        20_000, description="Driver domain: map or copy, respond. Calibrated (tied to receive)."
     )
     frontend_receive_ns: DurationNs = Field(
         3_000, description="Guest: front-end and network stack, receive. Assumption: 4,800 cycles at 1.6 GHz."

@@ -25,7 +25,7 @@ class StubDomainSpec(_DeviceModelCosts):
     kind: Literal["stub_domain"] = "stub_domain"
     tap_packets: int = Field(256, ge=1, le=100_000, description="Slots between driver and stub domain.")
     backend_ns: DurationNs = Field(
-        12_000, description="Driver domain: split driver to the stub domain, each way. As for paravirtual."
+        20_000, description="Driver domain: split driver to the stub domain, each way. As for paravirtual."
     )
 
     def connect(self, wiring: Wiring) -> EmulatedPort:

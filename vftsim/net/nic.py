@@ -93,7 +93,7 @@ class Nic:
             packet = coming.popleft()
             self.admitted += 1
             if self.tracing:
-                packet.marks = [("arrived", packet.sent_ns)]
+                packet.marks = [("arrived", packet.sent_ns, 0)]
             if self.occupied < self.capacity:
                 self.occupied += 1
                 self.packets.append(packet)

@@ -37,8 +37,9 @@ class Packet:
         Stream or call within the flow.
     sent_ns : int
         When it reaches the host's NIC.
-    marks : list of (str, int) or None
-        Passed boundaries with their times; kept only while tracing.
+    marks : list of (str, int, int) or None
+        Passed boundaries with their times and the CPU time spent up to each on the batch the packet was
+        in; kept only while tracing.
     """
 
     __slots__ = ("flow", "marks", "pool", "port", "sent_ns", "stream")
@@ -49,7 +50,7 @@ class Packet:
         self.pool = pool
         self.stream = stream
         self.sent_ns = sent_ns
-        self.marks: list[tuple[str, int]] | None = None
+        self.marks: list[tuple[str, int, int]] | None = None
 
 
 class DropLog:
