@@ -142,9 +142,7 @@ def edge_verdict(rows: list[Row]) -> Verdict:
     return Verdict(f"the central 90 % of {n} replications contain the measured edge step", all(inside), found)
 
 
-def stop_verdict(
-    spec: EnvironmentSpec, stops: list[int], docs: list[float], increment: float
-) -> list[Verdict]:
+def stop_verdict(spec: EnvironmentSpec, stops: list[int], docs: list[float], increment: float) -> list[Verdict]:
     """The run must stop after the right step, and the DOC lie within one load step."""
     share = stops.count(spec.stop_step) / len(stops)
     usual = max(set(stops), key=stops.count)

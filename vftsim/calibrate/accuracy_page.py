@@ -55,8 +55,7 @@ def as_data(found: Validated) -> dict[str, Any]:
     """Return rows and verdicts as plain data."""
     return {
         "verdicts": [
-            {"environment": n, "target": v.text, "passed": v.passed, "found": v.found}
-            for n, v in found.verdicts
+            {"environment": n, "target": v.text, "passed": v.passed, "found": v.found} for n, v in found.verdicts
         ],
         "collapse": {n: {"collapsed": bad, "n": total} for n, (bad, total) in found.collapse.items()},
         "rows": [_as_dict(row) for row in found.rows],
@@ -113,17 +112,13 @@ def _summary(rows: list[Row]) -> str:
             continue
         unit = (100.0, " %") if kind == "delay percentiles" else (1.0, " points")
         judged = [row for row in members if row.baseline is not None]
-        nearer = sum(
-            abs((row.baseline or 0.0) - row.measured) < abs(row.predicted - row.measured) for row in judged
-        )
+        nearer = sum(abs((row.baseline or 0.0) - row.measured) < abs(row.predicted - row.measured) for row in judged)
         lines.append(
             (environment, {"in": "in", "out": "held out", "input": "input"}[sample], kind, str(len(errors)),
              f"{unit[0] * errors[len(errors) // 2]:.1f}{unit[1]}", f"{unit[0] * errors[-1]:.1f}{unit[1]}",
              f"{nearer} of {len(judged)}")
         )  # fmt: skip
-    return _table(
-        ("environment", "sample", "kind", "rows", "median error", "worst error", "baseline nearer"), lines
-    )
+    return _table(("environment", "sample", "kind", "rows", "median error", "worst error", "baseline nearer"), lines)
 
 
 def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -175,9 +175,7 @@ def at_measured_load(seen: Observations, data: Observations) -> Observations:
     }
 
 
-def _residuals(
-    definition: CalibrationSpec, spec: SipLabSpec, keys: list[tuple[str, str]], data: Observations
-) -> Array:
+def _residuals(definition: CalibrationSpec, spec: SipLabSpec, keys: list[tuple[str, str]], data: Observations) -> Array:
     total = np.zeros(len(keys))
     for replication in range(definition.replications):
         seen = observe(spec, definition.seed, replication)
@@ -186,9 +184,7 @@ def _residuals(
     return total / definition.replications
 
 
-def _result(
-    definition: CalibrationSpec, keys: list[tuple[str, str]], found: Any, low: Array, span: Array
-) -> Fit:
+def _result(definition: CalibrationSpec, keys: list[tuple[str, str]], found: Any, low: Array, span: Array) -> Fit:
     parameters = definition.parameters
     names = [p.path for p in parameters]
     values = low + found.x * span

@@ -14,9 +14,7 @@ from vftsim.spec import format_duration
 FORMAT = 1
 
 
-def as_record(
-    definition: CalibrationSpec, spec: SipLabSpec, fit: Fit, manifest: dict[str, Any]
-) -> dict[str, Any]:
+def as_record(definition: CalibrationSpec, spec: SipLabSpec, fit: Fit, manifest: dict[str, Any]) -> dict[str, Any]:
     """Return a fit as plain data, sufficient to tell how it came to be."""
     return {
         "format": FORMAT,

@@ -57,9 +57,7 @@ def run_ramp(spec: SipLabSpec, seed: int, replication: int) -> RampRun:
 def run_edge(spec: SipLabSpec, step: int, seed: int, replication: int) -> Observations:
     """Play one step once; its observations carry the step's own name."""
     seen = simulated(SipLab(spec, seed, replication).run())
-    return {
-        (f"step_{step}" if phase == "step_1" else phase, quantity): v for (phase, quantity), v in seen.items()
-    }
+    return {(f"step_{step}" if phase == "step_1" else phase, quantity): v for (phase, quantity), v in seen.items()}
 
 
 def run_environment(

@@ -38,9 +38,7 @@ def sip_model(name: str, overrides: tuple[str, ...], asked_by: Path) -> tuple[Mo
     """
     model = load_model(name, overrides)
     if not isinstance(model.spec, SipLabSpec):
-        raise ModelFileError(
-            f"'{name}' is a {model.kind}; this needs a sip_lab model", str(asked_by), 0, "model"
-        )
+        raise ModelFileError(f"'{name}' is a {model.kind}; this needs a sip_lab model", str(asked_by), 0, "model")
     return model, model.spec
 
 

@@ -65,9 +65,7 @@ def run_validation(
         raise UsageError(f"no environment '{unknown[0]}'; there are {', '.join(spec.environments)}")
     chosen = {n: e for n, e in spec.environments.items() if not environments or n in environments}
     models = {n: sip_model(e.model, (), path)[1] for n, e in chosen.items()}
-    progress.total(
-        sum(spec.replications + (spec.edge_replications if e.edge_step else 0) for e in chosen.values())
-    )
+    progress.total(sum(spec.replications + (spec.edge_replications if e.edge_step else 0) for e in chosen.values()))
     found = Validated(spec)
     for name, environment in chosen.items():
         data = measured(path.parent / spec.dataset, name)
@@ -75,14 +73,10 @@ def run_validation(
         rows = rows_of(name, environment, data, [run.observations for run in runs])
         found.rows += rows
         found.verdicts += [(name, v) for v in verdicts(environment, spec.targets, rows)]
-        found.verdicts += [
-            (name, v) for v in _stops(runs, environment, models[name].workload.steps.increment)
-        ]
+        found.verdicts += [(name, v) for v in _stops(runs, environment, models[name].workload.steps.increment)]
         if edge:
             phase = f"step_{environment.edge_step}"
-            edge_rows = [
-                r for r in rows_of(name, environment, data, edge, EDGE_QUANTITIES) if r.phase == phase
-            ]
+            edge_rows = [r for r in rows_of(name, environment, data, edge, EDGE_QUANTITIES) if r.phase == phase]
             found.edge_rows += edge_rows
             found.verdicts.append((name, edge_verdict(edge_rows)))
             bad = sum(run[phase, "ihs/global"] > _COLLAPSED_PERCENT for run in edge)

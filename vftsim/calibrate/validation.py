@@ -16,9 +16,7 @@ class EnvironmentSpec(Spec):
     inputs: Items[str] = Field((), description="Further phases used as calibration inputs.")
     stop_step: int = Field(ge=1, description="Step after which the measured run stopped.")
     doc_saps: float = Field(gt=0, description="Measured design objective capacity.")
-    cpu_points: float = Field(
-        1.5, gt=0, description="Greatest CPU error of a held-out step below 90 %, in points."
-    )
+    cpu_points: float = Field(1.5, gt=0, description="Greatest CPU error of a held-out step below 90 %, in points.")
     edge_step: int | None = Field(None, description="A step at the edge of collapse, judged by the ensemble.")
 
 
@@ -29,9 +27,7 @@ class TargetsSpec(Spec):
     in_sample_median: Percent = Field(12.0, description="Median error of the percentiles in sample.")
     next_step_median: Percent = Field(15.0, description="Median error of the percentiles one step beyond.")
     next_step_worst: Percent = Field(40.0, description="Worst error of the percentiles one step beyond.")
-    stop_ihs_points: float = Field(
-        10.0, gt=0, description="Greatest error of an IHS share in a stop step, in points."
-    )
+    stop_ihs_points: float = Field(10.0, gt=0, description="Greatest error of an IHS share in a stop step, in points.")
 
 
 class ValidationSpec(Spec):
@@ -39,15 +35,11 @@ class ValidationSpec(Spec):
 
     name: str = Field(min_length=1, max_length=100, description="Name.")
     dataset: str = Field(description="Dataset folder, relative to this file.")
-    environments: Annotated[dict[str, EnvironmentSpec], Field(min_length=1)] = Field(
-        description="By name in the data."
-    )
+    environments: Annotated[dict[str, EnvironmentSpec], Field(min_length=1)] = Field(description="By name in the data.")
     targets: TargetsSpec = Field(default_factory=TargetsSpec, description="Declared accuracy.")
     step_duration: PositiveDurationNs = Field(description="Simulated length of a step of the ramp.")
     transient: PositiveDurationNs = Field(30_000_000_000, description="Part of it that is not counted.")
     replications: int = Field(10, ge=2, le=1000, description="Replications of the ramp.")
-    edge_replications: int = Field(
-        20, ge=2, le=1000, description="Replications of an edge step, at full length."
-    )
+    edge_replications: int = Field(20, ge=2, le=1000, description="Replications of an edge step, at full length.")
     edge_duration: PositiveDurationNs = Field(900_000_000_000, description="Length of an edge step.")
     seed: int = Field(1000, ge=0, description="Root seed; other than that of any fit.")

@@ -1,0 +1,80 @@
+"""A fit recovers the parameters that made the data, and says what it cannot know."""
+
+import numpy as np
+import pytest
+
+from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.fit import at_measured_load, fit, observe, with_values
+from vftsim.errors import UsageError
+from vftsim.sip.system import SipLabSpec
+
+S = 10**9
+
+
+def lab(touch_cost_ns=800_000):
+    return SipLabSpec(
+        name="small",
+        domains={"sut": {}},
+        server={"touch_cost": touch_cost_ns},
+        workload={
+            "subscribers": 3000,
+            "pre_registration": {"duration": 0},
+            "stir": {"duration": 5 * S},
+            "steps": {"initial": 20.0, "increment": 10.0, "duration": 20 * S, "transient": 4 * S, "most": 2},
+        },
+    )
+
+
+def definition(**changes):
+    parameter = {"path": "server.touch_cost", "low": "0.3 ms", "high": "1.5 ms", "start": "0.5 ms", "meaning": "cost"}
+    return CalibrationSpec(
+        **{
+            "name": "small", "model": "small", "dataset": "data", "environment": "x", "parameters": [parameter],
+            "in_sample": ["step_1", "step_2"], "quantities": ["cpu"], "most_evaluations": 8, "seed": 3, **changes,
+        }
+    )  # fmt: skip
+
+
+def test_known_cost_is_recovered():
+    """CPU is linear in the cost of a message, so the fit must find it to the scatter of one short run."""
+    truth = observe(lab(800_000), 99, 0)
+    found = fit(definition(), lab(500_000), truth)
+    # Another seed made the data: messages of a 16 s step scatter by a few percent around their mean.
+    assert found.values["server.touch_cost"] == pytest.approx(800_000, rel=0.06)
+    assert found.low["server.touch_cost"] <= found.values["server.touch_cost"] <= found.high["server.touch_cost"]
+    assert set(found.residuals) == {("step_1", "cpu"), ("step_2", "cpu")}
+
+
+def test_parameter_at_its_bound_is_called_not_identified():
+    truth = observe(lab(1_000_000), 99, 0)
+    bounded = {"path": "server.touch_cost", "low": "0.3 ms", "high": "0.6 ms", "start": "0.5 ms", "meaning": "cost"}
+    found = fit(definition(parameters=[bounded]), lab(500_000), truth)
+    assert any("at a bound" in note for note in found.not_identified)
+
+
+def test_result_does_not_depend_on_workers():
+    truth = observe(lab(700_000), 99, 0)
+    alone = fit(definition(most_evaluations=3), lab(), truth, jobs=1)
+    shared = fit(definition(most_evaluations=3), lab(), truth, jobs=2)
+    assert alone.values == shared.values
+    assert alone.residuals == shared.residuals
+
+
+def test_cpu_is_compared_at_the_measured_load():
+    seen = {("step_1", "cpu"): 40.0, ("step_1", "load"): 50.0, ("step_1", "SES1/p50"): 7.0}
+    brought = at_measured_load(seen, {("step_1", "load"): 55.0})
+    assert brought["step_1", "cpu"] == pytest.approx(44.0)
+    assert brought["step_1", "SES1/p50"] == 7.0
+
+
+def test_unknown_key_and_empty_selection_are_refused():
+    with pytest.raises(UsageError, match="no key 'server.speed'"):
+        with_values(lab(), {"server.speed": 1.0})
+    with pytest.raises(UsageError, match="no observations"):
+        fit(definition(quantities=["nothing"]), lab(), {("step_1", "cpu"): 1.0})
+
+
+def test_replaced_values_keep_their_type():
+    changed = with_values(lab(), {"server.touch_cost": 123_456.7, "server.work_after_send": np.float64(0.25)})
+    assert changed.server.touch_cost == 123_457
+    assert changed.server.work_after_send == 0.25
