@@ -68,7 +68,7 @@ def test_cpu_is_compared_at_the_measured_load():
 
 
 def test_unknown_key_and_empty_selection_are_refused():
-    with pytest.raises(UsageError, match="no key 'server.speed'"):
+    with pytest.raises(UsageError, match=r"no key 'server\.speed'"):
         with_values(lab(), {"server.speed": 1.0})
     with pytest.raises(UsageError, match="no observations"):
         fit(definition(quantities=["nothing"]), lab(), {("step_1", "cpu"): 1.0})

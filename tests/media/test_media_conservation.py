@@ -28,7 +28,7 @@ SCHEDULERS = st.sampled_from(
     cap=st.sampled_from([0.0, 1.0, 40.0]),
     coalescing=st.sampled_from([(0, 1), (40_000, 3)]),
 )
-def test_sent_is_delivered_dropped_or_on_its_way(  # noqa: PLR0917 - drawn by hypothesis
+def test_sent_is_delivered_dropped_or_on_its_way(
     kind, scheduler, pcpus, streams, calls, placement, ring, cap, coalescing
 ):
     nic = {

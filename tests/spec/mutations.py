@@ -17,9 +17,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-QUANTITY = re.compile(
-    r"\s*([0-9.eE+]+)\s*(ns|us|ms|s|min|h|d|[kMGT]?bit/s|[kMGT]i?B|B|/s|/min|/h|%|[kMG]?Hz)\s*"
-)
+QUANTITY = re.compile(r"\s*([0-9.eE+]+)\s*(ns|us|ms|s|min|h|d|[kMGT]?bit/s|[kMGT]i?B|B|/s|/min|/h|%|[kMG]?Hz)\s*")
 Keys = tuple[str | int, ...]
 NONSENSE = [[[{"no": ["such", "value"]}]]]
 
@@ -193,9 +191,7 @@ _REMOVE = object()
 
 def _places(value: Any, keys: Keys = ()) -> Iterator[tuple[Keys, Any]]:
     yield keys, value
-    items = (
-        value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    )
+    items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for key, child in items:
         yield from _places(child, (*keys, key))
 

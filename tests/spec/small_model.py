@@ -71,9 +71,7 @@ class Model(Spec):
     @model_validator(mode="after")
     def _driver_exists(self) -> "Model":
         if self.driver is not None and self.driver not in self.domains:
-            raise ModelFileError(
-                f"no domain '{self.driver}'; domains: {', '.join(self.domains)}", "", 0, "driver"
-            )
+            raise ModelFileError(f"no domain '{self.driver}'; domains: {', '.join(self.domains)}", "", 0, "driver")
         return self
 
 

@@ -73,10 +73,7 @@ def test_a_dumped_model_is_a_loadable_file(tmp_path_factory, model):
 
 
 def test_yaml_1_2_scalars():
-    text = (
-        "a: yes\nb: 0o17\nc: 0x1f\nd: 2024-01-01\ne: 1_000\nf: 012\n"
-        "g: TRUE\nh: ~\ni: '5'\nj: 1e3\nk: !!str 5\n"
-    )
+    text = "a: yes\nb: 0o17\nc: 0x1f\nd: 2024-01-01\ne: 1_000\nf: 012\ng: TRUE\nh: ~\ni: '5'\nj: 1e3\nk: !!str 5\n"
     assert parse_yaml(text, "t").plain() == {
         "a": "yes",
         "b": 15,
@@ -210,7 +207,7 @@ def test_aliases_repeat_a_value_and_report_where_it_stands(write):
         ),
     ],
 )
-def test_place_and_words(write, old, new, line, key, message):  # noqa: PLR0917 - a row of the table
+def test_place_and_words(write, old, new, line, key, message):
     assert BASE.count(old) == 1
     error = refused(write(BASE.replace(old, new)))
     assert message in error.message
@@ -218,11 +215,7 @@ def test_place_and_words(write, old, new, line, key, message):  # noqa: PLR0917 
 
 
 def test_the_first_problem_in_the_file_and_the_number_of_others(write):
-    text = (
-        BASE.replace("weight: 512", "weight: 0")
-        .replace("latency: 1 ms", "latency: 1")
-        .replace("[1 s, 2 s]", "[x]")
-    )
+    text = BASE.replace("weight: 512", "weight: 0").replace("latency: 1 ms", "latency: 1").replace("[1 s, 2 s]", "[x]")
     error = refused(write(text))
     assert place(error) == ("model.yaml", 3, "latency")
     assert error.message.endswith(" (and 2 more)")

@@ -25,9 +25,7 @@ def test_is_a_sorted_mapping():
 
 
 def test_the_kind_chooses_the_class():
-    model = Model.model_validate(
-        {"name": "x", "arrivals": "1 /s", "scheduler": {"kind": "rtds", "period": "9 ms"}}
-    )
+    model = Model.model_validate({"name": "x", "arrivals": "1 /s", "scheduler": {"kind": "rtds", "period": "9 ms"}})
     assert model.scheduler == RtdsSpec(period=9_000_000)
     assert Model(name="x", arrivals=1, scheduler=model.scheduler).scheduler is model.scheduler
 

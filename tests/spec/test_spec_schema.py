@@ -56,9 +56,7 @@ def test_only_an_extending_file_may_be_incomplete():
     whole, partial = SCHEMA["$defs"]["Model"], SCHEMA["$defs"]["partial.Model"]
     assert set(whole["required"]) == {"name", "arrivals"}
     assert "extends" not in whole["properties"]
-    assert "required" not in json.dumps(
-        {k: v for k, v in SCHEMA["$defs"].items() if k.startswith("partial.")}
-    )
+    assert "required" not in json.dumps({k: v for k, v in SCHEMA["$defs"].items() if k.startswith("partial.")})
     assert partial["properties"]["extends"]["type"] == "string"
     assert partial["properties"]["latency"]["anyOf"][1] == {"type": "null"}
     assert SCHEMA["if"] == {"required": ["extends"]}

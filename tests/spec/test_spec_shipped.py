@@ -52,9 +52,7 @@ def test_an_installed_wheel_comes_before_a_checkout(rooms):
 def test_an_unknown_name_lists_what_there_is(rooms, name):
     with pytest.raises(UsageError, match="shipped models: lab-virtual, xen-media/mixed-d") as caught:
         find("models", name)
-    assert ("did you mean 'lab-virtual'?" in str(caught.value)) == (
-        name in ("lab-virtul", "../models/lab-virtual")
-    )
+    assert ("did you mean 'lab-virtual'?" in str(caught.value)) == (name in ("lab-virtul", "../models/lab-virtual"))
 
 
 def test_a_missing_room(rooms):

@@ -162,18 +162,14 @@ def test_dumped_text_reads_back_the_same(**values):
     assert spec.model_dump() == values
 
 
-@given(
-    name=st.sampled_from(sorted(ALL)), digits=st.integers(0, 10**7), shift=st.integers(0, 6), data=st.data()
-)
+@given(name=st.sampled_from(sorted(ALL)), digits=st.integers(0, 10**7), shift=st.integers(0, 6), data=st.data())
 def test_reading_equals_rational_arithmetic(name, digits, shift, data):
     """The written decimal times the unit's size, as fractions: an independent way to the number."""
     quantity = ALL[name]
     unit = data.draw(st.sampled_from(sorted(quantity.units)))
     exact = Fraction(digits, 10**shift) * quantity.units[unit]
     whole = f"{digits:0{shift + 1}d}"
-    text = (
-        f"{whole[: len(whole) - shift]}.{whole[len(whole) - shift :]} {unit}" if shift else f"{digits} {unit}"
-    )
+    text = f"{whole[: len(whole) - shift]}.{whole[len(whole) - shift :]} {unit}" if shift else f"{digits} {unit}"
     if exact > quantity.upper or (quantity.whole and not quantity.rounds and exact.denominator != 1):
         with pytest.raises(Exception, match="must be"):
             quantity.parse(text)

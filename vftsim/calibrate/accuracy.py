@@ -59,6 +59,7 @@ def rows_of(
     data: Observations,
     runs: list[Observations],
     quantities: list[str] | None = None,
+    without: tuple[str, ...] = ("load",),
 ) -> list[Row]:
     """Return the rows of one environment: every measured number that the runs have too.
 
@@ -72,10 +73,12 @@ def rows_of(
         One for each replication; a replication that stopped early lacks the later phases.
     quantities : list of str, optional
         Only these.
+    without : tuple of str
+        Quantities left out: the load is an input.
     """
     rows = []
     for phase, quantity in sorted(data, key=lambda key: (_step(key[0]), key[1])):
-        if quantity == "load" or (quantities is not None and quantity not in quantities):
+        if quantity in without or (quantities is not None and quantity not in quantities):
             continue
         values = [run[phase, quantity] for run in runs if (phase, quantity) in run]
         if not values:

@@ -25,10 +25,11 @@ def page(found: Validated, name: str) -> str:
         "# Accuracy: predicted against measured",
         f"Written by `vftsim validate {name} --report docs/accuracy.md` (vftsim {__version__}, seed {spec.seed}). "
         f"Each ramp: {spec.replications} replications of steps of {spec.step_duration / 1e9:g} s (the lab: 900 s); "
-        f"each edge step: {spec.edge_replications} replications of {spec.edge_duration / 1e9:g} s. A prediction is the mean of "
-        "the replications that reached the step; the range is their central 90 %. "
+        f"each edge step: {spec.edge_replications} replications of {spec.edge_duration / 1e9:g} s. "
+        "A prediction is the mean of the replications that reached the step; the range is their central 90 %. "
         "The baseline is the straight line through the same in-sample steps over load (of the logarithm for "
-        "delays). What was fitted to what: `calibration/sip-lab/protocol.md`.",
+        "delays). Memory is compared only when steps have their full length, because it falls with every attempt. "
+        "What was fitted to what: `calibration/sip-lab/protocol.md`.",
         "## Declared accuracy",
         _table(
             ("environment", "target", "result", "found"),
@@ -102,7 +103,7 @@ def _summary(rows: list[Row]) -> str:
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         kind = "delay percentiles" if is_relative(row.quantity) else row.quantity
-        if kind == "delay percentiles" or kind == "cpu" or kind.startswith("ihs/"):
+        if kind in {"delay percentiles", "cpu"} or kind.startswith("ihs/"):
             kind = "IHS" if kind.startswith("ihs/") else kind
             groups.setdefault((row.environment, row.sample, kind), []).append(row)
     lines = []

@@ -58,10 +58,8 @@ def _replaced(node: Any, keys: list[str], value: float, path: str) -> Any:
     if not isinstance(node, Spec) or key not in type(node).model_fields:
         raise UsageError(f"the model has no key '{path}'")
     old = getattr(node, key)
-    if len(keys) > 1:
-        new = _replaced(old, keys[1:], value, path)
-    else:
-        new = round(value) if isinstance(old, int) else value
+    whole = round(value) if isinstance(old, int) else value
+    new = _replaced(old, keys[1:], value, path) if len(keys) > 1 else whole
     return node.model_copy(update={key: new})
 
 

@@ -164,7 +164,7 @@ class _Baseline:
         self.switches = host.context_switches
 
 
-def run_media(  # noqa: PLR0917 - the six things a run is made of, in one fixed order
+def run_media(
     system: MediaSystem,
     seed: int,
     replication: int,

@@ -230,9 +230,7 @@ def _names(trace: Trace) -> Iterator[dict[str, Any]]:
         yield {"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": name}}
 
 
-def _complete(  # noqa: PLR0917 - one event, one line
-    pid: int, tid: int, name: str, start_ns: int, end_ns: int, arguments: dict[str, Any]
-) -> dict[str, Any]:
+def _complete(pid: int, tid: int, name: str, start_ns: int, end_ns: int, arguments: dict[str, Any]) -> dict[str, Any]:
     return {
         "ph": "X", "pid": pid, "tid": tid, "name": name, "ts": start_ns / 1000,
         "dur": (end_ns - start_ns) / 1000, "args": arguments,

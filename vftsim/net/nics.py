@@ -27,9 +27,7 @@ class NicSpec(Spec):
     """One physical network card and the link behind it, both directions alike."""
 
     rate: Annotated[BitRate, Field(gt=0)] = Field(1_000_000_000, description="Link rate.")
-    latency: DurationNs = Field(
-        100_000, description="One-way delay beside transmission: switch, driver, interrupt."
-    )
+    latency: DurationNs = Field(100_000, description="One-way delay beside transmission: switch, driver, interrupt.")
     queue: Annotated[ByteCount, Field(gt=0)] = Field(256 * 1024, description="Transmit queue.")
 
 

@@ -92,16 +92,23 @@ def print_comparison(result: Comparison) -> None:
             ratio = error_bar(r.mean, r.low, r.high) if r is not None and math.isfinite(r.half_width) else "-"
             ratio = f"{r.mean:.3g}" if ratio == "-" and r is not None else ratio
             difference = error_bar(d.mean, d.low, d.high) if math.isfinite(d.half_width) else f"{d.mean:.4g}"
-        body.append((capacity.model.label, _bar(e), ratio, difference, str(e.n)))
+        body.append((capacity.model.label, _bar(e), _measured(capacity.model.spec), ratio, difference, str(e.n)))
     first = result.capacities[0].model.label
     caption = (
         "Capacity: DOC of the lab's ramp (integer load of the last step within the limit); n replications with the "
         "same traffic for all. ±: 95 % interval, of the capacity Student's t and at least half a load step, of the "
         "ratio jackknife of pairs, of the difference paired t."
     )
-    print_table("Capacity (SAPS)", ("model", "capacity", f"ratio to {first}", f"less {first}", "n"), body, caption)
+    print_table(
+        "Capacity (SAPS)", ("model", "capacity", "measured", f"ratio to {first}", f"less {first}", "n"), body, caption
+    )
     for capacity in result.capacities:
         _warn_unfailed(capacity)
+
+
+def _measured(spec: Any) -> str:
+    """Return what a model's file says was measured on the real system."""
+    return "" if spec.measured_doc is None else f"{spec.measured_doc:g}"
 
 
 def _print_ramp(ramp: RampCapacity) -> None:
@@ -110,6 +117,9 @@ def _print_ramp(ramp: RampCapacity) -> None:
         f"Capacity by the lab's ramp: {_bar(e)} SAPS  (95 % t interval, n={e.n} ramps, at least half a step of "
         f"{ramp.step_saps:g}; limit {ramp.limit_percent:g} % IHS of any scenario)"
     )
+    measured = _measured(ramp.model.spec)
+    if measured:
+        print_text(f"Measured on the real system: {measured} SAPS")
     spread = f"{min(ramp.docs):g} to {max(ramp.docs):g}"
     print_text(f"DOC of single ramps: {spread} SAPS")
     body = [

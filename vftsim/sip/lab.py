@@ -56,8 +56,8 @@ class SipLab:
         self.neighbours = {name: self._add_guest(name) for name in sorted(spec.domains) if name != "sut"}
         virtual = spec.virtualization
         self.nics = Nics(self.clock, spec.nics)
-        self._to_server = self.nics.to_host("vm")
-        self._to_agents = self.nics.from_host("vm")
+        self.to_server = self.nics.to_host("vm")
+        self.to_agents = self.nics.from_host("vm")
         self.server = SipServer(self.clock, self.guest, spec.server, self._server_sends, virtual)
         self._forgotten = 0
         self._live: dict[int, Attempt] = {}
@@ -103,7 +103,7 @@ class SipLab:
 
     def check_conservation(self) -> None:
         """Datagrams sent = delivered + dropped + in flight, on every hop; CPU time fits into elapsed time."""
-        nic, server, link = self.nic, self.server, self._to_server
+        nic, server, link = self.nic, self.server, self.to_server
         if nic.received != link.delivered:
             raise ConservationError("the link and the network card disagree on what arrived")
         handed = nic.received - nic.dropped - nic.lost_while_down - nic.waiting
@@ -147,7 +147,7 @@ class SipLab:
 
     def _to_wire(self, datagram: tuple[int, Attempt]) -> None:
         size = SIZE_BYTES[datagram[0]]
-        self._to_server.send(size, datagram[1].index, self.nic.receive, (size, datagram))
+        self.to_server.send(size, datagram[1].index, self.nic.receive, (size, datagram))
 
     def _from_wire(self, datagram: tuple[int, Attempt]) -> None:
         self._at_user_agents(self.agents.receive, datagram)
@@ -160,7 +160,7 @@ class SipLab:
 
     def _release(self, datagram: tuple[int, Attempt]) -> None:
         message, attempt = datagram
-        self._to_agents.send(SIZE_BYTES[message], attempt.index, self._from_wire, datagram)
+        self.to_agents.send(SIZE_BYTES[message], attempt.index, self._from_wire, datagram)
 
     def _attempt_ended(self, attempt: Attempt) -> None:
         self._live.pop(attempt.index, None)
@@ -174,7 +174,7 @@ class SipLab:
             virtual.packet_cost, _costs_nothing, self._reaches_server,
         )  # fmt: skip
         machine = Machine(self.clock, self.guest, nic, self._set_output_cost, self._boot_server)
-        self.mechanism = spec.protection.build(self.clock, machine, self._to_agents)
+        self.mechanism = spec.protection.build(self.clock, machine, self.to_agents)
         nic.on_input = self.mechanism.on_input
         return nic
 
@@ -249,7 +249,7 @@ class SipLab:
             self.clock.after(period_ns, EventKind.CONTROL, 1, self._sample)
 
     def _dropped(self) -> int:
-        return self.server.dropped + self.nic.dropped + self._to_server.dropped + self._to_agents.dropped
+        return self.server.dropped + self.nic.dropped + self.to_server.dropped + self.to_agents.dropped
 
     def _memory_mb(self) -> float:
         server = self.spec.server

@@ -1,5 +1,7 @@
-"""What the benchmark measures, accumulated while it runs: memory does not grow with the length of a run
-beyond one number a second and quantity."""
+"""What the benchmark measures, accumulated while it runs.
+
+Memory does not grow with the length of a run beyond one number a second and quantity.
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
 """Parameters of the SIP server, of the network around it and of the benchmark that loads it."""
 
-from typing import Annotated
-
 from pydantic import Field, model_validator
 
 from vftsim.sip.messages import Scenario
 from vftsim.spec import (
-    BitRate,
     ByteCount,
     DurationNs,
     Items,
@@ -31,11 +28,11 @@ class SipServerSpec(Spec):
     )
     socket_buffer: ByteCount = Field(
         256 * 1024,
-        description="Receive buffer of the UDP socket in kernel memory: net.core.rmem_max of Linux 2.6.18 (131071), doubled.",
+        description="Receive buffer of the UDP socket in kernel memory: rmem_max of Linux 2.6.18 (131071), doubled.",
     )
     memory_per_datagram: ByteCount = Field(
         2304,
-        description="Kernel memory charged for one queued datagram: a 2 KiB driver buffer and its descriptor (Linux 2.6.18).",
+        description="Kernel memory of a queued datagram: a 2 KiB driver buffer and its descriptor (Linux 2.6.18).",
     )
     touch_cost: PositiveDurationNs = Field(
         700_000, description="CPU time for a message received or sent when no transaction is held."
@@ -60,13 +57,13 @@ class SipServerSpec(Spec):
         0.0,
         ge=0.0,
         le=1.0,
-        description="Relative growth of the CPU work for each completed transaction in memory. Assumption; 0 turns it off.",
+        description="Growth of the CPU work for each completed transaction in memory, relative. Assumption; 0: none.",
     )
     growth_per_attempt: float = Field(
         0.0,
         ge=0.0,
         le=1.0,
-        description="Relative growth of the CPU work for each request served since the start. Assumption; 0 turns it off.",
+        description="Growth of the CPU work for each request served since the start, relative. Assumption; 0: none.",
     )
     retransmission_cost: float = Field(
         0.4,
@@ -74,9 +71,7 @@ class SipServerSpec(Spec):
         le=1.0,
         description="CPU work of a retransmission that meets its transaction, relative to a new message.",
     )
-    timer_period: PositiveDurationNs = Field(
-        _S, description="Period of the timer process (OpenSIPS tm: 1 s)."
-    )
+    timer_period: PositiveDurationNs = Field(_S, description="Period of the timer process (OpenSIPS tm: 1 s).")
     transaction_wait: PositiveDurationNs = Field(
         5 * _S, description="Time a completed transaction stays in memory (OpenSIPS wt_timer: 5 s)."
     )
@@ -96,7 +91,7 @@ class SipServerSpec(Spec):
     )
     memory_per_attempt: ByteCount = Field(
         455,
-        description="Memory that every attempt leaves used until the end of the run (the lab's available memory falls by it).",
+        description="Memory that an attempt leaves used to the end of the run (from the lab's available memory).",
     )
     memory_per_transaction: ByteCount = Field(4096, description="Memory of a transaction held. Assumption.")
     quantum: PositiveDurationNs = Field(
@@ -175,9 +170,7 @@ class Mix(Spec):
 class StepsSpec(Spec):
     """The measured ramp: constant load for a step, then more."""
 
-    initial: RatePerSecond = Field(
-        50.0, gt=0, le=100_000, description="Load of the first step, attempts a second."
-    )
+    initial: RatePerSecond = Field(50.0, gt=0, le=100_000, description="Load of the first step, attempts a second.")
     increment: RatePerSecond = Field(10.0, gt=0, le=100_000, description="Rise from step to step.")
     loads: Items[RatePerSecond] = Field(
         (), max_length=1000, description="Load of each step in turn; instead of initial and increment when given."
@@ -211,9 +204,7 @@ class StepsSpec(Spec):
 class PreRegistrationSpec(Spec):
     """Registration of subscribers before the ramp, at a constant rate."""
 
-    rate: RatePerSecond = Field(
-        50.0, gt=0, le=100_000, description="Registrations a second, over all test systems."
-    )
+    rate: RatePerSecond = Field(50.0, gt=0, le=100_000, description="Registrations a second, over all test systems.")
     duration: DurationNs = Field(120 * _S, description="How long it is simulated; 0 skips it.")
     transient: DurationNs = Field(10 * _S, description="First part that is not counted.")
 
@@ -235,22 +226,16 @@ class ImsBenchSpec(Spec):
         description="User agent hosts; pre-registration starts one user on each at the same time.",
     )
     subscribers: int = Field(100_000, ge=10, le=10_000_000, description="Provisioned subscribers.")
-    registered: Percent = Field(
-        20.0, description="Share of the subscribers that is registered when the ramp begins."
-    )
+    registered: Percent = Field(20.0, description="Share of the subscribers that is registered when the ramp begins.")
     mix: Mix = Field(default_factory=Mix, description="Scenario mix.")
     ring_time: PositiveDurationNs = Field(5 * _S, description="Mean ringing time of a call, exponential.")
     hold_time: PositiveDurationNs = Field(30 * _S, description="Mean holding time of a call, exponential.")
-    pre_registration: PreRegistrationSpec = Field(
-        default_factory=PreRegistrationSpec, description="First phase."
-    )
+    pre_registration: PreRegistrationSpec = Field(default_factory=PreRegistrationSpec, description="First phase.")
     stir: StirSpec = Field(default_factory=StirSpec, description="Second phase.")
     steps: StepsSpec = Field(default_factory=StepsSpec, description="Measured phase.")
     thresholds: Thresholds = Field(default_factory=Thresholds, description="Limits of adequate handling.")
     t1: PositiveDurationNs = Field(500 * _MS, description="Retransmission timer T1 of the user agents.")
     t2: PositiveDurationNs = Field(4 * _S, description="Retransmission ceiling T2, not for INVITE.")
     invite_retransmissions: int = Field(5, ge=0, le=32, description="Retransmissions of an INVITE (SIPp: 5).")
-    request_retransmissions: int = Field(
-        9, ge=0, le=32, description="Retransmissions of other messages (SIPp: 9)."
-    )
+    request_retransmissions: int = Field(9, ge=0, le=32, description="Retransmissions of other messages (SIPp: 9).")
     sample_period: PositiveDurationNs = Field(_S, description="Interval of the CPU, load and memory series.")

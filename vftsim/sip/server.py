@@ -12,8 +12,8 @@ do the transactions in memory (longer hash chains, a more fragmented shared-memo
 served so far.  Zero turns them off.  Completed transactions only, because with those under way included
 the work would grow in a collapse, and the measured collapse is less deep than that.
 
-Left out: TCP, forking, DNS, failure replies other than 408 (503, redirection); the transaction timers' own CPU use apart
-from the sends they cause.
+Left out: TCP, forking, DNS, failure replies other than 408 (503, redirection); the CPU time of transaction
+timers apart from the sends they cause.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from vftsim.protection.base import PROTECTIONS, ProtectionSpec
 from vftsim.protection.faults import FAULTS, FaultSpec
 from vftsim.protection.none import NoProtectionSpec
 from vftsim.sip.parameters import ImsBenchSpec, SipServerSpec, VirtualizationSpec
-from vftsim.spec import ByteCount, DurationNs, Items, OneOf, Spec, discover
+from vftsim.spec import ByteCount, DurationNs, Items, OneOf, RatePerSecond, Spec, discover
 
 discover("vftsim.cpu.schedulers")
 discover("vftsim.protection")
@@ -22,12 +22,8 @@ class HostSpec(Spec):
     """The machine under the server."""
 
     pcpus: int = Field(1, ge=1, le=1024, description="Physical CPUs (the lab was booted with maxcpus=1).")
-    scheduler: Annotated[SchedulerSpec, OneOf(SCHEDULERS)] = Field(
-        default_factory=Native, description="CPU scheduler."
-    )
-    switch_cost: DurationNs = Field(
-        0, description="Time a pCPU loses when it changes from one vCPU to another."
-    )
+    scheduler: Annotated[SchedulerSpec, OneOf(SCHEDULERS)] = Field(default_factory=Native, description="CPU scheduler.")
+    switch_cost: DurationNs = Field(0, description="Time a pCPU loses when it changes from one vCPU to another.")
 
 
 class LabDomainSpec(DomainScheduling):
@@ -55,9 +51,7 @@ class SipLabSpec(Spec):
 
     kind: Literal["sip_lab"] = "sip_lab"
     name: str = Field(min_length=1, max_length=100, description="Name of the system.")
-    description: str = Field(
-        "", max_length=4000, description="What the system is, and where its values come from."
-    )
+    description: str = Field("", max_length=4000, description="What the system is, and where its values come from.")
     host: HostSpec = Field(default_factory=HostSpec, description="The machine.")
     domains: dict[str, LabDomainSpec] = Field(description="Domains by name; `sut` is the server under test.")
     server: SipServerSpec = Field(default_factory=SipServerSpec, description="The SIP server in `sut`.")
@@ -73,6 +67,11 @@ class SipLabSpec(Spec):
     nics: NicsSpec = Field(default_factory=NicsSpec, description="The host's network cards and what they carry.")
     nic: GuestNicSpec = Field(default_factory=GuestNicSpec, description="The server's network card.")
     workload: ImsBenchSpec = Field(default_factory=ImsBenchSpec, description="The benchmark.")
+    measured_doc: RatePerSecond | None = Field(
+        None,
+        gt=0,
+        description="Measured design objective capacity of this system, attempts a second; shown beside predictions.",
+    )
     memory_available: ByteCount = Field(4 * 1024**3, description="Memory free before the run.")
 
     @model_validator(mode="after")

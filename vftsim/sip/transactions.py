@@ -35,7 +35,7 @@ class Transaction:
 
 
 class TransactionTable:
-    """How many transactions the server holds (``held``), how many of them are completed (``waiting``), when they expire.
+    """How many transactions the server holds (``held``), how many of them are completed (``waiting``).
 
     Parameters
     ----------

@@ -68,9 +68,7 @@ def _mapping(node: Node) -> Node:
     if node.value is None:
         raise ModelFileError("is empty; a model file is a mapping of keys", node.file, node.line)
     if not isinstance(node.value, dict):
-        raise ModelFileError(
-            f"must be a mapping (lines 'key: value'), got {shown(node.plain())}", node.file, node.line
-        )
+        raise ModelFileError(f"must be a mapping (lines 'key: value'), got {shown(node.plain())}", node.file, node.line)
     return node
 
 
@@ -94,9 +92,7 @@ def _find_base(name: str, node: Node, extending: Path, search: Search) -> Path:
             return folder / name
         others = (p for p in (folder / name).parent.glob("*" + SUFFIX) if p != extending)
         siblings = sorted(p.name for p in others)
-        _refuse(
-            node, f"no file {shown(name)} beside {extending.name}{did_you_mean(Path(name).name, siblings)}"
-        )
+        _refuse(node, f"no file {shown(name)} beside {extending.name}{did_you_mean(Path(name).name, siblings)}")
     sibling = folder / (name + SUFFIX)
     if is_file(sibling) and sibling.resolve() != extending.resolve():
         return sibling

@@ -79,9 +79,7 @@ class _Change:
             mapping[key] = value
         return Node(mapping, node.file, node.line)
 
-    def assign_item(
-        self, node: Node, keys: list[str], done: list[str], shape: Shape | None, value: Node
-    ) -> Node:
+    def assign_item(self, node: Node, keys: list[str], done: list[str], shape: Shape | None, value: Node) -> Node:
         """Do as :meth:`assign` does, in a list."""
         assert isinstance(node.value, list)
         items = node.value
@@ -106,9 +104,7 @@ class _Change:
         if key not in fields:
             choices = sorted({*fields, *data})
             place = f" in '{'.'.join(done)}'" if done else ""
-            self.refuse(
-                f"unknown key '{key}'{place}{did_you_mean(key, choices) or ';'} allowed: {listing(choices)}"
-            )
+            self.refuse(f"unknown key '{key}'{place}{did_you_mean(key, choices) or ';'} allowed: {listing(choices)}")
         field = fields[key]
         default = field.get_default(call_default_factory=True, validated_data={})
         if default is PydanticUndefined or default is None:

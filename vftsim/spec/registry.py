@@ -108,9 +108,7 @@ class OneOf:
         choices = {kind: handler.generate_schema(part) for kind, part in self.registry.choices().items()}
         return core_schema.tagged_union_schema(choices, discriminator=TAG)
 
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return handler(schema)
 
 

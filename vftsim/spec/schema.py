@@ -24,9 +24,7 @@ _PARTIAL = "partial."
 
 def json_schema(root: type[BaseModel], title: str | None = None) -> dict[str, Any]:
     """Return the schema that model files of a root model have to satisfy."""
-    whole = root.model_json_schema(
-        mode="validation", ref_template=_REF + "{model}", schema_generator=_WrittenDefaults
-    )
+    whole = root.model_json_schema(mode="validation", ref_template=_REF + "{model}", schema_generator=_WrittenDefaults)
     definitions: dict[str, Any] = whole.pop("$defs", {})
     for part in _parts([whole, definitions]):
         schema = definitions[part]

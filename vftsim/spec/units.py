@@ -160,9 +160,7 @@ class Quantity:
             serialization=core_schema.plain_serializer_function_ser_schema(self.format, when_used="json"),
         )
 
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {
             "type": "string",
             "pattern": self.pattern,

@@ -66,9 +66,7 @@ def read_yaml(path: Path) -> Node:
         reason = getattr(error, "strerror", None) or str(error)
         raise ModelFileError(f"cannot be read: {reason}", label) from None
     if len(content) > MAX_BYTES:
-        raise ModelFileError(
-            f"is larger than {MAX_BYTES // 2**20} MiB; a model file is a few KiB of YAML", label
-        )
+        raise ModelFileError(f"is larger than {MAX_BYTES // 2**20} MiB; a model file is a few KiB of YAML", label)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -105,9 +103,7 @@ def _syntax_error(error: MarkedYAMLError, label: str, line: int) -> ModelFileErr
     during = f" {error.context}" if error.context and error.problem else ""
     if during and error.context_mark and mark and error.context_mark.line != mark.line:
         during += f" begun on line {error.context_mark.line + 1}"
-    return ModelFileError(
-        f"is not well-formed YAML: {problem}{during}{remedy}", label, mark.line + 1 if mark else line
-    )
+    return ModelFileError(f"is not well-formed YAML: {problem}{during}{remedy}", label, mark.line + 1 if mark else line)
 
 
 @dataclass(slots=True)
@@ -171,9 +167,7 @@ class _Builder:
         tag = str(event.tag).removeprefix(_CORE) if event.tag else None
         if tag not in (None, "!", *known):
             written = str(event.tag).replace(_CORE, "!!", 1)
-            self.refuse(
-                f"has the YAML tag {shown(written)}; a model file holds plain values only, remove the tag"
-            )
+            self.refuse(f"has the YAML tag {shown(written)}; a model file holds plain values only, remove the tag")
         return tag
 
     def scalar(self, event: Any) -> None:
@@ -208,9 +202,7 @@ class _Builder:
         if not _FLOAT.fullmatch(text) and not _INT.fullmatch(text):
             return text
         if len(text) > MAX_DIGITS:
-            self.refuse(
-                f"{shown(text)} has more than {MAX_DIGITS} characters; no number of a model needs that"
-            )
+            self.refuse(f"{shown(text)} has more than {MAX_DIGITS} characters; no number of a model needs that")
         if _INT.fullmatch(text):
             return WrittenInt(text, 0 if text[:2] in ("0o", "0x") else 10)
         number = WrittenFloat(text.lower().replace(".inf", "inf").replace(".nan", "nan"))

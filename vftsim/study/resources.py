@@ -67,7 +67,7 @@ def limiting_resource(uses: Sequence[dict[str, float]], confidence: float = 0.95
 
 
 def _totals(lab: SipLab) -> dict[str, float]:
-    to_server, to_agents = lab._to_server, lab._to_agents
+    to_server, to_agents = lab.to_server, lab.to_agents
     return {
         "cpu": float(lab.host.busy_ns()),
         "link to the server": to_server.sent_bytes * 8.0,

@@ -50,9 +50,10 @@ def calibrate(
         for path, value in done.fit.values.items()
     ]
     count = len(done.fit.residuals)
+    rms = (2 * done.fit.cost / count) ** 0.5
     print_table(
         f"Fitted parameters: {calibration}", ("parameter", "value", "2.5 %", "97.5 %"), rows,
-        f"{count} observations, scaled residual {(2 * done.fit.cost / count) ** 0.5:.2f} rms, seed {done.definition.seed}",
+        f"{count} observations, scaled residual {rms:.2f} rms, seed {done.definition.seed}",
     )  # fmt: skip
     for note in done.fit.not_identified:
         print_text(f"not identified by the data: {note}")

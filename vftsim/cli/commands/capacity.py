@@ -1,7 +1,5 @@
 """``vftsim capacity``: what one system carries."""
 
-# ruff: noqa: PLC0415, PLR0917 - options are typer's; imports wait until they are needed: --help stays fast
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``vftsim compare``: several systems side by side under the same traffic."""
 
-# ruff: noqa: PLC0415, PLR0917 - options are typer's; imports wait until they are needed: --help stays fast
-
 from __future__ import annotations
 
 from typing import Annotated

@@ -1,7 +1,5 @@
 """``vftsim models``: the shipped models, and any model with all its values."""
 
-# ruff: noqa: PLC0415 - options are typer's; imports wait until they are needed: --help stays fast
-
 from __future__ import annotations
 
 from typing import Annotated

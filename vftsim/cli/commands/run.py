@@ -1,7 +1,5 @@
 """``vftsim run``: replications of a model, as the tables of a benchmark report."""
 
-# ruff: noqa: PLC0415, PLR0917 - options are typer's; imports wait until they are needed: --help stays fast
-
 from __future__ import annotations
 
 from enum import StrEnum

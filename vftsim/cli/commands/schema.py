@@ -1,7 +1,5 @@
 """``vftsim schema``: JSON Schema of model files, for editors."""
 
-# ruff: noqa: PLC0415 - options are typer's; imports wait until they are needed: --help stays fast
-
 from __future__ import annotations
 
 from typing import Annotated
