@@ -1,0 +1,56 @@
+"""Every command in the documentation is run, or, where it takes minutes, parsed against the real options.
+
+A block that opens with ``sh`` is run; one that opens with ``sh slow`` is run too when the environment
+variable VFTSIM_SLOW_DOCS is set, and otherwise only parsed.
+"""
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from vftsim.cli.main import build_app, main
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+BLOCK = re.compile(r"^```sh(?P<slow> slow)?\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
+SLOW = bool(os.environ.get("VFTSIM_SLOW_DOCS"))
+
+
+def commands():
+    for page in PAGES:
+        for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
+            for line in block["body"].replace("\\\n", " ").splitlines():
+                for part in line.split("&&"):
+                    words = shlex.split(part, comments=True)
+                    if words and words[0].rsplit("/", 1)[-1] == "vftsim":
+                        name = f"{page.relative_to(ROOT)}: {' '.join(words)}"
+                        yield pytest.param(words[1:], bool(block["slow"]), id=name)
+
+
+@pytest.mark.parametrize(("words", "slow"), list(commands()))
+def test_command(words, slow, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    if slow and not SLOW:
+        command = typer.main.get_command(build_app()).commands[words[0]]
+        command.make_context(words[0], list(words[1:]))
+    else:
+        assert main([*words]) == 0, capsys.readouterr().err
+
+
+def test_documentation_shows_commands():
+    """The collection above must find something, or it would pass on nothing."""
+    assert sum(1 for _ in commands()) >= 8
+
+
+def test_links_lead_somewhere():
+    """Relative links of every page point at files that exist."""
+    broken = []
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            if "://" not in target and not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)} -> {target}")
+    assert not broken

@@ -1,0 +1,75 @@
+"""What the fitted model must keep giving, in short runs, and what tells it from a wrong one."""
+
+import pytest
+from media_systems import MS
+
+from vftsim.media.fit import TARGETS, Target, overrides
+from vftsim.media.record import RIGHT, experiment, score, separating, table
+from vftsim.media.run import run_media
+from vftsim.media.statements import Judged
+
+
+def loss(key, *assignments, seed=11):
+    media = run_media(experiment(key, assignments), seed, 0, 250 * MS, 150 * MS).media
+    return 100.0 * media.loss_ratio, media
+
+
+def test_native_carries_800_streams():
+    """Stated: no loss, less than 0.5 ms."""
+    lost, media = loss("mixed.N")
+    assert lost == 0.0
+    assert media.delay_ms(99) < 0.5
+    assert media.voice().mos > 4.3
+
+
+def test_one_core_for_the_driver_domain_loses_about_half():
+    """Stated 45 %; 41 us and 3 us a switch leave at most 1/41 us = 24,400 of 40,000 packets a second, 39 % lost."""
+    lost, _ = loss("pinning.2.1")
+    assert 39.0 < lost < 55.0
+
+
+def test_two_cores_lose_a_fifth_and_direct_io_nothing():
+    assert loss("turnkey2.D")[0] == pytest.approx(19.0, abs=4.0)
+    lost, media = loss("bypass.1.1")
+    assert lost == 0.0
+    assert media.delay_ms(99) < 0.5
+
+
+@pytest.mark.parametrize("key", ["caps.2.2", "caps.2.3"])
+def test_capped_io_domain_loses_nearly_all(key):
+    assert loss(key)[0] > 80.0
+
+
+def test_four_cores_carry_720_streams_only_with_more_than_one_driver_vcpu():
+    """One vCPU: 3 + 2*20 us at 36,000 packets a second is 1.55 CPUs, so it loses; several: 0."""
+    assert loss("turnkey4.720")[0] == 0.0
+    assert loss("turnkey4.720", "driver.placement=one")[0] > 20.0
+
+
+def test_targets_know_their_bands():
+    number, ceiling = Target("a", 19.0, 2.0, 4.0), Target("b", 0.1, 0.1, 0.0, is_ceiling=True)
+    assert (number.holds(22.9), number.holds(23.1)) == (True, False)
+    assert number.deviation(23.0) == 2.0
+    assert (ceiling.holds(0.0), ceiling.holds(0.2), ceiling.deviation(0.0)) == (True, False, 0.0)
+    assert [t.experiment for t in TARGETS] == ["pinning.2.1", "turnkey2.D", "turnkey4.720"]
+
+
+def test_costs_become_assignments():
+    system = experiment("mixed.D", overrides(13.0, 7.0))
+    for name in ("media", "signaling"):
+        path = system.domains[name].io_path
+        assert (path.backend_receive_ns, path.backend_transmit_ns) == (13_000, 13_000)
+    assert system.domains["media"].applications["relay"].packet_ns == 7_000
+
+
+def test_tables():
+    def one(key, verdict, statement="worse_than:b"):
+        return Judged(key, "loss", statement, "1 % against 2 %", verdict)
+
+    right, wrong = [one("a", "holds"), one("b", "missed", "zero")], [one("a", "missed"), one("b", "missed", "zero")]
+    assert score(right) == {"numbers and words": {"missed": 1}, "ordinal": {"holds": 1}}
+    lines = separating({RIGHT: right, "wrong": wrong}, RIGHT)
+    assert len(lines) == 3
+    assert lines[2].startswith("| a: loss worse_than:b | holds")
+    mean = {"loss_percent": 1.0, "delay_mean_ms": 2.0, "delay_p99_ms": 3.0}
+    assert "| a | 1.00 | 2 | 3 | loss worse_than:b: 1 % against 2 % | holds |" in table({"a": {"mean": mean}}, right)

@@ -1,0 +1,178 @@
+"""``vftsim sweep``: a model over a grid of values and schedulers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vftsim.cli import options
+from vftsim.errors import UsageError
+
+if TYPE_CHECKING:
+    from vftsim.study.sweep import SweepResult
+    from vftsim.study.sweep_grid import Grid
+
+_MEDIA_COLUMNS = (
+    ("loss %", "loss_percent"), ("p50 ms", "delay_p50_ms"), ("p99 ms", "delay_p99_ms"), ("CPU dom0", "cpu_{driver}"),
+    ("CPU media", "cpu_{media}"), ("CPU all", "cpu_all"),
+)  # fmt: skip
+_SIP_COLUMNS = (
+    ("DOC SAPS", "doc_saps"), ("stop step", "stop_step"), ("step 1: CPU %", "step1_cpu_percent"),
+    ("IHS %", "step1_ihs_percent"), ("SES1 p50 ms", "step1_ses1_p50_ms"), ("SES1 p99 ms", "step1_ses1_p99_ms"),
+)  # fmt: skip
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("sweep")(sweep)
+
+
+def sweep(
+    model: Annotated[
+        str | None, typer.Argument(metavar="[MODEL]", help="A model; without one, the shipped Xen media host.")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="CPU scheduler, several with commas, or 'all' (default: the model's)."),
+    ] = None,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--grid",
+            metavar="NAME=V,V",
+            help="Axis: weight, cap, streams, calls or a key of the model; repeatable. Replaces the default grid.",
+        ),
+    ] = None,
+    set_: options.Set = None,
+    replications: options.Replications = 3,
+    seed: options.Seed = options.DEFAULT_SEED,
+    duration: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Measured time of a media host (default 1 s).")
+    ] = None,
+    jobs: options.Jobs = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="Where results are kept (default: sweep-... here)."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Forget what DIR holds and start over.")] = False,
+    as_json: options.Json = False,
+    as_csv: options.Csv = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Simulate a grid of settings under the same traffic; killed or interrupted, the same command goes on."""
+    options.one_format(as_json, as_csv)
+    measured_ns = None if duration is None else _duration_ns(duration)
+    from vftsim.study.progress import make_progress
+    from vftsim.study.sweep import run_sweep
+    from vftsim.study.sweep_grid import make_grid
+
+    points = make_grid(model, scheduler, grid or (), set_ or ())
+    folder = output or Path("-".join(["sweep", *([Path(model).stem] if model else []), scheduler or "default"]))
+    with make_progress(f"sweep of {points.base.name}", quiet) as progress:
+        result = run_sweep(
+            points, folder, replications, seed, jobs, measured_ns=measured_ns, force=force, progress=progress
+        )
+    _show(result, folder, as_json, as_csv)
+    if result.interrupted:
+        from vftsim.cli.main import interrupted
+
+        raise interrupted(
+            f"{result.finished} of {result.wanted} replications are kept in '{folder}'; the same command continues"
+        )
+
+
+def _duration_ns(text: str) -> int:
+    from vftsim.spec import DURATION
+
+    value = int(options.parse_quantity("--duration", text, DURATION, "s"))
+    if value < 100_000_000:
+        raise UsageError("--duration: at least 100 ms, five packets of a stream")
+    return value
+
+
+def _show(result: SweepResult, folder: Path, as_json: bool, as_csv: bool) -> None:
+    if as_json:
+        from vftsim.report.screen import print_json
+
+        print_json(result.for_machines())
+    elif as_csv:
+        from vftsim.study.results import csv_text
+
+        print(csv_text(result.results), end="")
+    else:
+        _print(result, folder)
+
+
+def _print(result: SweepResult, folder: Path) -> None:
+    from vftsim.report.screen import print_table, print_text
+    from vftsim.report.tables import print_head
+
+    said, grid = result.manifest, result.grid
+    print_head(said["models"], said["seed"])
+    for line in _about(result):
+        print_text(line)
+    columns = _columns(grid)
+    shown = {(row.point, row.metric): row for row in result.results.itertuples()}
+    body = [
+        (*([point.scheduler] if point.scheduler else []), *point.values.values(),
+         *(_cell(shown.get((point.number, metric))) for _, metric in columns), str(len(result.records[point.number])))
+        for point in grid.points
+        if result.records[point.number]
+    ]  # fmt: skip
+    heads = [*(["scheduler"] if grid.schedulers != ("",) else []), *(axis.name for axis in grid.axes)]
+    print_table(
+        "Sweep", (*heads, *(head for head, _ in columns), "n"), body,
+        f"n replications with the same traffic at every point, seed {said['seed']}. ±: 95 % interval over replications "
+        "(loss: jackknife of the ratio, others: Student's t; '<': upper bound, none seen).", texts=len(heads),
+    )  # fmt: skip
+    for line in _findings(result):
+        print_text(line)
+    print_text(f"Written: {folder}/ (results.csv, replications.csv, sweep.png, manifest.json, sweep.sqlite)")
+
+
+def _about(result: SweepResult) -> list[str]:
+    from vftsim.study.sweep_grid import SHORT_MEANINGS
+
+    said = result.manifest
+    lines = [
+        f"{axis.name}: {SHORT_MEANINGS[axis.name]}"
+        for axis in result.grid.axes
+        if axis.name in SHORT_MEANINGS and "." not in axis.name
+    ]
+    if said["measured_ns"]:
+        lines.append(
+            f"Each replication measures {said['measured_ns'] / 1e9:g} s after {said['warm_up_ns'] / 1e6:g} ms of "
+            "warm-up ('run' measures 2 s after 500 ms); --duration and --replications sharpen the intervals"
+        )
+    if result.already:
+        lines.append(f"{result.already} of {result.wanted} replications were on disk already")
+    return lines
+
+
+def _columns(grid: Grid) -> list[tuple[str, str]]:
+    if grid.base.kind != "media_host":
+        return list(_SIP_COLUMNS)
+    spec = grid.base.spec
+    names = {"driver": spec.driver_domain or "", "media": spec.workload.rtp.to if spec.workload.rtp else ""}
+    return [(head, metric.format(**names)) for head, metric in _MEDIA_COLUMNS]
+
+
+def _cell(row: Any) -> str:
+    from vftsim.report.screen import error_bar
+
+    return "" if row is None else error_bar(float(row.estimate), float(row.low), float(row.high))
+
+
+def _findings(result: SweepResult) -> list[str]:
+    from vftsim.study.sweep_plot import LOSS_FREE_PERCENT
+
+    lines = [f"Refused by {name}: {why}" for name, why in result.refusals.items()]
+    for scheduler, axis in result.without_effect():
+        lines.append(f"{axis} changed nothing{f' under {scheduler}' if scheduler else ''}, to the last digit")
+    losses = result.results[result.results["metric"] == "loss_percent"]
+    if not losses.empty:
+        free = int((losses["high"] < LOSS_FREE_PERCENT).sum())
+        lines.append(f"Loss below {LOSS_FREE_PERCENT:g} % (upper end of the interval): {free} of {len(losses)} points")
+    return lines

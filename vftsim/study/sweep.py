@@ -1,0 +1,263 @@
+"""``vftsim sweep``: a model over a grid of values and schedulers, under common random numbers.
+
+Every point gets the same replications: the same traffic meets every setting, so differences between
+points are those of the settings.  A finished replication is on disk before it is counted; a sweep that
+was killed or interrupted goes on with the same command and ends in the same files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from vftsim.errors import UsageError
+from vftsim.study.manifest import manifest, utc_now
+from vftsim.study.progress import Progress, Silent
+from vftsim.study.replicate import check_study
+from vftsim.study.results import CONFIDENCE, csv_text, rows, write_figure
+from vftsim.study.sip_summary import estimate_columns
+from vftsim.study.store import MANIFEST, to_json, write_file
+from vftsim.study.sweep_figures import MEDIA_MEASURED_NS, MEDIA_WARM_UP_NS, REFUSED, Figures, Task, estimates, simulate
+from vftsim.study.sweep_grid import Grid, Point
+from vftsim.study.sweep_store import SweepStore, point_key
+from vftsim.study.workers import Interrupted, Workers, available_cores
+
+DEFAULT_REPLICATIONS = 3
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """What is known of the points of a grid.
+
+    Parameters
+    ----------
+    grid : Grid
+    records : list of dict
+        For each point, figures by replication.
+    refused : dict
+        Why points have none, by number of the point.
+    manifest : dict
+        How the result came to be.
+    wanted : int
+        Replications asked for, all points together; refused points count none.
+    already : int
+        Replications that were on disk at the start.
+    interrupted : bool
+    """
+
+    grid: Grid
+    records: list[dict[int, Figures]]
+    refused: dict[int, str]
+    manifest: dict[str, Any]
+    wanted: int
+    already: int
+    interrupted: bool
+    confidence: float = CONFIDENCE
+
+    @property
+    def finished(self) -> int:
+        """Replications that are there."""
+        return sum(len(known) for known in self.records)
+
+    @property
+    def refusals(self) -> dict[str, str]:
+        """Schedulers and points that could not run, and why."""
+        found = dict(self.grid.refused)
+        for number, why in self.refused.items():
+            point = self.grid.points[number]
+            alone = all(p.number in self.refused for p in self.grid.points if p.scheduler == point.scheduler)
+            found[point.scheduler if alone else point_name(point)] = why
+        return found
+
+    @cached_property
+    def results(self) -> pd.DataFrame:
+        """Every figure of every point across replications: one row a figure."""
+        found = [
+            {**_head(point), "metric": metric, **estimate_columns(estimate)}
+            for point, known in zip(self.grid.points, self.records, strict=True)
+            if known
+            for metric, estimate in estimates([known[n] for n in sorted(known)], self.confidence)
+        ]
+        columns = ["metric", "estimate", "low", "high", "n", "confidence", "interval"]
+        return pd.DataFrame(found, columns=[*self._head_columns, *columns])
+
+    @cached_property
+    def replications(self) -> pd.DataFrame:
+        """Every figure of every replication: one row a replication."""
+        found = [
+            {**_head(point), "replication": n, **known[n]}
+            for point, known in zip(self.grid.points, self.records, strict=True)
+            for n in sorted(known)
+        ]
+        return pd.DataFrame(found) if found else pd.DataFrame(columns=[*self._head_columns, "replication"])
+
+    @property
+    def _head_columns(self) -> list[str]:
+        return list(_head(self.grid.points[0]))
+
+    def without_effect(self) -> list[tuple[str, str]]:
+        """Return (scheduler, axis) where no value of the axis changed anything, to the last digit."""
+        found = []
+        for scheduler in self.grid.schedulers:
+            points = [p for p in self.grid.points if p.scheduler == scheduler and self.records[p.number]]
+            for axis in self.grid.axes:
+                groups: dict[str, list[str]] = {}
+                for point in points:
+                    others = json.dumps({k: v for k, v in point.values.items() if k != axis.name})
+                    groups.setdefault(others, []).append(json.dumps(self.records[point.number], sort_keys=True))
+                if any(len(g) > 1 for g in groups.values()) and all(len(set(g)) == 1 for g in groups.values()):
+                    found.append((scheduler, axis.name))
+        return found
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return manifest, results and refusals as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest, "confidence": self.confidence, "results": rows(self.results),
+            "refused": self.refusals, "without_effect": [list(pair) for pair in self.without_effect()],
+        }  # fmt: skip
+
+    def write_files(self, folder: Path) -> None:
+        """Write results, replications, plot and manifest beside the database."""
+        from vftsim.study.sweep_plot import sweep_figure  # noqa: PLC0415 - matplotlib takes its time
+
+        write_file(folder / "results.csv", csv_text(self.results).encode())
+        write_file(folder / "replications.csv", csv_text(self.replications).encode())
+        figure = sweep_figure(self.grid, self.results)
+        if figure is not None:
+            write_figure(figure, folder / "sweep.png")
+        write_file(folder / MANIFEST, (to_json(self.manifest) + "\n").encode())
+
+
+def point_name(point: Point) -> str:
+    """Return a point in words."""
+    return ", ".join([*([point.scheduler] if point.scheduler else []), *(f"{k}={v}" for k, v in point.values.items())])
+
+
+def _head(point: Point) -> dict[str, Any]:
+    scheduler = {"scheduler": point.scheduler} if point.scheduler else {}
+    return {"point": point.number, **scheduler, **point.values}
+
+
+@dataclass
+class _Run:
+    """A sweep under way."""
+
+    grid: Grid
+    tasks: list[Task] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    records: list[dict[int, Figures]] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
+
+    def plan(self, store: SweepStore, replications: int, seed: int, times_ns: tuple[int, int]) -> None:
+        """Find what is there, and what is missing, in the order of replications."""
+        self.keys = [point_key(point.model, seed, *times_ns) for point in self.grid.points]
+        self.records = [{n: f for n, f in store.known(key).items() if n < replications} for key in self.keys]
+        for n in range(replications):
+            planned: set[str] = set()
+            for point, key in zip(self.grid.points, self.keys, strict=True):
+                if n in self.records[point.number] or key in planned:
+                    continue
+                planned.add(key)
+                self.tasks.append(Task(point.model.kind, point.model.spec, seed, n, *times_ns))
+                self.places.append(point.number)
+
+    def arrived(self, index: int, figures: Figures, store: SweepStore) -> None:
+        """Keep what a task gave; points that are the same model share it."""
+        key, n = self.keys[self.places[index]], self.tasks[index].replication
+        if REFUSED not in figures:
+            store.keep(key, n, figures)
+        for number, other in enumerate(self.keys):
+            if other != key:
+                continue
+            if REFUSED in figures:
+                self.refused[number] = figures[REFUSED]
+            else:
+                self.records[number][n] = json.loads(to_json(figures, indent=None))
+
+
+def run_sweep(
+    grid: Grid,
+    folder: Path,
+    replications: int = DEFAULT_REPLICATIONS,
+    seed: int = 1,
+    jobs: int | None = None,
+    *,
+    measured_ns: int | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> SweepResult:
+    """Run what is missing of a sweep; an interrupted one returns what is done.
+
+    Parameters
+    ----------
+    grid : Grid
+    folder : Path
+        Where finished replications and results are.
+    replications, seed : int
+    jobs : int, optional
+        Worker processes, without influence on the results; by default all cores.
+    measured_ns : int, optional
+        Measured time of a media host, after its warm-up.
+    force : bool
+        Forget what the folder holds.
+    progress : Progress, optional
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C before anything was done.
+    """
+    workers = available_cores() if jobs is None else jobs
+    check_study(replications, seed, workers)
+    times_ns = _times(grid, measured_ns)
+    started = utc_now()
+    show = progress or Silent()
+    run, interrupted = _Run(grid), False
+    with SweepStore(folder, force) as store:
+        run.plan(store, replications, seed, times_ns)
+        already = sum(len(known) for known in run.records)
+        show.total(len(run.tasks))
+        try:
+            for index, figures in Workers(simulate, workers).as_they_come(run.tasks):
+                run.arrived(index, figures, store)
+                show.advance(point_name(grid.points[run.places[index]]))
+        except KeyboardInterrupt:
+            interrupted = True
+        if interrupted and not any(run.records):
+            raise Interrupted("nothing had finished")
+        wanted = replications * (len(grid.points) - len(run.refused))
+        said = _manifest(grid, seed, replications, workers, started, interrupted, times_ns)
+        result = SweepResult(grid, run.records, run.refused, said, wanted, already, interrupted)
+        if not any(run.records):
+            raise UsageError(f"no point could be run: {'; '.join(f'{k}: {m}' for k, m in result.refusals.items())}")
+        result.write_files(folder)
+    return result
+
+
+def _times(grid: Grid, measured_ns: int | None) -> tuple[int, int]:
+    """Return measured and warm-up time of a media host; a SIP lab's model file says its own."""
+    if grid.base.kind == "media_host":
+        return measured_ns or MEDIA_MEASURED_NS, MEDIA_WARM_UP_NS
+    if measured_ns is not None:
+        raise UsageError(f"--duration is for media hosts; a {grid.base.kind} is measured for its own load steps")
+    return 0, 0
+
+
+def _manifest(
+    grid: Grid, seed: int, replications: int, jobs: int, started: str, interrupted: bool, times_ns: Sequence[int]
+) -> dict[str, Any]:
+    state = "interrupted" if interrupted else "finished"
+    said = manifest(
+        [grid.base], command="sweep", seed=seed, replications=list(range(replications)), wanted=replications,
+        jobs=jobs, started=started, state=state,
+    )  # fmt: skip
+    axes: Mapping[str, Any] = {axis.name: {"keys": axis.keys, "values": axis.values} for axis in grid.axes}
+    sweep = {"schedulers": grid.schedulers, "axes": axes, "points": len(grid.points)}
+    return {**said, "sweep": sweep, "measured_ns": times_ns[0], "warm_up_ns": times_ns[1]}

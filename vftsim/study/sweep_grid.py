@@ -1,0 +1,243 @@
+"""What a sweep varies: axes with their values, and the model at each point of the grid.
+
+An axis is a dotted key of the model (``domains.dom0.weight``) or a short name that stands for one or
+several of them.  Short names exist for the media host, where one question touches several domains.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from vftsim.cpu.parameters import schedulers
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.media.system import MediaSystem
+from vftsim.spec import Document, read_document
+from vftsim.spec.suggest import did_you_mean, listing
+from vftsim.study.model import Model, load_model
+
+DEFAULT_MODEL = "xen-media"
+SHORT_NAMES = ("weight", "cap", "streams", "calls")
+SHORT_MEANINGS = {
+    "weight": "weight of the driver domain and of the media VM",
+    "cap": "cap of each CPU-bound VM in percent of a pCPU, 0: none",
+    "streams": "media streams",
+    "calls": "calls per second",
+}
+DEFAULT_GRID = ("weight=256,512,1024", "cap=0,60,30", "streams=400,600,800")
+COMPARISON_GRID = ("weight=256,1024", "cap=0,30", "streams=800")
+"""Coarser: every scheduler multiplies it."""
+
+MOST_POINTS = 100_000
+ALL = "all"
+_OPEN, _CLOSE = "[{(", "]})"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What is varied under one name.
+
+    Parameters
+    ----------
+    name : str
+        As the user said it.
+    keys : tuple of str
+        Dotted keys of the model that get the value.
+    values : tuple of str
+        As the user wrote them.
+    unit : str
+        Added to a value that is a bare number.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+    unit: str = ""
+
+    def assignments(self, value: str) -> tuple[str, ...]:
+        """Return what ``--set`` would say for a value."""
+        text = f"{value} {self.unit}" if self.unit and _is_number(value) else value
+        return tuple(f"{key}={text}" for key in self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of the grid: a scheduler, the value of each axis, and the model that makes."""
+
+    number: int
+    scheduler: str
+    values: Mapping[str, str]
+    model: Model
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """All points, and the schedulers that the model could not be written with."""
+
+    base: Model
+    axes: tuple[Axis, ...]
+    schedulers: tuple[str, ...]
+    points: tuple[Point, ...]
+    refused: Mapping[str, str]
+
+
+def make_grid(
+    name: str | None, scheduler: str | None, grid: Sequence[str] = (), overrides: Sequence[str] = ()
+) -> Grid:
+    """Return the points of a sweep.
+
+    Parameters
+    ----------
+    name : str, optional
+        Model; by default the shipped Xen media host.
+    scheduler : str, optional
+        A registered scheduler, several with commas, or ``all``; by default the model's own.
+    grid : sequence of str
+        Axes such as ``weight=256,512``; by default those of the default study.
+    overrides : sequence of str
+        Assignments that hold at every point.
+    """
+    name = name or DEFAULT_MODEL
+    document = read_document(name)
+    as_written = load_model(name)
+    chosen = _chosen_schedulers(as_written, scheduler)
+    single = len(chosen) == 1
+    refused: dict[str, str] = {}
+    specs: list[tuple[str, tuple[str, ...], Model]] = []
+    for kind in chosen:
+        switch = _switch(as_written, kind)
+        try:
+            specs.append((kind, switch, _at(document, as_written, (*switch, *overrides))))
+        except ModelFileError as error:
+            if single:
+                raise
+            refused[kind] = str(error)
+    if not specs:
+        raise UsageError(f"no scheduler can run this model: {'; '.join(f'{k}: {m}' for k, m in refused.items())}")
+    base = specs[0][2]
+    axes = _axes(base, grid, COMPARISON_GRID if not single else DEFAULT_GRID)
+    _check_size(axes, len(specs))
+    points = [
+        (kind, values, _at(document, as_written, (*switch, *overrides, *assignments)))
+        for kind, switch, _ in specs
+        for values, assignments in _combinations(axes)
+    ]
+    numbered = tuple(Point(number, *point) for number, point in enumerate(points))
+    return Grid(base, axes, tuple(kind for kind, _, _ in specs), numbered, refused)
+
+
+def _at(document: Document, model: Model, assignments: tuple[str, ...]) -> Model:
+    root = model.system.root
+    return Model(model.label, model.kind, document.override(root, assignments).validate(root), assignments)
+
+
+def _chosen_schedulers(model: Model, text: str | None) -> tuple[str, ...]:
+    if not isinstance(model.spec, MediaSystem):
+        if text is not None:
+            raise UsageError(f"'{model.label}' is a {model.kind}, which has no CPU scheduler to choose")
+        return ("",)
+    known = sorted(schedulers())
+    if text is None:
+        return (model.spec.host.scheduler.kind,)  # type: ignore[attr-defined]
+    if text == ALL:
+        return tuple(known)
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known) or ";"
+            raise UsageError(f"--scheduler: no scheduler '{name}'{hint} schedulers: {listing(known)}, or all")
+    return names
+
+
+def _switch(model: Model, kind: str) -> tuple[str, ...]:
+    """Return what gives the model a scheduler; one that it has already keeps its parameters."""
+    if not isinstance(model.spec, MediaSystem) or model.spec.host.scheduler.kind == kind:  # type: ignore[attr-defined]
+        return ()
+    return (f"host.scheduler={{kind: {kind}}}",)
+
+
+def _axes(model: Model, grid: Sequence[str], default: Sequence[str]) -> tuple[Axis, ...]:
+    if not grid and not isinstance(model.spec, MediaSystem):
+        raise UsageError(f"a sweep of '{model.label}' needs axes, e.g. --grid server.touch_cost='4 ms,5 ms'")
+    if grid:
+        axes = tuple(_axis(model, text) for text in grid)
+    else:
+        axes = tuple(_axis(model, text) for text in default if _short_keys(model, text.split("=")[0]))
+    names = [axis.name for axis in axes]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--grid: '{name}' is given twice; put all its values into one --grid")
+    return axes
+
+
+def _axis(model: Model, text: str) -> Axis:
+    name, equals, rest = text.partition("=")
+    name = name.strip()
+    values = tuple(_split(rest))
+    if not equals or not name or not all(values):
+        raise UsageError(f"--grid: '{text}' is not of the form name=value,value, e.g. weight=256,512,1024")
+    if len(set(values)) < len(values):
+        raise UsageError(f"--grid: '{text}' names a value twice")
+    if "." in name or not isinstance(model.spec, MediaSystem):
+        return Axis(name, (name,), values)
+    if name not in SHORT_NAMES:
+        hint = did_you_mean(name, SHORT_NAMES) or ";"
+        raise UsageError(
+            f"--grid: no short name '{name}'{hint} short names: {listing(SHORT_NAMES)}; or a dotted key of the model"
+        )
+    keys = _short_keys(model, name)
+    if not keys:
+        raise UsageError(f"--grid: '{name}' ({SHORT_MEANINGS[name]}) means nothing in '{model.label}'")
+    return Axis(name, keys, values, "%" if name == "cap" else "")
+
+
+def _short_keys(model: Model, name: str) -> tuple[str, ...]:
+    spec = model.spec
+    rtp = spec.workload.rtp
+    if name == "streams":
+        return ("workload.rtp.streams",) if rtp else ()
+    if name == "calls":
+        return ("workload.signaling.calls_per_s",) if spec.workload.signaling else ()
+    if name == "weight":
+        domains = (spec.driver_domain, rtp.to if rtp else None)
+        return tuple(f"domains.{domain}.weight" for domain in dict.fromkeys(domains) if domain)
+    return tuple(
+        f"domains.{domain}.cap"
+        for domain, one in spec.domains.items()
+        if one.applications and all(program.kind == "cpu_bound" for program in one.applications.values())
+    )
+
+
+def _combinations(axes: Sequence[Axis]) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
+    for values in itertools.product(*(axis.values for axis in axes)):
+        made = itertools.chain.from_iterable(axis.assignments(v) for axis, v in zip(axes, values, strict=True))
+        yield dict(zip((axis.name for axis in axes), values, strict=True)), tuple(made)
+
+
+def _check_size(axes: Sequence[Axis], times: int) -> None:
+    size = times
+    for axis in axes:
+        size *= len(axis.values)
+    if size > MOST_POINTS:
+        raise UsageError(f"the grid has {size} points; at most {MOST_POINTS}")
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas that are not inside brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in _OPEN) - (letter in _CLOSE)
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

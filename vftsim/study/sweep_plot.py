@@ -1,0 +1,101 @@
+"""The plot of a sweep: two figures of merit over one axis, a line a setting, a column a value of another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from vftsim.study.sweep_grid import Axis, Grid
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MEDIA = (("loss_percent", "media packets lost (%)"), ("delay_p99_ms", "p99 delay (ms)"))
+_SIP = (("doc_saps", "DOC (SAPS)"), ("step1_cpu_percent", "CPU in step 1 (%)"))
+_COLORS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7b4b94", "#b58900", "#444444", "#0f8b8d", "#a4243b", "#d17a98")
+_MARKERS = "osD^vP*Xh"
+_MOST_COLUMNS = 5
+LOSS_FREE_PERCENT = 0.1
+
+
+def sweep_figure(grid: Grid, results: pd.DataFrame) -> Figure | None:
+    """Return the plot of a sweep; None where there is no axis to draw over."""
+    wide = [axis for axis in grid.axes if len(axis.values) > 1]
+    if not wide or results.empty:
+        return None
+    # Drawn over the axis with most values; the last of those, which varies fastest in the table.
+    over = max(reversed(wide), key=lambda axis: len(axis.values))
+    rest = [axis for axis in wide if axis is not over]
+    several = len(grid.schedulers) > 1
+    facet = _facet(rest, several)
+    lines = [*(["scheduler"] if several else []), *(axis.name for axis in rest if axis is not facet)]
+    columns = facet.values if facet else ("",)
+    figure = Figure(figsize=(max(6.0, 3.4 * len(columns)), 6.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(2, len(columns), squeeze=False, sharex=True, sharey="row")
+    for row, (metric, label) in enumerate(_MEDIA if grid.base.kind == "media_host" else _SIP):
+        of_metric = results[results["metric"] == metric]
+        for column, value in enumerate(columns):
+            ax = panels[row, column]
+            here = of_metric[of_metric[facet.name] == value] if facet else of_metric
+            _draw(ax, here, over, lines)
+            _scale(ax, metric)
+            if row == 0 and facet:
+                ax.set_title(f"{facet.name} = {value}", fontsize=10)
+            if column == 0:
+                ax.set_ylabel(label)
+            if row == 1:
+                ax.set_xlabel(over.name)
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    if len(labels) > 1:
+        figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 5), fontsize=8)
+    return figure
+
+
+def _facet(rest: list[Axis], several_schedulers: bool) -> Axis | None:
+    """Return the axis that gets a column a value: one that is not needed to tell the lines apart."""
+    fit = [axis for axis in rest if len(axis.values) <= _MOST_COLUMNS]
+    if not fit or (len(rest) == 1 and not several_schedulers):
+        return None
+    return fit[-1]
+
+
+def _draw(ax: Axes, rows: pd.DataFrame, over: Axis, lines: list[str]) -> None:
+    position = _positions(over)
+    groups: Any = rows.groupby(lines, sort=False) if lines else [((), rows)]
+    for number, (key, group) in enumerate(groups):
+        points = group.assign(x=[position[v] for v in group[over.name]]).sort_values("x")
+        below = (points["estimate"] - points["low"]).clip(lower=0).fillna(0.0)
+        above = (points["high"] - points["estimate"]).clip(lower=0).fillna(0.0)
+        names = key if isinstance(key, tuple) else (key,)
+        label = ", ".join(v if n == "scheduler" else f"{n} {v}" for n, v in zip(lines, names, strict=True))
+        ax.errorbar(
+            points["x"], points["estimate"], [below, above], label=label or None, capsize=3, markersize=4.5,
+            linewidth=1.2, marker=_MARKERS[number % len(_MARKERS)], color=_COLORS[number % len(_COLORS)],
+        )  # fmt: skip
+    numbers = [position[v] for v in over.values]
+    ax.set_xticks(numbers, list(over.values), rotation=0 if sum(map(len, over.values)) < 25 else 30)
+    ax.grid(alpha=0.25)
+
+
+def _positions(axis: Axis) -> dict[str, float]:
+    """Return where values stand: at their number if all are numbers, else one after the other."""
+    try:
+        return {value: float(value) for value in axis.values}
+    except ValueError:
+        return {value: float(n) for n, value in enumerate(axis.values)}
+
+
+def _scale(ax: Axes, metric: str) -> None:
+    if metric == "loss_percent":
+        ax.set_yscale("symlog", linthresh=LOSS_FREE_PERCENT)
+        ax.set_ylim(-LOSS_FREE_PERCENT / 5, 100)
+        ax.set_yticks([0, 0.1, 1, 10, 100], ["0", "0.1", "1", "10", "100"])
+        ax.axhline(LOSS_FREE_PERCENT, color="black", linestyle="--", linewidth=0.8)
+    elif metric == "delay_p99_ms":
+        ax.set_yscale("log")
+    else:
+        ax.set_ylim(bottom=0)
