@@ -10,7 +10,7 @@ from vftsim.errors import UsageError
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.system import Record, system_of
-from vftsim.study.workers import Workers
+from vftsim.study.workers import Workers, deferred_interrupts
 
 DEFAULT_SEED = 1
 DEFAULT_REPLICATIONS = 10
@@ -111,9 +111,10 @@ def replicate(
     try:
         for index, record in Workers(_simulate, jobs).as_they_come(tasks):
             number, replication = wanted[index]
-            results[number].records[replication] = record
-            if on_result is not None:
-                on_result(number, replication, record)
+            with deferred_interrupts():
+                results[number].records[replication] = record
+                if on_result is not None:
+                    on_result(number, replication, record)
             show.advance()
     except KeyboardInterrupt:
         for result in results:

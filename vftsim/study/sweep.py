@@ -26,7 +26,7 @@ from vftsim.study.store import MANIFEST, to_json, write_file
 from vftsim.study.sweep_figures import MEDIA_MEASURED_NS, MEDIA_WARM_UP_NS, REFUSED, Figures, Task, estimates, simulate
 from vftsim.study.sweep_grid import Grid, Point
 from vftsim.study.sweep_store import SweepStore, point_key
-from vftsim.study.workers import Interrupted, Workers, available_cores
+from vftsim.study.workers import Interrupted, Workers, available_cores, deferred_interrupts
 
 DEFAULT_REPLICATIONS = 3
 
@@ -226,7 +226,8 @@ def run_sweep(
         show.total(len(run.tasks))
         try:
             for index, figures in Workers(simulate, workers).as_they_come(run.tasks):
-                run.arrived(index, figures, store)
+                with deferred_interrupts():
+                    run.arrived(index, figures, store)
                 show.advance(point_name(grid.points[run.places[index]]))
         except KeyboardInterrupt:
             interrupted = True

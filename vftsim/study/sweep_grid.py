@@ -82,9 +82,7 @@ class Grid:
     refused: Mapping[str, str]
 
 
-def make_grid(
-    name: str | None, scheduler: str | None, grid: Sequence[str] = (), overrides: Sequence[str] = ()
-) -> Grid:
+def make_grid(name: str | None, scheduler: str | None, grid: Sequence[str] = (), overrides: Sequence[str] = ()) -> Grid:
     """Return the points of a sweep.
 
     Parameters

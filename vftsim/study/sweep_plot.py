@@ -42,7 +42,7 @@ def sweep_figure(grid: Grid, results: pd.DataFrame) -> Figure | None:
             ax = panels[row, column]
             here = of_metric[of_metric[facet.name] == value] if facet else of_metric
             _draw(ax, here, over, lines)
-            _scale(ax, metric)
+            _scale(ax, metric, bool((here["estimate"] > 0).any()))
             if row == 0 and facet:
                 ax.set_title(f"{facet.name} = {value}", fontsize=10)
             if column == 0:
@@ -89,13 +89,13 @@ def _positions(axis: Axis) -> dict[str, float]:
         return {value: float(n) for n, value in enumerate(axis.values)}
 
 
-def _scale(ax: Axes, metric: str) -> None:
+def _scale(ax: Axes, metric: str, is_positive: bool) -> None:
     if metric == "loss_percent":
         ax.set_yscale("symlog", linthresh=LOSS_FREE_PERCENT)
         ax.set_ylim(-LOSS_FREE_PERCENT / 5, 100)
         ax.set_yticks([0, 0.1, 1, 10, 100], ["0", "0.1", "1", "10", "100"])
         ax.axhline(LOSS_FREE_PERCENT, color="black", linestyle="--", linewidth=0.8)
-    elif metric == "delay_p99_ms":
+    elif metric == "delay_p99_ms" and is_positive:
         ax.set_yscale("log")
     else:
         ax.set_ylim(bottom=0)

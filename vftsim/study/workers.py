@@ -8,7 +8,10 @@ survives an interruption.  Ctrl-C ends the work under way at once.
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any, Generic, TypeVar
 
 import joblib
@@ -66,6 +69,27 @@ class Workers(Generic[T, R]):
             max_nbytes=None, initializer=_ignore_interrupts,
         )  # fmt: skip
         yield from pool(joblib.delayed(_numbered)(self.function, i, task) for i, task in enumerate(tasks))
+
+
+@contextmanager
+def deferred_interrupts() -> Iterator[None]:
+    """Let what is inside happen whole: a Ctrl-C during it takes effect at its end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed = False
+
+    def note(_: int, __: FrameType | None) -> None:
+        nonlocal pressed
+        pressed = True
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 def stop_workers() -> None:

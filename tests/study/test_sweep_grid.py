@@ -1,0 +1,76 @@
+"""Axes, points and figures of a sweep, without running one."""
+
+import pytest
+
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.study.sweep_figures import estimates
+from vftsim.study.sweep_grid import make_grid
+
+
+def test_the_default_study_varies_weight_cap_and_streams():
+    grid = make_grid(None, "credit")
+    assert [axis.name for axis in grid.axes] == ["weight", "cap", "streams"]
+    assert len(grid.points) == 27
+    spec = next(p.model.spec for p in grid.points if p.values == {"weight": "512", "cap": "30", "streams": "600"})
+    assert (spec.domains["dom0"].weight, spec.domains["media"].weight, spec.domains["cpu1"].weight) == (512, 512, 256)
+    assert {name: domain.cap for name, domain in spec.domains.items() if domain.cap} == {"cpu1": 30.0, "cpu2": 30.0}
+    assert spec.workload.rtp.streams == 600
+    assert spec.host.scheduler.version == "3.2", "the model's own scheduler keeps its parameters"
+
+
+def test_all_schedulers_get_the_same_points():
+    grid = make_grid(None, "all", ["streams=10,20"])
+    assert {"credit", "credit2", "cfs", "native", "zvm"} <= set(grid.schedulers)
+    assert len(grid.points) == 2 * len(grid.schedulers)
+    assert all(point.model.spec.host.scheduler.kind == point.scheduler for point in grid.points)
+
+
+def test_an_override_that_a_scheduler_does_not_know_is_its_refusal():
+    grid = make_grid(None, "all", ["streams=10"], ["host.scheduler.version='4.2'"])
+    assert "credit" in grid.schedulers
+    assert "zvm" in grid.refused
+    with pytest.raises(ModelFileError):
+        make_grid(None, "zvm", ["streams=10"], ["host.scheduler.version='4.2'"])
+
+
+def test_dotted_keys_and_lists():
+    grid = make_grid("xen-media", None, ["domains.media.affinity=[0,1],[2,3]", "calls=10"])
+    assert [p.model.spec.domains["media"].affinity for p in grid.points] == [(0, 1), (2, 3)]
+    assert grid.points[0].model.spec.workload.signaling.calls_per_s == 10
+
+
+def test_a_model_without_cpu_bound_guests_has_no_cap_axis():
+    assert [axis.name for axis in make_grid("xen-media-turnkey", None).axes] == ["weight", "streams"]
+    with pytest.raises(UsageError, match="means nothing in 'xen-media-turnkey'"):
+        make_grid("xen-media-turnkey", None, ["cap=0,50"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((None, "credits"), "credit"),
+        ((None, "credit", ["wieght=1,2"]), "weight"),
+        ((None, "credit", ["weight=1,,2"]), "not of the form"),
+        ((None, "credit", ["weight"]), "not of the form"),
+        ((None, "credit", ["weight=1,1"]), "twice"),
+        ((None, "credit", ["weight=1", "weight=2"]), "given twice"),
+        (("lab-virtual", "credit"), "no CPU scheduler"),
+        (("lab-virtual", None), "needs axes"),
+        ((None, None, ["seedless.key=1"]), "seedless"),
+        ((None, None, [f"streams={','.join(map(str, range(400)))}", f"calls={','.join(map(str, range(400)))}"]), "most"),
+    ],
+)
+def test_mistakes_are_explained(arguments, message):
+    with pytest.raises((UsageError, ModelFileError), match=message):
+        make_grid(*arguments)
+
+
+def test_loss_is_a_ratio_of_sums_and_never_zero_plus_minus_zero():
+    row = {"delivered_packets": 90, "dropped_packets": 10, "loss_events": 1, "measured_s": 1.0, "loss_percent": 10.0}
+    other = row | {"delivered_packets": 300, "dropped_packets": 0, "loss_events": 0, "loss_percent": 0.0}
+    found = dict(estimates([row, other], 0.95))
+    assert found["loss_percent"].mean == pytest.approx(100 * 10 / 400), "not the mean of 10 % and 0 %"
+    assert found["loss_events_per_s"].mean == pytest.approx(0.5)
+    none = dict(estimates([other, other], 0.95))["loss_percent"]
+    assert (none.low, none.kind) == (0.0, "upper bound")
+    assert none.high == pytest.approx(100 * 2.9957 / 600, rel=1e-3), "rule of three"

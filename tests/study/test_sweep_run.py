@@ -1,0 +1,150 @@
+"""Sweeps that are run: same traffic everywhere, and nothing lost or repeated when killed."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vftsim.errors import UsageError
+from vftsim.media.run import run_media
+from vftsim.study import sweep as module
+from vftsim.study.model import load_model
+from vftsim.study.sweep import run_sweep
+from vftsim.study.sweep_grid import make_grid
+from vftsim.study.sweep_store import DATABASE, SweepStore
+from vftsim.study.workers import Interrupted
+
+SHORT_NS = 100_000_000
+FILES = ("results.csv", "replications.csv", "sweep.png")
+SMALL = ["workload.signaling=null"]
+GRID = "streams=" + ",".join(str(n) for n in range(2, 14))
+
+
+def small_grid(scheduler=None, streams="10,20"):
+    return make_grid("xen-media", scheduler, [f"streams={streams}"], SMALL)
+
+
+def test_a_point_is_what_run_media_gives(tmp_path):
+    result = run_sweep(small_grid(), tmp_path / "s", 2, 5, 1, measured_ns=SHORT_NS)
+    spec = load_model("xen-media", [*SMALL, "workload.rtp.streams=20"]).spec
+    alone = run_media(spec, 5, 1, SHORT_NS, 300_000_000)
+    assert result.records[1][1]["delivered_packets"] == alone.media.delivered > 0
+    assert result.records[1][1]["cpu_media"] == alone.domain_cpu["media"]
+
+
+def test_what_is_on_disk_is_not_computed_again(tmp_path, monkeypatch):
+    first = run_sweep(small_grid(), tmp_path / "s", 1, 1, 1, measured_ns=SHORT_NS)
+    ran = []
+    monkeypatch.setattr(module, "simulate", lambda task: ran.append(task) or {"cpu_all": 1.0})
+    more = run_sweep(small_grid(streams="10,20,30"), tmp_path / "s", 1, 1, 1, measured_ns=SHORT_NS)
+    assert (more.already, [task.spec.workload.rtp.streams for task in ran]) == (2, [30])
+    assert more.records[:2] == first.records
+    for other in ({"seed": 2}, {"measured_ns": 2 * SHORT_NS}, {"force": True}):
+        ran.clear()
+        run_sweep(small_grid(), tmp_path / "s", **({"replications": 1, "jobs": 1, "measured_ns": SHORT_NS} | other))
+        assert len(ran) == 2, other
+
+
+def test_a_refusing_scheduler_is_named(tmp_path):
+    result = run_sweep(small_grid("native,round_robin"), tmp_path / "s", 1, 1, 1, measured_ns=SHORT_NS)
+    assert list(result.refusals) == ["native"]
+    assert "needs a pCPU of its own" in result.refusals["native"]
+    assert set(result.results["scheduler"]) == {"round_robin"}
+    assert result.finished == result.wanted == 2
+    with pytest.raises(UsageError, match="no point could be run: native"):
+        run_sweep(small_grid("native"), tmp_path / "n", 1, 1, 1, measured_ns=SHORT_NS)
+    assert not (tmp_path / "n").exists()
+
+
+def test_an_axis_that_a_scheduler_does_not_read_is_named(tmp_path):
+    grid = make_grid("xen-media", "round_robin", ["weight=256,512", "streams=10,20"], SMALL)
+    result = run_sweep(grid, tmp_path / "s", 1, 1, 1, measured_ns=SHORT_NS)
+    assert result.without_effect() == [("round_robin", "weight")]
+
+
+def test_interrupted_keeps_what_is_done(tmp_path, monkeypatch):
+    def stop_at_second(task):
+        if task.spec.workload.rtp.streams == 20:
+            raise KeyboardInterrupt
+        return {"cpu_all": 1.0}
+
+    monkeypatch.setattr(module, "simulate", stop_at_second)
+    result = run_sweep(small_grid(), tmp_path / "s", 1, 1, 1)
+    assert (result.interrupted, result.finished, result.wanted) == (True, 1, 2)
+    assert result.manifest["state"] == "interrupted"
+    with pytest.raises(Interrupted):
+        run_sweep(small_grid(streams="20"), tmp_path / "empty", 1, 1, 1)
+    assert not (tmp_path / "empty").exists()
+
+
+def test_places_that_hold_something_else_are_left_alone(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("x")
+    for force in (False, True):
+        with pytest.raises(UsageError, match="no sweep of vftsim"):
+            SweepStore(tmp_path / "mine", force)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / DATABASE).write_text("no database at all, but long enough to be read as one" * 20)
+    with pytest.raises(UsageError, match="--force starts over"):
+        SweepStore(tmp_path / "broken")
+
+
+def test_one_sweep_at_a_time(tmp_path):
+    with SweepStore(tmp_path / "s") as store:
+        store.keep("k", 0, {"x": 1.0})
+        with pytest.raises(UsageError, match="another sweep"):
+            SweepStore(tmp_path / "s")
+        with pytest.raises(sqlite3.IntegrityError):
+            store.keep("k", 0, {"x": 1.0})
+
+
+def _command(folder: Path) -> list[str]:
+    options = ["--grid", GRID, "--set", SMALL[0], "-n", "1", "-j", "1", "--duration", "0.1", "-q", "--csv"]
+    return [sys.executable, "-m", "vftsim.cli.main", "sweep", "xen-media", *options, "-o", str(folder)]
+
+
+def _stored(folder: Path) -> list[tuple]:
+    connection = sqlite3.connect(folder / DATABASE)
+    try:
+        return connection.execute("SELECT * FROM replications ORDER BY id").fetchall()
+    finally:
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The same sweep, never interrupted."""
+    folder = tmp_path_factory.mktemp("sweeps") / "whole"
+    grid = make_grid("xen-media", None, [GRID], SMALL)
+    run_sweep(grid, folder, 1, 1, 1, measured_ns=SHORT_NS)
+    return folder
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_sweep_ends_in_the_same_results(tmp_path, whole, how):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    folder = tmp_path / "killed"
+    log = folder / f"{DATABASE}-wal"
+    process = subprocess.Popen(_command(folder), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    end = time.monotonic() + 60
+    while not (log.exists() and log.stat().st_size > 40_000):  # some points in
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(how)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == (-9 if how is signal.SIGKILL else 3)
+    assert b"Traceback" not in errors
+    before = _stored(folder)
+    assert 0 < len(before) < 12
+    again = subprocess.run(_command(folder), env=environment, capture_output=True, check=True)
+    assert _stored(folder)[: len(before)] == before, "kept, not computed again"
+    assert _stored(folder) == _stored(whole), "no point lost, none repeated"
+    assert again.stdout == (whole / "results.csv").read_bytes()
+    for name in FILES:
+        assert (folder / name).read_bytes() == (whole / name).read_bytes()
