@@ -55,7 +55,10 @@ def test_sweep_of_a_sip_lab(tiny_path, capsys):
         (["trace", "xen-media", "-o", "no/such/x.json"], "no such directory"),
         (["trace", "xen-media", "-o", "x.json", "--length", "0 s"], "above 0"),
         (["explain", "xen-media", "--packet", "slowest"], "worst"),
-        (["explain", "xen-media", *FEW, "--start", "50 ms", "--length", "20 ms", "--packet", "99999"], "in this window"),
+        (
+            ["explain", "xen-media", *FEW, "--start", "50 ms", "--length", "20 ms", "--packet", "99999"],
+            "in this window",
+        ),
     ],
 )
 @pytest.mark.usefixtures("inside")

@@ -48,9 +48,10 @@ def test_documentation_shows_commands():
 
 def test_links_lead_somewhere():
     """Relative links of every page point at files that exist."""
-    broken = []
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
-            if "://" not in target and not (page.parent / target).exists():
-                broken.append(f"{page.relative_to(ROOT)} -> {target}")
+    broken = [
+        f"{page.relative_to(ROOT)} -> {target}"
+        for page in PAGES
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8"))
+        if "://" not in target and not (page.parent / target).exists()
+    ]
     assert not broken

@@ -23,6 +23,7 @@ def test_all_schedulers_get_the_same_points():
     assert {"credit", "credit2", "cfs", "native", "zvm"} <= set(grid.schedulers)
     assert len(grid.points) == 2 * len(grid.schedulers)
     assert all(point.model.spec.host.scheduler.kind == point.scheduler for point in grid.points)
+    assert grid.base.assignments == (), "the model as it is stands for all"
 
 
 def test_an_override_that_a_scheduler_does_not_know_is_its_refusal():
@@ -57,7 +58,10 @@ def test_a_model_without_cpu_bound_guests_has_no_cap_axis():
         (("lab-virtual", "credit"), "no CPU scheduler"),
         (("lab-virtual", None), "needs axes"),
         ((None, None, ["seedless.key=1"]), "seedless"),
-        ((None, None, [f"streams={','.join(map(str, range(400)))}", f"calls={','.join(map(str, range(400)))}"]), "most"),
+        (
+            (None, None, [f"streams={','.join(map(str, range(400)))}", f"calls={','.join(map(str, range(400)))}"]),
+            "most",
+        ),
     ],
 )
 def test_mistakes_are_explained(arguments, message):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from vftsim.cpu.scheduler import ScheduleObserver
@@ -102,8 +101,6 @@ class MediaResult:
         Packets on their way at the end.
     events : int
         Events of the engine.
-    wall_seconds : float
-        Time the run took; the only figure here that is not reproducible.
     """
 
     flows: dict[str, FlowResult]
@@ -117,7 +114,6 @@ class MediaResult:
     in_flight: int
     events: int
     seconds: float
-    wall_seconds: float = field(compare=False)
 
     @property
     def media(self) -> FlowResult:
@@ -192,17 +188,15 @@ def run_media(
 
 def finish(media: MediaHost, duration_ns: int, warmup_ns: int) -> MediaResult:
     """Run a host that has been put together, and measure it."""
-    wall = time.perf_counter()
     baseline = _Baseline(media)
     media.clock.at(warmup_ns, EventKind.CONTROL, 0, baseline.take)
     media.start()
     media.clock.run(warmup_ns + duration_ns)
     in_flight = media.check_conservation()
-    wall = time.perf_counter() - wall
-    return _collect(media, baseline, duration_ns, in_flight, wall)
+    return _collect(media, baseline, duration_ns, in_flight)
 
 
-def _collect(media: MediaHost, before: _Baseline, duration_ns: int, in_flight: int, wall: float) -> MediaResult:
+def _collect(media: MediaHost, before: _Baseline, duration_ns: int, in_flight: int) -> MediaResult:
     host = media.host
     domain_cpu = dict.fromkeys(media.domains, 0.0)
     for vcpu, earlier_ns in zip(host.vcpus, before.vcpu_ns, strict=True):
@@ -219,7 +213,6 @@ def _collect(media: MediaHost, before: _Baseline, duration_ns: int, in_flight: i
         in_flight=in_flight,
         events=media.clock.events,
         seconds=duration_ns / 1e9,
-        wall_seconds=wall,
     )
 
 

@@ -64,7 +64,7 @@ def _sip(task: Task) -> Figures:
     ramp = ramp_run(task.replication, record, rules.most, rules.stop_above_ihs)
     first = steps_of(record)[0]
     cpu = first.series["cpu_percent"]
-    delay = first.delays["PX_TRT-SES1"]
+    delay = first.delays["SES1"]
     return {
         "doc_saps": ramp.doc_saps,
         "stop_step": ramp.stop_step,

@@ -113,7 +113,7 @@ def make_grid(name: str | None, scheduler: str | None, grid: Sequence[str] = (),
             refused[kind] = str(error)
     if not specs:
         raise UsageError(f"no scheduler can run this model: {'; '.join(f'{k}: {m}' for k, m in refused.items())}")
-    base = specs[0][2]
+    base = next((model for _, switch, model in specs if not switch), specs[0][2])
     axes = _axes(base, grid, COMPARISON_GRID if not single else DEFAULT_GRID)
     _check_size(axes, len(specs))
     points = [

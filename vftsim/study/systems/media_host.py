@@ -57,7 +57,7 @@ class MediaHostSystem:
             for name, flow in data["flows"].items()
         }
         drops = {(place, cause): count for place, cause, count in data["drops"]}
-        return MediaResult(flows=flows, drops=drops, wall_seconds=0.0, **{name: data[name] for name in _PLAIN})
+        return MediaResult(flows=flows, drops=drops, **{name: data[name] for name in _PLAIN})
 
     def tables(
         self, name: str, spec: MediaSystem, records: Sequence[tuple[int, MediaResult]]
