@@ -105,5 +105,7 @@ def _show(
         f"{budget.replications} replications of {budget.seconds:g} s after {budget.warmup_seconds:g} s, seed "
         f"{budget.seed}; back-end {costs[0]:g} us, relay {costs[1]:g} us (shipped model).",
     )  # fmt: skip
+    if budget.replications == 1:
+        print_text("One replication has no interval: 'better' and 'worse' are 'within noise' at most.")
     for kind, counts in score(judged).items():
         print_text(f"{kind}: " + ", ".join(f"{counts.get(v, 0)} {v}" for v in ("holds", "within noise", "missed")))
