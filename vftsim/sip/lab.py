@@ -128,7 +128,7 @@ class SipLab:
             if load is not None:
                 CyclicLoad(self.clock, guest, load, 1 + number).start()
 
-    def _server_busy_ns(self) -> int:
+    def server_busy_ns(self) -> int:
         """CPU time that the server's guest has used up to now."""
         self.host.busy_ns()
         return sum(vcpu.run_ns for vcpu in self.guest.vcpus)
@@ -224,7 +224,7 @@ class SipLab:
 
     def _sample(self, _: Any) -> None:
         period_ns = self.spec.workload.sample_period
-        busy_ns = self._server_busy_ns()
+        busy_ns = self.server_busy_ns()
         counters = self.agents.counters
         phase = self.manager.phase
         if phase is not None and self.clock.now_ns - period_ns >= phase.measure_from_ns:

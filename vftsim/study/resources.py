@@ -69,7 +69,7 @@ def limiting_resource(uses: Sequence[dict[str, float]], confidence: float = 0.95
 def _totals(lab: SipLab) -> dict[str, float]:
     to_server, to_agents = lab.to_server, lab.to_agents
     return {
-        "cpu": float(lab.host.busy_ns()),
+        "cpu": float(lab.server_busy_ns()),
         "link to the server": to_server.sent_bytes * 8.0,
         "link from the server": to_agents.sent_bytes * 8.0,
         "socket buffer": float(lab.server.dropped),
@@ -82,7 +82,7 @@ def _totals(lab: SipLab) -> dict[str, float]:
 def _uses(lab: SipLab, rates: dict[str, float]) -> dict[str, float]:
     link_rate = lab.spec.nics.cards[lab.spec.nics.card_of("vm")].rate
     uses = {
-        f"CPU {_UTILIZATION}": rates["cpu"] / (lab.host.pcpus * 1e9) * 100.0,
+        f"CPU {_UTILIZATION}": rates["cpu"] / (len(lab.guest.vcpus) * 1e9) * 100.0,
         f"link to the server {_UTILIZATION}": rates["link to the server"] / link_rate * 100.0,
         f"link from the server {_UTILIZATION}": rates["link from the server"] / link_rate * 100.0,
     }
