@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.fit import Fit, read
+from vftsim.calibrate.fit import Fit
 from vftsim.sip.system import SipLabSpec
 from vftsim.spec import format_duration
 
@@ -64,6 +64,3 @@ def _value(spec: SipLabSpec, path: str) -> object:
     for key in path.split("."):
         node = getattr(node, key)
     return node
-
-
-__all__ = ["FORMAT", "as_record", "read", "shown", "unit_of", "write"]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,6 +63,20 @@ def one_format(as_json: bool, as_csv: bool) -> None:
     """Refuse two output formats at once."""
     if as_json and as_csv:
         raise UsageError("--json and --csv: choose one")
+
+
+def show(result: Any, as_json: bool, as_csv: bool, print_tables: Callable[[Any], None]) -> None:
+    """Print a study's result in the format that was asked for."""
+    if as_json:
+        from vftsim.report.screen import print_json
+
+        print_json(result.for_machines())
+    elif as_csv:
+        from vftsim.study.results import csv_text
+
+        print(csv_text(result.to_pandas()), end="")
+    else:
+        print_tables(result)
 
 
 def parse_quantity(option: str, text: str, quantity: Any, base_unit: str = "") -> float:

@@ -81,16 +81,7 @@ def capacity(
                 chosen, seed, jobs, ihs_limit_percent=limit, progress=progress,
                 settings=settings, stop=None if stop_ns is None else Stop(stop_ns, window_ns),
             )  # fmt: skip
-    if as_json:
-        from vftsim.report.screen import print_json
-
-        print_json(study.for_machines())
-    elif as_csv:
-        from vftsim.study.results import csv_text
-
-        print(csv_text(study.to_pandas()), end="")
-    else:
-        print_capacity(study)
+    options.show(study, as_json, as_csv, print_capacity)
     if study.interrupted:
         from vftsim.cli.main import interrupted
 

@@ -40,16 +40,7 @@ def compare(
 
     with make_progress("compare", quiet) as progress:
         result = compare_study(chosen, replications, seed, jobs, progress=progress)
-    if as_json:
-        from vftsim.report.screen import print_json
-
-        print_json(result.for_machines())
-    elif as_csv:
-        from vftsim.study.results import csv_text
-
-        print(csv_text(result.to_pandas()), end="")
-    else:
-        print_comparison(result)
+    options.show(result, as_json, as_csv, print_comparison)
     if result.interrupted:
         from vftsim.cli.main import interrupted
 
