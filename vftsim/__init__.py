@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from vftsim._version import __version__
 
 if TYPE_CHECKING:
-    from vftsim.study.capacity import CapacityStudy
+    from vftsim.study.capacity_request import CapacityAnswer
     from vftsim.study.compare import Comparison
     from vftsim.study.model import Model
     from vftsim.study.results import RunResult
@@ -69,44 +69,48 @@ def run(
 
 def capacity(
     model: Model | str | Path,
-    method: str = "ramp",
-    replications: int = 10,
+    method: str | None = None,
+    replications: int | None = None,
     seed: int = 1,
     jobs: int = 1,
     *,
     quick: bool = False,
     after_stop_s: float | None = None,
     ihs_limit_percent: float | None = None,
-) -> CapacityStudy:
-    """Return what a SIP lab carries.
+    loss_limit_percent: float | None = None,
+) -> CapacityAnswer:
+    """Return what a system carries.
 
     Parameters
     ----------
     model : Model, str or Path
-    method : str
-        ``ramp``: the lab's procedure, once for each replication; ``search``: the largest constant load
-        that stays within the IHS limit in 90 % of the runs.
-    replications, seed, jobs : int
+    method : str, optional
+        ``ramp``: the lab's procedure, once for each replication (default of a SIP lab); ``search``: the
+        largest constant load that stays within the limit in 90 % of the runs (the method of a media host).
+    replications : int, optional
+        Ramps; by default 10.
+    seed, jobs : int
     quick : bool
-        Measure a minute of each step at most.
+        Measure a minute of each step, or half a second of a media host, at most.
     after_stop_s : float, optional
-        Search for the largest load that recovers from a stop of so many seconds instead.
+        SIP lab: search for the largest load that recovers from a stop of so many seconds instead.
     ihs_limit_percent : float, optional
-        By default the model's stop rule.
+        SIP lab: by default the model's stop rule.
+    loss_limit_percent : float, optional
+        Media host: allowed loss of media packets; by default 0.1.
     """
     from vftsim.errors import UsageError
-    from vftsim.study.capacity import ramp_study, search_study
-    from vftsim.study.constant_load import Stop
-    from vftsim.study.search import QUICK_SEARCH, SearchSettings
+    from vftsim.study.capacity_request import CapacityRequest
 
-    if method not in ("ramp", "search"):
+    if method not in (None, "ramp", "search"):
         raise UsageError(f"method '{method}' is neither 'ramp' nor 'search'")
     chosen = _model(model).quick() if quick else _model(model)
-    if method == "ramp" and after_stop_s is None:
-        return ramp_study(chosen, replications, seed, jobs, ihs_limit_percent=ihs_limit_percent)
-    stop = None if after_stop_s is None else Stop(round(after_stop_s * 1e9))
-    settings = QUICK_SEARCH if quick else SearchSettings()
-    return search_study(chosen, seed, jobs, settings=settings, ihs_limit_percent=ihs_limit_percent, stop=stop)
+    request = CapacityRequest(
+        seed=seed, jobs=jobs, quick=quick, method=method, replications=replications,
+        ihs_limit_percent=ihs_limit_percent, loss_limit_percent=loss_limit_percent,
+        after_stop_ns=None if after_stop_s is None else round(after_stop_s * 1e9),
+    )  # fmt: skip
+    return chosen.system.capacity(chosen, request)
 
 
 def compare(

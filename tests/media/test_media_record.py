@@ -68,8 +68,8 @@ def test_tables():
 
     right, wrong = [one("a", "holds"), one("b", "missed", "zero")], [one("a", "missed"), one("b", "missed", "zero")]
     assert score(right) == {"numbers and words": {"missed": 1}, "ordinal": {"holds": 1}}
-    lines = separating({RIGHT: right, "wrong": wrong}, RIGHT)
-    assert len(lines) == 3
-    assert lines[2].startswith("| a: loss worse_than:b | holds")
+    assert separating({RIGHT: right, "wrong": wrong}, RIGHT) == [
+        ("a: loss worse_than:b", "holds (1 % against 2 %)", "missed (1 % against 2 %)")
+    ]
     mean = {"loss_percent": 1.0, "delay_mean_ms": 2.0, "delay_p99_ms": 3.0}
     assert "| a | 1.00 | 2 | 3 | loss worse_than:b: 1 % against 2 % | holds |" in table({"a": {"mean": mean}}, right)

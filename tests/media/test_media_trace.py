@@ -8,8 +8,9 @@ import pytest
 from media_systems import MS, host
 
 from vftsim.media.explain import explain, format_parts, total_ns
+from vftsim.media.gantt import draw_gantt
 from vftsim.media.run import run_media
-from vftsim.media.trace import draw_gantt, run_traced, write_chrome
+from vftsim.media.trace import run_traced, write_chrome
 
 mpl.use("Agg")
 
@@ -114,3 +115,11 @@ def test_gantt_draws_every_pcpu(traced):
     draw_gantt(traced[1], ax)
     assert [t.get_text() for t in ax.get_yticklabels()] == ["pCPU 0", "pCPU 1"]
     assert ax.get_xlim() == (0.0, 40.0)
+    drawn = {0: 0.0, 1: 0.0}
+    for bars in ax.collections:
+        for path in bars.get_paths():
+            (left, top), (right, bottom) = path.get_extents().get_points()
+            drawn[round((top + bottom) / 2)] += right - left
+    for pcpu, width_ms in drawn.items():
+        sliced_ns = sum(s.end_ns - s.start_ns for s in traced[1].slices if s.pcpu == pcpu)
+        assert width_ms == pytest.approx(sliced_ns / 1e6), "every slice is drawn once, in its row"

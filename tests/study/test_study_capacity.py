@@ -3,52 +3,14 @@
 import pytest
 
 from vftsim.errors import UsageError
-from vftsim.sip.messages import Scenario
-from vftsim.sip.metrics import PhaseRecord
 from vftsim.study.capacity import ramp_study, search_study
 from vftsim.study.compare import compare_study
 from vftsim.study.constant_load import ConstantLoad, Stop
 from vftsim.study.model import load_model
-from vftsim.study.ramp import ramp_run
-from vftsim.study.search import SearchSettings, saturating_saps
+from vftsim.study.search import saturating_saps
+from vftsim.study.search_levels import SearchSettings
 
 S = 1_000_000_000
-
-
-def step(index, saps, attempts, inadequate):
-    """A step of 10 s with attempts and failures of calls."""
-    phase = PhaseRecord(f"step_{index}", index, saps)
-    phase.end_ns = 10 * S
-    phase.attempts[Scenario.IMS_UAC] = attempts
-    phase.inadequate[Scenario.IMS_UAC] = inadequate
-    return phase
-
-
-def test_doc_is_the_integer_load_of_the_step_before_the_first_failure():
-    """501, 608 and 690 attempts in 10 s; the third step fails with 70 of 690, just above 10 %."""
-    record = [step(1, 50, 501, 0), step(2, 60, 608, 60), step(3, 70, 690, 70)]
-    run = ramp_run(4, record, most=30, limit_percent=10.0)
-    assert (run.replication, run.doc_saps, run.stop_step, run.stop_saps) == (4, 60, 3, 70)
-
-
-def test_a_stricter_limit_ends_earlier():
-    record = [step(1, 50, 501, 0), step(2, 60, 608, 60), step(3, 70, 690, 70)]
-    assert ramp_run(0, record, most=30, limit_percent=1.0).doc_saps == 50
-
-
-def test_a_ramp_that_fails_at_once_carries_nothing():
-    assert ramp_run(0, [step(1, 50, 501, 400)], most=30, limit_percent=10.0).doc_saps == 0
-
-
-def test_a_ramp_that_ran_out_of_steps_is_a_lower_bound():
-    run = ramp_run(0, [step(1, 50, 501, 0), step(2, 60, 608, 0)], most=2, limit_percent=10.0)
-    assert (run.doc_saps, run.stop_step) == (60, 0)
-
-
-def test_a_run_stopped_by_its_manager_failed_its_last_step():
-    """Its manager judged 5 s before the end; the final figures are just within the limit."""
-    run = ramp_run(0, [step(1, 50, 501, 0), step(2, 60, 608, 60)], most=30, limit_percent=10.0)
-    assert (run.doc_saps, run.stop_step) == (50, 2)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +53,7 @@ def test_saturation_is_where_the_arithmetic_puts_it(tiny):
 
 
 def test_search_brackets_and_names_the_cpu(tiny):
-    settings = SearchSettings(resolution_saps=8.0, low_saps=8.0, high_saps=56.0, runs_per_level=12, budget=30)
+    settings = SearchSettings(resolution=8.0, low=8.0, high=56.0, runs_per_level=12, budget=30)
     study = search_study(tiny, 1, 1, settings=settings)
     found = study.steady
     assert 0.0 <= found.result.estimate.low < found.result.estimate.high <= 48.0
@@ -104,7 +66,7 @@ def test_search_brackets_and_names_the_cpu(tiny):
 
 
 def test_search_does_not_depend_on_the_number_of_workers(tiny):
-    settings = SearchSettings(resolution_saps=8.0, low_saps=8.0, high_saps=40.0, runs_per_level=5, budget=12)
+    settings = SearchSettings(resolution=8.0, low=8.0, high=40.0, runs_per_level=5, budget=12)
     one, two = (search_study(tiny, 1, jobs, settings=settings).steady for jobs in (1, 2))
     assert one.result == two.result
     assert one.resources.equals(two.resources)
@@ -136,7 +98,7 @@ def test_the_stop_happens_when_the_transient_is_over(tiny):
 
 
 def test_failover_safe_capacity_is_below_the_steady_one(tiny):
-    settings = SearchSettings(resolution_saps=8.0, low_saps=4.0, high_saps=36.0, runs_per_level=8, budget=8)
+    settings = SearchSettings(resolution=8.0, low=4.0, high=36.0, runs_per_level=8, budget=8)
     study = search_study(tiny, 1, 1, settings=settings, stop=Stop(3 * S, 5 * S, 3 * S))
     assert set(study.searches) == {"after_stop", "recovery"}
     assert study.after_stop.result.estimate.high < 36.0

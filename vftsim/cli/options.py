@@ -34,8 +34,10 @@ Jobs = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Measure a minute of each step at most, for a first look.")]
-Scale = Annotated[float, typer.Option(help="Measured time of each step as a multiple of the model's; transients stay.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="First look: a minute of each step, half a second of a media host.")
+]
+Scale = Annotated[float, typer.Option(help="Measured time as a multiple of the model's; transients and warm-up stay.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write tables, plots and manifest here.")
 ]

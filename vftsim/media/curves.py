@@ -1,23 +1,19 @@
-"""Curves that belong to the record: the default mixed case over what is not known of it, and load curves.
+"""Curves that belong to the record: the default mixed case over what is not known of it, and over the load.
 
-``python -m vftsim.media.curves`` runs them with the fitted costs and writes ``curves.json`` and the figure
-of the default case.  The loss of ``mixed.D`` is not a prediction: it hangs on duty and cycle of the
-CPU-bound guests, which the study calls "highly compute-intensive tasks in between small idle periods".
+The loss of ``mixed.D`` is not a prediction: it hangs on duty and cycle of the CPU-bound guests, which the
+study calls "highly compute-intensive tasks in between small idle periods".
+``vftsim record xen-media --curve duty`` or ``load`` runs them (:mod:`vftsim.study.media_record`).
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vftsim.media.fit import STRUCTURES, Budget, overrides
-from vftsim.media.record import RIGHT, experiment
+from vftsim.media.fit import Budget
+from vftsim.media.record import experiment
 from vftsim.media.run import run_media
-from vftsim.spec import shipped_dir
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,27 +40,30 @@ def figures(name: str, assignments: Sequence[str], budget: Budget) -> dict[str, 
     }
 
 
-def duty_curve(costs: Sequence[str], jobs: int, budget: Budget = CURVE) -> list[dict[str, Any]]:
-    """Return the default mixed case over duty and cycle of its CPU-bound guests."""
-    points = [(duty, cycle) for cycle in CYCLES_MS for duty in DUTIES]
-    with ProcessPoolExecutor(jobs) as pool:
-        futures = [pool.submit(figures, "mixed.D", [*costs, *_duty(d, c)], budget) for d, c in points]
-        return [
-            {"duty_percent": duty, "cycle_ms": cycle, **future.result()}
-            for (duty, cycle), future in zip(points, futures, strict=True)
-        ]
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One experiment over what is varied.
+
+    Parameters
+    ----------
+    title : str
+    experiment : str
+        Key of the experiment.
+    points : tuple of (dict, list of str)
+        What a point is, and its assignments to the model.
+    draw : callable
+        Draws the finished points.
+    """
+
+    title: str
+    experiment: str
+    points: tuple[tuple[dict[str, int], list[str]], ...]
+    draw: Callable[[Sequence[Mapping[str, Any]], Axes], None]
 
 
 def _duty(duty: int, cycle_ms: int) -> list[str]:
     job = [f"domains.{guest}.applications.job" for guest in ("cpu1", "cpu2")]
     return [f"{j}.duty={duty} %" for j in job] + [f"{j}.cycle_ns={cycle_ms} ms" for j in job]
-
-
-def load_curve(costs: Sequence[str], jobs: int, budget: Budget = CURVE) -> list[dict[str, Any]]:
-    """Return the turnkey host on four cores over the number of streams."""
-    with ProcessPoolExecutor(jobs) as pool:
-        futures = [pool.submit(figures, "turnkey4.720", [*costs, *_load(n)], budget) for n in STREAMS]
-        return [{"streams": n, **f.result()} for n, f in zip(STREAMS, futures, strict=True)]
 
 
 def _load(streams: int) -> list[str]:
@@ -77,8 +76,9 @@ def draw_duty_curve(points: Sequence[Mapping[str, Any]], ax: Axes) -> None:
     for number, cycle in enumerate(sorted({p["cycle_ms"] for p in points})):
         line = [p for p in points if p["cycle_ms"] == cycle]
         duty = [p["duty_percent"] for p in line]
-        mean = [sum(p["loss_percent"]) / len(p["loss_percent"]) for p in line]
-        ax.plot(duty, mean, marker="o", color=f"C{number}", label=f"cycle {cycle} ms")
+        ax.plot(
+            duty, [_mean(p["loss_percent"]) for p in line], marker="o", color=f"C{number}", label=f"cycle {cycle} ms"
+        )
         ax.fill_between(
             duty,
             [min(p["loss_percent"]) for p in line],
@@ -91,35 +91,36 @@ def draw_duty_curve(points: Sequence[Mapping[str, Any]], ax: Axes) -> None:
     ax.legend()
 
 
-def main() -> None:
-    """Run the curves with the fitted costs and write them."""
-    folder = shipped_dir("calibration") / "xen-media"
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, default=folder / "curves.json")
-    parser.add_argument("--figure", type=Path, default=None)
-    parser.add_argument("--jobs", type=int, default=2)
-    arguments = parser.parse_args()
-    best = json.loads((folder / "fit.json").read_text())[RIGHT]["best"]
-    costs = overrides(best["backend_us"], best["relay_us"], STRUCTURES[RIGHT])
-    curves = {
-        "duty": duty_curve(costs, arguments.jobs),
-        "load": load_curve(costs, arguments.jobs),
-    }
-    arguments.out.write_text(json.dumps(curves, indent=1) + "\n")
-    for points in curves.values():
-        for point in points:
-            print({k: _short(v) for k, v in point.items()})
-    if arguments.figure is not None:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - heavy, and wanted here only
-
-        figure = Figure(figsize=(7, 4), layout="constrained")
-        draw_duty_curve(curves["duty"], figure.subplots())
-        figure.savefig(arguments.figure)
+def draw_load_curve(points: Sequence[Mapping[str, Any]], ax: Axes) -> None:
+    """Draw delay over the number of streams; loss is written where there is any."""
+    streams = [p["streams"] for p in points]
+    for name, label in (("delay_p99_ms", "99th percentile"), ("delay_mean_ms", "mean")):
+        ax.plot(streams, [_mean(p[name]) for p in points], marker="o", label=label)
+    for point in points:
+        loss = _mean(point["loss_percent"])
+        if loss > 0.0:
+            ax.annotate(f"{loss:.2g} % lost", (point["streams"], _mean(point["delay_p99_ms"])))
+    ax.set_ylim(bottom=0.0)
+    ax.set_xlabel("media streams")
+    ax.set_ylabel("delay, there and back (ms)")
+    ax.legend()
 
 
-def _short(value: Any) -> Any:
-    return [float(f"{x:.3g}") for x in value] if isinstance(value, list) else value
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
-if __name__ == "__main__":
-    main()
+CURVES = {
+    "duty": Curve(
+        "Default mixed case over duty and cycle of the CPU-bound guests",
+        "mixed.D",
+        tuple(({"duty_percent": d, "cycle_ms": c}, _duty(d, c)) for c in CYCLES_MS for d in DUTIES),
+        draw_duty_curve,
+    ),
+    "load": Curve(
+        "Turnkey host on four cores over the load",
+        "turnkey4.720",
+        tuple(({"streams": n}, _load(n)) for n in STREAMS),
+        draw_load_curve,
+    ),
+}

@@ -1,27 +1,33 @@
 """All 49 experiments of the one published study: predicted against stated.
 
-``python -m vftsim.media.record`` runs every experiment file under ``experiments/xen-media`` with the costs
-that the model's own fit has found, prints numbers and statements with their verdicts, and does the same
-for deliberately wrong models: what those pass too proves little.
+Every experiment file under ``experiments/xen-media`` with the costs that the model's own fit has found; numbers
+and statements with their verdicts; and the same for deliberately wrong models: what those pass too proves
+little.  ``vftsim record xen-media`` runs it (:mod:`vftsim.study.media_record`).
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from vftsim.media.fit import STRUCTURES, Budget, overrides
+from vftsim.media.fit import Budget, overrides
 from vftsim.media.run import run_media
 from vftsim.media.statements import Judged, Outcome, judge
 from vftsim.media.system import MediaSystem
 from vftsim.spec import load, shipped_dir
+
+RIGHT = "any vCPU"
+RIVALS = {
+    "one-vcpu": "all on one vCPU",
+    "no-boost": "no wake-up boost",
+    "round-robin": "round robin",
+    "one-vcpu-each": "receive and transmit on one vCPU each",
+    "half-duty": "CPU-bound guests at 50 % duty",
+}
+"""What the model is compared with, as the command line says it and as the fit calls it."""
 
 RECORD = Budget(303, 3, 1.0, 0.3)
 _S = 1_000_000_000
@@ -81,16 +87,6 @@ def run_experiment(key: str, costs: tuple[float, float], structure: tuple[str, .
     }
 
 
-def run_record(
-    costs: tuple[float, float], structure: tuple[str, ...], jobs: int, budget: Budget = RECORD
-) -> dict[str, dict[str, Any]]:
-    """Run every experiment of the table."""
-    keys = [row["experiment_key"] for row in measured_rows()]
-    with ProcessPoolExecutor(jobs) as pool:
-        futures = {key: pool.submit(run_experiment, key, costs, structure, budget) for key in keys}
-        return {key: future.result() for key, future in futures.items()}
-
-
 def judge_all(results: Mapping[str, Mapping[str, Any]]) -> list[Judged]:
     """Verdicts on every statement of the table."""
     outcomes = {key: Outcome(**result["outcome"]) for key, result in results.items()}
@@ -123,16 +119,15 @@ def score(judged: Iterable[Judged]) -> dict[str, dict[str, int]]:
     return {kind: dict(count) for kind, count in counts.items()}
 
 
-def separating(models: Mapping[str, Sequence[Judged]], right: str) -> list[str]:
-    """Markdown: the statements on which the models differ."""
-    names = list(models)
-    lines = ["| statement | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+def separating(models: Mapping[str, Sequence[Judged]], right: str) -> list[tuple[str, ...]]:
+    """Return the statements on which the models differ: each with every model's verdict, in their order."""
+    rows = []
     for position, one in enumerate(models[right]):
-        verdicts = [models[name][position] for name in names]
+        verdicts = [judged[position] for judged in models.values()]
         if len({v.verdict for v in verdicts}) > 1:
-            cells = " | ".join(f"{v.verdict} ({v.found})" for v in verdicts)
-            lines.append(f"| {one.experiment}: {one.quantity} {one.statement} | {cells} |")
-    return lines
+            cells = [f"{v.verdict} ({v.found})" for v in verdicts]
+            rows.append((f"{one.experiment}: {one.quantity} {one.statement}", *cells))
+    return rows
 
 
 def report(record: Mapping[str, Any], right: str) -> str:
@@ -141,13 +136,19 @@ def report(record: Mapping[str, Any], right: str) -> str:
     lines = ["# Predicted against stated", ""]
     for name, judged in models.items():
         backend, relay = record[name]["costs_us"]
-        lines.append(f"* {name} (back-end {backend:g} us, relay {relay:g} us): {_in_words(score(judged))}")
+        lines.append(f"* {name} (back-end {backend:g} us, relay {relay:g} us): {in_words(score(judged))}")
     lines += ["", f"## {right}", "", *table(record[right]["results"], models[right])]
-    lines += ["", "## What separates the models", "", *separating(models, right)]
+    if len(models) > 1:
+        lines += ["", "## What separates the models", "", *_markdown(("statement", *models), separating(models, right))]
     return "\n".join(lines) + "\n"
 
 
-def _in_words(counts: Mapping[str, Mapping[str, int]]) -> str:
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
+
+
+def in_words(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """Return a score as a line of text."""
     parts = []
     for kind, by_verdict in counts.items():
         verdicts = ", ".join(f"{by_verdict.get(v, 0)} {v}" for v in ("holds", "within noise", "missed"))
@@ -157,31 +158,3 @@ def _in_words(counts: Mapping[str, Mapping[str, int]]) -> str:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-RIGHT = "any vCPU"
-
-
-def main() -> None:
-    """Run, print, and write ``record.json`` and ``record.md``."""
-    folder = shipped_dir("calibration") / "xen-media"
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, default=folder)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--model", action="append", choices=sorted(STRUCTURES))
-    arguments = parser.parse_args()
-    fits = json.loads((folder / "fit.json").read_text())
-    path = arguments.out / "record.json"
-    record = json.loads(path.read_text()) if path.exists() else {}
-    for name in arguments.model or fits:
-        best = fits[name]["best"]
-        costs = (best["backend_us"], best["relay_us"])
-        record[name] = {"costs_us": costs, "results": run_record(costs, STRUCTURES[name], arguments.jobs)}
-        path.write_text(json.dumps(record, indent=1) + "\n")
-    text = report(record, RIGHT)
-    (arguments.out / "record.md").write_text(text)
-    print(text)
-
-
-if __name__ == "__main__":
-    main()

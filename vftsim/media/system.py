@@ -4,21 +4,30 @@ One host, its NICs, a driver domain, guests with their applications, and the tra
 Domains are a mapping by name, so that a model that extends another changes one key of one domain.
 """
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from vftsim.cpu.parameters import DomainScheduling, SchedulerSpec, schedulers
 from vftsim.net.driver_domain import DriverDomainSpec
 from vftsim.net.iopath import IO_PATHS, IoPathSpec
 from vftsim.net.nic import NicSpec
-from vftsim.spec import BitRate, DurationNs, Items, OneOf, Percent, PositiveDurationNs, Spec
+from vftsim.spec import DURATION, BitRate, DurationNs, Items, OneOf, Percent, PositiveDurationNs, Spec, format_duration
 
 for _module in ("paravirtual", "direct", "native", "emulated", "stub_domain"):
     import_module(f"vftsim.net.iopath_{_module}")
 
 _MS = 1_000_000
+_S = 1_000_000_000
+
+SHORTEST_NS = 100 * _MS
+"""Five packets of a stream."""
+
+LONGEST_NS = 3600 * _S
+MeasuredNs = Annotated[int, replace(DURATION, upper=LONGEST_NS, example="2 s")]
+WarmUpNs = Annotated[int, replace(DURATION, upper=600 * _S, example="500 ms")]
 
 
 class HostSpec(Spec):
@@ -151,6 +160,24 @@ class WorkloadSpec(Spec):
         10_000,
         description="Between client and NIC, each way. Assumption: one switch on a LAN.",
     )
+    duration: MeasuredNs = Field(
+        2 * _S, description="Measured time of a replication, after the warm-up. From 100 ms (five packets of a stream)."
+    )
+    warm_up: WarmUpNs = Field(
+        500 * _MS,
+        description="Simulated before, not measured. Default: 17 accounting periods of the credit scheduler (30 ms), "
+        "25 packets of a stream.",
+    )
+
+    @field_validator("duration")
+    @classmethod
+    def _long_enough(cls, duration_ns: int) -> int:
+        if duration_ns < SHORTEST_NS:
+            raise ValueError(
+                f"must be at least {format_duration(SHORTEST_NS)}, five packets of a stream; "
+                f"got {format_duration(duration_ns)}"
+            )
+        return duration_ns
 
 
 class MediaSystem(Spec):

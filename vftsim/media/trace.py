@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vftsim.cpu import Vcpu
 from vftsim.engine import EventKind
@@ -22,9 +22,6 @@ from vftsim.media.run import MediaResult, finish
 from vftsim.media.system import MediaSystem
 from vftsim.net.rings import Packet
 from vftsim.sampling import Streams
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SAMPLE_NS = 50_000
 _PCPUS, _VCPUS, _RINGS = 1, 2, 3
@@ -243,27 +240,3 @@ def write_chrome(trace: Trace, path: Path) -> None:
         file.write('{"displayTimeUnit": "ns", "traceEvents": [\n')
         file.write(",\n".join(json.dumps(event) for event in chrome_events(trace)))
         file.write("\n]}\n")
-
-
-def draw_gantt(trace: Trace, ax: Axes) -> None:
-    """Draw who ran where: one row a pCPU, one colour a domain; BOOST is framed."""
-    domains = list(dict.fromkeys(name.rsplit(".", 1)[0] for name in trace.vcpu_names))
-    for domain_number, domain in enumerate(domains):
-        for boosted in (False, True):
-            for pcpu in range(trace.pcpus):
-                bars = [
-                    ((s.start_ns - trace.start_ns) / 1e6, (s.end_ns - s.start_ns) / 1e6)
-                    for s in trace.slices
-                    if s.pcpu == pcpu
-                    and (s.priority == "BOOST") == boosted
-                    and trace.vcpu_names[s.vcpu].rsplit(".", 1)[0] == domain
-                ]
-                ax.broken_barh(
-                    bars, (pcpu - 0.4, 0.8), facecolors=f"C{domain_number}",
-                    edgecolors="black" if boosted else "none", linewidth=0.5 if boosted else 0.0,
-                    label=domain if pcpu == 0 and not boosted else None,
-                )  # fmt: skip
-    ax.set_yticks(range(trace.pcpus), [f"pCPU {n}" for n in range(trace.pcpus)])
-    ax.set_xlim(0.0, (trace.end_ns - trace.start_ns) / 1e6)
-    ax.set_xlabel("time in the window (ms)")
-    ax.legend(ncols=max(1, len(domains)), fontsize="small", loc="upper center", bbox_to_anchor=(0.5, 1.15))

@@ -11,11 +11,13 @@ from vftsim.report.screen import error_bar, print_table, print_text
 if TYPE_CHECKING:
     import pandas as pd
 
+    from vftsim.stats import CapacityResult
     from vftsim.study.capacity import CapacityStudy
     from vftsim.study.compare import Comparison
     from vftsim.study.ramp import RampCapacity
     from vftsim.study.results import RunResult
     from vftsim.study.search import SearchCapacity
+    from vftsim.study.stream_capacity import StreamCapacity
 
 _STEP_COLUMNS = (
     ("SAPS", "steps", "effective_saps", "all", "mean"),
@@ -79,6 +81,46 @@ def print_capacity(study: CapacityStudy) -> None:
         _print_search(study.after_stop, f"Failover-safe capacity: recovers after a stop of {length_s:g} s")
     if study.recovery is not None:
         _print_search(study.recovery, "Load from which a collapsed server (stop of 32 s) recovers by itself")
+
+
+def print_streams(found: StreamCapacity) -> None:
+    """Print how many media streams a host carries, and what limits them."""
+    print_head(found.manifest["models"], found.manifest["seed"])
+    e, settings, workload = found.result.estimate, found.settings, found.model.spec.workload
+    print_text(
+        f"Capacity: {e.mean:.0f} media streams, in [{e.low:g}, {e.high:g}]  ({100 * settings.confidence:g} %, {e.n} "
+        f"runs; {100 * settings.probability:g} % of runs lose at most {found.limit_percent:g} % of their media packets)"
+    )
+    calls = found.calls_per_stream
+    print_text(
+        f"A run measures {workload.duration / 1e9:g} s after {workload.warm_up / 1e9:g} s. "
+        + (f"Calls go with streams: {calls * e.mean:.3g} calls/s at the capacity." if calls else "No calls.")
+    )
+    _print_doubts(found.result, found.interrupted)
+    body = [
+        (
+            f"{row.streams:g}", str(row.runs), _share(row),
+            _figure(row.loss_percent_estimate, row.loss_percent_low, row.loss_percent_high), str(row.decision),
+        )
+        for row in found.curve().itertuples()
+    ]  # fmt: skip
+    print_table(
+        "Loss by load", ("streams", "runs", "runs beyond the limit %", "loss %", "verdict"), body,
+        "Runs: 95 % binomial intervals (Clopper and Pearson); '<', '>': none or all. Loss: mean over the runs, ±: 95 % "
+        "t interval.",
+    )  # fmt: skip
+    if found.resources.empty:
+        return
+    from vftsim.study.stream_resources import limit_in_words  # noqa: PLC0415 - only this table needs it
+
+    print_text(f"Limiting resource: {limit_in_words(found.resources)}")
+    judged = "the lowest load that fails" if found.watched_streams >= e.high else "the highest load tried"
+    rows = [(str(r.resource), _figure(r.estimate, r.low, r.high), str(r.unit)) for r in found.resources.itertuples()]
+    print_table(
+        f"Resources at {found.watched_streams:g} streams, {judged}", ("resource", "use", "unit"), rows,
+        f"n={int(found.resources['n'].iloc[0])} runs; ±: 95 % t interval. Only one vCPU or pCPU that stands out is "
+        "shown by itself.",
+    )  # fmt: skip
 
 
 def print_comparison(result: Comparison) -> None:
@@ -147,16 +189,7 @@ def _print_search(search: SearchCapacity, title: str) -> None:
         f"{title}: {e.mean:.4g} SAPS, in [{e.low:g}, {e.high:g}]  ({100 * settings.confidence:g} %, {e.n} runs; "
         f"{100 * settings.probability:g} % of runs within {search.limit_percent:g} % IHS)"
     )
-    for flag, text in (
-        (not search.result.resolved, "not resolved further: runs at the loads between pass and fail by chance"),
-        (
-            search.result.budget_ended and not search.interrupted,
-            "the budget of runs ended the search; --budget raises it",
-        ),
-        (search.result.non_monotone, "warning: a higher load passed more often than a lower one"),
-    ):
-        if flag:
-            print_text(f"  {text}")
+    _print_doubts(search.result, search.interrupted)
     what = "collapse: not within the limit a window after the stop" if search.stop else "IHS beyond the limit"
     body = [
         (f"{row.load_saps:g}", str(row.runs), _share(row), str(row.decision)) for row in search.to_pandas().itertuples()
@@ -165,6 +198,17 @@ def _print_search(search: SearchCapacity, title: str) -> None:
         f"Probability of {what}", ("SAPS", "runs", "share of runs %", "verdict"), body,
         "95 % binomial intervals (Clopper and Pearson); '<', '>': none or all.",
     )  # fmt: skip
+
+
+def _print_doubts(result: CapacityResult, interrupted: bool) -> None:
+    """Print what a reader of a search's answer must know beside it."""
+    for flag, text in (
+        (not result.resolved, "not resolved further: runs at the loads between pass and fail by chance"),
+        (result.budget_ended and not interrupted, "the budget of runs ended the search; --budget raises it"),
+        (result.non_monotone, "warning: a higher load passed more often than a lower one"),
+    ):
+        if flag:
+            print_text(f"  {text}")
 
 
 def _print_resources(search: SearchCapacity) -> None:

@@ -1,4 +1,4 @@
-"""``vftsim capacity``: what one system carries, by the lab's ramp or by a direct search."""
+"""``vftsim capacity`` of a SIP lab: what it carries, by the lab's ramp or by a direct search."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from vftsim.errors import UsageError
+from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.constant_load import Stop
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
@@ -14,7 +16,8 @@ from vftsim.study.progress import Progress
 from vftsim.study.ramp import RampCapacity, ramp_capacity_of, sip_spec
 from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, check_study, replicate
 from vftsim.study.results import CONFIDENCE, rows
-from vftsim.study.search import COLLAPSED, SearchCapacity, SearchSettings, search_capacity
+from vftsim.study.search import COLLAPSED, SearchCapacity, search_capacity
+from vftsim.study.search_levels import SearchSettings
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.workers import Interrupted, available_cores
 
@@ -78,6 +81,50 @@ class CapacityStudy:
                 "resources": rows(search.resources),
             }
         return data
+
+    def print_tables(self) -> None:
+        """Print everything for people."""
+        from vftsim.report.tables import print_capacity  # noqa: PLC0415 - study and report know each other
+
+        print_capacity(self)
+
+
+def sip_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
+    """Run the study that was asked for; the lab's ramp if nothing was said.
+
+    Raises
+    ------
+    UsageError
+        Something was asked for that a SIP lab, or the chosen method, has not.
+    Interrupted
+        Ctrl-C before anything was judged.
+    """
+    request.refuse(
+        {"loss_limit_percent": "--loss-limit"}, f"'{model.label}' is a {model.kind}; its limit is --ihs-limit"
+    )
+    if request.after_stop_ns is None:
+        request.refuse({"window_ns": "--window"}, "goes with --after-stop")
+    if request.method == "search" or request.after_stop_ns is not None:
+        request.refuse({"replications": "--replications"}, "a search runs as many as it needs; --budget bounds them")
+        return search_study(
+            model, request.seed, request.jobs, settings=request.settings(SearchSettings()), stop=_stop(request),
+            ihs_limit_percent=request.ihs_limit_percent, progress=request.progress,
+        )  # fmt: skip
+    of_a_search = {"probability": "--probability", "resolution": "--resolution", "budget": "--budget"}
+    request.refuse(of_a_search, "goes with --method search")
+    replications = DEFAULT_REPLICATIONS if request.replications is None else request.replications
+    return ramp_study(
+        model, replications, request.seed, request.jobs,
+        ihs_limit_percent=request.ihs_limit_percent, progress=request.progress,
+    )  # fmt: skip
+
+
+def _stop(request: CapacityRequest) -> Stop | None:
+    if request.after_stop_ns is None:
+        return None
+    if request.after_stop_ns == 0:
+        raise UsageError("--after-stop: a stop takes time, e.g. 2s")
+    return Stop(request.after_stop_ns) if request.window_ns is None else Stop(request.after_stop_ns, request.window_ns)
 
 
 def ramp_study(

@@ -13,60 +13,24 @@ be waiting: the load that survives it is the one at which a collapsed server rec
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
 from vftsim.errors import UsageError
-from vftsim.stats import CapacityResult, binomial_interval, capacity_search
-from vftsim.stats.probing import BudgetUsedUp
+from vftsim.stats import CapacityResult
 from vftsim.study.constant_load import ConstantLoad, Stop
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.ramp import sip_spec
 from vftsim.study.resources import ResourceTask, limiting_resource, watch
+from vftsim.study.search_levels import SearchMapper, SearchSettings, probe_table, search_levels
 from vftsim.study.sip_records import steps_of
-from vftsim.study.sip_summary import estimate_columns
-from vftsim.study.workers import Interrupted, Workers
+from vftsim.study.workers import Workers
 
 COLLAPSED = Stop(length_ns=32_000_000_000)
 WATCHED_REPLICATIONS = 10
 PILOT_NS = 60_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class SearchSettings:
-    """How hard a search tries.
-
-    Parameters
-    ----------
-    probability : float
-        Share of runs that must stay within the limit.
-    resolution_saps : float, optional
-        Difference of loads that does not matter.
-    resolution_percent : float
-        The same as a share of the load that saturates the CPU, if ``resolution_saps`` is not given.
-    runs_per_level, budget : int
-        Most runs at one load, and in all.
-    low_saps, high_saps : float, optional
-        Where to look; by default from half the load that saturates the CPU to all of it.
-    confidence : float
-    """
-
-    probability: float = 0.9
-    resolution_saps: float | None = None
-    resolution_percent: float = 2.0
-    runs_per_level: int = 120
-    budget: int = 800
-    low_saps: float | None = None
-    high_saps: float | None = None
-    confidence: float = 0.95
-
-
-QUICK_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=55, budget=160)
-"""A first look: coarser levels, and just enough runs at each for a level that never fails to pass."""
 
 
 @dataclass(frozen=True)
@@ -97,15 +61,7 @@ class SearchCapacity:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the curve: for each load the share of runs beyond the limit, with binomial intervals."""
-        return pd.DataFrame([
-            {
-                "load_saps": probe.level, "runs": probe.runs, "decision": str(probe.decision),
-                **estimate_columns(
-                    binomial_interval(probe.runs - probe.passed, probe.runs, self.settings.confidence)
-                ),
-            }
-            for probe in self.result.probes
-        ])  # fmt: skip
+        return probe_table(self.result, self.settings.confidence, "load_saps")
 
 
 def search_capacity(
@@ -131,23 +87,8 @@ def search_capacity(
         raise UsageError(f"an IHS limit is from 0 to below 100 %, got {limit:g}")
     load = ConstantLoad(spec, seed, limit, stop)
     saturated = saturating_saps(ConstantLoad(spec, seed, limit))
-    resolution = settings.resolution_saps or _round_step(settings.resolution_percent / 100.0 * saturated)
-    mapper = _Mapper(jobs, progress or Silent())
-    mapper.progress.total(settings.budget)
-    result = capacity_search(
-        load,
-        settings.low_saps or max(resolution, _down(0.5 * saturated, resolution)),
-        settings.high_saps or _down(saturated, resolution) + resolution,
-        resolution,
-        probability=settings.probability,
-        confidence=settings.confidence,
-        runs_per_level=settings.runs_per_level,
-        budget=settings.budget,
-        mapper=mapper,
-        batch=jobs,
-    )
-    if mapper.interrupted and not result.probes:
-        raise Interrupted("no run had finished")
+    mapper = SearchMapper(jobs, progress or Silent(), "SAPS")
+    result = search_levels(load, saturated, settings, mapper)
     resources = pd.DataFrame()
     if stop is None and not mapper.interrupted and result.estimate.mean > 0:
         tasks = [ResourceTask(load, result.estimate.mean, n) for n in range(WATCHED_REPLICATIONS)]
@@ -167,36 +108,3 @@ def saturating_saps(load: ConstantLoad) -> float:
     if busy <= 0.0:
         raise UsageError(f"the server does nothing at {first:g} attempts a second; raise workload.steps.initial")
     return first * 100.0 / busy
-
-
-class _Mapper:
-    """``map`` over worker processes; Ctrl-C ends the search with what it has."""
-
-    def __init__(self, jobs: int, progress: Progress) -> None:
-        self.jobs = jobs
-        self.progress = progress
-        self.interrupted = False
-        self.runs = 0
-
-    def __call__(self, function: Callable[[int], bool], numbers: range, /) -> Iterable[bool]:
-        """Return the function's results in the order of the numbers."""
-        try:
-            results = Workers(function, self.jobs).in_order(numbers)
-        except KeyboardInterrupt:
-            self.interrupted = True
-            raise BudgetUsedUp from None
-        level: Any = getattr(function, "args", ("?",))[0]
-        for _ in results:
-            self.runs += 1
-            self.progress.advance(f"at {level:g} SAPS")
-        return results
-
-
-def _round_step(value: float) -> float:
-    """Return 1, 2 or 5 times a power of ten, close to a value."""
-    power = 10.0 ** (len(str(int(value))) - 1) if value >= 1 else 0.1
-    return min((power * k for k in (1, 2, 5, 10)), key=lambda step: abs(step - value))
-
-
-def _down(value: float, step: float) -> float:
-    return step * int(value / step)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from vftsim.study.capacity_request import CapacityAnswer, CapacityRequest
+    from vftsim.study.model import Model
+
 _PACKAGE = "vftsim.study.systems"
 
 Record = Any
@@ -64,6 +67,10 @@ class System(Protocol):
 
     def quick(self, spec: Any) -> Shortened:
         """Return the spec shortened for a first look."""
+        ...
+
+    def capacity(self, model: Model, request: CapacityRequest) -> CapacityAnswer:
+        """Return what load a model of this kind carries; wishes that mean nothing to it are refused."""
         ...
 
 

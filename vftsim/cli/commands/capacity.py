@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vftsim.cli import options
-from vftsim.errors import UsageError
+
+if TYPE_CHECKING:
+    from vftsim.study.capacity_request import CapacityAnswer, CapacityRequest
+    from vftsim.study.model import Model
 
 
 class Method(StrEnum):
@@ -27,25 +29,40 @@ def register(app: typer.Typer) -> None:
 def capacity(
     model: options.ModelName,
     method: Annotated[
-        Method, typer.Option(help="ramp: the lab's procedure, step by step; search: the largest constant load carried.")
-    ] = Method.ramp,
+        Method | None,
+        typer.Option(
+            help="ramp: the lab's procedure, step by step (default of a SIP lab); search: the largest constant load "
+            "carried (the method of a media host)."
+        ),
+    ] = None,
+    loss_limit: Annotated[
+        str | None,
+        typer.Option("--loss-limit", metavar="PERCENT", help="Media host: allowed loss of packets (default 0.1 %)."),
+    ] = None,
+    ihs_limit: options.IhsLimit = None,
     after_stop: Annotated[
         str | None,
         typer.Option(
             metavar="TIME", help="Failover-safe capacity: the largest load that recovers from such a stop, e.g. 2s."
         ),
     ] = None,
-    window: Annotated[str, typer.Option(metavar="TIME", help="Time to recover after the stop.")] = "60 s",
-    ihs_limit: options.IhsLimit = None,
-    probability: Annotated[float, typer.Option(help="Search: share of runs that must stay within the limit.")] = 0.9,
+    window: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Time to recover after the stop (default 60 s).")
+    ] = None,
+    probability: Annotated[
+        float | None, typer.Option(help="Search: share of runs that must stay within the limit (default 0.9).")
+    ] = None,
     resolution: Annotated[
-        float | None, typer.Option(metavar="SAPS", help="Search: difference of loads that does not matter.")
+        float | None,
+        typer.Option(metavar="LOAD", help="Search: difference of loads (SAPS or streams) that does not matter."),
     ] = None,
     budget: Annotated[
-        int | None, typer.Option(help="Search: most runs in all (default 800, with --quick 160).")
+        int | None, typer.Option(help="Search: most runs in all (default 800, of a media host 300, with --quick 160).")
     ] = None,
     set_: options.Set = None,
-    replications: options.Replications = options.DEFAULT_REPLICATIONS,
+    replications: Annotated[
+        int | None, typer.Option("--replications", "-n", help="Ramp: independent ramps (default 10).")
+    ] = None,
     seed: options.Seed = options.DEFAULT_SEED,
     jobs: options.Jobs = None,
     scale: options.Scale = 1.0,
@@ -55,34 +72,48 @@ def capacity(
     quiet: options.Quiet = False,
 ) -> None:
     """Say what load a system carries, with an interval, and what limits it."""
-    from vftsim.spec import DURATION, PERCENT
-
     options.one_format(as_json, as_csv)
-    limit = None if ihs_limit is None else options.parse_quantity("--ihs-limit", ihs_limit, PERCENT, "%")
-    stop_ns = None if after_stop is None else int(options.parse_quantity("--after-stop", after_stop, DURATION))
-    window_ns = int(options.parse_quantity("--window", window, DURATION))
-    if stop_ns == 0:
-        raise UsageError("--after-stop: a stop takes time, e.g. 2s")
-    chosen = options.prepared(model, set_, scale, quick)
-    from vftsim.report.tables import print_capacity
-    from vftsim.study.capacity import ramp_study, search_study
-    from vftsim.study.constant_load import Stop
-    from vftsim.study.progress import make_progress
-    from vftsim.study.search import QUICK_SEARCH, SearchSettings
-
-    settings = QUICK_SEARCH if quick else SearchSettings()
-    settings = replace(settings, probability=probability, resolution_saps=resolution, budget=budget or settings.budget)
-
-    with make_progress(f"capacity of {chosen.name}", quiet) as progress:
-        if method is Method.ramp and stop_ns is None:
-            study = ramp_study(chosen, replications, seed, jobs, ihs_limit_percent=limit, progress=progress)
-        else:
-            study = search_study(
-                chosen, seed, jobs, ihs_limit_percent=limit, progress=progress,
-                settings=settings, stop=None if stop_ns is None else Stop(stop_ns, window_ns),
-            )  # fmt: skip
-    options.show(study, as_json, as_csv, print_capacity)
+    request = _request(
+        method, loss_limit, ihs_limit, after_stop, window, probability=probability, resolution=resolution,
+        budget=budget, replications=replications, seed=seed, jobs=jobs, quick=quick,
+    )  # fmt: skip
+    study = _studied(options.prepared(model, set_, scale, quick), request, quiet)
+    options.show(study, as_json, as_csv, lambda _: study.print_tables())
     if study.interrupted:
         from vftsim.cli.main import interrupted
 
         raise interrupted("the figures above rest on what had finished")
+
+
+def _request(
+    method: Method | None,
+    loss_limit: str | None,
+    ihs_limit: str | None,
+    after_stop: str | None,
+    window: str | None,
+    **plain: Any,
+) -> CapacityRequest:
+    """Return what was asked for, with quantities read."""
+    from vftsim.spec import DURATION, PERCENT
+    from vftsim.study.capacity_request import CapacityRequest
+
+    def read(option: str, text: str | None, quantity: Any, unit: str = "") -> Any:
+        return None if text is None else options.parse_quantity(option, text, quantity, unit)
+
+    return CapacityRequest(
+        method=None if method is None else method.value,
+        loss_limit_percent=read("--loss-limit", loss_limit, PERCENT, "%"),
+        ihs_limit_percent=read("--ihs-limit", ihs_limit, PERCENT, "%"),
+        after_stop_ns=read("--after-stop", after_stop, DURATION),
+        window_ns=read("--window", window, DURATION),
+        **plain,
+    )
+
+
+def _studied(model: Model, request: CapacityRequest, quiet: bool) -> CapacityAnswer:
+    from dataclasses import replace
+
+    from vftsim.study.progress import make_progress
+
+    with make_progress(f"capacity of {model.name}", quiet) as progress:
+        return model.system.capacity(model, replace(request, progress=progress))

@@ -4,20 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vftsim.cli import options
+from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
+    from vftsim.media.fit import Budget
     from vftsim.media.statements import Judged
+
+Judgements = Mapping[str, Sequence["Judged"]]
+"""Judged statements by model."""
 
 
 class Study(StrEnum):
     """The studies there are."""
 
     xen_media = "xen-media"
+
+
+class Rival(StrEnum):
+    """Models to compare with; those that are not wrong on purpose are a rival and an unknown setting."""
+
+    one_vcpu = "one-vcpu"
+    no_boost = "no-boost"
+    round_robin = "round-robin"
+    one_vcpu_each = "one-vcpu-each"
+    half_duty = "half-duty"
+    every = "all"
+
+
+class Curve(StrEnum):
+    """The curves there are."""
+
+    duty = "duty"
+    load = "load"
 
 
 def register(app: typer.Typer) -> None:
@@ -27,85 +51,171 @@ def register(app: typer.Typer) -> None:
 
 def record(
     study: Annotated[Study, typer.Argument(metavar="STUDY", help="xen-media: 49 experiments (Patnaik et al. 2009).")],
+    model: Annotated[
+        list[Rival] | None,
+        typer.Option("--model", help="Run a wrong or rival model too and show what separates them; repeatable."),
+    ] = None,
+    curve: Annotated[
+        Curve | None,
+        typer.Option(
+            "--curve",
+            help="Instead of the experiments: loss over the duty of the CPU-bound guests, or delay over streams.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the report (.md), of a curve its figure (.png)."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="One replication of 500 ms, for a first look.")] = False,
     jobs: options.Jobs = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Run the experiments of a study with the shipped fit; print every statement with its verdict."""
-    from vftsim.media import record as media
-    from vftsim.media.fit import STRUCTURES, Budget
-    from vftsim.study.progress import make_progress
+    from vftsim.cli.files import check_target
+    from vftsim.study.replicate import check_study
     from vftsim.study.workers import available_cores
 
-    keys = [row["experiment_key"] for row in media.measured_rows()]
-    costs = _costs_us()
-    budget = Budget(media.RECORD.seed, 1, 0.5, 0.3) if quick else media.RECORD
+    if curve is not None and model:
+        raise UsageError("--curve and --model: choose one; curves are those of the fitted model")
+    if output is not None:
+        check_target(output, force, ".md" if curve is None else ".png")
+    workers = available_cores() if jobs is None else jobs
+    check_study(1, 1, workers)
+    if curve is None:
+        _experiments(study, model or [], output, workers, quick, as_json=as_json, quiet=quiet)
+    else:
+        _curve(study, curve, output, workers, quick, as_json=as_json, quiet=quiet)
+
+
+def _experiments(
+    study: Study, rivals: Sequence[Rival], output: Path | None, jobs: int, quick: bool, *, as_json: bool, quiet: bool
+) -> None:
+    from vftsim.cli.files import write_whole
+    from vftsim.media import record as media
+    from vftsim.report.screen import print_text
+    from vftsim.study.media_record import QUICK, run_record
+    from vftsim.study.progress import make_progress
+
+    budget = QUICK if quick else media.RECORD
+    asked = list(media.RIVALS) if Rival.every in rivals else list(dict.fromkeys(r.value for r in rivals))
+    names = [media.RIGHT, *(media.RIVALS[name] for name in asked)]
     with make_progress(f"record {study.value}", quiet) as progress:
-        tasks = [(key, costs, STRUCTURES[media.RIGHT], budget) for key in keys]
-        results = _run(tasks, jobs or available_cores(), progress)
-    judged = media.judge_all(results)
-    _show(results, judged, budget, costs, as_json)
+        found = run_record(names, jobs, budget, progress)
+    judged = {name: media.judge_all(entry["results"]) for name, entry in found.items()}
+    if output is not None:
+        write_whole(output, lambda path: _write_text(path, media.report(found, media.RIGHT)))
+    if as_json:
+        _print_json(found, judged, budget)
+        return
+    _print_right(found[media.RIGHT], judged[media.RIGHT], budget)
+    if len(names) > 1:
+        _print_models(found, judged)
+    if output is not None:
+        print_text(f"Written: {output}")
 
 
-def _costs_us() -> tuple[float, float]:
-    """Return the fitted costs, back-end and relay, as the shipped model has them."""
-    from vftsim.study.model import load_model
-
-    spec = load_model("xen-media").spec
-    media = spec.domains[spec.workload.rtp.to]
-    relay = next(program for program in media.applications.values() if program.kind == "media_relay")
-    return media.io_path.backend_receive_ns / 1000, relay.packet_ns / 1000
-
-
-def _run(tasks: Sequence[tuple[Any, ...]], jobs: int, progress: Any) -> dict[str, dict[str, Any]]:
-    from vftsim.study.workers import Workers
-
-    progress.total(len(tasks))
-    found: dict[int, dict[str, Any]] = {}
-    for index, result in Workers(_experiment, jobs).as_they_come(tasks):
-        found[index] = result
-        progress.advance(tasks[index][0])
-    return {tasks[index][0]: found[index] for index in sorted(found)}
-
-
-def _experiment(task: tuple[Any, ...]) -> dict[str, Any]:
-    from vftsim.media.record import run_experiment
-
-    return run_experiment(*task)
-
-
-def _show(
-    results: Mapping[str, Mapping[str, Any]], judged: Sequence[Judged], budget: Any, costs: tuple[float, float],
-    as_json: bool,
-) -> None:  # fmt: skip
+def _curve(
+    study: Study, curve: Curve, output: Path | None, jobs: int, quick: bool, *, as_json: bool, quiet: bool
+) -> None:
     from dataclasses import asdict
 
-    from vftsim.media.record import score
+    from vftsim.cli.files import write_whole
+    from vftsim.media.curves import CURVE, CURVES
+    from vftsim.report.plots import new_figure
     from vftsim.report.screen import print_json, print_table, print_text
+    from vftsim.study.media_record import QUICK, run_curve
+    from vftsim.study.progress import make_progress
+    from vftsim.study.results import write_figure
 
+    budget, chosen = QUICK if quick else CURVE, CURVES[curve.value]
+    with make_progress(f"record {study.value}, {curve.value}", quiet) as progress:
+        points = run_curve(curve.value, jobs, budget, progress)
+    if output is not None:
+        figure, (ax,) = new_figure(7.0, 4.0)
+        chosen.draw(points, ax)
+        write_whole(output, lambda path: write_figure(figure, path))
     if as_json:
-        print_json({
-            "budget": asdict(budget), "backend_us": costs[0], "relay_us": costs[1],
-            "results": results, "judged": [asdict(one) for one in judged], "score": score(judged),
-        })  # fmt: skip
+        print_json({"curve": curve.value, "budget": asdict(budget), "points": points})
         return
-    by_key: dict[str, list[Judged]] = {key: [] for key in results}
+    names = list(chosen.points[0][0])
+    figures = ("loss_percent", "delay_mean_ms", "delay_p99_ms")
+    body = [(*(f"{p[name]:g}" for name in names), *(_across(p[name]) for name in figures)) for p in points]
+    print_table(
+        chosen.title, (*(n.replace("_", " ") for n in names), "loss %", "mean ms", "p99 ms"), body, _ran(budget), 0
+    )
+    if output is not None:
+        print_text(f"Written: {output}")
+
+
+def _across(values: Sequence[float]) -> str:
+    """Return the least and the largest value of the replications."""
+    low, high = f"{min(values):.3g}", f"{max(values):.3g}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _ran(budget: Budget) -> str:
+    return (
+        f"{budget.replications} replications of {budget.seconds:g} s after {budget.warmup_seconds:g} s, seed "
+        f"{budget.seed}."
+    )
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _print_json(found: Mapping[str, Mapping[str, Any]], judged: Judgements, budget: Budget) -> None:
+    from dataclasses import asdict
+
+    from vftsim.media.record import RIGHT, score
+    from vftsim.report.screen import print_json
+
+    models = {
+        name: {**entry, "judged": [asdict(one) for one in judged[name]], "score": score(judged[name])}
+        for name, entry in found.items()
+    }
+    print_json({"budget": asdict(budget), "right": RIGHT, "models": models})
+
+
+def _print_right(entry: Mapping[str, Any], judged: Sequence[Judged], budget: Budget) -> None:
+    """Print every experiment with what is stated of it, under the fitted model."""
+    from vftsim.media.record import score
+    from vftsim.report.screen import print_table, print_text
+
+    by_key: dict[str, list[Judged]] = {key: [] for key in entry["results"]}
     for one in judged:
         by_key[one.experiment].append(one)
     body = []
-    for key, result in results.items():
+    for key, result in entry["results"].items():
         mean = result["mean"]
         figures = [f"{mean[name]:.3g}" for name in ("loss_percent", "delay_mean_ms", "delay_p99_ms")]
         said = [(f"{one.quantity} {one.statement}", one.found, one.verdict) for one in by_key[key]]
         for number, cells in enumerate(said or [("", "", "")]):
             body.append((*((key, *figures) if number == 0 else ("", "", "", "")), *cells))
+    backend_us, relay_us = entry["costs_us"]
     print_table(
         "Predicted against stated", ("experiment", "loss %", "mean ms", "p99 ms", "stated", "found", "verdict"), body,
-        f"{budget.replications} replications of {budget.seconds:g} s after {budget.warmup_seconds:g} s, seed "
-        f"{budget.seed}; back-end {costs[0]:g} us, relay {costs[1]:g} us (shipped model).",
+        f"{_ran(budget)} Back-end {backend_us:g} us, relay {relay_us:g} us (shipped model).",
     )  # fmt: skip
     if budget.replications == 1:
         print_text("One replication has no interval: 'better' and 'worse' are 'within noise' at most.")
     for kind, counts in score(judged).items():
         print_text(f"{kind}: " + ", ".join(f"{counts.get(v, 0)} {v}" for v in ("holds", "within noise", "missed")))
+
+
+def _print_models(found: Mapping[str, Mapping[str, Any]], judged: Judgements) -> None:
+    """Print the statements on which the models differ, and how many each gets right."""
+    from vftsim.media.record import RIGHT, in_words, score, separating
+    from vftsim.report.screen import print_table, print_text
+
+    rows = separating(judged, RIGHT)
+    print_table(
+        "What separates the models", ("statement", *found), rows,
+        f"{len(rows)} of {len(judged[RIGHT])} statements have different verdicts.", texts=1 + len(found),
+    )  # fmt: skip
+    for name, entry in found.items():
+        backend_us, relay_us = entry["costs_us"]
+        costs = f"back-end {backend_us:g} us, relay {relay_us:g} us"
+        print_text(f"{name} ({costs}): {in_words(score(judged[name]))}")

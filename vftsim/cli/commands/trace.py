@@ -1,4 +1,4 @@
-"""``vftsim trace``: who ran where in a window, for Perfetto."""
+"""``vftsim trace``: who ran where in a window, for Perfetto or as a figure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,14 @@ def register(app: typer.Typer) -> None:
 
 def trace(
     model: options.ModelName,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Trace to write (JSON).")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Trace to write (JSON), for ui.perfetto.dev."),
+    ] = None,
+    gantt: Annotated[
+        Path | None,
+        typer.Option("--gantt", metavar="FILE", help="Figure to write (.png): who ran on which pCPU."),
+    ] = None,
     start: Start = "500 ms",
     length: Length = "100 ms",
     set_: options.Set = None,
@@ -35,25 +42,39 @@ def trace(
     replication: Replication = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write a window of the schedule as a Chrome trace: pCPUs, vCPUs, rings. Open it at ui.perfetto.dev."""
-    if output.is_dir() or (output.exists() and not force):
-        raise UsageError(f"'{output}' exists; --force replaces a file")
-    if not output.absolute().parent.is_dir():
-        raise UsageError(f"cannot write '{output}': there is no such directory")
+    """Write a window of the schedule: as a Chrome trace (pCPUs, vCPUs, rings), as a Gantt chart, or both."""
+    from vftsim.cli.files import check_target, write_whole
+
+    if output is None and gantt is None:
+        raise UsageError("say what to write: -o schedule.json, --gantt schedule.png or both")
+    if output is not None:
+        check_target(output, force)
+    if gantt is not None:
+        check_target(gantt, force, ".png")
     recorded = recorded_window(model, set_, seed, replication, start, length)
     from vftsim.media.trace import write_chrome
     from vftsim.report.screen import print_text
 
-    temporary = output.with_name(output.name + ".tmp")
-    try:
-        write_chrome(recorded, temporary)
-        temporary.replace(output)
-    except OSError as error:
-        raise UsageError(f"cannot write '{output}': {error.strerror or error}") from None
+    if output is not None:
+        write_whole(output, lambda path: write_chrome(recorded, path))
+    if gantt is not None:
+        write_whole(gantt, lambda path: _write_gantt(recorded, path))
     print_text(
-        f"Written: {output} ({recorded.start_ns / 1e6:g} to {recorded.end_ns / 1e6:g} ms: {len(recorded.slices)} "
-        f"slices, {len(recorded.waits)} waits, {len(recorded.packets)} packets delivered); open it at ui.perfetto.dev"
+        f"Written: {' and '.join(str(path) for path in (output, gantt) if path is not None)} "
+        f"({recorded.start_ns / 1e6:g} to {recorded.end_ns / 1e6:g} ms: {len(recorded.slices)} "
+        f"slices, {len(recorded.waits)} waits, {len(recorded.packets)} packets delivered)"
+        + ("; open the trace at ui.perfetto.dev" if output is not None else "")
     )
+
+
+def _write_gantt(recorded: Trace, path: Path) -> None:
+    from vftsim.media.gantt import draw_gantt
+    from vftsim.report.plots import new_figure
+    from vftsim.study.results import write_figure
+
+    figure, (ax,) = new_figure(10.0, 1.4 + 0.55 * recorded.pcpus)
+    draw_gantt(recorded, ax)
+    write_figure(figure, path)
 
 
 def recorded_window(

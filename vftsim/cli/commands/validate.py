@@ -44,6 +44,8 @@ def validate(
 
     with make_progress(f"validate {validation}", quiet) as progress:
         found = run_validation(validation, environment or [], replications, jobs or available_cores(), progress)
+    for warning in found.warnings:
+        typer.echo(f"warning: {warning}", err=True)
     if report is not None:
         write_file(report, page(found, validation).encode())
     if as_json:

@@ -1,6 +1,7 @@
 """The media host: guests that relay media streams on a hypervisor.
 
-A steady state: what is simulated before the measured stretch is warm-up and not counted.
+A steady state: what is simulated before the measured stretch is warm-up and not counted.  The model file
+says how long both are (``workload.duration``, ``workload.warm_up``).
 """
 
 # ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from vftsim.errors import UsageError
 from vftsim.media.run import FlowResult, MediaResult, run_media
-from vftsim.media.system import MediaSystem
+from vftsim.media.system import LONGEST_NS, SHORTEST_NS, MediaSystem
+from vftsim.spec import format_duration
 from vftsim.stats import DelayHistogram, Estimate, ratio_of_sums, t_interval
 from vftsim.study.system import Shortened
 
@@ -20,10 +22,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-_S = 1_000_000_000
-MEASURED_NS = 2 * _S
-WARM_UP_NS = _S // 2
-"""Half a second is 17 accounting periods of the credit scheduler (30 ms) and 25 packet intervals."""
+    from vftsim.study.capacity_request import CapacityAnswer, CapacityRequest
+    from vftsim.study.model import Model
+
+QUICK_NS = 500_000_000
 
 _COLUMNS = ("metric", "estimate", "low", "high", "n", "confidence", "interval")
 _FLOW = ("delivered", "dropped", "late", "loss_events", "jitter_ns", "seconds", "playout_ns")
@@ -39,7 +41,7 @@ class MediaHostSystem:
 
     def simulate(self, spec: MediaSystem, seed: int, replication: int) -> MediaResult:
         """Run one replication."""
-        return run_media(spec, seed, replication, MEASURED_NS, WARM_UP_NS)
+        return run_media(spec, seed, replication, spec.workload.duration, spec.workload.warm_up)
 
     def to_dict(self, record: MediaResult) -> dict[str, Any]:
         """Return a replication as plain data; wall time stays out."""
@@ -105,12 +107,38 @@ class MediaHostSystem:
         return {"delays": figure}
 
     def shorten(self, spec: MediaSystem, factor: float) -> Shortened:
-        """Refuse: two seconds are short already."""
-        raise UsageError(f"a media host is measured for {MEASURED_NS // _S} s of its steady state; there is no --scale")
+        """Scale what is measured; the warm-up stays, as it is as long as the scheduler's memory, not as a test."""
+        return _measured_for(spec, round(spec.workload.duration * factor))
 
     def quick(self, spec: MediaSystem) -> Shortened:
-        """Return it as it is: two seconds are short already."""
+        """Measure half a second at most."""
+        return _measured_for(spec, min(spec.workload.duration, QUICK_NS))
+
+    def capacity(self, model: Model, request: CapacityRequest) -> CapacityAnswer:
+        """Search for the media streams that it carries under a loss limit."""
+        from vftsim.study.stream_capacity import stream_capacity
+
+        return stream_capacity(model, request)
+
+
+def _measured_for(spec: MediaSystem, measured_ns: int) -> Shortened:
+    workload, before_ns = spec.workload, spec.workload.duration
+    measured_ns = max(measured_ns, min(SHORTEST_NS, before_ns))
+    if measured_ns > LONGEST_NS:
+        raise UsageError(
+            f"that would measure {format_duration(measured_ns)}; a media host is measured for at most "
+            f"{format_duration(LONGEST_NS)}"
+        )
+    if measured_ns == before_ns:
         return Shortened(spec, "")
+    note = (
+        f"measured for {format_duration(measured_ns)} instead of {format_duration(before_ns)} "
+        f"(warm-up of {format_duration(workload.warm_up)} kept)"
+    )
+    if measured_ns < before_ns:
+        note += "; losses come in bursts, so shorter runs differ more"
+    workload = workload.model_copy(update={"duration": measured_ns})
+    return Shortened(spec.model_copy(update={"workload": workload}), note)
 
 
 def _figures(tables: Mapping[str, pd.DataFrame], confidence: float) -> Iterator[tuple[str, Estimate]]:

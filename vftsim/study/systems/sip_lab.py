@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from vftsim.study.capacity_request import CapacityAnswer, CapacityRequest
+    from vftsim.study.model import Model
+
 _S = 1_000_000_000
 _SHORTEST_NS = 2 * _S
 _QUICK_NS = 60 * _S
@@ -74,6 +77,12 @@ class SipLabSystem:
         steps = spec.workload.steps
         measured_ns = steps.duration - steps.transient
         return self._with_measured(spec, min(measured_ns, _QUICK_NS), min(1.0, _QUICK_NS / measured_ns))
+
+    def capacity(self, model: Model, request: CapacityRequest) -> CapacityAnswer:
+        """Run the lab's ramp, or search at constant load."""
+        from vftsim.study.capacity import sip_capacity
+
+        return sip_capacity(model, request)
 
     def _with_measured(self, spec: SipLabSpec, measured_ns: int, factor: float) -> Shortened:
         workload, steps, pre = spec.workload, spec.workload.steps, spec.workload.pre_registration

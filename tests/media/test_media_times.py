@@ -1,0 +1,56 @@
+"""Measured time and warm-up of a media host are the model's."""
+
+import pytest
+
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.media.run import run_media
+from vftsim.study.model import load_model
+
+FEW = "workload.rtp.streams=20"
+
+
+def times(model):
+    return model.spec.workload.duration, model.spec.workload.warm_up
+
+
+def test_the_model_says_how_long_it_is_measured():
+    model = load_model("xen-media", [FEW, "workload.duration=200 ms", "workload.warm_up=60 ms"])
+    result = model.system.simulate(model.spec, 1, 0)
+    assert result.seconds == 0.2
+    expected = run_media(model.spec, 1, 0, 200_000_000, 60_000_000)
+    assert model.system.to_dict(result) == model.system.to_dict(expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("duration", "99 ms", "at least 100 ms, five packets of a stream; got 99 ms"),
+        ("duration", "0 s", "at least 100 ms"),
+        ("duration", "2 h", "at most 1 h"),
+        ("duration", "2", "has no unit"),
+        ("warm_up", "-1 s", "must not be negative"),
+        ("warm_up", "11 min", "at most 10 min"),
+    ],
+)
+def test_impossible_times_are_refused(key, value, message):
+    with pytest.raises(ModelFileError, match=message):
+        load_model("xen-media", [f"workload.{key}={value}"])
+
+
+def test_scale_and_quick_change_what_is_measured_and_keep_the_warm_up():
+    model = load_model("xen-media")
+    assert times(model) == (2_000_000_000, 500_000_000)
+    assert times(model.shortened(0.25)) == (500_000_000, 500_000_000)
+    assert times(model.shortened(3)) == (6_000_000_000, 500_000_000)
+    assert times(model.quick()) == (500_000_000, 500_000_000)
+    assert "500 ms instead of 2 s (warm-up of 500 ms kept)" in model.quick().notes[0]
+
+
+def test_shortening_has_an_end():
+    model = load_model("xen-media")
+    assert times(model.shortened(0.001))[0] == 100_000_000
+    short = load_model("xen-media", ["workload.duration=300 ms"])
+    assert times(short.quick()) == times(short)
+    assert short.quick().notes == ()
+    with pytest.raises(UsageError, match="at most 3600 s"):
+        load_model("xen-media", ["workload.duration=1 min"]).shortened(61)

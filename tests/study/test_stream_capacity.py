@@ -1,0 +1,197 @@
+"""Capacity in media streams, on a server whose capacity is known by arithmetic.
+
+One CPU, 1 ms of work a packet and 50 packets a second a stream: 20 streams fill it.  Its buffer holds ten
+packets, so each stream above is lost but for a moment; below, packets of one period never pile up to ten.
+"""
+
+import json
+
+import pytest
+
+from vftsim.cli.main import main
+from vftsim.errors import UsageError
+from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.model import load_model
+from vftsim.study.stream_capacity import stream_capacity
+from vftsim.study.stream_load import StreamLoad, StreamRun, at_streams, saturating_streams
+from vftsim.study.stream_resources import StreamTask, limit_in_words, resource_table, watch
+from vftsim.study.workers import Workers
+
+SERVER = """\
+kind: media_host
+host:
+  pcpus: 1
+  scheduler: {kind: native}
+  switch_cost_ns: 0
+driver_domain: null
+domains:
+  linux:
+    vcpus: 1
+    io_path: {kind: native, event_ns: 0, driver_receive_ns: 0, driver_transmit_ns: 0}
+    applications:
+      relay: {kind: media_relay, threads: 1, packet_ns: 1 ms, receive_buffer_bytes: 4960}
+      server: {kind: signaling_server, packet_ns: 1 us}
+workload:
+  rtp: {to: linux, streams: 24}
+  signaling: {to: linux, calls_per_s: 2}
+  duration: 500 ms
+  warm_up: 100 ms
+"""
+FILLS = 20
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    path = tmp_path_factory.mktemp("server") / "server.yaml"
+    path.write_text(SERVER)
+    return load_model(path)
+
+
+@pytest.fixture(scope="module")
+def found(server):
+    return stream_capacity(server, CapacityRequest(seed=3, jobs=1, resolution=1.0, probability=0.5))
+
+
+def test_the_pilot_finds_the_load_that_fills_the_cpu(server):
+    """50 packets of 1 ms for each stream, and 24 / 2 calls of 5 packets of 1 us: 5.0005 % of the CPU."""
+    load = StreamLoad(server.spec, 1, 0.1)
+    assert saturating_streams(load) == pytest.approx(20.0, rel=0.02)
+    capped = load_model("xen-media", ["domains.media.cap=10 %"])
+    free = load_model("xen-media")
+    ratio = saturating_streams(StreamLoad(capped.spec, 1, 0.1)) / saturating_streams(StreamLoad(free.spec, 1, 0.1))
+    assert 0.01 < ratio < 0.2, "a cap of a tenth of a pCPU bounds the media VM"
+
+
+def test_the_search_finds_the_load_that_fills_the_cpu(found):
+    """Of 21 packets in 20 ms the CPU handles 20; the buffer is full when the measurement begins."""
+    estimate = found.result.estimate
+    assert estimate.low <= FILLS < estimate.high <= FILLS + 1
+    assert found.result.resolved
+    curve = found.curve().set_index("streams")
+    assert curve["loss_percent_estimate"].is_monotonic_increasing
+    assert curve["loss_percent_estimate"][21.0] == pytest.approx(100 / 21, rel=0.05)
+    assert found.watched_streams == 21.0
+
+
+def test_the_cpu_is_named_and_the_buffer_that_overflows(found):
+    words = limit_in_words(found.resources)
+    assert words.startswith("1 pCPU, 100 % busy")
+    assert words.endswith("packets are lost in socket buffer, full (100 %)")
+
+
+def test_the_answer_does_not_depend_on_the_number_of_workers(server, found):
+    two = stream_capacity(server, CapacityRequest(seed=3, jobs=2, resolution=1.0, probability=0.5))
+    assert two.result == found.result
+    assert two.losses_percent == found.losses_percent
+    assert two.resources.equals(found.resources)
+
+
+def test_a_looser_limit_carries_more(server, found):
+    loose = stream_capacity(
+        server, CapacityRequest(seed=3, jobs=1, resolution=1.0, probability=0.5, loss_limit_percent=20.0)
+    )
+    assert loose.result.estimate.low > found.result.estimate.high
+    assert loose.for_machines()["streams"]["loss_limit_percent"] == 20.0
+
+
+def test_calls_go_with_streams_and_the_first_streams_stay_the_same(server):
+    more = at_streams(server.spec, 48)
+    assert (more.workload.rtp.streams, more.workload.signaling.calls_per_s) == (48, 4.0)
+    assert at_streams(load_model("xen-media-turnkey").spec, 360).workload.signaling.calls_per_s == 30.0
+    from vftsim.media.flows import _senders
+    from vftsim.sampling import Streams
+
+    few, many = (_senders(at_streams(server.spec, n).workload.rtp, Streams(1, 0)) for n in (10, 40))
+    assert many[:10] == few
+
+
+def test_the_command_prints_interval_curve_and_limit(server, found, capsys):
+    arguments = ["capacity", server.label, "--resolution", "1", "--probability", "0.5", "--seed", "3", "-j", "1", "-q"]
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "Capacity: 20 media streams, in [20, 21]" in out
+    assert "50 % of runs lose at most 0.1 % of their media packets" in out
+    assert f"{found.result.estimate.mean / 12:.3g} calls/s at the capacity" in out, "2 calls/s with 24 streams"
+    assert "Limiting resource: 1 pCPU, 100 % busy; packets are lost in socket buffer" in out
+    assert "Resources at 21 streams, the lowest load that fails" in out
+
+
+def test_the_command_writes_json_and_csv(server, found, capsys):
+    arguments = ["capacity", server.label, "--resolution", "1", "--probability", "0.5", "--seed", "3", "-j", "1", "-q"]
+    assert main([*arguments, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    (row,) = said["capacity"]
+    assert (row["capacity"], row["low"], row["high"]) == ("streams", 20.0, 21.0)
+    assert said["streams"]["resources"][0]["resource"] == "1 pCPU"
+    assert len(said["streams"]["beyond_limit_by_load"]) == len(found.result.probes)
+    assert main([*arguments, "--csv"]) == 0
+    assert capsys.readouterr().out.startswith("capacity,estimate,low,high")
+
+
+def test_ctrl_c_keeps_what_was_judged(server, monkeypatch):
+    """The third batch is interrupted: two runs are kept, and the study says so."""
+    batches = []
+    run = Workers.in_order
+
+    def pressed(self, tasks):
+        batches.append(len(tasks))
+        if len(batches) == 3:
+            raise KeyboardInterrupt
+        return run(self, tasks)
+
+    monkeypatch.setattr(Workers, "in_order", pressed)
+    study = stream_capacity(server, CapacityRequest(seed=3, jobs=1))
+    assert study.interrupted
+    assert sum(probe.runs for probe in study.result.probes) == 2
+    assert study.resources.empty
+
+
+def test_ctrl_c_while_resources_are_watched_keeps_the_capacity(server, found, monkeypatch):
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("vftsim.study.stream_capacity.watch", pressed)
+    study = stream_capacity(server, CapacityRequest(seed=3, jobs=1, resolution=1.0, probability=0.5))
+    assert study.interrupted
+    assert study.result == found.result
+
+
+def test_a_model_without_streams_is_refused(server):
+    for change, message in (("workload.rtp=null", "no media streams"), ("workload.rtp.streams=0", "how many calls")):
+        model = load_model(server.label, [change])
+        with pytest.raises(UsageError, match=message):
+            stream_capacity(model, CapacityRequest(jobs=1))
+
+
+def test_nothing_delivered_and_nothing_dropped_is_no_success(server, monkeypatch):
+    class Empty:
+        delivered = dropped = 0
+        loss_ratio = 0.0
+
+    monkeypatch.setattr(StreamLoad, "run", lambda *_: type("Result", (), {"media": Empty}))
+    assert StreamLoad(server.spec, 1, 0.1)(5, 0) == StreamRun(100.0, False)
+
+
+def test_a_pinned_driver_domain_is_the_limit_not_the_host():
+    """Stated of pinning 2.1: one core for the driver domain.  At 800 streams that core is full, the host is not."""
+    load = StreamLoad(load_model("xen-media-turnkey", ["domains.dom0.affinity=[0]"]).quick().spec, 1, 0.1)
+    table = resource_table([watch(StreamTask(load, 800, n)) for n in range(2)], 0.95)
+    use = table.set_index("resource")["estimate"]
+    assert table["resource"].iloc[0] == "dom0: pinned to pCPU 0"
+    assert use.iloc[0] > 95.0
+    assert use["4 pCPUs"] < 75.0
+    assert use["dom0: waiting for a pCPU"] > 1.0, "its other vCPUs stand in line"
+
+
+def test_driver_work_on_one_vcpu_names_that_vcpu():
+    load = StreamLoad(load_model("xen-media-turnkey", ["driver.placement=one"]).quick().spec, 1, 0.1)
+    table = resource_table([watch(StreamTask(load, 700, 0))], 0.95)
+    assert table["resource"].iloc[0] == "dom0: vCPU 0"
+    assert table["estimate"].iloc[0] > 95.0
+
+
+def test_cpu_bound_guests_are_shown_but_limit_nothing():
+    load = StreamLoad(load_model("xen-media", ["domains.dom0.cap=5 %"]).quick().spec, 1, 0.1)
+    table = resource_table([watch(StreamTask(load, 100, 0))], 0.95)
+    assert table["resource"].iloc[0] == "dom0: ceiling of 0.05 pCPUs"
+    assert set(table["unit"][table["resource"].str.startswith("cpu")]) == {"pCPUs"}

@@ -1,0 +1,100 @@
+"""What a user asks of ``vftsim capacity``, whatever the kind of system.
+
+A kind takes the wishes that make sense for it and refuses the others by name: an option that is given is
+never ignored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol
+
+import pandas as pd
+
+from vftsim.errors import UsageError
+from vftsim.study.progress import Progress
+from vftsim.study.replicate import DEFAULT_SEED
+from vftsim.study.search_levels import QUICK_SEARCH, SearchSettings
+
+
+class CapacityAnswer(Protocol):
+    """What a capacity study hands back."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the study was ended early."""
+        ...
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a capacity, with its interval."""
+        ...
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        ...
+
+    def print_tables(self) -> None:
+        """Print everything for people."""
+        ...
+
+
+@dataclass(frozen=True)
+class CapacityRequest:
+    """The options of a capacity study; ``None`` where the user said nothing.
+
+    Parameters
+    ----------
+    seed, jobs : int, optional
+    quick : bool
+        A first look.
+    progress : Progress, optional
+    method : str, optional
+        ``ramp`` or ``search``.
+    replications : int, optional
+        Ramps.
+    ihs_limit_percent, loss_limit_percent : float, optional
+        Allowed share of inadequately handled attempts, or of lost media packets.
+    after_stop_ns, window_ns : int, optional
+        A stop to recover from, and the time for it.
+    probability, resolution, budget : optional
+        Of a search.
+    """
+
+    seed: int = DEFAULT_SEED
+    jobs: int | None = None
+    quick: bool = False
+    progress: Progress | None = None
+    method: str | None = None
+    replications: int | None = None
+    ihs_limit_percent: float | None = None
+    loss_limit_percent: float | None = None
+    after_stop_ns: int | None = None
+    window_ns: int | None = None
+    probability: float | None = None
+    resolution: float | None = None
+    budget: int | None = None
+
+    def settings(self, thorough: SearchSettings) -> SearchSettings:
+        """Return how hard a search has to try; ``thorough`` is the kind's own default."""
+        settings = QUICK_SEARCH if self.quick else thorough
+        chosen = {name: getattr(self, name) for name in ("probability", "resolution", "budget")}
+        for name, value in chosen.items():
+            if value is not None and not value > 0:
+                raise UsageError(f"--{name}: above 0, got {value:g}")
+        return replace(settings, **{name: value for name, value in chosen.items() if value is not None})
+
+    def refuse(self, names: dict[str, str], why: str) -> None:
+        """Refuse what was asked for and means nothing here.
+
+        Parameters
+        ----------
+        names : dict
+            Field of the request: its option on the command line.
+        why : str
+            What to do instead.
+        """
+        known = {field.name for field in fields(self)}
+        for name, option in names.items():
+            assert name in known
+            if getattr(self, name) is not None:
+                raise UsageError(f"{option}: {why}")

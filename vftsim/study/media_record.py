@@ -1,0 +1,77 @@
+"""``vftsim record xen-media``: the experiments under the model and its rivals, and the curves, on several cores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from vftsim.media import curves, record
+from vftsim.media.fit import STRUCTURES, Budget, overrides
+from vftsim.media.system import MediaSystem
+from vftsim.spec import load, shipped_dir
+from vftsim.study.progress import Progress
+from vftsim.study.workers import Workers
+
+QUICK = Budget(record.RECORD.seed, 1, 0.5, 0.3)
+Costs = tuple[float, float]
+"""Back-end and relay, in us."""
+
+
+def costs_of(name: str) -> Costs:
+    """Return the costs of a model: the shipped file's for the right one, the fit's for a rival."""
+    if name == record.RIGHT:
+        return _shipped_costs()
+    best = json.loads((shipped_dir("calibration") / "xen-media" / "fit.json").read_text())[name]["best"]
+    return best["backend_us"], best["relay_us"]
+
+
+def _shipped_costs() -> Costs:
+    spec = load("xen-media", MediaSystem)
+    assert spec.workload.rtp is not None
+    media = spec.domains[spec.workload.rtp.to]
+    relay = next(program for program in media.applications.values() if program.kind == "media_relay")
+    path: Any = media.io_path
+    return path.backend_receive_ns / 1000, relay.packet_ns / 1000
+
+
+def run_record(names: Sequence[str], jobs: int, budget: Budget, progress: Progress) -> dict[str, dict[str, Any]]:
+    """Run all experiments under each of the models; return costs and results by model, experiments in order."""
+    keys = [row["experiment_key"] for row in record.measured_rows()]
+    costs = {name: costs_of(name) for name in names}
+    wanted = [(name, key) for name in names for key in keys]
+    tasks = [(key, costs[name], STRUCTURES[name], budget) for name, key in wanted]
+    found = _in_order(_experiment, tasks, [f"{key}, {name}" for name, key in wanted], jobs, progress)
+    done: dict[str, dict[str, Any]] = {name: {"costs_us": list(costs[name]), "results": {}} for name in names}
+    for (name, key), result in zip(wanted, found, strict=True):
+        done[name]["results"][key] = result
+    return done
+
+
+def run_curve(name: str, jobs: int, budget: Budget, progress: Progress) -> list[dict[str, Any]]:
+    """Run a curve with the shipped model's costs; return its points, a value for each replication."""
+    curve = curves.CURVES[name]
+    costs = overrides(*_shipped_costs(), STRUCTURES[record.RIGHT])
+    tasks = [(curve.experiment, [*costs, *assignments], budget) for _, assignments in curve.points]
+    labels = [", ".join(f"{k} {v}" for k, v in point.items()) for point, _ in curve.points]
+    found = _in_order(_figures, tasks, labels, jobs, progress)
+    return [{**point, **figures} for (point, _), figures in zip(curve.points, found, strict=True)]
+
+
+def _in_order(
+    function: Callable[[Any], Any], tasks: Sequence[Any], labels: Sequence[str], jobs: int, progress: Progress
+) -> list[Any]:
+    progress.total(len(tasks))
+    found: dict[int, Any] = {}
+    for index, result in Workers(function, jobs).as_they_come(tasks):
+        found[index] = result
+        progress.advance(labels[index])
+    return [found[index] for index in range(len(tasks))]
+
+
+def _experiment(task: tuple[Any, ...]) -> dict[str, Any]:
+    return record.run_experiment(*task)
+
+
+def _figures(task: tuple[Any, ...]) -> dict[str, Any]:
+    return curves.figures(*task)

@@ -1,0 +1,157 @@
+"""What every capacity search of a study shares: how hard it tries, its workers, its levels, its curve.
+
+The load is that of the system: scenario attempts a second, or media streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from vftsim.errors import UsageError
+from vftsim.stats import CapacityResult, binomial_interval, capacity_search
+from vftsim.stats.probing import BudgetUsedUp
+from vftsim.study.progress import Progress
+from vftsim.study.sip_summary import estimate_columns
+from vftsim.study.workers import Interrupted, Workers
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """How hard a search tries.
+
+    Parameters
+    ----------
+    probability : float
+        Share of runs that must stay within the limit.
+    resolution : float, optional
+        Difference of loads that does not matter.
+    resolution_percent : float
+        The same as a share of the load that saturates the system, if ``resolution`` is not given.
+    runs_per_level, budget : int
+        Most runs at one load, and in all.
+    low, high : float, optional
+        Where to look; by default from half the load that saturates the system to all of it.
+    confidence : float
+    """
+
+    probability: float = 0.9
+    resolution: float | None = None
+    resolution_percent: float = 2.0
+    runs_per_level: int = 120
+    budget: int = 800
+    low: float | None = None
+    high: float | None = None
+    confidence: float = 0.95
+
+
+QUICK_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=55, budget=160)
+"""A first look: coarser levels, and just enough runs at each for a level that never fails to pass."""
+
+
+class SearchMapper:
+    """``map`` over worker processes that keeps what the runs gave; Ctrl-C ends the search with what it has.
+
+    Parameters
+    ----------
+    jobs : int
+        Worker processes.
+    progress : Progress
+    unit : str
+        Of the load, for the progress.
+    """
+
+    def __init__(self, jobs: int, progress: Progress, unit: str) -> None:
+        self.jobs = jobs
+        self.progress = progress
+        self.unit = unit
+        self.interrupted = False
+        self.outcomes: dict[float, list[Any]] = {}
+
+    def __call__(self, function: Callable[[int], Any], numbers: range, /) -> Iterable[Any]:
+        """Return the function's results, true for a run within the limit, in the order of the numbers."""
+        try:
+            results = Workers(function, self.jobs).in_order(numbers)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            raise BudgetUsedUp from None
+        level: float = getattr(function, "args")[0]  # noqa: B009 - the prober passes a partial
+        self.outcomes.setdefault(level, []).extend(results)
+        for _ in results:
+            self.progress.advance(f"at {level:g} {self.unit}")
+        return results
+
+
+def search_levels(
+    passes: Callable[[float, int], Any],
+    saturated: float,
+    settings: SearchSettings,
+    mapper: SearchMapper,
+    *,
+    whole: bool = False,
+) -> CapacityResult:
+    """Search for the capacity around the load that saturates a system.
+
+    Parameters
+    ----------
+    passes : callable
+        ``passes(load, replication)``; picklable.
+    saturated : float
+        Load that would fill the system: where to look.
+    settings : SearchSettings
+    mapper : SearchMapper
+    whole : bool
+        Whether the load is counted, not measured.
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C before a single run was judged.
+    """
+    resolution = settings.resolution or _round_step(settings.resolution_percent / 100.0 * saturated)
+    if whole:
+        resolution = max(1.0, resolution)
+    low = settings.low or max(resolution, _down(0.5 * saturated, resolution))
+    high = settings.high or max(_down(saturated, resolution), low) + resolution
+    if not 0.0 < resolution <= high - low:
+        raise UsageError(f"a resolution of {resolution:g} does not fit between {low:g} and {high:g}")
+    mapper.progress.total(settings.budget)
+    result = capacity_search(
+        passes,
+        low,
+        high,
+        resolution,
+        probability=settings.probability,
+        confidence=settings.confidence,
+        runs_per_level=settings.runs_per_level,
+        budget=settings.budget,
+        mapper=mapper,
+        batch=mapper.jobs,
+    )
+    if mapper.interrupted and not result.probes:
+        raise Interrupted("no run had finished")
+    return result
+
+
+def probe_table(result: CapacityResult, confidence: float, load: str) -> pd.DataFrame:
+    """Return the curve: for each load the share of runs beyond the limit, with binomial intervals."""
+    return pd.DataFrame([
+        {
+            load: probe.level, "runs": probe.runs, "decision": str(probe.decision),
+            **estimate_columns(binomial_interval(probe.runs - probe.passed, probe.runs, confidence)),
+        }
+        for probe in result.probes
+    ])  # fmt: skip
+
+
+def _round_step(value: float) -> float:
+    """Return 1, 2 or 5 times a power of ten, close to a value."""
+    power = 10.0 ** (len(str(int(value))) - 1) if value >= 1 else 0.1
+    return min((power * k for k in (1, 2, 5, 10)), key=lambda step: abs(step - value))
+
+
+def _down(value: float, step: float) -> float:
+    return step * int(value / step)
