@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from vftsim.engine import Clock, EventKind
-from vftsim.net.nics import BackgroundTrafficSpec, Nics, NicSpec, NicsSpec, utilization
+from vftsim.net.link import utilization
+from vftsim.net.nics import BackgroundTrafficSpec, Nics, NicSpec, NicsSpec
 
 _US = 1_000
 _MS = 1_000_000
@@ -62,7 +63,8 @@ def test_background_traffic_is_carried_up_to_the_rate_and_dropped_beyond() -> No
     nics = Nics(clock, spec)
     nics.start()
     clock.run(1_000 * _MS + 1)
-    assert utilization(nics.from_host("storage"), 1_000 * _MS) == pytest.approx(0.2)
+    link = nics.from_host("storage")
+    assert utilization(link.sent_bytes, link.rate_bits_per_s, 1_000 * _MS) == pytest.approx(0.2)
     assert nics.background_dropped == 0
 
     clock = Clock()

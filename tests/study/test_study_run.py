@@ -2,10 +2,13 @@
 
 import json
 import os
+import platform
 import signal
 import time
 
+import numpy as np
 import pytest
+import simpy
 
 from vftsim.errors import UsageError
 from vftsim.study import replicate as replicate_module
@@ -104,6 +107,15 @@ def test_equal_runs_write_equal_files(tiny, tmp_path):
     for file in sorted((tmp_path / "a").rglob("*")):
         if file.is_file() and file.name != "manifest.json":
             assert file.read_bytes() == (tmp_path / "b" / file.relative_to(tmp_path / "a")).read_bytes(), file.name
+
+
+def test_the_manifest_names_what_determines_results_and_differs_in_its_times_alone(tiny):
+    first, second = (run_study(tiny, 1, seed=7, jobs=1).manifest for _ in range(2))
+    assert first["python"] == platform.python_version()
+    assert first["packages"]["numpy"] == np.__version__
+    assert first["packages"]["simpy"] == simpy.__version__
+    times = {"started_utc", "ended_utc"}
+    assert {k: v for k, v in first.items() if k not in times} == {k: v for k, v in second.items() if k not in times}
 
 
 def test_an_existing_result_is_not_overwritten_unasked(tiny, tmp_path):

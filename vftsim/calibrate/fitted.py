@@ -6,19 +6,30 @@ import json
 from pathlib import Path
 from typing import Any
 
+from vftsim._version import __version__
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.fit import Fit
+from vftsim.calibrate.observations import Observations
+from vftsim.calibrate.provenance import data_sha256
 from vftsim.sip.system import SipLabSpec
 from vftsim.spec import format_duration
+from vftsim.study.digest import sha256_of
 
 FORMAT = 1
 
 
-def as_record(definition: CalibrationSpec, spec: SipLabSpec, fit: Fit, manifest: dict[str, Any]) -> dict[str, Any]:
+def as_record(
+    definition: CalibrationSpec, spec: SipLabSpec, data: Observations, fit: Fit, manifest: dict[str, Any]
+) -> dict[str, Any]:
     """Return a fit as plain data, sufficient to tell how it came to be."""
+    calibration = definition.model_dump(mode="json")
     return {
         "format": FORMAT,
-        "calibration": definition.model_dump(mode="json"),
+        "vftsim_version": __version__,
+        "calibration_sha256": sha256_of(calibration),
+        "model_sha256": sha256_of(spec.model_dump(mode="json")),
+        "data_sha256": data_sha256(data, fit.residuals),
+        "calibration": calibration,
         "parameters": {
             path: {
                 "value": value,

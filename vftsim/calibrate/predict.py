@@ -9,18 +9,17 @@ from joblib import Parallel, delayed
 
 from vftsim.calibrate.observations import Observations, simulated
 from vftsim.calibrate.validation import EnvironmentSpec, ValidationSpec
-from vftsim.sip.benchmark import doc_saps
 from vftsim.sip.lab import SipLab
+from vftsim.sip.ramp_end import RampEnd, ramp_end
 from vftsim.sip.system import SipLabSpec
 
 
 @dataclass(slots=True)
-class RampRun:
-    """One replication of a ramp: what was observed, where it stopped, and the capacity it gives."""
+class PredictedRamp:
+    """One replication of a ramp: what was observed, and where it ended."""
 
     observations: Observations
-    stop_step: int
-    doc: float
+    end: RampEnd
 
 
 def ramp_spec(spec: SipLabSpec, validation: ValidationSpec) -> SipLabSpec:
@@ -48,10 +47,10 @@ def edge_spec(spec: SipLabSpec, validation: ValidationSpec, step: int) -> SipLab
     return spec.model_copy(update={"workload": changed})
 
 
-def run_ramp(spec: SipLabSpec, seed: int, replication: int) -> RampRun:
+def run_ramp(spec: SipLabSpec, seed: int, replication: int) -> PredictedRamp:
     """Play the ramp once."""
     phases = SipLab(spec, seed, replication).run()
-    return RampRun(simulated(phases), phases[-1].index, doc_saps(phases))
+    return PredictedRamp(simulated(phases), ramp_end(phases, spec.workload.steps.stop_above_ihs))
 
 
 def run_edge(spec: SipLabSpec, step: int, seed: int, replication: int) -> Observations:
@@ -66,10 +65,10 @@ def run_environment(
     validation: ValidationSpec,
     jobs: int,
     progress: Callable[[str], None],
-) -> tuple[list[RampRun], list[Observations]]:
+) -> tuple[list[PredictedRamp], list[Observations]]:
     """Return the replications of the ramp, and those of the edge step if there is one."""
     ramp = ramp_spec(spec, validation)
-    runs: list[RampRun] = []
+    runs: list[PredictedRamp] = []
     with Parallel(n_jobs=jobs, return_as="generator") as pool:
         for run in pool(delayed(run_ramp)(ramp, validation.seed, r) for r in range(validation.replications)):
             runs.append(run)

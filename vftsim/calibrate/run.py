@@ -69,4 +69,4 @@ def run_calibration(name_or_path: str, jobs: int, progress: Progress) -> Calibra
         [model], command="calibrate", seed=definition.seed, replications=range(definition.replications),
         wanted=definition.replications, jobs=jobs, started=started, state="finished",
     )  # fmt: skip
-    return Calibrated(definition, spec, result, fitted.as_record(definition, spec, result, how))
+    return Calibrated(definition, spec, result, fitted.as_record(definition, spec, data, result, how))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from vftsim.calibrate import provenance
 from vftsim.calibrate.accuracy import Row, Verdict, edge_verdict, rows_of, stop_verdict, verdicts
 from vftsim.calibrate.observations import measured
-from vftsim.calibrate.predict import RampRun, run_environment
+from vftsim.calibrate.predict import PredictedRamp, run_environment
 from vftsim.calibrate.run import sip_model
 from vftsim.calibrate.validation import EnvironmentSpec, ValidationSpec
 from vftsim.errors import UsageError
@@ -25,6 +26,8 @@ class Validated:
     rows: list[Row] = field(default_factory=list)
     edge_rows: list[Row] = field(default_factory=list)
     verdicts: list[tuple[str, Verdict]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """What makes the result doubtful, in words."""
     collapse: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Environment -> (replications of the edge step that collapsed, all)."""
 
@@ -69,6 +72,7 @@ def run_validation(
     found = Validated(spec)
     for name, environment in chosen.items():
         data = measured(path.parent / spec.dataset, name)
+        found.warnings += provenance.warnings(path.parent, name, data)
         runs, edge = run_environment(models[name], environment, spec, jobs, progress.advance)
         # Memory falls with every attempt served: shortened steps serve fewer.
         shortened = spec.step_duration < models[name].workload.steps.duration
@@ -87,5 +91,6 @@ def run_validation(
     return found
 
 
-def _stops(runs: list[RampRun], environment: EnvironmentSpec, increment: float) -> list[Verdict]:
-    return stop_verdict(environment, [run.stop_step for run in runs], [run.doc for run in runs], increment)
+def _stops(runs: list[PredictedRamp], environment: EnvironmentSpec, increment: float) -> list[Verdict]:
+    ends = [run.end for run in runs]
+    return stop_verdict(environment, [end.stop_step for end in ends], [float(end.doc_saps) for end in ends], increment)

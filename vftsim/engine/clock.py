@@ -32,8 +32,8 @@ class EventKind(IntEnum):
     DELIVERY = 5  # a packet reaches the far end of a link
     DEVICE = 6  # an interrupt coalescing timer, a disk completion
     TIMER = 7  # a protocol or application timer
-    ARRIVAL = 8  # the workload starts something
-    CONTROL = 9  # a fault, the benchmark manager, a sample is taken
+    ARRIVAL = 8  # a sample of the time before is taken, then the workload starts something
+    CONTROL = 9  # a fault, the benchmark manager
 
 
 class Alarm(Event):

@@ -77,3 +77,8 @@ class Link:
     def _arrive(self, parcel: tuple[Callable[[Any], None], Any]) -> None:
         self.delivered += 1
         parcel[0](parcel[1])
+
+
+def utilization(sent_bytes: float, rate_bits_per_s: int, elapsed_ns: int) -> float:
+    """Share of a stretch of time in which a transmitter was busy with what it sent in it."""
+    return sent_bytes * _BITS_NS / rate_bits_per_s / elapsed_ns if elapsed_ns else 0.0

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pydantic import Field
 
 from vftsim.engine import Alarm, Clock, EventKind
-from vftsim.net.rings import Consumer, DropLog, Packet
+from vftsim.net.rings import Consumer, DropLog, Packet, oldest
 from vftsim.spec.base import Spec
 from vftsim.spec.units import DurationNs
 
@@ -103,12 +103,7 @@ class Nic:
     def take(self, budget: int) -> list[Packet]:
         """Poll: up to ``budget`` packets."""
         self.catch_up()
-        packets = self.packets
-        if budget >= len(packets):
-            batch = list(packets)
-            packets.clear()
-            return batch
-        return [packets.popleft() for _ in range(budget)]
+        return oldest(self.packets, budget)
 
     def release(self, batch: list[Packet]) -> None:
         """Fresh descriptors for a finished batch."""

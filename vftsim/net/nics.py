@@ -94,8 +94,3 @@ class Nics:
         else:
             self.background_dropped += 1
         self.clock.after(spec.period, EventKind.DEVICE, 1 + number, self._burst, source)
-
-
-def utilization(link: Link, elapsed_ns: int) -> float:
-    """Share of the time that a link was transmitting."""
-    return link.sent_bytes * _BITS_NS / link.rate_bits_per_s / elapsed_ns if elapsed_ns else 0.0

@@ -137,12 +137,7 @@ class Ring:
 
     def take(self, budget: int) -> list[Packet]:
         """Up to ``budget`` packets, oldest first; their slots stay taken until :meth:`release`."""
-        packets = self.packets
-        if budget >= len(packets):
-            batch = list(packets)
-            packets.clear()
-            return batch
-        return [packets.popleft() for _ in range(budget)]
+        return oldest(self.packets, budget)
 
     def release(self, batch: list[Packet]) -> None:
         """Free the slots of a finished batch and let as many waiting producers go on."""
@@ -205,3 +200,12 @@ class RingSet:
         self._armed = consumer
         for ring in self.rings:
             ring.arm(self)
+
+
+def oldest(packets: deque[Packet], budget: int) -> list[Packet]:
+    """Take up to ``budget`` packets from the front of a queue."""
+    if budget >= len(packets):
+        batch = list(packets)
+        packets.clear()
+        return batch
+    return [packets.popleft() for _ in range(budget)]

@@ -17,7 +17,7 @@ from vftsim.protection.channel import LoggingChannel
 from vftsim.protection.commit import NEVER_NS, Output, OutputCommit
 from vftsim.protection.lockstep_parameters import LockstepFields
 from vftsim.protection.log_writer import LogWriter
-from vftsim.protection.machine import Machine
+from vftsim.protection.machine import NO_OVERHEAD, Machine, Overhead
 from vftsim.protection.replay import Replay
 from vftsim.protection.throttle import LagThrottle
 
@@ -68,7 +68,9 @@ class ReplicatedPair(Mechanism):
         self._packet_bytes = log.packet_entry + reads * log.event_entry
         self._overhead = log.transport_overhead
         self._kibibyte_cost_ns = spec.cost.kibibyte
-        self._packet_cost_ns = (1 + reads) * spec.cost.entry
+        cost = spec.cost
+        self._packet_cost_ns = (1 + reads) * cost.entry
+        self._overhead_of_recording = Overhead(cost.output, cost.execution, cost.exits)
         self._output_bytes = round(log.output_entry * log.transport_overhead)
         self._new_pair()
         machine.before_stop = self._sync
@@ -166,14 +168,14 @@ class ReplicatedPair(Mechanism):
         self._replayed_ns += self.replay.busy_ns
         self._new_pair()
         self.state = State.PROTECTED
-        self.machine.set_output_cost(self.spec.cost.output)
+        self.machine.set_overhead(self._overhead_of_recording)
         self.throttle.start()
         self.note("protected")
 
     def _unprotected(self, state: State) -> None:
         self.state = state
         self.throttle.stop()
-        self.machine.set_output_cost(0)
+        self.machine.set_overhead(NO_OVERHEAD)
         self.machine.resume("log buffer")
 
     def lag_ns(self) -> int:

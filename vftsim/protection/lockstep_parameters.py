@@ -59,6 +59,19 @@ class PrimaryCostSpec(Spec):
     kibibyte: DurationNs = Field(1 * _US, description="For each KiB of data logged (copying). Assumption.")
     timer: DurationNs = Field(1 * _US, description="For each timer interrupt logged. Assumption.")
     output: DurationNs = Field(10 * _US, description="For each output held and released. Assumption.")
+    execution: float = Field(
+        1.0,
+        ge=1.0,
+        le=10.0,
+        description="Factor on all CPU work of the guest while it is recorded. Assumption; 1 turns it off.",
+    )
+    exits: float = Field(
+        1.0,
+        ge=1.0,
+        le=1000.0,
+        description="Factor on the guest's exits to the hypervisor (`virtualization.relay_cost`) while it is "
+        "recorded: each is logged as well. Assumption; 1 turns it off.",
+    )
 
 
 class ChannelSpec(Spec):

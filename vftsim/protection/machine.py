@@ -8,6 +8,7 @@ its ring and raises no interrupt.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from vftsim.cpu import Guest
@@ -15,6 +16,28 @@ from vftsim.engine import Alarm, Clock, EventKind
 from vftsim.protection.interposed_nic import InterposedNic
 
 _ENTITY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """What protection costs the guest's own work, beside what its log entries cost.
+
+    Parameters
+    ----------
+    output_ns : int
+        CPU time for each output.
+    execution : float
+        Factor on all its CPU work.
+    exits : float
+        Factor on the cost of its exits to the hypervisor.
+    """
+
+    output_ns: int = 0
+    execution: float = 1.0
+    exits: float = 1.0
+
+
+NO_OVERHEAD = Overhead()
 
 
 class Machine:
@@ -25,8 +48,8 @@ class Machine:
     clock : Clock
     guest : Guest
     nic : InterposedNic
-    set_output_cost : callable
-        ``set_output_cost(ns)``: CPU time that each output costs the guest on account of protection.
+    set_overhead : callable
+        ``set_overhead(Overhead)``: what the guest's work costs from now on, on account of protection.
     forget : callable
         Begin anew with empty memory: called when the guest is booted again.
     """
@@ -36,14 +59,14 @@ class Machine:
         clock: Clock,
         guest: Guest,
         nic: InterposedNic,
-        set_output_cost: Callable[[int], None],
+        set_overhead: Callable[[Overhead], None],
         forget: Callable[[], None],
     ) -> None:
         self.clock = clock
         self.guest = guest
         self._vcpus = guest.vcpus
         self.nic = nic
-        self.set_output_cost = set_output_cost
+        self.set_overhead = set_overhead
         self.dead = False
         self.stopped = False
         self.stopped_ns = 0

@@ -18,6 +18,10 @@ from vftsim.sip.retransmission import Retransmitter
 
 _CALLER_180, _CALLEE_200, _CALLEE_ACK = 0, 1, 2
 _FIRST_REQUEST = (Message.REGISTER, Message.REGISTER, Message.INVITE, Message.REGISTER, Message.MESSAGE)
+_DELAY_OF = {
+    Message.REGISTER: "REG1", Message.REGISTER_CREDENTIALS: "REG2", Message.INVITE: "SES1", Message.BYE: "REL1",
+    Message.MESSAGE: "PMM1",
+}  # fmt: skip
 
 
 class TestSystems:
@@ -79,6 +83,13 @@ class TestSystems:
         """A datagram from the server has arrived."""
         message, attempt = datagram
         self._on_message[Message(message)](attempt)
+
+    def overdue(self, attempt: Attempt) -> bool:
+        """Whether the caller has waited for an answer for longer than the threshold of the delay it makes."""
+        client = attempt.client
+        if client is None:
+            return False
+        return self.clock.now_ns - attempt.sent_ns > self._limit[_DELAY_OF[client.argument[0]]]
 
     # Requests of the caller
 

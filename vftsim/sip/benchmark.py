@@ -3,12 +3,14 @@
 Rule (ETSI TS 186 008 as run by IMS Bench SIPp, and the lab's own settings): attempts arrive as a Poisson
 process of constant rate for the length of a step; the first part of a step (transient) is not counted;
 an attempt counts in the step in which it began; after a step in which any scenario, or all together,
-has more than the allowed share of inadequately handled attempts, the run stops.  The design objective
-capacity (DOC) is the effective load of the last step that passed.
+has more than the allowed share of inadequately handled attempts, the run stops.
 
-A step is judged when it ends, on the attempts that began at least ``judgement_lag`` before: those after
-have not had the time to fail.  The final record counts all of them: when the run stops, arrivals stop
-and what is under way is played to its end.
+A step is judged when it ends, on the attempts that began at least 5 s (a quarter of a short step) before:
+those after have not had the time to fail.  One whose caller has waited for longer than a threshold counts
+as failed there, although the lab's manager learns of it when the caller gives up, up to 32 s later: or a
+step shorter than that would pass with nothing answered at all.  The final record counts all attempts: when
+the run stops, arrivals stop and what is under way is played to its end.  Where a ramp ends:
+:mod:`vftsim.sip.ramp_end`.
 
 Left out: roaming; call forwarding; the clock offset between test systems.
 """
@@ -47,6 +49,8 @@ class Manager:
     agents : TestSystems
     on_phase : callable
         Called with each :class:`PhaseRecord` when its measured part ends.
+    on_begin : callable, optional
+        Called with the :class:`PhaseRecord` of every phase, stir included, when it begins.
     """
 
     def __init__(
@@ -57,15 +61,17 @@ class Manager:
         demand_cv: float,
         agents: TestSystems,
         on_phase: Callable[[PhaseRecord], None],
+        on_begin: Callable[[PhaseRecord], None] | None = None,
     ) -> None:
         self.clock = clock
         self.spec = spec
         self.agents = agents
         self.on_phase = on_phase
+        self.on_begin = on_begin
         self.phases: list[PhaseRecord] = []
         self.phase: PhaseRecord | None = None
         self.finished = False
-        self.under_way = 0
+        self._live: dict[int, Attempt] = {}
         self._streams = streams
         self._demand_cv = demand_cv
         registered = int(spec.subscribers * spec.registered / 100.0)
@@ -76,7 +82,6 @@ class Manager:
         self._gap_ns = 0.0
         self._due_ns = 0.0
         self._until_ns = 0
-        self._judged: tuple[list[int], list[int]] = ([], [])
 
     def play(self) -> Generator[Any, Any, None]:
         """The run as a SimPy process."""
@@ -87,14 +92,19 @@ class Manager:
             yield from self._stir()
         for step in range(spec.steps.count):
             record = yield from self._step(step)
-            if self._must_stop(record):
+            if not record.passes(spec.steps.stop_above_ihs):
                 break
         self.phase = None
         self.finished = True
 
+    @property
+    def under_way(self) -> int:
+        """Attempts begun and not over."""
+        return len(self._live)
+
     def attempt_ended(self, attempt: Attempt) -> None:
         """Give the attempt's subscribers back."""
-        self.under_way -= 1
+        del self._live[attempt.index]
         if attempt.uas is not None:
             attempt.uas.stop()
         scenario = attempt.scenario
@@ -111,6 +121,8 @@ class Manager:
         record.start_ns = self.clock.now_ns
         record.measure_from_ns = record.start_ns + transient_ns
         self.phase = record
+        if self.on_begin is not None:
+            self.on_begin(record)
         self._draws = draw_attempts(
             self._streams, number, shares, self.spec.ring_time, self.spec.hold_time, self._demand_cv
         )
@@ -131,7 +143,7 @@ class Manager:
         for _ in range(spec.duration // period_ns):
             for _ in range(batch):
                 self._start(next(self._draws))
-            yield self.clock.wait(period_ns, EventKind.ARRIVAL, 0)
+            yield self.clock.wait(period_ns, EventKind.ARRIVAL, 1)
         self._end(record)
 
     def _stir(self) -> Generator[Any, Any, None]:
@@ -151,18 +163,13 @@ class Manager:
         lag_ns = min(LONGEST_JUDGEMENT_LAG_NS, (spec.duration - spec.transient) // 4)
         record.judged_until_ns = record.start_ns + spec.duration - lag_ns
         yield self.clock.wait(spec.duration - lag_ns, EventKind.CONTROL, 0)
-        started = list(record.attempts)
+        record.judged_attempts = list(record.attempts)
         yield self.clock.wait(lag_ns, EventKind.CONTROL, 0)
-        self._judged = (started, list(record.judged_inadequate))
+        for attempt in self._live.values():
+            if attempt.phase is record and attempt.counted and not attempt.failed and self.agents.overdue(attempt):
+                record.note_overdue(attempt.scenario, attempt.start_ns)
         self._end(record)
         return record
-
-    def _must_stop(self, record: PhaseRecord) -> bool:
-        """More than the allowed share of any scenario, or of all, was handled inadequately."""
-        started, inadequate = self._judged
-        limit = self.spec.steps.stop_above_ihs / 100.0
-        pairs = [*zip(started, inadequate, strict=True), (sum(started), sum(inadequate))]
-        return any(attempts and bad > limit * attempts for attempts, bad in pairs)
 
     def _arrive_at(self, saps: float, duration_ns: int) -> None:
         """Poisson arrivals of ``saps`` a second from now on, for ``duration_ns``."""
@@ -203,14 +210,5 @@ class Manager:
         attempt.counted = now_ns >= record.measure_from_ns
         if attempt.counted:
             record.attempts[scenario] += 1
-        self.under_way += 1
+        self._live[attempt.index] = attempt
         self.agents.start(attempt)
-
-
-def doc_saps(phases: list[PhaseRecord]) -> float:
-    """Design objective capacity of a run: the effective load of its last step that passed; 0 if none did.
-
-    The last phase of a run that stopped is the step that failed.
-    """
-    steps = [phase for phase in phases if phase.index > 0]
-    return steps[-2].effective_saps if len(steps) > 1 else 0.0

@@ -14,15 +14,16 @@ from vftsim.net.nics import Nics
 from vftsim.protection.base import Mechanism
 from vftsim.protection.faults import inject
 from vftsim.protection.interposed_nic import InterposedNic
-from vftsim.protection.machine import Machine
+from vftsim.protection.machine import Machine, Overhead
 from vftsim.protection.none import NoProtectionSpec
 from vftsim.protection.when import Instant
 from vftsim.sampling import Streams
 from vftsim.sip.agents import TestSystems
 from vftsim.sip.attempt import Attempt
 from vftsim.sip.benchmark import Manager
-from vftsim.sip.messages import SIZE_BYTES, Scenario
+from vftsim.sip.messages import SIZE_BYTES
 from vftsim.sip.metrics import PhaseRecord
+from vftsim.sip.sampler import Gauges, Sampler
 from vftsim.sip.server import SipServer
 from vftsim.sip.system import SipLabSpec
 
@@ -59,9 +60,11 @@ class SipLab:
         self.to_server = self.nics.to_host("vm")
         self.to_agents = self.nics.from_host("vm")
         self.server = SipServer(self.clock, self.guest, spec.server, self._server_sends, virtual)
-        self._forgotten = 0
+        self.lost_in_crash = 0
+        self._lost_servers: list[SipServer] = []
         self._live: dict[int, Attempt] = {}
         self.mechanism: Mechanism | None = None
+        self._machine: Machine | None = None
         if spec.faults or not isinstance(spec.protection, NoProtectionSpec):
             self.nic: GuestNic = self._protect()
         else:
@@ -70,12 +73,14 @@ class SipLab:
                 virtual.packet_cost, None, self.server.receive,
             )  # fmt: skip
         self.agents = TestSystems(self.clock, spec.workload, self._agent_sends, self._attempt_ended)
+        lag_ns = None if self.mechanism is None else self.mechanism.lag_ns
+        gauges = Gauges(self.server_busy_ns, self._dropped, self._memory_mb, lag_ns)
+        self._sampler = Sampler(self.clock, spec.workload.sample_period, self.agents.counters, gauges)
+        self._on_phase = on_phase
         self.manager = Manager(
             self.clock, spec.workload, Streams(seed, replication), spec.server.demand_cv, self.agents,
-            on_phase or _ignore,
+            self._phase_ended, self._sampler.begin,
         )  # fmt: skip
-        self._busy_ns = 0
-        self._drops = 0
 
     def run(self) -> list[PhaseRecord]:
         """Play the whole benchmark; returns the measured phases.
@@ -91,8 +96,6 @@ class SipLab:
         self._start_neighbours()
         self._start_protection()
         self.clock.process(self.manager.play())
-        period_ns = self.spec.workload.sample_period
-        self.clock.after(period_ns, EventKind.CONTROL, 1, self._sample)
         while not self.manager.finished:
             self.clock.run(self.clock.now_ns + 60 * _S)
         end_ns = self.clock.now_ns + LONGEST_DRAIN_NS
@@ -102,18 +105,24 @@ class SipLab:
         return self.manager.phases
 
     def check_conservation(self) -> None:
-        """Datagrams sent = delivered + dropped + in flight, on every hop; CPU time fits into elapsed time."""
+        """Datagrams sent = delivered + dropped + in flight, on every hop; CPU time fits into elapsed time.
+
+        A server that crashed keeps its counts: what it had taken in and not finished is lost in the crash.
+        """
         nic, server, link = self.nic, self.server, self.to_server
         if nic.received != link.delivered:
             raise ConservationError("the link and the network card disagree on what arrived")
         handed = nic.received - nic.dropped - nic.lost_while_down - nic.waiting
-        reached = server.received + self._forgotten
+        reached = sum(each.received for each in self._servers())
         if handed != reached:
             raise ConservationError(f"{handed} datagrams left the card, {reached} reached the socket")
         if self.mechanism is not None:
             self.mechanism.check()
-        if server.in_progress < 0 or server.table.held < 0:
-            raise ConservationError("the server finished more than it took")
+        if server.received != server.taken + server.dropped + server.in_progress or server.table.held < 0:
+            raise ConservationError(
+                f"of {server.received} datagrams at the socket {server.taken} are done, {server.dropped} were dropped "
+                f"and {server.in_progress} are in progress"
+            )
         if self.host.busy_ns() + self.host.switching_ns > self.clock.now_ns * self.host.pcpus:
             raise ConservationError("more CPU time used than has passed")
 
@@ -132,6 +141,10 @@ class SipLab:
         """CPU time that the server's guest has used up to now."""
         self.host.busy_ns()
         return sum(vcpu.run_ns for vcpu in self.guest.vcpus)
+
+    def socket_dropped(self) -> int:
+        """Datagrams that met a full socket buffer up to now, of servers lost in a crash too."""
+        return sum(each.dropped for each in self._servers())
 
     def _at_user_agents(self, action: Callable[[Any], None], argument: Any) -> None:
         """Do what the user agents do, at the price of CPU time if they run on this host."""
@@ -153,9 +166,9 @@ class SipLab:
         self._at_user_agents(self.agents.receive, datagram)
 
     def _server_sends(self, message: int, attempt: Attempt) -> None:
-        if self.mechanism is None:
+        if self.mechanism is None or self._machine is None:
             self._release((message, attempt))
-        else:
+        elif not self._machine.dead:  # its timers go on in the simulation, and reach nobody
             self.mechanism.on_output(SIZE_BYTES[message], self._release, (message, attempt))
 
     def _release(self, datagram: tuple[int, Attempt]) -> None:
@@ -173,7 +186,8 @@ class SipLab:
             self.clock, self.guest, spec.nic.ring, spec.nic.moderation, virtual.interrupt_cost,
             virtual.packet_cost, _costs_nothing, self._reaches_server,
         )  # fmt: skip
-        machine = Machine(self.clock, self.guest, nic, self._set_output_cost, self._boot_server)
+        machine = Machine(self.clock, self.guest, nic, self._set_overhead, self._boot_server)
+        self._machine = machine
         self.mechanism = spec.protection.build(self.clock, machine, self.to_agents)
         nic.on_input = self.mechanism.on_input
         return nic
@@ -207,49 +221,32 @@ class SipLab:
             self._live[attempt.index] = attempt
         self.server.receive(datagram)
 
-    def _set_output_cost(self, cost_ns: int) -> None:
-        self.server.send_cost_ns = self.spec.virtualization.packet_cost + cost_ns
+    def _set_overhead(self, overhead: Overhead) -> None:
+        self.server.set_overhead(overhead)
 
     def _boot_server(self) -> None:
         """Start a server with empty memory: transactions, timers and queued datagrams are gone."""
         old = self.server
-        old.guest = _Grave(self.host, [], 1)
+        old.guest, old.send = _Grave(self.host, [], 1), _lose
         for attempt in self._live.values():
             transaction, attempt.request = attempt.request, None
             if transaction is not None and transaction.forward is not None:
                 transaction.forward.stop()
-        self._forgotten += old.received
+        self.lost_in_crash += old.in_progress
+        self._lost_servers.append(old)
         self.server = SipServer(self.clock, self.guest, self.spec.server, self._server_sends, self.spec.virtualization)
         self.server.start()
 
-    def _sample(self, _: Any) -> None:
-        period_ns = self.spec.workload.sample_period
-        busy_ns = self.server_busy_ns()
-        counters = self.agents.counters
-        phase = self.manager.phase
-        if phase is not None and self.clock.now_ns - period_ns >= phase.measure_from_ns:
-            seconds = period_ns / _S
-            series = phase.series
-            again = counters.retransmissions
-            series["load"].append(counters.attempts / seconds)
-            series["cpu_percent"].append(100.0 * (busy_ns - self._busy_ns) / period_ns)
-            series["memory_mb"].append(self._memory_mb())
-            series["ihs_all"].append(100.0 * counters.ihs_all / max(counters.attempts, 1))
-            series["ihs_uac"].append(100.0 * counters.ihs_uac / max(counters.uac_attempts, 1))
-            series["retransmissions_all"].append(sum(again) / seconds)
-            series["retransmissions_uac"].append(again[Scenario.IMS_UAC] / seconds)
-            series["retransmissions_reg"].append(again[Scenario.IMS_REG] / seconds)
-            if self.mechanism is not None:
-                series["lag_ms"].append(self.mechanism.lag_ns() / 1e6)
-            phase.dropped += self._dropped() - self._drops
-        self._drops = self._dropped()
-        self._busy_ns = busy_ns
-        counters.clear()
-        if not self.manager.finished:
-            self.clock.after(period_ns, EventKind.CONTROL, 1, self._sample)
+    def _servers(self) -> list[SipServer]:
+        return [*self._lost_servers, self.server]
+
+    def _phase_ended(self, record: PhaseRecord) -> None:
+        self._sampler.end(record)
+        if self._on_phase is not None:
+            self._on_phase(record)
 
     def _dropped(self) -> int:
-        return self.server.dropped + self.nic.dropped + self.to_server.dropped + self.to_agents.dropped
+        return self.socket_dropped() + self.nic.dropped + self.to_server.dropped + self.to_agents.dropped
 
     def _memory_mb(self) -> float:
         server = self.spec.server
@@ -270,5 +267,5 @@ def _costs_nothing(_: int) -> int:
     return 0
 
 
-def _ignore(_: PhaseRecord) -> None:
-    """Nobody wants to know."""
+def _lose(_message: int, _attempt: Attempt) -> None:
+    """Where the answers of a lost server process go."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import Document, json_schema, list_shipped, read_document
 from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.study.digest import sha256_of
 from vftsim.study.system import Shortened, System, system_kinds, system_of
 
 
@@ -61,8 +60,7 @@ class Model:
 
     def digest(self) -> str:
         """Return the SHA-256 of the resolved model; equal for equal models, whatever their files."""
-        text = json.dumps(self.resolved(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return sha256_of(self.resolved())
 
     def shortened(self, factor: float) -> Model:
         """Return the model with its measured time scaled by a factor above 0."""

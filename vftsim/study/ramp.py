@@ -1,13 +1,9 @@
 """Capacity as the laboratory measures it: raise the load step by step until a step fails.
 
-The design objective capacity (DOC) of one run is the integer part of the effective load of the last
-step before the first one in which any scenario, or all together, has more inadequately handled attempts
-than the limit.  The lab makes one such run; here it is made with many seeds, so that the result is a
-distribution: a mean with its interval, and how often which step was the end.
-
-The run itself stops on what the manager knows when a step ends (:mod:`vftsim.sip.benchmark`); the DOC is
-taken from the final figures of each step.  A run that reaches the most steps its model allows without
-failing gives a lower bound only, and is counted as such.
+The lab makes one such run, whose end gives the design objective capacity (:mod:`vftsim.sip.ramp_end`);
+here it is made with many seeds, so that the result is a distribution: a mean with its interval, and how
+often which step was the end.  A run that reaches the most steps its model allows without failing gives a
+lower bound only, and is counted as such.
 """
 
 from __future__ import annotations
@@ -20,56 +16,11 @@ from typing import Any
 import pandas as pd
 
 from vftsim.errors import UsageError
-from vftsim.sip.metrics import PhaseRecord
+from vftsim.sip.ramp_end import RampEnd, ramp_end
 from vftsim.sip.system import SipLabSpec
 from vftsim.stats import Estimate, binomial_interval, ramp_capacity
 from vftsim.study.model import Model
-from vftsim.study.sip_records import steps_of
 from vftsim.study.sip_summary import estimate_columns
-from vftsim.study.sip_tables import passed
-
-
-@dataclass(frozen=True, slots=True)
-class RampRun:
-    """What the ramp of one replication says.
-
-    Parameters
-    ----------
-    replication : int
-    doc_saps : int
-        Design objective capacity; 0 when the first step failed.
-    stop_step : int
-        Number of the first step over the limit; 0 when none was.
-    stop_saps : float
-        Load that step asked for; that of the last step when none failed.
-    """
-
-    replication: int
-    doc_saps: int
-    stop_step: int
-    stop_saps: float
-
-
-def ramp_run(replication: int, record: Sequence[PhaseRecord], most: int, limit_percent: float) -> RampRun:
-    """Return what one ramp says, from its final figures.
-
-    Parameters
-    ----------
-    replication : int
-    record : sequence of PhaseRecord
-    most : int
-        Steps the model allows; a run with fewer was stopped by its manager.
-    limit_percent : float
-        Allowed share of inadequately handled attempts.
-    """
-    steps = steps_of(list(record))
-    failed = next((k for k, step in enumerate(steps) if not passed(step, limit_percent)), None)
-    if failed is None and len(steps) < most:
-        failed = len(steps) - 1
-    last_good = (len(steps) if failed is None else failed) - 1
-    doc = int(steps[last_good].effective_saps) if last_good >= 0 else 0
-    end = steps[-1] if failed is None else steps[failed]
-    return RampRun(replication, doc, 0 if failed is None else end.index, end.requested_saps)
 
 
 @dataclass(frozen=True)
@@ -79,8 +30,8 @@ class RampCapacity:
     Parameters
     ----------
     model : Model
-    runs : tuple of RampRun
-        In the order of the replications.
+    runs : tuple of (int, RampEnd)
+        Replication and where its ramp ended, in the order of the replications.
     step_saps : float
         Height of a load step.
     limit_percent : float
@@ -89,7 +40,7 @@ class RampCapacity:
     """
 
     model: Model
-    runs: tuple[RampRun, ...]
+    runs: tuple[tuple[int, RampEnd], ...]
     step_saps: float
     limit_percent: float
     confidence: float = 0.95
@@ -97,7 +48,7 @@ class RampCapacity:
     @property
     def docs(self) -> list[float]:
         """DOC of each replication."""
-        return [float(run.doc_saps) for run in self.runs]
+        return [float(end.doc_saps) for _, end in self.runs]
 
     @property
     def estimate(self) -> Estimate:
@@ -107,11 +58,11 @@ class RampCapacity:
     @property
     def unfailed(self) -> int:
         """Runs whose ramp ended before any step failed: their DOC is a lower bound."""
-        return sum(run.stop_step == 0 for run in self.runs)
+        return sum(end.stop_step == 0 for _, end in self.runs)
 
     def stop_steps(self) -> pd.DataFrame:
         """Return how often which step was the first over the limit, with binomial intervals."""
-        counts = Counter((run.stop_step, run.stop_saps) for run in self.runs)
+        counts = Counter((end.stop_step, end.stop_saps) for _, end in self.runs)
         return pd.DataFrame([
             {
                 "stop_step": step, "requested_saps": saps, "runs": count,
@@ -124,10 +75,10 @@ class RampCapacity:
         """Return one row a replication."""
         return pd.DataFrame([
             {
-                "model": self.model.label, "replication": run.replication, "doc_saps": run.doc_saps,
-                "stop_step": run.stop_step, "stop_requested_saps": run.stop_saps,
+                "model": self.model.label, "replication": replication, "doc_saps": end.doc_saps,
+                "effective_saps": end.effective_saps, "stop_step": end.stop_step, "stop_requested_saps": end.stop_saps,
             }
-            for run in self.runs
+            for replication, end in self.runs
         ])  # fmt: skip
 
 
@@ -152,7 +103,7 @@ def ramp_capacity_of(
             f"the ramp stops above {steps.stop_above_ihs:g} % IHS, so a limit of {limit:g} % cannot be judged; "
             "raise the stop rule with it: --set 'workload.steps.stop_above_ihs=... %'"
         )
-    runs = tuple(ramp_run(number, record, steps.most, limit) for number, record in records)
+    runs = tuple((number, ramp_end(record, limit)) for number, record in records)
     return RampCapacity(model, runs, steps.increment, limit, confidence)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from vftsim.engine import EventKind
+from vftsim.net.link import utilization
 from vftsim.sip.lab import SipLab
 from vftsim.stats import t_interval
 from vftsim.study.constant_load import ConstantLoad
@@ -46,9 +47,7 @@ def watch(task: ResourceTask) -> dict[str, float]:
     lab.clock.at(start_ns, EventKind.CONTROL, _ENTITY, note, before)
     lab.clock.at(end_ns, EventKind.CONTROL, _ENTITY, note, after)
     lab.run()
-    seconds = (end_ns - start_ns) / 1e9
-    rates = {name: (after[name] - before[name]) / seconds for name in before}
-    return _uses(lab, rates)
+    return _uses(lab, {name: after[name] - before[name] for name in before}, end_ns - start_ns)
 
 
 def limiting_resource(uses: Sequence[dict[str, float]], confidence: float = 0.95) -> pd.DataFrame:
@@ -70,32 +69,32 @@ def _totals(lab: SipLab) -> dict[str, float]:
     to_server, to_agents = lab.to_server, lab.to_agents
     return {
         "cpu": float(lab.server_busy_ns()),
-        "link to the server": to_server.sent_bytes * 8.0,
-        "link from the server": to_agents.sent_bytes * 8.0,
-        "socket buffer": float(lab.server.dropped),
+        "link to the server": float(to_server.sent_bytes),
+        "link from the server": float(to_agents.sent_bytes),
+        "socket buffer": float(lab.socket_dropped()),
         "NIC ring": float(lab.nic.dropped),
         "link queues": float(to_server.dropped + to_agents.dropped),
-        **{name: bits for name, (bits, _) in _channels(lab).items()},
+        **{name: sent_bytes for name, (sent_bytes, _) in _channels(lab).items()},
     }
 
 
-def _uses(lab: SipLab, rates: dict[str, float]) -> dict[str, float]:
-    link_rate = lab.spec.nics.cards[lab.spec.nics.card_of("vm")].rate
-    uses = {
-        f"CPU {_UTILIZATION}": rates["cpu"] / (len(lab.guest.vcpus) * 1e9) * 100.0,
-        f"link to the server {_UTILIZATION}": rates["link to the server"] / link_rate * 100.0,
-        f"link from the server {_UTILIZATION}": rates["link from the server"] / link_rate * 100.0,
+def _uses(lab: SipLab, done: dict[str, float], elapsed_ns: int) -> dict[str, float]:
+    uses = {f"CPU {_UTILIZATION}": 100.0 * done["cpu"] / (len(lab.guest.vcpus) * elapsed_ns)}
+    transmitters = {
+        "link to the server": lab.to_server.rate_bits_per_s,
+        "link from the server": lab.to_agents.rate_bits_per_s,
+        **{name: rate for name, (_, rate) in _channels(lab).items()},
     }
-    for name, (_, rate) in _channels(lab).items():
-        uses[f"{name} {_UTILIZATION}"] = rates[name] / rate * 100.0
+    for name, rate in transmitters.items():
+        uses[f"{name} {_UTILIZATION}"] = 100.0 * utilization(done[name], rate, elapsed_ns)
     for place in ("socket buffer", "NIC ring", "link queues"):
-        uses[f"loss in {place} datagrams/s"] = rates[place]
+        uses[f"loss in {place} datagrams/s"] = done[place] / (elapsed_ns / 1e9)
     return uses
 
 
-def _channels(lab: SipLab) -> dict[str, tuple[float, float]]:
-    """Return bits sent and rate of the logging channel, if the protection has one of its own."""
+def _channels(lab: SipLab) -> dict[str, tuple[float, int]]:
+    """Return bytes sent and rate of the logging channel, if the protection has one of its own."""
     channel: Any = getattr(lab.mechanism, "channel", None)
     if channel is None or channel.shared is not None:
         return {}
-    return {"logging channel": (channel.sent_bytes * 8.0, float(channel.rate_bits_per_s))}
+    return {"logging channel": (float(channel.sent_bytes), channel.rate_bits_per_s)}

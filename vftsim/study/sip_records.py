@@ -9,7 +9,7 @@ from vftsim.sip.metrics import PhaseRecord
 from vftsim.stats import DelayHistogram
 
 _PLAIN = ("name", "index", "requested_saps", "start_ns", "measure_from_ns", "end_ns", "attempts", "inadequate",
-          "not_started", "dropped")  # fmt: skip
+          "judged_until_ns", "judged_attempts", "judged_inadequate", "not_started", "dropped")  # fmt: skip
 
 SipRecord = list[PhaseRecord]
 """The phases of one replication, in order."""

@@ -13,8 +13,8 @@ from typing import Any
 
 from vftsim.errors import UsageError
 from vftsim.media.run import run_media
+from vftsim.sip.ramp_end import ramp_end
 from vftsim.stats import Estimate, poisson_interval, ratio_of_sums, t_interval
-from vftsim.study.ramp import ramp_run
 from vftsim.study.sip_records import steps_of
 from vftsim.study.system import system_of
 
@@ -60,8 +60,7 @@ def _media(task: Task) -> Figures:
 
 def _sip(task: Task) -> Figures:
     record = system_of(task.kind).simulate(task.spec, task.seed, task.replication)
-    rules = task.spec.workload.steps
-    ramp = ramp_run(task.replication, record, rules.most, rules.stop_above_ihs)
+    ramp = ramp_end(record, task.spec.workload.steps.stop_above_ihs)
     first = steps_of(record)[0]
     cpu = first.series["cpu_percent"]
     delay = first.delays["SES1"]

@@ -16,14 +16,14 @@ Left out: the scheduler's own quantum and cache placement.  There is no admissio
 vCPUs that asks for too much misses deadlines.
 """
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from vftsim.cpu.parameters import SCHEDULERS, SchedulerSpec
-from vftsim.cpu.schedulers._shared_queue import Key, SharedQueuePolicy
-from vftsim.cpu.vcpu import Vcpu, VcpuState
-from vftsim.engine import Alarm, EventKind
+from vftsim.cpu.schedulers._deadline_queue import DeadlineQueuePolicy
+from vftsim.cpu.schedulers._shared_queue import Key
+from vftsim.cpu.vcpu import Vcpu
+from vftsim.engine import Alarm
 from vftsim.errors import UsageError
 
 _MS = 1_000_000
@@ -57,7 +57,7 @@ class _Record:
     alarm: Alarm | None = None
 
 
-class RtdsScheduler(SharedQueuePolicy[_Record]):
+class RtdsScheduler(DeadlineQueuePolicy[_Record]):
     """The policy; counters: depletions."""
 
     def make_record(self, vcpu: Vcpu) -> _Record:
@@ -90,17 +90,9 @@ class RtdsScheduler(SharedQueuePolicy[_Record]):
     def on_wake(self, record: _Record, now_ns: int) -> None:
         """Start a new period if the last one is over."""
         if now_ns >= record.deadline_ns:
-            self._begin_period(record, now_ns)
+            self.begin_period(record, now_ns)
         elif record.alarm is None:
-            self._plan(record)
-
-    def block(self, vcpu: Vcpu, now_ns: int) -> None:
-        """Stop refilling: the next wake sees to it."""
-        super().block(vcpu, now_ns)
-        record: _Record = vcpu.sched
-        if record.alarm is not None:
-            record.alarm.cancel()
-            record.alarm = None
+            self.plan(record)
 
     def charge(self, vcpu: Vcpu, ran_ns: int, now_ns: int) -> None:
         """Use up budget; with extra time go on one level lower."""
@@ -113,27 +105,12 @@ class RtdsScheduler(SharedQueuePolicy[_Record]):
                 self._set_level(record, record.level + 1, now_ns)
                 record.left_ns = record.budget_ns
 
-    def _begin_period(self, record: _Record, now_ns: int) -> None:
+    def refill(self, record: _Record, now_ns: int) -> None:
+        """Give the full budget until the next multiple of the period."""
         periods = (now_ns - record.deadline_ns) // record.period_ns + 1
         record.deadline_ns += periods * record.period_ns
         record.left_ns = record.budget_ns
         self._set_level(record, 0, now_ns)
-        self._plan(record)
-
-    def _plan(self, record: _Record) -> None:
-        entity = record.vcpu.index
-        action = self._refill_of(record)
-        record.alarm = self.host.call_at(record.deadline_ns, EventKind.ACCOUNTING, entity, action)
-
-    def _refill_of(self, record: _Record) -> Callable[[int], Iterable[int]]:
-        def refill(now_ns: int) -> Iterable[int]:
-            self._begin_period(record, now_ns)
-            if record.vcpu.state is VcpuState.RUNNING:
-                # Its deadline is later now, and its budget another: the pCPU must choose again.
-                return [record.vcpu.pcpu]
-            return self.place(record, now_ns)
-
-        return refill
 
     def _set_level(self, record: _Record, level: int, now_ns: int) -> None:
         if record.level != level:

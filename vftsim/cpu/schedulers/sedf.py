@@ -15,7 +15,7 @@ shared in proportion to ``weight``.  Left out: the extra queue that repays short
 from weights, and any migration (sEDF has none).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,9 +23,10 @@ from pydantic import Field
 
 from vftsim.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.cpu.scheduler import HostView, home_pcpus
-from vftsim.cpu.schedulers._shared_queue import Key, SharedQueuePolicy
-from vftsim.cpu.vcpu import Vcpu, VcpuState
-from vftsim.engine import Alarm, EventKind
+from vftsim.cpu.schedulers._deadline_queue import DeadlineQueuePolicy
+from vftsim.cpu.schedulers._shared_queue import Key
+from vftsim.cpu.vcpu import Vcpu
+from vftsim.engine import Alarm
 from vftsim.errors import UsageError
 from vftsim.spec.units import PositiveDurationNs
 
@@ -68,7 +69,7 @@ class _Record:
     alarm: Alarm | None = None
 
 
-class SedfScheduler(SharedQueuePolicy[_Record]):
+class SedfScheduler(DeadlineQueuePolicy[_Record]):
     """The policy; its one queue is filtered by each vCPU's own pCPU."""
 
     def __init__(self, parameters: Sedf) -> None:
@@ -138,17 +139,9 @@ class SedfScheduler(SharedQueuePolicy[_Record]):
             return
         if now_ns >= record.deadline_ns:
             record.period_ns = min(record.latency_ns or record.full_period_ns, record.full_period_ns)
-            self._begin_period(record, now_ns)
+            self.begin_period(record, now_ns)
         else:
-            self._plan(record)
-
-    def block(self, vcpu: Vcpu, now_ns: int) -> None:
-        """Stop refilling: the next wake sees to it."""
-        super().block(vcpu, now_ns)
-        record: _Record = vcpu.sched
-        if record.alarm is not None:
-            record.alarm.cancel()
-            record.alarm = None
+            self.plan(record)
 
     def charge(self, vcpu: Vcpu, ran_ns: int, now_ns: int) -> None:
         """Use up slice, or count extra time by weight."""
@@ -158,22 +151,11 @@ class SedfScheduler(SharedQueuePolicy[_Record]):
         else:
             record.left_ns -= ran_ns
 
-    def _begin_period(self, record: _Record, now_ns: int) -> None:
+    def refill(self, record: _Record, now_ns: int) -> None:
+        """Give the slice of a period that begins now."""
         record.deadline_ns = now_ns + record.period_ns
         record.left_ns = record.slice_ns * record.period_ns // record.full_period_ns
-        self._plan(record)
 
-    def _plan(self, record: _Record) -> None:
-        entity = record.vcpu.index
-        action = self._refill_of(record)
-        record.alarm = self.host.call_at(record.deadline_ns, EventKind.ACCOUNTING, entity, action)
-
-    def _refill_of(self, record: _Record) -> Callable[[int], Iterable[int]]:
-        def refill(now_ns: int) -> Iterable[int]:
-            record.period_ns = min(2 * record.period_ns, record.full_period_ns)
-            self._begin_period(record, now_ns)
-            if record.vcpu.state is VcpuState.RUNNING:
-                return [record.home]
-            return self.place(record, now_ns)
-
-        return refill
+    def on_deadline(self, record: _Record) -> None:
+        """Let a period shortened by a latency hint grow back."""
+        record.period_ns = min(2 * record.period_ns, record.full_period_ns)

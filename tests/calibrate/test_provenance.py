@@ -1,0 +1,73 @@
+"""A fitted file knows what it was made from, and a validation says when that has changed."""
+
+import json
+
+import pytest
+
+from vftsim import __version__
+from vftsim.calibrate import fitted, provenance
+from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.fit import Fit
+from vftsim.calibrate.observations import measured
+from vftsim.sip.system import SipLabSpec
+from vftsim.spec import shipped_dir
+
+DATA = {
+    ("step_1", "load"): 50.0, ("step_1", "cpu"): 40.0, ("step_2", "load"): 60.0, ("step_2", "cpu"): 48.0,
+    ("step_1", "memory"): 3000.0,
+}  # fmt: skip
+KEYS = [("step_1", "cpu")]
+
+
+def record(environment="virtual"):
+    parameter = {"path": "server.touch_cost", "low": "0.3 ms", "high": "2 ms", "start": "1 ms", "meaning": "cost"}
+    definition = CalibrationSpec(
+        name="n", model="m", dataset="data", environment=environment, parameters=[parameter], in_sample=["step_1"]
+    )
+    value = {"server.touch_cost": 1e6}
+    fit = Fit(value, value, value, dict.fromkeys(KEYS, 0.1), 0.0, 1)
+    return fitted.as_record(definition, SipLabSpec(name="m", domains={"sut": {}}), DATA, fit, {})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "fitted").mkdir()
+    fitted.write(tmp_path / "fitted" / "virtual.json", record())
+    return tmp_path
+
+
+def test_the_file_says_version_calibration_model_and_data():
+    made = record()
+    assert made["vftsim_version"] == __version__
+    hashes = [made[name] for name in ("calibration_sha256", "model_sha256", "data_sha256")]
+    assert all(len(each) == 64 for each in hashes)
+    assert len(set(hashes)) == 3
+    assert record("native")["calibration_sha256"] != made["calibration_sha256"]
+
+
+def test_the_same_data_give_no_warning_whatever_else_the_dataset_holds(folder):
+    assert provenance.warnings(folder, "virtual", DATA) == []
+    more = {("step_1", "memory"): 0.0, ("step_2", "cpu"): 99.0, ("step_1", "REG1/p50"): 1.0}
+    assert provenance.warnings(folder, "virtual", DATA | more) == []
+
+
+@pytest.mark.parametrize("change", [{("step_1", "cpu"): 40.1}, {("step_1", "load"): 50.1}])
+def test_another_observation_or_load_is_noticed(folder, change):
+    (warning,) = provenance.warnings(folder, "virtual", DATA | change)
+    assert warning == "fitted/virtual.json was fitted to other data than the dataset holds now for 'virtual'"
+    assert provenance.warnings(folder, "native", DATA | change) == []
+
+
+def test_files_without_a_hash_are_tolerated_and_broken_ones_named(folder):
+    old = {key: value for key, value in record().items() if key != "data_sha256"}
+    (folder / "fitted" / "virtual.json").write_text(json.dumps(old))
+    assert provenance.warnings(folder, "virtual", {}) == []
+    (folder / "fitted" / "virtual.json").write_text("{")
+    assert provenance.warnings(folder, "virtual", {}) == ["fitted/virtual.json cannot be read as a fitted file"]
+    assert provenance.warnings(folder / "fitted", "virtual", DATA) == []
+
+
+def test_the_shipped_fits_were_made_from_the_shipped_data():
+    home = shipped_dir("calibration") / "sip-lab"
+    for environment in ("native", "virtual", "virtual_ft"):
+        assert provenance.warnings(home, environment, measured(home / "data", environment)) == []
