@@ -74,6 +74,15 @@ def test_stop_and_doc_verdicts():
     assert not doc.passed
 
 
+def test_ramps_that_met_no_limit_are_counted_apart():
+    stop, _ = stop_verdict(ENVIRONMENT, [7, 0, 7], [100, 110, 99], 10.0)
+    assert stop.passed
+    assert stop.found == "67 % of 3 replications do; from step 7 to 7; 1 of them met no limit"
+    stop, _ = stop_verdict(ENVIRONMENT, [0, 0], [110, 110], 10.0)
+    assert not stop.passed
+    assert stop.found == "0 % of 2 replications do; none stops"
+
+
 def test_edge_verdict_needs_every_quantity_inside():
     good = [
         row("step_6", "cpu", 95.9, 95.5),

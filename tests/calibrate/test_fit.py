@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.fit import at_measured_load, fit, observe, with_values
+from vftsim.calibrate.fit import at_measured_traffic, fit, observe, with_values
 from vftsim.errors import UsageError
 from vftsim.sip.system import SipLabSpec
 
@@ -60,10 +60,16 @@ def test_result_does_not_depend_on_workers():
     assert alone.residuals == shared.residuals
 
 
-def test_cpu_is_compared_at_the_measured_load():
-    seen = {("step_1", "cpu"): 40.0, ("step_1", "load"): 50.0, ("step_1", "SES1/p50"): 7.0}
-    brought = at_measured_load(seen, {("step_1", "load"): 55.0})
-    assert brought["step_1", "cpu"] == pytest.approx(44.0)
+def test_cpu_is_compared_at_the_measured_traffic():
+    """40 % at 50 attempts of 8 messages is 49.5 % at 55 of 9."""
+    seen = {
+        ("step_1", "cpu"): 40.0,
+        ("step_1", "load"): 50.0,
+        ("step_1", "touches"): 8.0,
+        ("step_1", "SES1/p50"): 7.0,
+    }
+    brought = at_measured_traffic(seen, {("step_1", "load"): 55.0, ("step_1", "touches"): 9.0})
+    assert brought["step_1", "cpu"] == pytest.approx(49.5)
     assert brought["step_1", "SES1/p50"] == 7.0
 
 

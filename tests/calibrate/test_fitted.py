@@ -29,7 +29,7 @@ def test_virtual_model_costs_what_the_virtual_fit_says():
     inflation, relay = spec.virtualization.cpu_inflation, spec.virtualization.relay_cost
     server = spec.server
     assert inflation * server.touch_cost + relay == pytest.approx(effective["server.touch_cost"], rel=2e-3)
-    for key in ("register_touch_cost", "removal_cost", "housekeeping_cost"):
+    for key in ("register_touch_cost", "removal_cost", "housekeeping_cost", "location_write_cost"):
         assert inflation * getattr(server, key) == pytest.approx(effective[f"server.{key}"], rel=2e-3), key
     assert server.work_after_send == pytest.approx(effective["server.work_after_send"], rel=2e-3)
     assert server.growth_per_transaction == pytest.approx(effective["server.growth_per_transaction"], rel=2e-3)

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from vftsim.engine import EventKind
 from vftsim.protection.lockstep import State
 from vftsim.protection.when import Instant
 from vftsim.sip.lab import SipLab
@@ -21,11 +22,11 @@ LOAD = {
 }
 
 
-def lab(protection, *faults, load=None, replication=0, **fields):
+def lab(protection, *faults, load=None, replication=0, server=None, **fields):
     spec = SipLabSpec(
         name="t",
         domains={"sut": {}},
-        server={"touch_cost": "1 ms"},
+        server=server or {"touch_cost": "1 ms"},
         protection=protection,
         faults=faults,
         workload={**LOAD, **(load or {})},
@@ -178,6 +179,38 @@ def test_restart_loses_what_was_in_memory_and_comes_back():
     alone = lab({"kind": "lockstep"}, crash()).run()[-1]
     assert sum(step.inadequate) > sum(alone.inadequate) > 0
     assert step.inadequate[Scenario.IMS_UAC] < step.attempts[Scenario.IMS_UAC]
+
+
+def test_a_restart_loses_datagrams_and_accounts_for_all_of_them():
+    """A full server crashes: arrived = served + dropped + lost in the crash + in the buffer, over both servers."""
+    ha = {"kind": "ha_restart", "heartbeat_timeout": "3 s", "placement": "1 s", "boot_time": "2 s"}
+    server = {"touch_cost": "20 ms", "register_touch_cost": "20 ms", "socket_buffer": "20 KiB"}
+    run = lab(ha, crash(), server=server)
+    seen = []
+    run.clock.at(15_200_000_000, EventKind.CONTROL, 9, lambda _: seen.append(run.server))
+    step = run.run()[-1]
+    (crashed,) = seen
+    assert run.server is not crashed
+    assert crashed.dropped > 0
+    assert run.lost_in_crash > 0
+    buffered = len(run.server._buffer) + run.server.spec.processes - run.server._idle_workers
+    arrived = run.nic.received - run.nic.lost_while_down - run.nic.dropped - run.nic.waiting
+    dropped = crashed.dropped + run.server.dropped
+    assert arrived == crashed.taken + run.server.taken + dropped + run.lost_in_crash + buffered
+    assert run.socket_dropped() == dropped
+    assert 0 < step.dropped <= dropped + run.nic.dropped
+
+
+def test_a_dead_server_answers_nobody():
+    """Its timers would give up 32 s after the crash and send 408s; it is booted after a minute."""
+    ha = {"kind": "ha_restart", "heartbeat_timeout": "3 s", "placement": "1 s", "boot_time": "60 s"}
+    load = {"steps": {"initial": 20.0, "duration": 65 * S, "transient": 1 * S, "most": 1}}
+    run = lab(ha, crash(), load=load)
+    sent = []
+    run.clock.at(15_310_000_000, EventKind.CONTROL, 9, lambda _: sent.append(run.to_agents.sent))
+    run.clock.at(70_000_000_000, EventKind.CONTROL, 9, lambda _: sent.append(run.to_agents.sent))
+    run.run()
+    assert sent[0] == sent[1] > 0
 
 
 def test_a_pause_fills_the_ring_and_drops_what_does_not_fit():

@@ -53,6 +53,9 @@ class Play:
                 attempt.phase.note_inadequate(attempt.scenario, attempt.start_ns)
         self.clock.after(self.lasts_ns, EventKind.TIMER, attempt.index, self.manager.attempt_ended, attempt)
 
+    def overdue(self, _: Attempt) -> bool:
+        return False
+
     def _on_phase(self, record: PhaseRecord) -> None:
         self.ended_phases.append((self.clock.now_ns / S, record.name))
 
@@ -169,6 +172,17 @@ def test_attempts_too_young_to_be_judged_do_not_stop_the_run_but_count() -> None
     play = Play(_spec(mix=_ONLY_MESSAGES), judge=lambda attempt, _number: 35 * S < attempt.start_ns < 40 * S)
     assert len(play.manager.phases) == 2
     assert play.manager.phases[0].ihs_percent() == pytest.approx(100 * 5 / 30, abs=3)
+
+
+def test_failures_that_come_to_light_in_the_next_step_change_nothing() -> None:
+    """Every attempt of step 1 begun before 35 s fails at 45 s, five seconds into step 2."""
+    play = Play(_spec(steps=_steps(most=1)))
+    (record,) = play.manager.phases
+    assert record.end_ns == 40 * S
+    for attempt in play.in_phase("step_1"):
+        record.note_inadequate(attempt.scenario, attempt.start_ns)
+    assert record.ihs_percent() > 100.0  # those of the transient too
+    assert record.passes(0.0)
 
 
 def test_one_scenario_above_the_limit_is_enough() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 from bench import MS, US, Bench, plain_server
 
+from vftsim.protection.machine import NO_OVERHEAD, Overhead
 from vftsim.sip.messages import TOUCHES, Message, Scenario
 from vftsim.sip.parameters import VirtualizationSpec
 
@@ -165,3 +166,20 @@ def test_a_timer_run_that_finds_nothing_costs_nothing() -> None:
     bench.attempt(Scenario.IMS_REG)
     assert bench.run(10e6) == _REGISTRATION
     assert bench.host.busy_ns() == 4 * 100 * US
+
+
+def test_recording_multiplies_execution_and_exits_apart() -> None:
+    """MESSAGE at inflation 1.5 and 20 us a touch: 2 x (150 + 20) us; recorded at 2 and 10: 2 x (300 + 200) us."""
+    bench = Bench(virtual=VirtualizationSpec(cpu_inflation=1.5, relay_cost=20 * US))
+    bench.attempt(Scenario.IMS_MSGC)
+    bench.run(3_000)
+    assert bench.host.busy_ns() == 340 * US
+    bench.run(10_000)
+    assert bench.host.busy_ns() == 680 * US
+    bench.server.set_overhead(Overhead(execution=2.0, exits=10.0))
+    bench.attempt(Scenario.IMS_MSGC, at_us=20_000)
+    bench.run(23_000)
+    assert bench.host.busy_ns() == 680 * US + 1_000 * US
+    bench.server.set_overhead(NO_OVERHEAD)
+    bench.run(30_000)
+    assert bench.host.busy_ns() == 680 * US + 1_000 * US + 340 * US

@@ -18,6 +18,7 @@ from small_lab import fingerprint, run, small_lab
 from vftsim.sip.messages import Scenario
 from vftsim.sip.metrics import DELAYS, PER_SECOND
 from vftsim.sip.parameters import Mix, PreRegistrationSpec, StirSpec, VirtualizationSpec
+from vftsim.sip.ramp_end import RampEnd, ramp_end
 
 
 def test_same_seed_same_records_to_the_last_bit() -> None:
@@ -52,10 +53,39 @@ def test_a_run_measures_every_delay_and_every_series() -> None:
     assert [p.name for p in phases] == ["pre_registration", "step_1", "step_2"]
     for phase in phases[1:]:
         assert all(phase.delays[name].count > 0 for name in DELAYS)
-        # lag_ms belongs to a protected server; the sample at the very end may go to the next step.
-        assert {len(phase.series[name]) for name in PER_SECOND if name != "lag_ms"} <= {7, 8}
+        assert {len(phase.series[name]) for name in PER_SECOND if name != "lag_ms"} == {8}
+        assert not phase.series["lag_ms"]  # belongs to a protected server
         assert phase.ihs_percent() == 0.0
         assert 0 < min(phase.series["cpu_percent"]) <= max(phase.series["cpu_percent"]) <= 100.0
+
+
+@pytest.mark.parametrize(("pre_s", "transient_ms", "measured_ms", "samples"), [
+    (2.0, 4_000, 8_000, 8), (2.3, 4_000, 8_000, 8), (2.0, 3_700, 8_000, 8), (2.0, 0, 6_000, 6), (2.0, 4_000, 7_900, 7),
+])  # fmt: skip
+def test_a_phase_of_t_seconds_has_t_samples_which_hold_all_that_happened_in_it(
+    pre_s: float, transient_ms: int, measured_ms: int, samples: int
+) -> None:
+    """Whatever the lengths before it: with no transient beginning, or no phase ending, at a whole second of the run."""
+    steps = {"transient": transient_ms * MS, "duration": (transient_ms + measured_ms) * MS}
+    pre = PreRegistrationSpec(rate=50.0, duration=int(pre_s * S), transient=1 * S)
+    lab, phases = run(small_lab(steps=steps, workload={"pre_registration": pre}))
+    assert len(phases[0].series["load"]) == 1
+    assert phases[0].series["load"] == [50.0]
+    for phase in phases[1:]:
+        load = phase.series["load"]
+        assert len(load) == len(phase.series["cpu_percent"]) == samples
+        if samples * 1_000 == measured_ms:
+            assert sum(load) == sum(phase.attempts)
+        else:
+            assert sum(load) <= sum(phase.attempts)
+    assert sum(phases[-1].series["cpu_percent"]) / 100.0 * S <= lab.host.busy_ns()
+
+
+def test_a_ramp_with_nothing_answered_stops_though_its_steps_are_shorter_than_the_timers() -> None:
+    """A caller gives up after 32 s; a step of 12 s in which the server takes 30 s a message must not pass."""
+    _, phases = run(small_lab(server={"touch_cost": 30 * S, "register_touch_cost": 30 * S}))
+    assert [phase.name for phase in phases] == ["pre_registration", "step_1"]
+    assert ramp_end(phases, 10.0) == RampEnd(1, 40.0, 0.0)
 
 
 def test_cpu_time_is_touches_times_cost_when_nothing_is_repeated() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bench import MS, US, Bench, plain_server
+from bench import MS, US, Bench, S, plain_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +67,50 @@ def test_a_message_that_arrives_during_housekeeping_waits_for_it() -> None:
     bench.attempt(Scenario.IMS_REG, at_us=6_009_000)
     bench.run(7e6)
     assert (6_051_200, "agents", "UNAUTHORIZED") in bench.log
+
+
+def test_changed_location_records_are_written_every_minute_one_after_the_other() -> None:
+    """Three registrations, 50 ms a record: three jobs from 60 s on.
+
+    A REGISTER that reaches the server at 60.011 waits for the first record and is answered at 60.0502 (+ 1 ms); its
+    second part comes at 60.0522 and waits for the second one, which began at 60.0502.  What it changed is written at 120 s.
+    """
+    bench = Bench(plain_server(location_write_cost=50 * MS))
+    bench.server.start()
+    for number in range(3):
+        bench.attempt(Scenario.IMS_REG, at_us=10_000 * number)
+    registration_ns = 4 * 100 * US
+    bench.run(59_999_999)
+    assert bench.host.busy_ns() == 3 * registration_ns
+    bench.attempt(Scenario.IMS_REG, at_us=60_010_000)
+    log = bench.run(119_999_999)
+    assert (60_051_200, "agents", "UNAUTHORIZED") in log
+    assert (60_101_400, "agents", "OK_REGISTER") in log
+    assert bench.host.busy_ns() == 4 * registration_ns + 150 * MS
+    bench.run(200_000_000)
+    assert bench.host.busy_ns() == 4 * registration_ns + 200 * MS
+
+
+def test_a_registration_without_answer_changes_no_record() -> None:
+    """The first REGISTER only asks for the challenge: messages and calls change nothing either."""
+    bench = Bench(plain_server(location_write_cost=50 * MS))
+    bench.server.start()
+    bench.attempt(Scenario.IMS_MSGC)
+    bench.run(61_000_000)
+    assert bench.host.busy_ns() == 4 * 100 * US
+
+
+def test_a_stall_delays_what_arrives_in_it_and_uses_no_cpu() -> None:
+    """Stall 10.0 - 10.3 s: a REGISTER that reaches the server at 10.1 s is answered at 10.3002 s; the next is at 20 s."""
+    bench = Bench(plain_server(stall_period=10 * S, stall_duration=300 * MS))
+    bench.server.start()
+    bench.attempt(Scenario.IMS_REG, at_us=9_990_000)
+    bench.attempt(Scenario.IMS_REG, at_us=10_099_000)
+    bench.attempt(Scenario.IMS_REG, at_us=10_400_000)
+    log = bench.run(19_000_000)
+    answered = [at_us for at_us, where, what in log if where == "agents" and what == "UNAUTHORIZED"]
+    assert answered == [9_992_200, 10_301_200, 10_402_200]
+    assert bench.host.busy_ns() == 3 * 4 * 100 * US
 
 
 def test_work_grows_with_the_completed_transactions() -> None:

@@ -148,6 +148,7 @@ def edge_verdict(rows: list[Row]) -> Verdict:
 def stop_verdict(spec: EnvironmentSpec, stops: list[int], docs: list[float], increment: float) -> list[Verdict]:
     """The run must stop after the right step, and the DOC lie within one load step."""
     share = stops.count(spec.stop_step) / len(stops)
+    failed = [stop for stop in stops if stop]
     usual = max(set(stops), key=stops.count)
     low, high = np.percentile(docs, [5.0, 95.0])
     middle = float(np.median(docs))
@@ -155,7 +156,9 @@ def stop_verdict(spec: EnvironmentSpec, stops: list[int], docs: list[float], inc
         Verdict(
             f"the run stops after step {spec.stop_step}",
             usual == spec.stop_step,
-            f"{100 * share:.0f} % of {len(stops)} replications do; from step {min(stops)} to {max(stops)}",
+            f"{100 * share:.0f} % of {len(stops)} replications do; "
+            + (f"from step {min(failed)} to {max(failed)}" if failed else "none stops")
+            + (f"; {len(stops) - len(failed)} of them met no limit" if 0 < len(failed) < len(stops) else ""),
         ),
         Verdict(
             f"DOC within {increment:g} SAPS of {spec.doc_saps:g}",

@@ -30,6 +30,7 @@ def page(found: Validated, name: str) -> str:
         "The baseline is the straight line through the same in-sample steps over load (of the logarithm for "
         "delays). Memory is compared only when steps have their full length, because it falls with every attempt. "
         "What was fitted to what: `calibration/sip-lab/protocol.md`.",
+        *(f"**Warning**: {warning}." for warning in found.warnings),
         "## Declared accuracy",
         _table(
             ("environment", "target", "result", "found"),
@@ -55,6 +56,7 @@ def page(found: Validated, name: str) -> str:
 def as_data(found: Validated) -> dict[str, Any]:
     """Return rows and verdicts as plain data."""
     return {
+        "warnings": found.warnings,
         "verdicts": [
             {"environment": n, "target": v.text, "passed": v.passed, "found": v.found} for n, v in found.verdicts
         ],

@@ -51,7 +51,10 @@ class CalibrationSpec(Spec):
     overrides: Items[str] = Field((), description="Settings for the fit, as with --set (shorter steps, fewer phases).")
     in_sample: Items[str] = Field(description="Phases whose observations are fitted.")
     held_out: Items[str] = Field((), description="Phases that are predicted.")
-    quantities: Items[str] = Field(("cpu",), description="Observations used: names, or `delays` for all percentiles.")
+    quantities: Items[str] = Field(
+        ("cpu",),
+        description="Observations used: names, `delays` for all percentiles, or `<phase>/<name>` for one phase only.",
+    )
     cpu_scale_points: float = Field(0.5, gt=0, description="CPU residual that counts as 1.")
     log_scale: float = Field(0.15, gt=0, description="Logarithm of a ratio that counts as 1.")
     seed: int = Field(11, ge=0, description="Seed of every simulation of the fit.")

@@ -92,7 +92,8 @@ def chosen(definition: CalibrationSpec, data: Observations) -> list[tuple[str, s
     return sorted(
         (phase, quantity)
         for phase, quantity in data
-        if phase in definition.in_sample and (quantity in wanted or ("delays" in wanted and "/p" in quantity))
+        if phase in definition.in_sample
+        and (quantity in wanted or f"{phase}/{quantity}" in wanted or ("delays" in wanted and "/p" in quantity))
     )
 
 
@@ -160,25 +161,30 @@ def fit(
     return _result(definition, keys, found, low, span)
 
 
-def at_measured_load(seen: Observations, data: Observations) -> Observations:
-    """Return the run's numbers with CPU brought to the measured load of each phase.
+def at_measured_traffic(seen: Observations, data: Observations) -> Observations:
+    """Return the run's numbers with CPU brought to the measured load and mix of each phase.
 
-    Arrivals are random: a short step's load is off by its standard error, and CPU with it in proportion.
+    Arrivals are random: load and mix of a short step are off by their standard errors, and CPU with them in
+    proportion to the messages a second.
     """
     return {
-        (phase, quantity): value * data[phase, "load"] / seen[phase, "load"]
-        if quantity == "cpu" and (phase, "load") in data and seen[phase, "load"] > 0
+        (phase, quantity): value * _messages_a_second(data, phase) / _messages_a_second(seen, phase)
+        if quantity == "cpu" and (phase, "load") in data and _messages_a_second(seen, phase) > 0
         else value
         for (phase, quantity), value in seen.items()
     }
+
+
+def _messages_a_second(of: Observations, phase: str) -> float:
+    return of[phase, "load"] * of[phase, "touches"]
 
 
 def _residuals(definition: CalibrationSpec, spec: SipLabSpec, keys: list[tuple[str, str]], data: Observations) -> Array:
     total = np.zeros(len(keys))
     for replication in range(definition.replications):
         seen = observe(spec, definition.seed, replication)
-        at_load = at_measured_load(seen, data)
-        total += [residual(definition, q, at_load.get((p, q), 0.0), data[p, q]) for p, q in keys]
+        comparable = at_measured_traffic(seen, data)
+        total += [residual(definition, q, comparable.get((p, q), 0.0), data[p, q]) for p, q in keys]
     return total / definition.replications
 
 

@@ -1,13 +1,16 @@
 """Measured numbers of a SIP lab, and the same numbers of a simulated run.
 
-An observation is one quantity of one phase of one environment.  Names of quantities: ``cpu`` (percent),
-``ihs/<scenario>`` and ``ihs/global`` (percent), ``retransmissions`` (per second), ``load`` (attempts a second),
-``memory`` (MB available), ``<delay>/<p>`` with a PX_TRT delay and ``p50``, ``p90``, ``p95`` or ``p99`` (ms).
+An observation is one quantity of one phase of one environment.  Names of quantities: ``cpu`` (percent), ``cpu_sd``
+(points, standard deviation of the CPU from second to second), ``ihs/<scenario>`` and ``ihs/global`` (percent),
+``retransmissions`` (per second), ``load`` (attempts a second), ``touches`` (messages received or sent by the server
+for an attempt of the phase's mix), ``memory`` (MB available), ``<delay>/<p>`` with a PX_TRT delay and ``p50``,
+``p90``, ``p95`` or ``p99`` (ms).
 """
 
 from __future__ import annotations
 
 import csv
+import statistics
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -39,12 +42,15 @@ def measured(folder: Path, environment: str) -> Observations:
         phase = row["phase"]
         found[phase, "cpu"] = float(row["cpu_percent"])
         found[phase, "load"] = float(row["effective_saps"])
+        found[phase, "touches"] = sum(s.touches * float(row[f"ratio_{s.label}_percent"]) for s in Scenario) / 100.0
         found[phase, "memory"] = float(row["memory_mb"])
         for name in [*(s.label for s in Scenario), "global"]:
             found[phase, f"ihs/{name}"] = float(row[f"ihs_{name}_percent"])
     if not found:
         raise ModelFileError(f"no rows for the environment '{environment}'", str(folder / "sip_steps.csv"))
     if environment == "virtual":
+        for row in _rows(folder / "sip_cpu_virtual.csv", environment):
+            found[row["phase"], "cpu_sd"] = float(row["sd_percent"])
         for row in _rows(folder / "sip_latency_virtual.csv", environment):
             delay = _DELAY_ROWS.get((row["metric"], row["scenario"]))
             if delay is not None:
@@ -68,7 +74,10 @@ def simulated(phases: Iterable[PhaseRecord]) -> Observations:
 def _of_phase(record: PhaseRecord) -> Iterator[tuple[str, float]]:
     series = record.series
     yield "cpu", _mean(series["cpu_percent"])
+    yield "cpu_sd", statistics.pstdev(series["cpu_percent"]) if series["cpu_percent"] else 0.0
     yield "load", record.effective_saps
+    if attempts := sum(record.attempts):
+        yield "touches", sum(s.touches * record.attempts[s] for s in Scenario) / attempts
     yield "memory", _mean(series["memory_mb"])
     yield "retransmissions", _mean(series["retransmissions_all"])
     yield "ihs/global", record.ihs_percent()

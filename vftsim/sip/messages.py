@@ -69,3 +69,8 @@ class Scenario(IntEnum):
     def label(self) -> str:
         """Name as printed by the benchmark."""
         return self.name.lower()
+
+    @property
+    def touches(self) -> int:
+        """Messages that the server receives or sends for one attempt."""
+        return 13 if self is Scenario.IMS_UAC else 4

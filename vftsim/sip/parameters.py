@@ -81,6 +81,20 @@ class SipServerSpec(Spec):
     housekeeping_cost: DurationNs = Field(
         0, description="CPU time of a timer run that finds expired transactions. Assumption; 0 turns it off."
     )
+    location_flush_period: PositiveDurationNs = Field(
+        60 * _S,
+        description="Time between two writes of changed location records (OpenSIPS usrloc timer_interval: 60 s).",
+    )
+    location_write_cost: DurationNs = Field(
+        0,
+        description="CPU time to write one changed location record, server and database together. Assumption; 0: none.",
+    )
+    stall_period: PositiveDurationNs = Field(60 * _S, description="Time from one stall of all workers to the next.")
+    stall_duration: DurationNs = Field(
+        0,
+        description="How long the workers stand still in a stall (a database or table lock): they take no message and "
+        "use no CPU. Assumption; 0: none.",
+    )
     t1: PositiveDurationNs = Field(500 * _MS, description="Retransmission timer T1 (RFC 3261).")
     t2: PositiveDurationNs = Field(4 * _S, description="Retransmission ceiling T2 (RFC 3261).")
     invite_forward_retransmissions: int = Field(
@@ -104,9 +118,11 @@ class SipServerSpec(Spec):
         return self.socket_buffer // self.memory_per_datagram
 
     @model_validator(mode="after")
-    def _buffer_holds_one(self) -> "SipServerSpec":
+    def _can_work(self) -> "SipServerSpec":
         if self.memory_per_datagram == 0 or self.socket_buffer < self.memory_per_datagram:
             raise ValueError("socket_buffer must hold at least one datagram of memory_per_datagram")
+        if self.stall_duration >= self.stall_period:
+            raise ValueError("stall_duration must be shorter than stall_period, or the server never works")
         return self
 
 

@@ -12,6 +12,17 @@ do the transactions in memory (longer hash chains, a more fragmented shared-memo
 served so far.  Zero turns them off.  Completed transactions only, because with those under way included
 the work would grow in a collapse, and the measured collapse is less deep than that.
 
+Location records are written back (OpenSIPS ``usrloc``, ``db_mode`` 2, the lab's setting): a registration
+changes memory only, and a timer process writes all changed records to the database every
+``location_flush_period`` (``timer_interval``, 60 s by default), one query after the other.  It waits for the
+database after each query and the database for the next, so each record (``location_write_cost``) is a job of its
+own among those of the workers.  The same cost for all records is an assumption; the lab's CPU series of the
+registration phase shows such flushes (8.5 points from second to second, one second at 86 %).  Zero turns it off.
+
+Stalls: every ``stall_period`` no worker takes a message for ``stall_duration``, as when all of them wait for one lock
+of the database; messages already in hand are finished.  They use no CPU, the flush of location records does.
+An assumption for what-ifs: the lab shows none, so the default is none.
+
 Left out: TCP, forking, DNS, failure replies other than 408 (503, redirection); the CPU time of transaction
 timers apart from the sends they cause.
 """
@@ -24,6 +35,7 @@ from typing import Any
 
 from vftsim.cpu import Guest, Work
 from vftsim.engine import Clock, EventKind
+from vftsim.protection.machine import NO_OVERHEAD, Overhead
 from vftsim.sip.attempt import Attempt
 from vftsim.sip.messages import DEMAND_SLOT, RECEIVED, TOUCHES, Message
 from vftsim.sip.parameters import SipServerSpec, VirtualizationSpec
@@ -64,7 +76,7 @@ class SipServer:
         self.guest = guest
         self.spec = spec
         self.send = send
-        self.send_cost_ns = virtual.packet_cost
+        self._virtual = virtual
         self.table = TransactionTable(max(1, spec.transaction_wait // spec.timer_period))
         self.received = 0
         self.dropped = 0
@@ -73,30 +85,44 @@ class SipServer:
         self._buffer: deque[Datagram] = deque()
         self._capacity = spec.socket_buffer_messages
         self._idle_workers = spec.processes
-        self._inflation = virtual.cpu_inflation
-        self._cost_ns = tuple(self._message_cost_ns(Message(m), virtual) for m in range(RECEIVED))
+        self._changed_records = 0
+        self._records_to_write = 0
+        self._stalled = False
+        self.set_overhead(NO_OVERHEAD)
 
-    def _message_cost_ns(self, message: Message, virtual: VirtualizationSpec) -> float:
+    def set_overhead(self, overhead: Overhead) -> None:
+        """Let work that begins from now on cost what protection makes it cost."""
+        virtual = self._virtual
+        self._inflation = virtual.cpu_inflation * overhead.execution
+        self._send_cost_ns = virtual.packet_cost + overhead.output_ns
+        relay_ns = virtual.relay_cost * overhead.exits
+        self._cost_ns = tuple(self._message_cost_ns(Message(m), relay_ns) for m in range(RECEIVED))
+
+    def _message_cost_ns(self, message: Message, relay_ns: float) -> float:
         """Mean CPU work of a received message when no transaction is held."""
         spec, touches = self.spec, TOUCHES[message]
         if message in _REGISTRATIONS:
             database_ns = spec.database_cost if message is Message.REGISTER_CREDENTIALS else 0
-            return virtual.cpu_inflation * (touches * spec.register_touch_cost + database_ns)
-        return touches * (virtual.cpu_inflation * spec.touch_cost + virtual.relay_cost)
+            return self._inflation * (touches * spec.register_touch_cost + database_ns)
+        return touches * (self._inflation * spec.touch_cost + relay_ns)
 
     def start(self) -> None:
-        """Start the periodic timer process."""
+        """Start the periodic timer processes."""
         self.clock.after(self.spec.timer_period, EventKind.TIMER, 0, self._housekeeping)
+        if self.spec.location_write_cost:
+            self.clock.after(self.spec.location_flush_period, EventKind.TIMER, 1, self._flush_locations)
+        if self.spec.stall_duration:
+            self.clock.after(self.spec.stall_period, EventKind.TIMER, 2, self._stall)
 
     @property
     def in_progress(self) -> int:
         """Datagrams in the socket buffer or in a worker's hands."""
-        return self.received - self.dropped - self.taken
+        return len(self._buffer) + self.spec.processes - self._idle_workers
 
     def receive(self, datagram: Datagram) -> None:
         """A datagram has reached the socket."""
         self.received += 1
-        if self._idle_workers:
+        if self._idle_workers and not self._stalled:
             self._idle_workers -= 1
             self._work_on(datagram)
         elif len(self._buffer) < self._capacity:
@@ -113,7 +139,7 @@ class SipServer:
         if again:
             demand *= spec.retransmission_cost
         after_ns = int(demand * spec.work_after_send)
-        before_ns = int(demand) - after_ns + _SENDS[message] * self.send_cost_ns
+        before_ns = int(demand) - after_ns + _SENDS[message] * self._send_cost_ns
         job = (message, attempt, transaction, again, after_ns)
         self.guest.submit(Work(before_ns, self._answer, job))
 
@@ -143,6 +169,7 @@ class SipServer:
         if message == Message.REGISTER:
             self.send(Message.UNAUTHORIZED, attempt)
         elif message == Message.REGISTER_CREDENTIALS:
+            self._changed_records += 1
             self.send(Message.OK_REGISTER, attempt)
         elif message == Message.ACK:
             self.send(Message.ACK, attempt)
@@ -193,24 +220,32 @@ class SipServer:
     def _repeat_forward(self, transaction: Transaction) -> None:
         """The server repeats a forwarded request that nobody has answered."""
         self.retransmissions_sent += 1
-        cost_ns = int(self._cost_ns[Message.ACK] / TOUCHES[Message.ACK] * self.spec.retransmission_cost)
-        self.guest.submit(Work(cost_ns + self.send_cost_ns, self._resend, transaction))
+        cost_ns = int(self._touch_ns() * self.spec.retransmission_cost)
+        self.guest.submit(Work(cost_ns + self._send_cost_ns, self._resend, transaction))
 
     def _resend(self, transaction: Transaction) -> None:
         if transaction.forward is not None:
             self.send(transaction.message, transaction.attempt)
 
     def _give_up(self, transaction: Transaction) -> None:
+        """Nobody has answered in time: the caller gets 408, at the price of one message sent."""
         transaction.forward = None
         if not transaction.final:
             transaction.final = True
             transaction.replied = Message.REQUEST_TIMEOUT
             self.table.complete()
-            self.send(Message.REQUEST_TIMEOUT, transaction.attempt)
+            self.guest.submit(Work(int(self._touch_ns()) + self._send_cost_ns, self._time_out, transaction))
+
+    def _time_out(self, transaction: Transaction) -> None:
+        self.send(Message.REQUEST_TIMEOUT, transaction.attempt)
+
+    def _touch_ns(self) -> float:
+        """Mean CPU work of a message of a forwarded transaction received or sent, when no transaction is held."""
+        return self._cost_ns[Message.ACK] / TOUCHES[Message.ACK]
 
     def _release_worker(self, _: Any) -> None:
         self.taken += 1
-        if self._buffer:
+        if self._buffer and not self._stalled:
             self._work_on(self._buffer.popleft())
         else:
             self._idle_workers += 1
@@ -223,6 +258,36 @@ class SipServer:
         if cost_ns > 0:
             self.guest.submit(Work(cost_ns, _nothing))
         self.clock.after(spec.timer_period, EventKind.TIMER, 0, self._housekeeping)
+
+    def _flush_locations(self, _: Any) -> None:
+        """The location timer begins to write all records changed since its last run."""
+        idle = self._records_to_write == 0
+        self._records_to_write += self._changed_records
+        self._changed_records = 0
+        if idle and self._records_to_write:
+            self._write_record()
+        self.clock.after(self.spec.location_flush_period, EventKind.TIMER, 1, self._flush_locations)
+
+    def _write_record(self) -> None:
+        cost_ns = int(self._inflation * self.spec.location_write_cost)
+        self.guest.submit(Work(max(1, cost_ns), self._record_written))
+
+    def _record_written(self, _: Any) -> None:
+        self._records_to_write -= 1
+        if self._records_to_write:
+            self._write_record()
+
+    def _stall(self, _: Any) -> None:
+        """No worker takes a message until the stall is over."""
+        self._stalled = True
+        self.clock.after(self.spec.stall_duration, EventKind.TIMER, 2, self._go_on)
+        self.clock.after(self.spec.stall_period, EventKind.TIMER, 2, self._stall)
+
+    def _go_on(self, _: Any) -> None:
+        self._stalled = False
+        while self._buffer and self._idle_workers:
+            self._idle_workers -= 1
+            self._work_on(self._buffer.popleft())
 
 
 def _nothing(_: Any) -> None:

@@ -1,0 +1,101 @@
+"""Which structure of the SIP server predicts a step it was not fitted to?
+
+Each candidate is fitted to pre-registration and steps 1 to 3 of the virtual environment and scored on step 4 (mean
+squared residual on the scales of the calibration, fresh seeds), as ``calibration/sip-lab/protocol.md`` says.
+
+    python experiments/sip-lab-structures/compare_structures.py --jobs 2
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed
+
+from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.fit import at_measured_traffic, chosen, fit, observe, residual, with_values
+from vftsim.calibrate.observations import measured
+from vftsim.spec import load, shipped_dir
+from vftsim.study.model import load_model
+
+CANDIDATES: dict[str, dict[str, float]] = {
+    "both bursts, flush, growth with transactions": {},
+    "constant burst, flush, growth with transactions": {"server.removal_cost": 0},
+    "burst by expired transactions, flush, growth with transactions": {"server.housekeeping_cost": 0},
+    "no bursts, flush, growth with transactions": {"server.removal_cost": 0, "server.housekeeping_cost": 0},
+    "both bursts, no flush, growth with transactions": {"server.location_write_cost": 0},
+    "both bursts, flush, no growth": {"server.growth_per_transaction": 0},
+    "messages of constant demand": {"server.demand_cv": 0},
+}
+"""Candidate: the keys that it holds at a value; the others of the calibration are fitted."""
+
+SCORED = "step_4"
+SCORING_SEEDS = range(1000, 1004)
+
+
+def candidate_score(name: str, fixed: dict[str, float]) -> dict[str, Any]:
+    """Fit one candidate and score it."""
+    folder = shipped_dir("calibration") / "sip-lab"
+    whole = load(folder / "virtual.yaml", CalibrationSpec)
+    definition = whole.model_copy(
+        update={
+            "parameters": tuple(p for p in whole.parameters if p.path not in fixed),
+            "in_sample": tuple(phase for phase in whole.in_sample if phase != SCORED),
+        }
+    )
+    data = measured(folder / whole.dataset, whole.environment)
+    spec = with_values(load_model(whole.model, whole.overrides).spec, fixed)
+    found = fit(definition, spec, data)
+    fitted = with_values(spec, found.values)
+    keys = chosen(definition.model_copy(update={"in_sample": (SCORED,)}), data)
+    squares = {"cpu": [], "delays": []}
+    cpu = []
+    for seed in SCORING_SEEDS:
+        seen = at_measured_traffic(observe(fitted, seed, 0), data)
+        cpu.append(seen[SCORED, "cpu"] - data[SCORED, "cpu"])
+        for phase, quantity in keys:
+            kind = "cpu" if quantity == "cpu" else "delays"
+            squares[kind].append(residual(definition, quantity, seen[phase, quantity], data[phase, quantity]) ** 2)
+    both = squares["cpu"] + squares["delays"]
+    return {
+        "structure": name,
+        "fitted": len(definition.parameters),
+        "in_sample": 2 * found.cost / len(found.residuals),
+        "score": sum(both) / len(both),
+        "score_delays": sum(squares["delays"]) / len(squares["delays"]),
+        "cpu_error_points": sum(cpu) / len(cpu),
+        "values": found.values,
+    }
+
+
+def main() -> None:
+    """Score all candidates, or those whose name contains ``--only``."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    wanted = [(name, fixed) for name, fixed in CANDIDATES.items() if arguments.only in name]
+    scores = []
+    with Parallel(n_jobs=arguments.jobs, return_as="generator") as pool:
+        for score in pool(delayed(candidate_score)(*candidate) for candidate in wanted):
+            scores.append(score)
+            print(
+                f"{score['score']:6.2f} (delays {score['score_delays']:5.2f}, CPU {score['cpu_error_points']:+.2f} points)"
+                f"  in sample {score['in_sample']:5.2f}  {score['structure']}",
+                file=sys.stderr,
+                flush=True,
+            )
+    text = json.dumps(sorted(scores, key=lambda s: s["score"]), indent=1)
+    if arguments.output:
+        arguments.output.write_text(text + "\n", encoding="utf-8")
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
