@@ -1,4 +1,4 @@
-"""Which structure of the SIP server predicts a step it was not fitted to?
+"""Candidate structures of the SIP server, scored on a step they were not fitted to.
 
 Each candidate is fitted to pre-registration and steps 1 to 3 of the virtual environment and scored on step 4 (mean
 squared residual on the scales of the calibration, fresh seeds), as ``calibration/sip-lab/protocol.md`` says.
@@ -72,6 +72,11 @@ def candidate_score(name: str, fixed: dict[str, float]) -> dict[str, Any]:
     }
 
 
+def _line(score: dict[str, Any]) -> str:
+    parts = f"delays {score['score_delays']:5.2f}, CPU {score['cpu_error_points']:+.2f} points"
+    return f"{score['score']:6.2f} ({parts})  in sample {score['in_sample']:5.2f}  {score['structure']}"
+
+
 def main() -> None:
     """Score all candidates, or those whose name contains ``--only``."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -84,12 +89,7 @@ def main() -> None:
     with Parallel(n_jobs=arguments.jobs, return_as="generator") as pool:
         for score in pool(delayed(candidate_score)(*candidate) for candidate in wanted):
             scores.append(score)
-            print(
-                f"{score['score']:6.2f} (delays {score['score_delays']:5.2f}, CPU {score['cpu_error_points']:+.2f} points)"
-                f"  in sample {score['in_sample']:5.2f}  {score['structure']}",
-                file=sys.stderr,
-                flush=True,
-            )
+            print(_line(score), file=sys.stderr, flush=True)
     text = json.dumps(sorted(scores, key=lambda s: s["score"]), indent=1)
     if arguments.output:
         arguments.output.write_text(text + "\n", encoding="utf-8")

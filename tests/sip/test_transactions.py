@@ -69,11 +69,12 @@ def test_a_message_that_arrives_during_housekeeping_waits_for_it() -> None:
     assert (6_051_200, "agents", "UNAUTHORIZED") in bench.log
 
 
-def test_changed_location_records_are_written_every_minute_one_after_the_other() -> None:
+def test_changed_location_records_are_written_every_minute_when_no_message_waits() -> None:
     """Three registrations, 50 ms a record: three jobs from 60 s on.
 
-    A REGISTER that reaches the server at 60.011 waits for the first record and is answered at 60.0502 (+ 1 ms); its
-    second part comes at 60.0522 and waits for the second one, which began at 60.0502.  What it changed is written at 120 s.
+    A REGISTER that reaches the server at 60.011 waits for the first record, goes before the second and is answered at
+    60.0502 (+ 1 ms); its second part comes at 60.0522 and waits for the second record, which began at 60.0502.  What
+    it changed is written at 120 s.
     """
     bench = Bench(plain_server(location_write_cost=50 * MS))
     bench.server.start()
@@ -91,6 +92,19 @@ def test_changed_location_records_are_written_every_minute_one_after_the_other()
     assert bench.host.busy_ns() == 4 * registration_ns + 200 * MS
 
 
+def test_writing_records_waits_for_all_messages() -> None:
+    """Ten page messages are in the queue at 60 s: the record of the one registration is written after them."""
+    bench = Bench(plain_server(location_write_cost=50 * MS, touch_cost=10 * MS))
+    bench.server.start()
+    bench.attempt(Scenario.IMS_REG)
+    for _ in range(10):
+        bench.attempt(Scenario.IMS_MSGC, at_us=59_950_000)
+    log = bench.run(62_000_000)
+    last_us = max(at_us for at_us, where, what in log if where == "agents" and what == "MESSAGE")
+    assert last_us == 59_950_000 + 1_000 + 10 * 20_000 + 1_000
+    assert bench.host.busy_ns() == 4 * 100 * US + 10 * 4 * 10 * MS + 50 * MS
+
+
 def test_a_registration_without_answer_changes_no_record() -> None:
     """The first REGISTER only asks for the challenge: messages and calls change nothing either."""
     bench = Bench(plain_server(location_write_cost=50 * MS))
@@ -101,7 +115,7 @@ def test_a_registration_without_answer_changes_no_record() -> None:
 
 
 def test_a_stall_delays_what_arrives_in_it_and_uses_no_cpu() -> None:
-    """Stall 10.0 - 10.3 s: a REGISTER that reaches the server at 10.1 s is answered at 10.3002 s; the next is at 20 s."""
+    """Stall 10.0 - 10.3 s: a REGISTER that reaches the server at 10.1 s is answered at 10.3002 s; the next at 20 s."""
     bench = Bench(plain_server(stall_period=10 * S, stall_duration=300 * MS))
     bench.server.start()
     bench.attempt(Scenario.IMS_REG, at_us=9_990_000)

@@ -4,9 +4,11 @@ Rules: interrupt work belongs to one vCPU, goes before any job and in order of a
 displaces stays on that vCPU, as a task under an interrupt does in Linux.  Jobs wait in one queue for
 all vCPUs.  A job gives way at the end of its quantum only if another waits by then: one that has run
 alone for longer gives way at the next multiple of the quantum, because an expired time slice that
-nobody else wants is simply refilled.  A vCPU that loses its pCPU keeps what it was doing.
+nobody else wants is simply refilled.  A vCPU that loses its pCPU keeps what it was doing.  Background
+jobs run when no other job waits, as a process that Linux has found to compute without sleeping runs after those
+that sleep much (O(1) scheduler of 2.6: dynamic priority); one that has begun is not displaced, so make them short.
 
-Left out: priorities among jobs, load balancing between run queues, the cost of a process switch
+Left out: other priorities among jobs, load balancing between run queues, the cost of a process switch
 (part of the measured demand).
 """
 
@@ -34,6 +36,7 @@ class Guest:
         self.vcpus = vcpus
         self.quantum_ns = quantum_ns
         self.jobs: deque[Work] = deque()
+        self.background: deque[Work] = deque()
         self.frozen = False
         self._unlimited = False
         for vcpu in vcpus:
@@ -52,6 +55,16 @@ class Guest:
         if self._unlimited and self.jobs:
             self._end_unlimited_runs()
 
+    def submit_background(self, work: Work) -> None:
+        """Make a job runnable that waits until no other job does."""
+        work.quantum_left_ns = self.quantum_ns
+        self.background.append(work)
+        if not self.frozen:
+            for vcpu in self.vcpus:
+                if vcpu.state is VcpuState.BLOCKED:
+                    self.host.wake(vcpu)
+                    break
+
     def submit_next(self, work: Work) -> None:
         """Go on with ``work`` before any other job; for ``on_done``: the process keeps the CPU."""
         work.quantum_left_ns = self.quantum_ns
@@ -67,6 +80,14 @@ class Guest:
         elif vcpu.state is VcpuState.RUNNING and vcpu.interrupts[0] is work:
             self.host.interrupt(vcpu)
 
+    def forget(self) -> None:
+        """Lose all jobs: the memory they were in is gone."""
+        self.jobs.clear()
+        self.background.clear()
+        for vcpu in self.vcpus:
+            vcpu.current = vcpu.interrupted = None
+            vcpu.interrupts.clear()
+
     def freeze(self) -> None:
         """Stop executing at once (a pause, a crash); work in progress keeps what it has left."""
         self.frozen = True
@@ -77,7 +98,7 @@ class Guest:
     def thaw(self) -> None:
         """Go on where :meth:`freeze` stopped."""
         self.frozen = False
-        jobs_waiting = len(self.jobs)
+        jobs_waiting = len(self.jobs) + len(self.background)
         for vcpu in self.vcpus:
             if vcpu.state is not VcpuState.BLOCKED:
                 continue
@@ -105,6 +126,8 @@ class Guest:
                 vcpu.interrupted = None
             elif self.jobs:
                 work = self.jobs.popleft()
+            elif self.background:
+                work = self.background.popleft()
             else:
                 return None
             vcpu.current = work

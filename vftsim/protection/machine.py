@@ -126,11 +126,7 @@ class Machine:
 
     def reboot(self) -> None:
         """Start with empty memory on a working host."""
-        guest = self.guest
-        guest.jobs.clear()
-        for vcpu in guest.vcpus:
-            vcpu.current = vcpu.interrupted = None
-            vcpu.interrupts.clear()
+        self.guest.forget()
         self.nic.forget()
         self._forget()
         self.dead = False
