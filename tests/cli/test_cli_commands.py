@@ -119,6 +119,14 @@ def test_capacity_search_prints_the_curve_and_the_limit(tiny_path, capsys):
     assert "the budget of runs ended the search" in out
 
 
+def test_capacity_after_a_stop_prints_safe_steady_and_recovery(tiny_path, capsys):
+    """Durations of the command line reach the fault as whole nanoseconds."""
+    stop = ("--after-stop", "1.5 s", "--window", "2 s", "--budget", 8, "--resolution", 8, "-j", 1, "-q", "--json")
+    data = json.loads(run_main(capsys, "capacity", tiny_path, *stop))
+    assert {row["capacity"] for row in data["capacity"]} >= {"after_stop", "recovery"}
+    assert (data["after_stop"]["stop_ns"], data["after_stop"]["window_ns"]) == (1_500_000_000, 2_000_000_000)
+
+
 def test_compare_prints_ratios(tiny_path, capsys):
     out = run_main(capsys, "compare", tiny_path, tiny_path, "-n", 2, "-j", 1, "-q")
     assert "ratio to" in out

@@ -97,15 +97,18 @@ def _request(
     from vftsim.spec import DURATION, PERCENT
     from vftsim.study.capacity_request import CapacityRequest
 
-    def read(option: str, text: str | None, quantity: Any, unit: str = "") -> Any:
-        return None if text is None else options.parse_quantity(option, text, quantity, unit)
+    def read_percent(option: str, text: str | None) -> float | None:
+        return None if text is None else options.parse_quantity(option, text, PERCENT, "%")
+
+    def read_ns(option: str, text: str | None) -> int | None:
+        return None if text is None else round(options.parse_quantity(option, text, DURATION))
 
     return CapacityRequest(
         method=None if method is None else method.value,
-        loss_limit_percent=read("--loss-limit", loss_limit, PERCENT, "%"),
-        ihs_limit_percent=read("--ihs-limit", ihs_limit, PERCENT, "%"),
-        after_stop_ns=read("--after-stop", after_stop, DURATION),
-        window_ns=read("--window", window, DURATION),
+        loss_limit_percent=read_percent("--loss-limit", loss_limit),
+        ihs_limit_percent=read_percent("--ihs-limit", ihs_limit),
+        after_stop_ns=read_ns("--after-stop", after_stop),
+        window_ns=read_ns("--window", window),
         **plain,
     )
 
