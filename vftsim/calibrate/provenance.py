@@ -1,7 +1,7 @@
 """What a fitted file was made from, and whether that is still what the dataset says.
 
-A hash covers the observations that a fit used and the measured loads of their phases (CPU is compared at the
-measured load), not the tables they stand in: a column or environment added to a table changes nothing.
+A hash covers the observations that a fit used and the measured traffic of their phases (CPU is compared at the
+measured load and mix), not the tables they stand in: a column or environment added to a table changes nothing.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ FITTED = "fitted"
 
 
 def data_sha256(data: Observations, keys: Iterable[tuple[str, str]]) -> str:
-    """Return the hash of the observations ``keys`` and of the loads of their phases."""
+    """Return the hash of the observations ``keys`` and of the traffic of their phases."""
     used = {*keys}
-    used |= {(phase, "load") for phase, _ in used}
+    used |= {(phase, traffic) for phase, _ in used for traffic in ("load", "touches")}
     return sha256_of([[phase, quantity, data.get((phase, quantity))] for phase, quantity in sorted(used)])
 
 
