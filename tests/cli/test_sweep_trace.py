@@ -24,7 +24,7 @@ def test_sweep_without_a_model_prints_a_table_and_keeps_its_files(tmp_path, caps
     assert {p.name for p in (tmp_path / "sweep-credit").iterdir()} == {
         "results.csv", "replications.csv", "sweep.png", "manifest.json", "sweep.sqlite",
     }  # fmt: skip
-    for text in ("loss %", "p99 ms", "CPU dom0", "seed 1", "±", "measures 0.1 s"):
+    for text in ("loss %", "p99 ms", "CPU dom0", "seed 1", "±", "measures 100 ms after 300 ms"):
         assert text in out
     table = list(csv.DictReader(io.StringIO(run_main(capsys, *SWEEP, "--scheduler", "credit", "--csv"))))
     loss = [row for row in table if row["metric"] == "loss_percent"]
@@ -48,7 +48,9 @@ def test_sweep_of_a_sip_lab(tiny_path, capsys):
     ("arguments", "message"),
     [
         (["sweep", "--scheduler", "credits"], "no scheduler 'credits'"),
-        (["sweep", "--duration", "1 us"], "at least 100 ms"),
+        (["sweep", "--duration", "1 us"], "from 100 ms"),
+        (["sweep", "--duration", "1 s", "--set", "workload.duration=2 s"], "give one"),
+        (["sweep", "lab-virtual", "--duration", "1 s"], "for media hosts"),
         (["sweep", "--json", "--csv"], "choose one"),
         (["sweep", "lab-virtual", "--scheduler", "credit"], "no CPU scheduler"),
         (["trace", "lab-virtual", "-o", "x.json"], "media_host"),

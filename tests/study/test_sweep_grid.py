@@ -4,7 +4,7 @@ import pytest
 
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.study.sweep_figures import estimates
-from vftsim.study.sweep_grid import make_grid
+from vftsim.study.sweep_grid import DEFAULT_TIMES, make_grid, with_duration
 
 
 def test_the_default_study_varies_weight_cap_and_streams():
@@ -23,7 +23,7 @@ def test_all_schedulers_get_the_same_points():
     assert {"credit", "credit2", "cfs", "native", "zvm"} <= set(grid.schedulers)
     assert len(grid.points) == 2 * len(grid.schedulers)
     assert all(point.model.spec.host.scheduler.kind == point.scheduler for point in grid.points)
-    assert grid.base.assignments == (), "the model as it is stands for all"
+    assert grid.base.assignments == DEFAULT_TIMES, "the model with its own scheduler stands for all"
 
 
 def test_an_override_that_a_scheduler_does_not_know_is_its_refusal():
@@ -44,6 +44,44 @@ def test_a_model_without_cpu_bound_guests_has_no_cap_axis():
     assert [axis.name for axis in make_grid("xen-media-turnkey", None).axes] == ["weight", "streams"]
     with pytest.raises(UsageError, match="means nothing in 'xen-media-turnkey'"):
         make_grid("xen-media-turnkey", None, ["cap=0,50"])
+
+
+@pytest.mark.parametrize(
+    ("name", "grid", "overrides", "times_ms"),
+    [
+        (None, [], [], (1000, 300)),
+        ("xen-media", [], [], (2000, 500)),
+        (None, [], ["workload.duration=150 ms"], (150, 300)),
+        (None, [], ["workload.warm_up=40 ms"], (1000, 40)),
+        (None, [], ["workload={rtp: {to: media}}"], (2000, 500)),
+        (None, ["workload.duration=3 s"], [], (3000, 300)),
+        (None, [], with_duration(None, [], ["workload.warm_up=1 s"], 123_456_789), (123.456789, 1000)),
+    ],
+)
+def test_times_are_values_like_any_other(name, grid, overrides, times_ms):
+    points = make_grid(name, None, [*grid, "streams=10"], overrides).points
+    workload = points[0].model.spec.workload
+    assert (workload.duration / 1e6, workload.warm_up / 1e6) == times_ms
+
+
+def test_times_can_be_axes():
+    points = make_grid(None, None, ["workload.warm_up=100 ms,1 s", "workload.duration=2 s,5 s"]).points
+    times = [(p.model.spec.workload.warm_up // 10**6, p.model.spec.workload.duration // 10**6) for p in points]
+    assert times == [(100, 2000), (100, 5000), (1000, 2000), (1000, 5000)]
+    assert points[0].model.assignments == ("workload.warm_up=100 ms", "workload.duration=2 s")
+
+
+@pytest.mark.parametrize(
+    ("name", "grid", "overrides", "message"),
+    [
+        (None, [], ["workload.duration=1 s"], "are the same: give one"),
+        (None, ["workload.duration=1 s,2 s"], [], "are the same: give one"),
+        ("lab-virtual", [], [], "for media hosts; 'lab-virtual'"),
+    ],
+)
+def test_a_duration_that_could_not_hold_is_refused(name, grid, overrides, message):
+    with pytest.raises(UsageError, match=message):
+        with_duration(name, grid, overrides, 10**9)
 
 
 @pytest.mark.parametrize(

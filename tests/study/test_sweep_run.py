@@ -21,16 +21,16 @@ from vftsim.study.workers import Interrupted
 
 SHORT_NS = 100_000_000
 FILES = ("results.csv", "replications.csv", "sweep.png")
-SMALL = ["workload.signaling=null"]
+SMALL = ["workload.signaling=null", "workload.duration=100 ms", "workload.warm_up=300 ms"]
 GRID = "streams=" + ",".join(str(n) for n in range(2, 14))
 
 
-def small_grid(scheduler=None, streams="10,20"):
-    return make_grid("xen-media", scheduler, [f"streams={streams}"], SMALL)
+def small_grid(scheduler=None, streams="10,20", more=()):
+    return make_grid("xen-media", scheduler, [f"streams={streams}"], [*SMALL, *more])
 
 
 def test_a_point_is_what_run_media_gives(tmp_path):
-    result = run_sweep(small_grid(), tmp_path / "s", 2, 5, 1, measured_ns=SHORT_NS)
+    result = run_sweep(small_grid(), tmp_path / "s", 2, 5, 1)
     spec = load_model("xen-media", [*SMALL, "workload.rtp.streams=20"]).spec
     alone = run_media(spec, 5, 1, SHORT_NS, 300_000_000)
     assert result.records[1][1]["delivered_packets"] == alone.media.delivered > 0
@@ -38,32 +38,37 @@ def test_a_point_is_what_run_media_gives(tmp_path):
 
 
 def test_what_is_on_disk_is_not_computed_again(tmp_path, monkeypatch):
-    first = run_sweep(small_grid(), tmp_path / "s", 1, 1, 1, measured_ns=SHORT_NS)
+    first = run_sweep(small_grid(), tmp_path / "s", 1, 1, 1)
     ran = []
     monkeypatch.setattr(module, "simulate", lambda task: ran.append(task) or {"cpu_all": 1.0})
-    more = run_sweep(small_grid(streams="10,20,30"), tmp_path / "s", 1, 1, 1, measured_ns=SHORT_NS)
+    more = run_sweep(small_grid(streams="10,20,30"), tmp_path / "s", 1, 1, 1)
     assert (more.already, [task.spec.workload.rtp.streams for task in ran]) == (2, [30])
     assert more.records[:2] == first.records
-    for other in ({"seed": 2}, {"measured_ns": 2 * SHORT_NS}, {"force": True}):
+    for more, other in (
+        ([], {"seed": 2}),
+        (["workload.duration=200 ms"], {}),
+        (["workload.warm_up=200 ms"], {}),
+        ([], {"force": True}),
+    ):
         ran.clear()
-        run_sweep(small_grid(), tmp_path / "s", **({"replications": 1, "jobs": 1, "measured_ns": SHORT_NS} | other))
-        assert len(ran) == 2, other
+        run_sweep(small_grid(more=more), tmp_path / "s", replications=1, jobs=1, **other)
+        assert len(ran) == 2, (more, other)
 
 
 def test_a_refusing_scheduler_is_named(tmp_path):
-    result = run_sweep(small_grid("native,round_robin"), tmp_path / "s", 1, 1, 1, measured_ns=SHORT_NS)
+    result = run_sweep(small_grid("native,round_robin"), tmp_path / "s", 1, 1, 1)
     assert list(result.refusals) == ["native"]
     assert "needs a pCPU of its own" in result.refusals["native"]
     assert set(result.results["scheduler"]) == {"round_robin"}
     assert result.finished == result.wanted == 2
     with pytest.raises(UsageError, match="no point could be run: native"):
-        run_sweep(small_grid("native"), tmp_path / "n", 1, 1, 1, measured_ns=SHORT_NS)
+        run_sweep(small_grid("native"), tmp_path / "n", 1, 1, 1)
     assert not (tmp_path / "n").exists()
 
 
 def test_an_axis_that_a_scheduler_does_not_read_is_named(tmp_path):
     grid = make_grid("xen-media", "round_robin", ["weight=256,512", "streams=10,20"], SMALL)
-    result = run_sweep(grid, tmp_path / "s", 1, 1, 1, measured_ns=SHORT_NS)
+    result = run_sweep(grid, tmp_path / "s", 1, 1, 1)
     assert result.without_effect() == [("round_robin", "weight")]
 
 
@@ -104,7 +109,7 @@ def test_one_sweep_at_a_time(tmp_path):
 
 
 def _command(folder: Path) -> list[str]:
-    options = ["--grid", GRID, "--set", SMALL[0], "-n", "1", "-j", "1", "--duration", "0.1", "-q", "--csv"]
+    options = ["--grid", GRID, "-n", "1", "-j", "1", "-q", "--csv", *(f"--set={text}" for text in SMALL)]
     return [sys.executable, "-m", "vftsim.cli.main", "sweep", "xen-media", *options, "-o", str(folder)]
 
 
@@ -121,7 +126,7 @@ def whole(tmp_path_factory):
     """The same sweep, never interrupted."""
     folder = tmp_path_factory.mktemp("sweeps") / "whole"
     grid = make_grid("xen-media", None, [GRID], SMALL)
-    run_sweep(grid, folder, 1, 1, 1, measured_ns=SHORT_NS)
+    run_sweep(grid, folder, 1, 1, 1)
     return folder
 
 

@@ -8,7 +8,7 @@ was killed or interrupted goes on with the same command and ends in the same fil
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from vftsim.study.replicate import check_study
 from vftsim.study.results import CONFIDENCE, csv_text, rows, write_figure
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import MANIFEST, to_json, write_file
-from vftsim.study.sweep_figures import MEDIA_MEASURED_NS, MEDIA_WARM_UP_NS, REFUSED, Figures, Task, estimates, simulate
+from vftsim.study.sweep_figures import REFUSED, Figures, Task, estimates, simulate
 from vftsim.study.sweep_grid import Grid, Point
 from vftsim.study.sweep_store import SweepStore, point_key
 from vftsim.study.workers import Interrupted, Workers, available_cores, deferred_interrupts
@@ -155,9 +155,9 @@ class _Run:
     records: list[dict[int, Figures]] = field(default_factory=list)
     refused: dict[int, str] = field(default_factory=dict)
 
-    def plan(self, store: SweepStore, replications: int, seed: int, times_ns: tuple[int, int]) -> None:
+    def plan(self, store: SweepStore, replications: int, seed: int) -> None:
         """Find what is there, and what is missing, in the order of replications."""
-        self.keys = [point_key(point.model, seed, *times_ns) for point in self.grid.points]
+        self.keys = [point_key(point.model, seed) for point in self.grid.points]
         self.records = [{n: f for n, f in store.known(key).items() if n < replications} for key in self.keys]
         for n in range(replications):
             planned: set[str] = set()
@@ -165,7 +165,7 @@ class _Run:
                 if n in self.records[point.number] or key in planned:
                     continue
                 planned.add(key)
-                self.tasks.append(Task(point.model.kind, point.model.spec, seed, n, *times_ns))
+                self.tasks.append(Task(point.model.kind, point.model.spec, seed, n))
                 self.places.append(point.number)
 
     def arrived(self, index: int, figures: Figures, store: SweepStore) -> None:
@@ -189,7 +189,6 @@ def run_sweep(
     seed: int = 1,
     jobs: int | None = None,
     *,
-    measured_ns: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> SweepResult:
@@ -203,8 +202,6 @@ def run_sweep(
     replications, seed : int
     jobs : int, optional
         Worker processes, without influence on the results; by default all cores.
-    measured_ns : int, optional
-        Measured time of a media host, after its warm-up.
     force : bool
         Forget what the folder holds.
     progress : Progress, optional
@@ -216,12 +213,11 @@ def run_sweep(
     """
     workers = available_cores() if jobs is None else jobs
     check_study(replications, seed, workers)
-    times_ns = _times(grid, measured_ns)
     started = utc_now()
     show = progress or Silent()
     run, interrupted = _Run(grid), False
     with SweepStore(folder, force) as store:
-        run.plan(store, replications, seed, times_ns)
+        run.plan(store, replications, seed)
         already = sum(len(known) for known in run.records)
         show.total(len(run.tasks))
         try:
@@ -234,7 +230,7 @@ def run_sweep(
         if interrupted and not any(run.records):
             raise Interrupted("nothing had finished")
         wanted = replications * (len(grid.points) - len(run.refused))
-        said = _manifest(grid, seed, replications, workers, started, interrupted, times_ns)
+        said = _manifest(grid, seed, replications, workers, started, interrupted)
         result = SweepResult(grid, run.records, run.refused, said, wanted, already, interrupted)
         if not any(run.records):
             raise UsageError(f"no point could be run: {'; '.join(f'{k}: {m}' for k, m in result.refusals.items())}")
@@ -242,18 +238,7 @@ def run_sweep(
     return result
 
 
-def _times(grid: Grid, measured_ns: int | None) -> tuple[int, int]:
-    """Return measured and warm-up time of a media host; a SIP lab's model file says its own."""
-    if grid.base.kind == "media_host":
-        return measured_ns or MEDIA_MEASURED_NS, MEDIA_WARM_UP_NS
-    if measured_ns is not None:
-        raise UsageError(f"--duration is for media hosts; a {grid.base.kind} is measured for its own load steps")
-    return 0, 0
-
-
-def _manifest(
-    grid: Grid, seed: int, replications: int, jobs: int, started: str, interrupted: bool, times_ns: Sequence[int]
-) -> dict[str, Any]:
+def _manifest(grid: Grid, seed: int, replications: int, jobs: int, started: str, interrupted: bool) -> dict[str, Any]:
     state = "interrupted" if interrupted else "finished"
     said = manifest(
         [grid.base], command="sweep", seed=seed, replications=list(range(replications)), wanted=replications,
@@ -261,4 +246,4 @@ def _manifest(
     )  # fmt: skip
     axes: Mapping[str, Any] = {axis.name: {"keys": axis.keys, "values": axis.values} for axis in grid.axes}
     sweep = {"schedulers": grid.schedulers, "axes": axes, "points": len(grid.points)}
-    return {**said, "sweep": sweep, "measured_ns": times_ns[0], "warm_up_ns": times_ns[1]}
+    return {**said, "sweep": sweep}

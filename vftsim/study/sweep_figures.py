@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vftsim.errors import UsageError
-from vftsim.media.run import run_media
+from vftsim.media.run import MediaResult
 from vftsim.sip.ramp_end import ramp_end
 from vftsim.stats import Estimate, poisson_interval, ratio_of_sums, t_interval
 from vftsim.study.sip_records import steps_of
@@ -21,10 +21,7 @@ from vftsim.study.system import system_of
 Figures = dict[str, Any]
 REFUSED = "refused"
 _COUNTS = ("delivered_packets", "dropped_packets", "loss_events", "measured_s")
-_S, _MS = 1_000_000_000, 1_000_000
-MEDIA_MEASURED_NS = _S
-MEDIA_WARM_UP_NS = 300 * _MS
-"""Ten accounting periods of the credit scheduler, fifteen packet intervals."""
+_MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +32,6 @@ class Task:
     spec: Any
     seed: int
     replication: int
-    measured_ns: int
-    warm_up_ns: int
 
 
 def simulate(task: Task) -> Figures:
@@ -48,7 +43,7 @@ def simulate(task: Task) -> Figures:
 
 
 def _media(task: Task) -> Figures:
-    result = run_media(task.spec, task.seed, task.replication, task.measured_ns, task.warm_up_ns)
+    result: MediaResult = system_of(task.kind).simulate(task.spec, task.seed, task.replication)
     figures: Figures = {}
     media = result.flows.get("media")
     if media is not None:

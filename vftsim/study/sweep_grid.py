@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from vftsim.cpu.parameters import schedulers
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.media.system import MediaSystem
-from vftsim.spec import Document, read_document
+from vftsim.spec import DURATION, Document, read_document
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.study.model import Model, load_model
 
@@ -28,6 +28,9 @@ SHORT_MEANINGS = {
 DEFAULT_GRID = ("weight=256,512,1024", "cap=0,60,30", "streams=400,600,800")
 COMPARISON_GRID = ("weight=256,1024", "cap=0,30", "streams=800")
 """Coarser: every scheduler multiplies it."""
+DEFAULT_TIMES = ("workload.duration=1 s", "workload.warm_up=300 ms")
+"""Of the default study: ten accounting periods of the credit scheduler and fifteen packet intervals of warm-up."""
+DURATION_KEY = "workload.duration"
 
 MOST_POINTS = 100_000
 ALL = "all"
@@ -88,7 +91,7 @@ def make_grid(name: str | None, scheduler: str | None, grid: Sequence[str] = (),
     Parameters
     ----------
     name : str, optional
-        Model; by default the shipped Xen media host.
+        Model; by default the shipped Xen media host, with :data:`DEFAULT_TIMES` where nothing else is said.
     scheduler : str, optional
         A registered scheduler, several with commas, or ``all``; by default the model's own.
     grid : sequence of str
@@ -96,6 +99,7 @@ def make_grid(name: str | None, scheduler: str | None, grid: Sequence[str] = (),
     overrides : sequence of str
         Assignments that hold at every point.
     """
+    overrides = (*_default_times(name, grid, overrides), *overrides)
     name = name or DEFAULT_MODEL
     document = read_document(name)
     as_written = load_model(name)
@@ -123,6 +127,25 @@ def make_grid(name: str | None, scheduler: str | None, grid: Sequence[str] = (),
     ]
     numbered = tuple(Point(number, *point) for number, point in enumerate(points))
     return Grid(base, axes, tuple(kind for kind, _, _ in specs), numbered, refused)
+
+
+def with_duration(name: str | None, grid: Sequence[str], overrides: Sequence[str], measured_ns: int) -> tuple[str, ...]:
+    """Return the overrides and one more: the measured time of a media host."""
+    if not isinstance(load_model(name or DEFAULT_MODEL).spec, MediaSystem):
+        raise UsageError(f"--duration is for media hosts; '{name}' is measured for its own load steps")
+    if _says(DURATION_KEY, grid, overrides):
+        raise UsageError(f"--duration and {DURATION_KEY} are the same: give one")
+    return (*overrides, f"{DURATION_KEY}={DURATION.format(measured_ns)}")
+
+
+def _default_times(name: str | None, grid: Sequence[str], overrides: Sequence[str]) -> tuple[str, ...]:
+    if name is not None or _says("workload", grid, overrides):
+        return ()
+    return tuple(text for text in DEFAULT_TIMES if not _says(text.partition("=")[0], grid, overrides))
+
+
+def _says(key: str, grid: Sequence[str], overrides: Sequence[str]) -> bool:
+    return key in {text.partition("=")[0].strip() for text in (*grid, *overrides)}
 
 
 def _at(document: Document, model: Model, assignments: tuple[str, ...]) -> Model:

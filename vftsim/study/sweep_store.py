@@ -2,7 +2,7 @@
 
 Write-ahead log with ``synchronous=FULL``: when :meth:`SweepStore.keep` returns, the replication survives
 a killed process and a lost power supply.  Replications are found by a key of everything that determines
-them (resolved model, seed, simulated time, version, stream scheme) and their number, so a sweep that is
+them (resolved model, seed, version, stream scheme) and their number, so a sweep that is
 started again, or with more points, computes only what is missing.
 """
 
@@ -35,11 +35,10 @@ CREATE TABLE IF NOT EXISTS replications (
 )"""
 
 
-def point_key(model: Model, seed: int, measured_ns: int, warm_up_ns: int) -> str:
+def point_key(model: Model, seed: int) -> str:
     """Return the SHA-256 of what determines all replications of a point."""
     said = {
-        "model": model.digest(), "seed": seed, "measured_ns": measured_ns, "warm_up_ns": warm_up_ns,
-        "stream_scheme": STREAM_SCHEME, "vftsim": __version__,
+        "model": model.digest(), "seed": seed, "stream_scheme": STREAM_SCHEME, "vftsim": __version__,
     }  # fmt: skip
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 

@@ -49,7 +49,8 @@ def sweep(
     replications: options.Replications = 3,
     seed: options.Seed = options.DEFAULT_SEED,
     duration: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Measured time of a media host (default 1 s).")
+        str | None,
+        typer.Option(metavar="TIME", help="Measured time of a media host: short for --set workload.duration=TIME."),
     ] = None,
     jobs: options.Jobs = None,
     output: Annotated[
@@ -63,17 +64,17 @@ def sweep(
 ) -> None:
     """Simulate a grid of settings under the same traffic; killed or interrupted, the same command goes on."""
     options.one_format(as_json, as_csv)
-    measured_ns = None if duration is None else _duration_ns(duration)
     from vftsim.study.progress import make_progress
     from vftsim.study.sweep import run_sweep
-    from vftsim.study.sweep_grid import make_grid
+    from vftsim.study.sweep_grid import make_grid, with_duration
 
-    points = make_grid(model, scheduler, grid or (), set_ or ())
+    axes, overrides = grid or (), tuple(set_ or ())
+    if duration is not None:
+        overrides = with_duration(model, axes, overrides, _duration_ns(duration))
+    points = make_grid(model, scheduler, axes, overrides)
     folder = output or Path("-".join(["sweep", *([Path(model).stem] if model else []), scheduler or "default"]))
     with make_progress(f"sweep of {points.base.name}", quiet) as progress:
-        result = run_sweep(
-            points, folder, replications, seed, jobs, measured_ns=measured_ns, force=force, progress=progress
-        )
+        result = run_sweep(points, folder, replications, seed, jobs, force=force, progress=progress)
     _show(result, folder, as_json, as_csv)
     if result.interrupted:
         from vftsim.cli.main import interrupted
@@ -84,11 +85,13 @@ def sweep(
 
 
 def _duration_ns(text: str) -> int:
+    from vftsim.media.system import LONGEST_NS, SHORTEST_NS
     from vftsim.spec import DURATION
 
     value = int(options.parse_quantity("--duration", text, DURATION, "s"))
-    if value < 100_000_000:
-        raise UsageError("--duration: at least 100 ms, five packets of a stream")
+    if not SHORTEST_NS <= value <= LONGEST_NS:
+        shortest, longest = DURATION.format(SHORTEST_NS), DURATION.format(LONGEST_NS)
+        raise UsageError(f"--duration: from {shortest}, five packets of a stream, to {longest}")
     return value
 
 
@@ -135,20 +138,30 @@ def _print(result: SweepResult, folder: Path) -> None:
 def _about(result: SweepResult) -> list[str]:
     from vftsim.study.sweep_grid import SHORT_MEANINGS
 
-    said = result.manifest
     lines = [
         f"{axis.name}: {SHORT_MEANINGS[axis.name]}"
         for axis in result.grid.axes
         if axis.name in SHORT_MEANINGS and "." not in axis.name
     ]
-    if said["measured_ns"]:
-        lines.append(
-            f"Each replication measures {said['measured_ns'] / 1e9:g} s after {said['warm_up_ns'] / 1e6:g} ms of "
-            "warm-up ('run' measures 2 s after 500 ms); --duration and --replications sharpen the intervals"
-        )
+    if result.grid.base.kind == "media_host":
+        lines.append(_times(result.grid))
     if result.already:
         lines.append(f"{result.already} of {result.wanted} replications were on disk already")
     return lines
+
+
+def _times(grid: Grid) -> str:
+    from vftsim.spec import DURATION
+
+    workloads = [point.model.spec.workload for point in grid.points]
+    measured, warm_up = (
+        ", ".join(DURATION.format(time_ns) for time_ns in dict.fromkeys(times_ns))
+        for times_ns in ((w.duration for w in workloads), (w.warm_up for w in workloads))
+    )
+    return (
+        f"Each replication measures {measured} after {warm_up} of warm-up (workload.duration, workload.warm_up); "
+        "more of it, or more --replications, sharpen the intervals"
+    )
 
 
 def _columns(grid: Grid) -> list[tuple[str, str]]:
