@@ -2,8 +2,9 @@
 
 Measured (steps of 900 s, failovers triggered from the vSphere client): 8 failed attempts at 15 SAPS (7 calls, 1
 re-registration), 28 at 25 SAPS (17 calls, 3 re-registrations, 8 page messages); scenarios in progress had delays of
-10-100 ms.  The shipped model is used as it is, for both; only the timeout (of heartbeats and of the log alike), of which
-the source says "a few seconds", is varied.  The crash comes at a random phase of the heartbeats, as nobody knows it.
+10-100 ms.  The shipped model is used as it is, for both; only the timeout (of heartbeats and of the log alike), of
+which the source says "a few seconds", is varied.  The crash comes at a random phase of the heartbeats, as nobody
+knows it.
 
     python experiments/sip-lab-failovers/failovers.py --replications 16 --timeouts 3 --jobs 2
 """
