@@ -1,8 +1,9 @@
-"""How fast the engine is: simulated seconds and events a second for the SIP lab, beside a bare SimPy queue.
+"""How fast the engine is: simulated seconds and events a second of the shipped models, beside a bare SimPy queue.
 
     python experiments/engine-speed/engine_speed.py [--seconds 60] [--repeat 3]
 
-Each environment plays one step of the benchmark at a load of about 60 % of its CPU.  Times are the best of
+Each SIP environment plays one step of the benchmark at a load of about 60 % of its CPU; the media host carries its 800
+streams for a thirtieth of that time.  Times are the best of
 ``--repeat`` runs in this process, building the model included; rates are for a second of this process's CPU
 time, so that other work on the machine does not count.  The yardstick is the M/M/1 queue as a
 SimPy tutorial writes it (one process a customer, one Resource) in the same process: what a machine does with it tells
@@ -15,32 +16,21 @@ import argparse
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import simpy
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from vftsim.media.run import run_media
+from vftsim.media.system import MediaSystem
 from vftsim.sip.lab import SipLab
 from vftsim.sip.system import SipLabSpec
-from vftsim.spec import list_shipped, load
+from vftsim.spec import load
 
-_NATIVE: dict[str, Any] = {
-    "name": "native",
-    "domains": {"sut": {}},
-    "server": {"touch_cost": 420_000, "register_touch_cost": 500_000},
-}
-_VIRTUAL = _NATIVE | {
-    "name": "virtual",
-    "host": {"scheduler": {"kind": "esxi"}},
-    "virtualization": {"cpu_inflation": 1.3, "relay_cost": 180_000},
-}
-_INLINE: dict[str, dict[str, Any]] = {
-    "lab-native": _NATIVE,
-    "lab-virtual": _VIRTUAL,
-    "lab-virtual-ft": _VIRTUAL | {"name": "FT", "protection": {"kind": "lockstep"}},
-}
 _LOAD_SAPS = {"lab-native": 110.0, "lab-virtual": 70.0, "lab-virtual-ft": 30.0}
 """About 60 % of each environment's CPU."""
 
@@ -71,8 +61,7 @@ class _Watch:
         return time.perf_counter() - self.wall_s, time.process_time() - self.cpu_s
 
 
-def _spec(name: str, seconds: int) -> tuple[SipLabSpec, str]:
-    """Return the shipped model, or the inline one where there is none yet, with one step of ``seconds``."""
+def _lab(name: str, seconds: int) -> Speed:
     overrides = [
         f"workload.steps.initial={_LOAD_SAPS[name]:g} /s",
         f"workload.steps.duration={seconds} s",
@@ -82,19 +71,19 @@ def _spec(name: str, seconds: int) -> tuple[SipLabSpec, str]:
         "workload.stir.duration=0",
         "faults=[]",
     ]
-    if name in list_shipped("models"):
-        return load(name, SipLabSpec, overrides), name
-    steps = {"initial": _LOAD_SAPS[name], "duration": seconds * 10**9, "transient": 10**9, "most": 1}
-    workload = {"steps": steps, "pre_registration": {"duration": 0}, "stir": {"duration": 0}}
-    return SipLabSpec.model_validate(_INLINE[name] | {"workload": workload}), f"{name} (inline)"
-
-
-def _lab(name: str, seconds: int) -> Speed:
-    spec, label = _spec(name, seconds)
+    spec = load(name, SipLabSpec, overrides)
     watch = _Watch()
     lab = SipLab(spec, seed=1, replication=0)
     lab.run()
-    return Speed(label, seconds, lab.clock.events, *watch.read())
+    return Speed(name, seconds, lab.clock.events, *watch.read())
+
+
+def _media_host(seconds: int) -> Speed:
+    spec = load("xen-media", MediaSystem)
+    measured_ns, warm_up_ns = seconds * 10**9 // 30, spec.workload.warm_up
+    watch = _Watch()
+    result = run_media(spec, 1, 0, measured_ns, warm_up_ns)
+    return Speed("xen-media", (measured_ns + warm_up_ns) / 1e9, result.events, *watch.read())
 
 
 def _bare_simpy(customers: int = 20_000) -> Speed:
@@ -137,27 +126,29 @@ def main() -> None:
     if arguments.seconds < 2 or arguments.repeat < 1:
         parser.error("need --seconds of 2 at least and --repeat of 1 at least")
     bare = _best(_bare_simpy, arguments.repeat)
-    labs = [_best(lambda name=name: _lab(name, arguments.seconds), arguments.repeat) for name in _INLINE]  # type: ignore[misc]
+    measures = [partial(_lab, name, arguments.seconds) for name in _LOAD_SAPS]
+    measures.append(partial(_media_host, arguments.seconds))
+    speeds = [_best(measure, arguments.repeat) for measure in measures]
 
-    table = Table(title=f"Engine speed: one step of {arguments.seconds} s, best of {arguments.repeat}")
-    for column in ("model", "simulated s", "events", "wall s", "CPU s", "simulated s / s", "events / s", "of bare"):
-        table.add_column(column, justify="left" if column == "model" else "right")
-    for speed in [*labs, bare]:
+    table = Table(box=SIMPLE_HEAD, title=f"Engine speed: one step of {arguments.seconds} s, best of {arguments.repeat}")
+    for column in ("model", "sim. s", "1000 events", "wall s", "CPU s", "sim. s / s", "1000 events / s", "of bare"):
+        table.add_column(column, justify="left" if column == "model" else "right", no_wrap=column == "model")
+    for speed in [*speeds, bare]:
         is_bare = speed is bare
         table.add_row(
             speed.label,
-            "" if is_bare else f"{speed.simulated_s:,.0f}",
-            f"{speed.events:,}",
+            "" if is_bare else f"{speed.simulated_s:,.3g}",
+            f"{speed.events / 1000:,.0f}",
             f"{speed.wall_s:.2f}",
             f"{speed.cpu_s:.2f}",
-            "" if is_bare else f"{speed.simulated_s / speed.cpu_s:,.0f}",
-            f"{speed.events_per_s:,.0f}",
+            "" if is_bare else f"{speed.simulated_s / speed.cpu_s:,.3g}",
+            f"{speed.events_per_s / 1000:,.0f}",
             f"{speed.events_per_s / bare.events_per_s:.2f}",
         )
     Console().print(table)
     Console().print(
-        "The lab's events are those planned, cancelled timers included. Time and events include the calls "
-        "that are played to their end after the step; simulated seconds do not.",
+        "Events are those planned, cancelled timers included. Time and events include the calls "
+        "that are played to their end after the step; simulated seconds (sim. s) do not. Rates: a second of CPU time.",
         style="dim",
     )
 
