@@ -23,15 +23,19 @@ from vftsim.spec import load, shipped_dir
 from vftsim.study.model import load_model
 
 CANDIDATES: dict[str, dict[str, float]] = {
-    "both bursts, flush, growth with transactions": {},
-    "constant burst, flush, growth with transactions": {"server.removal_cost": 0},
-    "burst by expired transactions, flush, growth with transactions": {"server.housekeeping_cost": 0},
-    "no bursts, flush, growth with transactions": {"server.removal_cost": 0, "server.housekeeping_cost": 0},
-    "both bursts, no flush, growth with transactions": {"server.location_write_cost": 0},
-    "both bursts, flush, no growth": {"server.growth_per_transaction": 0},
+    "both bursts, flush, growth with transactions, query, 4 workers": {},
+    "the same without a query": {"server.database_cost": 0},
+    "the same with 8 workers": {"server.processes": 8},
+    "the same with 13 workers": {"server.processes": 13},
+    "the same with 13 workers and without a query": {"server.processes": 13, "server.database_cost": 0},
+    "constant burst": {"server.removal_cost": 0},
+    "burst by expired transactions": {"server.housekeeping_cost": 0},
+    "no bursts": {"server.removal_cost": 0, "server.housekeeping_cost": 0},
+    "no flush": {"server.location_write_cost": 0},
+    "no growth": {"server.growth_per_transaction": 0},
     "messages of constant demand": {"server.demand_cv": 0},
 }
-"""Candidate: the keys that it holds at a value; the others of the calibration are fitted."""
+"""Candidate: the keys that it holds at a value, unlike the first; the others of the calibration are fitted."""
 
 SCORED = "step_4"
 SCORING_SEEDS = range(1000, 1004)

@@ -134,6 +134,24 @@ def test_the_database_is_asked_with_the_credentials_only() -> None:
     assert bench.delays_us("REG2") == (1, 2_700)
 
 
+def test_worker_and_database_queue_for_the_cpu_with_every_query() -> None:
+    """Two at once, work 0.1 + 0.1 ms, query 0.5 ms: the first worker's second half waits for the second's query."""
+
+    def replies_us(processes: int) -> list[int]:
+        bench = Bench(plain_server(database_cost=500 * US, processes=processes))
+        bench.attempt(Scenario.IMS_REG)
+        bench.attempt(Scenario.IMS_REG)
+        log = bench.run()
+        asked = next(time for time, _, name in log if name == "REGISTER_CREDENTIALS")
+        assert bench.host.busy_ns() == (8 * 100 + 2 * 500) * US
+        return [time - asked - 1_000 for time, _, name in log if name == "OK_REGISTER"]
+
+    # The second arrives 0.2 ms after the first: 0.1 first, 0.5 query of the first; 0.1 second, 0.1 first, 0.5, 0.1.
+    assert replies_us(processes=2) == [800, 1_400]
+    # A single worker takes the second when it has answered the first.
+    assert replies_us(processes=1) == [700, 1_400]
+
+
 def test_virtualization_inflates_work_and_charges_relayed_messages_and_packets() -> None:
     """Call: 13 x (1.5 x 100 + 10) us of work and 7 packets sent at 5 us; registration: 4 x 150 + 2 x 5."""
     virtual = VirtualizationSpec(cpu_inflation=1.5, relay_cost=10 * US, packet_cost=5 * US)

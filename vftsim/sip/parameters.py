@@ -21,18 +21,19 @@ class SipServerSpec(Spec):
     """A stateful SIP proxy and registrar; see :mod:`vftsim.sip.server` for the mechanism."""
 
     processes: int = Field(
-        13,
+        4,
         ge=1,
         le=4096,
-        description="Worker processes on one UDP socket; 13 are visible on the lab's screen.",
+        description="Worker processes on one UDP socket (OpenSIPS: `children`, 4 by default; the lab's is not printed).",
     )
     socket_buffer: ByteCount = Field(
         256 * 1024,
         description="Receive buffer of the UDP socket in kernel memory: rmem_max of Linux 2.6.18 (131071), doubled.",
     )
     memory_per_datagram: ByteCount = Field(
-        2304,
-        description="Kernel memory of a queued datagram: a 2 KiB driver buffer and its descriptor (Linux 2.6.18).",
+        1848,
+        description="Kernel memory of a queued datagram: a driver buffer of 1,600 bytes and a descriptor of 248 "
+        "(Linux 2.6.18, x86-64).",
     )
     touch_cost: PositiveDurationNs = Field(
         700_000, description="CPU time for a message received or sent when no transaction is held."
@@ -42,7 +43,8 @@ class SipServerSpec(Spec):
     )
     database_cost: DurationNs = Field(
         0,
-        description="Further CPU time of a REGISTER with credentials: location record and its database write.",
+        description="CPU time of the database for the query of a REGISTER with credentials; the worker sleeps meanwhile. "
+        "0: no query.",
     )
     demand_cv: float = Field(
         1.0,

@@ -12,6 +12,10 @@ do the transactions in memory (longer hash chains, a more fragmented shared-memo
 served so far.  Zero turns them off.  Completed transactions only, because with those under way included
 the work would grow in a collapse, and the measured collapse is less deep than that.
 
+Credentials are looked up in the database by the worker that has the second REGISTER (OpenSIPS ``auth_db``, a
+synchronous query): after the work for the message received it asks and sleeps; the database, on the same CPU, queues for it
+with ``database_cost``, and so does the worker again when it has the answer.
+
 Location records are written back (OpenSIPS ``usrloc``, ``db_mode`` 2, the lab's setting): a registration
 changes memory only, and a timer process writes all changed records to the database every
 ``location_flush_period`` (``timer_interval``, 60 s by default), one query after the other.  It waits for the
@@ -48,6 +52,7 @@ _REQUESTS = (Message.INVITE, Message.BYE, Message.MESSAGE)
 _SENDS = tuple(touches - 1 for touches in TOUCHES)
 
 Datagram = tuple[int, Attempt]
+Job = tuple[int, Attempt, Transaction | None, bool, int]
 
 
 class SipServer:
@@ -103,8 +108,7 @@ class SipServer:
         """Mean CPU work of a received message when no transaction is held."""
         spec, touches = self.spec, TOUCHES[message]
         if message in _REGISTRATIONS:
-            database_ns = spec.database_cost if message is Message.REGISTER_CREDENTIALS else 0
-            return self._inflation * (touches * spec.register_touch_cost + database_ns)
+            return self._inflation * touches * spec.register_touch_cost
         return touches * (self._inflation * spec.touch_cost + relay_ns)
 
     def start(self) -> None:
@@ -142,7 +146,20 @@ class SipServer:
         after_ns = int(demand * spec.work_after_send)
         before_ns = int(demand) - after_ns + _SENDS[message] * self._send_cost_ns
         job = (message, attempt, transaction, again, after_ns)
-        self.guest.submit(Work(before_ns, self._answer, job))
+        if message == Message.REGISTER_CREDENTIALS and spec.database_cost:
+            until_query_ns = min(before_ns, int(demand) // TOUCHES[message])
+            self.guest.submit(Work(until_query_ns, self._query, (job, before_ns - until_query_ns)))
+        else:
+            self.guest.submit(Work(before_ns, self._answer, job))
+
+    def _query(self, waiting: tuple[Job, int]) -> None:
+        """The worker asks the database for the credentials and sleeps; the database waits for the CPU."""
+        self.guest.submit(Work(max(1, int(self._inflation * self.spec.database_cost)), self._result, waiting))
+
+    def _result(self, waiting: tuple[Job, int]) -> None:
+        """The database has answered; the worker waits for the CPU again."""
+        job, left_ns = waiting
+        self.guest.submit(Work(left_ns, self._answer, job))
 
     def _growth(self) -> float:
         """Return the factor by which all work has grown with what the server holds and has served."""
@@ -164,7 +181,7 @@ class SipServer:
         again = transaction is not None and transaction.final and message != Message.ACK
         return transaction, again
 
-    def _answer(self, job: tuple[int, Attempt, Transaction | None, bool, int]) -> None:
+    def _answer(self, job: Job) -> None:
         """The part of the work before the outputs is done: send them."""
         message, attempt, transaction, again, after_ns = job
         if message == Message.REGISTER:
