@@ -7,25 +7,25 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from bench import MS, US, Bench, S
+from bench import MS, US, Bench, S, plain_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vftsim.engine import Clock, EventKind
 from vftsim.sip.messages import Message, Scenario
-from vftsim.sip.retransmission import Retransmitter
+from vftsim.sip.retransmission import NO_LIMIT, Retransmitter
 
 _T1, _T2 = 500 * MS, 4 * S
 
 
-def _timeline(ceiling_ns: int, limit: int) -> list[tuple[float, str]]:
+def _timeline(ceiling_ns: int, limit: int, lifetime_ns: int = 0) -> list[tuple[float, str]]:
     clock = Clock()
     log: list[tuple[float, str]] = [(0.0, "send")]
 
     def noted(what: str) -> Callable[[object], None]:
         return lambda _: log.append((clock.now_ns / S, what))
 
-    Retransmitter(clock, 1, _T1, ceiling_ns, limit, noted("send"), noted("give up"), None)
+    Retransmitter(clock, 1, _T1, ceiling_ns, limit, noted("send"), noted("give up"), None, lifetime_ns)
     clock.run()
     return log
 
@@ -43,6 +43,18 @@ def test_other_requests_of_sipp_wait_four_seconds_at_most_and_give_up_after_nine
 def test_an_invite_of_rfc_3261_is_sent_seven_times() -> None:
     """Timer A: 7 sends within 64 T1 = 32 s."""
     assert [t for t, what in _timeline(0, 6) if what == "send"] == [0, 0.5, 1.5, 3.5, 7.5, 15.5, 31.5]
+
+
+@pytest.mark.parametrize(
+    ("ceiling_ns", "sends"),
+    [(0, [0, 0.5, 1.5, 3.5, 7.5, 15.5]), (_T2, [0, 0.5, 1.5, 3.5, 7.5, 11.5, 15.5, 19.5, 23.5, 27.5])],
+)
+def test_a_lifetime_ends_it_between_two_repetitions(ceiling_ns: int, sends: list[float]) -> None:
+    assert _timeline(ceiling_ns, NO_LIMIT, 30 * S) == [*((t, "send") for t in sends), (30, "give up")]
+
+
+def test_a_lifetime_that_ends_with_a_repetition_wins() -> None:
+    assert _timeline(_T2, NO_LIMIT, 1_500 * MS) == [(0, "send"), (0.5, "send"), (1.5, "give up")]
 
 
 def test_no_retransmissions_at_all_means_giving_up_after_t1() -> None:
@@ -109,6 +121,32 @@ def test_an_unanswered_message_or_registration_ends_after_31_5_s(scenario: Scena
     arrivals, ended_s = _sends_us(scenario, request_message)
     assert arrivals == pytest.approx([0.001 + t for t in (0, 0.5, 1.5, 3.5, 7.5, 11.5, 15.5, 19.5, 23.5, 27.5)])
     assert ended_s == 31.5
+
+
+def test_the_server_gives_up_a_message_that_nobody_answers_after_30_s() -> None:
+    """Every MESSAGE that it forwards is lost: ten at the server's timers, then 408, half a second before SIPp's end."""
+    bench = Bench(loses=lambda where, message, _nth: (where, message) == ("agents", Message.MESSAGE))
+    attempt = bench.attempt(Scenario.IMS_MSGC)
+    bench.run()
+    assert attempt.failed
+    assert bench.server.retransmissions_sent == 9
+    ((ended_us, _),) = bench.ended
+    assert 30e6 < ended_us < 30.01e6
+
+
+def test_the_server_gives_up_a_call_that_rings_for_two_minutes() -> None:
+    """Every 200 of the callee is lost; the caller, who heard it ring, waits for the server's 408."""
+    bench = Bench(
+        plain_server(ringing_timeout=20 * S),
+        loses=lambda where, message, _nth: (where, message) == ("server", Message.OK_INVITE),
+    )
+    bench.server.start()
+    attempt = bench.attempt(Scenario.IMS_UAC)
+    bench.run(25e6)
+    assert attempt.failed
+    ((ended_us, _),) = bench.ended
+    assert 20e6 < ended_us < 21.1e6  # at the first run of the one-second timer after it
+    assert bench.server.table.waiting == 1
 
 
 def test_retransmissions_are_counted_by_scenario() -> None:

@@ -24,7 +24,7 @@ class SipServerSpec(Spec):
         4,
         ge=1,
         le=4096,
-        description="Worker processes on one UDP socket (OpenSIPS: `children`, 4 by default; the lab's is not printed).",
+        description="Worker processes on one UDP socket (OpenSIPS `children`: 4 by default; the lab's is not printed).",
     )
     socket_buffer: ByteCount = Field(
         256 * 1024,
@@ -43,8 +43,8 @@ class SipServerSpec(Spec):
     )
     database_cost: DurationNs = Field(
         0,
-        description="CPU time of the database for the query of a REGISTER with credentials; the worker sleeps meanwhile. "
-        "0: no query.",
+        description="CPU time of the database for the query of a REGISTER with credentials; the worker sleeps "
+        "meanwhile. 0: no query.",
     )
     demand_cv: float = Field(
         1.0,
@@ -99,11 +99,15 @@ class SipServerSpec(Spec):
     )
     t1: PositiveDurationNs = Field(500 * _MS, description="Retransmission timer T1 (RFC 3261).")
     t2: PositiveDurationNs = Field(4 * _S, description="Retransmission ceiling T2 (RFC 3261).")
-    invite_forward_retransmissions: int = Field(
-        6, ge=0, le=32, description="Repetitions of a forwarded INVITE within 64 T1 = 32 s (RFC 3261, timers A and B)."
+    reply_timeout: PositiveDurationNs = Field(
+        30 * _S,
+        description="Time without an answer after which a forwarded request is given up with a 408; an INVITE is safe "
+        "with any answer (OpenSIPS fr_timer: 30 s).",
     )
-    forward_retransmissions: int = Field(
-        10, ge=0, le=32, description="Repetitions of another forwarded request within 32 s (RFC 3261, timers E and F)."
+    ringing_timeout: PositiveDurationNs = Field(
+        120 * _S,
+        description="Time after which an INVITE that was only answered provisionally is given up (OpenSIPS "
+        "fr_inv_timer: 120 s).",
     )
     memory_per_attempt: ByteCount = Field(
         455,

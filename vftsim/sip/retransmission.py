@@ -3,7 +3,7 @@
 RFC 3261 (17.1.1.2, 17.1.2.2): a request is sent again after T1 = 500 ms, then after twice the last
 wait; the wait of a non-INVITE request is limited to T2 = 4 s, that of an INVITE is not.  SIPp follows
 this with a limit on the number: 5 retransmissions of an INVITE, 9 of any other request; then the
-attempt fails.  A server's transaction stops after 64 T1 = 32 s (timers B and F).
+attempt fails.  A server's transaction ends with its timer instead (RFC 3261: B and F, 64 T1 = 32 s; OpenSIPS: 30 s).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from vftsim.engine import Alarm, Clock, EventKind
+
+NO_LIMIT = 1 << 30
 
 
 class Retransmitter:
@@ -28,9 +30,11 @@ class Retransmitter:
         How many retransmissions before giving up.
     resend, give_up : callable
         Called with ``argument``.
+    lifetime_ns : int
+        Time after which it gives up, whatever ``limit`` says; 0 for none.
     """
 
-    __slots__ = ("_alarm", "argument", "clock", "count", "entity", "give_up", "limit", "longest_wait_ns",
+    __slots__ = ("_alarm", "argument", "clock", "count", "end_ns", "entity", "give_up", "limit", "longest_wait_ns",
                  "resend", "wait_ns")  # fmt: skip
 
     def __init__(
@@ -43,6 +47,7 @@ class Retransmitter:
         resend: Callable[[Any], None],
         give_up: Callable[[Any], None],
         argument: Any,
+        lifetime_ns: int = 0,
     ) -> None:
         self.clock = clock
         self.entity = entity
@@ -53,7 +58,9 @@ class Retransmitter:
         self.resend = resend
         self.give_up = give_up
         self.argument = argument
-        self._alarm: Alarm | None = clock.after(first_wait_ns, EventKind.TIMER, entity, self._expire)
+        self.end_ns = clock.now_ns + lifetime_ns if lifetime_ns else 0
+        self._alarm: Alarm | None = None
+        self._wait()
 
     def stop(self) -> None:
         """An answer came."""
@@ -62,7 +69,7 @@ class Retransmitter:
             self._alarm = None
 
     def _expire(self, _: Any) -> None:
-        if self.count >= self.limit:
+        if self.count >= self.limit or self.clock.now_ns == self.end_ns:
             self._alarm = None
             self.give_up(self.argument)
             return
@@ -70,5 +77,11 @@ class Retransmitter:
         self.wait_ns *= 2
         if self.longest_wait_ns:
             self.wait_ns = min(self.wait_ns, self.longest_wait_ns)
-        self._alarm = self.clock.after(self.wait_ns, EventKind.TIMER, self.entity, self._expire)
+        self._wait()
         self.resend(self.argument)
+
+    def _wait(self) -> None:
+        due_ns = self.clock.now_ns + self.wait_ns
+        if self.end_ns:
+            due_ns = min(due_ns, self.end_ns)
+        self._alarm = self.clock.at(due_ns, EventKind.TIMER, self.entity, self._expire)

@@ -13,8 +13,8 @@ served so far.  Zero turns them off.  Completed transactions only, because with 
 the work would grow in a collapse, and the measured collapse is less deep than that.
 
 Credentials are looked up in the database by the worker that has the second REGISTER (OpenSIPS ``auth_db``, a
-synchronous query): after the work for the message received it asks and sleeps; the database, on the same CPU, queues for it
-with ``database_cost``, and so does the worker again when it has the answer.
+synchronous query): after the work for the message received it asks and sleeps; the database, on the same CPU,
+queues for it with ``database_cost``, and so does the worker again when it has the answer.
 
 Location records are written back (OpenSIPS ``usrloc``, ``db_mode`` 2, the lab's setting): a registration
 changes memory only, and a timer process writes all changed records to the database every
@@ -44,7 +44,7 @@ from vftsim.protection.machine import NO_OVERHEAD, Overhead
 from vftsim.sip.attempt import Attempt
 from vftsim.sip.messages import DEMAND_SLOT, RECEIVED, TOUCHES, Message
 from vftsim.sip.parameters import SipServerSpec, VirtualizationSpec
-from vftsim.sip.retransmission import Retransmitter
+from vftsim.sip.retransmission import NO_LIMIT, Retransmitter
 from vftsim.sip.transactions import Transaction, TransactionTable
 
 _REGISTRATIONS = (Message.REGISTER, Message.REGISTER_CREDENTIALS)
@@ -89,6 +89,7 @@ class SipServer:
         self.taken = 0
         self.retransmissions_sent = 0
         self._buffer: deque[Datagram] = deque()
+        self._ringing: deque[tuple[int, Transaction]] = deque()
         self._capacity = spec.socket_buffer_messages
         self._idle_workers = spec.processes
         self._changed_records = 0
@@ -213,9 +214,8 @@ class SipServer:
         spec = self.spec
         invite = message == Message.INVITE
         transaction.forward = Retransmitter(
-            self.clock, attempt.index, spec.t1, 0 if invite else spec.t2,
-            spec.invite_forward_retransmissions if invite else spec.forward_retransmissions,
-            self._repeat_forward, self._give_up, transaction,
+            self.clock, attempt.index, spec.t1, 0 if invite else spec.t2, NO_LIMIT,
+            self._repeat_forward, self._give_up, transaction, spec.reply_timeout,
         )  # fmt: skip
 
     def _reply(self, message: int, attempt: Attempt, transaction: Transaction, again: bool) -> None:
@@ -224,6 +224,8 @@ class SipServer:
             transaction.forward = None
         if message == Message.RINGING:
             if not transaction.final:
+                if transaction.replied != message:
+                    self._ringing.append((self.clock.now_ns + self.spec.ringing_timeout, transaction))
                 transaction.replied = message
                 self.send(message, attempt)
             return
@@ -271,6 +273,8 @@ class SipServer:
     def _housekeeping(self, _: Any) -> None:
         """The timer process removes expired transactions; it holds the CPU like any other process."""
         spec, table = self.spec, self.table
+        while self._ringing and self._ringing[0][0] <= self.clock.now_ns:
+            self._give_up(self._ringing.popleft()[1])
         expired = table.tick()
         cost_ns = int(self._inflation * (spec.removal_cost * expired + spec.housekeeping_cost * (expired > 0)))
         if cost_ns > 0:

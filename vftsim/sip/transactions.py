@@ -3,9 +3,10 @@
 Rule (OpenSIPS 1.6 ``tm``): a forwarded request creates a transaction; a retransmitted request meets
 it and is answered from it without being forwarded again.  The server itself repeats a forwarded
 request over UDP after T1, doubling to T2, until any reply (INVITE) or the final reply (other requests)
-has come.  A transaction stays in memory for ``wt_timer`` = 5 s after its final reply; expired ones are
-removed by a timer process that runs once a second.  Registrations are answered without a transaction
-(``sl_send_reply``).
+has come, and answers 408 itself when none comes within ``fr_timer`` = 30 s (INVITE that rings:
+``fr_inv_timer`` = 120 s, seen by the one-second timer).  A transaction stays in memory for ``wt_timer``
+= 5 s after its final reply; expired ones are removed by a timer process that runs once a second.
+Registrations are answered without a transaction (``sl_send_reply``).
 
 Assumption: removing expired transactions is what holds the CPU once a second; the lab's delay
 percentiles show such bursts in the mix and not in pre-registration, which creates no transactions.
