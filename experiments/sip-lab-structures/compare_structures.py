@@ -16,7 +16,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
 from vftsim.calibrate.fit import at_measured_traffic, chosen, fit, observe, residual, with_values
 from vftsim.calibrate.observations import measured
 from vftsim.spec import load, shipped_dir
@@ -33,9 +33,21 @@ CANDIDATES: dict[str, dict[str, float]] = {
     "no bursts": {"server.removal_cost": 0, "server.housekeeping_cost": 0},
     "no flush": {"server.location_write_cost": 0},
     "no growth": {"server.growth_per_transaction": 0},
+    "growth with workers at work": {"server.growth_per_transaction": 0},
+    "growth with transactions and with workers": {},
     "messages of constant demand": {"server.demand_cv": 0},
 }
 """Candidate: the keys that it holds at a value, unlike the first; the others of the calibration are fitted."""
+
+WORKERS_AT_WORK = FreeParameter(
+    path="server.growth_per_active_worker",
+    low=0.0,
+    high=0.5,
+    start=0.1,
+    meaning="relative growth of the work for each other worker that is at work",
+)
+FREED = {"growth with workers at work": WORKERS_AT_WORK, "growth with transactions and with workers": WORKERS_AT_WORK}
+"""Candidate: a further parameter that is fitted."""
 
 SCORED = "step_4"
 SCORING_SEEDS = range(1000, 1004)
@@ -47,7 +59,10 @@ def candidate_score(name: str, fixed: dict[str, float]) -> dict[str, Any]:
     whole = load(folder / "virtual.yaml", CalibrationSpec)
     definition = whole.model_copy(
         update={
-            "parameters": tuple(p for p in whole.parameters if p.path not in fixed),
+            "parameters": (
+                *(p for p in whole.parameters if p.path not in fixed),
+                *([FREED[name]] if name in FREED else []),
+            ),
             "in_sample": tuple(phase for phase in whole.in_sample if phase != SCORED),
         }
     )

@@ -61,6 +61,13 @@ class SipServerSpec(Spec):
         le=1.0,
         description="Growth of the CPU work for each completed transaction in memory, relative. Assumption; 0: none.",
     )
+    growth_per_active_worker: float = Field(
+        0.0,
+        ge=0.0,
+        le=5.0,
+        description="Growth of the CPU work on a relayed message for each other worker that is at work, relative. "
+        "Assumption; 0: none.",
+    )
     growth_per_attempt: float = Field(
         0.0,
         ge=0.0,

@@ -6,11 +6,13 @@ socket's receive buffer is bounded in kernel memory; a datagram that does not fi
 
 CPU work of a received message = touches x ``touch_cost`` x drawn relative demand
 x (1 + ``growth_per_transaction`` x transactions that wait for their removal
-+ ``growth_per_attempt`` x transactions created).
-Both growths are assumptions: the measured CPU per attempt rises with load in every environment, and so
-do the transactions in memory (longer hash chains, a more fragmented shared-memory heap) and the number
-served so far.  Zero turns them off.  Completed transactions only, because with those under way included
-the work would grow in a collapse, and the measured collapse is less deep than that.
++ ``growth_per_attempt`` x transactions created + ``growth_per_active_worker`` x other workers at work, for
+relayed messages: contention for the transaction table).
+All three growths are assumptions: the measured CPU per attempt rises with load in every environment, and so
+do the transactions in memory (longer hash chains, a more fragmented shared-memory heap), the number served so
+far and the workers at work.  Zero turns them off; the lab's models use the first alone.  Completed transactions
+only, because with those under way included the work would grow in a collapse, and the measured collapse is less
+deep than that.
 
 Credentials are looked up in the database by the worker that has the second REGISTER (OpenSIPS ``auth_db``, a
 synchronous query): after the work for the message received it asks and sleeps; the database, on the same CPU,
@@ -141,7 +143,7 @@ class SipServer:
         transaction, again = self._match(message, attempt)
         spec = self.spec
         demand = self._cost_ns[message] * attempt.demands[DEMAND_SLOT[message]]
-        demand *= self._growth()
+        demand *= self._growth(message)
         if again:
             demand *= spec.retransmission_cost
         after_ns = int(demand * spec.work_after_send)
@@ -162,10 +164,13 @@ class SipServer:
         job, left_ns = waiting
         self.guest.submit(Work(left_ns, self._answer, job))
 
-    def _growth(self) -> float:
-        """Return the factor by which all work has grown with what the server holds and has served."""
+    def _growth(self, message: int) -> float:
+        """Return the factor by which work has grown with what the server holds, has served and does besides."""
         spec, table = self.spec, self.table
-        return 1.0 + spec.growth_per_transaction * table.waiting + spec.growth_per_attempt * table.created
+        growth = 1.0 + spec.growth_per_transaction * table.waiting + spec.growth_per_attempt * table.created
+        if spec.growth_per_active_worker and message not in _REGISTRATIONS:
+            growth += spec.growth_per_active_worker * (spec.processes - self._idle_workers - 1)
+        return growth
 
     def _match(self, message: int, attempt: Attempt) -> tuple[Transaction | None, bool]:
         """Find or create the transaction of a message; true when it is a retransmission."""
