@@ -5,6 +5,7 @@
     VftsimError
     |-- ModelFileError      a model, study or dataset file is wrong (file, line, key, cause, remedy)
     |-- UsageError          a command or call asks for something that does not exist or cannot be
+    |-- WorkerLostError     a worker process was killed by somebody else
     |-- PrecisionNotReached a statistical procedure ended before its target; carries the estimate
     `-- ConservationError   the simulator broke one of its own invariants: a bug, not a user's mistake
 
@@ -22,6 +23,10 @@ class VftsimError(Exception):
 
 class UsageError(VftsimError, ValueError):
     """The user asked for something that does not exist or is impossible; the message says what would be right."""
+
+
+class WorkerLostError(VftsimError, RuntimeError):
+    """A worker process was killed by somebody else (the system, for want of memory): results are missing."""
 
 
 class ModelFileError(VftsimError, ValueError):

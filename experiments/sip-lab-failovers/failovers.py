@@ -67,7 +67,7 @@ def report(saps: int, timeout_s: float, records: list[PhaseRecord]) -> None:
 def main() -> None:
     """Play both failovers for each timeout."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--replications", type=int, default=16)
+    parser.add_argument("--replications", type=int, default=30)
     parser.add_argument("--timeouts", default="2,2.5,2.75,3,3.5", help="seconds, separated by commas")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()

@@ -109,7 +109,7 @@ def test_capacity_search_prints_the_curve_and_the_limit(tiny_path, capsys):
         "--resolution",
         8,
         "--probability",
-        0.5,
+        0.8,
         "-j",
         1,
         "-q",

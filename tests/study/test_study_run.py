@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import simpy
 
-from vftsim.errors import UsageError
+from vftsim.errors import UsageError, WorkerLostError
 from vftsim.study import replicate as replicate_module
 from vftsim.study.replicate import check_study, replicate
 from vftsim.study.results import RunResult, csv_text
 from vftsim.study.run import run_study
 from vftsim.study.store import to_json
-from vftsim.study.workers import Workers
+from vftsim.study.workers import Workers, deferred_interrupts, stop_workers
 
 
 @pytest.fixture(scope="module")
@@ -212,6 +212,27 @@ def _stop_the_parent(task):
 def test_ctrl_c_ends_worker_processes():
     with pytest.raises(KeyboardInterrupt):
         Workers(_stop_the_parent, 2).in_order(list(range(2000)))
+
+
+def test_a_second_ctrl_c_does_not_disturb_the_end_of_the_workers():
+    Workers(abs, 2).in_order([-3, 2])
+    before = signal.getsignal(signal.SIGINT)
+    with deferred_interrupts(then_raise=False):
+        os.kill(os.getpid(), signal.SIGINT)
+    stop_workers()
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+def _killed(task):
+    if task == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return task
+
+
+def test_a_worker_killed_by_somebody_else_is_said():
+    with pytest.raises(WorkerLostError, match="killed from outside"):
+        Workers(_killed, 2).in_order(list(range(8)))
+    assert Workers(abs, 2).in_order([-1, 2]) == [1, 2], "and the next study has workers again"
 
 
 @pytest.mark.parametrize(("replications", "seed", "jobs"), [(0, 1, 1), (1, -1, 1), (1, 2**128, 1), (1, 1, 0)])

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import Abort, Exit, TyperException
 
-from vftsim.errors import VftsimError
+from vftsim.errors import VftsimError, WorkerLostError
 
 OK, OUTSIDE, USAGE, INTERRUPTED = 0, 1, 2, 3
 _TYPER_INTERRUPTED = 130
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TyperException as error:
         return _mistake(error.format_message() or type(error).__name__)
     except VftsimError as error:
-        return _mistake(str(error))
+        return _say(str(error), INTERRUPTED if isinstance(error, WorkerLostError) else USAGE)
     except Exit as end:
         return end.exit_code
     except (Abort, KeyboardInterrupt):

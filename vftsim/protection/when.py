@@ -40,10 +40,9 @@ class WhenText:
         if isinstance(value, Instant):
             return value
         match = _FORM.fullmatch(value) if isinstance(value, str) and len(value) <= _MAX_TEXT else None
-        if match is None:
-            raise PydanticCustomError(
-                "when", "{why}", {"why": "must be an instant of the run such as '20 s' or 'step 2 + 300 s'"}
-            )
+        if match is None or (match["run"] is not None and match["run"].lstrip()[:1].isalpha()):
+            why = "must be an instant of the run such as '20 s', 'stir' or 'step 2 + 300 s'"
+            raise PydanticCustomError("when", "{why}", {"why": why})
         if match["run"] is not None:
             return Instant("run", int(DURATION.parse(match["run"])))
         phase = f"step {int(match['step'])}" if match["step"] else match["phase"]

@@ -87,14 +87,15 @@ def print_streams(found: StreamCapacity) -> None:
     """Print how many media streams a host carries, and what limits them."""
     print_head(found.manifest["models"], found.manifest["seed"])
     e, settings, workload = found.result.estimate, found.settings, found.model.spec.workload
+    streams = f"{_found(found.result, found.interrupted, '.0f', 'media streams')}  ({100 * settings.confidence:g} %, "
     print_text(
-        f"Capacity: {e.mean:.0f} media streams, in [{e.low:g}, {e.high:g}]  ({100 * settings.confidence:g} %, {e.n} "
+        f"Capacity: {streams}{e.n} "
         f"runs; {100 * settings.probability:g} % of runs lose at most {found.limit_percent:g} % of their media packets)"
     )
     calls = found.calls_per_stream
     print_text(
         f"A run measures {workload.duration / 1e9:g} s after {workload.warm_up / 1e9:g} s. "
-        + (f"Calls go with streams: {calls * e.mean:.3g} calls/s at the capacity." if calls else "No calls.")
+        + (f"Calls go with streams: {calls * e.mean:.3g} calls/s at the capacity." if calls * e.mean else "")
     )
     _print_doubts(found.result, found.interrupted)
     body = [
@@ -186,7 +187,8 @@ def _warn_unfailed(ramp: RampCapacity) -> None:
 def _print_search(search: SearchCapacity, title: str) -> None:
     e, settings = search.result.estimate, search.settings
     print_text(
-        f"{title}: {e.mean:.4g} SAPS, in [{e.low:g}, {e.high:g}]  ({100 * settings.confidence:g} %, {e.n} runs; "
+        f"{title}: {_found(search.result, search.interrupted, '.4g', 'SAPS')}  "
+        f"({100 * settings.confidence:g} %, {e.n} runs; "
         f"{100 * settings.probability:g} % of runs within {search.limit_percent:g} % IHS)"
     )
     _print_doubts(search.result, search.interrupted)
@@ -200,10 +202,24 @@ def _print_search(search: SearchCapacity, title: str) -> None:
     )  # fmt: skip
 
 
+def _found(result: CapacityResult, interrupted: bool, form: str, unit: str) -> str:
+    """Return what a search has found; no figure for one that ended before any load had passed or failed."""
+    e = result.estimate
+    if math.isinf(e.high) and not e.low:
+        return f"not found, in [0, inf] {unit}"
+    if interrupted and not e.low:
+        return f"below {e.high:g} {unit}, nothing more is known yet"
+    return f"{e.mean:{form}} {unit}, in [{e.low:g}, {e.high:g}]"
+
+
 def _print_doubts(result: CapacityResult, interrupted: bool) -> None:
     """Print what a reader of a search's answer must know beside it."""
     for flag, text in (
-        (not result.resolved, "not resolved further: runs at the loads between pass and fail by chance"),
+        (interrupted, "interrupted: the search had not come to its end"),
+        (
+            not result.resolved and not interrupted,
+            "not resolved further: runs at the loads between pass and fail by chance",
+        ),
         (result.budget_ended and not interrupted, "the budget of runs ended the search; --budget raises it"),
         (result.non_monotone, "warning: a higher load passed more often than a lower one"),
     ):

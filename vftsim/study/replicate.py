@@ -10,7 +10,7 @@ from vftsim.errors import UsageError
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.system import Record, system_of
-from vftsim.study.workers import Workers, deferred_interrupts
+from vftsim.study.workers import Workers, checked_jobs, deferred_interrupts
 
 DEFAULT_SEED = 1
 DEFAULT_REPLICATIONS = 10
@@ -68,8 +68,7 @@ def check_study(replications: int, seed: int, jobs: int) -> None:
         raise UsageError(f"replications: from 1 to {MOST_REPLICATIONS}, got {replications}")
     if not 0 <= seed < 2**128:
         raise UsageError(f"the seed must be from 0 to 2**128 - 1, got {seed}")
-    if not 1 <= jobs <= 1024:
-        raise UsageError(f"jobs: from 1 to 1024 worker processes, got {jobs}")
+    checked_jobs(jobs)
 
 
 def replicate(

@@ -62,6 +62,8 @@ class ResultDirectory:
     def __init__(self, path: Path, identity: Mapping[str, Any], *, force: bool = False, resume: bool = False) -> None:
         if force and resume:
             raise UsageError("--force discards an existing result and --resume continues it: choose one")
+        if path.name in ("", ".."):
+            raise UsageError(f"'{path}' cannot be the name of a result; name a directory that is to be made")
         self.path = path
         self.partial = path.with_name(path.name + ".partial")
         self.identity = dict(identity)

@@ -97,5 +97,5 @@ def _scale(ax: Axes, metric: str, is_positive: bool) -> None:
         ax.axhline(LOSS_FREE_PERCENT, color="black", linestyle="--", linewidth=0.8)
     elif metric == "delay_p99_ms" and is_positive:
         ax.set_yscale("log")
-    else:
+    elif ax.get_yscale() != "log":
         ax.set_ylim(bottom=0)

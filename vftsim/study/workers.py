@@ -16,9 +16,14 @@ from typing import Any, Generic, TypeVar
 
 import joblib
 from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+from vftsim.errors import UsageError, WorkerLostError
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+MOST_JOBS = 1024
 
 
 class Interrupted(KeyboardInterrupt):
@@ -28,6 +33,21 @@ class Interrupted(KeyboardInterrupt):
 def available_cores() -> int:
     """Return the number of cores this process may use."""
     return int(joblib.cpu_count())
+
+
+def checked_jobs(jobs: int | None) -> int:
+    """Return the number of worker processes asked for, all cores if none was.
+
+    Raises
+    ------
+    UsageError
+        It is out of range.
+    """
+    if jobs is None:
+        return available_cores()
+    if not 1 <= jobs <= MOST_JOBS:
+        raise UsageError(f"jobs: from 1 to {MOST_JOBS} worker processes, got {jobs}")
+    return jobs
 
 
 class Workers(Generic[T, R]):
@@ -53,6 +73,12 @@ class Workers(Generic[T, R]):
             return
         try:
             yield from self._parallel(tasks)
+        except TerminatedWorkerError:
+            stop_workers()
+            raise WorkerLostError(
+                "a worker process was killed from outside, perhaps for want of memory; fewer --jobs need less, and "
+                "where a command has --resume it goes on from what had finished"
+            ) from None
         except BaseException:
             # Also when whoever takes the results gives up: nobody wants the rest.
             stop_workers()
@@ -72,8 +98,11 @@ class Workers(Generic[T, R]):
 
 
 @contextmanager
-def deferred_interrupts() -> Iterator[None]:
-    """Let what is inside happen whole: a Ctrl-C during it takes effect at its end."""
+def deferred_interrupts(then_raise: bool = True) -> Iterator[None]:
+    """Let what is inside happen whole: a Ctrl-C during it takes effect at its end, or not at all.
+
+    Processes started inside ignore it if it is not to take effect.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -83,7 +112,7 @@ def deferred_interrupts() -> Iterator[None]:
         nonlocal pressed
         pressed = True
 
-    before = signal.signal(signal.SIGINT, note)
+    before = signal.signal(signal.SIGINT, note if then_raise else signal.SIG_IGN)
     try:
         yield
     finally:
@@ -93,8 +122,9 @@ def deferred_interrupts() -> Iterator[None]:
 
 
 def stop_workers() -> None:
-    """End all worker processes, whatever they are doing."""
-    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    """End all worker processes, whatever they are doing; a second Ctrl-C does not disturb it."""
+    with deferred_interrupts(then_raise=False):
+        get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 def _ignore_interrupts() -> None:

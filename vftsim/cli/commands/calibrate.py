@@ -31,15 +31,15 @@ def calibrate(
     """Fit a model to data: parameters with intervals, residuals, and what the data do not identify."""
     from vftsim.calibrate import fitted
     from vftsim.calibrate.run import run_calibration
-    from vftsim.errors import UsageError
+    from vftsim.cli.files import check_target
     from vftsim.report.screen import print_json, print_table, print_text
     from vftsim.study.progress import make_progress
-    from vftsim.study.workers import available_cores
+    from vftsim.study.workers import checked_jobs
 
-    if output is not None and output.exists() and not force:
-        raise UsageError(f"'{output}' exists; --force replaces it")
+    if output is not None:
+        check_target(output, force)
     with make_progress(f"calibrate {calibration}", quiet) as progress:
-        done = run_calibration(calibration, jobs or available_cores(), progress)
+        done = run_calibration(calibration, checked_jobs(jobs), progress)
     if output is not None:
         fitted.write(output, done.record)
     if as_json:

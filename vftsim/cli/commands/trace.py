@@ -47,6 +47,8 @@ def trace(
 
     if output is None and gantt is None:
         raise UsageError("say what to write: -o schedule.json, --gantt schedule.png or both")
+    if output == gantt:
+        raise UsageError(f"'{output}' cannot be both the trace and the figure; name two files")
     if output is not None:
         check_target(output, force)
     if gantt is not None:
@@ -90,6 +92,13 @@ def recorded_window(
     chosen = options.prepared(model, overrides)
     if chosen.kind != "media_host":
         raise UsageError(f"'{model}' is a {chosen.kind}; a schedule is recorded of a media_host")
+    workload = chosen.spec.workload
+    end_ns = workload.warm_up + workload.duration
+    if start_ns + length_ns > end_ns:
+        raise UsageError(
+            f"--start, --length: the run ends after {end_ns / 1e9:g} s, before the window does; "
+            "--set workload.duration=... makes it longer"
+        )
     from vftsim.media.trace import run_traced
     from vftsim.study.replicate import check_study
 

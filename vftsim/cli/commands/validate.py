@@ -29,6 +29,7 @@ def validate(
     report: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="Write every row as a Markdown page.")
     ] = None,
+    force: options.Force = False,
     jobs: options.Jobs = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -36,14 +37,17 @@ def validate(
     """Predict every measured row; exit code 1 when the declared accuracy is missed."""
     from vftsim.calibrate.accuracy_page import as_data, page
     from vftsim.calibrate.validate import run_validation
+    from vftsim.cli.files import check_target
     from vftsim.cli.main import OUTSIDE
     from vftsim.report.screen import print_json, print_table, print_text
     from vftsim.study.progress import make_progress
     from vftsim.study.store import write_file
-    from vftsim.study.workers import available_cores
+    from vftsim.study.workers import checked_jobs
 
+    if report is not None:
+        check_target(report, force)
     with make_progress(f"validate {validation}", quiet) as progress:
-        found = run_validation(validation, environment or [], replications, jobs or available_cores(), progress)
+        found = run_validation(validation, environment or [], replications, checked_jobs(jobs), progress)
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if report is not None:
