@@ -1,6 +1,6 @@
 """``python -m vftsim``: the command, where the console script is not on the path."""
 
-from vftsim.cli.main import main
+from vftsim.cli.main import console
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(console())

@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from vftsim.cli import main as main_module
 from vftsim.cli.main import main
 
 COMMAND = [sys.executable, "-m", "vftsim.cli.main"]
@@ -95,6 +96,24 @@ def test_capacity_json(tiny_path, capsys):
     (row,) = data["capacity"]
     assert (row["capacity"], row["n"], row["interval"]) == ("ramp", 3, "ramp")
     assert len(data["ramp"]["replications"]) == 3
+
+
+def test_only_the_first_ctrl_c_of_the_console_interrupts(monkeypatch):
+    """A second one would kill the programs that end the workers, and leave the command hanging."""
+
+    def pressed_twice():
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+        return 3
+
+    monkeypatch.setattr(main_module, "main", pressed_twice)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        assert main_module.console() == 3
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_capacity_search_prints_the_curve_and_the_limit(tiny_path, capsys):

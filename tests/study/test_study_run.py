@@ -16,7 +16,7 @@ from vftsim.study.replicate import check_study, replicate
 from vftsim.study.results import RunResult, csv_text
 from vftsim.study.run import run_study
 from vftsim.study.store import to_json
-from vftsim.study.workers import Workers, deferred_interrupts, stop_workers
+from vftsim.study.workers import Workers
 
 
 @pytest.fixture(scope="module")
@@ -212,15 +212,6 @@ def _stop_the_parent(task):
 def test_ctrl_c_ends_worker_processes():
     with pytest.raises(KeyboardInterrupt):
         Workers(_stop_the_parent, 2).in_order(list(range(2000)))
-
-
-def test_a_second_ctrl_c_does_not_disturb_the_end_of_the_workers():
-    Workers(abs, 2).in_order([-3, 2])
-    before = signal.getsignal(signal.SIGINT)
-    with deferred_interrupts(then_raise=False):
-        os.kill(os.getpid(), signal.SIGINT)
-    stop_workers()
-    assert signal.getsignal(signal.SIGINT) == before
 
 
 def _killed(task):

@@ -11,8 +11,10 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 
 import typer
 from typer.exceptions import Abort, Exit, TyperException
@@ -43,6 +45,21 @@ def build_app() -> typer.Typer:
     for module in sorted(m.name for m in pkgutil.iter_modules(commands.__path__)):
         importlib.import_module(f"{commands.__name__}.{module}").register(app)
     return app
+
+
+def console() -> int:
+    """Run the command line of this process: its first Ctrl-C interrupts, further ones do not disturb the orderly end.
+
+    Programs started to end the workers must not die of them either; they inherit that they are ignored.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt_once)
+    return main()
+
+
+def _interrupt_once(_: int, __: FrameType | None) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -96,4 +113,4 @@ def _global_options(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(console())

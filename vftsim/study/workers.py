@@ -98,11 +98,8 @@ class Workers(Generic[T, R]):
 
 
 @contextmanager
-def deferred_interrupts(then_raise: bool = True) -> Iterator[None]:
-    """Let what is inside happen whole: a Ctrl-C during it takes effect at its end, or not at all.
-
-    Processes started inside ignore it if it is not to take effect.
-    """
+def deferred_interrupts() -> Iterator[None]:
+    """Let what is inside happen whole: a Ctrl-C during it takes effect at its end."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -112,19 +109,18 @@ def deferred_interrupts(then_raise: bool = True) -> Iterator[None]:
         nonlocal pressed
         pressed = True
 
-    before = signal.signal(signal.SIGINT, note if then_raise else signal.SIG_IGN)
+    before = signal.signal(signal.SIGINT, note)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
     if pressed:
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
 
 
 def stop_workers() -> None:
-    """End all worker processes, whatever they are doing; a second Ctrl-C does not disturb it."""
-    with deferred_interrupts(then_raise=False):
-        get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    """End all worker processes, whatever they are doing."""
+    get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 def _ignore_interrupts() -> None:
