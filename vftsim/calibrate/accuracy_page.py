@@ -23,7 +23,8 @@ def page(found: Validated, name: str) -> str:
     spec = found.spec
     parts = [
         "# Accuracy: predicted against measured",
-        f"Written by `vftsim validate {name} --report docs/accuracy.md` (vftsim {__version__}, seed {spec.seed}). "
+        f"Written by `vftsim validate {name} --report docs/accuracy.md --force` (vftsim {__version__}, "
+        f"seed {spec.seed}). "
         f"Each ramp: {spec.replications} replications of steps of {spec.step_duration / 1e9:g} s (the lab: 900 s); "
         f"each edge step: {spec.edge_replications} replications of {spec.edge_duration / 1e9:g} s. "
         "A prediction is the mean of the replications that reached the step; the range is their central 90 %. "
