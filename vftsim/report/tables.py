@@ -95,7 +95,8 @@ def print_streams(found: StreamCapacity) -> None:
     calls = found.calls_per_stream
     print_text(
         f"A run measures {workload.duration / 1e9:g} s after {workload.warm_up / 1e9:g} s. "
-        + (f"Calls go with streams: {calls * e.mean:.3g} calls/s at the capacity." if calls * e.mean else "")
+        + (f"Calls go with streams: {calls:.3g} calls/s for each" if calls else "No calls")
+        + (f", {calls * e.mean:.3g} calls/s at the capacity." if calls and e.mean else ".")
     )
     _print_doubts(found.result, found.interrupted)
     body = [
