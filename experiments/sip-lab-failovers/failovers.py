@@ -6,7 +6,7 @@ re-registration), 28 at 25 SAPS (17 calls, 3 re-registrations, 8 page messages);
 which the source says "a few seconds", is varied.  The crash comes at a random phase of the heartbeats, as nobody
 knows it.
 
-    python experiments/sip-lab-failovers/failovers.py --replications 16 --timeouts 3 --jobs 2
+    python experiments/sip-lab-failovers/failovers.py --replications 30 --timeouts 3 --jobs 2
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A fitted file knows what it was made from, and a validation says when that has changed."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from vftsim.calibrate.observations import measured
 from vftsim.sip.system import SipLabSpec
 from vftsim.spec import shipped_dir
 
+SHIPPED_FITS = sorted((shipped_dir("calibration") / "sip-lab/fitted").glob("*.json"))
 DATA = {
     ("step_1", "load"): 50.0, ("step_1", "cpu"): 40.0, ("step_2", "load"): 60.0, ("step_2", "cpu"): 48.0,
     ("step_1", "memory"): 3000.0,
@@ -43,6 +45,12 @@ def test_the_file_says_version_calibration_model_and_data():
     assert all(len(each) == 64 for each in hashes)
     assert len(set(hashes)) == 3
     assert record("native")["calibration_sha256"] != made["calibration_sha256"]
+
+
+@pytest.mark.parametrize("path", SHIPPED_FITS, ids=lambda path: path.stem)
+def test_the_shipped_fits_name_no_path_of_a_machine(path):
+    said = json.loads(path.read_text())["manifest"]["command_line"]
+    assert not [word for word in said if Path(word).is_absolute()]
 
 
 def test_the_same_data_give_no_warning_whatever_else_the_dataset_holds(folder):

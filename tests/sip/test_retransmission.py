@@ -134,7 +134,7 @@ def test_the_server_gives_up_a_message_that_nobody_answers_after_30_s() -> None:
     assert 30e6 < ended_us < 30.01e6
 
 
-def test_the_server_gives_up_a_call_that_rings_for_two_minutes() -> None:
+def test_the_server_gives_up_a_call_that_rings_for_too_long() -> None:
     """Every 200 of the callee is lost; the caller, who heard it ring, waits for the server's 408."""
     bench = Bench(
         plain_server(ringing_timeout=20 * S),

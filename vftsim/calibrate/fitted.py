@@ -14,6 +14,7 @@ from vftsim.calibrate.provenance import data_sha256
 from vftsim.sip.system import SipLabSpec
 from vftsim.spec import format_duration
 from vftsim.study.digest import sha256_of
+from vftsim.study.store import write_file
 
 FORMAT = 1
 
@@ -55,9 +56,7 @@ def as_record(
 
 def write(path: Path, record: dict[str, Any]) -> None:
     """Write a record whole or not at all."""
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    part.replace(path)
+    write_file(path, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
 
 
 def unit_of(spec: SipLabSpec, path: str) -> str:

@@ -1,7 +1,8 @@
 """The console script: finds the commands, runs one, turns the outcome into an exit code.
 
 Exit codes: 0 done; 1 a result is outside its declared accuracy; 2 a user's mistake (one message on
-standard error, nothing written); 3 interrupted, what was finished is kept.  A traceback is always a bug.
+standard error, nothing written); 3 interrupted or a worker killed, what was finished is kept.
+A traceback is always a bug.
 """
 
 # ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast

@@ -48,10 +48,7 @@ class Guest:
         self.jobs.append(work)
         if self.frozen:
             return
-        for vcpu in self.vcpus:
-            if vcpu.state is VcpuState.BLOCKED:
-                self.host.wake(vcpu)
-                break
+        self._wake_idle_vcpu()
         if self._unlimited and self.jobs:
             self._end_unlimited_runs()
 
@@ -60,10 +57,7 @@ class Guest:
         work.quantum_left_ns = self.quantum_ns
         self.background.append(work)
         if not self.frozen:
-            for vcpu in self.vcpus:
-                if vcpu.state is VcpuState.BLOCKED:
-                    self.host.wake(vcpu)
-                    break
+            self._wake_idle_vcpu()
 
     def submit_next(self, work: Work) -> None:
         """Go on with ``work`` before any other job; for ``on_done``: the process keeps the CPU."""
@@ -156,6 +150,12 @@ class Guest:
             vcpu.interrupts.popleft()
         vcpu.current = None
         return work
+
+    def _wake_idle_vcpu(self) -> None:
+        for vcpu in self.vcpus:
+            if vcpu.state is VcpuState.BLOCKED:
+                self.host.wake(vcpu)
+                break
 
     def _end_unlimited_runs(self) -> None:
         """Let runs that were planned while no job waited end with their quantum."""

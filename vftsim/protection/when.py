@@ -11,7 +11,8 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from vftsim.spec import DURATION
 
 _FORM = re.compile(
-    r"\s*(?:(?P<phase>pre-registration|stir|step\s+(?P<step>[1-9][0-9]{0,3}))\s*(?:\+\s*(?P<after>.+))?|(?P<run>.+))",
+    r"\s*(?:(?P<phase>pre-registration|stir|step\s+(?P<step>[1-9][0-9]{0,3}))\s*(?:\+\s*(?P<after>.+))?"
+    r"|(?P<run>(?!\s*[^\W\d_]).+))",  # a duration does not begin with a letter
     re.DOTALL,
 )
 _MAX_TEXT = 100
@@ -40,7 +41,7 @@ class WhenText:
         if isinstance(value, Instant):
             return value
         match = _FORM.fullmatch(value) if isinstance(value, str) and len(value) <= _MAX_TEXT else None
-        if match is None or (match["run"] is not None and match["run"].lstrip()[:1].isalpha()):
+        if match is None:
             why = "must be an instant of the run such as '20 s', 'stir' or 'step 2 + 300 s'"
             raise PydanticCustomError("when", "{why}", {"why": why})
         if match["run"] is not None:

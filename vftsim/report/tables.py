@@ -86,12 +86,9 @@ def print_capacity(study: CapacityStudy) -> None:
 def print_streams(found: StreamCapacity) -> None:
     """Print how many media streams a host carries, and what limits them."""
     print_head(found.manifest["models"], found.manifest["seed"])
-    e, settings, workload = found.result.estimate, found.settings, found.model.spec.workload
-    streams = f"{_found(found.result, found.interrupted, '.0f', 'media streams')}  ({100 * settings.confidence:g} %, "
-    print_text(
-        f"Capacity: {streams}{e.n} "
-        f"runs; {100 * settings.probability:g} % of runs lose at most {found.limit_percent:g} % of their media packets)"
-    )
+    e, workload = found.result.estimate, found.model.spec.workload
+    within = f"lose at most {found.limit_percent:g} % of their media packets"
+    print_text(f"Capacity: {_found(found, '.0f', 'media streams', within)}")
     calls = found.calls_per_stream
     print_text(
         f"A run measures {workload.duration / 1e9:g} s after {workload.warm_up / 1e9:g} s. "
@@ -186,12 +183,7 @@ def _warn_unfailed(ramp: RampCapacity) -> None:
 
 
 def _print_search(search: SearchCapacity, title: str) -> None:
-    e, settings = search.result.estimate, search.settings
-    print_text(
-        f"{title}: {_found(search.result, search.interrupted, '.4g', 'SAPS')}  "
-        f"({100 * settings.confidence:g} %, {e.n} runs; "
-        f"{100 * settings.probability:g} % of runs within {search.limit_percent:g} % IHS)"
-    )
+    print_text(f"{title}: {_found(search, '.4g', 'SAPS', f'within {search.limit_percent:g} % IHS')}")
     _print_doubts(search.result, search.interrupted)
     what = "collapse: not within the limit a window after the stop" if search.stop else "IHS beyond the limit"
     body = [
@@ -203,14 +195,17 @@ def _print_search(search: SearchCapacity, title: str) -> None:
     )  # fmt: skip
 
 
-def _found(result: CapacityResult, interrupted: bool, form: str, unit: str) -> str:
+def _found(search: SearchCapacity | StreamCapacity, form: str, unit: str, within: str) -> str:
     """Return what a search has found; no figure for one that ended before any load had passed or failed."""
-    e = result.estimate
+    e, settings = search.result.estimate, search.settings
     if math.isinf(e.high) and not e.low:
-        return f"not found, in [0, inf] {unit}"
-    if interrupted and not e.low:
-        return f"below {e.high:g} {unit}, nothing more is known yet"
-    return f"{e.mean:{form}} {unit}, in [{e.low:g}, {e.high:g}]"
+        answer = f"not found, in [0, inf] {unit}"
+    elif search.interrupted and not e.low:
+        answer = f"below {e.high:g} {unit}, nothing more is known yet"
+    else:
+        answer = f"{e.mean:{form}} {unit}, in [{e.low:g}, {e.high:g}]"
+    share = f"{100 * settings.probability:g} % of runs {within}"
+    return f"{answer}  ({100 * settings.confidence:g} %, {e.n} runs; {share})"
 
 
 def _print_doubts(result: CapacityResult, interrupted: bool) -> None:

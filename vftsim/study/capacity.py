@@ -19,7 +19,7 @@ from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.search import COLLAPSED, SearchCapacity, search_capacity
 from vftsim.study.search_levels import SearchSettings
 from vftsim.study.sip_summary import estimate_columns
-from vftsim.study.workers import Interrupted, available_cores
+from vftsim.study.workers import Interrupted, checked_jobs
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def ramp_study(
         Ctrl-C before one ramp was done.
     """
     sip_spec(model)
-    started, workers = utc_now(), available_cores() if jobs is None else jobs
+    started, workers = utc_now(), checked_jobs(jobs)
     ramp_capacity_of(model, [], ihs_limit_percent)  # refuses a limit that cannot be judged before the work
     (done,) = replicate([model], replications, seed, workers, progress=progress)
     if not done.records:
@@ -175,7 +175,7 @@ def search_study(
     Interrupted
         Ctrl-C before a single run was judged.
     """
-    started, workers = utc_now(), available_cores() if jobs is None else jobs
+    started, workers = utc_now(), checked_jobs(jobs)
     check_study(1, seed, workers)
     chosen = settings or SearchSettings()
 

@@ -22,7 +22,7 @@ from vftsim.study.ramp import RampCapacity, ramp_capacity_of, sip_spec
 from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, replicate
 from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.sip_summary import estimate_columns
-from vftsim.study.workers import Interrupted, available_cores
+from vftsim.study.workers import Interrupted, checked_jobs
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def compare_study(
         raise UsageError("comparing takes at least two models; for one there is 'vftsim capacity'")
     for model in models:
         sip_spec(model)
-    started, workers = utc_now(), available_cores() if jobs is None else jobs
+    started, workers = utc_now(), checked_jobs(jobs)
     done = replicate(models, replications, seed, workers, progress=progress)
     common = sorted(set.intersection(*(set(each.records) for each in done)))
     if not common:

@@ -19,7 +19,7 @@ from vftsim.study.replicate import (
 )
 from vftsim.study.results import RunResult
 from vftsim.study.store import ResultDirectory
-from vftsim.study.workers import Interrupted, available_cores
+from vftsim.study.workers import Interrupted, checked_jobs
 
 
 def run_study(
@@ -52,7 +52,7 @@ def run_study(
     Interrupted
         Ctrl-C before anything was done.
     """
-    workers = available_cores() if jobs is None else jobs
+    workers = checked_jobs(jobs)
     check_study(replications, seed, workers)
     started = utc_now()
     system = model.system

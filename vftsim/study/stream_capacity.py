@@ -26,7 +26,7 @@ from vftsim.study.search_levels import SearchMapper, SearchSettings, probe_table
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.stream_load import StreamLoad, calls_per_stream, saturating_streams
 from vftsim.study.stream_resources import StreamTask, resource_table, watch
-from vftsim.study.workers import Workers, available_cores
+from vftsim.study.workers import Workers, checked_jobs
 
 LOSS_LIMIT_PERCENT = 0.1
 WATCHED_REPLICATIONS = 10
@@ -119,7 +119,7 @@ def stream_capacity(model: Model, request: CapacityRequest) -> StreamCapacity:
         Ctrl-C before a single run was judged.
     """
     limit = _checked_limit(model, request)
-    jobs = available_cores() if request.jobs is None else request.jobs
+    jobs = checked_jobs(request.jobs)
     check_study(1, request.seed, jobs)
     settings, started = request.settings(STREAM_SEARCH), utc_now()
     if settings.resolution is not None and settings.resolution != int(settings.resolution):

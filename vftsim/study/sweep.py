@@ -26,7 +26,7 @@ from vftsim.study.store import MANIFEST, to_json, write_file
 from vftsim.study.sweep_figures import REFUSED, Figures, Task, estimates, simulate
 from vftsim.study.sweep_grid import Grid, Point
 from vftsim.study.sweep_store import SweepStore, point_key
-from vftsim.study.workers import Interrupted, Workers, available_cores, deferred_interrupts
+from vftsim.study.workers import Interrupted, Workers, checked_jobs, deferred_interrupts
 
 DEFAULT_REPLICATIONS = 3
 
@@ -211,7 +211,7 @@ def run_sweep(
     Interrupted
         Ctrl-C before anything was done.
     """
-    workers = available_cores() if jobs is None else jobs
+    workers = checked_jobs(jobs)
     check_study(replications, seed, workers)
     started = utc_now()
     show = progress or Silent()

@@ -31,7 +31,7 @@ def calibrate(
     """Fit a model to data: parameters with intervals, residuals, and what the data do not identify."""
     from vftsim.calibrate import fitted
     from vftsim.calibrate.run import run_calibration
-    from vftsim.cli.files import check_target
+    from vftsim.cli.files import check_target, write_whole
     from vftsim.report.screen import print_json, print_table, print_text
     from vftsim.study.progress import make_progress
     from vftsim.study.workers import checked_jobs
@@ -41,7 +41,7 @@ def calibrate(
     with make_progress(f"calibrate {calibration}", quiet) as progress:
         done = run_calibration(calibration, checked_jobs(jobs), progress)
     if output is not None:
-        fitted.write(output, done.record)
+        write_whole(output, lambda path: fitted.write(path, done.record))
     if as_json:
         print_json(done.record)
         return

@@ -75,13 +75,13 @@ def record(
     """Run the experiments of a study with the shipped fit; print every statement with its verdict."""
     from vftsim.cli.files import check_target
     from vftsim.study.replicate import check_study
-    from vftsim.study.workers import available_cores
+    from vftsim.study.workers import checked_jobs
 
     if curve is not None and model:
         raise UsageError("--curve and --model: choose one; curves are those of the fitted model")
     if output is not None:
         check_target(output, force, ".md" if curve is None else ".png")
-    workers = available_cores() if jobs is None else jobs
+    workers = checked_jobs(jobs)
     check_study(1, 1, workers)
     if curve is None:
         _experiments(study, model or [], output, workers, quick, as_json=as_json, quiet=quiet)

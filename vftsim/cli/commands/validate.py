@@ -37,7 +37,7 @@ def validate(
     """Predict every measured row; exit code 1 when the declared accuracy is missed."""
     from vftsim.calibrate.accuracy_page import as_data, page
     from vftsim.calibrate.validate import run_validation
-    from vftsim.cli.files import check_target
+    from vftsim.cli.files import check_target, write_whole
     from vftsim.cli.main import OUTSIDE
     from vftsim.report.screen import print_json, print_table, print_text
     from vftsim.study.progress import make_progress
@@ -51,7 +51,7 @@ def validate(
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if report is not None:
-        write_file(report, page(found, validation).encode())
+        write_whole(report, lambda path: write_file(path, page(found, validation).encode()))
     if as_json:
         print_json(as_data(found))
     else:
