@@ -1,0 +1,1 @@
+"""Golden results: what the simulation gives today, number by number, for whatever is built in its place."""
