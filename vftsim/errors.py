@@ -6,6 +6,7 @@
     |-- ModelFileError      a model, study or dataset file is wrong (file, line, key, cause, remedy)
     |-- UsageError          a command or call asks for something that does not exist or cannot be
     |-- WorkerLostError     a worker process was killed by somebody else
+    |-- RunFailure          a run needs more of something than a simulation can hold; names what, and the remedy
     |-- PrecisionNotReached a statistical procedure ended before its target; carries the estimate
     `-- ConservationError   the simulator broke one of its own invariants: a bug, not a user's mistake
 
@@ -27,6 +28,10 @@ class UsageError(VftsimError, ValueError):
 
 class WorkerLostError(VftsimError, RuntimeError):
     """A worker process was killed by somebody else (the system, for want of memory): results are missing."""
+
+
+class RunFailure(VftsimError, RuntimeError):  # noqa: N818 - names what happened to a run, as ConservationError does
+    """A run cannot go on: a table of the kernel is full, or a part met a state it cannot handle."""
 
 
 class ModelFileError(VftsimError, ValueError):

@@ -1,0 +1,51 @@
+"""How a model runs: records, the event queue, linking, and the two engines."""
+
+from typing import Annotated
+
+from vftsim.kernel.declare import (
+    Action,
+    Chain,
+    Entry,
+    Failure,
+    Family,
+    Fifo,
+    Kind,
+    Sim,
+    Sort,
+    Table,
+    at,
+    entry,
+    event,
+    fail,
+    part,
+)
+from vftsim.kernel.engine import FOREVER_NS, Engine
+from vftsim.kernel.link import Linked, LinkError, link
+from vftsim.kernel.order import EventKind
+from vftsim.kernel.record import Record
+
+__all__ = [
+    "FOREVER_NS",
+    "Action",
+    "Annotated",
+    "Chain",
+    "Engine",
+    "Entry",
+    "EventKind",
+    "Failure",
+    "Family",
+    "Fifo",
+    "Kind",
+    "LinkError",
+    "Linked",
+    "Record",
+    "Sim",
+    "Sort",
+    "Table",
+    "at",
+    "entry",
+    "event",
+    "fail",
+    "link",
+    "part",
+]

@@ -1,0 +1,278 @@
+"""The words in which a mechanism is written: tables, parts, callbacks, slots.
+
+A mechanism's module declares records and tables, and functions over them:
+
+* :class:`Table`: rows of one record.  ``vcpus(sim)[i]`` is row ``i``; ``vcpus.new(sim)`` takes a free row and
+  ``vcpus.free(sim, i)`` gives it back.  Row 0 is nobody: an index of 0 says "none".
+* :class:`Chain`: lists of rows linked through one of their fields, kept in a :class:`Fifo`.
+* :func:`part`: a function that the linker may put into a kernel.
+* :class:`Family`: functions of one signature that are stored in records as numbers and called later; ``event`` is the
+  family of what happens at an instant.
+* :class:`Sort`: a sort of part (scheduler, I/O path, ...); its :meth:`Sort.slot` declares an operation, a
+  :class:`Kind` of the sort implements it.
+* :func:`entry`: what the driver may call.
+
+Nothing here runs a model: :mod:`vftsim.kernel.link` puts the functions that a model uses together, for
+either engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NoReturn, ParamSpec, Protocol, TypeVar
+
+from vftsim.kernel.record import Record, fields
+
+R = TypeVar("R", bound=Record)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Sim(Protocol):
+    """The state of one run, as functions of a mechanism see it."""
+
+    now_ns: int
+    """Simulated time."""
+    wants_input: bool
+    """Set to have the driver called before the next event: pre-drawn numbers run low, or a log is nearly full."""
+
+
+class Fifo(Record):
+    """A list of rows of one table, linked through one of their fields."""
+
+    first: int
+    last: int
+    length: int
+
+
+def _unlinked(what: object) -> NoReturn:
+    raise TypeError(f"{what} works in a linked kernel only; see vftsim.kernel.link")
+
+
+class Table(Generic[R]):
+    """Rows of one record.
+
+    Parameters
+    ----------
+    name : str
+        Name in the state; must be unique among the tables of a kernel.
+    record : type
+    capacity : int
+        Most rows at a time.  Rows never used cost no memory.
+    remedy : str
+        What a user can do when the table is full.
+    beside : Table, optional
+        The table whose rows these belong to: row ``i`` stands beside row ``i`` of that one, and is never taken or given
+        back by itself.  A part's own fields of somebody else's record stand so.
+    is_fixed : bool
+        All rows are there from the start and none is taken or given back: for logs and counters.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        record: type[R],
+        capacity: int = 0,
+        remedy: str = "make the model smaller",
+        beside: Table[Any] | None = None,
+        *,
+        is_fixed: bool = False,
+    ) -> None:
+        self.name = name
+        self.record = record
+        self.capacity = beside.capacity if beside is not None else capacity
+        self.remedy = remedy
+        self.beside = beside
+        self.is_fixed = is_fixed
+
+    def __call__(self, sim: Sim) -> Sequence[R]:
+        """Return the rows; row 0 is nobody."""
+        _unlinked(f"table {self.name}")
+
+    def new(self, sim: Sim) -> int:
+        """Take a free row, as its last user left it; 0 and a named failure of the run if there is none."""
+        _unlinked(f"{self.name}.new")
+
+    def free(self, sim: Sim, row: int) -> None:
+        """Give a row back; nothing may refer to it any more."""
+        _unlinked(f"{self.name}.free")
+
+
+class Chain(Generic[R]):
+    """Lists of a table's rows, linked through the field ``link``; a row is in one list of a chain at a time."""
+
+    def __init__(self, table: Table[R], link: str) -> None:
+        if link not in fields(table.record):
+            raise TypeError(f"{table.record.__name__} has no field {link}")
+        self.table = table
+        self.link = link
+        self.name = f"{table.name}_{link}"
+
+    def push(self, sim: Sim, fifo: Fifo, row: int) -> None:
+        """Put a row at the end."""
+        _unlinked(f"{self.name}.push")
+
+    def push_front(self, sim: Sim, fifo: Fifo, row: int) -> None:
+        """Put a row at the front."""
+        _unlinked(f"{self.name}.push_front")
+
+    def insert_after(self, sim: Sim, fifo: Fifo, before: int, row: int) -> None:
+        """Put a row behind the row ``before``; 0: at the front."""
+        _unlinked(f"{self.name}.insert_after")
+
+    def pop(self, sim: Sim, fifo: Fifo) -> int:
+        """Take the first row; 0 if the list is empty."""
+        _unlinked(f"{self.name}.pop")
+
+    def remove(self, sim: Sim, fifo: Fifo, row: int) -> bool:
+        """Take a row out, wherever it stands; False if it is not in the list.  Walks the list."""
+        _unlinked(f"{self.name}.remove")
+
+
+class Part:
+    """A function that a kernel may contain."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+        self.__module__ = function.__module__
+
+    @property
+    def name(self) -> str:
+        """Name in a kernel: module and function."""
+        module = self.function.__module__.removeprefix("vftsim.").replace(".", "_")
+        return f"{module}__{self.function.__qualname__.replace('.', '_').replace('<locals>', 'local')}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function itself; works for functions that touch no table and no time."""
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.function.__module__}.{self.function.__qualname__}>"
+
+
+def part(function: Callable[P, T]) -> Callable[P, T]:
+    """Declare a function of a mechanism."""
+    return Part(function)  # type: ignore[return-value]
+
+
+class Action(Part):
+    """A member of a :class:`Family`: stands for its number wherever it is not called."""
+
+    def __init__(self, function: Callable[..., Any], family: Family) -> None:
+        super().__init__(function)
+        self.family = family
+
+
+class Family:
+    """Functions of one signature, stored as numbers and called through :meth:`call`; number 0 does nothing."""
+
+    def __init__(self, name: str, arguments: int) -> None:
+        self.name = name
+        self.arguments = arguments
+
+    def __call__(self, function: Callable[..., None]) -> int:
+        """Declare a member; typed as the number it stands for."""
+        return Action(function, self)  # type: ignore[return-value]
+
+    def call(self, sim: Sim, action: int, *arguments: int) -> None:
+        """Call the member of that number."""
+        _unlinked(f"family {self.name}")
+
+
+event = Family("event", 2)
+"""What happens at an instant: ``(sim, place, token)``.  A token that is not the one its planner stored is stale."""
+
+
+class Entry(Part):
+    """A function that the driver may call: ``(sim, a, b) -> int``."""
+
+
+def entry(function: Callable[[Any, int, int], int]) -> Entry:
+    """Declare a function for the driver."""
+    return Entry(function)
+
+
+class Slot(Part):
+    """An operation of a sort of part.  Its own body is the default of kinds that do not implement it."""
+
+    def __init__(self, function: Callable[..., Any], sort: Sort) -> None:
+        super().__init__(function)
+        self.sort = sort
+        sort.slots.append(self)
+
+
+class Sort:
+    """A sort of part; which kind acts is read from the field ``by`` of the record that a slot's call names first."""
+
+    def __init__(self, name: str, by: str) -> None:
+        self.name = name
+        self.by = by
+        self.slots: list[Slot] = []
+        self.kinds: dict[str, Kind] = {}
+
+    def slot(self, function: Callable[P, T]) -> Callable[P, T]:
+        """Declare an operation: ``(sim, record, ...)``, where ``record`` has the field ``by``."""
+        return Slot(function, self)  # type: ignore[return-value]
+
+    def kind(self, name: str) -> Kind:
+        """Declare a kind of this sort."""
+        if name in self.kinds:
+            raise TypeError(f"there are two kinds of {self.name} named {name}")
+        made = self.kinds[name] = Kind(name, self)
+        return made
+
+
+class Kind:
+    """One kind of a sort: the functions that implement the sort's slots."""
+
+    def __init__(self, name: str, sort: Sort) -> None:
+        self.name = name
+        self.sort = sort
+        self.implementations: dict[str, Part] = {}
+
+    def implements(self, slot: Callable[P, T]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+        """Declare the function that implements ``slot``."""
+        assert isinstance(slot, Slot) and slot.sort is self.sort, slot
+
+        def declare(function: Callable[P, T]) -> Callable[P, T]:
+            made = self.implementations[slot.name] = Part(function)
+            return made  # type: ignore[return-value]
+
+        return declare
+
+
+class Failure:
+    """A reason for which a run cannot go on; raised by the driver as :class:`~vftsim.errors.RunFailure`."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+
+def fail(sim: Sim, failure: Failure) -> None:
+    """End the run with a named failure after the present event."""
+    _unlinked("fail")
+
+
+def at(sim: Sim, time_ns: int, kind: int, entity: int, action: int, place: int) -> int:
+    """Plan an event; return its token.
+
+    Events of one instant take place in the order of (``kind``, ``entity``), those equal in both in the order in which
+    they were planned.
+
+    Parameters
+    ----------
+    sim : Sim
+    time_ns : int
+        Not before now.
+    kind : int
+        An :class:`~vftsim.kernel.order.EventKind`.
+    entity : int
+        Orders events of one kind; below 2**40.
+    action : int
+        A member of the family ``event``.
+    place : int
+        Handed to the action, usually a row.
+    """
+    _unlinked("at")

@@ -1,0 +1,92 @@
+"""What the two engines have in common: a linked kernel with its state, and how a driver runs it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from vftsim.errors import RunFailure
+from vftsim.kernel.declare import Action, Entry, Kind, Record, Table
+from vftsim.kernel.emit import failure_message
+from vftsim.kernel.link import Linked
+
+FOREVER_NS = 1 << 62
+
+
+class Engine(ABC):
+    """A kernel ready to run one replication.
+
+    Parameters
+    ----------
+    linked : Linked
+    on_input : callable, optional
+        Called whenever the model asks for more pre-drawn numbers or has filled a log.
+    """
+
+    name: str
+
+    def __init__(self, linked: Linked, on_input: Callable[[], None] | None = None) -> None:
+        self.linked = linked
+        self.on_input = on_input
+
+    @property
+    @abstractmethod
+    def sim(self) -> Any:
+        """The state."""
+
+    @abstractmethod
+    def rows(self, table: Table[Any]) -> Sequence[Any]:
+        """Return a table's rows, to be read and set up."""
+
+    @abstractmethod
+    def new(self, table: Table[Any]) -> int:
+        """Take a row of a table."""
+
+    @abstractmethod
+    def call(self, entry: Entry, a: int = 0, b: int = 0) -> int:
+        """Call an entry."""
+
+    @abstractmethod
+    def at(self, time_ns: int, kind: int, entity: int, action: int, place: int) -> int:
+        """Plan an event from outside."""
+
+    @abstractmethod
+    def run(self, until_ns: int = FOREVER_NS) -> None:
+        """Run to an instant (its events not included) or until nothing is planned."""
+
+    def used(self, table: Table[Any]) -> int:
+        """Return the highest row taken so far."""
+        return int(getattr(self.sim, f"{table.name}_used"))
+
+    def add(self, table: Table[Any], **values: Any) -> tuple[int, Any]:
+        """Take a row and set fields; return its number and the row."""
+        number = self.new(table)
+        self.check()
+        row = self.rows(table)[number]
+        for name, value in values.items():
+            setattr(row, name, value)
+        return number, row
+
+    def number(self, what: Action | Entry | Kind | Any) -> int:
+        """Return the number by which records know a callback or a kind."""
+        return self.linked.number(what)
+
+    def check(self) -> None:
+        """Raise :class:`~vftsim.errors.RunFailure` if the run has failed."""
+        failure = int(self.sim.failure)
+        if failure:
+            raise RunFailure(failure_message(self.linked, failure))
+
+    @property
+    def now_ns(self) -> int:
+        """Simulated time."""
+        return int(self.sim.now_ns)
+
+    @property
+    def events(self) -> int:
+        """Events that have taken place."""
+        return int(self.sim.events)
+
+
+__all__ = ["FOREVER_NS", "Engine", "Record"]

@@ -1,0 +1,339 @@
+"""Linking: the functions that a model uses, put together into one kernel.
+
+From the entries, everything that can be reached is collected, through calls, callbacks and the slots of the chosen kinds.
+Each function is rewritten through its syntax tree: names of other functions get their kernel-wide
+form, constants and enumerations are folded to numbers, ``table(sim)`` becomes a field of the state, callbacks become numbers,
+a slot becomes a direct call where one kind implements it and a dispatch where there are several.
+
+What comes out serves both engines (:mod:`vftsim.kernel.simpy_engine` keeps file names and line numbers, so that a debugger
+stops in the mechanism's own file; :mod:`vftsim.kernel.compiled_engine` writes one module).
+
+The static call graph must have no cycle: compiled functions cannot call each other in a circle.  The remedy for one is a
+queue that an outer loop drains.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import sys
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vftsim.kernel import declare
+from vftsim.kernel.declare import Action, Chain, Entry, Failure, Family, Kind, Part, Slot, Sort, Table
+
+BUILTINS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "range"})
+_QUEUE = {declare.at: "at", declare.fail: "fail"}
+_TEMPLATES = {
+    Table: ("new", "free"),
+    Chain: ("push", "push_front", "insert_after", "pop", "remove"),
+}
+
+
+class LinkError(TypeError):
+    """A mechanism's code that no kernel can contain: a defect of the part, not of a model."""
+
+
+@dataclass
+class Function:
+    """A function of the kernel, rewritten."""
+
+    name: str
+    tree: ast.FunctionDef
+    path: str
+    calls: set[str]
+
+
+@dataclass
+class Linked:
+    """The parts of a kernel."""
+
+    functions: dict[str, Function] = field(default_factory=dict)
+    tables: dict[str, Table[Any]] = field(default_factory=dict)
+    chains: dict[str, Chain[Any]] = field(default_factory=dict)
+    families: dict[str, list[Action]] = field(default_factory=dict)
+    family_of: dict[str, Family] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    kinds: dict[str, list[Kind]] = field(default_factory=dict)
+    slots: dict[str, Slot] = field(default_factory=dict)
+
+    def number(self, what: Action | Entry | Kind) -> int:
+        """Return the number by which a callback, an entry or a kind is known in records."""
+        if isinstance(what, Kind):
+            return self.kinds[what.sort.name].index(what) + 1
+        if isinstance(what, Entry):
+            return self.entries.index(what) + 1
+        return self.families[what.family.name].index(what) + 1
+
+
+def link(
+    entries: Iterable[Entry],
+    kinds: Mapping[Sort, Sequence[Kind]],
+    actions: Iterable[Any] = (),
+    tables: Iterable[Table[Any]] = (),
+) -> Linked:
+    """Collect and rewrite everything that ``entries`` and ``actions`` reach with these kinds of parts.
+
+    Parameters
+    ----------
+    entries : iterable of Entry
+        What the driver calls.
+    kinds : mapping of Sort to sequence of Kind
+        The parts chosen for each sort.
+    actions : iterable of Action
+        Callbacks that only the driver refers to.
+    tables : iterable of Table
+        Tables that only the driver refers to.
+
+    Raises
+    ------
+    LinkError
+        If the code cannot be linked: an unknown name, a circle of calls, a name that stands for two things.
+    """
+    linker = _Linker(kinds)
+    for one in sorted(entries, key=lambda e: e.name):
+        linker.entry(one)
+    for action in actions:
+        linker.action(action)
+    for table in tables:
+        linker.table(table)
+    return linker.finish()
+
+
+class _Linker:
+    def __init__(self, kinds: Mapping[Sort, Sequence[Kind]]) -> None:
+        self.linked = Linked()
+        self.linked.kinds = {sort.name: sorted(chosen, key=lambda k: k.name) for sort, chosen in kinds.items()}
+        self._sorts = {sort.name: sort for sort in kinds}
+        self._waiting: list[Part] = []
+        self._parts: dict[str, Part] = {}
+        self._actions: dict[Action, list[ast.Constant]] = {}
+
+    def entry(self, one: Entry) -> None:
+        self.linked.entries.append(one)
+        self.need(one)
+
+    def action(self, action: Action) -> ast.Constant:
+        """Return a constant that :meth:`finish` sets to the action's number."""
+        constant = ast.Constant(0)
+        self._actions.setdefault(action, []).append(constant)
+        self.family(action.family)
+        self.need(action)
+        return constant
+
+    def family(self, family: Family) -> str:
+        self._unique(self.linked.family_of, family.name, family)
+        return f"call_{family.name}"
+
+    def failure(self, failure: Failure) -> ast.Constant:
+        if failure not in self.linked.failures:
+            self.linked.failures.append(failure)
+        return ast.Constant(1 + self.linked.failures.index(failure))
+
+    def table(self, table: Table[Any]) -> str:
+        self._unique(self.linked.tables, table.name, table)
+        if table.beside is not None:
+            self.table(table.beside)
+        return table.name
+
+    def chain(self, chain: Chain[Any]) -> str:
+        self.table(chain.table)
+        self._unique(self.linked.chains, chain.name, chain)
+        return chain.name
+
+    def need(self, one: Part) -> str:
+        """Have a function in the kernel; return its name there."""
+        if one.name not in self._parts:
+            self._parts[one.name] = one
+            self._waiting.append(one)
+            if isinstance(one, Slot):
+                self.linked.slots[one.name] = one
+                for kind in self.linked.kinds.get(one.sort.name, ()):
+                    implementation = kind.implementations.get(one.name)
+                    if implementation is not None:
+                        self.need(implementation)
+        elif self._parts[one.name] is not one:
+            raise LinkError(f"two functions are called {one.name}")
+        return one.name
+
+    def finish(self) -> Linked:
+        while self._waiting:
+            one = self._waiting.pop()
+            self._rewrite(one)
+        linked = self.linked
+        for name in linked.family_of:
+            linked.families[name] = sorted(
+                (a for a in self._actions if a.family is linked.family_of[name]), key=lambda a: a.name
+            )
+        for action, constants in self._actions.items():
+            for constant in constants:
+                constant.value = linked.number(action)
+        refuse_cycles(linked)
+        return linked
+
+    def _rewrite(self, one: Part) -> None:
+        path, tree = _source(one)
+        rewriter = _Rewriter(self, one, _locals(tree))
+        body = tree.body
+        if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1:
+            body = body[1:]
+        arguments = ast.arguments([], [ast.arg(a.arg) for a in tree.args.args], None, [], [], None, [])
+        fresh = ast.FunctionDef(f"{one.name}__default" if isinstance(one, Slot) else one.name, arguments, [], [])
+        ast.copy_location(fresh, tree)
+        fresh.body = [rewriter.visit(statement) for statement in body]
+        ast.fix_missing_locations(fresh)
+        self.linked.functions[fresh.name] = Function(fresh.name, fresh, path, rewriter.calls)
+
+    @staticmethod
+    def _unique(known: dict[str, Any], name: str, what: Any) -> None:
+        if known.setdefault(name, what) is not what:
+            raise LinkError(f"two different things are called {name}")
+
+
+def _source(one: Part) -> tuple[str, ast.FunctionDef]:
+    function = one.function
+    lines, first = inspect.getsourcelines(function)
+    tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    ast.increment_lineno(tree, first - 1)
+    return inspect.getsourcefile(function) or "<unknown>", tree
+
+
+def _locals(tree: ast.FunctionDef) -> frozenset[str]:
+    names = {a.arg for a in tree.args.args}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return frozenset(names)
+
+
+_MISSING = object()
+
+
+class _Rewriter(ast.NodeTransformer):
+    """Rewrites one function."""
+
+    def __init__(self, linker: _Linker, one: Part, local: frozenset[str]) -> None:
+        self.linker = linker
+        self.one = one
+        self.local = local
+        self.scope = {**vars(sys.modules[one.function.__module__]), **inspect.getclosurevars(one.function).nonlocals}
+        self.calls: set[str] = set()
+
+    def resolve(self, node: ast.expr) -> Any:
+        """Return what a global name or a chain of attributes of one stands for."""
+        if isinstance(node, ast.Name):
+            if node.id in self.local:
+                return _MISSING
+            if node.id in self.scope:
+                return self.scope[node.id]
+            return getattr(builtins, node.id, _MISSING)
+        if isinstance(node, ast.Attribute):
+            base = self.resolve(node.value)
+            return _MISSING if base is _MISSING else getattr(base, node.attr, _MISSING)
+        return _MISSING
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:  # noqa: N802
+        if node.value is None:
+            return ast.Pass()
+        return ast.copy_location(ast.Assign([self.visit(node.target)], self.visit(node.value)), node)
+
+    def visit_Name(self, node: ast.Name) -> Any:  # noqa: N802
+        return node if node.id in self.local else self._value(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:  # noqa: N802
+        if self.resolve(node) is _MISSING:
+            return self.generic_visit(node)
+        return self._value(node)
+
+    def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
+        callee = self.resolve(node.func)
+        if callee is _MISSING:
+            self._refuse(node, f"calls {ast.unparse(node.func)}, which is no part")
+        if node.keywords:
+            self._refuse(node, "calls with keyword arguments")
+        if isinstance(callee, Table):
+            return ast.copy_location(ast.Attribute(self.visit(node.args[0]), self.linker.table(callee), ast.Load()), node)
+        name = self._callee(node, callee)
+        self.calls.add(name)
+        call = ast.Call(ast.Name(name, ast.Load()), [self.visit(argument) for argument in node.args], [])
+        return ast.copy_location(call, node)
+
+    def _callee(self, node: ast.Call, callee: Any) -> str:
+        owner = getattr(callee, "__self__", None)
+        method = getattr(callee, "__name__", "")
+        if isinstance(owner, Table):
+            return f"{self.linker.table(owner)}__{method}"
+        if isinstance(owner, Chain):
+            return f"{self.linker.chain(owner)}__{method}"
+        if isinstance(owner, Family):
+            return self.linker.family(owner)
+        if isinstance(callee, Action):
+            self._refuse(node, f"calls the callback {callee.__name__}; call a part instead")
+        if isinstance(callee, Part):
+            return self.linker.need(callee)
+        if callee in _QUEUE:
+            return _QUEUE[callee]
+        if getattr(builtins, method, None) is callee and method in BUILTINS:
+            return method
+        return self._refuse(node, f"calls {ast.unparse(node.func)}, which is no part")
+
+    def _value(self, node: ast.Name | ast.Attribute) -> ast.expr:
+        value = self.resolve(node)
+        if isinstance(value, Action):
+            made: ast.expr = self.linker.action(value)
+        elif isinstance(value, Failure):
+            made = self.linker.failure(value)
+        elif isinstance(value, bool):
+            made = ast.Constant(value)
+        elif isinstance(value, int):
+            made = ast.Constant(int(value)) if value >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-int(value)))
+        elif isinstance(value, float):
+            made = ast.Constant(value) if value >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-value))
+        else:
+            self._refuse(node, f"uses {ast.unparse(node)}, which is no number")
+        return ast.copy_location(made, node)
+
+    def _refuse(self, node: ast.AST, why: str) -> Any:
+        function = self.one.function
+        raise LinkError(f"{function.__module__}.{function.__qualname__}, line {getattr(node, 'lineno', '?')}: {why}")
+
+
+def implementations(linked: Linked, slot: Slot) -> list[tuple[int, Part]]:
+    """Return the chosen kinds' implementations of a slot with the kinds' numbers."""
+    kinds = linked.kinds.get(slot.sort.name, [])
+    return [(n, k.implementations[slot.name]) for n, k in enumerate(kinds, 1) if slot.name in k.implementations]
+
+
+def call_graph(linked: Linked) -> dict[str, set[str]]:
+    """Return who calls whom, through slots and families too."""
+    graph = {name: set(function.calls) for name, function in linked.functions.items()}
+    for name, slot in linked.slots.items():
+        graph[name] = {part.name for _, part in implementations(linked, slot)} | {f"{name}__default"}
+    for name, members in linked.families.items():
+        graph[f"call_{name}"] = {member.name for member in members}
+    return graph
+
+
+def refuse_cycles(linked: Linked) -> None:
+    """Raise :class:`LinkError` naming a circle of calls, if there is one."""
+    graph = call_graph(linked)
+    done: set[str] = set()
+    for start in sorted(graph):
+        _walk(start, graph, done, [])
+
+
+def _walk(name: str, graph: dict[str, set[str]], done: set[str], way: list[str]) -> None:
+    if name in way:
+        circle = " -> ".join([*way[way.index(name) :], name])
+        raise LinkError(f"these functions call each other in a circle: {circle}; let a queue that a loop drains cut it")
+    if name in done or name not in graph:
+        return
+    for callee in sorted(graph[name]):
+        _walk(callee, graph, done, [*way, name])
+    done.add(name)

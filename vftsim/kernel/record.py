@@ -1,0 +1,87 @@
+"""Records: the state of a model, declared once and kept in two forms.
+
+A record is a class with annotated fields and no methods.  The engine ``simpy`` makes slotted Python objects of it, the engine
+``compiled`` rows of a numpy structured array; functions over records read the same in both.  Every field
+starts at zero.
+
+Fields may be ``int`` (64 bits, signed), ``float`` (64 bits), ``bool``, another record (nested), or a fixed
+number of one of these: ``Annotated[list[int], 64]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+_SCALARS: dict[type, str] = {int: "i8", float: "f8", bool: "?"}
+_FORBIDDEN = frozenset(dir(np.recarray)) | frozenset(dir(np.record))
+
+
+class _RecordMeta(type):
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _RecordMeta:
+        own = tuple(namespace.get("__annotations__", {}))
+        clash = sorted(_FORBIDDEN.intersection(own))
+        if clash:
+            raise TypeError(f"{name}: a field must not be named like an attribute of a numpy array: {', '.join(clash)}")
+        namespace["__slots__"] = own
+        return super().__new__(mcs, name, bases, namespace)
+
+
+class Record(metaclass=_RecordMeta):
+    """Base of all records."""
+
+    def __init__(self) -> None:
+        for name, make in factories(type(self)):
+            setattr(self, name, make())
+
+
+_FACTORIES: dict[type, list[tuple[str, Callable[[], Any]]]] = {}
+
+
+def fields(record: type[Record]) -> dict[str, Any]:
+    """Return the fields of a record with their types, those of its bases first."""
+    hints = get_type_hints(record, include_extras=True)
+    names = [name for cls in reversed(record.__mro__) for name in cls.__dict__.get("__slots__", ())]
+    return {name: hints[name] for name in names}
+
+
+def factories(record: type[Record]) -> list[tuple[str, Callable[[], Any]]]:
+    """Return, for each field, what makes its first value in Python."""
+    made = _FACTORIES.get(record)
+    if made is None:
+        made = _FACTORIES[record] = [(name, _factory(record, name, hint)) for name, hint in fields(record).items()]
+    return made
+
+
+def _factory(record: type[Record], name: str, hint: Any) -> Callable[[], Any]:
+    if get_origin(hint) is Annotated:
+        element, count = _element(record, name, hint)
+        make = _factory(record, name, element)
+        return lambda: [make() for _ in range(count)]
+    if isinstance(hint, type) and (hint in _SCALARS or issubclass(hint, Record)):
+        return hint
+    raise TypeError(f"{record.__name__}.{name}: {hint!r} is no type of a field; use int, float, bool, a record, or "
+                    "Annotated[list[...], count]")  # fmt: skip
+
+
+def _element(record: type[Record], name: str, hint: Any) -> tuple[Any, int]:
+    sequence, *rest = get_args(hint)
+    if get_origin(sequence) is not list or len(rest) != 1 or not isinstance(rest[0], int):
+        raise TypeError(f"{record.__name__}.{name}: an array is written Annotated[list[int], count]")
+    return get_args(sequence)[0], rest[0]
+
+
+def dtype_of(record: type[Record]) -> np.dtype[Any]:
+    """Return the layout of a record in memory."""
+    return np.dtype([_column(record, name, hint) for name, hint in fields(record).items()])
+
+
+def _column(record: type[Record], name: str, hint: Any) -> Any:
+    if get_origin(hint) is Annotated:
+        element, count = _element(record, name, hint)
+        return (name, _column(record, name, element)[1], (count,))
+    if hint in _SCALARS:
+        return (name, _SCALARS[hint])
+    return (name, dtype_of(hint))

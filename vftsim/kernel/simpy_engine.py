@@ -1,0 +1,176 @@
+"""The engine for reading: plain Python objects, events in a SimPy environment.
+
+Functions keep their file names and line numbers, so a debugger stops in the mechanism's own source.  A user's own SimPy process
+can take part: it yields :meth:`SimpyEngine.wait` (SimPy's ``timeout`` has a priority that would mean another order here).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+import simpy
+from simpy.events import Event
+
+from vftsim.kernel import emit
+from vftsim.kernel.declare import Entry, Table, event
+from vftsim.kernel.engine import FOREVER_NS, Engine
+from vftsim.kernel.link import Linked
+from vftsim.kernel.order import ENTITY_BITS
+
+_BEFORE_ALL = -1
+
+
+class _State:
+    """The state of a run; the tables are attributes."""
+
+    def __init__(self, linked: Linked) -> None:
+        self.now_ns = 0
+        self.wants_input = False
+        self.failure = 0
+        self.events = 0
+        for name, table in linked.tables.items():
+            setattr(self, name, [table.record() for _ in range(table.capacity if table.is_fixed else 1)])
+            if table.is_fixed:
+                continue
+            setattr(self, f"{name}_used", 0)
+            setattr(self, f"{name}_unused", 0)
+            setattr(self, f"{name}_after", [0])
+
+
+class _Planned(Event):
+    """An event of the model."""
+
+    def __init__(self, environment: simpy.Environment, action: int, place: int, token: int, callbacks: Any) -> None:
+        self.env = environment
+        self.callbacks = callbacks
+        self._ok = True
+        self._value = None
+        self.action = action
+        self.place = place
+        self.token = token
+
+
+class SimpyEngine(Engine):
+    """See the module's text."""
+
+    name = "simpy"
+
+    def __init__(self, linked: Linked, on_input: Callable[[], None] | None = None) -> None:
+        super().__init__(linked, on_input)
+        self._sim = _State(linked)
+        # Typed Any: SimPy's stubs know three priorities and float times, its code any integer.
+        self._environment: Any = simpy.Environment(initial_time=0)
+        self._namespace = self._compile()
+        members = [self._namespace[a.name] for a in linked.families.get(event.name, [])]
+        self._actions: list[Callable[..., None]] = [_nothing, *members]
+        self._tokens = 0
+
+    @property
+    def sim(self) -> Any:
+        """The state."""
+        return self._sim
+
+    def rows(self, table: Table[Any]) -> Sequence[Any]:
+        """Return a table's rows."""
+        rows: Sequence[Any] = getattr(self._sim, table.name)
+        return rows
+
+    def new(self, table: Table[Any]) -> int:
+        """Take a row of a table."""
+        row: int = self._namespace[f"{table.name}__new"](self._sim)
+        return row
+
+    def call(self, entry: Entry, a: int = 0, b: int = 0) -> int:
+        """Call an entry."""
+        result: int = self._namespace[entry.name](self._sim, a, b)
+        self._after()
+        return result
+
+    def at(self, time_ns: int, kind: int, entity: int, action: int, place: int) -> int:
+        """Plan an event from outside."""
+        return self._at(self._sim, time_ns, kind, entity, action, place)
+
+    def wait(self, delay_ns: int, kind: int, entity: int) -> Event:
+        """Return an event for a process to yield: ``delay_ns`` from now, ordered like every other event."""
+        made = Event(self._environment)
+        made._ok = True
+        made._value = None
+        made.callbacks = [self._tell_time]
+        self._environment.schedule(made, (kind << ENTITY_BITS) | entity, delay_ns)
+        return made
+
+    def process(self, generator: Generator[Event, Any, Any]) -> simpy.Process:
+        """Start a SimPy process; it yields events of :meth:`wait`."""
+        started: simpy.Process = self._environment.process(generator)
+        return started
+
+    def run(self, until_ns: int = FOREVER_NS) -> None:
+        """Run to an instant (its events not included) or until nothing is planned."""
+        environment = self._environment
+        if until_ns >= FOREVER_NS:
+            environment.run()
+        elif until_ns > environment._now:
+            # SimPy's own stop event would come after CPU events of entity 0 at that instant.
+            stop = Event(environment)
+            stop._ok = True
+            stop._value = None
+            environment.schedule(stop, _BEFORE_ALL, until_ns - environment._now)
+            environment.run(until=stop)
+            self._sim.now_ns = until_ns
+        self.check()
+
+    def _at(self, sim: Any, time_ns: int, kind: int, entity: int, action: int, place: int) -> int:
+        environment = self._environment
+        delay_ns = time_ns - environment._now
+        if delay_ns < 0:
+            raise ValueError(f"cannot plan for {time_ns} ns: it is {environment._now} ns already")
+        self._tokens += 1
+        planned = _Planned(environment, action, place, self._tokens, [self._fire])
+        environment.schedule(planned, (kind << ENTITY_BITS) | entity, delay_ns)
+        return self._tokens
+
+    def _fire(self, planned: Any) -> None:
+        sim = self._sim
+        sim.now_ns = self._environment._now
+        sim.events += 1
+        self._actions[planned.action](sim, planned.place, planned.token)
+        if sim.wants_input or sim.failure:
+            self._after()
+
+    def _after(self) -> None:
+        sim = self._sim
+        self.check()
+        if sim.wants_input:
+            sim.wants_input = False
+            if self.on_input is not None:
+                self.on_input()
+
+    def _tell_time(self, _: Any) -> None:
+        self._sim.now_ns = self._environment._now
+
+    def _compile(self) -> dict[str, Any]:
+        linked = self.linked
+        namespace: dict[str, Any] = {"at": self._at, "fail": _fail}
+        pieces = []
+        for name, table in linked.tables.items():
+            namespace[f"{name}__record"] = table.record
+            pieces.append(emit.table_source(linked, table, grows=True))
+        pieces += [emit.chain_source(chain) for chain in linked.chains.values()]
+        pieces += [emit.slot_source(linked, slot) for slot in linked.slots.values()]
+        pieces += [emit.family_source(linked, family) for family in linked.family_of.values()]
+        exec(compile("\n".join(pieces), "<vftsim kernel>", "exec"), namespace)  # noqa: S102
+        for function in linked.functions.values():
+            module = ast.Module([function.tree], [])
+            exec(compile(module, function.path, "exec"), namespace)  # noqa: S102
+        return namespace
+
+
+def _fail(sim: Any, failure: int) -> None:
+    if sim.failure == 0:
+        sim.failure = failure
+
+
+def _nothing(sim: Any, place: int, token: int) -> None:
+    """Stand for action 0."""

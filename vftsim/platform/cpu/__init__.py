@@ -1,0 +1,1 @@
+"""Hosts, virtual CPUs, guests and the work they do."""

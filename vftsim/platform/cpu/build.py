@@ -1,0 +1,153 @@
+"""Setting up the CPU part of a model: hosts, domains and their vCPUs, schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from vftsim.errors import ConservationError, UsageError
+from vftsim.kernel import Engine, Sim, entry
+from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu.entitlement import entitlements
+from vftsim.platform.cpu.host import settle
+from vftsim.platform.cpu.notes import note_count
+from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec
+from vftsim.platform.cpu.records import (
+    BUSY,
+    WORD_BITS,
+    affinities,
+    asked,
+    domains,
+    hosts,
+    pcpus,
+    tickled,
+    vcpus,
+)
+
+FOREVER_QUANTUM_NS = 1 << 61
+
+
+@entry
+def attach(sim: Sim, host: int, _: int) -> int:
+    """Hand a host to its scheduler."""
+    scheduler.attach(sim, hosts(sim)[host])
+    return 0
+
+
+@entry
+def bring_up_to_date(sim: Sim, host: int, _: int) -> int:
+    """Complete the accounts of a host's running vCPUs."""
+    settle(sim, hosts(sim)[host])
+    return 0
+
+
+ENTRIES = (attach, bring_up_to_date)
+TABLES = (asked, tickled, affinities, entitlements, note_count)
+
+
+def add_host(engine: Engine, pcpu_count: int, spec: SchedulerSpec, switch_cost_ns: int = 0, *, observed: bool = False) -> int:
+    """Add a host; its domains must be added before the next host's.  Returns its row."""
+    row, host = engine.add(
+        hosts, pcpus=pcpu_count, switch_cost_ns=switch_cost_ns, observed=observed,
+        scheduler=engine.number(spec.part), begin_ns=engine.now_ns,
+    )  # fmt: skip
+    host.row = row
+    for number in range(pcpu_count):
+        pcpu_row, pcpu = engine.add(pcpus, host=row, number=number, idle_since_ns=engine.now_ns)
+        pcpu.row = pcpu_row
+        if number == 0:
+            host.first_pcpu = pcpu_row
+    return row
+
+
+def add_domain(
+    engine: Engine,
+    host_row: int,
+    scheduling: DomainScheduling,
+    vcpu_count: int,
+    affinity: Iterable[int] | None = None,
+    quantum_ns: int = FOREVER_QUANTUM_NS,
+) -> int:
+    """Add a domain with its vCPUs; ``affinity`` defaults to every pCPU.  Returns its row."""
+    host = engine.rows(hosts)[host_row]
+    allowed = sorted(set(range(host.pcpus) if affinity is None else affinity))
+    if not allowed or allowed[0] < 0 or allowed[-1] >= host.pcpus:
+        raise UsageError(f"affinity {allowed} must name at least one of the pCPUs 0 to {host.pcpus - 1}")
+    row, domain = engine.add(domains, host=host_row, vcpus=vcpu_count, quantum_ns=quantum_ns)
+    domain.row = row
+    _entitle(engine, row, scheduling)
+    for number in range(vcpu_count):
+        vcpu_row = _add_vcpu(engine, host_row, row, allowed)
+        if number == 0:
+            domain.first_vcpu = vcpu_row
+    return row
+
+
+def _add_vcpu(engine: Engine, host_row: int, domain_row: int, allowed: list[int]) -> int:
+    host = engine.rows(hosts)[host_row]
+    row, vcpu = engine.add(vcpus, host=host_row, domain=domain_row, number=int(host.vcpus))
+    vcpu.row = row
+    if host.vcpus == 0:
+        host.first_vcpu = row
+    elif row != host.first_vcpu + host.vcpus:
+        raise AssertionError("all domains of a host are added before the next host's")
+    host.vcpus += 1
+    words = engine.rows(affinities)[row].words
+    for number in allowed:
+        words[number // WORD_BITS] |= 1 << (number % WORD_BITS)
+    return row
+
+
+def _entitle(engine: Engine, row: int, scheduling: DomainScheduling) -> None:
+    held = engine.rows(entitlements)[row]
+    held.weight = scheduling.weight
+    held.cap = float(scheduling.cap)
+    held.shares = scheduling.shares or 0
+    held.reservation = float(scheduling.reservation)
+    held.limit = float(scheduling.limit)
+    held.period_ns = scheduling.period or 0
+    held.slice_ns = scheduling.slice
+    held.latency_ns = scheduling.latency
+    held.budget_ns = scheduling.budget or 0
+    held.extratime = -1 if scheduling.extratime is None else int(scheduling.extratime)
+    held.quota_ns = scheduling.quota
+    held.nice = scheduling.nice
+    held.relative_share = scheduling.relative_share
+    held.absolute_share = float(scheduling.absolute_share)
+
+
+def start(engine: Engine, host_row: int, spec: SchedulerSpec) -> None:
+    """Hand a host whose domains all exist to its scheduler."""
+    spec.install(engine, host_row)
+    engine.call(attach, host_row)
+
+
+def check_conservation(engine: Engine, host_row: int) -> None:
+    """Raise :class:`ConservationError` unless the time of every pCPU and vCPU of a host adds up."""
+    engine.call(bring_up_to_date, host_row)
+    host = engine.rows(hosts)[host_row]
+    now_ns = engine.now_ns
+    elapsed_ns = now_ns - int(host.begin_ns)
+    busy_ns = 0
+    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        pcpu = engine.rows(pcpus)[row]
+        busy_ns += int(pcpu.busy_ns)
+        ahead_ns = max(0, int(engine.rows(vcpus)[pcpu.running].dispatched_ns) - now_ns) if pcpu.running else 0
+        idle_ns = int(pcpu.idle_ns) + (0 if pcpu.idle_since_ns == BUSY else now_ns - int(pcpu.idle_since_ns))
+        parts = (int(pcpu.busy_ns), int(pcpu.switching_ns) - ahead_ns, idle_ns)
+        if min(parts) < 0 or sum(parts) != elapsed_ns:
+            raise ConservationError(
+                f"pCPU {pcpu.number}: busy + switching + idle = {parts} ns does not make {elapsed_ns} ns"
+            )
+    _check_vcpus(engine, host_row, busy_ns, elapsed_ns)
+
+
+def _check_vcpus(engine: Engine, host_row: int, busy_ns: int, elapsed_ns: int) -> None:
+    host = engine.rows(hosts)[host_row]
+    own = [engine.rows(vcpus)[row] for row in range(host.first_vcpu, host.first_vcpu + host.vcpus)]
+    if busy_ns != sum(int(vcpu.run_ns) for vcpu in own):
+        raise ConservationError(f"vCPUs ran {sum(int(v.run_ns) for v in own)} ns, pCPUs {busy_ns} ns")
+    for vcpu in own:
+        if vcpu.run_ns < 0 or vcpu.wait_ns < 0 or vcpu.run_ns + vcpu.wait_ns > elapsed_ns:
+            raise ConservationError(
+                f"vCPU {vcpu.number}: {vcpu.run_ns} ns run + {vcpu.wait_ns} ns waiting in {elapsed_ns} ns"
+            )

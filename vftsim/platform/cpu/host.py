@@ -1,0 +1,245 @@
+"""A host: physical CPUs that run virtual CPUs as its scheduler decides.
+
+The host keeps the accounts: every nanosecond of a pCPU is work of a vCPU, switching, or idle time.
+Switching cost is lost when a pCPU starts another vCPU than the one it ran last; a switch that is
+itself interrupted has cost what had passed of it, and goes on if the same vCPU is chosen again.
+A vCPU that is dispatched and finds nothing to do still costs its switch.
+
+Re-entrancy: a finished piece of work may wake anything, freeze domains and make this very pCPU choose
+again before its callback returns; the host then leaves the pCPU as the callback put it (:func:`on_run_end`).
+"""
+
+from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu.guest import finish, next_run
+from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, WOKEN, note
+from vftsim.platform.cpu.records import (
+    BLOCKED,
+    BUSY,
+    RUNNABLE,
+    RUNNING,
+    Host,
+    Pcpu,
+    Vcpu,
+    asked,
+    hosts,
+    pcpus,
+    tickled,
+    vcpus,
+    work_done,
+    works,
+)
+
+
+@part
+def wake(sim: Sim, vcpu: Vcpu) -> None:
+    """Tell that a blocked vCPU has work; nothing happens to one that is not blocked."""
+    if vcpu.state != BLOCKED:
+        return
+    host = hosts(sim)[vcpu.host]
+    vcpu.state = RUNNABLE
+    vcpu.wakeups += 1
+    vcpu.waiting_since_ns = sim.now_ns
+    if host.observed:
+        note(sim, WOKEN, 0, vcpu.row, 0)
+    scheduler.wake(sim, host, vcpu)
+    carry_out(sim, host)
+
+
+@part
+def carry_out(sim: Sim, host: Host) -> None:
+    """Let every pCPU that the scheduler asked choose again; on return nothing is asked or tickled."""
+    queue = asked(sim)[host.row]
+    pcpu = scheduler.take(queue)
+    while pcpu != 0:
+        reschedule(sim, host, pcpus(sim)[pcpu])
+        pcpu = scheduler.take(queue)
+
+
+@part
+def settle(sim: Sim, host: Host) -> None:
+    """Bring the accounts of all that runs up to now: first thing in a scheduler's own event."""
+    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        running = pcpus(sim)[row].running
+        if running != 0:
+            sync(sim, vcpus(sim)[running])
+
+
+@part
+def reschedule(sim: Sim, host: Host, pcpu: Pcpu) -> None:
+    """Charge what runs on ``pcpu`` and let the scheduler choose again, there and wherever that tickles."""
+    choose_again(sim, host, pcpu)
+    drain_tickled(sim, host)
+
+
+@part
+def drain_tickled(sim: Sim, host: Host) -> None:
+    """Let the pCPUs that were tickled meanwhile choose, and those that they tickle in turn."""
+    queue = tickled(sim)[host.row]
+    row = scheduler.take(queue)
+    while row != 0:
+        choose_again(sim, host, pcpus(sim)[row])
+        row = scheduler.take(queue)
+
+
+@part
+def choose_again(sim: Sim, host: Host, pcpu: Pcpu) -> None:
+    """Charge what runs on ``pcpu``, which stays runnable, and fill the pCPU."""
+    before = pcpu.running
+    if before != 0:
+        vcpu = vcpus(sim)[before]
+        stop(sim, host, pcpu, vcpu)
+        vcpu.state = RUNNABLE
+        vcpu.waiting_since_ns = sim.now_ns
+    fill(sim, host, pcpu, before)
+
+
+@part
+def sync(sim: Sim, vcpu: Vcpu) -> None:
+    """Bring the accounts of a running vCPU up to now without stopping it."""
+    ran_ns = sim.now_ns - vcpu.dispatched_ns
+    if ran_ns > 0 and vcpu.state == RUNNING:
+        charge(sim, vcpu, ran_ns)
+
+
+@part
+def charge(sim: Sim, vcpu: Vcpu, ran_ns: int) -> None:
+    """Account for what a vCPU has run since ``dispatched_ns``."""
+    vcpu.run_ns += ran_ns
+    pcpus(sim)[vcpu.pcpu].busy_ns += ran_ns
+    vcpu.dispatched_ns = sim.now_ns
+    if vcpu.current != 0:
+        work = works(sim)[vcpu.current]
+        work.remaining_ns -= ran_ns
+        work.quantum_left_ns -= ran_ns
+    scheduler.charge(sim, hosts(sim)[vcpu.host], vcpu, ran_ns)
+
+
+@part
+def stop(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
+    """Take ``vcpu`` off ``pcpu``; the caller says what becomes of it."""
+    pcpu.completion = 0
+    pcpu.slice_end = 0
+    ran_ns = sim.now_ns - vcpu.dispatched_ns
+    if ran_ns > 0:
+        charge(sim, vcpu, ran_ns)
+    elif ran_ns < 0:
+        pcpu.switching_ns += ran_ns
+        pcpu.switch_left_ns = -ran_ns
+    vcpu.pcpu = 0
+    pcpu.running = 0
+
+
+@part
+def fill(sim: Sim, host: Host, pcpu: Pcpu, before: int) -> None:
+    """Let the scheduler choose for ``pcpu``, which runs nothing, until something runs there or it idles."""
+    while True:
+        chosen = scheduler.choose(sim, host, pcpu)
+        if host.observed and before != 0 and before != chosen:
+            note(sim, STOPPED, pcpu.row, before, vcpus(sim)[before].state)
+        if chosen == 0:
+            if pcpu.idle_since_ns == BUSY:
+                pcpu.idle_since_ns = sim.now_ns
+            return
+        vcpu = vcpus(sim)[chosen]
+        if host.observed and before != chosen:
+            note(sim, DISPATCHED, pcpu.row, chosen, scheduler.priority(sim, host, vcpu))
+        dispatch(sim, host, pcpu, vcpu)
+        run_ns = next_run(sim, vcpu)
+        if run_ns >= 0 or vcpu.dispatched_ns > sim.now_ns:
+            plan(sim, pcpu, vcpu, run_ns)
+            return
+        block(sim, host, pcpu, vcpu)
+        before = chosen
+
+
+@part
+def dispatch(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
+    """Put ``vcpu`` on ``pcpu``, at the price of a switch if another was there last."""
+    delay_ns = pcpu.switch_left_ns
+    if pcpu.last != vcpu.row:
+        pcpu.last = vcpu.row
+        host.context_switches += 1
+        vcpu.context_switches += 1
+        delay_ns = host.switch_cost_ns
+    pcpu.switching_ns += delay_ns
+    pcpu.switch_left_ns = 0
+    if pcpu.idle_since_ns != BUSY:
+        pcpu.idle_ns += sim.now_ns - pcpu.idle_since_ns
+        pcpu.idle_since_ns = BUSY
+    if vcpu.last_pcpu != 0 and vcpu.last_pcpu != pcpu.row:
+        vcpu.migrations += 1
+    vcpu.wait_ns += sim.now_ns - vcpu.waiting_since_ns
+    vcpu.state = RUNNING
+    vcpu.pcpu = pcpu.row
+    vcpu.last_pcpu = pcpu.row
+    pcpu.running = vcpu.row
+    vcpu.dispatched_ns = sim.now_ns + delay_ns
+    if pcpu.slice_ns >= 0:
+        slice_end_ns = sim.now_ns + delay_ns + max(pcpu.slice_ns, 1)
+        pcpu.slice_end = at(sim, slice_end_ns, EventKind.SLICE, pcpu.number, on_slice_end, pcpu.row)
+
+
+@part
+def plan(sim: Sim, pcpu: Pcpu, vcpu: Vcpu, run_ns: int) -> None:
+    """Plan the end of the present run; a vCPU with nothing to do (below 0) runs to the end of its switch."""
+    end_ns = vcpu.dispatched_ns + max(run_ns, 0)
+    pcpu.completion = at(sim, end_ns, EventKind.CPU, pcpu.number, on_run_end, pcpu.row)
+
+
+@part
+def run_next(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
+    """Start the next piece of work of the vCPU that runs on ``pcpu``, or block it."""
+    run_ns = next_run(sim, vcpu)
+    if run_ns >= 0 or vcpu.dispatched_ns > sim.now_ns:
+        plan(sim, pcpu, vcpu, run_ns)
+        return
+    block(sim, host, pcpu, vcpu)
+    fill(sim, host, pcpu, vcpu.row)
+    drain_tickled(sim, host)
+
+
+@part
+def block(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
+    """Take a vCPU without work off its pCPU."""
+    stop(sim, host, pcpu, vcpu)
+    vcpu.state = BLOCKED
+    scheduler.block(sim, host, vcpu)
+
+
+@part
+def interrupt(sim: Sim, vcpu: Vcpu) -> None:
+    """Make a running vCPU look at its queues again: something more urgent than its job has come."""
+    pcpu = pcpus(sim)[vcpu.pcpu]
+    pcpu.completion = 0
+    sync(sim, vcpu)
+    run_next(sim, hosts(sim)[vcpu.host], pcpu, vcpu)
+
+
+@event
+def on_slice_end(sim: Sim, place: int, token: int) -> None:
+    """The slice of what runs on the pCPU is over."""
+    pcpu = pcpus(sim)[place]
+    if token == pcpu.slice_end:
+        reschedule(sim, hosts(sim)[pcpu.host], pcpu)
+
+
+@event
+def on_run_end(sim: Sim, place: int, token: int) -> None:
+    """The present run is over: a piece of work is done, or has used up its quantum."""
+    pcpu = pcpus(sim)[place]
+    if token != pcpu.completion:
+        return
+    row = pcpu.running
+    vcpu = vcpus(sim)[row]
+    pcpu.completion = 0
+    sync(sim, vcpu)
+    done = finish(sim, vcpu)
+    if done != 0:
+        work = works(sim)[done]
+        on_done, where, argument = work.on_done, work.place, work.argument
+        works.free(sim, done)
+        work_done.call(sim, on_done, where, argument)
+    # The callback may have put something else here, or planned this vCPU's next run already.
+    if pcpu.running == row and pcpu.completion == 0:
+        run_next(sim, hosts(sim)[pcpu.host], pcpu, vcpu)

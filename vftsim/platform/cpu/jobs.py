@@ -1,0 +1,130 @@
+"""Giving a domain work: jobs for any of its vCPUs, background jobs, interrupt work for one vCPU; freezing it."""
+
+from vftsim.kernel import Sim, part
+from vftsim.platform.cpu.host import interrupt, wake
+from vftsim.platform.cpu.records import BLOCKED, RUNNING, Domain, Vcpu, vcpus, work_list, works
+
+
+@part
+def new_work(sim: Sim, demand_ns: int, quantum_ns: int, on_done: int, place: int, argument: int) -> int:
+    """Take a row for a piece of work."""
+    row = works.new(sim)
+    work = works(sim)[row]
+    work.remaining_ns = demand_ns
+    work.quantum_left_ns = quantum_ns
+    work.on_done = on_done
+    work.place = place
+    work.argument = argument
+    return row
+
+
+@part
+def submit(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
+    """Make a job of ``demand_ns`` runnable; ``on_done`` (a ``work_done``) hears of its end."""
+    continue_with(sim, domain, demand_ns, on_done, place, argument)
+    if domain.frozen:
+        return
+    wake_idle_vcpu(sim, domain)
+    if domain.has_unlimited and domain.jobs.length > 0:
+        end_unlimited_runs(sim, domain)
+
+
+@part
+def submit_background(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
+    """Make a job runnable that waits until no other job does."""
+    row = new_work(sim, demand_ns, domain.quantum_ns, on_done, place, argument)
+    work_list.push(sim, domain.background, row)
+    if not domain.frozen:
+        wake_idle_vcpu(sim, domain)
+
+
+@part
+def submit_next(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
+    """Go on with a job before any other; for a ``work_done``: the process keeps the CPU."""
+    row = new_work(sim, demand_ns, domain.quantum_ns, on_done, place, argument)
+    work_list.push_front(sim, domain.jobs, row)
+
+
+@part
+def continue_with(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
+    """Let a process go on with its next piece where it is: no wake-up, no other vCPU is asked."""
+    row = new_work(sim, demand_ns, domain.quantum_ns, on_done, place, argument)
+    work_list.push(sim, domain.jobs, row)
+
+
+@part
+def raise_interrupt(sim: Sim, domain: Domain, vcpu: Vcpu, demand_ns: int, on_done: int, place: int, argument: int) -> None:
+    """Give ``vcpu`` interrupt work: before any job, in order of arrival."""
+    row = new_work(sim, demand_ns, 0, on_done, place, argument)
+    work_list.push(sim, vcpu.interrupts, row)
+    if domain.frozen:
+        return
+    if vcpu.state == BLOCKED:
+        wake(sim, vcpu)
+    elif vcpu.state == RUNNING and vcpu.interrupts.first == row:
+        interrupt(sim, vcpu)
+
+
+@part
+def wake_idle_vcpu(sim: Sim, domain: Domain) -> None:
+    """Wake the first vCPU that has nothing to do."""
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        if vcpus(sim)[row].state == BLOCKED:
+            wake(sim, vcpus(sim)[row])
+            return
+
+
+@part
+def end_unlimited_runs(sim: Sim, domain: Domain) -> None:
+    """Let runs that were planned while no job waited end with their quantum."""
+    domain.has_unlimited = False
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        vcpu = vcpus(sim)[row]
+        if vcpu.current != 0 and vcpu.state == RUNNING and vcpu.interrupts.length == 0:
+            work = works(sim)[vcpu.current]
+            if work.remaining_ns > work.quantum_left_ns:
+                interrupt(sim, vcpu)
+
+
+@part
+def forget(sim: Sim, domain: Domain) -> None:
+    """Lose all jobs: the memory they were in is gone."""
+    while domain.jobs.length > 0:
+        works.free(sim, work_list.pop(sim, domain.jobs))
+    while domain.background.length > 0:
+        works.free(sim, work_list.pop(sim, domain.background))
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        vcpu = vcpus(sim)[row]
+        # Interrupt work that is being done is the first of its list.
+        if vcpu.current != vcpu.interrupts.first or vcpu.interrupts.length == 0:
+            works.free(sim, vcpu.current)
+        works.free(sim, vcpu.interrupted)
+        vcpu.current = 0
+        vcpu.interrupted = 0
+        while vcpu.interrupts.length > 0:
+            works.free(sim, work_list.pop(sim, vcpu.interrupts))
+
+
+@part
+def freeze(sim: Sim, domain: Domain) -> None:
+    """Stop executing at once (a pause, a crash); work in progress keeps what it has left."""
+    domain.frozen = True
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        if vcpus(sim)[row].state == RUNNING:
+            interrupt(sim, vcpus(sim)[row])
+
+
+@part
+def thaw(sim: Sim, domain: Domain) -> None:
+    """Go on where :func:`freeze` stopped."""
+    domain.frozen = False
+    waiting = domain.jobs.length + domain.background.length
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        vcpu = vcpus(sim)[row]
+        if vcpu.state != BLOCKED:
+            continue
+        if vcpu.interrupts.length == 0 and vcpu.current == 0 and vcpu.interrupted == 0:
+            if waiting <= 0:
+                continue
+            waiting -= 1
+        wake(sim, vcpu)

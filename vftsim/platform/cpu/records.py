@@ -1,0 +1,137 @@
+"""The records of a host: physical CPUs, virtual CPUs, domains, work.
+
+Row 0 of every table is nobody, so a field that holds a row and is 0 says "none".
+"""
+
+from typing import Annotated
+
+from vftsim.kernel import Chain, Family, Fifo, Record, Table
+
+BLOCKED, RUNNABLE, RUNNING = 0, 1, 2
+"""Where a vCPU stands with the hypervisor's scheduler."""
+
+IDLE_FOREVER = -1
+"""A slice without an end."""
+
+BUSY = -1
+"""``Pcpu.idle_since_ns`` of a pCPU that is not idle."""
+
+WORD_BITS = 32
+MOST_PCPUS = 1024
+
+
+class Host(Record):
+    """Physical CPUs under one scheduler; its pCPUs and vCPUs stand in consecutive rows."""
+
+    row: int
+    scheduler: int
+    first_pcpu: int
+    pcpus: int
+    first_vcpu: int
+    vcpus: int
+    switch_cost_ns: int
+    context_switches: int
+    begin_ns: int
+    observed: bool
+
+
+class Pcpu(Record):
+    """A physical CPU.
+
+    ``number`` counts from 0 on its host and orders simultaneous events; ``homes`` vCPUs start there.
+    """
+
+    row: int
+    host: int
+    number: int
+    homes: int
+    running: int
+    last: int
+    completion: int
+    slice_end: int
+    slice_ns: int
+    busy_ns: int
+    switching_ns: int
+    idle_ns: int
+    idle_since_ns: int
+    switch_left_ns: int
+
+
+class Vcpu(Record):
+    """A virtual CPU: identity and the accounts every scheduler may read.
+
+    ``pcpu`` is where it runs, ``last_pcpu`` where it ran last.  ``run_ns`` is complete up to the last time the host
+    charged it, ``wait_ns`` up to its last dispatch.  ``dispatched_ns`` is when it was last charged; it lies in the
+    future while the switch to it lasts.  ``interrupted`` is the job that interrupt work has displaced.
+    """
+
+    row: int
+    host: int
+    number: int
+    domain: int
+    state: int
+    pcpu: int
+    last_pcpu: int
+    run_ns: int
+    wait_ns: int
+    waiting_since_ns: int
+    wakeups: int
+    context_switches: int
+    migrations: int
+    dispatched_ns: int
+    current: int
+    interrupted: int
+    interrupts: Fifo
+
+
+class Affinity(Record):
+    """pCPUs a vCPU may run on, a bit for each by number, and how many they are."""
+
+    words: Annotated[list[int], MOST_PCPUS // WORD_BITS]
+
+
+class Domain(Record):
+    """A domain: its vCPUs stand in consecutive rows and share its jobs."""
+
+    row: int
+    host: int
+    first_vcpu: int
+    vcpus: int
+    quantum_ns: int
+    jobs: Fifo
+    background: Fifo
+    frozen: bool
+    has_unlimited: bool
+
+
+class Work(Record):
+    """A piece of CPU work; ``on_done`` is called with ``place`` and ``argument`` when it has been done."""
+
+    link: int
+    remaining_ns: int
+    quantum_left_ns: int
+    on_done: int
+    place: int
+    argument: int
+
+
+class PcpuQueue(Record):
+    """pCPUs of a host that must choose again, in order."""
+
+    rows: Annotated[list[int], 4 * MOST_PCPUS]
+    taken: int
+    queued: int
+
+
+hosts = Table("hosts", Host, 64)
+pcpus = Table("pcpus", Pcpu, 4096)
+vcpus = Table("vcpus", Vcpu, 8192)
+affinities = Table("affinities", Affinity, beside=vcpus)
+domains = Table("domains", Domain, 4096)
+works = Table("works", Work, 1 << 20, "shorten queues or lower the load")
+asked = Table("asked", PcpuQueue, beside=hosts)
+tickled = Table("tickled", PcpuQueue, beside=hosts)
+work_list = Chain(works, "link")
+
+work_done = Family("work_done", 2)
+"""What happens when a piece of work has been done: ``(sim, place, argument)``."""

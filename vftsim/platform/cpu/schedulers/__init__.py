@@ -1,0 +1,1 @@
+"""CPU schedulers of hypervisors, one file each."""

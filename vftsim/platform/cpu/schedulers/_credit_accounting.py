@@ -1,0 +1,187 @@
+"""How Xen's credit scheduler hands out credits, once an accounting period.
+
+Every pCPU brings one slice's worth of credits (300 at 30 ms) into a pool; a negative balance of all
+credits from last time is made good.  Active domains take their share by weight in list order.  None
+may take more than its active vCPUs could use in one period, or than its cap; what is left over goes to
+the domains later in the list in proportion to their weights, and a domain that left something moves
+to the head of the list when one before it could have used more, so that over several periods the
+surplus reaches everybody.  All divisions round up, as in the original.
+
+Source: Xen ``sched_credit.c``, accounting function, 3.2 to current.
+"""
+
+from vftsim.kernel import Sim, part
+from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu.entitlement import entitlements
+from vftsim.platform.cpu.records import BLOCKED, Host, Vcpu, vcpus
+from vftsim.platform.cpu.schedulers._credit_queue import enqueue_new, set_priority
+from vftsim.platform.cpu.schedulers._credit_records import (
+    OVER,
+    UNDER,
+    CreditDomain,
+    CreditHost,
+    account_list,
+    active_list,
+    allotment_list,
+    credit_domains,
+    credit_hosts,
+    credit_pcpus,
+    credit_vcpus,
+    queue_list,
+)
+
+
+@part
+def rounded_up(numerator: int, denominator: int) -> int:
+    """Divide and round up."""
+    return -(-numerator // denominator)
+
+
+@part
+def open_account(sim: Sim, host: Host, domain: int) -> None:
+    """Work out a domain's cap in credits a period."""
+    per_slice = credit_hosts(sim)[host.row].credits_per_slice
+    credit_domains(sim)[domain].cap_credits = -int(-entitlements(sim)[domain].cap * per_slice // 100)
+
+
+@part
+def activate(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Let a vCPU earn from the next distribution on."""
+    account = credit_domains(sim)[vcpu.domain]
+    credit_vcpus(sim)[vcpu.row].active = True
+    if account.active.length == 0:
+        account_list.push_front(sim, credit_hosts(sim)[host.row].accounts, vcpu.domain)
+    active_list.push_front(sim, account.active, vcpu.row)
+
+
+@part
+def deactivate(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Stop a vCPU that has saved enough from earning, and cut its credit."""
+    rules = credit_hosts(sim)[host.row]
+    own = credit_vcpus(sim)[vcpu.row]
+    own.credit = own.credit // rules.idle_credit_divisor if rules.idle_credit_divisor else 0
+    own.active = False
+    account = credit_domains(sim)[vcpu.domain]
+    active_list.remove(sim, account.active, vcpu.row)
+    if account.active.length == 0:
+        account_list.remove(sim, rules.accounts, vcpu.domain)
+
+
+@part
+def weight_of(sim: Sim, rules: CreditHost, domain: int) -> int:
+    """Return a domain's weight in the distribution."""
+    weight = entitlements(sim)[domain].weight
+    return weight * credit_domains(sim)[domain].active.length if rules.weight_per_vcpu else weight
+
+
+@part
+def allot(sim: Sim, host: Host) -> None:
+    """Distribute one period's credits over the active domains; their order may change.
+
+    Leaves the domains in the list ``allotments``, in the order in which they were served.
+    """
+    rules = credit_hosts(sim)[host.row]
+    debt = -min(rules.balance, 0)
+    pool = rules.credits_per_slice * host.pcpus + debt
+    weight_total = 0
+    domain = rules.accounts.first
+    while domain != 0:
+        weight_total += weight_of(sim, rules, domain)
+        allotment_list.push(sim, rules.allotments, domain)
+        domain = credit_domains(sim)[domain].next_account
+    weight_left = weight_total
+    somebody_wants_more = False
+    domain = rules.allotments.first
+    while domain != 0:
+        account = credit_domains(sim)[domain]
+        weight = weight_of(sim, rules, domain)
+        weight_left -= weight
+        peak = peak_of(rules, account, rounded_up(debt * weight, weight_total))
+        fair = rounded_up(pool * weight, weight_total)
+        if fair < peak:
+            somebody_wants_more = True
+        else:
+            if weight_left != 0:
+                pool += rounded_up((fair - peak) * weight_total, weight_left)
+            if somebody_wants_more:
+                account_list.remove(sim, rules.accounts, domain)
+                account_list.push_front(sim, rules.accounts, domain)
+            fair = peak
+        account.credits_per_vcpu = rounded_up(fair, account.active.length)
+        domain = account.next_allotment
+
+
+@part
+def peak_of(rules: CreditHost, account: CreditDomain, share_of_debt: int) -> int:
+    """Return the most credits a domain may take, and note below which credit a capped vCPU is parked."""
+    peak = account.active.length * rules.credits_per_slice + share_of_debt
+    if account.cap_credits == 0:
+        return peak
+    account.park_below = -rounded_up(account.cap_credits, account.active.length)
+    return min(peak, account.cap_credits)
+
+
+@part
+def account_for(sim: Sim, host: Host) -> None:
+    """Hand out credits, set priorities, park and unpark; asks the pCPUs that must choose again."""
+    rules = credit_hosts(sim)[host.row]
+    allot(sim, host)
+    rules.balance = 0
+    while rules.allotments.length > 0:
+        account = credit_domains(sim)[allotment_list.pop(sim, rules.allotments)]
+        row = account.active.first
+        while row != 0:
+            # Earning may end here, which takes the vCPU out of the list.
+            following = credit_vcpus(sim)[row].next_active
+            earn(sim, host, account, vcpus(sim)[row])
+            rules.balance += credit_vcpus(sim)[row].credit
+            row = following
+    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        credit_pcpus(sim)[row].needs_sort = True
+
+
+@part
+def earn(sim: Sim, host: Host, account: CreditDomain, vcpu: Vcpu) -> None:
+    """Give a vCPU its credits, and the class that follows from them."""
+    per_slice = credit_hosts(sim)[host.row].credits_per_slice
+    own = credit_vcpus(sim)[vcpu.row]
+    own.credit += account.credits_per_vcpu
+    if own.credit < 0:
+        set_priority(sim, host, vcpu, OVER)
+        if account.cap_credits != 0 and own.credit < account.park_below:
+            park(sim, host, vcpu)
+        own.credit = max(own.credit, -per_slice)
+        return
+    set_priority(sim, host, vcpu, UNDER)
+    unpark(sim, host, vcpu)
+    if own.credit > per_slice:
+        deactivate(sim, host, vcpu)
+
+
+@part
+def park(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Keep a vCPU beyond its cap from running."""
+    own = credit_vcpus(sim)[vcpu.row]
+    if own.parked:
+        return
+    own.parked = True
+    credit_hosts(sim)[host.row].parks += 1
+    home = credit_pcpus(sim)[own.home]
+    if own.queued:
+        queue_list.remove(sim, home.queue, vcpu.row)
+        own.queued = False
+    if home.current == vcpu.row:
+        scheduler.ask(sim, host, own.home)
+
+
+@part
+def unpark(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Let a vCPU run again whose credit has come back to 0."""
+    own = credit_vcpus(sim)[vcpu.row]
+    if not own.parked:
+        return
+    own.parked = False
+    rules = credit_hosts(sim)[host.row]
+    rules.unparks += 1
+    if vcpu.state != BLOCKED:
+        enqueue_new(sim, host, vcpu, rules.boosts_unparked, False)

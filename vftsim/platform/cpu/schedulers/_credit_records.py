@@ -1,0 +1,95 @@
+"""The records of Xen's credit scheduler, and its numbers."""
+
+from vftsim.kernel import Chain, Fifo, Record, Table
+from vftsim.platform.cpu.records import domains, hosts, pcpus, vcpus
+
+BOOST, UNDER, OVER, IDLE_PRIORITY = 0, -1, -2, -64
+NAMES = {BOOST: "BOOST", UNDER: "UNDER", OVER: "OVER"}
+MS = 1_000_000
+NS_PER_CREDIT = MS // 10
+TICKS_PER_SLICE = 3
+ALL_IDLERS, ONE_IDLER, IDLER_FIRST = 1, 2, 3
+TICKLES = {"all_idlers": ALL_IDLERS, "one_idler": ONE_IDLER, "idler_first": IDLER_FIRST}
+LONG_AGO_NS = -(10**18)
+
+
+class CreditHost(Record):
+    """A host's parameters, rules by release, and counters; ``accounts`` are the domains that earn, newest first."""
+
+    slice_ns: int
+    tick_ns: int
+    credits_per_slice: int
+    rate_limit_ns: int
+    balance_limit_ns: int
+    migration_delay_ns: int
+    accounting_phase_ns: int
+    boosts_wakes: bool
+    exact_debit: bool
+    accounting_in_tick: bool
+    weight_per_vcpu: bool
+    idle_credit_divisor: int
+    tickle_rule: int
+    carries_residue: bool
+    rate_limit_remainder: bool
+    boosts_migrated: bool
+    boosts_unparked: bool
+    last_tickled: int
+    ticks: int
+    balance: int
+    accounts: Fifo
+    allotments: Fifo
+    boosts: int
+    preemptions: int
+    steals: int
+    parks: int
+    unparks: int
+    rate_limited: int
+    kicks: int
+
+
+class CreditPcpu(Record):
+    """A pCPU's run queue; ``current`` is the vCPU that the scheduler has chosen for it."""
+
+    queue: Fifo
+    behind: Fifo
+    current: int
+    needs_sort: bool
+    last_scan_ns: int
+
+
+class CreditDomain(Record):
+    """A domain's account: its active vCPUs, newest first, and its allotment of the present period."""
+
+    cap_credits: int
+    active: Fifo
+    next_account: int
+    next_allotment: int
+    credits_per_vcpu: int
+    park_below: int
+
+
+class CreditVcpu(Record):
+    """What the scheduler knows of a vCPU; ``home`` is the pCPU whose queue it belongs to."""
+
+    home: int
+    credit: int
+    priority: int
+    parked: bool
+    queued: bool
+    active: bool
+    kicked_away: bool
+    uncharged_ns: int
+    running_since_ns: int
+    stopped_ns: int
+    next_queued: int
+    next_active: int
+
+
+credit_hosts = Table("credit_hosts", CreditHost, beside=hosts)
+credit_pcpus = Table("credit_pcpus", CreditPcpu, beside=pcpus)
+credit_domains = Table("credit_domains", CreditDomain, beside=domains)
+credit_vcpus = Table("credit_vcpus", CreditVcpu, beside=vcpus)
+queue_list = Chain(credit_vcpus, "next_queued")
+active_list = Chain(credit_vcpus, "next_active")
+account_list = Chain(credit_domains, "next_account")
+allotment_list = Chain(credit_domains, "next_allotment")

@@ -1,0 +1,78 @@
+"""What changed between the releases of Xen's credit scheduler, as a table.
+
+Source: ``xen/common/sched_credit.c`` and ``xen/common/sched/credit.c`` in the Xen git history, tags
+3.2 to 4.18; the commits are named beside the fields.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Version = Literal["3.2", "4.0", "4.1", "4.2", "4.3", "4.7", "4.8", "4.13", "4.18"]
+"""First release of each rule set; a release in between follows the one before it (4.5 is 4.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreditRules:
+    """The rules of one release."""
+
+    exact_debit: bool
+    """Whether a vCPU pays for what it ran; else whoever runs at a tick pays all of it (78c9b2a64b)."""
+    accounting_in_tick: bool
+    """Whether accounting is every third tick of pCPU 0; else it has a timer of its own."""
+    weight_per_vcpu: bool
+    """Whether a domain's weight counts once for each active vCPU (3a37d430ce)."""
+    idle_credit_divisor: int
+    """What is kept of the credit of a vCPU leaving the active list: none (0) or half (2) (c92d5f4e0f)."""
+    tickle: Literal["all_idlers", "one_idler", "idler_first"]
+    """Who is woken for a new vCPU: preempt and wake every idle pCPU; preempt and wake one; preempt only
+    if no idle pCPU suits (ebce2d836c)."""
+    carries_residue: bool
+    """Whether a debit is rounded down and the rest kept, else rounded to nearest (cf0c29d1a9)."""
+    rate_limit_ns: int
+    """Default of the rate limit; 0: the release has none (64908a0466)."""
+    rate_limit_remainder: bool
+    """Whether a rate-limited vCPU goes on for the rest of the limit, else for another whole one."""
+    variable_slice: bool
+    """Whether the slice is a boot parameter."""
+    boosts_migrated: bool
+    """Whether the wake that ends a migration boosts (repaired by 66c7449a4d)."""
+    boosts_unparked: bool
+    """Whether unparking boosts (be65075094, repaired by 5c8c0ae7c4)."""
+    balance_limit_ns: int
+    """Default least time between two steal scans of one pCPU (58feb9e0ac)."""
+
+
+_3_2 = CreditRules(
+    exact_debit=False,
+    accounting_in_tick=True,
+    weight_per_vcpu=False,
+    idle_credit_divisor=0,
+    tickle="all_idlers",
+    carries_residue=False,
+    rate_limit_ns=0,
+    rate_limit_remainder=False,
+    variable_slice=False,
+    boosts_migrated=True,
+    boosts_unparked=False,
+    balance_limit_ns=0,
+)
+_4_0 = replace(_3_2, exact_debit=True, accounting_in_tick=False)
+_4_1 = replace(_4_0, weight_per_vcpu=True, idle_credit_divisor=2, tickle="one_idler")
+_4_2 = replace(_4_1, rate_limit_ns=1_000_000, variable_slice=True)
+_4_3 = replace(_4_2, tickle="idler_first", carries_residue=True, boosts_unparked=True)
+_4_7 = replace(_4_3, boosts_migrated=False)
+_4_8 = replace(_4_7, rate_limit_remainder=True)
+_4_13 = replace(_4_8, boosts_unparked=False)
+_4_18 = replace(_4_13, balance_limit_ns=1_000_000)
+
+RULES: dict[Version, CreditRules] = {
+    "3.2": _3_2,
+    "4.0": _4_0,
+    "4.1": _4_1,
+    "4.2": _4_2,
+    "4.3": _4_3,
+    "4.7": _4_7,
+    "4.8": _4_8,
+    "4.13": _4_13,
+    "4.18": _4_18,
+}

@@ -1,0 +1,332 @@
+"""Xen's credit scheduler, 3.2 to current.
+
+Rules (Xen ``sched_credit.c``; Cherkasova, Gupta, Vahdat 2007 describe the same):
+
+* Each pCPU has a run queue in order of priority: BOOST > UNDER (credit >= 0) > OVER; first in, first
+  out inside a class.  Priority follows the credit only at accounting, every 30 ms; queues are brought
+  back into order by a stable partition at each pCPU's next 10 ms tick.
+* A vCPU that wakes UNDER becomes BOOST.  It loses that when a tick finds it running, or at accounting.
+* Debit: up to 3.2 the vCPU found running at a tick pays 100 credits, all others nothing; from 4.0
+  everyone pays 10 credits for each ms it ran.
+* A vCPU becomes active, and earns, when a tick finds it running; it leaves when its credit passes one
+  slice's worth.  Credits are handed out by weight (:mod:`._credit_accounting`).
+* Cap: a vCPU whose credit falls below minus its share of the cap is parked until accounting has
+  brought it back to 0, so a capped guest pauses for multiples of the accounting period.
+* A pCPU about to run OVER or to idle steals the first vCPU of strictly higher priority from the queue
+  of a busy peer, in the order of pCPU numbers from its own.
+* A wake pre-empts a running vCPU of lower priority, and wakes idle pCPUs by the version's rule; from
+  4.2 a vCPU that has run for less than the rate limit (1 ms) goes on.
+
+What changed when: :mod:`._credit_rules`.
+
+Assumption: all ticks coincide, and the accounting timer of 4.0 and later goes off half a period after
+them (``accounting_phase``; in Xen the phase is whatever it was at boot, and drifts).
+Left out: yield, soft affinity, NUMA and hyperthread topology (with one thread a core on one socket the
+tick's search for a better idle core moves nothing), failed try-locks while stealing.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
+from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu.host import carry_out, settle
+from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
+from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, hosts, pcpus, vcpus
+from vftsim.platform.cpu.schedulers._credit_accounting import account_for, activate, open_account
+from vftsim.platform.cpu.schedulers._credit_queue import (
+    debit,
+    enqueue_new,
+    first_suitable,
+    insert,
+    partition,
+    set_priority,
+)
+from vftsim.platform.cpu.schedulers._credit_records import (
+    BOOST,
+    IDLE_PRIORITY,
+    LONG_AGO_NS,
+    MS,
+    NAMES,
+    NS_PER_CREDIT,
+    OVER,
+    TICKLES,
+    TICKS_PER_SLICE,
+    UNDER,
+    credit_domains,
+    credit_hosts,
+    credit_pcpus,
+    credit_vcpus,
+    queue_list,
+)
+from vftsim.platform.cpu.schedulers._credit_rules import RULES, Version
+from vftsim.spec.units import DURATION, DurationNs
+
+_MS = MS
+_COUNTERS = ("boosts", "preemptions", "steals", "parks", "unparks", "rate_limited", "kicks")
+credit = scheduler.scheduler.kind("credit")
+
+
+@SCHEDULERS.register
+class Credit(SchedulerSpec):
+    """Xen's credit scheduler."""
+
+    kind: Literal["credit"] = "credit"
+    part: ClassVar[Kind] = credit
+    version: Version = Field(
+        "4.18",
+        description="Release of Xen whose rules hold (the first release of each rule set). Default: current.",
+    )
+    slice: DurationNs = Field(
+        30 * _MS,
+        ge=_MS,
+        le=1000 * _MS,
+        description="Time slice and accounting period, 1 ms to 1 s, a third of it the tick "
+        "(sched_credit_tslice_ms). Default 30 ms; fixed before Xen 4.2.",
+    )
+    rate_limit: DurationNs | None = Field(
+        None,
+        description="Least time a vCPU runs before it can be pre-empted, 100 us to 500 ms, 0: off "
+        "(sched_ratelimit_us). Default: the version's, 1 ms from Xen 4.2, none before.",
+    )
+    migration_delay: DurationNs = Field(
+        0,
+        le=100 * _MS,
+        description="A vCPU that ran more recently than this is not stolen (vcpu_migration_delay). Default 0: Xen's.",
+    )
+    balance_limit: DurationNs | None = Field(
+        None,
+        description="Least time between two searches of one pCPU for work to steal "
+        "(credit_load_balance_ratelimit_us). Default: the version's, 1 ms from Xen 4.18, none before.",
+    )
+    accounting_phase: DurationNs | None = Field(
+        None,
+        description="When the accounting timer first goes off, at most one slice after the start (Xen "
+        "4.0 and later). Default half a slice: Assumption, in Xen it is arbitrary.",
+    )
+    boost: bool = Field(
+        True,
+        description="Whether a wake boosts. Off, this is a deliberately wrong model for comparison.",
+    )
+
+    @model_validator(mode="after")
+    def _fits_version(self) -> "Credit":
+        rules = RULES[self.version]
+        if self.slice != 30 * _MS and not rules.variable_slice:
+            raise ValueError(f"Xen {self.version} has a fixed slice of 30 ms; use version 4.2 or later")
+        if self.accounting_phase is not None:
+            if rules.accounting_in_tick:
+                raise ValueError(f"Xen {self.version} accounts in its tick; use version 4.0 or later")
+            if self.accounting_phase > self.slice:
+                raise ValueError(f"accounting_phase must be at most {DURATION.format(self.slice)} (the slice)")
+        if self.rate_limit:
+            if not rules.rate_limit_ns:
+                raise ValueError(f"Xen {self.version} has no rate limit; use version 4.2 or later")
+            highest_ns = min(500 * _MS, self.slice)
+            if not _MS // 10 <= self.rate_limit <= highest_ns:
+                raise ValueError(f"rate_limit must be 0 or 100 us to {DURATION.format(highest_ns)}")
+        return self
+
+    def install(self, engine: Engine, host: int) -> None:
+        """Write the parameters and the release's rules into the host's record."""
+        own, rules = engine.rows(credit_hosts)[host], RULES[self.version]
+        own.slice_ns = self.slice
+        own.tick_ns = self.slice // (TICKS_PER_SLICE if self.slice >= TICKS_PER_SLICE * _MS else 1)
+        own.credits_per_slice = self.slice // NS_PER_CREDIT
+        own.rate_limit_ns = min(rules.rate_limit_ns, self.slice) if self.rate_limit is None else self.rate_limit
+        own.balance_limit_ns = rules.balance_limit_ns if self.balance_limit is None else self.balance_limit
+        own.migration_delay_ns = self.migration_delay
+        own.accounting_phase_ns = self.slice // 2 if self.accounting_phase is None else self.accounting_phase
+        own.boosts_wakes = self.boost
+        own.tickle_rule = TICKLES[rules.tickle]
+        for name in (
+            "exact_debit", "accounting_in_tick", "weight_per_vcpu", "idle_credit_divisor", "carries_residue",
+            "rate_limit_remainder", "boosts_migrated", "boosts_unparked",
+        ):  # fmt: skip
+            setattr(own, name, getattr(rules, name))
+
+    def counters(self, engine: Engine, host: int) -> dict[str, int]:
+        """Return boosts, preemptions, steals, parks, unparks, rate-limited choices and kicks."""
+        own = engine.rows(credit_hosts)[host]
+        return {name: int(getattr(own, name)) for name in _COUNTERS}
+
+    def priority_name(self, priority: int) -> str:
+        """BOOST, UNDER or OVER."""
+        return NAMES.get(priority, "")
+
+
+@credit.implements(scheduler.attach)
+def attach(sim: Sim, host: Host) -> None:
+    """Give every vCPU a queue and every domain an account; credit 0, priority UNDER; start ticks and accounting."""
+    rules = credit_hosts(sim)[host.row]
+    for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
+        vcpu = vcpus(sim)[row]
+        own = credit_vcpus(sim)[row]
+        own.home = scheduler.home_pcpu(sim, host, vcpu)
+        own.priority = UNDER
+        own.stopped_ns = LONG_AGO_NS
+        open_account(sim, host, vcpu.domain)
+    rules.last_tickled = host.first_pcpu + host.pcpus - 1
+    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        credit_pcpus(sim)[row].last_scan_ns = -rules.balance_limit_ns - 1
+        at(sim, sim.now_ns + rules.tick_ns, EventKind.TICK, pcpus(sim)[row].number, on_tick, row)
+    if not rules.accounting_in_tick:
+        at(sim, sim.now_ns + rules.accounting_phase_ns, EventKind.ACCOUNTING, 0, on_accounting, host.row)
+
+
+@credit.implements(scheduler.priority)
+def priority(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return BOOST, UNDER or OVER."""
+    return credit_vcpus(sim)[vcpu.row].priority
+
+
+@credit.implements(scheduler.wake)
+def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Boost if UNDER, queue, tickle; a parked vCPU stays where it is."""
+    if not credit_vcpus(sim)[vcpu.row].parked:
+        enqueue_new(sim, host, vcpu, True, False)
+
+
+@credit.implements(scheduler.block)
+def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Debit what it ran."""
+    own = credit_vcpus(sim)[vcpu.row]
+    debit(credit_hosts(sim)[host.row], own)
+    own.kicked_away = False
+    own.stopped_ns = sim.now_ns
+    credit_pcpus(sim)[own.home].current = 0
+
+
+@credit.implements(scheduler.charge)
+def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
+    """Remember the time for the next debit."""
+    credit_vcpus(sim)[vcpu.row].uncharged_ns += ran_ns
+
+
+@credit.implements(scheduler.choose)
+def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
+    """Head of the queue, or something more urgent from a peer."""
+    rules = credit_hosts(sim)[host.row]
+    own = credit_pcpus(sim)[pcpu.row]
+    current = own.current
+    if current != 0:
+        before = credit_vcpus(sim)[current]
+        debit(rules, before)
+        ran_ns = sim.now_ns - before.running_since_ns
+        if ran_ns < rules.rate_limit_ns and not before.parked:
+            rules.rate_limited += 1
+            pcpu.slice_ns = rules.rate_limit_ns - (ran_ns if rules.rate_limit_remainder else 0)
+            return current
+        put_back(sim, host, pcpu, vcpus(sim)[current])
+    chosen = most_urgent(sim, host, pcpu)
+    if chosen != current and chosen != 0:
+        credit_vcpus(sim)[chosen].running_since_ns = sim.now_ns
+        if current != 0:
+            rules.preemptions += 1
+    own.current = chosen
+    pcpu.slice_ns = rules.slice_ns
+    return chosen
+
+
+@part
+def most_urgent(sim: Sim, host: Host, pcpu: Pcpu) -> int:
+    """Take what runs next out of the queue, or of a peer's; 0 if there is nothing."""
+    queue = credit_pcpus(sim)[pcpu.row].queue
+    head = credit_vcpus(sim)[queue.first].priority if queue.length > 0 else IDLE_PRIORITY
+    if head <= OVER:
+        stolen = steal(sim, host, pcpu, head)
+        if stolen != 0:
+            return stolen
+    chosen = queue_list.pop(sim, queue)
+    if chosen != 0:
+        credit_vcpus(sim)[chosen].queued = False
+    return chosen
+
+
+@part
+def put_back(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
+    """Queue the vCPU that has just run: here, or on the idle pCPU it was kicked away to."""
+    own = credit_vcpus(sim)[vcpu.row]
+    credit_pcpus(sim)[pcpu.row].current = 0
+    own.stopped_ns = sim.now_ns
+    if own.parked:
+        return
+    if own.kicked_away:
+        own.kicked_away = False
+        idle = first_suitable(sim, host, vcpu, 0, pcpu.row)
+        if idle != 0:
+            rules = credit_hosts(sim)[host.row]
+            own.home = idle
+            rules.kicks += 1
+            enqueue_new(sim, host, vcpu, rules.boosts_migrated, True)
+            return
+    insert(sim, vcpu)
+
+
+@part
+def steal(sim: Sim, host: Host, pcpu: Pcpu, above: int) -> int:
+    """Take the first vCPU of a busy peer's queue that is more urgent than ``above`` and may run here."""
+    rules = credit_hosts(sim)[host.row]
+    own = credit_pcpus(sim)[pcpu.row]
+    if rules.balance_limit_ns != 0 and sim.now_ns - own.last_scan_ns <= rules.balance_limit_ns:
+        return 0
+    own.last_scan_ns = sim.now_ns
+    for step in range(1, host.pcpus):
+        peer = credit_pcpus(sim)[host.first_pcpu + (pcpu.number + step) % host.pcpus]
+        row = peer.queue.first if peer.current != 0 else 0
+        while row != 0 and credit_vcpus(sim)[row].priority > above:
+            waiting = credit_vcpus(sim)[row]
+            is_hot = sim.now_ns - waiting.stopped_ns < rules.migration_delay_ns
+            if not is_hot and scheduler.may_run(sim, vcpus(sim)[row], pcpu):
+                queue_list.remove(sim, peer.queue, row)
+                waiting.queued = False
+                waiting.home = pcpu.row
+                rules.steals += 1
+                return row
+            row = waiting.next_queued
+    return 0
+
+
+@event
+def on_tick(sim: Sim, place: int, token: int) -> None:
+    """Tick on one pCPU: debit, end a boost, account in the releases that do so here, sort."""
+    pcpu = pcpus(sim)[place]
+    host = hosts(sim)[pcpu.host]
+    rules = credit_hosts(sim)[host.row]
+    settle(sim, host)
+    if credit_pcpus(sim)[place].current != 0:
+        tick_running(sim, host, vcpus(sim)[credit_pcpus(sim)[place].current])
+    if pcpu.number == 0:
+        rules.ticks += 1
+        if rules.accounting_in_tick and rules.ticks % TICKS_PER_SLICE == 0:
+            account_for(sim, host)
+    if credit_pcpus(sim)[place].needs_sort:
+        partition(sim, place)
+    carry_out(sim, host)
+    at(sim, sim.now_ns + rules.tick_ns, EventKind.TICK, pcpu.number, on_tick, place)
+
+
+@part
+def tick_running(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Take note that a tick has found a vCPU running: it loses its boost, pays, and earns from now on."""
+    rules = credit_hosts(sim)[host.row]
+    own = credit_vcpus(sim)[vcpu.row]
+    if own.priority == BOOST:
+        set_priority(sim, host, vcpu, UNDER)
+    if rules.exact_debit:
+        debit(rules, own)
+    else:
+        own.credit -= rules.tick_ns // NS_PER_CREDIT
+    if not own.active:
+        activate(sim, host, vcpu)
+
+
+@event
+def on_accounting(sim: Sim, place: int, token: int) -> None:
+    """Account, in the releases that have a timer for it."""
+    host = hosts(sim)[place]
+    settle(sim, host)
+    account_for(sim, host)
+    carry_out(sim, host)
+    at(sim, sim.now_ns + credit_hosts(sim)[place].slice_ns, EventKind.ACCOUNTING, 0, on_accounting, place)

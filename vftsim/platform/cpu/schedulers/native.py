@@ -1,0 +1,46 @@
+"""No hypervisor: the operating system's CPUs are the machine's.
+
+vCPU i runs on pCPU i and keeps it; what shares a CPU is processes of one guest, and that is the guest's business.
+"""
+
+from typing import ClassVar, Literal
+
+from vftsim.errors import UsageError
+from vftsim.kernel import Engine, Kind, Sim
+from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
+from vftsim.platform.cpu.records import IDLE_FOREVER, RUNNABLE, Host, Pcpu, Vcpu, hosts, vcpus
+
+native = scheduler.scheduler.kind("native")
+
+
+@SCHEDULERS.register
+class Native(SchedulerSpec):
+    """No hypervisor."""
+
+    kind: Literal["native"] = "native"
+    part: ClassVar[Kind] = native
+
+    def install(self, engine: Engine, host: int) -> None:
+        """Refuse more vCPUs than pCPUs: without a hypervisor there is nothing to share."""
+        row = engine.rows(hosts)[host]
+        if row.vcpus > row.pcpus:
+            raise UsageError(
+                f"without a hypervisor each of the {row.vcpus} vCPUs needs a pCPU of its own, "
+                f"and the host has {row.pcpus}; use another scheduler or more pCPUs"
+            )
+
+
+@native.implements(scheduler.wake)
+def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Run it at once on its own pCPU."""
+    scheduler.ask(sim, host, host.first_pcpu + vcpu.number)
+
+
+@native.implements(scheduler.choose)
+def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
+    """Run the vCPU of the same number for as long as it has work."""
+    if pcpu.number < host.vcpus and vcpus(sim)[host.first_vcpu + pcpu.number].state == RUNNABLE:
+        pcpu.slice_ns = IDLE_FOREVER
+        return host.first_vcpu + pcpu.number
+    return 0
