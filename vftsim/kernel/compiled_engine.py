@@ -25,10 +25,13 @@ from vftsim.kernel.declare import Entry, Table
 from vftsim.kernel.engine import FOREVER_NS, Engine
 from vftsim.kernel.link import Linked
 from vftsim.kernel.order import ENTITY_BITS
+from vftsim.kernel.quick_compile import only_entry_optimized
 from vftsim.kernel.record import dtype_of
 
 _EVENTS = 1 << 21
 _RUN, _AT, _NEW = 0, 1, 2
+# Inner functions are called from compiled code only; a division by zero is found by the other engine.
+_INNER = '@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")'
 _ENTRIES_FROM = 3
 
 _QUEUE = f'''
@@ -144,7 +147,7 @@ def kernel_source(linked: Linked) -> str:
     ]
     if "event" not in linked.family_of:
         pieces.append("def call_event(sim, action, a0, a1):\n    pass\n")
-    text = "\n".join(pieces).replace("\ndef ", "\n@njit\ndef ")
+    text = "\n".join(pieces).replace("\ndef ", f"\n{_INNER}\ndef ")
     return f"from numba import njit\n\n{text}\n\n{_enter(linked)}"
 
 
@@ -235,8 +238,13 @@ class CompiledEngine(Engine):
 
     def __init__(self, linked: Linked, on_input: Callable[[], None] | None = None) -> None:
         super().__init__(linked, on_input)
-        self._enter = load_kernel(kernel_source(linked)).enter
-        self._state = np.zeros(1, state_dtype(linked))
+        if linked.compiled is None:
+            linked.compiled = (load_kernel(kernel_source(linked)).enter, state_dtype(linked))
+        self._enter, dtype = linked.compiled
+        self._state = np.zeros(1, dtype)
+        if not self._enter.signatures:
+            with only_entry_optimized("enter"):
+                self._do(_RUN, 0)
         self._sim: Any = self._state.view(np.recarray)[0]
         self._tables = own_tables(linked)
 

@@ -1,0 +1,42 @@
+"""Choosing an engine: ``compiled`` where numba works, else ``simpy``, which gives the same results."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Literal, get_args
+
+from vftsim.errors import UsageError
+from vftsim.kernel.engine import Engine
+from vftsim.kernel.link import Linked
+from vftsim.kernel.simpy_engine import SimpyEngine
+
+EngineName = Literal["auto", "compiled", "simpy"]
+ENGINE_NAMES: tuple[str, ...] = get_args(EngineName)
+
+
+class EngineWarning(UserWarning):
+    """The compiled engine cannot be used here; the run goes on in the other, more slowly."""
+
+
+def make_engine(linked: Linked, name: str = "auto", on_input: Callable[[], None] | None = None) -> Engine:
+    """Return an engine for one replication of a kernel.
+
+    Raises
+    ------
+    UsageError
+        If there is no engine of that name.
+    """
+    if name not in ENGINE_NAMES:
+        raise UsageError(f"there is no engine '{name}'; engines are {', '.join(ENGINE_NAMES)}")
+    if name == "simpy":
+        return SimpyEngine(linked, on_input)
+    try:
+        from vftsim.kernel.compiled_engine import CompiledEngine
+
+        return CompiledEngine(linked, on_input)
+    except Exception as error:  # noqa: BLE001 - whatever numba, LLVM or the disk has, the other engine can do the run
+        if name == "compiled":
+            raise
+        warnings.warn(f"the compiled engine cannot be used ({error}); going on with simpy", EngineWarning, stacklevel=2)
+        return SimpyEngine(linked, on_input)

@@ -1,0 +1,95 @@
+"""Numbers drawn beforehand, handed to a run in portions.
+
+Everything random is drawn outside the engines, from streams keyed by (seed, replication, entity), so that
+neither the engine nor the order of events can change a draw.  A :class:`Feed` holds the next values of one entity; when it
+runs low the run pauses between two events and the driver's :class:`Feeder` fills it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+from vftsim.kernel.declare import Failure, Sim, Table, fail, part
+from vftsim.kernel.engine import Engine
+from vftsim.kernel.record import Record
+
+PORTION = 1024
+LOW = 128
+
+EXHAUSTED = Failure("a part of the model took more pre-drawn numbers at one instant than a portion holds")
+
+
+class Feed(Record):
+    """The next values of one entity; ``is_complete``: no more will come."""
+
+    values: Annotated[list[int], PORTION]
+    taken: int
+    filled: int
+    is_complete: bool
+
+
+feeds = Table("feeds", Feed, 4096)
+
+
+@part
+def left(sim: Sim, feed: int) -> int:
+    """Return how many values a feed still holds; 0 only at its end."""
+    own = feeds(sim)[feed]
+    return own.filled - own.taken
+
+
+@part
+def peek(sim: Sim, feed: int, ahead: int) -> int:
+    """Return a coming value without taking it; ``ahead`` 0 is the next, at most ``LOW``."""
+    own = feeds(sim)[feed]
+    return own.values[(own.taken + ahead) % PORTION]
+
+
+@part
+def draw(sim: Sim, feed: int) -> int:
+    """Take the next value of a feed."""
+    own = feeds(sim)[feed]
+    if own.taken == own.filled:
+        fail(sim, EXHAUSTED)
+        return 0
+    value = own.values[own.taken % PORTION]
+    own.taken += 1
+    if own.filled - own.taken < LOW and not own.is_complete:
+        sim.wants_input = True
+    return value
+
+
+class Feeder:
+    """Fills the feeds of one engine.
+
+    A source is called with the number of values wanted and returns at most as many; fewer mean that it has ended.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._sources: dict[int, Callable[[int], Sequence[int]]] = {}
+
+    def add(self, source: Callable[[int], Sequence[int]]) -> int:
+        """Add a feed; return its row."""
+        row, _ = self.engine.add(feeds)
+        self._sources[row] = source
+        self._fill(row)
+        return row
+
+    def fill(self) -> None:
+        """Fill up every feed; for an engine's ``on_input``."""
+        for row in self._sources:
+            self._fill(row)
+
+    def _fill(self, row: int) -> None:
+        own = self.engine.rows(feeds)[row]
+        room = PORTION - (int(own.filled) - int(own.taken))
+        if own.is_complete or room == 0:
+            return
+        values = list(self._sources[row](room))
+        for value in values:
+            own.values[own.filled % PORTION] = value
+            own.filled += 1
+        if len(values) < room:
+            own.is_complete = True

@@ -1,0 +1,1 @@
+"""Packets and their way: ports, rings, stages, network cards, links, paths into a guest."""
