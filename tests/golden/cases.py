@@ -6,6 +6,7 @@ run.
 """
 
 from dataclasses import dataclass
+from zlib import crc32
 
 from .cases_media import MEDIA
 from .cases_sip import PROTECTED, SIP
@@ -21,16 +22,13 @@ class Case:
     replication: int
 
 
-def _cases() -> dict[str, Case]:
-    cases = {}
-    for table in (SIP, PROTECTED, MEDIA):
-        for number, (name, (model, assignments)) in enumerate(table.items()):
-            # Seeds and replications differ, so that no rule of the random streams is met only once.
-            cases[name] = Case(model, assignments, seed=1 + number % 7, replication=number % 3)
-    return cases
+def _case(name: str, model: str, assignments: tuple[str, ...]) -> Case:
+    # Seeds and replications differ, so that no rule of the random streams is met only once.
+    number = crc32(name.encode())
+    return Case(model, assignments, seed=1 + number % 7, replication=number % 3)
 
 
-CASES = _cases()
+CASES = {name: _case(name, *entry) for table in (SIP, PROTECTED, MEDIA) for name, entry in table.items()}
 FAST = (
     "native-ramp",
     "virtual-shared-core-credit-4.3",

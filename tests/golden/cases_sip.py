@@ -194,7 +194,12 @@ _CRASH = "{kind: primary_crash, at: step 1 + 2300 ms}"
 PROTECTED: Table = {
     # Lockstep while nothing fails
     "ft-ramp": _ft("workload.steps.loads=[15 /s, 25 /s, 32 /s]"),
-    "ft-overload": _ft(_steps("30 /s, 60 /s", "duration: 10 s, transient: 2 s")),
+    "ft-overload": _ft(_steps("40 /s, 90 /s, 110 /s", "duration: 10 s, transient: 2 s")),
+    "ft-overload-slow-secondary": _ft(
+        _steps("30 /s, 60 /s", "duration: 8 s, transient: 1 s, stop_above_ihs: 100 %"),
+        "protection.secondary.factor=2.5",
+        "protection.throttle={lag_limit: 200 ms, caught_up: 50 ms, step: 12 %, period: 500 ms, least_share: 40 %}",
+    ),
     "ft-from-step-1": _ft("protection.active_from=step 1 + 2 s"),
     "ft-from-stir": _ft("protection.active_from=stir"),
     "ft-shared-card": _ft("protection.channel.shared=true"),
@@ -242,6 +247,25 @@ PROTECTED: Table = {
     "ft-crash-before-protection": _failing(
         "{kind: primary_crash, at: stir + 1 s}", "protection.active_from=step 1", "workload.steps.most=1"
     ),
+    "ft-crash-outputs-on-the-way": _failing(
+        _CRASH, _REPROTECT, "protection.channel={rate: 10 Mbit/s, latency: 70 ms}",
+        "workload.steps.loads=[40 /s, 40 /s]",
+    ),
+    "ft-crash-outputs-again": _failing(
+        _CRASH, _REPROTECT, "protection.log.timer_rate=0 /s", "protection.channel.latency=60 ms"
+    ),
+    "ft-crash-log-on-the-way": _failing(
+        _CRASH, _NO_REPROTECTION, "protection.channel={rate: 300 kbit/s, latency: 30 ms}",
+        "workload.steps.loads=[40 /s, 40 /s]",
+    ),
+    "ft-crash-during-copy": _failing(f"{_CRASH}, {{kind: primary_crash, at: step 1 + 3900 ms}}", _REPROTECT),
+    "ft-crash-during-pause": _failing(
+        "{kind: pause, at: step 1 + 2 s, duration: 900 ms}, {kind: primary_crash, at: step 1 + 2500 ms}", _REPROTECT
+    ),
+    "ft-crash-beside-neighbour": _failing(
+        _CRASH, _REPROTECT, "host={scheduler: {kind: credit, version: '3.2'}, switch_cost: 5 us}",
+        "domains.vmkernel.affinity=[0]", "domains.vmkernel.background={busy: 6 ms, period: 40 ms}",
+    ),
     "ft-crash-slow-secondary": _failing(_CRASH, _REPROTECT, "protection.secondary.factor=1.5"),
     "ft-backup-crash": _failing("{kind: backup_crash, at: step 1 + 2 s}", _NO_REPROTECTION),
     "ft-backup-crash-reprotected": _failing("{kind: backup_crash, at: step 1 + 2 s}", _REPROTECT),
@@ -254,11 +278,15 @@ PROTECTED: Table = {
     ),
     "ft-channel-loss-for-good": _failing("{kind: channel_loss, at: step 1 + 2 s}", _REPROTECT),
     "ft-channel-loss-secondary-wins": _failing(
-        "{kind: channel_loss, at: step 1 + 2001700 us}", _REPROTECT, "protection.failover.secondary_delay=0 s",
+        "{kind: channel_loss, at: step 1 + 2001900 us}", _REPROTECT, "protection.failover.secondary_delay=0 s",
         "protection.channel.latency=400 us",
     ),
     "ft-channel-loss-both-live": _failing(
         "{kind: channel_loss, at: step 1 + 2 s}", _NO_REPROTECTION, "protection.failover.fencing=false"
+    ),
+    "ft-channel-loss-both-live-outputs": _failing(
+        "{kind: channel_loss, at: step 1 + 2 s}", _NO_REPROTECTION, "protection.failover.fencing=false",
+        "protection.channel={rate: 10 Mbit/s, latency: 70 ms}", "workload.steps.loads=[40 /s, 40 /s]",
     ),
     "ft-crash-while-channel-lost": _failing(
         "{kind: channel_loss, at: step 1 + 2 s}, {kind: primary_crash, at: step 1 + 2200 ms}", _REPROTECT
