@@ -252,7 +252,7 @@ PROTECTED: Table = {
         "workload.steps.loads=[40 /s, 40 /s]",
     ),
     "ft-crash-outputs-again": _failing(
-        _CRASH, _REPROTECT, "protection.log.timer_rate=0 /s", "protection.channel.latency=60 ms"
+        "{kind: primary_crash, at: step 1 + 2335 ms}", _REPROTECT, "protection.log.timer_rate=0 /s"
     ),
     "ft-crash-log-on-the-way": _failing(
         _CRASH, _NO_REPROTECTION, "protection.channel={rate: 300 kbit/s, latency: 30 ms}",
