@@ -1,0 +1,104 @@
+"""Write ``baseline.json``, the speed of the object model: ``python -m tests.golden.baseline``.
+
+For information: figures of the machine at hand, quoted beside those of a rebuilt engine measured in the same way.
+"""
+
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+from vftsim.media.build import MediaHost
+from vftsim.media.run import finish
+from vftsim.sampling import Streams
+from vftsim.sip.lab import SipLab
+from vftsim.study.model import load_model
+
+from .compact import write
+
+BASELINE = Path(__file__).with_name("baseline.json")
+RUNS = 5
+SEED, REPLICATION = 1, 0
+_SIP = (
+    "workload.pre_registration={duration: 10 s, rate: 50 /s, transient: 1 s}",
+    "workload.stir={duration: 5 s, steps: 2}",
+)
+_MEDIA = ("workload.duration=300 ms", "workload.warm_up=100 ms")
+
+
+def _steps(loads: str) -> str:
+    return f"workload.steps={{loads: [{loads}], duration: 20 s, transient: 2 s}}"
+
+
+SETTINGS = {
+    "lab-native": (*_SIP, _steps("80 /s, 130 /s")),
+    "lab-virtual": (*_SIP, _steps("60 /s, 95 /s")),
+    "lab-virtual-ft": (*_SIP, _steps("20 /s, 32 /s")),
+    "lab-virtual-shared-nic": (*_SIP, _steps("55 /s, 85 /s")),
+    "lab-single-host": (*_SIP, _steps("60 /s, 95 /s")),
+    "xen-media": _MEDIA,
+    "xen-media-native": _MEDIA,
+    "xen-media-turnkey": _MEDIA,
+    "xen-media-two-core": _MEDIA,
+    "xen-media-bypass": _MEDIA,
+}
+
+METHOD = (
+    f"CPU time (process_time) of the simulation alone, model file read and parts put together before, lowest of "
+    f"{RUNS} runs in one process, seed {SEED}, replication {REPLICATION}; events: all that the engine's clock was "
+    "asked for, cancelled ones included; simulated_s: from time 0 to the end of the run, drain included. CPython with "
+    "SimPy, one thread. The machine had other work, which CPU time does not count but caches feel."
+)
+
+
+def _sip(spec: Any) -> tuple[float, int, int]:
+    lab = SipLab(spec, SEED, REPLICATION)
+    begun_s = time.process_time()
+    lab.run()
+    return time.process_time() - begun_s, lab.clock.events, lab.clock.now_ns
+
+
+def _media(spec: Any) -> tuple[float, int, int]:
+    media = MediaHost(spec, Streams(SEED, REPLICATION), spec.workload.warm_up)
+    begun_s = time.process_time()
+    finish(media, spec.workload.duration, spec.workload.warm_up)
+    return time.process_time() - begun_s, media.clock.events, media.clock.now_ns
+
+
+def measure(model: str) -> dict[str, Any]:
+    """Time one model."""
+    spec: Any = load_model(model, SETTINGS[model]).spec
+    runs = [(_sip if spec.kind == "sip_lab" else _media)(spec) for _ in range(RUNS)]
+    cpu_s, events, end_ns = min(runs)
+    return {
+        "assignments": list(SETTINGS[model]),
+        "events": events,
+        "simulated_s": end_ns / 1e9,
+        "cpu_s": round(cpu_s, 4),
+        "us_per_event": round(1e6 * cpu_s / events, 3),
+        "simulated_s_per_cpu_s": round(end_ns / 1e9 / cpu_s, 4),
+    }
+
+
+def main() -> None:
+    """Time every shipped model."""
+    models = {}
+    for model in SETTINGS:
+        models[model] = measure(model)
+        print(model, models[model]["events"], models[model]["cpu_s"], models[model]["us_per_event"], flush=True)
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    machine = {"python": python, "processor": _processor()}
+    write(BASELINE, {"measured": METHOD, "machine": machine, "models": models})
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0]} ({len(names)} CPUs seen)" if names else platform.machine()
+
+
+if __name__ == "__main__":
+    main()
