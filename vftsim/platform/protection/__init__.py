@@ -1,0 +1,1 @@
+"""What keeps a service alive when its host fails: guards at the port, and the faults that test them."""
