@@ -1,8 +1,9 @@
 """The fast engine: the same functions, compiled by numba over one structured record.
 
-The linked functions are written into one module in the user's cache, in a folder named by a hash of the source and of numba's version;
-numba then caches the machine code of its one entry beside it.  (Functions cached module by module go stale without a word when one
-they call changes.)  Events wait in a binary heap of five parallel arrays in the record itself.
+The linked functions are written into one module in the user's cache, in a folder named by a hash of the source
+and of numba's version; numba then caches the machine code of its one entry beside it.  (Functions cached module
+by module go stale without a word when one they call changes.)  Events wait in a binary heap of five parallel
+arrays in the record itself.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _RUN, _AT, _NEW = 0, 1, 2
 _INNER = '@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")'
 _ENTRIES_FROM = 3
 
-_QUEUE = f'''
+_QUEUE = f"""
 def at(sim, time_ns, kind, entity, action, place):
     if time_ns < sim.now_ns or sim.heap_length >= {_EVENTS}:
         if sim.failure == 0:
@@ -126,7 +127,7 @@ def run(sim, until_ns):
     if until_ns < {FOREVER_NS}:
         sim.now_ns = until_ns
     return 0
-'''
+"""
 _PAST, _CROWDED = 900, 901
 _QUEUE_FAILURES = {
     _PAST: "an event was planned for a time that has passed",
@@ -213,7 +214,8 @@ def load_kernel(source: str) -> ModuleType:
     except OSError:
         path = _written(Path(tempfile.mkdtemp(prefix="vftsim-kernel-")), source)
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

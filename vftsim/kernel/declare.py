@@ -80,7 +80,7 @@ class Table(Generic[R]):
     ) -> None:
         self.name = name
         self.record = record
-        self.capacity = beside.capacity if beside is not None else capacity
+        self.capacity: int = beside.capacity if beside is not None else capacity
         self.remedy = remedy
         self.beside = beside
         self.is_fixed = is_fixed
@@ -154,7 +154,7 @@ class Part:
 
 def part(function: Callable[P, T]) -> Callable[P, T]:
     """Declare a function of a mechanism."""
-    return Part(function)  # type: ignore[return-value]
+    return Part(function)
 
 
 class Action(Part):
@@ -214,7 +214,7 @@ class Sort:
 
     def slot(self, function: Callable[P, T]) -> Callable[P, T]:
         """Declare an operation: ``(sim, record, ...)``, where ``record`` has the field ``by``."""
-        return Slot(function, self)  # type: ignore[return-value]
+        return Slot(function, self)
 
     def kind(self, name: str) -> Kind:
         """Declare a kind of this sort."""
@@ -234,11 +234,12 @@ class Kind:
 
     def implements(self, slot: Callable[P, T]) -> Callable[[Callable[P, T]], Callable[P, T]]:
         """Declare the function that implements ``slot``."""
-        assert isinstance(slot, Slot) and slot.sort is self.sort, slot
+        if not isinstance(slot, Slot) or slot.sort is not self.sort:
+            raise TypeError(f"{slot} is no operation of a {self.sort.name}")
 
         def declare(function: Callable[P, T]) -> Callable[P, T]:
             made = self.implementations[slot.name] = Part(function)
-            return made  # type: ignore[return-value]
+            return made
 
         return declare
 

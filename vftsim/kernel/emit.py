@@ -117,7 +117,7 @@ def chain_source(chain: Chain[Any]) -> str:
 
 
 def slot_source(linked: Linked, slot: Slot) -> str:
-    """Return the dispatch of an operation between the kinds that implement it: no test where one kind is all there is."""
+    """Return the dispatch of an operation between the kinds that implement it; a direct call where one is all there is."""
     count = slot.function.__code__.co_argcount
     names = list(slot.function.__code__.co_varnames[:count])
     arguments = ", ".join(names)
@@ -127,7 +127,10 @@ def slot_source(linked: Linked, slot: Slot) -> str:
         lines.append(f"    return {chosen[0][1].name}({arguments})")
         return "\n".join(lines) + "\n"
     for number, implementation in chosen:
-        lines += [f"    if {names[1]}.{slot.sort.by} == {number}:", f"        return {implementation.name}({arguments})"]
+        lines += [
+            f"    if {names[1]}.{slot.sort.by} == {number}:",
+            f"        return {implementation.name}({arguments})",
+        ]
     lines.append(f"    return {slot.name}__default({arguments})")
     return "\n".join(lines) + "\n"
 

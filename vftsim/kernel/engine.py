@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from vftsim.errors import RunFailure
-from vftsim.kernel.declare import Action, Entry, Kind, Record, Table
+from vftsim.kernel.declare import Action, Entry, Kind, Table
 from vftsim.kernel.emit import failure_message
 from vftsim.kernel.link import Linked
 
@@ -87,6 +87,3 @@ class Engine(ABC):
     def events(self) -> int:
         """Events that have taken place."""
         return int(self.sim.events)
-
-
-__all__ = ["FOREVER_NS", "Engine", "Record"]

@@ -1,8 +1,8 @@
 """Numbers drawn beforehand, handed to a run in portions.
 
 Everything random is drawn outside the engines, from streams keyed by (seed, replication, entity), so that
-neither the engine nor the order of events can change a draw.  A :class:`Feed` holds the next values of one entity; when it
-runs low the run pauses between two events and the driver's :class:`Feeder` fills it up.
+neither the engine nor the order of events can change a draw.  A :class:`Feed` holds the next values of one
+entity; when it runs low the run pauses between two events and the driver's :class:`Feeder` fills it up.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """Linking: the functions that a model uses, put together into one kernel.
 
-From the entries, everything that can be reached is collected, through calls, callbacks and the slots of the chosen kinds.
-Each function is rewritten through its syntax tree: names of other functions get their kernel-wide
-form, constants and enumerations are folded to numbers, ``table(sim)`` becomes a field of the state, callbacks become numbers,
-a slot becomes a direct call where one kind implements it and a dispatch where there are several.
+From the entries, everything that can be reached is collected, through calls, callbacks and the slots of the
+chosen kinds. Each function is rewritten through its syntax tree: names of other functions get their kernel-wide
+form, constants and enumerations are folded to numbers, ``table(sim)`` becomes a field of the state, callbacks
+become numbers, a slot becomes a direct call where one kind implements it and a dispatch where there are
+several.
 
-What comes out serves both engines (:mod:`vftsim.kernel.simpy_engine` keeps file names and line numbers, so that a debugger
-stops in the mechanism's own file; :mod:`vftsim.kernel.compiled_engine` writes one module).
+What comes out serves both engines (:mod:`vftsim.kernel.simpy_engine` keeps file names and line numbers, so that
+a debugger stops in the mechanism's own file; :mod:`vftsim.kernel.compiled_engine` writes one module).
 
-The static call graph must have no cycle: compiled functions cannot call each other in a circle.  The remedy for one is a
-queue that an outer loop drains.
+The static call graph must have no cycle: compiled functions cannot call each other in a circle.  The remedy for
+one is a queue that an outer loop drains.
 """
 
 from __future__ import annotations
@@ -21,17 +22,13 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from vftsim.kernel import declare
 from vftsim.kernel.declare import Action, Chain, Entry, Failure, Family, Kind, Part, Slot, Sort, Table
 
 BUILTINS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "range"})
 _QUEUE = {declare.at: "at", declare.fail: "fail"}
-_TEMPLATES = {
-    Table: ("new", "free"),
-    Chain: ("push", "push_front", "insert_after", "pop", "remove"),
-}
 
 
 class LinkError(TypeError):
@@ -240,27 +237,29 @@ class _Rewriter(ast.NodeTransformer):
             return _MISSING if base is _MISSING else getattr(base, node.attr, _MISSING)
         return _MISSING
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:  # noqa: N802
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if node.value is None:
             return ast.Pass()
         return ast.copy_location(ast.Assign([self.visit(node.target)], self.visit(node.value)), node)
 
-    def visit_Name(self, node: ast.Name) -> Any:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> Any:
         return node if node.id in self.local else self._value(node)
 
-    def visit_Attribute(self, node: ast.Attribute) -> Any:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
         if self.resolve(node) is _MISSING:
             return self.generic_visit(node)
         return self._value(node)
 
-    def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> Any:
         callee = self.resolve(node.func)
         if callee is _MISSING:
             self._refuse(node, f"calls {ast.unparse(node.func)}, which is no part")
         if node.keywords:
             self._refuse(node, "calls with keyword arguments")
         if isinstance(callee, Table):
-            return ast.copy_location(ast.Attribute(self.visit(node.args[0]), self.linker.table(callee), ast.Load()), node)
+            return ast.copy_location(
+                ast.Attribute(self.visit(node.args[0]), self.linker.table(callee), ast.Load()), node
+            )
         name = self._callee(node, callee)
         self.calls.add(name)
         call = ast.Call(ast.Name(name, ast.Load()), [self.visit(argument) for argument in node.args], [])
@@ -269,21 +268,23 @@ class _Rewriter(ast.NodeTransformer):
     def _callee(self, node: ast.Call, callee: Any) -> str:
         owner = getattr(callee, "__self__", None)
         method = getattr(callee, "__name__", "")
-        if isinstance(owner, Table):
-            return f"{self.linker.table(owner)}__{method}"
-        if isinstance(owner, Chain):
-            return f"{self.linker.chain(owner)}__{method}"
-        if isinstance(owner, Family):
-            return self.linker.family(owner)
+        if isinstance(owner, Table | Chain | Family):
+            return self._method(owner, method)
         if isinstance(callee, Action):
             self._refuse(node, f"calls the callback {callee.__name__}; call a part instead")
         if isinstance(callee, Part):
             return self.linker.need(callee)
-        if callee in _QUEUE:
-            return _QUEUE[callee]
-        if getattr(builtins, method, None) is callee and method in BUILTINS:
-            return method
-        return self._refuse(node, f"calls {ast.unparse(node.func)}, which is no part")
+        name = _QUEUE.get(callee) or (method if method in BUILTINS else None)
+        if name is None:
+            self._refuse(node, f"calls {ast.unparse(node.func)}, which is no part")
+        return name
+
+    def _method(self, owner: Table[Any] | Chain[Any] | Family, method: str) -> str:
+        if isinstance(owner, Table):
+            return f"{self.linker.table(owner)}__{method}"
+        if isinstance(owner, Chain):
+            return f"{self.linker.chain(owner)}__{method}"
+        return self.linker.family(owner)
 
     def _value(self, node: ast.Name | ast.Attribute) -> ast.expr:
         value = self.resolve(node)
@@ -301,7 +302,7 @@ class _Rewriter(ast.NodeTransformer):
             self._refuse(node, f"uses {ast.unparse(node)}, which is no number")
         return ast.copy_location(made, node)
 
-    def _refuse(self, node: ast.AST, why: str) -> Any:
+    def _refuse(self, node: ast.AST, why: str) -> NoReturn:
         function = self.one.function
         raise LinkError(f"{function.__module__}.{function.__qualname__}, line {getattr(node, 'lineno', '?')}: {why}")
 

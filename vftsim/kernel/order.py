@@ -1,7 +1,7 @@
 """The order in which simultaneous events take effect: by kind, then by entity, then as planned.
 
-Commensurate timers (30 ms slices, 20 ms packets) coincide by construction, so the order at one instant is a rule of the model,
-the same in every engine, not an accident of insertion.
+Commensurate timers (30 ms slices, 20 ms packets) coincide by construction, so the order at one instant is a
+rule of the model, the same in every engine, not an accident of insertion.
 """
 
 from enum import IntEnum

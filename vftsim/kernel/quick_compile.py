@@ -1,14 +1,15 @@
 """Compiling a kernel without optimizing and emitting its inner functions one by one.
 
 numba optimizes every function with all that it calls, and makes machine code of each, although only the
-kernel's one entry is ever called from outside: most of the time of a first compilation.  Here, while a kernel compiles, inner
-functions are only linked; the entry is optimized with everything in it, so the machine code that runs is the same.
+kernel's one entry is ever called from outside: most of the time of a first compilation.  Here, while a kernel
+compiles, inner functions are only linked; the entry is optimized with everything in it, so the machine code
+that runs is the same.
 
 Two more costs fall away: the text of a record type, which numba writes anew for every use of it, and its
 timers, which are nested as deeply as the calls.
 
-This reaches into numba's inner workings.  Where they are not as known, nothing is changed and compilation takes its usual time
-(about three times as long).
+This reaches into numba's inner workings.  Where they are not as known, nothing is changed and compilation takes
+its usual time (about three times as long).
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ def only_entry_optimized(entry: str) -> Iterator[None]:
     from numba.core.codegen import CPUCodeLibrary
     from numba.core.cpu import CPUContext
 
-    finalize, executable = CPUCodeLibrary.finalize, CPUContext.get_executable
-    broadcast, text = event.broadcast, types.Record.__repr__
+    finalize: Any = CPUCodeLibrary.finalize
+    executable: Any = CPUContext.get_executable
+    text = types.Record.__repr__
 
     def link_only(library: Any) -> None:
         if library.name == entry:
@@ -67,17 +69,23 @@ def only_entry_optimized(entry: str) -> Iterator[None]:
             known = record.__dict__["_vftsim_text"] = text(record)
         return known
 
-    CPUCodeLibrary.finalize = link_only
-    CPUContext.get_executable = entry_executable
-    event.broadcast = _say_nothing
-    types.Record.__repr__ = text_once
+    with (
+        _replaced(CPUCodeLibrary, "finalize", link_only),
+        _replaced(CPUContext, "get_executable", entry_executable),
+        _replaced(event, "broadcast", _say_nothing),
+        _replaced(types.Record, "__repr__", text_once),
+    ):
+        yield
+
+
+@contextmanager
+def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    before = getattr(owner, name)
+    setattr(owner, name, value)
     try:
         yield
     finally:
-        event.broadcast = broadcast
-        types.Record.__repr__ = text
-        CPUCodeLibrary.finalize = finalize
-        CPUContext.get_executable = executable
+        setattr(owner, name, before)
 
 
 def _say_nothing(_: Any) -> None:

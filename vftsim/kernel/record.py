@@ -1,8 +1,8 @@
 """Records: the state of a model, declared once and kept in two forms.
 
-A record is a class with annotated fields and no methods.  The engine ``simpy`` makes slotted Python objects of it, the engine
-``compiled`` rows of a numpy structured array; functions over records read the same in both.  Every field
-starts at zero.
+A record is a class with annotated fields and no methods.  The engine ``simpy`` makes slotted Python objects of
+it, the engine ``compiled`` rows of a numpy structured array; functions over records read the same in both.
+Every field starts at zero.
 
 Fields may be ``int`` (64 bits, signed), ``float`` (64 bits), ``bool``, another record (nested), or a fixed
 number of one of these: ``Annotated[list[int], 64]``.

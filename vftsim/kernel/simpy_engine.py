@@ -1,7 +1,8 @@
 """The engine for reading: plain Python objects, events in a SimPy environment.
 
-Functions keep their file names and line numbers, so a debugger stops in the mechanism's own source.  A user's own SimPy process
-can take part: it yields :meth:`SimpyEngine.wait` (SimPy's ``timeout`` has a priority that would mean another order here).
+Functions keep their file names and line numbers, so a debugger stops in the mechanism's own source.  A user's
+own SimPy process can take part: it yields :meth:`SimpyEngine.wait` (SimPy's ``timeout`` has a priority that
+would mean another order here).
 """
 
 from __future__ import annotations
@@ -160,10 +161,10 @@ class SimpyEngine(Engine):
         pieces += [emit.chain_source(chain) for chain in linked.chains.values()]
         pieces += [emit.slot_source(linked, slot) for slot in linked.slots.values()]
         pieces += [emit.family_source(linked, family) for family in linked.family_of.values()]
-        exec(compile("\n".join(pieces), "<vftsim kernel>", "exec"), namespace)  # noqa: S102
+        exec(compile("\n".join(pieces), "<vftsim kernel>", "exec"), namespace)
         for function in linked.functions.values():
             module = ast.Module([function.tree], [])
-            exec(compile(module, function.path, "exec"), namespace)  # noqa: S102
+            exec(compile(module, function.path, "exec"), namespace)
         return namespace
 
 

@@ -1,8 +1,8 @@
 """What a host asks of a CPU scheduler, and what it offers to one.
 
-A scheduler is a file with its rule, its spec, its records and the functions that implement these slots.  It plans its ticks and
-periods itself (:func:`~vftsim.kernel.at`); an event of its own calls :func:`~vftsim.platform.cpu.host.settle` first and
-:func:`~vftsim.platform.cpu.host.carry_out` last.
+A scheduler is a file with its rule, its spec, its records and the functions that implement these slots.  It
+plans its ticks and periods itself (:func:`~vftsim.kernel.at`); an event of its own calls
+:func:`~vftsim.platform.cpu.host.settle` first and :func:`~vftsim.platform.cpu.host.carry_out` last.
 """
 
 from vftsim.kernel import Sim, Sort, part

@@ -1,8 +1,9 @@
 """The packet, the port at which it enters and leaves a guest, and the three sorts of part it meets.
 
-The way is the same everywhere and always forward: workload -> network -> NIC -> path -> port -> application -> port -> path ->
-NIC -> network -> workload.  A packet carries where it comes from (``flow``), which port it is for, and what it means to
-both ends (``stream``, ``what``); there is no switchboard.  Protection stands at the port.
+The way is the same everywhere and always forward: workload -> network -> NIC -> path -> port -> application ->
+port -> path -> NIC -> network -> workload.  A packet carries where it comes from (``flow``), which port it is
+for, and what it means to both ends (``stream``, ``what``); there is no switchboard.  Protection stands at the
+port.
 """
 
 from vftsim.kernel import Chain, Record, Sim, Sort, Table, part

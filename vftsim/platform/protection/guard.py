@@ -1,7 +1,7 @@
 """Protection at the port: a guard sees every input of its domain and holds its outputs.
 
-The promise of every mechanism is the output-commit rule: nothing becomes visible outside before the backup can reproduce
-the state that produced it.  A port without a guard (row 0) lets everything through.
+The promise of every mechanism is the output-commit rule: nothing becomes visible outside before the backup can
+reproduce the state that produced it.  A port without a guard (row 0) lets everything through.
 """
 
 from vftsim.kernel import Record, Sim, Sort, Table, part
