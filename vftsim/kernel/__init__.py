@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from vftsim.kernel.choose import ENGINE_NAMES, EngineWarning, make_engine
 from vftsim.kernel.declare import (
     Action,
     Chain,
@@ -25,11 +26,13 @@ from vftsim.kernel.order import EventKind
 from vftsim.kernel.record import Record
 
 __all__ = [
+    "ENGINE_NAMES",
     "FOREVER_NS",
     "Action",
     "Annotated",
     "Chain",
     "Engine",
+    "EngineWarning",
     "Entry",
     "EventKind",
     "Failure",
@@ -47,5 +50,6 @@ __all__ = [
     "event",
     "fail",
     "link",
+    "make_engine",
     "part",
 ]

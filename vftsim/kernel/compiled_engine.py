@@ -113,8 +113,8 @@ def drop_first(sim):
     sim.heap_place[here] = sim.heap_place[last]
 
 
-def run(sim, until_ns):
-    while sim.heap_length > 0 and sim.heap_ns[0] < until_ns:
+def run(sim, until_ns, most):
+    while sim.heap_length > 0 and sim.heap_ns[0] < until_ns and sim.events < most:
         sim.now_ns = sim.heap_ns[0]
         action = sim.heap_action[0]
         place = sim.heap_place[0]
@@ -124,7 +124,7 @@ def run(sim, until_ns):
         call_event(sim, action, place, token)
         if sim.wants_input or sim.failure != 0:
             return 1
-    if until_ns < {FOREVER_NS}:
+    if until_ns < {FOREVER_NS} and sim.events < most:
         sim.now_ns = until_ns
     return 0
 """
@@ -135,8 +135,8 @@ _QUEUE_FAILURES = {
 }
 
 
-def kernel_source(linked: Linked) -> str:
-    """Return the module that numba compiles."""
+def kernel_source(linked: Linked, *, checks_bounds: bool = False) -> str:
+    """Return the module that numba compiles; ``checks_bounds``: an index out of range raises."""
     tables = sorted(linked.tables)
     pieces = [
         *(emit.table_source(linked, linked.tables[name], grows=False) for name in tables),
@@ -148,7 +148,8 @@ def kernel_source(linked: Linked) -> str:
     ]
     if "event" not in linked.family_of:
         pieces.append("def call_event(sim, action, a0, a1):\n    pass\n")
-    text = "\n".join(pieces).replace("\ndef ", f"\n{_INNER}\ndef ")
+    inner = _INNER.replace(")", ", boundscheck=True)") if checks_bounds else _INNER
+    text = "\n".join(pieces).replace("\ndef ", f"\n{inner}\ndef ")
     return f"from numba import njit\n\n{text}\n\n{_enter(linked)}"
 
 
@@ -158,7 +159,7 @@ def _enter(linked: Linked) -> str:
         "def enter(state, what, a, b, c, d, e):",
         "    sim = state[0]",
         f"    if what == {_RUN}:",
-        "        return run(sim, a)",
+        "        return run(sim, a, b)",
         f"    if what == {_AT}:",
         "        return at(sim, a, b, c, d, e)",
     ]
@@ -238,15 +239,18 @@ class CompiledEngine(Engine):
 
     name = "compiled"
 
+    checks_bounds = False
+
     def __init__(self, linked: Linked, on_input: Callable[[], None] | None = None) -> None:
         super().__init__(linked, on_input)
-        if linked.compiled is None:
-            linked.compiled = (load_kernel(kernel_source(linked)).enter, state_dtype(linked))
-        self._enter, dtype = linked.compiled
+        if self.name not in linked.compiled:
+            source = kernel_source(linked, checks_bounds=self.checks_bounds)
+            linked.compiled[self.name] = (load_kernel(source).enter, state_dtype(linked))
+        self._enter, dtype = linked.compiled[self.name]
         self._state = np.zeros(1, dtype)
         if not self._enter.signatures:
             with only_entry_optimized("enter"):
-                self._do(_RUN, 0)
+                self._do(_RUN, 0, 0)
         self._sim: Any = self._state.view(np.recarray)[0]
         self._tables = own_tables(linked)
 
@@ -276,9 +280,9 @@ class CompiledEngine(Engine):
         self.check()
         return token
 
-    def run(self, until_ns: int = FOREVER_NS) -> None:
-        """Run to an instant (its events not included) or until nothing is planned."""
-        while self._do(_RUN, until_ns):
+    def run(self, until_ns: int = FOREVER_NS, most_events: int = FOREVER_NS) -> None:
+        """Run to an instant (its events not included), until nothing is planned, or for so many events in all."""
+        while self._do(_RUN, until_ns, most_events):
             self._after()
 
     def check(self) -> None:
@@ -297,3 +301,10 @@ class CompiledEngine(Engine):
             self._sim.wants_input = False
             if self.on_input is not None:
                 self.on_input()
+
+
+class BoundsCheckedEngine(CompiledEngine):
+    """A test build of the compiled engine: an index out of range raises ``IndexError``."""
+
+    name = "bounds-checked"
+    checks_bounds = True

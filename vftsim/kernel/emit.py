@@ -117,7 +117,7 @@ def chain_source(chain: Chain[Any]) -> str:
 
 
 def slot_source(linked: Linked, slot: Slot) -> str:
-    """Return the dispatch of an operation between the kinds that implement it; a direct call where one is all there is."""
+    """Return the dispatch of an operation between the kinds that implement it: a direct call where one is all."""
     count = slot.function.__code__.co_argcount
     names = list(slot.function.__code__.co_varnames[:count])
     arguments = ", ".join(names)

@@ -52,8 +52,8 @@ class Engine(ABC):
         """Plan an event from outside."""
 
     @abstractmethod
-    def run(self, until_ns: int = FOREVER_NS) -> None:
-        """Run to an instant (its events not included) or until nothing is planned."""
+    def run(self, until_ns: int = FOREVER_NS, most_events: int = FOREVER_NS) -> None:
+        """Run to an instant (its events not included), until nothing is planned, or for so many events in all."""
 
     def used(self, table: Table[Any]) -> int:
         """Return the highest row taken so far."""

@@ -58,8 +58,8 @@ class Linked:
     failures: list[Failure] = field(default_factory=list)
     kinds: dict[str, list[Kind]] = field(default_factory=dict)
     slots: dict[str, Slot] = field(default_factory=dict)
-    compiled: Any = None
-    """What the compiled engine keeps of a kernel from one replication to the next."""
+    compiled: dict[str, Any] = field(default_factory=dict)
+    """What an engine keeps of a kernel from one replication to the next, by the engine's name."""
 
     def number(self, what: Action | Entry | Kind) -> int:
         """Return the number by which a callback, an entry or a kind is known in records."""

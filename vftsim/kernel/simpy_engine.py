@@ -26,13 +26,13 @@ _BEFORE_ALL = -1
 class _State:
     """The state of a run; the tables are attributes."""
 
-    def __init__(self, linked: Linked) -> None:
+    def __init__(self, linked: Linked, record_type: Callable[[Table[Any]], type[Any]]) -> None:
         self.now_ns = 0
         self.wants_input = False
         self.failure = 0
         self.events = 0
         for name, table in linked.tables.items():
-            setattr(self, name, [table.record() for _ in range(table.capacity if table.is_fixed else 1)])
+            setattr(self, name, [record_type(table)() for _ in range(table.capacity if table.is_fixed else 1)])
             if table.is_fixed:
                 continue
             setattr(self, f"{name}_used", 0)
@@ -60,7 +60,7 @@ class SimpyEngine(Engine):
 
     def __init__(self, linked: Linked, on_input: Callable[[], None] | None = None) -> None:
         super().__init__(linked, on_input)
-        self._sim = _State(linked)
+        self._sim = _State(linked, self.record_type)
         # Typed Any: SimPy's stubs know three priorities and float times, its code any integer.
         self._environment: Any = simpy.Environment(initial_time=0)
         self._namespace = self._compile()
@@ -107,10 +107,12 @@ class SimpyEngine(Engine):
         started: simpy.Process = self._environment.process(generator)
         return started
 
-    def run(self, until_ns: int = FOREVER_NS) -> None:
-        """Run to an instant (its events not included) or until nothing is planned."""
+    def run(self, until_ns: int = FOREVER_NS, most_events: int = FOREVER_NS) -> None:
+        """Run to an instant (its events not included), until nothing is planned, or for so many events in all."""
         environment = self._environment
-        if until_ns >= FOREVER_NS:
+        if most_events < FOREVER_NS:
+            self._step(until_ns, most_events)
+        elif until_ns >= FOREVER_NS:
             environment.run()
         elif until_ns > environment._now:
             # SimPy's own stop event would come after CPU events of entity 0 at that instant.
@@ -121,6 +123,10 @@ class SimpyEngine(Engine):
             environment.run(until=stop)
             self._sim.now_ns = until_ns
         self.check()
+
+    def _step(self, until_ns: int, most_events: int) -> None:
+        while self._sim.events < most_events and self._environment.peek() < until_ns:
+            self._environment.step()
 
     def _at(self, sim: Any, time_ns: int, kind: int, entity: int, action: int, place: int) -> int:
         environment = self._environment
@@ -156,16 +162,23 @@ class SimpyEngine(Engine):
         namespace: dict[str, Any] = {"at": self._at, "fail": _fail}
         pieces = []
         for name, table in linked.tables.items():
-            namespace[f"{name}__record"] = table.record
+            namespace[f"{name}__record"] = self.record_type(table)
             pieces.append(emit.table_source(linked, table, grows=True))
         pieces += [emit.chain_source(chain) for chain in linked.chains.values()]
         pieces += [emit.slot_source(linked, slot) for slot in linked.slots.values()]
         pieces += [emit.family_source(linked, family) for family in linked.family_of.values()]
         exec(compile("\n".join(pieces), "<vftsim kernel>", "exec"), namespace)
         for function in linked.functions.values():
-            module = ast.Module([function.tree], [])
-            exec(compile(module, function.path, "exec"), namespace)
+            exec(compile(ast.Module([self.prepare(function.tree)], []), function.path, "exec"), namespace)
         return namespace
+
+    def prepare(self, tree: ast.FunctionDef) -> ast.FunctionDef:
+        """Return the form of a function that this engine runs."""
+        return tree
+
+    def record_type(self, table: Table[Any]) -> type[Any]:
+        """Return the class of a table's rows."""
+        return table.record
 
 
 def _fail(sim: Any, failure: int) -> None:

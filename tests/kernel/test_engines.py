@@ -1,0 +1,150 @@
+"""Both engines, and the two test builds, do the same; what differs is named."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.kernel import toy
+from vftsim.errors import RunFailure
+from vftsim.kernel import Engine, Record, Table, entry, link
+from vftsim.kernel.checked_engine import CheckedEngine, KernelOverflowError
+from vftsim.kernel.compiled_engine import BoundsCheckedEngine, CompiledEngine
+from vftsim.kernel.differences import first_difference, state_differences
+from vftsim.kernel.simpy_engine import SimpyEngine
+
+LINKED = toy.linked()
+ENGINES = [SimpyEngine, CheckedEngine, CompiledEngine, BoundsCheckedEngine]
+GAPS_NS = [70, 130, 10, 10, 200, 90]
+SERVICES_NS = [60, 90, 30, 120]
+
+
+def run(kind: type[Engine], until_ns: int) -> Engine:
+    engine = kind(LINKED)
+    toy.build(engine, GAPS_NS, SERVICES_NS)
+    engine.run(until_ns)
+    return engine
+
+
+@pytest.mark.parametrize("kind", ENGINES[1:])
+def test_every_engine_reaches_the_same_state(kind: type[Engine]):
+    one, other = run(SimpyEngine, 500_000), run(kind, 500_000)
+    assert one.call(toy.served, 1) > 5_000
+    assert not list(state_differences(one, other))
+    assert one.events == other.events
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_run_in_pieces_is_the_run(kind: type[Engine]):
+    engine = kind(LINKED)
+    toy.build(engine, GAPS_NS, SERVICES_NS)
+    for until_ns in (1, 777, 778, 40_000, 100_000):
+        engine.run(until_ns)
+        assert engine.now_ns == until_ns
+    assert not list(state_differences(engine, run(kind, 100_000)))
+
+
+# time, kind, entity; many ties
+PLANS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9), st.integers(0, 3)), max_size=60)
+
+
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@given(PLANS)
+def test_simultaneous_events_in_order_of_kind_entity_and_planning(plans):
+    expected = [n for n, _ in sorted(enumerate(plans), key=lambda p: (*p[1], p[0]))]
+    for kind in (SimpyEngine, CompiledEngine):
+        engine = kind(LINKED)
+        for number, (time_ns, event_kind, entity) in enumerate(plans):
+            engine.at(time_ns, event_kind, entity, engine.number(toy.on_seen), number)
+        engine.run()
+        rows = engine.rows(toy.seen)
+        assert [int(rows[n].what) for n in range(1, engine.used(toy.seen) + 1)] == expected
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_full_table_is_a_named_failure(kind: type[Engine]):
+    engine = kind(LINKED)
+    toy.build(engine, [10], [1000])
+    with pytest.raises(RunFailure, match=r"more than 63 customers at one time; serve them faster"):
+        engine.run(100_000)
+
+
+def test_events_of_the_stop_instant_are_not_included():
+    for kind in ENGINES:
+        engine = kind(LINKED)
+        for time_ns in (5, 6, 7):
+            engine.at(time_ns, 0, 0, engine.number(toy.on_seen), time_ns)
+        engine.run(6)
+        assert engine.used(toy.seen) == 1
+        engine.run(7)
+        assert engine.used(toy.seen) == 2
+
+
+def test_a_planted_difference_is_named_with_its_first_event():
+    def make() -> tuple[Engine, Engine]:
+        one, other = SimpyEngine(LINKED), CompiledEngine(LINKED)
+        toy.build(one, GAPS_NS, SERVICES_NS)
+        # The fifth service is 1 ns longer in one of them.
+        toy.build(other, GAPS_NS, [*SERVICES_NS, 61, *SERVICES_NS[1:]])
+        return one, other
+
+    for engine in make():
+        engine.run(1)
+    found = first_difference(make, 10_000)
+    assert found is not None
+    assert "event " in found
+    assert "feeds" in found or "queues" in found
+
+
+def test_equal_runs_have_no_first_difference():
+    def make() -> tuple[Engine, Engine]:
+        one, other = SimpyEngine(LINKED), CompiledEngine(LINKED)
+        for engine in (one, other):
+            toy.build(engine, GAPS_NS, SERVICES_NS)
+        return one, other
+
+    assert first_difference(make, 10_000) is None
+
+
+class Number(Record):
+    value: int
+    ratio: float
+
+
+numbers = Table("numbers", Number, 4)
+
+
+@entry
+def multiply(sim, a: int, b: int) -> int:
+    numbers(sim)[0].value = a * b
+    return 0
+
+
+@entry
+def store_a_float(sim, a: int, b: int) -> int:
+    numbers(sim)[0].value = a / 2
+    return 0
+
+
+def test_the_checked_build_finds_what_64_bits_do_not_hold():
+    engine = CheckedEngine(link([multiply, store_a_float], {}))
+    engine.call(multiply, 1 << 31, 1 << 31)
+    with pytest.raises(KernelOverflowError, match="does not fit 64 bits"):
+        engine.call(multiply, 1 << 32, 1 << 31)
+
+
+def test_the_checked_build_finds_a_float_in_an_integer_field():
+    engine = CheckedEngine(link([multiply, store_a_float], {}))
+    with pytest.raises(KernelOverflowError, match=r"Number.value is an int and was given 1\.5"):
+        engine.call(store_a_float, 3)
+
+
+@entry
+def look_beyond(sim, a: int, b: int) -> int:
+    return numbers(sim)[a].value
+
+
+def test_the_bounds_checked_build_finds_an_index_out_of_range():
+    engine = BoundsCheckedEngine(link([look_beyond], {}))
+    assert engine.call(look_beyond, 3) == 0
+    with pytest.raises(IndexError):
+        engine.call(look_beyond, 4)

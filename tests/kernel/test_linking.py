@@ -1,0 +1,141 @@
+"""What the linker refuses, and what it makes of names."""
+
+import pytest
+
+from vftsim.kernel import Family, LinkError, Record, Sim, Sort, Table, entry, link, part
+from vftsim.kernel.simpy_engine import SimpyEngine
+
+
+class Machine(Record):
+    speed: int
+    done: int
+
+
+machines = Table("machines", Machine, 8)
+running = Sort("engine of a machine", by="speed")
+OFFSET = -3
+RATIO = 2.5
+
+
+@running.slot
+def work(sim: Sim, machine: Machine, amount: int) -> int:
+    """Nothing is done without an engine."""
+    return 0
+
+
+slow = running.kind("slow")
+fast = running.kind("fast")
+
+
+@slow.implements(work)
+def work_slowly(sim: Sim, machine: Machine, amount: int) -> int:
+    machine.done += amount
+    return amount
+
+
+@fast.implements(work)
+def work_fast(sim: Sim, machine: Machine, amount: int) -> int:
+    machine.done += int(RATIO * amount) + OFFSET
+    return 2 * amount
+
+
+@entry
+def work_all(sim: Sim, amount: int, _: int) -> int:
+    total = 0
+    for row in range(1, 4):
+        total += work(sim, machines(sim)[row], amount)
+    return total
+
+
+def test_a_slot_goes_to_the_kind_of_the_record():
+    engine = SimpyEngine(link([work_all], {running: [slow, fast]}))
+    for kind in (0, engine.number(slow), engine.number(fast)):
+        engine.add(machines, speed=kind)
+    assert engine.call(work_all, 10) == 30
+    assert [row.done for row in engine.rows(machines)] == [0, 0, 10, 22]
+
+
+def test_one_kind_is_called_without_a_test_of_the_field():
+    engine = SimpyEngine(link([work_all], {running: [slow]}))
+    for _ in range(3):
+        engine.add(machines)
+    assert engine.call(work_all, 10) == 30
+
+
+@part
+def ping(sim: Sim, left: int) -> int:
+    return pong(sim, left - 1)
+
+
+@part
+def pong(sim: Sim, left: int) -> int:
+    return ping(sim, left - 1) if left > 0 else 0
+
+
+@entry
+def play(sim: Sim, a: int, _: int) -> int:
+    return ping(sim, a)
+
+
+def test_a_circle_of_calls_is_refused_by_name():
+    with pytest.raises(LinkError, match=r"ping -> .*pong -> .*ping; let a queue"):
+        link([play], {})
+
+
+bounced = Family("bounced", 1)
+
+
+@bounced
+def bounce(sim: Sim, place: int) -> None:
+    bounced.call(sim, machines(sim)[place].done, place)
+
+
+@entry
+def bounce_first(sim: Sim, place: int, _: int) -> int:
+    machines(sim)[place].done = bounce
+    bounced.call(sim, machines(sim)[place].done, place)
+    return 0
+
+
+def test_a_circle_through_callbacks_is_refused_too():
+    with pytest.raises(LinkError, match="in a circle"):
+        link([bounce_first], {})
+
+
+@entry
+def calls_python(sim: Sim, a: int, _: int) -> int:
+    return len(sorted([a]))
+
+
+@entry
+def uses_text(sim: Sim, a: int, _: int) -> int:
+    return len(__name__)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [(calls_python, "calls sorted, which is no part"), (uses_text, "uses __name__, which is no number")],
+)
+def test_code_that_no_kernel_can_contain_is_refused(function, message):
+    with pytest.raises(LinkError, match=rf"test_linking\..*, line \d+: {message}"):
+        link([function], {})
+
+
+def test_a_field_must_not_hide_an_array_method():
+    with pytest.raises(TypeError, match="sum"):
+
+        class Wrong(Record):
+            sum: int
+
+
+def test_tables_of_one_name_are_refused():
+    twin = Table("machines", Machine, 8)
+    with pytest.raises(LinkError, match="two different things are called machines"):
+        link([work_all], {running: [slow]}, tables=[twin])
+
+
+def test_a_debugger_finds_the_functions_source():
+    engine = SimpyEngine(link([work_all], {running: [slow]}))
+    code = engine._namespace[work_slowly.name].__code__
+    assert code.co_filename == __file__
+    assert code.co_firstlineno == work_slowly.function.__code__.co_firstlineno + 1  # the line below the decorator
