@@ -79,7 +79,8 @@ class CheckedEngine(SimpyEngine):
 
     def prepare(self, tree: ast.FunctionDef) -> ast.FunctionDef:
         """Return the function with every result of its arithmetic looked at."""
-        return ast.fix_missing_locations(_Arithmetic().visit(copy.deepcopy(tree)))
+        rewritten: ast.FunctionDef = _Arithmetic().visit(copy.deepcopy(tree))
+        return ast.fix_missing_locations(rewritten)
 
     def record_type(self, table: Table[Any]) -> type[Any]:
         """Return a record whose fields refuse values of another type or size."""
