@@ -15,7 +15,7 @@ _FILES = sorted(_PACKAGE.rglob("*.py"))
 _LEVELS: tuple[tuple[str, ...], ...] = (
     ("_version", "errors", "spec"),
     ("engine",),
-    ("sampling", "stats"),
+    ("sampling", "stats", "labs"),
     ("cpu",),
     ("net",),
     ("protection",),
