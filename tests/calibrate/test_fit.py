@@ -108,3 +108,13 @@ def test_quantities_and_phases_that_the_model_does_not_have_are_refused():
 def test_without_a_mix_cpu_is_brought_to_the_measured_load():
     seen = {("step_1", "cpu"): 40.0, ("step_1", "load"): 50.0, ("step_1", "touches"): 8.0}
     assert at_measured_traffic(seen, {("step_1", "load"): 55.0})["step_1", "cpu"] == pytest.approx(44.0)
+
+
+def test_one_observation_leaves_an_interval_of_the_scale_and_not_of_no_width():
+    """CPU is linear in the cost: a residual of one scale (0.5 points) is so much of the cost, at 95 % 1.96 of them."""
+    truth = {("step_2", "cpu"): 20.0}
+    found = fit(definition(in_sample=["step_2"], most_evaluations=4), lab(), truth)
+    value, low, high = (each["server.touch_cost"] for each in (found.values, found.low, found.high))
+    cpu_per_cost = 20.0 / value
+    assert (high - low) / 2 == pytest.approx(1.96 * 0.5 / cpu_per_cost, rel=0.15)
+    assert found.undetermined == []

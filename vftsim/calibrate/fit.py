@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
-from vftsim.calibrate.identify import Identification, identification, told
+from vftsim.calibrate.identify import BOX_DEVIATION, Identification, identification, told
 from vftsim.calibrate.observations import DELAY_PERCENTILES, check_known, simulated
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations
@@ -29,6 +29,7 @@ from vftsim.spec import Spec
 Array = NDArray[np.float64]
 _STEP = 0.08
 _RESAMPLES = 2000
+_NORMAL_975 = 1.96
 
 
 @dataclass(slots=True)
@@ -219,14 +220,13 @@ def _result(definition: CalibrationSpec, keys: list[tuple[str, str]], found: Any
     parameters = definition.parameters
     names = [p.path for p in parameters]
     values = low + found.x * span
-    pseudo_inverse = np.linalg.pinv(found.jac)
-    rng = np.random.default_rng(np.random.SeedSequence(definition.seed))
-    centred = found.fun - found.fun.mean()
-    draws = rng.integers(0, len(centred), size=(_RESAMPLES, len(centred)))
-    shifts = -(centred[draws] @ pseudo_inverse.T) * span
+    freedom = len(keys) - len(names)
+    seen = identification(found.jac, float(np.sqrt(2.0 * found.cost / max(freedom, 1))))
+    shifts = _resampled(definition, found) * span
     bounds = np.percentile(values + shifts, [2.5, 97.5], axis=0)
-    freedom = max(len(keys) - len(names), 1)
-    seen = identification(found.jac, float(np.sqrt(2.0 * found.cost / freedom)))
+    if freedom < 1:  # as many parameters as observations leave no residuals to resample
+        half = _NORMAL_975 * np.array(seen.remaining) * BOX_DEVIATION * span
+        bounds = np.array([values - half, values + half])
     unknown = [i for i in range(len(names)) if not seen.identified(i)]
     bounds[0, unknown], bounds[1, unknown] = low[unknown], (low + span)[unknown]
     result = Fit(
@@ -240,12 +240,30 @@ def _result(definition: CalibrationSpec, keys: list[tuple[str, str]], found: Any
         undetermined=[names[i] for i in unknown],
         sensitivity=seen,
     )
-    spread = np.corrcoef(shifts.T) if len(names) > 1 else np.ones((1, 1))
+    _note_bounds_and_pairs(result, found.x, shifts)
+    return result
+
+
+def _resampled(definition: CalibrationSpec, found: Any) -> Array:
+    """Return where the parameters, over their boxes, move to when the residuals are resampled."""
+    rng = np.random.default_rng(np.random.SeedSequence(definition.seed))
+    centred = found.fun - found.fun.mean()
+    draws = rng.integers(0, len(centred), size=(_RESAMPLES, len(centred)))
+    shifts: Array = -(centred[draws] @ np.linalg.pinv(found.jac).T)
+    return shifts
+
+
+def _note_bounds_and_pairs(result: Fit, units: Array, shifts: Array) -> None:
+    """Note parameters at a bound, correlations, and pairs that only move together."""
+    names = list(result.values)
+    varies = shifts.std(axis=0) > 0
     for i, name in enumerate(names):
-        if not 0.005 < found.x[i] < 0.995:
+        if not 0.005 < units[i] < 0.995:
             result.not_identified.append(f"{name} (at a bound)")
         for j in range(i):
-            result.correlations[f"{names[j]} ~ {name}"] = float(spread[i, j])
-            if abs(spread[i, j]) > 0.95:
-                result.not_identified.append(f"{names[j]} and {name} (correlation {spread[i, j]:+.2f})")
-    return result
+            if not (varies[i] and varies[j]):
+                continue
+            correlation = float(np.corrcoef(shifts[:, j], shifts[:, i])[0, 1])
+            result.correlations[f"{names[j]} ~ {name}"] = correlation
+            if abs(correlation) > 0.95:
+                result.not_identified.append(f"{names[j]} and {name} (correlation {correlation:+.2f})")

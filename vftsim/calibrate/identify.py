@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 _BOX_VARIANCE = 1.0 / 12.0
+BOX_DEVIATION = _BOX_VARIANCE**0.5
+"""Standard deviation of a parameter before the data, as a share of the way between its bounds."""
 MOST_REMAINING = 0.5
 """Share of the standard deviation before the data that may remain of an identified parameter."""
 _PART_OF_DIRECTION = 0.3
