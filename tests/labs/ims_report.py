@@ -38,7 +38,11 @@ def tables():
     for row in rows("sip_latency_virtual"):
         delays.setdefault((row["metric"], row["scenario"]), []).append(row)
     for (metric, scenario), found in delays.items():
-        heading = f"ims\\_{scenario[4:]} : {metric}" if scenario in ("ims_reg", "ims_dereg") else f"{metric}: a delay"
+        heading = (
+            f"ims\\_{scenario[4:]} : {metric}"
+            if scenario in ("ims_reg", "ims_dereg", "ims_rereg")
+            else f"{metric}: a delay"
+        )
         yield f"9.1 {heading}", by_step(f"{metric} (msec)", found, "ms", STATISTICS)
 
 

@@ -146,6 +146,9 @@ BROKEN = {
     "sar line": ("sar_u.txt", {"old": "Average", "new": "Mittel"}, "sar_u.txt:10: is no line of sar"),
     "cgroup": ("cgroup_v2.txt", {"old": "user_usec", "new": "usage"}, "cgroup_v2.txt"),
     "cgroup back": ("cgroup_v2.txt", {"old": "1450064974", "new": "1"}, "cgroup_v2.txt:7: usage_usec: is less than in"),
+    "cgroup clock": (
+        "cgroup_v2.txt", {"old": "1795290799.705947224", "new": "1795290799.1"}, "cgroup_v2.txt:6: is a time that"
+    ),
     "cgroup word": ("cgroup_v2.txt", {"old": "usage_usec 1450064974", "new": "?"}, "cgroup_v2.txt:7: is neither a"),
 }  # fmt: skip
 
