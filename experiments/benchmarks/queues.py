@@ -1,7 +1,7 @@
 """A queue with four servers, written for five simulators: the same customers, the same waiting times.
 
-Gaps between arrivals and service times are drawn beforehand, as whole nanoseconds, so that every version simulates the same
-system; the sum of all waiting times tells whether it does.
+Gaps between arrivals and service times are drawn beforehand, as whole nanoseconds, so that every version
+simulates the same system; the sum of all waiting times tells whether it does.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ def test_record_is_read_whole():
 
 
 def test_unknown_environment_and_missing_table_are_named(tmp_path):
-    with pytest.raises(ModelFileError, match="no rows for the environment 'mars'"):
+    with pytest.raises(ModelFileError, match="no environment 'mars'; environments: native, virtual"):
         measured(DATA, "mars")
-    with pytest.raises(ModelFileError, match=r"sip_steps\.csv"):
+    with pytest.raises(ModelFileError, match=r"dataset\.yaml"):
         measured(tmp_path, "native")
 
 

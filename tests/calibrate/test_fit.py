@@ -84,3 +84,37 @@ def test_replaced_values_keep_their_type():
     changed = with_values(lab(), {"server.touch_cost": 123_456.7, "server.work_after_send": np.float64(0.25)})
     assert changed.server.touch_cost == 123_457
     assert changed.server.work_after_send == 0.25
+
+
+def test_a_quantity_that_cpu_does_not_tell_is_called_not_identified():
+    """When a message's work is done, before or after its outputs leave, is nothing to the CPU it costs."""
+    after_send = {"path": "server.work_after_send", "low": 0.0, "high": 0.8, "start": 0.3, "meaning": "share"}
+    cost = {"path": "server.touch_cost", "low": "0.3 ms", "high": "1.5 ms", "start": "0.7 ms", "meaning": "cost"}
+    truth = observe(lab(800_000), 99, 0)
+    found = fit(definition(parameters=[cost, after_send], most_evaluations=4), lab(), truth)
+    assert found.undetermined == ["server.work_after_send"]
+    assert (found.low["server.work_after_send"], found.high["server.work_after_send"]) == (0.0, 0.8)
+    assert any("server.work_after_send (nothing in the data tells it" in note for note in found.not_identified)
+    assert found.sensitivity.rank == 1
+
+
+def test_quantities_and_phases_that_the_model_does_not_have_are_refused():
+    with pytest.raises(UsageError, match="the fit is to 'cpus', which the model does not have; did you mean 'cpu'"):
+        fit(definition(quantities=["cpus"]), lab(), {("step_1", "cpus"): 1.0})
+    with pytest.raises(UsageError, match=r"does not reach the phase 'r50' that is in sample; it plays .*step_1"):
+        fit(definition(in_sample=["r50"]), lab(), {("r50", "cpu"): 1.0})
+
+
+def test_without_a_mix_cpu_is_brought_to_the_measured_load():
+    seen = {("step_1", "cpu"): 40.0, ("step_1", "load"): 50.0, ("step_1", "touches"): 8.0}
+    assert at_measured_traffic(seen, {("step_1", "load"): 55.0})["step_1", "cpu"] == pytest.approx(44.0)
+
+
+def test_one_observation_leaves_an_interval_of_the_scale_and_not_of_no_width():
+    """CPU is linear in the cost: a residual of one scale (0.5 points) is so much of the cost, at 95 % 1.96 of them."""
+    truth = {("step_2", "cpu"): 20.0}
+    found = fit(definition(in_sample=["step_2"], most_evaluations=4), lab(), truth)
+    value, low, high = (each["server.touch_cost"] for each in (found.values, found.low, found.high))
+    cpu_per_cost = 20.0 / value
+    assert (high - low) / 2 == pytest.approx(1.96 * 0.5 / cpu_per_cost, rel=0.15)
+    assert found.undetermined == []

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vftsim.calibrate.observations import Observations
 from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec
+from vftsim.labs.dataset import Observations
 from vftsim.sip.messages import Scenario
 
 

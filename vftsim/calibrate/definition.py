@@ -42,8 +42,8 @@ class CalibrationSpec(Spec):
 
     name: str = Field(min_length=1, max_length=100, description="Name of the fit.")
     description: str = Field("", max_length=4000, description="What it is for.")
-    model: str = Field(description="Model file (name or path).")
-    dataset: str = Field(description="Dataset folder, relative to this file.")
+    model: str = Field(description="Model: a file relative to this one, or a shipped name.")
+    dataset: str = Field(description="Dataset: its folder or dataset.yaml relative to this file, or a shipped name.")
     environment: str = Field(description="Environment of the dataset.")
     parameters: Annotated[Items[FreeParameter], Field(min_length=1, max_length=20)] = Field(
         description="Free parameters."

@@ -2,8 +2,8 @@
 
 Every evaluation runs the same seeds, so the objective is a deterministic function of the parameters.
 Intervals: the Gauss-Newton approximation at the optimum, with the residuals resampled (bootstrap of
-observations); parameters at a bound, and pairs with a correlation beyond 0.95, are reported as not
-identified by the data.
+observations).  Parameters that the data do not determine (:mod:`vftsim.calibrate.identify`) keep their bounds as
+interval; they, parameters at a bound, and pairs with a correlation beyond 0.95 are reported as not identified.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
-from vftsim.calibrate.observations import Observations, simulated
+from vftsim.calibrate.identify import BOX_DEVIATION, Identification, identification, told
+from vftsim.calibrate.observations import DELAY_PERCENTILES, check_known, simulated
 from vftsim.errors import UsageError
+from vftsim.labs.dataset import Observations
 from vftsim.sip.lab import SipLab
 from vftsim.sip.system import SipLabSpec
 from vftsim.spec import Spec
@@ -27,6 +29,7 @@ from vftsim.spec import Spec
 Array = NDArray[np.float64]
 _STEP = 0.08
 _RESAMPLES = 2000
+_NORMAL_975 = 1.96
 
 
 @dataclass(slots=True)
@@ -44,6 +47,9 @@ class Fit:
     evaluations: int
     not_identified: list[str] = field(default_factory=list)
     correlations: dict[str, float] = field(default_factory=dict)
+    undetermined: list[str] = field(default_factory=list)
+    """Parameters whose value the data do not tell; their interval is the whole of their bounds."""
+    sensitivity: Identification | None = None
 
 
 def with_values(spec: SipLabSpec, values: Mapping[str, Any]) -> SipLabSpec:
@@ -93,7 +99,11 @@ def chosen(definition: CalibrationSpec, data: Observations) -> list[tuple[str, s
         (phase, quantity)
         for phase, quantity in data
         if phase in definition.in_sample
-        and (quantity in wanted or f"{phase}/{quantity}" in wanted or ("delays" in wanted and "/p" in quantity))
+        and (
+            quantity in wanted
+            or f"{phase}/{quantity}" in wanted
+            or ("delays" in wanted and quantity in DELAY_PERCENTILES)
+        )
     )
 
 
@@ -128,15 +138,17 @@ def fit(
     keys = chosen(definition, data)
     if not keys:
         raise UsageError("the dataset has no observations for the phases and quantities in sample")
+    for _, quantity in keys:
+        check_known(quantity, "the fit is to")
     parameters = definition.parameters
     low = np.array([p.bounds[0] for p in parameters])
     high = np.array([p.bounds[1] for p in parameters])
     span = high - low
     count = 0
 
-    def residuals(units: Array) -> Array:
+    def residuals(units: Array, first: bool = False) -> Array:
         values = parameter_values(spec, parameters, low + units * span)
-        return _residuals(definition, with_values(spec, values), keys, data)
+        return _residuals(definition, with_values(spec, values), keys, data, first)
 
     def jacobian(units: Array) -> Array:
         steps = np.where(units + _STEP <= 1.0, _STEP, -_STEP)
@@ -147,7 +159,7 @@ def fit(
     def objective(units: Array) -> Array:
         nonlocal count
         count += 1
-        value = residuals(units)
+        value = residuals(units, first=count == 1)
         if progress is not None:
             progress(count, float(0.5 * value @ value))
         return value
@@ -165,39 +177,58 @@ def at_measured_traffic(seen: Observations, data: Observations) -> Observations:
     """Return the run's numbers with CPU brought to the measured load and mix of each phase.
 
     Arrivals are random: load and mix of a short step are off by their standard errors, and CPU with them in
-    proportion to the messages a second.
+    proportion to the messages a second; to the attempts a second where the mix was not measured.
     """
     return {
-        (phase, quantity): value * _messages_a_second(data, phase) / _messages_a_second(seen, phase)
-        if quantity == "cpu" and (phase, "load") in data and _messages_a_second(seen, phase) > 0
+        (phase, quantity): value * _traffic(data, phase, data) / _traffic(seen, phase, data)
+        if quantity == "cpu" and (phase, "load") in data and _traffic(seen, phase, data) > 0
         else value
         for (phase, quantity), value in seen.items()
     }
 
 
-def _messages_a_second(of: Observations, phase: str) -> float:
-    return of[phase, "load"] * of[phase, "touches"]
+def _traffic(of: Observations, phase: str, data: Observations) -> float:
+    """Messages a second, or attempts a second where ``data`` do not have the mix."""
+    return of[phase, "load"] * (of.get((phase, "touches"), 0.0) if (phase, "touches") in data else 1.0)
 
 
-def _residuals(definition: CalibrationSpec, spec: SipLabSpec, keys: list[tuple[str, str]], data: Observations) -> Array:
+def _residuals(
+    definition: CalibrationSpec, spec: SipLabSpec, keys: list[tuple[str, str]], data: Observations, first: bool
+) -> Array:
     total = np.zeros(len(keys))
     for replication in range(definition.replications):
         seen = observe(spec, definition.seed, replication)
+        if first:
+            _check_phases(seen, keys)
         comparable = at_measured_traffic(seen, data)
         total += [residual(definition, q, comparable.get((p, q), 0.0), data[p, q]) for p, q in keys]
     return total / definition.replications
+
+
+def _check_phases(seen: Observations, keys: list[tuple[str, str]]) -> None:
+    """Refuse phases in sample that the model, where the search begins, does not play."""
+    played = list(dict.fromkeys(phase for phase, _ in seen))
+    for phase in dict.fromkeys(phase for phase, _ in keys):
+        if phase not in played:
+            raise UsageError(
+                f"the model does not reach the phase '{phase}' that is in sample; it plays {', '.join(played)}. The "
+                "dataset must use these names; a ramp that stops early needs other starts"
+            )
 
 
 def _result(definition: CalibrationSpec, keys: list[tuple[str, str]], found: Any, low: Array, span: Array) -> Fit:
     parameters = definition.parameters
     names = [p.path for p in parameters]
     values = low + found.x * span
-    pseudo_inverse = np.linalg.pinv(found.jac)
-    rng = np.random.default_rng(np.random.SeedSequence(definition.seed))
-    centred = found.fun - found.fun.mean()
-    draws = rng.integers(0, len(centred), size=(_RESAMPLES, len(centred)))
-    shifts = -(centred[draws] @ pseudo_inverse.T) * span
+    freedom = len(keys) - len(names)
+    seen = identification(found.jac, float(np.sqrt(2.0 * found.cost / max(freedom, 1))))
+    shifts = _resampled(definition, found) * span
     bounds = np.percentile(values + shifts, [2.5, 97.5], axis=0)
+    if freedom < 1:  # as many parameters as observations leave no residuals to resample
+        half = _NORMAL_975 * np.array(seen.remaining) * BOX_DEVIATION * span
+        bounds = np.array([values - half, values + half])
+    unknown = [i for i in range(len(names)) if not seen.identified(i)]
+    bounds[0, unknown], bounds[1, unknown] = low[unknown], (low + span)[unknown]
     result = Fit(
         values=dict(zip(names, values.tolist(), strict=True)),
         low=dict(zip(names, np.maximum(bounds[0], low).tolist(), strict=True)),
@@ -205,13 +236,34 @@ def _result(definition: CalibrationSpec, keys: list[tuple[str, str]], found: Any
         residuals=dict(zip(keys, found.fun.tolist(), strict=True)),
         cost=float(found.cost),
         evaluations=int(found.nfev),
+        not_identified=told(names, seen),
+        undetermined=[names[i] for i in unknown],
+        sensitivity=seen,
     )
-    spread = np.corrcoef(shifts.T) if len(names) > 1 else np.ones((1, 1))
+    _note_bounds_and_pairs(result, found.x, shifts)
+    return result
+
+
+def _resampled(definition: CalibrationSpec, found: Any) -> Array:
+    """Return where the parameters, over their boxes, move to when the residuals are resampled."""
+    rng = np.random.default_rng(np.random.SeedSequence(definition.seed))
+    centred = found.fun - found.fun.mean()
+    draws = rng.integers(0, len(centred), size=(_RESAMPLES, len(centred)))
+    shifts: Array = -(centred[draws] @ np.linalg.pinv(found.jac).T)
+    return shifts
+
+
+def _note_bounds_and_pairs(result: Fit, units: Array, shifts: Array) -> None:
+    """Note parameters at a bound, correlations, and pairs that only move together."""
+    names = list(result.values)
+    varies = shifts.std(axis=0) > 0
     for i, name in enumerate(names):
-        if not 0.005 < found.x[i] < 0.995:
+        if not 0.005 < units[i] < 0.995:
             result.not_identified.append(f"{name} (at a bound)")
         for j in range(i):
-            result.correlations[f"{names[j]} ~ {name}"] = float(spread[i, j])
-            if abs(spread[i, j]) > 0.95:
-                result.not_identified.append(f"{names[j]} and {name} (correlation {spread[i, j]:+.2f})")
-    return result
+            if not (varies[i] and varies[j]):
+                continue
+            correlation = float(np.corrcoef(shifts[:, j], shifts[:, i])[0, 1])
+            result.correlations[f"{names[j]} ~ {name}"] = correlation
+            if abs(correlation) > 0.95:
+                result.not_identified.append(f"{names[j]} and {name} (correlation {correlation:+.2f})")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 from vftsim._version import __version__
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.fit import Fit
-from vftsim.calibrate.observations import Observations
 from vftsim.calibrate.provenance import data_sha256
+from vftsim.labs.dataset import Observations
 from vftsim.sip.system import SipLabSpec
 from vftsim.spec import format_duration
 from vftsim.study.digest import sha256_of
@@ -36,6 +37,7 @@ def as_record(
                 "value": value,
                 "low_95": fit.low[path],
                 "high_95": fit.high[path],
+                "identified": path not in fit.undetermined,
                 "unit": unit_of(spec, path),
                 "meaning": next(p.meaning for p in definition.parameters if p.path == path),
             }
@@ -44,6 +46,7 @@ def as_record(
         "cost": fit.cost,
         "evaluations": fit.evaluations,
         "not_identified": fit.not_identified,
+        "sensitivity": _sensitivity(fit),
         "correlations": fit.correlations,
         "residuals": [
             {"phase": phase, "quantity": quantity, "scaled_residual": round(value, 4)}
@@ -51,6 +54,18 @@ def as_record(
         ],
         "held_out": list(definition.held_out),
         "manifest": manifest,
+    }
+
+
+def _sensitivity(fit: Fit) -> dict[str, Any] | None:
+    """Return rank and condition of the fit, and what the data leave of each parameter's spread."""
+    found = fit.sensitivity
+    if found is None:
+        return None
+    return {
+        "rank": found.rank,
+        "condition": found.condition if math.isfinite(found.condition) else None,
+        "remaining": {path: round(share, 4) for path, share in zip(fit.values, found.remaining, strict=True)},
     }
 
 

@@ -1,65 +1,90 @@
 """Measured numbers of a SIP lab, and the same numbers of a simulated run.
 
-An observation is one quantity of one phase of one environment.  Names of quantities: ``cpu`` (percent), ``cpu_sd``
-(points, standard deviation of the CPU from second to second), ``ihs/<scenario>`` and ``ihs/global`` (percent),
-``retransmissions`` (per second), ``load`` (attempts a second), ``touches`` (messages received or sent by the server
-for an attempt of the phase's mix), ``memory`` (MB available), ``<delay>/<p>`` with a PX_TRT delay and ``p50``,
-``p90``, ``p95`` or ``p99`` (ms).
+An observation is one quantity of one phase of one environment.  Quantities of a SIP lab, by the names that a
+``dataset.yaml`` gives them: ``cpu`` (percent), ``cpu_sd`` (points, standard deviation of the CPU from second to
+second), ``ihs/<scenario>`` and ``ihs/global`` (percent), ``retransmissions`` (per second), ``load`` (attempts a
+second), ``touches`` (messages received or sent by the server for an attempt of the phase's mix; computed from
+``mix/<scenario>``, in percent, where that was measured), ``memory`` (MB available), ``<delay>/<p>`` with a PX_TRT
+delay and ``p50``, ``p90``, ``p95`` or ``p99`` (ms).
 """
 
 from __future__ import annotations
 
-import csv
 import statistics
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from vftsim.errors import ModelFileError
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.labs.dataset import Dataset, Observations, read_dataset
 from vftsim.sip.messages import Scenario
 from vftsim.sip.metrics import DELAYS, PhaseRecord
+from vftsim.spec.suggest import did_you_mean, listing, shown
 
 PERCENTILES = (50, 90, 95, 99)
-Observations = dict[tuple[str, str], float]
-"""(phase, quantity) -> value."""
-
-_DELAY_ROWS = {
-    ("PX_TRT-REG1", "all_registration"): "REG1", ("PX_TRT-REG2", "all_registration"): "REG2",
-    ("PX_TRT-REG4", "ims_rereg"): "REG4", ("PX_TRT-SES1", "ims_uac"): "SES1", ("PX_TRT-SES2", "ims_uac"): "SES2",
-    ("PX_TRT-REL1", "ims_uac"): "REL1", ("PX_TRT-PMM1", "ims_msgc"): "PMM1",
+DELAY_PERCENTILES = frozenset(f"{delay}/p{p}" for delay in DELAYS for p in PERCENTILES)
+MIX = {s: f"mix/{s.label}" for s in Scenario}
+UNITS = {
+    "cpu": "%", "cpu_sd": "%", "load": "/s", "touches": "count", "memory": "MB", "retransmissions": "/s",
+    "ihs/global": "%", **{f"ihs/{s.label}": "%" for s in Scenario}, **dict.fromkeys(MIX.values(), "%"),
+    **dict.fromkeys(sorted(DELAY_PERCENTILES), "ms"),
 }  # fmt: skip
+"""Unit of every quantity that a SIP lab is compared in."""
+_MIX_TOLERANCE = 1.0
 
 
-def measured(folder: Path, environment: str) -> Observations:
-    """Read the measured numbers of one environment from the tables of a dataset folder.
+def measured(path: Path, environment: str) -> Observations:
+    """Read the measured numbers of one environment of a dataset.
+
+    Parameters
+    ----------
+    path : Path
+        ``dataset.yaml`` or its folder.
+    environment : str
 
     Raises
     ------
     ModelFileError
-        A table is missing or has no rows for the environment.
+        The dataset is wrong, has nothing for the environment, or measures a quantity in a unit of another kind.
     """
-    found: Observations = {}
-    for row in _rows(folder / "sip_steps.csv", environment):
-        phase = row["phase"]
-        found[phase, "cpu"] = float(row["cpu_percent"])
-        found[phase, "load"] = float(row["effective_saps"])
-        found[phase, "touches"] = sum(s.touches * float(row[f"ratio_{s.label}_percent"]) for s in Scenario) / 100.0
-        found[phase, "memory"] = float(row["memory_mb"])
-        for name in [*(s.label for s in Scenario), "global"]:
-            found[phase, f"ihs/{name}"] = float(row[f"ihs_{name}_percent"])
-    if not found:
-        raise ModelFileError(f"no rows for the environment '{environment}'", str(folder / "sip_steps.csv"))
-    if environment == "virtual":
-        for row in _rows(folder / "sip_cpu_virtual.csv", environment):
-            found[row["phase"], "cpu_sd"] = float(row["sd_percent"])
-        for row in _rows(folder / "sip_latency_virtual.csv", environment):
-            delay = _DELAY_ROWS.get((row["metric"], row["scenario"]))
-            if delay is not None:
-                for p in PERCENTILES:
-                    found[row["phase"], f"{delay}/p{p}"] = float(row[f"p{p}_ms"])
-        for row in _rows(folder / "sip_retransmissions_virtual.csv", environment):
-            if row["scenario"] == "all":
-                found[row["phase"], "retransmissions"] = float(row["mean_per_s"])
+    dataset = read_dataset(path)
+    _check_units(dataset)
+    found = dataset.observations(environment)
+    for phase in dict.fromkeys(phase for phase, _ in found):
+        mix = {s: found.pop((phase, name)) for s, name in MIX.items() if (phase, name) in found}
+        if mix:
+            _check_mix(dataset, phase, sum(mix.values()))
+            found[phase, "touches"] = sum(s.touches * share for s, share in mix.items()) / 100.0
     return found
+
+
+def check_known(quantity: str, where: str) -> None:
+    """Refuse a quantity that a SIP lab does not have; ``where`` begins the message.
+
+    Raises
+    ------
+    UsageError
+        With the quantities there are, the nearest name first.
+    """
+    if quantity not in UNITS:
+        hint = did_you_mean(quantity, UNITS) or ";"
+        raise UsageError(f"{where} {shown(quantity)}, which the model does not have{hint} it has {listing(UNITS)}")
+
+
+def _check_mix(dataset: Dataset, phase: str, total: float) -> None:
+    if abs(total - 100.0) > _MIX_TOLERANCE:
+        raise ModelFileError(
+            f"the shares mix/... of the phase '{phase}' add up to {total:g} %, not to 100; give all of "
+            f"{', '.join(MIX.values())}, or none", str(dataset.path),
+        )  # fmt: skip
+
+
+def _check_units(dataset: Dataset) -> None:
+    for quantity, seen in dataset.units().items():
+        if UNITS.get(quantity, seen.unit) != seen.unit:
+            raise ModelFileError(
+                f"{quantity} of a SIP lab is in {UNITS[quantity]}, not in {seen.unit}; mend the unit in "
+                f"{dataset.path.name}, or name another metric", seen.file, 1, seen.column,
+            )  # fmt: skip
 
 
 def simulated(phases: Iterable[PhaseRecord]) -> Observations:
@@ -92,13 +117,3 @@ def _of_phase(record: PhaseRecord) -> Iterator[tuple[str, float]]:
 
 def _mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else 0.0
-
-
-def _rows(path: Path, environment: str) -> Iterator[dict[str, str]]:
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                if row["environment"] == environment:
-                    yield row
-    except OSError as error:
-        raise ModelFileError(f"cannot read this table of the dataset: {error.strerror}", str(path)) from None

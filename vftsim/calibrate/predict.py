@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from joblib import Parallel, delayed
 
-from vftsim.calibrate.observations import Observations, simulated
+from vftsim.calibrate.observations import simulated
 from vftsim.calibrate.validation import EnvironmentSpec, ValidationSpec
+from vftsim.labs.dataset import Observations
 from vftsim.sip.lab import SipLab
 from vftsim.sip.ramp_end import RampEnd, ramp_end
 from vftsim.sip.system import SipLabSpec

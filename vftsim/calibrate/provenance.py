@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from vftsim.calibrate.observations import Observations
+from vftsim.labs.dataset import Observations
 from vftsim.study.digest import sha256_of
 
 FITTED = "fitted"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vftsim.calibrate import fitted
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.fit import Fit, fit
 from vftsim.calibrate.observations import measured
+from vftsim.calibrate.references import dataset_path, model_file, place, read_definition
 from vftsim.errors import ModelFileError
 from vftsim.sip.system import SipLabSpec
-from vftsim.spec import find, load
+from vftsim.spec.yaml_source import Node
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model, load_model
 from vftsim.study.progress import Progress
@@ -28,17 +28,27 @@ class Calibrated:
     record: dict[str, Any]
 
 
-def sip_model(name: str, overrides: tuple[str, ...], asked_by: Path) -> tuple[Model, SipLabSpec]:
+def sip_model(named: Node, key: str, overrides: tuple[str, ...] = ()) -> tuple[Model, SipLabSpec]:
     """Load the SIP model that a calibration or validation names.
+
+    Parameters
+    ----------
+    named : Node
+        The name with its place: a path is relative to that file, else it is a shipped name.
+    key : str
+        Key that holds it, for messages.
+    overrides : tuple of str
 
     Raises
     ------
     ModelFileError
-        The model is of another kind.
+        There is no such model, or it is of another kind.
     """
-    model = load_model(name, overrides)
+    model = replace(load_model(model_file(named, key), overrides), label=str(named.value))
     if not isinstance(model.spec, SipLabSpec):
-        raise ModelFileError(f"'{name}' is a {model.kind}; this needs a sip_lab model", str(asked_by), 0, "model")
+        raise ModelFileError(
+            f"'{model.label}' is a {model.kind}; this needs a sip_lab model", named.file, named.line, key
+        )
     return model, model.spec
 
 
@@ -58,10 +68,9 @@ def run_calibration(name_or_path: str, jobs: int, progress: Progress) -> Calibra
     ModelFileError, UsageError
         The definition, its model or its dataset is wrong.
     """
-    path = find("calibration", name_or_path)
-    definition = load(path, CalibrationSpec)
-    model, spec = sip_model(definition.model, definition.overrides, path)
-    data = measured(path.parent / definition.dataset, definition.environment)
+    definition, tree = read_definition(name_or_path, CalibrationSpec)
+    model, spec = sip_model(place(tree, "model"), "model", definition.overrides)
+    data = measured(dataset_path(place(tree, "dataset")), definition.environment)
     started = utc_now()
     progress.total(definition.most_evaluations)
     result = fit(definition, spec, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"))

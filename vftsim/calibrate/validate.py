@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from vftsim.calibrate import provenance
 from vftsim.calibrate.accuracy import Row, Verdict, edge_verdict, rows_of, stop_verdict, verdicts
 from vftsim.calibrate.observations import measured
 from vftsim.calibrate.predict import PredictedRamp, run_environment
+from vftsim.calibrate.references import dataset_path, place, read_definition
 from vftsim.calibrate.run import sip_model
 from vftsim.calibrate.validation import EnvironmentSpec, ValidationSpec
 from vftsim.errors import UsageError
-from vftsim.spec import find, load
 from vftsim.study.progress import Progress
 
 EDGE_QUANTITIES = ["cpu", "retransmissions", "ihs/global"]
@@ -59,20 +60,22 @@ def run_validation(
     ModelFileError, UsageError
         The definition, a model or the dataset is wrong.
     """
-    path = find("calibration", name_or_path)
-    spec = load(path, ValidationSpec)
+    spec, tree = read_definition(name_or_path, ValidationSpec)
+    folder, dataset = Path(tree.file).parent, dataset_path(place(tree, "dataset"))
     if replications is not None:
         spec = spec.model_copy(update={"replications": replications})
     unknown = [name for name in environments if name not in spec.environments]
     if unknown:
         raise UsageError(f"no environment '{unknown[0]}'; there are {', '.join(spec.environments)}")
     chosen = {n: e for n, e in spec.environments.items() if not environments or n in environments}
-    models = {n: sip_model(e.model, (), path)[1] for n, e in chosen.items()}
+    models = {
+        name: sip_model(place(tree, "environments", name, "model"), f"environments.{name}.model")[1] for name in chosen
+    }
     progress.total(sum(spec.replications + (spec.edge_replications if e.edge_step else 0) for e in chosen.values()))
     found = Validated(spec)
     for name, environment in chosen.items():
-        data = measured(path.parent / spec.dataset, name)
-        found.warnings += provenance.warnings(path.parent, name, data)
+        data = measured(dataset, name)
+        found.warnings += provenance.warnings(folder, name, data)
         runs, edge = run_environment(models[name], environment, spec, jobs, progress.advance)
         # Memory falls with every attempt served: shortened steps serve fewer.
         shortened = spec.step_duration < models[name].workload.steps.duration

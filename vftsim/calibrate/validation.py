@@ -10,7 +10,7 @@ from vftsim.spec import Items, Percent, PositiveDurationNs, Spec
 class EnvironmentSpec(Spec):
     """One measured environment and the model that predicts it."""
 
-    model: str = Field(description="Model file.")
+    model: str = Field(description="Model: a file relative to this one, or a shipped name.")
     fitted_steps: int = Field(ge=1, description="Steps 1 to this one were used in the fit of the model.")
     pre_registration_fitted: bool = Field(True, description="Whether pre-registration was used in the fit.")
     inputs: Items[str] = Field((), description="Further phases used as calibration inputs.")
@@ -34,7 +34,7 @@ class ValidationSpec(Spec):
     """One validation: a dataset, its environments, the targets, and how much is simulated."""
 
     name: str = Field(min_length=1, max_length=100, description="Name.")
-    dataset: str = Field(description="Dataset folder, relative to this file.")
+    dataset: str = Field(description="Dataset: its folder or dataset.yaml relative to this file, or a shipped name.")
     environments: Annotated[dict[str, EnvironmentSpec], Field(min_length=1)] = Field(description="By name in the data.")
     targets: TargetsSpec = Field(default_factory=TargetsSpec, description="Declared accuracy.")
     step_duration: PositiveDurationNs = Field(description="Simulated length of a step of the ramp.")

@@ -46,7 +46,11 @@ def calibrate(
         print_json(done.record)
         return
     rows = [
-        (path, *(fitted.shown(done.spec, path, v) for v in (value, done.fit.low[path], done.fit.high[path])))
+        (
+            path,
+            "not identified" if path in done.fit.undetermined else fitted.shown(done.spec, path, value),
+            *(fitted.shown(done.spec, path, v) for v in (done.fit.low[path], done.fit.high[path])),
+        )
         for path, value in done.fit.values.items()
     ]
     count = len(done.fit.residuals)

@@ -1,4 +1,4 @@
-"""``vftsim schema``: JSON Schema of model files, for editors."""
+"""``vftsim schema``: JSON Schema of model files and of the files of a calibration, for editors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,27 @@ def register(app: typer.Typer) -> None:
 
 def schema(
     kind: Annotated[
-        str | None, typer.Argument(metavar="[KIND]", help="Only this kind of system, e.g. sip_lab.")
+        str | None,
+        typer.Argument(
+            metavar="[KIND]",
+            help="Only this kind of system, e.g. sip_lab; or dataset, calibration, validation: the files of a lab.",
+        ),
     ] = None,
 ) -> None:
-    """Print the JSON Schema of model files (draft 2020-12)."""
+    """Print the JSON Schema of model files, or of a dataset, calibration or validation (draft 2020-12)."""
+    from vftsim.calibrate.definition import CalibrationSpec
+    from vftsim.calibrate.validation import ValidationSpec
+    from vftsim.labs.definition import DatasetSpec
     from vftsim.report.screen import print_json
+    from vftsim.spec import Spec, json_schema
     from vftsim.study.model import models_schema
 
-    print_json(models_schema(kind))
+    others: dict[str, type[Spec]] = {
+        "dataset": DatasetSpec,
+        "calibration": CalibrationSpec,
+        "validation": ValidationSpec,
+    }
+    if kind is not None and kind in others:
+        print_json(json_schema(others[kind], f"vftsim {kind}"))
+    else:
+        print_json(models_schema(kind))

@@ -1,0 +1,39 @@
+"""The lab of the how-to, played on imported files of SIPp and a control group that used 12 and 24 % of a core."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from vftsim.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "howto-calibrate.md").read_text(encoding="utf-8")
+
+
+def cpu_samples(percent):
+    return "".join(f"{1795290587 + i}.5\nusage_usec {percent * 10_000 * i}\nnr_periods 0\n" for i in range(9))
+
+
+def test_the_files_of_the_page_fit_a_lab_of_ones_own(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    home = tmp_path / "home"
+    home.mkdir()
+    for text in re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
+        (home / re.match(r"# (\S+)", text)[1]).write_text(text)
+    shutil.copy(ROOT / "tests" / "labs" / "files" / "sipp_uac_stat.csv", home / "stat.csv")
+    for step, percent in ((1, 12), (2, 24)):
+        (home / "cpu.txt").write_text(cpu_samples(percent))
+        words = ["import", str(home / "stat.csv"), str(home / "cpu.txt"), "-o", str(home / "my-lab")]
+        assert main([*words, "-e", "bare", "--phase", f"step_{step}"]) == 0
+    capsys.readouterr()
+    # From another working directory: what the files name lies beside them.
+    assert main(["calibrate", str(home / "my-fit.yaml"), "-j", "1", "-q", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    cost, after = (record["parameters"][f"server.{key}"] for key in ("touch_cost", "work_after_send"))
+    # 12 % of a second over 19.5 calls of 13 messages is 0.47 ms a message with all that is not in messages.
+    assert 0.2e6 < cost["value"] < 0.47e6
+    assert (cost["identified"], after["identified"]) == (True, False)
+    assert (after["low_95"], after["high_95"]) == pytest.approx((0.0, 0.8))

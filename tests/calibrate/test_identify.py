@@ -1,0 +1,52 @@
+"""Which parameters a sensitivity matrix determines, on matrices whose answer is known."""
+
+import math
+
+import numpy as np
+import pytest
+
+from vftsim.calibrate.identify import identification, told
+
+
+def test_one_parameter_alone():
+    """Effect 6 over the box, one residual: variance (36 + 12)^-1 against 12^-1 leaves half the spread."""
+    found = identification(np.array([[6.0]]), 1.0)
+    assert found.remaining[0] == pytest.approx(0.5)
+    assert found.effect == (6.0,)
+    assert (found.rank, found.condition) == (1, 1.0)
+
+
+def test_a_parameter_without_effect_keeps_all_its_spread():
+    found = identification(np.array([[30.0, 0.0], [0.0, 0.0], [10.0, 0.0]]), 1.0)
+    assert found.identified(0)
+    assert not found.identified(1)
+    assert found.remaining[1] == pytest.approx(1.0)
+    assert found.rank == 1
+    assert math.isinf(found.condition)
+    (line,) = told(["a", "b"], found)
+    assert line.startswith("b (nothing in the data tells it: the data leave 100 %")
+
+
+def test_two_parameters_that_only_their_sum_tells():
+    """Each alone has a great effect, but the data see a + b: the difference keeps its spread."""
+    found = identification(np.array([[50.0, 50.0], [40.0, 40.0]]), 1.0)
+    assert not found.identified(0)
+    assert not found.identified(1)
+    assert found.remaining[0] == pytest.approx(math.sqrt(0.5), rel=1e-3)
+    assert found.rank == 1
+    lines = told(["a", "b"], found)
+    assert lines[0].startswith("a (only together with b:")
+    assert lines[1].startswith("b (only together with a:")
+
+
+def test_more_parameters_than_observations():
+    found = identification(np.array([[40.0, 0.0, 0.0]]), 1.0)
+    assert [found.identified(i) for i in range(3)] == [True, False, False]
+
+
+def test_scatter_beyond_the_scale_makes_data_say_less():
+    """Residuals of ten scales where one was expected: ten times the effect is needed."""
+    sensitivity = np.array([[20.0]])
+    assert identification(sensitivity, 1.0).identified(0)
+    assert not identification(sensitivity, 10.0).identified(0)
+    assert identification(sensitivity, 0.01).remaining == identification(sensitivity, 1.0).remaining

@@ -1,0 +1,172 @@
+"""``vftsim import``: what measuring tools write, into a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vftsim.cli import options
+from vftsim.errors import UsageError
+
+if TYPE_CHECKING:
+    from vftsim.labs.imported import Imported
+    from vftsim.labs.importing import Window
+
+_NAME = "--{} needs a name of 1 to 200 characters without control characters"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("import")(import_lab)
+
+
+def import_lab(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="What SIPp (-trace_stat, -trace_rtt, -trace_counts, -trace_screen), IMS Bench SIPp (report), sar, "
+            "sadf -d, or a loop over a control group's cpu.stat wrote, of one run.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Dataset to make, or to add to.")],
+    environment: Annotated[
+        str, typer.Option("--environment", "-e", metavar="NAME", help="Environment that was measured.")
+    ],
+    phase: Annotated[
+        str | None,
+        typer.Option("--phase", metavar="NAME", help="Phase that was measured, e.g. step_1; a report names its own."),
+    ] = None,
+    repeat: Annotated[str, typer.Option("--repeat", metavar="NAME", help="Which repeat of the phase.")] = "1",
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Leave out what was before, e.g. '4 s'.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="Leave out what was after, e.g. '22 s'.")
+    ] = None,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option("--rename", metavar="OLD=NEW", help="Call a metric otherwise, e.g. cpu/1=cpu; repeatable."),
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option("--as", metavar="KIND", help="What the files are, if that is not recognized.")
+    ] = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Read the files of measuring tools into a dataset for 'vftsim calibrate'; several runs, several commands."""
+    from vftsim.labs import imported
+    from vftsim.labs.definition import DatasetSpec
+    from vftsim.report.screen import print_json
+    from vftsim.spec import json_schema
+    from vftsim.study.store import to_json
+
+    for option, name in (("environment", environment), ("phase", phase), ("repeat", repeat)):
+        if name is not None and not (0 < len(name.strip()) <= 200 and name.isprintable()):
+            raise UsageError(_NAME.format(option))
+    if output.exists() and not output.is_dir():
+        raise UsageError(f"'{output}' is a file; a dataset is a folder")
+    if not output.absolute().parent.is_dir():
+        raise UsageError(f"cannot write '{output}': there is no such directory")
+    rows, notes = _read(files, kind, _window(start, until), _renames(rename), (environment, phase, repeat))
+    growing = imported.Growing(output)
+    growing.add(rows, force)
+    schema = to_json(json_schema(DatasetSpec, "vftsim dataset")) + "\n"
+    written = growing.files([environment], schema)
+    imported.write(output, written)
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+    if as_json:
+        print_json({"dataset": str(output), "files": list(written), "figures": [_as_dict(each) for each in rows]})
+    else:
+        _show(output, rows)
+
+
+def _read(
+    files: list[Path], kind: str | None, window: Window, renames: dict[str, str], keys: tuple[str, str | None, str]
+) -> tuple[list[Imported], list[str]]:
+    """Return the rows of all files, and in words what was left out; the file named first wins."""
+    from vftsim.labs.imported import Imported
+    from vftsim.labs.importing import Figure, Source, figures_of, importer_for
+    from vftsim.labs.table import read_text
+
+    environment, phase, repeat = keys
+    found: dict[tuple[str, ...], Imported] = {}
+    left_out: dict[tuple[str, str, str], list[str]] = {}
+    unused = dict(renames)
+    for path in files:
+        text = read_text(path)
+        importer = importer_for(text, str(path), kind)
+        for figure in figures_of(Source(text, str(path), window), importer):
+            if bool(figure.phase) == bool(phase):
+                raise UsageError(
+                    f"'{path}' names its phases itself; leave --phase out"
+                    if figure.phase
+                    else f"'{path}' does not say which phase it measured; add --phase, e.g. --phase step_1"
+                )
+            if figure.metric in renames.values() and figure.metric not in renames:
+                continue  # another metric takes its name
+            unused.pop(figure.metric, None)
+            name = renames.get(figure.metric, figure.metric)
+            named = Figure(name, figure.unit, figure.statistics, figure.phase)
+            row = Imported(environment, figure.phase or str(phase), repeat, importer.name, named)
+            if row.key in found:
+                left_out.setdefault((path.name, importer.name, found[row.key].source), []).append(name)
+            found.setdefault(row.key, row)
+    if unused:
+        raise UsageError(f"--rename: no file has a metric '{next(iter(unused))}'")
+    notes = [
+        f"{len(names)} of the figures of {file} ({source}) taken from {winner}, which was named first: "
+        f"{', '.join(names[:3])}{', ...' if len(names) > 3 else ''}"
+        for (file, source, winner), names in left_out.items()
+    ]
+    return list(found.values()), notes
+
+
+def _window(start: str | None, until: str | None) -> Window:
+    from vftsim.labs.importing import Window
+    from vftsim.spec import DURATION
+
+    whole = Window()
+    begin = options.parse_quantity("--from", start, DURATION) / 1e9 if start else whole.start_s
+    end = options.parse_quantity("--until", until, DURATION) / 1e9 if until else whole.end_s
+    if end <= begin:
+        raise UsageError("--until must be after --from")
+    return Window(begin, end)
+
+
+def _renames(given: list[str] | None) -> dict[str, str]:
+    found = {}
+    for text in given or []:
+        old, sign, new = text.partition("=")
+        if not (sign and old and new):
+            raise UsageError(f"--rename '{text}' must be OLD=NEW, e.g. cpu/1=cpu")
+        found[old] = new
+    return found
+
+
+def _as_dict(row: Imported) -> dict[str, object]:
+    figure = row.figure
+    return {
+        "environment": row.environment, "phase": row.phase, "repeat": row.repeat, "source": row.source,
+        "metric": figure.metric, "unit": figure.unit, "statistics": figure.statistics,
+    }  # fmt: skip
+
+
+def _show(output: Path, rows: list[Imported]) -> None:
+    from vftsim.report.screen import print_table
+
+    shown = ("n", "mean", "p50", "p90", "p99", "max", "total")
+    lines = [
+        (
+            row.phase, row.figure.metric, row.figure.unit, row.source,
+            *(f"{row.figure.statistics[s]:.4g}" if s in row.figure.statistics else "" for s in shown),
+        )
+        for row in rows
+    ]  # fmt: skip
+    print_table(
+        f"Imported into {output}", ("phase", "metric", "unit", "source", *shown), lines,
+        f"{len(rows)} figures; {output / 'dataset.yaml'} describes them",
+    )  # fmt: skip

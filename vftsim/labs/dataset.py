@@ -1,0 +1,200 @@
+"""From ``dataset.yaml`` and its tables to observations.
+
+An observation is one quantity of one phase of one environment, in the unit of its dimension
+(:mod:`vftsim.labs.units`); over repeats of a phase it is their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from vftsim.errors import ModelFileError
+from vftsim.labs.definition import DatasetSpec, RowRule, TableSpec, quantity
+from vftsim.labs.table import SEPARATORS, Row, read_rows
+from vftsim.labs.units import observed, observed_unit
+from vftsim.spec import read_document
+from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.yaml_source import Node
+
+FILE = "dataset.yaml"
+Observations = dict[tuple[str, str], float]
+"""(phase, quantity) -> value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One number with all that it is keyed by, and its place."""
+
+    environment: str
+    phase: str
+    repeat: str
+    quantity: str
+    value: float
+    unit: str
+    file: str
+    line: int
+    column: str
+
+
+class Dataset:
+    """A measured laboratory, checked as a whole.
+
+    Attributes
+    ----------
+    spec : DatasetSpec
+    path : Path
+        The file that describes it.
+    measurements : list of Measurement
+    """
+
+    def __init__(self, spec: DatasetSpec, path: Path, measurements: list[Measurement]) -> None:
+        self.spec = spec
+        self.path = path
+        self.measurements = measurements
+
+    def of(self, environment: str) -> list[Measurement]:
+        """Return the measurements of one environment.
+
+        Raises
+        ------
+        ModelFileError
+            There is no such environment, or nothing was measured in it.
+        """
+        if environment not in self.spec.environments:
+            known = self.spec.environments
+            hint = did_you_mean(environment, known) or ";"
+            raise ModelFileError(
+                f"there is no environment {shown(environment)}{hint} environments: {listing(known)}",
+                str(self.path), 0, "environments",
+            )  # fmt: skip
+        found = [each for each in self.measurements if each.environment == environment]
+        if not found:
+            raise ModelFileError(f"no table has rows for the environment '{environment}'", str(self.path))
+        return found
+
+    def observations(self, environment: str) -> Observations:
+        """Return the observations of one environment; the mean where a phase was repeated."""
+        return {key: sum(values) / len(values) for key, values in self.repeats(environment).items()}
+
+    def repeats(self, environment: str) -> dict[tuple[str, str], list[float]]:
+        """Return every value of each observation, one for each repeat of its phase."""
+        found: dict[tuple[str, str], list[float]] = {}
+        for each in self.of(environment):
+            found.setdefault((each.phase, each.quantity), []).append(each.value)
+        return found
+
+    def units(self) -> dict[str, Measurement]:
+        """Return for every quantity one measurement of it: its unit and where it was read."""
+        return {each.quantity: each for each in reversed(self.measurements)}
+
+
+def dataset_file(path: Path) -> Path:
+    """Return the file that describes a dataset, given that file or its folder."""
+    return path / FILE if path.is_dir() else path
+
+
+def read_dataset(path: Path) -> Dataset:
+    """Read a dataset, given its file or folder.
+
+    Raises
+    ------
+    ModelFileError
+        The description or a table is wrong: file, line, and the key or column.
+    """
+    file = dataset_file(path)
+    if path.is_dir() and not file.is_file():
+        raise ModelFileError(f"a dataset needs a file {FILE} that describes its tables", str(file))
+    document = read_document(file)
+    spec = document.validate(DatasetSpec)
+    found: list[Measurement] = []
+    first: dict[tuple[str, ...], Measurement] = {}
+    for name, table in spec.tables.items():
+        for each in _measurements(spec, table, _folder(document.tree, name, file)):
+            key = (each.environment, each.phase, each.repeat, each.quantity)
+            if key in first:
+                _refuse_second(first[key], each)
+            first[key] = each
+            found.append(each)
+    return Dataset(spec, file, found)
+
+
+def _folder(tree: Node, table: str, file: Path) -> Path:
+    """Return the folder that a table's file is relative to: that of the description that names it."""
+    node = tree
+    for key in ("tables", table, "file"):
+        node = node.value[key] if isinstance(node.value, dict) else node
+    return Path(node.file).parent if node.file else file.parent
+
+
+def _measurements(spec: DatasetSpec, table: TableSpec, folder: Path) -> Iterator[Measurement]:
+    path = folder / table.file
+    kept = 0
+    unused = list(table.rows)
+    for row in read_rows(path, SEPARATORS[table.format], _needed(table)):
+        if not _has(row, table.where):
+            continue
+        kept += 1
+        rule = next((rule for rule in table.rows if _has(row, rule.where)), None)
+        if table.rows and rule is None:
+            continue
+        if rule in unused:
+            unused.remove(rule)
+        yield from _of_row(spec, table, row, rule)
+    if not kept:
+        wanted = f" with {_told(table.where)}" if table.where else ""
+        raise ModelFileError(f"has no rows{wanted}", str(path))
+    if unused:
+        raise ModelFileError(f"has no row with {_told(unused[0].where)}", str(path))
+
+
+def _of_row(spec: DatasetSpec, table: TableSpec, row: Row, rule: RowRule | None) -> Iterator[Measurement]:
+    environment = table.constant.environment or row.text(str(table.keys.environment))
+    phase = table.constant.phase or row.text(str(table.keys.phase))
+    repeat = row.text(table.keys.repeat) if table.keys.repeat else ""
+    _check_known("environment", environment, tuple(spec.environments), row, table.keys.environment)
+    if spec.phases.names:
+        _check_known("phase", phase, spec.phases.names, row, table.keys.phase)
+    named = rule.metric if rule else None
+    if table.metric_column:
+        cell = row.text(table.metric_column)
+        named = table.rename.get(cell, cell)
+    for name, column in table.columns.items():
+        value = row.number(name, column.optional)
+        if value is not None:
+            yield Measurement(
+                environment, phase, repeat, quantity(str(column.metric or named), column.statistic),
+                observed(value, column.unit), observed_unit(column.unit), row.file, row.line, name,
+            )  # fmt: skip
+
+
+def _needed(table: TableSpec) -> list[str]:
+    keys = [table.keys.environment, table.keys.phase, table.keys.repeat, table.metric_column]
+    conditions = [table.where, *(rule.where for rule in table.rows)]
+    return [*(key for key in keys if key), *(column for where in conditions for column in where), *table.columns]
+
+
+def _has(row: Row, where: dict[str, str]) -> bool:
+    return all(row.cells[column].strip() == cell for column, cell in where.items())
+
+
+def _told(where: dict[str, str]) -> str:
+    return " and ".join(f"{column} {shown(cell)}" for column, cell in where.items())
+
+
+def _check_known(what: str, cell: str, known: tuple[str, ...], row: Row, column: str | None) -> None:
+    if cell not in known:
+        hint = did_you_mean(cell, known) or ";"
+        raise ModelFileError(
+            f"{shown(cell)} is no {what} of {FILE}{hint} it names {listing(known)}", row.file, row.line, column or ""
+        )
+
+
+def _refuse_second(first: Measurement, second: Measurement) -> None:
+    repeat = f", repeat '{first.repeat}'" if first.repeat else ""
+    raise ModelFileError(
+        f"gives {first.quantity} of '{first.environment}', '{first.phase}'{repeat} a second time, first in "
+        f"{Path(first.file).name} line {first.line}; repeats need a column of their own (keys: repeat)",
+        second.file, second.line, second.column,
+    )  # fmt: skip

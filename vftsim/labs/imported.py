@@ -1,0 +1,237 @@
+"""A dataset that grows by imports: one table for each dimension, and the ``dataset.yaml`` that describes them.
+
+What is already there stays, the user's own words in ``dataset.yaml`` too: an import adds rows, environments it did
+not know and tables it did not have.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
+
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.labs.dataset import FILE, read_dataset
+from vftsim.labs.importing import Figure
+from vftsim.labs.table import read_rows
+from vftsim.spec.suggest import listing
+
+SCHEMA_FILE = "dataset.schema.json"
+_KEYS = ["environment", "phase", "repeat", "metric", "source"]
+_STATISTICS = ("n", "mean", "sd", "min", "p50", "p90", "p95", "p99", "max")
+_DIMENSIONS = {"ms": ("delays", "_ms"), "/s": ("rates", "_per_s"), "%": ("shares", "_percent"), "MB": ("sizes", "_mb"),
+               "count": ("counts", "_count")}  # fmt: skip
+_DIGITS = 10
+_HEAD = (
+    f"# yaml-language-server: $schema={SCHEMA_FILE}\n# Written by vftsim import; names and descriptions are yours.\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """One figure with what it was measured in and which tool told it."""
+
+    environment: str
+    phase: str
+    repeat: str
+    source: str
+    figure: Figure
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What makes a row its own."""
+        return self.environment, self.phase, self.repeat, self.figure.metric
+
+
+class Growing:
+    """The dataset of a folder, as it will be."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / FILE
+        self.exists = self.file.is_file()
+        self.rows: dict[str, list[dict[str, str]]] = {}
+        self.changed: set[str] = set()
+        if self.exists:
+            read_dataset(folder)  # a wrong dataset is told before anything is added to it
+        for name, suffix in _DIMENSIONS.values():
+            path = folder / f"{name}.csv"
+            self.rows[name] = _read_own(path, _columns(name, suffix)) if path.is_file() else []
+
+    def add(self, new: Iterable[Imported], replace: bool) -> None:
+        """Add rows.
+
+        Raises
+        ------
+        UsageError
+            A row of the same environment, phase, repeat and metric is there and must not be replaced.
+        """
+        for each in new:
+            name, suffix = _DIMENSIONS[each.figure.unit]
+            same = [row for row in self.rows[name] if tuple(row[key] for key in _KEYS[:4]) == each.key]
+            if same and not replace:
+                environment, phase, repeat, metric = each.key
+                raise UsageError(
+                    f"{self.folder} already has {metric} of '{environment}', '{phase}', repeat '{repeat}' "
+                    f"(from {same[0]['source']}); --force replaces it, --repeat adds a repeat"
+                )
+            for row in same:
+                self.rows[name].remove(row)
+            self.rows[name].append(_as_row(each, name, suffix))
+            self.changed.add(name)
+
+    def files(self, environments: Iterable[str], schema: str) -> dict[str, str]:
+        """Return name and text of every file to write, the description last."""
+        found = {}
+        for name, suffix in _DIMENSIONS.values():
+            if name in self.changed:
+                found[f"{name}.csv"] = _table_text(_columns(name, suffix), self.rows[name])
+        if not (self.folder / SCHEMA_FILE).exists():
+            found[SCHEMA_FILE] = schema
+        found[FILE] = self._description(environments)
+        return found
+
+    def _description(self, environments: Iterable[str]) -> str:
+        # Round trips keep the user's comments; what is read here has passed the strict reader before.
+        yaml = YAML(typ="rt")
+        yaml.width = 120
+        text = self.file.read_text(encoding="utf-8") if self.exists else _HEAD
+        data: Any = yaml.load(text) if self.exists else _new(self.folder)
+        before = text if self.exists else ""
+        unchanged = True
+        for name in environments:
+            if name not in data.setdefault("environments", CommentedMap()):
+                data["environments"][name] = _flow({"description": ""})
+                unchanged = False
+        for name, suffix in _DIMENSIONS.values():
+            if self.rows[name] and not _described(data.setdefault("tables", CommentedMap()), f"{name}.csv"):
+                data["tables"][name] = _table(name, suffix)
+                unchanged = False
+        if before and unchanged:
+            return before
+        stream = io.StringIO()
+        yaml.dump(data, stream)
+        return stream.getvalue() if self.exists else _HEAD + stream.getvalue()
+
+
+def write(folder: Path, files: Mapping[str, str]) -> None:
+    """Put the files in their places, check the dataset that they make, and take them back if it is wrong.
+
+    Raises
+    ------
+    ModelFileError
+        What ``dataset.yaml`` says forbids the new rows (a phase that it does not name).
+    UsageError
+        The folder cannot be written.
+    """
+    before = {name: (folder / name).read_bytes() for name in files if (folder / name).is_file()}
+    new_folder = not folder.exists()
+    try:
+        folder.mkdir(exist_ok=True)
+        for name, text in files.items():
+            _replace(folder / name, text.encode("utf-8"))
+        read_dataset(folder)
+    except (OSError, ModelFileError) as error:
+        _take_back(folder, files, before, new_folder)
+        if isinstance(error, OSError):
+            raise UsageError(f"cannot write '{folder}': {error.strerror or error}") from None
+        raise
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _take_back(folder: Path, files: Mapping[str, str], before: Mapping[str, bytes], new_folder: bool) -> None:
+    for name in files:
+        if name in before:
+            if (folder / name).read_bytes() != before[name]:
+                _replace(folder / name, before[name])
+        else:
+            (folder / name).unlink(missing_ok=True)
+    if new_folder and folder.is_dir():
+        folder.rmdir()
+
+
+def _new(folder: Path) -> dict[str, Any]:
+    return {
+        "name": folder.resolve().name[:100] or "lab",
+        "environments": {},
+        "phases": {"meaning": "a run of constant load", "repeats": "the same run again"},
+        "tables": {},
+    }
+
+
+def _flow(values: dict[str, Any]) -> CommentedMap:
+    """Return a mapping that is written on one line."""
+    flow = CommentedMap(values)
+    flow.fa.set_flow_style()
+    return flow
+
+
+def _described(tables: Mapping[str, Any], file: str) -> bool:
+    return any(table.get("file") == file for table in tables.values())
+
+
+def _table(name: str, suffix: str) -> dict[str, Any]:
+    """Return the description of a table that this module writes."""
+    unit = next(unit for unit, (table, _) in _DIMENSIONS.items() if table == name)
+    columns = {
+        column: _flow({"unit": "count" if statistic == "n" else unit, "statistic": statistic, "optional": True})
+        for statistic, column in _statistic_columns(name, suffix).items()
+    }
+    return {
+        "file": f"{name}.csv",
+        "keys": _flow({key: key for key in _KEYS[:3]}),
+        "metric_column": "metric",
+        "columns": columns,
+    }
+
+
+def _statistic_columns(name: str, suffix: str) -> dict[str, str]:
+    if name == "counts":
+        return {"total": f"total{suffix}"}
+    return {s: s if s == "n" else f"{s}{suffix}" for s in _STATISTICS}
+
+
+def _columns(name: str, suffix: str) -> list[str]:
+    return [*_KEYS, *_statistic_columns(name, suffix).values()]
+
+
+def _as_row(each: Imported, name: str, suffix: str) -> dict[str, str]:
+    row = dict(zip(_KEYS, (*each.key, each.source), strict=True))
+    columns = _statistic_columns(name, suffix)
+    return row | {
+        column: f"{each.figure.statistics[s]:.{_DIGITS}g}" if s in each.figure.statistics else ""
+        for s, column in columns.items()
+    }
+
+
+def _read_own(path: Path, columns: list[str]) -> list[dict[str, str]]:
+    rows = [row.cells for row in read_rows(path, ",", columns)]
+    others = [name for row in rows[:1] for name in row if name not in columns]
+    if others:
+        raise ModelFileError(
+            f"has columns that an import does not write ({listing(others)}); import into another folder", str(path), 1
+        )
+    return rows
+
+
+def _table_text(columns: list[str], rows: list[dict[str, str]]) -> str:
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()

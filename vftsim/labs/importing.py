@@ -1,0 +1,180 @@
+"""What importers of measuring tools have in common.
+
+An importer turns one file of one tool into figures: a metric with its statistics over one phase.  It lives in one
+file of :mod:`vftsim.labs.imports`, registers itself there, and is found by looking at the text of a file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import numpy as np
+
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.labs.table import number
+from vftsim.spec import discover
+from vftsim.spec.suggest import did_you_mean, listing, shown
+
+PERCENTILES = (50, 90, 95, 99)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Part of a file that counts, in seconds after its start; all of it by default."""
+
+    start_s: float = 0.0
+    end_s: float = math.inf
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is cut off."""
+        return self.start_s == 0.0 and math.isinf(self.end_s)
+
+    def holds(self, begin_s: float, end_s: float) -> bool:
+        """Return whether a span of time lies inside."""
+        return self.start_s <= begin_s and end_s <= self.end_s
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Text of one file, and the part of it that is wanted."""
+
+    text: str
+    label: str
+    window: Window = field(default_factory=Window)
+
+    def refuse(self, message: str, line: int = 0, column: str = "") -> NoReturn:
+        """Say what is wrong with the file."""
+        raise ModelFileError(message, self.label, line, column)
+
+    def number(self, text: str, line: int, column: str) -> float:
+        """Return the number that a cell is."""
+        return number(text.strip(), self.label, line, column)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One metric over one phase.
+
+    Attributes
+    ----------
+    metric : str
+    unit : str
+        ``ms``, ``/s``, ``%``, ``MB`` or ``count``.
+    statistics : dict
+        ``mean``, ``p50`` and so on, as in ``dataset.yaml``.
+    phase : str
+        Where the file itself says it (a report of several steps), else empty.
+    """
+
+    metric: str
+    unit: str
+    statistics: dict[str, float]
+    phase: str = ""
+
+
+def of_values(metric: str, unit: str, values: Sequence[float], mean: float | None = None) -> Figure:
+    """Return the figure of single values; percentiles are interpolated linearly between order statistics.
+
+    Parameters
+    ----------
+    metric, unit : str
+    values : sequence of float
+        At least one.
+    mean : float, optional
+        Where the mean is not that of the values (spans of unequal length).
+    """
+    data = np.asarray(values, dtype=float)
+    statistics = {
+        "n": float(len(data)),
+        "mean": float(data.mean()) if mean is None else mean,
+        "sd": float(data.std(ddof=1)) if len(data) > 1 else 0.0,
+        "min": float(data.min()),
+        "max": float(data.max()),
+    }
+    found = np.percentile(data, PERCENTILES)
+    return Figure(metric, unit, statistics | {f"p{p}": float(x) for p, x in zip(PERCENTILES, found, strict=True)})
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """One kind of file.
+
+    Attributes
+    ----------
+    name : str
+        As ``--as`` and the column ``source`` call it.
+    what : str
+        What the file is, for messages and documentation.
+    recognizes : callable
+        Whether a text is such a file.
+    read : callable
+        Its figures.
+    windowed : bool
+        Whether a part of the file can be taken.
+    """
+
+    name: str
+    what: str
+    recognizes: Callable[[str], bool]
+    read: Callable[[Source], list[Figure]]
+    windowed: bool = True
+
+
+_IMPORTERS: dict[str, Importer] = {}
+
+
+def register(importer: Importer) -> None:
+    """Add an importer; its name must be new."""
+    if importer.name in _IMPORTERS:
+        raise RuntimeError(f"two importers are called {importer.name}")
+    _IMPORTERS[importer.name] = importer
+
+
+def importers() -> dict[str, Importer]:
+    """Return all importers by name."""
+    discover("vftsim.labs.imports")
+    return dict(sorted(_IMPORTERS.items()))
+
+
+def importer_for(text: str, label: str, name: str | None = None) -> Importer:
+    """Return the importer of a file: the named one, or the one that recognizes its text.
+
+    Raises
+    ------
+    UsageError
+        There is none by that name.
+    ModelFileError
+        No importer recognizes the file.
+    """
+    known = importers()
+    if name is not None:
+        if name not in known:
+            raise UsageError(f"no importer {shown(name)}{did_you_mean(name, known) or ';'} importers: {listing(known)}")
+        return known[name]
+    if not text.strip():
+        raise ModelFileError("is empty", label)
+    for importer in known.values():
+        if importer.recognizes(text):
+            return importer
+    kinds = "; ".join(f"{each.name}: {each.what}" for each in known.values())
+    raise ModelFileError(f"is none of the files that can be imported ({kinds})", label)
+
+
+def figures_of(source: Source, importer: Importer) -> list[Figure]:
+    """Return what an importer reads from a file.
+
+    Raises
+    ------
+    ModelFileError
+        The file is malformed, nothing of it lies in the window, or it knows no window.
+    """
+    if not importer.windowed and not source.window.whole:
+        source.refuse(f"holds totals of a whole run ({importer.name}); --from and --until cannot cut it")
+    found = importer.read(source)
+    if not found:
+        source.refuse("holds nothing" + ("" if source.window.whole else " between --from and --until"))
+    return found

@@ -1,0 +1,103 @@
+"""Samples of a control group's ``cpu.stat``: CPU of one core, share of periods throttled, time throttled.
+
+The kernel keeps totals only, so samples are made by a loop; a line that is a bare number is the time in seconds::
+
+    while sleep 1; do date +%s.%N; cat /sys/fs/cgroup/GROUP/cpu.stat; done > cpu.stat.txt
+
+Version 2 has ``usage_usec`` (Linux, Documentation/admin-guide/cgroup-v2.rst, CPU Interface Files); with version 1 add
+``echo usage_nsec $(cat .../cpuacct.usage)`` to the loop.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from vftsim.labs.importing import Figure, Importer, Source, of_values, register
+
+_KEYS_S = {"usage_usec": 1e-6, "usage_nsec": 1e-9}
+_THROTTLED_S = {"throttled_usec": 1e-6, "throttled_time": 1e-9}
+_STAMP = re.compile(r"[0-9]{9,11}(\.[0-9]+)?")
+_ENTRY = re.compile(r"(?P<key>[a-z_]+(?:\.[a-z_]+)*) (?P<value>\S+)")
+_Sample = dict[str, tuple[float, int]]
+
+
+def _read(source: Source) -> list[Figure]:
+    stamped = _samples(source)
+    if len(stamped) < 2:
+        source.refuse(f"has {len(stamped)} samples; CPU use needs two at least")
+    start = stamped[0][0]
+    inside = [each for each in stamped if source.window.holds(each[0] - start, each[0] - start)]
+    if len(inside) < 2:
+        return []
+    steps = list(itertools.pairwise(inside))
+    found = []
+    for key, size in _KEYS_S.items():
+        if key in inside[0][1]:
+            found.append(_use("cpu", source, steps, key, size))
+    for key, size in _THROTTLED_S.items():
+        if key in inside[0][1]:
+            found.append(_use("throttled", source, steps, key, size))
+    return found + _throttled_periods(source, steps)
+
+
+def _samples(source: Source) -> list[tuple[float, _Sample]]:
+    found: list[tuple[float, _Sample]] = []
+    for line, text in enumerate(source.text.splitlines(), start=1):
+        word = text.strip()
+        entry = _ENTRY.fullmatch(word)
+        if _STAMP.fullmatch(word):
+            at = float(word)
+            if found and at <= found[-1][0]:
+                source.refuse("is a time that is not after the one before", line)
+            found.append((at, {}))
+        elif entry and found:
+            found[-1][1][entry["key"]] = source.number(entry["value"], line, entry["key"]), line
+        elif word:
+            source.refuse("is neither a time in seconds nor a key and a number of cpu.stat", line)
+    _check_same_keys(source, found)
+    return found
+
+
+def _check_same_keys(source: Source, found: list[tuple[float, _Sample]]) -> None:
+    for _, sample in found[1:]:
+        for key, (_, line) in found[0][1].items():
+            if key not in sample:
+                source.refuse(f"a later sample lacks {key}; was the file cut?", line, key)
+
+
+def _use(
+    metric: str, source: Source, steps: list[tuple[tuple[float, _Sample], tuple[float, _Sample]]], key: str, size: float
+) -> Figure:
+    shares = [100.0 * size * _grown(source, a[1], b[1], key) / (b[0] - a[0]) for a, b in steps]
+    first, last = steps[0][0], steps[-1][1]
+    mean = 100.0 * size * (last[1][key][0] - first[1][key][0]) / (last[0] - first[0])
+    return of_values(metric, "%", shares, mean=mean)
+
+
+def _throttled_periods(
+    source: Source, steps: list[tuple[tuple[float, _Sample], tuple[float, _Sample]]]
+) -> list[Figure]:
+    first, last = steps[0][0][1], steps[-1][1][1]
+    if "nr_periods" not in first or "nr_throttled" not in first:
+        return []
+    periods = _grown(source, first, last, "nr_periods")
+    throttled = _grown(source, first, last, "nr_throttled")
+    return [Figure("throttled_periods", "%", {"n": periods, "mean": 100.0 * throttled / periods})] if periods else []
+
+
+def _grown(source: Source, before: _Sample, after: _Sample, key: str) -> float:
+    grown = after[key][0] - before[key][0]
+    if grown < 0:
+        source.refuse("is less than in the sample before; was the group made anew?", after[key][1], key)
+    return grown
+
+
+def _recognizes(text: str) -> bool:
+    lines = text.split("\n", 3)
+    return (
+        len(lines) > 2 and _STAMP.fullmatch(lines[0].strip()) is not None and bool(_ENTRY.fullmatch(lines[1].strip()))
+    )
+
+
+register(Importer("cgroup-cpu", "samples of a control group's cpu.stat, each after its time", _recognizes, _read))

@@ -1,0 +1,136 @@
+"""Report of IMS Bench SIPp (ETSI TS 186 008): the tables by step, from the HTML page or its text with tabs.
+
+The report has one summary table, whose columns are steps, and tables whose rows are steps and whose columns are
+statistics.  A response time keeps its own name where it comes first in the report (``REG1``); where it comes again
+for one scenario, the scenario is added (``REG1/ims_reg``).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from vftsim.labs.importing import Figure, Importer, Source, register
+from vftsim.labs.report_text import Heading, Table, blocks
+
+_STATISTICS = {
+    "mean": "mean", "standard deviation": "sd", "minimum": "min", "maximum": "max", "variance": "",
+    "percentile 50": "p50", "percentile 90": "p90", "percentile 95": "p95", "percentile 99": "p99",
+}  # fmt: skip
+_DELAY = re.compile(r"PX_TRT-(?P<name>[A-Z]+[0-9]+) \((?P<unit>msec)\)")
+_STEP = re.compile(r"(?P<pre>Pre-?reg\w*)|(?:Step )?(?P<step>[0-9]{1,3})", re.IGNORECASE)
+_SCENARIO = re.compile(r"\b(ims_[a-z]+)\b")
+_SUMMARY = (
+    (re.compile(r"effective load"), "load", "/s"),
+    (re.compile(r"ratio (?P<scenario>ims_\w+) %"), "mix/{scenario}", "%"),
+    (re.compile(r"ihs (?P<scenario>ims_\w+) %"), "ihs/{scenario}", "%"),
+    (re.compile(r"global ihs %"), "ihs/global", "%"),
+    (re.compile(r"cpu .*"), "cpu", "%"),
+    (re.compile(r"memory .*"), "memory", "MB"),
+    (re.compile(r"sipp cpu .*"), "generator_cpu", "%"),
+    (re.compile(r"sipp mem .*"), "generator_memory", "MB"),
+)
+_TITLES = (
+    ("effective load", "load", "/s"), ("sipp cpu", "generator_cpu", "%"), ("sipp mem", "generator_memory", "MB"),
+    ("cpu", "cpu", "%"), ("memory", "memory", "MB"), ("retransmit", "retransmissions", "/s"),
+    ("ihs per use_case", "ihs_each_second/global", "%"), ("ihs per scenario", "ihs_each_second", "%"),
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Report:
+    source: Source
+    found: dict[tuple[str, str], Figure]
+    metrics: set[str]
+
+    def add(self, phase: str, metric: str, unit: str, statistics: dict[str, float]) -> None:
+        before = self.found.get((phase, metric))
+        merged = {**(before.statistics if before else {}), **statistics}
+        self.found[phase, metric] = Figure(metric, unit, merged, phase)
+        self.metrics.add(metric)
+
+
+def _read(source: Source) -> list[Figure]:
+    report = _Report(source, {}, set())
+    heading = ""
+    for block in blocks(source.text):
+        if isinstance(block, Heading):
+            heading = block.text
+        elif _is_summary(block):
+            _summary(report, block)
+        elif any(_statistic(cell) is not None for _, row in block.rows for cell in row):
+            _steps(report, block, heading)
+    if not report.found:
+        source.refuse("has no table by step; give the report of IMS Bench SIPp as HTML, or as text with tabs")
+    return list(report.found.values())
+
+
+def _is_summary(table: Table) -> bool:
+    return len(table.rows) > 2 and sum(_phase(cell) is not None for cell in table.rows[0][1][1:]) >= 1
+
+
+def _summary(report: _Report, table: Table) -> None:
+    """Read the table whose columns are steps."""
+    phases = [_phase(cell) for cell in table.rows[0][1][1:]]
+    for line, row in table.rows[1:]:
+        for pattern, metric, unit in _SUMMARY:
+            match = pattern.fullmatch(row[0].lower())
+            if match is None:
+                continue
+            if len(row) != len(phases) + 1:
+                report.source.refuse(f"has {len(row) - 1} values for {len(phases)} steps", line, row[0])
+            for phase, cell in zip(phases, row[1:], strict=True):
+                value = report.source.number(cell, line, row[0])
+                report.add(str(phase), metric.format(**match.groupdict()), unit, {"mean": value})
+
+
+def _steps(report: _Report, table: Table, heading: str) -> None:
+    """Read a table whose rows are steps."""
+    first = next((i for i, (_, row) in enumerate(table.rows) if _phase(row[0]) is not None), len(table.rows))
+    head = [cell for _, row in table.rows[:first] for cell in row]
+    statistics = [found for cell in head if (found := _statistic(cell)) is not None]
+    title = next((cell for cell in head if _metric(report, cell, heading)), "")
+    metric = _metric(report, title, heading)
+    if metric is None:
+        return  # a table of something else
+    for line, row in table.rows[first:]:
+        phase = _phase(row[0])
+        values = row[2:]
+        if phase is None or len(values) != len(statistics):
+            report.source.refuse(
+                f"a row of this table needs a step, its load and {len(statistics)} numbers, found {len(row)} cells",
+                line, title,
+            )  # fmt: skip
+        numbers = {s: report.source.number(v, line, title) for s, v in zip(statistics, values, strict=True) if s}
+        report.add(phase, *metric, numbers)
+
+
+def _metric(report: _Report, title: str, heading: str) -> tuple[str, str] | None:
+    scenario = _SCENARIO.search(heading)
+    delay = _DELAY.fullmatch(title.strip())
+    if delay:
+        name = delay["name"]
+        return (f"{name}/{scenario[1]}" if scenario and name in report.metrics else name), "ms"
+    for start, metric, unit in _TITLES:
+        if title.lower().startswith(start):
+            return (f"{metric}/{scenario[1]}" if scenario and "/" not in metric else metric), unit
+    return None
+
+
+def _statistic(cell: str) -> str | None:
+    return _STATISTICS.get(cell.strip().lower())
+
+
+def _phase(cell: str) -> str | None:
+    match = _STEP.fullmatch(cell.strip().replace("Pre-registration", "Pre-reg"))
+    if match is None:
+        return None
+    return "pre_registration" if match["pre"] else f"step_{int(match['step'])}"
+
+
+register(
+    Importer(
+        "ims-bench", "report of IMS Bench SIPp, HTML or text with tabs",
+        lambda text: "Requested" in text and ("PX_TRT" in text or "IMS Bench" in text), _read, windowed=False,
+    )
+)  # fmt: skip

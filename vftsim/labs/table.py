@@ -1,0 +1,110 @@
+"""Text tables of measurements: read as a whole, every mistake told with file, line and column."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from vftsim.errors import ModelFileError
+from vftsim.spec.suggest import did_you_mean, listing, shown
+
+MAX_BYTES = 2**28
+MAX_ROWS = 1_000_000
+SEPARATORS = {"csv": ",", "semicolon": ";", "tab": "\t"}
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row with its place."""
+
+    file: str
+    line: int
+    cells: dict[str, str]
+
+    def text(self, column: str) -> str:
+        """Return a cell that must not be empty."""
+        cell = self.cells[column].strip()
+        if not cell:
+            raise ModelFileError("the cell is empty", self.file, self.line, column)
+        return cell
+
+    def number(self, column: str, optional: bool = False) -> float | None:
+        """Return a cell's number; ``None`` for an empty one that may be."""
+        cell = self.cells[column].strip()
+        if not cell and optional:
+            return None
+        if not cell:
+            raise ModelFileError(
+                "the cell is empty; write the number, or 'optional: true' for the column if it was not measured",
+                self.file, self.line, column,
+            )  # fmt: skip
+        return number(cell, self.file, self.line, column)
+
+
+def number(text: str, file: str, line: int, column: str) -> float:
+    """Return the number that a text is, or tell where it is none."""
+    if not _NUMBER.fullmatch(text):
+        hint = "; write a decimal point" if re.fullmatch(r"[+-]?[0-9]+,[0-9]+", text) else ""
+        raise ModelFileError(f"{shown(text)} is not a number{hint}", file, line, column)
+    value = float(text)
+    if not math.isfinite(value):
+        raise ModelFileError(f"{shown(text)} is too large a number", file, line, column)
+    return value
+
+
+def read_text(path: Path, most_bytes: int = MAX_BYTES) -> str:
+    """Return the text of a file of measurements."""
+    label = str(path)
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(most_bytes + 1)
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"cannot be read: {getattr(error, 'strerror', None) or error}", label) from None
+    if len(content) > most_bytes:
+        raise ModelFileError(f"is larger than {most_bytes // 2**20} MiB", label)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ModelFileError("is not UTF-8 text", label, content.count(b"\n", 0, error.start) + 1) from None
+
+
+def read_rows(path: Path, separator: str, needed: list[str]) -> Iterator[Row]:
+    """Yield the rows of a table that has the ``needed`` columns.
+
+    Raises
+    ------
+    ModelFileError
+        The file cannot be read, a column is missing or there twice, a row has too few or too many cells.
+    """
+    label = str(path)
+    reader = csv.reader(read_text(path).splitlines(), delimiter=separator, strict=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        _check_header(header, needed, label)
+        for count, cells in enumerate(reader):
+            if count >= MAX_ROWS:
+                raise ModelFileError(f"has more than {MAX_ROWS} rows", label, reader.line_num)
+            if not any(cells):
+                continue
+            if len(cells) != len(header):
+                raise ModelFileError(f"has {len(cells)} cells, the header {len(header)}", label, reader.line_num)
+            yield Row(label, reader.line_num, dict(zip(header, cells, strict=True)))
+    except csv.Error as error:
+        raise ModelFileError(f"is not a table: {error}", label, reader.line_num) from None
+
+
+def _check_header(header: list[str], needed: list[str], label: str) -> None:
+    if not header:
+        raise ModelFileError("is empty; the first line names the columns", label)
+    for name in header:
+        if header.count(name) > 1:
+            raise ModelFileError(f"has two columns {shown(name)}", label, 1)
+    for name in needed:
+        if name not in header:
+            hint = did_you_mean(name, header) or ";"
+            raise ModelFileError(f"has no column {shown(name)}{hint} its columns: {listing(header)}", label, 1)
