@@ -6,6 +6,7 @@
     |-- ModelFileError      a model, study or dataset file is wrong (file, line, key, cause, remedy)
     |-- UsageError          a command or call asks for something that does not exist or cannot be
     |-- WorkerLostError     a worker process was killed by somebody else
+    |-- StorageError        a result cannot be written any more; what had finished is kept
     |-- PrecisionNotReached a statistical procedure ended before its target; carries the estimate
     `-- ConservationError   the simulator broke one of its own invariants: a bug, not a user's mistake
 
@@ -27,6 +28,10 @@ class UsageError(VftsimError, ValueError):
 
 class WorkerLostError(VftsimError, RuntimeError):
     """A worker process was killed by somebody else (the system, for want of memory): results are missing."""
+
+
+class StorageError(VftsimError, RuntimeError):
+    """A result cannot be written any more (disk full, directory gone); the replications that had finished are kept."""
 
 
 class ModelFileError(VftsimError, ValueError):

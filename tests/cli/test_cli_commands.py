@@ -1,10 +1,12 @@
 """The commands from outside: what they print, what they write, how they end."""
 
+import contextlib
 import csv
 import io
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -178,8 +180,8 @@ def test_ctrl_c_keeps_finished_replications(tiny_path, tmp_path, jobs):
         [*COMMAND, "run", str(tiny_path), "-n", "5000", "-j", str(jobs), "-q", "-o", str(out), "--csv"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
-    kept = tmp_path / "out.partial" / "replications"
-    wait_for(lambda: kept.is_dir() and len(list(kept.glob("*.gz"))) >= 2)
+    log = out / "vftsim.sqlite-wal"
+    wait_for(lambda: log.exists() and log.stat().st_size > 100_000)  # some replications in
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 3, stderr
@@ -190,8 +192,8 @@ def test_ctrl_c_keeps_finished_replications(tiny_path, tmp_path, jobs):
     done = len(manifest["replications"])
     assert done >= 2
     assert (manifest["state"], manifest["replications_wanted"]) == ("interrupted", 5000)
-    assert len(list((out / "replications").iterdir())) == done
-    assert not (tmp_path / "out.partial").exists()
+    with contextlib.closing(sqlite3.connect(out / "vftsim.sqlite")) as connection:
+        assert connection.execute("SELECT count(*) FROM replications").fetchone() == (done,)
     more = max(manifest["replications"]) + 2
     again = [*COMMAND, "run", str(tiny_path), "-n", str(more), "-j", "1", "-q", "-o", str(out), "--resume", "--csv"]
     assert subprocess.run(again, capture_output=True, check=False).returncode == 0
@@ -204,7 +206,7 @@ def test_ctrl_c_before_anything_is_done_writes_nothing(tiny_path, tmp_path):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
     )  # fmt: skip
-    wait_for((tmp_path / "out.partial" / "identity.json").exists)
+    wait_for((tmp_path / "out" / "vftsim.sqlite-wal").exists)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 3, stderr

@@ -14,7 +14,7 @@ from vftsim.calibrate.provenance import data_sha256
 from vftsim.sip.system import SipLabSpec
 from vftsim.spec import format_duration
 from vftsim.study.digest import sha256_of
-from vftsim.study.store import write_file
+from vftsim.study.files import write_file
 
 FORMAT = 1
 

@@ -9,18 +9,20 @@ A traceback is always a bug.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import pkgutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
+from typing import Any
 
 import typer
 from typer.exceptions import Abort, Exit, TyperException
 
-from vftsim.errors import VftsimError, WorkerLostError
+from vftsim.errors import StorageError, VftsimError, WorkerLostError
 
 OK, OUTSIDE, USAGE, INTERRUPTED = 0, 1, 2, 3
 _TYPER_INTERRUPTED = 130
@@ -45,7 +47,23 @@ def build_app() -> typer.Typer:
     commands = importlib.import_module("vftsim.cli.commands")
     for module in sorted(m.name for m in pkgutil.iter_modules(commands.__path__)):
         importlib.import_module(f"{commands.__name__}.{module}").register(app)
+    for command in app.registered_commands:
+        assert command.callback is not None
+        command.callback = _saying_what_is_kept(command.callback)
     return app
+
+
+def _saying_what_is_kept(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command that ends a study's interruption with its message; Typer would drop it."""
+
+    @functools.wraps(command)
+    def said(*arguments: Any, **named: Any) -> Any:
+        try:
+            return command(*arguments, **named)
+        except KeyboardInterrupt as end:
+            raise interrupted(str(end) or "nothing had finished") from None
+
+    return said
 
 
 def console() -> int:
@@ -70,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TyperException as error:
         return _mistake(error.format_message() or type(error).__name__)
     except VftsimError as error:
-        return _say(str(error), INTERRUPTED if isinstance(error, WorkerLostError) else USAGE)
+        return _say(str(error), INTERRUPTED if isinstance(error, (StorageError, WorkerLostError)) else USAGE)
     except Exit as end:
         return end.exit_code
     except (Abort, KeyboardInterrupt):

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,6 +66,12 @@ def one_format(as_json: bool, as_csv: bool) -> None:
     """Refuse two output formats at once."""
     if as_json and as_csv:
         raise UsageError("--json and --csv: choose one")
+
+
+def say_remarks(remarks: Iterable[str]) -> None:
+    """Say on standard error what a user must know of a result's directory."""
+    for remark in remarks:
+        print(f"vftsim: {remark}", file=sys.stderr)
 
 
 def show(result: Any, as_json: bool, as_csv: bool, print_tables: Callable[[Any], None]) -> None:

@@ -15,7 +15,7 @@ _WIDEST = 1000
 
 def print_json(data: Any) -> None:
     """Print one JSON document."""
-    from vftsim.study.store import to_json
+    from vftsim.study.files import to_json
 
     print(to_json(data))
 
