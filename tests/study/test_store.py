@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from vftsim._version import __version__
 from vftsim.errors import StorageError, UsageError
 from vftsim.study.database import DATABASE
 from vftsim.study.files import write_file
@@ -20,8 +21,8 @@ from vftsim.study.sweep import run_sweep
 from vftsim.study.sweep_grid import make_grid
 from vftsim.study.workers import Interrupted
 
-ONE = {"model": "a" * 64, "seed": 1}
-OTHER = {"model": "a" * 64, "seed": 2}
+ONE = {"model": "a" * 64, "seed": 1, "vftsim": __version__}
+OTHER = {**ONE, "seed": 2}
 
 
 def writes(**files):

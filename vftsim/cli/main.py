@@ -1,6 +1,6 @@
 """The console script: finds the commands, runs one, turns the outcome into an exit code.
 
-Exit codes: 0 done; 1 a result is outside its declared accuracy; 2 a user's mistake (one message on
+Exit codes: 0 done; 1 a result is outside its declared accuracy or damaged; 2 a user's mistake (one message on
 standard error, nothing written); 3 interrupted or a worker killed, what was finished is kept.
 A traceback is always a bug.
 """
@@ -28,7 +28,7 @@ OK, OUTSIDE, USAGE, INTERRUPTED = 0, 1, 2, 3
 _TYPER_INTERRUPTED = 130
 
 EPILOG = (
-    "Exit codes: 0 done, 1 outside the declared accuracy, 2 mistake in the command or a file, "
+    "Exit codes: 0 done, 1 outside the declared accuracy or damaged, 2 mistake in the command or a file, "
     "3 interrupted (what was finished is kept)."
 )
 

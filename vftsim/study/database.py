@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ DATABASE = "vftsim.sqlite"
 APPLICATION = 0x76667473  # "vfts", in the header of the file
 FORMAT = 1
 _HEADER_BYTES, _FORMAT_AT, _APPLICATION_AT = 100, 60, 68  # sqlite.org/fileformat.html, 1.3
-_OWN = {LOCK, HOLDER, SCRATCH, f"{DATABASE}.new", f"{DATABASE}.new-journal"}
+OWN_NAMES = {LOCK, HOLDER, SCRATCH, f"{DATABASE}.new", f"{DATABASE}.new-journal"}
 _SCHEMA = f"""
 PRAGMA auto_vacuum = INCREMENTAL;
 PRAGMA application_id = {APPLICATION};
@@ -43,17 +43,23 @@ CREATE TABLE files (name TEXT NOT NULL, sha256 TEXT NOT NULL, PRIMARY KEY (name,
 def create(folder: Path, command: str) -> None:
     """Make an empty database aside, then give it its name: the name stands for a whole one."""
     new = folder / f"{DATABASE}.new"
-    new.unlink(missing_ok=True)
-    connection = sqlite3.connect(new, isolation_level=None)
-    try:
-        connection.executescript(_SCHEMA)
-        about = [("command", command), ("vftsim", __version__)]
-        connection.executemany("INSERT INTO about (name, value) VALUES (?, ?)", about)
-    finally:
-        connection.close()
+    create_file(new, {"command": command, "vftsim": __version__}).close()
     new.replace(folder / DATABASE)
     sync_directory(folder)
     sync_directory(folder.parent)
+
+
+def create_file(path: Path, about: Mapping[str, str]) -> sqlite3.Connection:
+    """Make an empty database, open for more."""
+    path.unlink(missing_ok=True)
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.executescript(_SCHEMA)
+        connection.executemany("INSERT INTO about (name, value) VALUES (?, ?)", list(about.items()))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -101,7 +107,7 @@ def check_place(folder: Path, *, is_locked: bool) -> None:
     names = {path.name for path in folder.iterdir()} if found is None else set()
     if LOCK in names and not is_locked:
         return
-    if names - _OWN:
+    if names - OWN_NAMES:
         raise UsageError(f"'{folder}' exists and is no result of vftsim{_older(folder)}; choose another name")
     if found is not None and found != FORMAT:
         raise UsageError(
