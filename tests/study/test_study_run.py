@@ -4,19 +4,17 @@ import json
 import os
 import platform
 import signal
-import time
 
 import numpy as np
 import pytest
 import simpy
 
-from vftsim.errors import UsageError, WorkerLostError
+from vftsim.errors import UsageError
 from vftsim.study import replicate as replicate_module
 from vftsim.study.files import to_json
 from vftsim.study.replicate import check_study, replicate
 from vftsim.study.results import RunResult, csv_text
 from vftsim.study.run import run_study
-from vftsim.study.workers import Workers
 
 
 @pytest.fixture(scope="module")
@@ -187,33 +185,6 @@ def test_interruption_keeps_what_had_arrived(tiny):
     (done,) = replicate([tiny], 5, seed=7, jobs=1, on_result=interrupt_after_two)
     assert done.interrupted
     assert sorted(done.records) == [0, 1]
-
-
-def test_results_come_back_in_the_order_of_the_tasks():
-    assert Workers(abs, 2).in_order([-3, 2, -1, 0]) == [3, 2, 1, 0]
-
-
-def _stop_the_parent(task):
-    if task == 5:
-        os.kill(os.getppid(), signal.SIGINT)
-    time.sleep(0.01)
-
-
-def test_ctrl_c_ends_worker_processes():
-    with pytest.raises(KeyboardInterrupt):
-        Workers(_stop_the_parent, 2).in_order(list(range(2000)))
-
-
-def _killed(task):
-    if task == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return task
-
-
-def test_a_worker_killed_by_somebody_else_is_said():
-    with pytest.raises(WorkerLostError, match="killed from outside"):
-        Workers(_killed, 2).in_order(list(range(8)))
-    assert Workers(abs, 2).in_order([-1, 2]) == [1, 2], "and the next study has workers again"
 
 
 @pytest.mark.parametrize(("replications", "seed", "jobs"), [(0, 1, 1), (1, -1, 1), (1, 2**128, 1), (1, 1, 0)])

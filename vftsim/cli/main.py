@@ -1,7 +1,8 @@
 """The console script: finds the commands, runs one, turns the outcome into an exit code.
 
 Exit codes: 0 done; 1 a result is outside its declared accuracy or damaged; 2 a user's mistake (one message on
-standard error, nothing written); 3 interrupted or a worker killed, what was finished is kept.
+standard error, nothing written); 3 interrupted (Ctrl-C, SIGTERM, SIGHUP), workers killed or a disk full,
+what was finished is kept.
 A traceback is always a bug.
 """
 
@@ -62,22 +63,43 @@ def _saying_what_is_kept(command: Callable[..., Any]) -> Callable[..., Any]:
             return command(*arguments, **named)
         except KeyboardInterrupt as end:
             raise interrupted(str(end) or "nothing had finished") from None
+        except Exception as error:
+            if _is_interruption(error):
+                raise interrupted("nothing had finished") from None
+            raise
 
     return said
 
 
-def console() -> int:
-    """Run the command line of this process: its first Ctrl-C interrupts, further ones do not disturb the orderly end.
+def _is_interruption(error: BaseException | None) -> bool:
+    """Whether a library has made an error of its own out of an interruption (pydantic does, while it writes a model)."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt) or "KeyboardInterrupt" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
-    Programs started to end the workers must not die of them either; they inherit that they are ignored.
+
+def console() -> int:
+    """Run the command line of this process.
+
+    The first Ctrl-C, kill or hang-up interrupts it, further ones do not disturb the orderly end.  Programs started to
+    end the workers must not die of them either; they inherit that they are ignored.  What is ignored from
+    outside (``nohup``, a job in the background) stays ignored.
     """
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt_once)
+    for number in _ending():
+        if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+            signal.signal(number, _interrupt_once)
     return main()
 
 
+def _ending() -> list[int]:
+    return [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
 def _interrupt_once(_: int, __: FrameType | None) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in _ending():
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

@@ -36,6 +36,10 @@ class Progress(Protocol):
         """Count one unit as done; ``text`` says what is known now."""
         ...
 
+    def say(self, text: str) -> None:
+        """Say something that is not about how far it is."""
+        ...
+
 
 def make_progress(title: str, quiet: bool = False) -> Progress:
     """Return the progress display that fits where standard error goes."""
@@ -61,6 +65,10 @@ class Silent:
 
     def advance(self, text: str = "") -> None:
         """Count nothing."""
+
+    def say(self, text: str) -> None:
+        """Say it all the same: it is no progress."""
+        print(f"vftsim: {text}", file=sys.stderr, flush=True)
 
 
 class Lines(Silent):
@@ -124,6 +132,10 @@ class Bar(Silent):
     def advance(self, text: str = "") -> None:
         """Count one unit as done."""
         self._bar.update(self._task, advance=1, text=text)
+
+    def say(self, text: str) -> None:
+        """Say it above the bar."""
+        self._bar.console.print(f"vftsim: {text}", highlight=False, markup=False)
 
 
 def _duration(seconds: float) -> str:

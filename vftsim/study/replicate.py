@@ -108,7 +108,7 @@ def replicate(
     tasks = [_Task(models[m].kind, models[m].spec, seed, n) for m, n in wanted]
     show.total(len(tasks))
     try:
-        for index, record in Workers(_simulate, jobs).as_they_come(tasks):
+        for index, record in Workers(_simulate, jobs, show.say).as_they_come(tasks):
             number, replication = wanted[index]
             with deferred_interrupts():
                 results[number].records[replication] = record

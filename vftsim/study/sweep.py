@@ -225,7 +225,7 @@ def run_sweep(
         already = sum(len(known) for known in run.records)
         show.total(len(run.tasks))
         try:
-            for index, figures in Workers(simulate, workers).as_they_come(run.tasks):
+            for index, figures in Workers(simulate, workers, show.say).as_they_come(run.tasks):
                 with deferred_interrupts():
                     run.arrived(index, figures, store)
                 show.advance(point_name(grid.points[run.places[index]]))
