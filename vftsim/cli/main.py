@@ -72,7 +72,7 @@ def _saying_what_is_kept(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_interruption(error: BaseException | None) -> bool:
-    """Whether a library has made an error of its own out of an interruption (pydantic does, while it writes a model)."""
+    """Whether a library has made an error of its own out of an interruption, as pydantic does."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt) or "KeyboardInterrupt" in str(error):
             return True

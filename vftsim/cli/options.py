@@ -43,6 +43,13 @@ Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write tables, plots and manifest here.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing result.")]
+KeepIn = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="DIR", help="Keep every finished run and the answer here; the same command goes on."
+    ),
+]
+StartOver = Annotated[bool, typer.Option("--force", help="Start over; what DIR holds goes when the new answer stands.")]
 IhsLimit = Annotated[
     str | None,
     typer.Option("--ihs-limit", metavar="PERCENT", help="Allowed inadequately handled share (default: stop rule)."),
@@ -72,6 +79,12 @@ def say_remarks(remarks: Iterable[str]) -> None:
     """Say on standard error what a user must know of a result's directory."""
     for remark in remarks:
         print(f"vftsim: {remark}", file=sys.stderr)
+
+
+def check_force(force: bool, output: Path | None) -> None:
+    """Refuse to force nothing."""
+    if force and output is None:
+        raise UsageError("--force is about what a directory holds: name it with -o DIR")
 
 
 def show(result: Any, as_json: bool, as_csv: bool, print_tables: Callable[[Any], None]) -> None:

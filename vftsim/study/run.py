@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from vftsim._version import __version__
 from vftsim.errors import UsageError
-from vftsim.sampling import STREAM_SCHEME
-from vftsim.study.manifest import manifest, utc_now
+from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
 from vftsim.study.replicate import (
@@ -20,7 +17,6 @@ from vftsim.study.replicate import (
 )
 from vftsim.study.results import RunResult
 from vftsim.study.store import Opening, Store
-from vftsim.study.system import Record
 from vftsim.study.workers import Interrupted, checked_jobs
 
 
@@ -70,18 +66,11 @@ def run_study(
 def _run(
     model: Model, replications: int, seed: int, jobs: int, store: Store | None, progress: Progress | None
 ) -> RunResult:
-    started, system, said = utc_now(), model.system, identity(model, seed)
-    known: dict[int, Record] = {}
-    if store is not None:
-        known = {n: system.from_dict(data) for n, data in store.known(said).items()}
-
-    def arrived(_: int, replication: int, record: Record) -> None:
-        if store is not None:
-            store.keep(said, replication, system.to_dict(record))
-
+    started = utc_now()
+    there = store.numbers(identity(model, seed)) if store is not None else []
     # Replications beyond those asked for are kept: a result never shrinks by being continued.
-    wanted = max(replications, *(n + 1 for n in known), 0)
-    (done,) = replicate([model], wanted, seed, jobs, progress=progress, done=[known], on_result=arrived)
+    wanted = max(replications, *(n + 1 for n in there), 0)
+    (done,) = replicate([model], wanted, seed, jobs, progress=progress, store=store)
     if not done.records:
         raise Interrupted("nothing had finished")
     result = _result(done, wanted, jobs, started)
@@ -93,11 +82,6 @@ def _run(
             f"{replications} replications were asked for and the result held more; it never shrinks and has {wanted}"
         )
     return result
-
-
-def identity(model: Model, seed: int) -> dict[str, Any]:
-    """Return what makes replications belong together."""
-    return {"model": model.digest(), "seed": seed, "stream_scheme": STREAM_SCHEME, "vftsim": __version__}
 
 
 def _result(done: Replications, wanted: int, jobs: int, started: str) -> RunResult:

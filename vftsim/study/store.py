@@ -139,6 +139,16 @@ class Store:
                     "it cannot be continued; choose another name, or --force to replace it"
                 )
 
+    def numbers(self, identity: Mapping[str, Any]) -> list[int]:
+        """Return the numbers of a study's replications, without looking at them."""
+        with self._reading():
+            rows = self._connection.execute(
+                "SELECT replication FROM replications JOIN studies ON studies.id = study "
+                "WHERE generation = ? AND key = ? ORDER BY replication",
+                (self._generation, sha256_of(identity)),
+            ).fetchall()
+        return [number for (number,) in rows]
+
     def known(self, identity: Mapping[str, Any]) -> dict[int, Any]:
         """Return the finished replications of a study; damaged ones are named in the remarks."""
         key = sha256_of(identity)

@@ -18,11 +18,10 @@ import pandas as pd
 
 from vftsim.errors import UsageError
 from vftsim.study.files import to_json, write_file
-from vftsim.study.manifest import manifest, utc_now
+from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.results import CONFIDENCE, csv_text, rows, write_figure
-from vftsim.study.run import identity
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import MANIFEST, Opening, Store
 from vftsim.study.sweep_figures import REFUSED, Figures, Task, estimates, simulate

@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What run or sweep wrote with -o.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What a command kept with -o.")],
     repair: Annotated[
         bool,
         typer.Option("--repair", help="Save what is whole; the damaged database is kept beside."),
