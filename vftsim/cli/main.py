@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
 import pkgutil
 import signal
 import sys
@@ -23,6 +22,7 @@ from typing import Any
 import typer
 from typer.exceptions import Abort, Exit, TyperException
 
+from vftsim.cli import output
 from vftsim.errors import StorageError, VftsimError, WorkerLostError
 
 OK, OUTSIDE, USAGE, INTERRUPTED = 0, 1, 2, 3
@@ -87,6 +87,7 @@ def console() -> int:
     end the workers must not die of them either; they inherit that they are ignored.  What is ignored from
     outside (``nohup``, a job in the background) stays ignored.
     """
+    output.prepare()
     for number in _ending():
         if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
             signal.signal(number, _interrupt_once)
@@ -106,6 +107,21 @@ def _interrupt_once(_: int, __: FrameType | None) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; return its exit code."""
     try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except OSError as error:
+        output.abandon_output()
+        if isinstance(error, BrokenPipeError):
+            return OK
+        where = f"'{error.filename}'" if error.filename else "standard output"
+        return _say(f"cannot use {where}: {error.strerror or error}", INTERRUPTED)
+    except MemoryError:
+        return _say("there is not enough memory; fewer --jobs or a smaller model need less", INTERRUPTED)
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
         outcome = build_app()(args=None if arguments is None else list(arguments), standalone_mode=False)
     except TyperException as error:
         return _mistake(error.format_message() or type(error).__name__)
@@ -115,9 +131,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return end.exit_code
     except (Abort, KeyboardInterrupt):
         outcome = _TYPER_INTERRUPTED
-    except (BrokenPipeError, SystemExit):
+    except SystemExit:
         # Typer exits by itself when the reader of our output has gone (| head); nor must the interpreter complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        output.abandon_output()
         return OK
     if outcome == _TYPER_INTERRUPTED:
         return _say("interrupted; nothing had finished", INTERRUPTED)
@@ -135,7 +151,7 @@ def _mistake(message: str) -> int:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"vftsim: {' '.join(message.split())}", file=sys.stderr)
+    output.say(f"vftsim: {' '.join(message.split())}")
     return code
 
 

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vftsim.cli.output import say
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def one_format(as_json: bool, as_csv: bool) -> None:
 def say_remarks(remarks: Iterable[str]) -> None:
     """Say on standard error what a user must know of a result's directory."""
     for remark in remarks:
-        print(f"vftsim: {remark}", file=sys.stderr)
+        say(f"vftsim: {remark}")
 
 
 def check_force(force: bool, output: Path | None) -> None:

@@ -93,19 +93,24 @@ class DirectoryLock:
         OSError
             The directory cannot be written.
         """
+        path = self.folder / LOCK
         for _ in range(_TRIES):
-            descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-            got = _os_lock(descriptor)
-            if got is None:
-                self._remove(descriptor, self.folder / LOCK)
-                return self._acquire_by_name()
-            if not got:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                got = _os_lock(descriptor)
+                if got and _is_at(descriptor, path):
+                    return self._hold(descriptor, path)
+            except BaseException:
                 os.close(descriptor)
-                raise self._taken(self.folder / LOCK)
-            if _is_at(descriptor, self.folder / LOCK):
-                return self._hold(descriptor, self.folder / LOCK)
-            os.close(descriptor)  # its last holder took the file away between open and lock
-        raise self._taken(self.folder / LOCK)
+                raise
+            if got is None:
+                self._remove(descriptor, path)
+                return self._acquire_by_name()
+            os.close(descriptor)
+            if not got:
+                raise self._taken(path)
+            # Its last holder took the file away between open and lock: try again.
+        raise self._taken(path)
 
     def release(self) -> None:
         """Give the lock back; the file goes while it is still held, so nobody holds a nameless one."""
@@ -127,8 +132,9 @@ class DirectoryLock:
 
     def _hold(self, descriptor: int, path: Path) -> None:
         self._descriptor, self._path = descriptor, path
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, json.dumps(asdict(Holder.here())).encode())
+        with contextlib.suppress(OSError):  # a disk that is full: held all the same, without a name
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, json.dumps(asdict(Holder.here())).encode())
 
     def _taken(self, path: Path, remedy: str = "") -> UsageError:
         who = Holder.read(path)

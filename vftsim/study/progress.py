@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from types import TracebackType
@@ -68,7 +69,7 @@ class Silent:
 
     def say(self, text: str) -> None:
         """Say it all the same: it is no progress."""
-        print(f"vftsim: {text}", file=sys.stderr, flush=True)
+        _print(f"vftsim: {text}")
 
 
 class Lines(Silent):
@@ -94,7 +95,7 @@ class Lines(Silent):
         of = f"/{self._total}" if self._total else ""
         left_s = (now_s - self._start_s) * (self._total - self._done) / self._done
         left = f", about {_duration(left_s)} left" if self._total > self._done else ""
-        print(f"{self._title}: {self._done}{of}{left}{' - ' + text if text else ''}", file=sys.stderr, flush=True)
+        _print(f"{self._title}: {self._done}{of}{left}{' - ' + text if text else ''}")
 
 
 class Bar(Silent):
@@ -136,6 +137,11 @@ class Bar(Silent):
     def say(self, text: str) -> None:
         """Say it above the bar."""
         self._bar.console.print(f"vftsim: {text}", highlight=False, markup=False)
+
+
+def _print(text: str) -> None:
+    with contextlib.suppress(OSError):  # a full log must not end the work
+        print(text, file=sys.stderr, flush=True)
 
 
 def _duration(seconds: float) -> str:
