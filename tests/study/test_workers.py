@@ -62,6 +62,23 @@ def test_ctrl_c_ends_worker_processes():
         Workers(_stop_the_parent, 2).in_order(list(range(2000)))
 
 
+MASKS = """
+import signal
+from vftsim.study.workers import Workers
+
+def mask(_):
+    return sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+
+print(Workers(mask, 2).in_order([1, 2]), mask(0))
+"""
+
+
+def test_workers_never_see_what_ends_the_command():
+    """Not even while they start, when they would print the traceback of an import."""
+    done = subprocess.run([sys.executable, "-c", MASKS], capture_output=True, text=True, check=True)
+    assert done.stdout == "[[1, 2, 15], [1, 2, 15]] []\n", "of the workers, and of the command afterwards"
+
+
 class DiesOnce:
     """Kills its process at a task, the first time."""
 

@@ -91,7 +91,12 @@ def console() -> int:
     for number in _ending():
         if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
             signal.signal(number, _interrupt_once)
-    return main()
+    try:
+        return main()
+    except KeyboardInterrupt:
+        return _say("interrupted", INTERRUPTED)
+    finally:
+        _ignore_further()
 
 
 def _ending() -> list[int]:
@@ -99,9 +104,14 @@ def _ending() -> list[int]:
 
 
 def _interrupt_once(_: int, __: FrameType | None) -> None:
+    _ignore_further()
+    raise KeyboardInterrupt
+
+
+def _ignore_further() -> None:
+    """Let nothing disturb the orderly end: neither that of an interrupted command nor that of one that is done."""
     for number in _ending():
         signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import multiprocessing.resource_tracker
 import os
 import signal
 import sys
@@ -21,6 +22,7 @@ from typing import Any, Generic, TypeVar
 
 import joblib
 from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.backend import resource_tracker
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from vftsim.errors import UsageError, WorkerLostError
@@ -136,7 +138,10 @@ class Workers(Generic[T, R]):
             max_nbytes=None, initializer=_begin_worker,
             initargs=(os.getpid(), threading.current_thread() is threading.main_thread()),
         )  # fmt: skip
-        yield from pool(joblib.delayed(_numbered)(self.function, index, task) for index, task in list(tasks.items()))
+        calls = (joblib.delayed(_numbered)(self.function, index, task) for index, task in list(tasks.items()))
+        with _passing_on_a_blocked_mask():
+            results = pool(calls)
+        yield from results
 
 
 def _suspects_last(tasks: dict[int, T], jobs: int) -> dict[int, T]:
@@ -163,6 +168,24 @@ def deferred_interrupts() -> Iterator[None]:
             signal.signal(number, handler)
     if pressed:
         signal.raise_signal(pressed[0])
+
+
+@contextmanager
+def _passing_on_a_blocked_mask() -> Iterator[None]:
+    """Let what is started inside never see the signals that end a command, not even while it starts.
+
+    The mask is inherited, also by the thread that starts workers later; what arrives meanwhile is delivered at the end.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    for tracker in (multiprocessing.resource_tracker, resource_tracker):
+        tracker.ensure_running()  # starting one lifts the mask
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def stop_workers() -> None:
