@@ -78,6 +78,8 @@ def capacity(
     after_stop_s: float | None = None,
     ihs_limit_percent: float | None = None,
     loss_limit_percent: float | None = None,
+    directory: str | Path | None = None,
+    force: bool = False,
 ) -> CapacityAnswer:
     """Return what a system carries.
 
@@ -98,19 +100,27 @@ def capacity(
         SIP lab: by default the model's stop rule.
     loss_limit_percent : float, optional
         Media host: allowed loss of media packets; by default 0.1.
+    directory : str or Path, optional
+        Keep every finished run and the answer here; the same call goes on from them.
+    force : bool
+        Start over; what the directory holds goes when the new answer stands.
     """
     from vftsim.errors import UsageError
     from vftsim.study.capacity_request import CapacityRequest
+    from vftsim.study.kept import keep_answer, kept_in
 
     if method not in (None, "ramp", "search"):
         raise UsageError(f"method '{method}' is neither 'ramp' nor 'search'")
     chosen = _model(model).quick() if quick else _model(model)
-    request = CapacityRequest(
-        seed=seed, jobs=jobs, quick=quick, method=method, replications=replications,
-        ihs_limit_percent=ihs_limit_percent, loss_limit_percent=loss_limit_percent,
-        after_stop_ns=None if after_stop_s is None else round(after_stop_s * 1e9),
-    )  # fmt: skip
-    return chosen.system.capacity(chosen, request)
+    with kept_in(Path(directory) if directory is not None else None, "capacity", force) as store:
+        request = CapacityRequest(
+            seed=seed, jobs=jobs, quick=quick, method=method, replications=replications,
+            ihs_limit_percent=ihs_limit_percent, loss_limit_percent=loss_limit_percent,
+            after_stop_ns=None if after_stop_s is None else round(after_stop_s * 1e9), store=store,
+        )  # fmt: skip
+        answer = chosen.system.capacity(chosen, request)
+        keep_answer(store, answer)
+    return answer
 
 
 def compare(
@@ -120,12 +130,22 @@ def compare(
     jobs: int = 1,
     *,
     quick: bool = False,
+    directory: str | Path | None = None,
+    force: bool = False,
 ) -> Comparison:
-    """Compare ramp capacities under common random numbers; ratios are to the first model."""
+    """Compare ramp capacities under common random numbers; ratios are to the first model.
+
+    With ``directory``, every finished replication and the answer are kept there, and the same call goes on from them;
+    ``force`` starts over.
+    """
     from vftsim.study.compare import compare_study
+    from vftsim.study.kept import keep_answer, kept_in
 
     chosen = [_model(each).quick() if quick else _model(each) for each in models]
-    return compare_study(chosen, replications, seed, jobs)
+    with kept_in(Path(directory) if directory is not None else None, "compare", force) as store:
+        comparison = compare_study(chosen, replications, seed, jobs, store=store)
+        keep_answer(store, comparison)
+    return comparison
 
 
 def _model(model: Model | str | Path) -> Model:

@@ -7,6 +7,7 @@
     |-- UsageError          a command or call asks for something that does not exist or cannot be
     |-- WorkerLostError     a worker process was killed by somebody else
     |-- RunFailure          a run needs more of something than a simulation can hold; names what, and the remedy
+    |-- StorageError        a result cannot be written any more; what had finished is kept
     |-- PrecisionNotReached a statistical procedure ended before its target; carries the estimate
     `-- ConservationError   the simulator broke one of its own invariants: a bug, not a user's mistake
 
@@ -32,6 +33,8 @@ class WorkerLostError(VftsimError, RuntimeError):
 
 class RunFailure(VftsimError, RuntimeError):  # noqa: N818 - names what happened to a run, as ConservationError does
     """A run cannot go on: a table of the kernel is full, or a part met a state it cannot handle."""
+class StorageError(VftsimError, RuntimeError):
+    """A result cannot be written any more (disk full, directory gone); the replications that had finished are kept."""
 
 
 class ModelFileError(VftsimError, ValueError):

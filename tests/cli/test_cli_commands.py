@@ -1,10 +1,12 @@
 """The commands from outside: what they print, what they write, how they end."""
 
+import contextlib
 import csv
 import io
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -13,6 +15,7 @@ import pytest
 
 from vftsim.cli import main as main_module
 from vftsim.cli.main import main
+from vftsim.study.workers import ENDING
 
 COMMAND = [sys.executable, "-m", "vftsim.cli.main"]
 
@@ -98,22 +101,44 @@ def test_capacity_json(tiny_path, capsys):
     assert len(data["ramp"]["replications"]) == 3
 
 
-def test_only_the_first_ctrl_c_of_the_console_interrupts(monkeypatch):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_only_the_first_signal_interrupts_the_console(monkeypatch, number):
     """A second one would kill the programs that end the workers, and leave the command hanging."""
 
-    def pressed_twice():
+    def sent_twice():
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-        os.kill(os.getpid(), signal.SIGINT)
-        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+            os.kill(os.getpid(), number)
+        os.kill(os.getpid(), number)
+        assert signal.getsignal(number) == signal.SIG_IGN
         return 3
 
-    monkeypatch.setattr(main_module, "main", pressed_twice)
-    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(main_module, "main", sent_twice)
+    before = {each: signal.getsignal(each) for each in ENDING}
     try:
         assert main_module.console() == 3
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def test_an_interruption_that_a_library_disguises_is_one(monkeypatch, capsys):
+    def disguised(*_):
+        raise ValueError("Error calling function: KeyboardInterrupt: ")
+
+    monkeypatch.setattr("vftsim.study.model.load_model", disguised)
+    assert main(["run", "lab-native"]) == 3
+    assert capsys.readouterr().err == "vftsim: interrupted; nothing had finished\n"
+
+
+def test_what_is_ignored_from_outside_stays_ignored(monkeypatch):
+    monkeypatch.setattr(main_module, "main", lambda: int(signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN))
+    before = {each: signal.getsignal(each) for each in ENDING}
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        assert main_module.console() == 0
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def test_capacity_search_prints_the_curve_and_the_limit(tiny_path, capsys):
@@ -170,17 +195,18 @@ def wait_for(condition, seconds=60.0):
         time.sleep(0.02)
 
 
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_ctrl_c_keeps_finished_replications(tiny_path, tmp_path, jobs):
+def test_an_interrupted_run_keeps_finished_replications(tiny_path, tmp_path, jobs, how):
     """Interrupt after two of very many: exit code 3, a whole result, no traceback, and it can be continued."""
     out = tmp_path / "out"
     process = subprocess.Popen(
         [*COMMAND, "run", str(tiny_path), "-n", "5000", "-j", str(jobs), "-q", "-o", str(out), "--csv"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
-    kept = tmp_path / "out.partial" / "replications"
-    wait_for(lambda: kept.is_dir() and len(list(kept.glob("*.gz"))) >= 2)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process
+    log = out / "vftsim.sqlite-wal"
+    wait_for(lambda: log.exists() and log.stat().st_size > 100_000)  # some replications in
+    os.killpg(process.pid, how)  # as a terminal or a batch system does: to every process
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 3, stderr
     assert "Traceback" not in stderr
@@ -190,8 +216,8 @@ def test_ctrl_c_keeps_finished_replications(tiny_path, tmp_path, jobs):
     done = len(manifest["replications"])
     assert done >= 2
     assert (manifest["state"], manifest["replications_wanted"]) == ("interrupted", 5000)
-    assert len(list((out / "replications").iterdir())) == done
-    assert not (tmp_path / "out.partial").exists()
+    with contextlib.closing(sqlite3.connect(out / "vftsim.sqlite")) as connection:
+        assert connection.execute("SELECT count(*) FROM replications").fetchone() == (done,)
     more = max(manifest["replications"]) + 2
     again = [*COMMAND, "run", str(tiny_path), "-n", str(more), "-j", "1", "-q", "-o", str(out), "--resume", "--csv"]
     assert subprocess.run(again, capture_output=True, check=False).returncode == 0
@@ -204,7 +230,7 @@ def test_ctrl_c_before_anything_is_done_writes_nothing(tiny_path, tmp_path):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
     )  # fmt: skip
-    wait_for((tmp_path / "out.partial" / "identity.json").exists)
+    wait_for((tmp_path / "out" / "vftsim.sqlite-wal").exists)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 3, stderr

@@ -66,7 +66,7 @@ def test_a_malformed_file_is_refused(mutation, tmp_path, capsys):
         (["run", "TINY", "--resume"], "-o DIR"),
         (["run", "TINY", "-o", "out", "--resume", "--force"], "choose one"),
         (["run", "TINY", "-o", "/proc/nowhere/out"], "cannot write"),
-        (["run", "TINY", "-o", "."], "name a directory that is to be made"),
+        (["run", "TINY", "-o", "."], "is no result of vftsim; choose another name"),
         (["run", "TINY", "--set", "faults=[{kind: pause, at: stepp 1, duration: 1 s}]"], "'step 2 + 300 s'"),
         (["calibrate", "sip-lab/ft", "--jobs", "0"], "jobs"),
         (["calibrate", "sip-lab/ft", "-o", "nowhere/x.json"], "no such directory"),

@@ -22,7 +22,7 @@ def run_main(capsys, *arguments):
 def test_sweep_without_a_model_prints_a_table_and_keeps_its_files(tmp_path, capsys):
     out = run_main(capsys, *SWEEP, "--scheduler", "credit")
     assert {p.name for p in (tmp_path / "sweep-credit").iterdir()} == {
-        "results.csv", "replications.csv", "sweep.png", "manifest.json", "sweep.sqlite",
+        "results.csv", "replications.csv", "sweep.png", "manifest.json", "vftsim.sqlite",
     }  # fmt: skip
     for text in ("loss %", "p99 ms", "CPU dom0", "seed 1", "±", "measures 100 ms after 300 ms"):
         assert text in out

@@ -4,19 +4,17 @@ import json
 import os
 import platform
 import signal
-import time
 
 import numpy as np
 import pytest
 import simpy
 
-from vftsim.errors import UsageError, WorkerLostError
+from vftsim.errors import UsageError
 from vftsim.study import replicate as replicate_module
+from vftsim.study.files import to_json
 from vftsim.study.replicate import check_study, replicate
 from vftsim.study.results import RunResult, csv_text
 from vftsim.study.run import run_study
-from vftsim.study.store import to_json
-from vftsim.study.workers import Workers
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +94,7 @@ def test_a_result_directory_has_manifest_tables_and_plots(tiny, tmp_path):
     assert {p.name for p in (folder / "plots").iterdir()} == {"load_and_cpu.png", "ihs.png", "delays.png"}
     assert {p.name for p in folder.iterdir()} == {
         "manifest.json", "model.yaml", "summary.csv", "steps.csv", "per_second.csv", "delays.csv", "series.csv",
-        "plots", "replications",
+        "plots", "vftsim.sqlite",
     }  # fmt: skip
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
@@ -105,7 +103,7 @@ def test_equal_runs_write_equal_files(tiny, tmp_path):
     for name in ("a", "b"):
         run_study(tiny, 2, seed=7, jobs=1, directory=tmp_path / name)
     for file in sorted((tmp_path / "a").rglob("*")):
-        if file.is_file() and file.name != "manifest.json":
+        if file.is_file() and file.suffix not in {".json", ".sqlite"}:
             assert file.read_bytes() == (tmp_path / "b" / file.relative_to(tmp_path / "a")).read_bytes(), file.name
 
 
@@ -129,15 +127,6 @@ def test_an_existing_result_is_not_overwritten_unasked(tiny, tmp_path):
     assert json.loads((folder / "manifest.json").read_text())["seed"] == 9
 
 
-def test_what_is_no_result_is_never_replaced(tiny, tmp_path):
-    folder = tmp_path / "photos"
-    folder.mkdir()
-    (folder / "cat.jpg").write_text("meow")
-    with pytest.raises(UsageError, match="is no result of vftsim"):
-        run_study(tiny, 1, seed=7, jobs=1, directory=folder, force=True)
-    assert (folder / "cat.jpg").read_text() == "meow"
-
-
 def test_resume_adds_replications_and_repeats_none(tiny, tmp_path, monkeypatch):
     folder = tmp_path / "out"
     run_study(tiny, 2, seed=7, jobs=1, directory=folder)
@@ -157,7 +146,7 @@ def test_resume_refuses_another_study(tiny, tmp_path):
 
 
 def test_a_killed_run_goes_on_from_what_had_arrived(tiny, tmp_path, monkeypatch):
-    """The third replication dies of a bug: two are on disk beside the name that does not exist yet."""
+    """The third replication dies of a bug: two are on disk, tables are not."""
     folder = tmp_path / "out"
     simulate = replicate_module._simulate
 
@@ -169,14 +158,13 @@ def test_a_killed_run_goes_on_from_what_had_arrived(tiny, tmp_path, monkeypatch)
     monkeypatch.setattr(replicate_module, "_simulate", dies)
     with pytest.raises(RuntimeError, match="killed"):
         run_study(tiny, 4, seed=7, jobs=1, directory=folder)
-    assert not folder.exists()
-    assert len(list((tmp_path / "out.partial" / "replications").iterdir())) == 2
+    assert [path.name for path in folder.iterdir()] == ["vftsim.sqlite"]
     monkeypatch.setattr(replicate_module, "_simulate", simulate)
-    with pytest.raises(UsageError, match="left from a run that was killed"):
+    with pytest.raises(UsageError, match="holds a run with 2 finished replications"):
         run_study(tiny, 4, seed=7, jobs=1, directory=folder)
     whole = run_study(tiny, 4, seed=7, jobs=1, directory=folder, resume=True)
     assert [number for number, _ in whole.records] == [0, 1, 2, 3]
-    assert not (tmp_path / "out.partial").exists()
+    assert (folder / "summary.csv").exists()
 
 
 def test_a_bug_before_the_first_replication_leaves_nothing(tiny, tmp_path, monkeypatch):
@@ -197,33 +185,6 @@ def test_interruption_keeps_what_had_arrived(tiny):
     (done,) = replicate([tiny], 5, seed=7, jobs=1, on_result=interrupt_after_two)
     assert done.interrupted
     assert sorted(done.records) == [0, 1]
-
-
-def test_results_come_back_in_the_order_of_the_tasks():
-    assert Workers(abs, 2).in_order([-3, 2, -1, 0]) == [3, 2, 1, 0]
-
-
-def _stop_the_parent(task):
-    if task == 5:
-        os.kill(os.getppid(), signal.SIGINT)
-    time.sleep(0.01)
-
-
-def test_ctrl_c_ends_worker_processes():
-    with pytest.raises(KeyboardInterrupt):
-        Workers(_stop_the_parent, 2).in_order(list(range(2000)))
-
-
-def _killed(task):
-    if task == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return task
-
-
-def test_a_worker_killed_by_somebody_else_is_said():
-    with pytest.raises(WorkerLostError, match="killed from outside"):
-        Workers(_killed, 2).in_order(list(range(8)))
-    assert Workers(abs, 2).in_order([-1, 2]) == [1, 2], "and the next study has workers again"
 
 
 @pytest.mark.parametrize(("replications", "seed", "jobs"), [(0, 1, 1), (1, -1, 1), (1, 2**128, 1), (1, 1, 0)])

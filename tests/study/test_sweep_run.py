@@ -13,10 +13,10 @@ import pytest
 from vftsim.errors import UsageError
 from vftsim.media.run import run_media
 from vftsim.study import sweep as module
+from vftsim.study.database import DATABASE
 from vftsim.study.model import load_model
 from vftsim.study.sweep import run_sweep
 from vftsim.study.sweep_grid import make_grid
-from vftsim.study.sweep_store import DATABASE, SweepStore
 from vftsim.study.workers import Interrupted
 
 SHORT_NS = 100_000_000
@@ -87,27 +87,6 @@ def test_interrupted_keeps_what_is_done(tmp_path, monkeypatch):
     assert not (tmp_path / "empty").exists()
 
 
-def test_places_that_hold_something_else_are_left_alone(tmp_path):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("x")
-    for force in (False, True):
-        with pytest.raises(UsageError, match="no sweep of vftsim"):
-            SweepStore(tmp_path / "mine", force)
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / DATABASE).write_text("no database at all, but long enough to be read as one" * 20)
-    with pytest.raises(UsageError, match="--force starts over"):
-        SweepStore(tmp_path / "broken")
-
-
-def test_one_sweep_at_a_time(tmp_path):
-    with SweepStore(tmp_path / "s") as store:
-        store.keep("k", 0, {"x": 1.0})
-        with pytest.raises(UsageError, match="another sweep"):
-            SweepStore(tmp_path / "s")
-        with pytest.raises(sqlite3.IntegrityError):
-            store.keep("k", 0, {"x": 1.0})
-
-
 def _command(folder: Path) -> list[str]:
     options = ["--grid", GRID, "-n", "1", "-j", "1", "-q", "--csv", *(f"--set={text}" for text in SMALL)]
     return [sys.executable, "-m", "vftsim.cli.main", "sweep", "xen-media", *options, "-o", str(folder)]
@@ -116,7 +95,7 @@ def _command(folder: Path) -> list[str]:
 def _stored(folder: Path) -> list[tuple]:
     connection = sqlite3.connect(folder / DATABASE)
     try:
-        return connection.execute("SELECT * FROM replications ORDER BY id").fetchall()
+        return connection.execute("SELECT * FROM replications ORDER BY rowid").fetchall()
     finally:
         connection.close()
 
@@ -130,7 +109,7 @@ def whole(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_killed_sweep_ends_in_the_same_results(tmp_path, whole, how):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     folder = tmp_path / "killed"

@@ -15,7 +15,7 @@ from vftsim.labs.dataset import Observations
 from vftsim.sip.system import SipLabSpec
 from vftsim.spec import format_duration
 from vftsim.study.digest import sha256_of
-from vftsim.study.store import write_file
+from vftsim.study.files import write_file
 
 FORMAT = 1
 

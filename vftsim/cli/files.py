@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
-from vftsim.errors import UsageError
+from vftsim.errors import StorageError, UsageError
 
 
 def check_target(path: Path, force: bool, suffix: str = "") -> None:
     """Refuse a file that exists, lies nowhere, or does not end as what is written."""
-    if path.is_dir() or (path.exists() and not force):
-        raise UsageError(f"'{path}' exists; --force replaces a file")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"cannot write '{path}': there is no such directory")
+    try:
+        if path.is_dir() or (path.exists() and not force):
+            raise UsageError(f"'{path}' exists; --force replaces a file")
+        if not path.absolute().parent.is_dir():
+            raise UsageError(f"cannot write '{path}': there is no such directory")
+    except OSError as error:
+        raise UsageError(f"cannot write '{path}': {error.strerror or error}") from None
+    _check_writable(path)
     if suffix and path.suffix.lower() != suffix:
         raise UsageError(f"'{path}' must end in {suffix}")
 
 
+def _check_writable(path: Path) -> None:
+    temporary = path.with_name(f"{path.stem}.try-{os.getpid()}{path.suffix}")
+    try:
+        temporary.open("xb").close()
+    except OSError as error:
+        raise UsageError(f"cannot write '{path}': {error.strerror or error}") from None
+    temporary.unlink()
+
+
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
     """Let ``write`` make the file beside its place, then put it there."""
-    temporary = path.with_name(f"{path.stem}.tmp{path.suffix}")
+    temporary = _beside(path)
     try:
         write(temporary)
         temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise UsageError(f"cannot write '{path}': {error.strerror or error}") from None
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise StorageError(f"cannot write '{path}': {error.strerror or error}") from None
+        raise
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.stem}.tmp-{os.getpid()}{path.suffix}")

@@ -1,7 +1,8 @@
 """The console script: finds the commands, runs one, turns the outcome into an exit code.
 
-Exit codes: 0 done; 1 a result is outside its declared accuracy; 2 a user's mistake (one message on
-standard error, nothing written); 3 interrupted or a worker killed, what was finished is kept.
+Exit codes: 0 done; 1 a result is outside its declared accuracy or damaged; 2 a user's mistake (one message on
+standard error, nothing written); 3 interrupted (Ctrl-C, SIGTERM, SIGHUP), workers killed or a disk full,
+what was finished is kept.
 A traceback is always a bug.
 """
 
@@ -9,24 +10,26 @@ A traceback is always a bug.
 
 from __future__ import annotations
 
+import functools
 import importlib
-import os
 import pkgutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
+from typing import Any
 
 import typer
 from typer.exceptions import Abort, Exit, TyperException
 
-from vftsim.errors import VftsimError, WorkerLostError
+from vftsim.cli import output
+from vftsim.errors import StorageError, VftsimError, WorkerLostError
 
 OK, OUTSIDE, USAGE, INTERRUPTED = 0, 1, 2, 3
 _TYPER_INTERRUPTED = 130
 
 EPILOG = (
-    "Exit codes: 0 done, 1 outside the declared accuracy, 2 mistake in the command or a file, "
+    "Exit codes: 0 done, 1 outside the declared accuracy or damaged, 2 mistake in the command or a file, "
     "3 interrupted (what was finished is kept)."
 )
 
@@ -45,39 +48,102 @@ def build_app() -> typer.Typer:
     commands = importlib.import_module("vftsim.cli.commands")
     for module in sorted(m.name for m in pkgutil.iter_modules(commands.__path__)):
         importlib.import_module(f"{commands.__name__}.{module}").register(app)
+    for command in app.registered_commands:
+        assert command.callback is not None
+        command.callback = _saying_what_is_kept(command.callback)
     return app
 
 
-def console() -> int:
-    """Run the command line of this process: its first Ctrl-C interrupts, further ones do not disturb the orderly end.
+def _saying_what_is_kept(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command that ends a study's interruption with its message; Typer would drop it."""
 
-    Programs started to end the workers must not die of them either; they inherit that they are ignored.
+    @functools.wraps(command)
+    def said(*arguments: Any, **named: Any) -> Any:
+        try:
+            return command(*arguments, **named)
+        except KeyboardInterrupt as end:
+            raise interrupted(str(end) or "nothing had finished") from None
+        except Exception as error:
+            if _is_interruption(error):
+                raise interrupted("nothing had finished") from None
+            raise
+
+    return said
+
+
+def _is_interruption(error: BaseException | None) -> bool:
+    """Whether a library has made an error of its own out of an interruption, as pydantic does."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt) or "KeyboardInterrupt" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def console() -> int:
+    """Run the command line of this process.
+
+    The first Ctrl-C, kill or hang-up interrupts it, further ones do not disturb the orderly end.  Programs started to
+    end the workers must not die of them either; they inherit that they are ignored.  What is ignored from
+    outside (``nohup``, a job in the background) stays ignored.
     """
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt_once)
-    return main()
+    output.prepare()
+    for number in _ending():
+        if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+            signal.signal(number, _interrupt_once)
+    try:
+        return main()
+    except KeyboardInterrupt:
+        return _say("interrupted", INTERRUPTED)
+    finally:
+        _ignore_further()
+
+
+def _ending() -> list[int]:
+    return [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 def _interrupt_once(_: int, __: FrameType | None) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _ignore_further()
     raise KeyboardInterrupt
+
+
+def _ignore_further() -> None:
+    """Let nothing disturb the orderly end: neither that of an interrupted command nor that of one that is done."""
+    for number in _ending():
+        signal.signal(number, signal.SIG_IGN)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; return its exit code."""
     try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except OSError as error:
+        output.abandon_output()
+        if isinstance(error, BrokenPipeError):
+            return OK
+        where = f"'{error.filename}'" if error.filename else "standard output"
+        return _say(f"cannot use {where}: {error.strerror or error}", INTERRUPTED)
+    except MemoryError:
+        return _say("there is not enough memory; fewer --jobs or a smaller model need less", INTERRUPTED)
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
         outcome = build_app()(args=None if arguments is None else list(arguments), standalone_mode=False)
     except TyperException as error:
         return _mistake(error.format_message() or type(error).__name__)
     except VftsimError as error:
-        return _say(str(error), INTERRUPTED if isinstance(error, WorkerLostError) else USAGE)
+        return _say(str(error), INTERRUPTED if isinstance(error, (StorageError, WorkerLostError)) else USAGE)
     except Exit as end:
         return end.exit_code
     except (Abort, KeyboardInterrupt):
         outcome = _TYPER_INTERRUPTED
-    except (BrokenPipeError, SystemExit):
+    except SystemExit:
         # Typer exits by itself when the reader of our output has gone (| head); nor must the interpreter complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        output.abandon_output()
         return OK
     if outcome == _TYPER_INTERRUPTED:
         return _say("interrupted; nothing had finished", INTERRUPTED)
@@ -95,7 +161,7 @@ def _mistake(message: str) -> int:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"vftsim: {' '.join(message.split())}", file=sys.stderr)
+    output.say(f"vftsim: {' '.join(message.split())}")
     return code
 
 

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vftsim.cli.output import say
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,6 +43,13 @@ Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write tables, plots and manifest here.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing result.")]
+KeepIn = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="DIR", help="Keep every finished run and the answer here; the same command goes on."
+    ),
+]
+StartOver = Annotated[bool, typer.Option("--force", help="Start over; what DIR holds goes when the new answer stands.")]
 IhsLimit = Annotated[
     str | None,
     typer.Option("--ihs-limit", metavar="PERCENT", help="Allowed inadequately handled share (default: stop rule)."),
@@ -65,6 +73,18 @@ def one_format(as_json: bool, as_csv: bool) -> None:
     """Refuse two output formats at once."""
     if as_json and as_csv:
         raise UsageError("--json and --csv: choose one")
+
+
+def say_remarks(remarks: Iterable[str]) -> None:
+    """Say on standard error what a user must know of a result's directory."""
+    for remark in remarks:
+        say(f"vftsim: {remark}")
+
+
+def check_force(force: bool, output: Path | None) -> None:
+    """Refuse to force nothing."""
+    if force and output is None:
+        raise UsageError("--force is about what a directory holds: name it with -o DIR")
 
 
 def show(result: Any, as_json: bool, as_csv: bool, print_tables: Callable[[Any], None]) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from collections.abc import Iterable, Sequence
@@ -15,9 +16,14 @@ _WIDEST = 1000
 
 def print_json(data: Any) -> None:
     """Print one JSON document."""
-    from vftsim.study.store import to_json
+    from vftsim.study.files import to_json
 
-    print(to_json(data))
+    text = to_json(data)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:  # the reader of a document must get what was meant
+        text = json.dumps(json.loads(text), indent=2)
+    print(text)
 
 
 def print_table(

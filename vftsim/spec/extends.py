@@ -90,8 +90,7 @@ def _find_base(name: str, node: Node, extending: Path, search: Search) -> Path:
     if Path(name).suffix in (SUFFIX, ".yml"):
         if is_file(folder / name):
             return folder / name
-        others = (p for p in (folder / name).parent.glob("*" + SUFFIX) if p != extending)
-        siblings = sorted(p.name for p in others)
+        siblings = _names_in((folder / name).parent, extending)
         _refuse(node, f"no file {shown(name)} beside {extending.name}{did_you_mean(Path(name).name, siblings)}")
     sibling = folder / (name + SUFFIX)
     if is_file(sibling) and sibling.resolve() != extending.resolve():
@@ -102,6 +101,13 @@ def _find_base(name: str, node: Node, extending: Path, search: Search) -> Path:
         stems = sorted(p.stem for p in folder.glob("*" + SUFFIX) if p != extending)
         beside = f"; beside {extending.name}: {listing(stems)}" if stems else ""
         raise ModelFileError(f"{error}{beside}", node.file, node.line, KEY) from None
+
+
+def _names_in(folder: Path, extending: Path) -> list[str]:
+    try:
+        return sorted(path.name for path in folder.glob("*" + SUFFIX) if path != extending)
+    except OSError:  # a path that is too long, or a folder that cannot be read
+        return []
 
 
 def _refuse(node: Node, message: str) -> NoReturn:

@@ -19,6 +19,7 @@ from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.search import COLLAPSED, SearchCapacity, search_capacity
 from vftsim.study.search_levels import SearchSettings
 from vftsim.study.sip_summary import estimate_columns
+from vftsim.study.store import Store
 from vftsim.study.workers import Interrupted, checked_jobs
 
 
@@ -108,14 +109,14 @@ def sip_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
         request.refuse({"replications": "--replications"}, "a search runs as many as it needs; --budget bounds them")
         return search_study(
             model, request.seed, request.jobs, settings=request.settings(SearchSettings()), stop=_stop(request),
-            ihs_limit_percent=request.ihs_limit_percent, progress=request.progress,
+            ihs_limit_percent=request.ihs_limit_percent, progress=request.progress, store=request.store,
         )  # fmt: skip
     of_a_search = {"probability": "--probability", "resolution": "--resolution", "budget": "--budget"}
     request.refuse(of_a_search, "goes with --method search")
     replications = DEFAULT_REPLICATIONS if request.replications is None else request.replications
     return ramp_study(
         model, replications, request.seed, request.jobs,
-        ihs_limit_percent=request.ihs_limit_percent, progress=request.progress,
+        ihs_limit_percent=request.ihs_limit_percent, progress=request.progress, store=request.store,
     )  # fmt: skip
 
 
@@ -135,6 +136,7 @@ def ramp_study(
     *,
     ihs_limit_percent: float | None = None,
     progress: Progress | None = None,
+    store: Store | None = None,
 ) -> CapacityStudy:
     """Run the lab's ramp with many seeds.
 
@@ -146,7 +148,7 @@ def ramp_study(
     sip_spec(model)
     started, workers = utc_now(), checked_jobs(jobs)
     ramp_capacity_of(model, [], ihs_limit_percent)  # refuses a limit that cannot be judged before the work
-    (done,) = replicate([model], replications, seed, workers, progress=progress)
+    (done,) = replicate([model], replications, seed, workers, progress=progress, store=store)
     if not done.records:
         raise Interrupted("no replication had finished")
     ramp = ramp_capacity_of(model, done.ordered(), ihs_limit_percent, CONFIDENCE)
@@ -167,6 +169,7 @@ def search_study(
     ihs_limit_percent: float | None = None,
     stop: Stop | None = None,
     progress: Progress | None = None,
+    store: Store | None = None,
 ) -> CapacityStudy:
     """Search for the capacity at constant load; with a stop, for the failover-safe capacity instead.
 
@@ -181,7 +184,7 @@ def search_study(
 
     def search(after: Stop | None) -> SearchCapacity:
         return search_capacity(
-            model, seed, workers, chosen, limit_percent=ihs_limit_percent, stop=after, progress=progress
+            model, seed, workers, chosen, limit_percent=ihs_limit_percent, stop=after, progress=progress, store=store
         )
 
     searches: dict[str, SearchCapacity] = {}

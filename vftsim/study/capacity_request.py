@@ -15,6 +15,7 @@ from vftsim.errors import UsageError
 from vftsim.study.progress import Progress
 from vftsim.study.replicate import DEFAULT_SEED
 from vftsim.study.search_levels import QUICK_SEARCH, SearchSettings
+from vftsim.study.store import Store
 
 
 class CapacityAnswer(Protocol):
@@ -48,6 +49,8 @@ class CapacityRequest:
     quick : bool
         A first look.
     progress : Progress, optional
+    store : Store, optional
+        Where finished runs are kept and found again.
     method : str, optional
         ``ramp`` or ``search``.
     replications : int, optional
@@ -64,6 +67,7 @@ class CapacityRequest:
     jobs: int | None = None
     quick: bool = False
     progress: Progress | None = None
+    store: Store | None = None
     method: str | None = None
     replications: int | None = None
     ihs_limit_percent: float | None = None

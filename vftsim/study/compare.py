@@ -22,6 +22,7 @@ from vftsim.study.ramp import RampCapacity, ramp_capacity_of, sip_spec
 from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, replicate
 from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.sip_summary import estimate_columns
+from vftsim.study.store import Store
 from vftsim.study.workers import Interrupted, checked_jobs
 
 
@@ -85,6 +86,7 @@ def compare_study(
     jobs: int | None = None,
     *,
     progress: Progress | None = None,
+    store: Store | None = None,
 ) -> Comparison:
     """Run the ramp of every model over the same replications.
 
@@ -98,7 +100,7 @@ def compare_study(
     for model in models:
         sip_spec(model)
     started, workers = utc_now(), checked_jobs(jobs)
-    done = replicate(models, replications, seed, workers, progress=progress)
+    done = replicate(models, replications, seed, workers, progress=progress, store=store)
     common = sorted(set.intersection(*(set(each.records) for each in done)))
     if not common:
         raise Interrupted("no replication of all models had finished")

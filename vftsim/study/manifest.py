@@ -85,6 +85,11 @@ def manifest(
     }  # fmt: skip
 
 
+def identity(model: Model, seed: int) -> dict[str, Any]:
+    """Return what makes replications belong together."""
+    return {"model": model.digest(), "seed": seed, "stream_scheme": STREAM_SCHEME, "vftsim": __version__}
+
+
 def git_state(folder: Path) -> dict[str, Any] | None:
     """Return commit and dirtiness of the repository that vftsim runs from; None for an installed one."""
     top = _git(folder, "rev-parse", "--show-toplevel")

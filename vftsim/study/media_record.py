@@ -63,7 +63,7 @@ def _in_order(
 ) -> list[Any]:
     progress.total(len(tasks))
     found: dict[int, Any] = {}
-    for index, result in Workers(function, jobs).as_they_come(tasks):
+    for index, result in Workers(function, jobs, progress.say).as_they_come(tasks):
         found[index] = result
         progress.advance(labels[index])
     return [found[index] for index in range(len(tasks))]

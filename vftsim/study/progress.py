@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from types import TracebackType
@@ -36,6 +37,10 @@ class Progress(Protocol):
         """Count one unit as done; ``text`` says what is known now."""
         ...
 
+    def say(self, text: str) -> None:
+        """Say something that is not about how far it is."""
+        ...
+
 
 def make_progress(title: str, quiet: bool = False) -> Progress:
     """Return the progress display that fits where standard error goes."""
@@ -62,6 +67,10 @@ class Silent:
     def advance(self, text: str = "") -> None:
         """Count nothing."""
 
+    def say(self, text: str) -> None:
+        """Say it all the same: it is no progress."""
+        _print(f"vftsim: {text}")
+
 
 class Lines(Silent):
     """A line now and then, at most one every few seconds, for logs and pipes."""
@@ -86,7 +95,7 @@ class Lines(Silent):
         of = f"/{self._total}" if self._total else ""
         left_s = (now_s - self._start_s) * (self._total - self._done) / self._done
         left = f", about {_duration(left_s)} left" if self._total > self._done else ""
-        print(f"{self._title}: {self._done}{of}{left}{' - ' + text if text else ''}", file=sys.stderr, flush=True)
+        _print(f"{self._title}: {self._done}{of}{left}{' - ' + text if text else ''}")
 
 
 class Bar(Silent):
@@ -124,6 +133,15 @@ class Bar(Silent):
     def advance(self, text: str = "") -> None:
         """Count one unit as done."""
         self._bar.update(self._task, advance=1, text=text)
+
+    def say(self, text: str) -> None:
+        """Say it above the bar."""
+        self._bar.console.print(f"vftsim: {text}", highlight=False, markup=False)
+
+
+def _print(text: str) -> None:
+    with contextlib.suppress(OSError):  # a full log must not end the work
+        print(text, file=sys.stderr, flush=True)
 
 
 def _duration(seconds: float) -> str:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vftsim.errors import UsageError
+from vftsim.study.manifest import identity
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress, Silent
+from vftsim.study.store import Store
 from vftsim.study.system import Record, system_of
 from vftsim.study.workers import Workers, checked_jobs, deferred_interrupts
 
@@ -56,6 +58,32 @@ def _simulate(task: _Task) -> Record:
     return system_of(task.kind).simulate(task.spec, task.seed, task.replication)
 
 
+class _Shelf:
+    """The models' places in a store; equal models share one."""
+
+    def __init__(self, store: Store | None, models: Sequence[Model], seed: int) -> None:
+        self._store = store
+        self._models = models
+        self._identities = [identity(model, seed) for model in models] if store is not None else []
+        self._kept: set[tuple[str, int]] = set()
+
+    def known(self, number: int, replications: int) -> dict[int, Record]:
+        if self._store is None:
+            return {}
+        said, system = self._identities[number], self._models[number].system
+        known = {n: data for n, data in self._store.known(said).items() if n < replications}
+        self._kept |= {(said["model"], n) for n in known}
+        return {n: system.from_dict(data) for n, data in known.items()}
+
+    def keep(self, number: int, replication: int, record: Record) -> None:
+        if self._store is None:
+            return
+        said = self._identities[number]
+        if (said["model"], replication) not in self._kept:
+            self._store.keep(said, replication, self._models[number].system.to_dict(record))
+            self._kept.add((said["model"], replication))
+
+
 def check_study(replications: int, seed: int, jobs: int) -> None:
     """Refuse numbers that make no sense.
 
@@ -78,7 +106,7 @@ def replicate(
     jobs: int = 1,
     *,
     progress: Progress | None = None,
-    done: Sequence[dict[int, Record]] = (),
+    store: Store | None = None,
     on_result: OnResult | None = None,
 ) -> list[Replications]:
     """Run every model for the same replications.
@@ -93,24 +121,26 @@ def replicate(
     jobs : int
         Worker processes; without influence on the results.
     progress : Progress, optional
-    done : sequence of dict
-        For each model, records that exist already.
+    store : Store, optional
+        Where records are that exist already, and where each goes as it arrives.
     on_result : callable, optional
         Told of each record as it arrives.
     """
     check_study(replications, seed, jobs)
     show = progress or Silent()
     results = [Replications(model, seed) for model in models]
-    for result, known in zip(results, done, strict=False):
-        result.records.update({n: r for n, r in known.items() if n < replications})
+    shelf = _Shelf(store, models, seed)
+    for number, result in enumerate(results):
+        result.records = shelf.known(number, replications)
     # Replication by replication: an interrupted comparison has complete pairs.
     wanted = [(m, n) for n in range(replications) for m, result in enumerate(results) if n not in result.records]
     tasks = [_Task(models[m].kind, models[m].spec, seed, n) for m, n in wanted]
     show.total(len(tasks))
     try:
-        for index, record in Workers(_simulate, jobs).as_they_come(tasks):
+        for index, record in Workers(_simulate, jobs, show.say).as_they_come(tasks):
             number, replication = wanted[index]
             with deferred_interrupts():
+                shelf.keep(number, replication, record)
                 results[number].records[replication] = record
                 if on_result is not None:
                     on_result(number, replication, record)

@@ -12,8 +12,9 @@ import pandas as pd
 from ruamel.yaml import YAML
 
 from vftsim.errors import UsageError
+from vftsim.study.files import to_json, write_file
 from vftsim.study.model import Model
-from vftsim.study.store import MANIFEST, to_json, write_file
+from vftsim.study.store import MANIFEST
 from vftsim.study.system import Record, system_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ class RunResult:
         How the result came to be.
     confidence : float
         Level of the intervals.
+
+    Attributes
+    ----------
+    remarks : list of str
+        What happened to the directory on the way that the user must know.
     """
 
     def __init__(
@@ -49,6 +55,7 @@ class RunResult:
         self.records = records
         self.manifest = dict(manifest)
         self.confidence = confidence
+        self.remarks: list[str] = []
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:

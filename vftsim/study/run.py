@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from vftsim._version import __version__
-from vftsim.sampling import STREAM_SCHEME
-from vftsim.study.manifest import manifest, utc_now
+from vftsim.errors import UsageError
+from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
 from vftsim.study.replicate import (
@@ -18,7 +16,7 @@ from vftsim.study.replicate import (
     replicate,
 )
 from vftsim.study.results import RunResult
-from vftsim.study.store import ResultDirectory
+from vftsim.study.store import Opening, Store
 from vftsim.study.workers import Interrupted, checked_jobs
 
 
@@ -52,38 +50,38 @@ def run_study(
     Interrupted
         Ctrl-C before anything was done.
     """
+    if force and resume:
+        raise UsageError("--force discards an existing result and --resume continues it: choose one")
     workers = checked_jobs(jobs)
     check_study(replications, seed, workers)
+    if directory is None:
+        return _run(model, replications, seed, workers, None, progress)
+    opening = Opening.REPLACE if force else Opening.CONTINUE if resume else Opening.NEW
+    with Store(directory, "run", opening) as store:
+        if resume:
+            store.check_only(identity(model, seed))
+        return _run(model, replications, seed, workers, store, progress)
+
+
+def _run(
+    model: Model, replications: int, seed: int, jobs: int, store: Store | None, progress: Progress | None
+) -> RunResult:
     started = utc_now()
-    system = model.system
-    target: ResultDirectory | None = None
-
-    def arrived(_: int, replication: int, record: Any) -> None:
-        if target is not None:
-            target.keep(replication, system.to_dict(record))
-
-    try:
-        known = {}
-        if directory is not None:
-            target = ResultDirectory(directory, identity(model, seed), force=force, resume=resume)
-            known = {n: system.from_dict(data) for n, data in target.known().items()}
-        # Replications beyond those asked for are kept: a result never shrinks by being continued.
-        wanted = max(replications, *(n + 1 for n in known), 0)
-        (done,) = replicate([model], wanted, seed, workers, progress=progress, done=[known], on_result=arrived)
-        if not done.records:
-            raise Interrupted("nothing had finished")
-    finally:
-        if target is not None and target.is_empty:
-            target.discard()
-    result = _result(done, wanted, workers, started)
-    if target is not None:
-        target.finish(result.write_files)
+    there = store.numbers(identity(model, seed)) if store is not None else []
+    # Replications beyond those asked for are kept: a result never shrinks by being continued.
+    wanted = max(replications, *(n + 1 for n in there), 0)
+    (done,) = replicate([model], wanted, seed, jobs, progress=progress, store=store)
+    if not done.records:
+        raise Interrupted("nothing had finished")
+    result = _result(done, wanted, jobs, started)
+    if store is not None:
+        store.finish(result.write_files)
+        result.remarks += store.remarks
+    if wanted > replications:
+        result.remarks.append(
+            f"{replications} replications were asked for and the result held more; it never shrinks and has {wanted}"
+        )
     return result
-
-
-def identity(model: Model, seed: int) -> dict[str, Any]:
-    """Return what makes replications belong together."""
-    return {"model": model.digest(), "seed": seed, "stream_scheme": STREAM_SCHEME, "vftsim": __version__}
 
 
 def _result(done: Replications, wanted: int, jobs: int, started: str) -> RunResult:

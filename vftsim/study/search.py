@@ -20,12 +20,15 @@ import pandas as pd
 from vftsim.errors import UsageError
 from vftsim.stats import CapacityResult
 from vftsim.study.constant_load import ConstantLoad, Stop
+from vftsim.study.kept import Kept
+from vftsim.study.manifest import identity
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.ramp import sip_spec
 from vftsim.study.resources import ResourceTask, limiting_resource, watch
 from vftsim.study.search_levels import SearchMapper, SearchSettings, probe_table, search_levels
 from vftsim.study.sip_records import steps_of
+from vftsim.study.store import Store
 from vftsim.study.workers import Workers
 
 COLLAPSED = Stop(length_ns=32_000_000_000)
@@ -73,6 +76,7 @@ def search_capacity(
     limit_percent: float | None = None,
     stop: Stop | None = None,
     progress: Progress | None = None,
+    store: Store | None = None,
 ) -> SearchCapacity:
     """Search for the largest load that a SIP lab carries, or survives a stop at.
 
@@ -87,12 +91,16 @@ def search_capacity(
         raise UsageError(f"an IHS limit is from 0 to below 100 %, got {limit:g}")
     load = ConstantLoad(spec, seed, limit, stop)
     saturated = saturating_saps(ConstantLoad(spec, seed, limit))
-    mapper = SearchMapper(jobs, progress or Silent(), "SAPS")
+    of_stop = None if stop is None else dataclasses.asdict(stop)
+    kept = Kept(store, {**identity(model, seed), "stop": of_stop})
+    mapper = SearchMapper(jobs, progress or Silent(), "SAPS", kept.at(judged_by=limit))
     result = search_levels(load, saturated, settings, mapper)
     resources = pd.DataFrame()
     if stop is None and not mapper.interrupted and result.estimate.mean > 0:
-        tasks = [ResourceTask(load, result.estimate.mean, n) for n in range(WATCHED_REPLICATIONS)]
-        resources = limiting_resource(Workers(watch, jobs).in_order(tasks), settings.confidence)
+        watched = result.estimate.mean
+        tasks = {n: ResourceTask(load, watched, n) for n in range(WATCHED_REPLICATIONS)}
+        uses = kept.at(watched=watched).in_order(Workers(watch, jobs, mapper.progress.say), tasks)
+        resources = limiting_resource(uses, settings.confidence)
     return SearchCapacity(model, result, limit, settings, stop, resources, mapper.interrupted)
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 from vftsim.errors import UsageError
 from vftsim.stats import CapacityResult, binomial_interval, capacity_search
 from vftsim.stats.probing import BudgetUsedUp
+from vftsim.study.kept import Kept
 from vftsim.study.progress import Progress
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.workers import Interrupted, Workers
@@ -62,9 +63,12 @@ class SearchMapper:
     progress : Progress
     unit : str
         Of the load, for the progress.
+    kept : Kept, optional
+        Where runs are that were judged already, and where each goes as it arrives.
     """
 
-    def __init__(self, jobs: int, progress: Progress, unit: str) -> None:
+    def __init__(self, jobs: int, progress: Progress, unit: str, kept: Kept | None = None) -> None:
+        self.kept = kept or Kept()
         self.jobs = jobs
         self.progress = progress
         self.unit = unit
@@ -73,12 +77,13 @@ class SearchMapper:
 
     def __call__(self, function: Callable[[int], Any], numbers: range, /) -> Iterable[Any]:
         """Return the function's results, true for a run within the limit, in the order of the numbers."""
+        level: float = getattr(function, "args")[0]  # noqa: B009 - the prober passes a partial
+        workers: Workers[int, Any] = Workers(function, self.jobs, self.progress.say)
         try:
-            results = Workers(function, self.jobs).in_order(numbers)
+            results = self.kept.at(load=level).in_order(workers, {number: number for number in numbers})
         except KeyboardInterrupt:
             self.interrupted = True
             raise BudgetUsedUp from None
-        level: float = getattr(function, "args")[0]  # noqa: B009 - the prober passes a partial
         self.outcomes.setdefault(level, []).extend(results)
         for _ in results:
             self.progress.advance(f"at {level:g} {self.unit}")

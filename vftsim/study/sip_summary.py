@@ -59,7 +59,8 @@ def _row(table: str, key: tuple[Any, ...], statistic: str, e: Estimate) -> dict[
 def _steps(steps: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]:
     for key, group in _groups(steps, list(KEYS)):
         for metric in _MEANS:
-            yield _row("steps", (*key, metric, "all"), "mean", t_interval(_values(group, metric), confidence))
+            if values := _values(group, metric):  # none if the step is shorter than a sample
+                yield _row("steps", (*key, metric, "all"), "mean", t_interval(values, confidence))
         total = _values(group, [f"attempts_{s.label}" for s in Scenario])
         for scenario in (*Scenario, None):
             label = scenario.label if scenario is not None else "all"

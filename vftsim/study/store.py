@@ -1,175 +1,313 @@
-"""A result directory that is whole or not there.
+"""Finished replications of a study on disk: one SQLite file in the result's directory, one writer.
 
-Everything is first written beside it, in ``NAME.partial``, each replication as soon as it arrives; the
-finished directory takes its name in one rename.  A killed run leaves ``NAME.partial`` with all
-replications that had arrived, and ``--resume`` goes on from there; it also adds replications to a
-finished result.  A directory that exists is never overwritten unasked, and never one that holds
-anything but a vftsim result.
+* **Durable on arrival.** Write-ahead log with ``synchronous=FULL``: when :meth:`Store.keep` returns, the replication
+  survives a killed process and a lost power supply.
+* **Nothing mixed.** A replication belongs to a study, and a study is the hash of all that determines its replications
+  (resolved model, seed, stream scheme, version).  Each replication carries a checksum over the study, its
+  number and its data; what does not match is not counted.
+* **Nothing of others touched.** A directory is ours by the database's own mark, and a file in it by name and content.
+* **Replaced last.** With ``REPLACE`` the new replications gather beside the old ones, which go in one transaction
+  when the new result stands.
+
+The exclusive locking mode needs no shared memory, so the log works on network file systems too.
 """
 
 from __future__ import annotations
 
-import gzip
+import contextlib
+import hashlib
 import json
 import os
-import shutil
-from collections.abc import Callable, Mapping
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
-from vftsim.errors import UsageError
+from vftsim.errors import StorageError, UsageError
+from vftsim.study.database import DATABASE, check_place, connect, create, damage, forbidden
+from vftsim.study.digest import sha256_of
+from vftsim.study.files import publish, remove_ours, to_json
+from vftsim.study.lock import DirectoryLock
+from vftsim.study.workers import Interrupted
 
 MANIFEST = "manifest.json"
-IDENTITY = "identity.json"
-REPLICATIONS = "replications"
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Write a file so that it is there completely or not at all."""
-    temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
+class Opening(Enum):
+    """What is to become of finished replications that are there already."""
+
+    NEW = "refuse them"
+    CONTINUE = "go on from them"
+    REPLACE = "drop them when the new result stands"
 
 
-def to_json(data: Any, indent: int | None = 2) -> str:
-    """Return JSON text that is the same for equal data; not-a-number becomes null."""
-    return json.dumps(_finite(data), indent=indent, allow_nan=False, ensure_ascii=False)
+def checksum(key: str, replication: int, data: bytes) -> str:
+    """Return what a stored replication must match."""
+    return hashlib.sha256(f"{key}:{replication}:".encode() + data).hexdigest()
 
 
-class ResultDirectory:
-    """A result on its way to disk.
+class Store:
+    """The replications in a result's directory, and the right to write there; a context manager.
 
     Parameters
     ----------
-    path : Path
-        The directory to be.
-    identity : mapping
-        What replications must have in common to belong together (model, seed, stream scheme).
-    force : bool
-        Replace an existing result.
-    resume : bool
-        Go on with an existing or interrupted one.
+    folder : Path
+        Made if it is not there.
+    command : str
+        The kind of study: run, sweep.
+    opening : Opening
+
+    Attributes
+    ----------
+    remarks : list of str
+        What a user must be told of the directory.
 
     Raises
     ------
     UsageError
-        The place is taken or cannot be written.
+        The directory holds something else, is in use, or cannot be written.
     """
 
-    def __init__(self, path: Path, identity: Mapping[str, Any], *, force: bool = False, resume: bool = False) -> None:
-        if force and resume:
-            raise UsageError("--force discards an existing result and --resume continues it: choose one")
-        if path.name in ("", ".."):
-            raise UsageError(f"'{path}' cannot be the name of a result; name a directory that is to be made")
-        self.path = path
-        self.partial = path.with_name(path.name + ".partial")
-        self.identity = dict(identity)
-        self._check_free(force, resume)
-        source = self._source() if resume else None
-        if source is not None:
-            self._check_identity(source)
-        self._begin(source, force)
+    def __init__(self, folder: Path, command: str, opening: Opening = Opening.NEW) -> None:
+        self.folder, self.command = folder, command
+        self.remarks: list[str] = []
+        self._damaged: set[tuple[str, int]] = set()
+        self._generation, self._fresh = 1, False
+        with forbidden(folder):
+            self._made = not folder.exists()
+            check_place(folder, is_locked=False)
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = DirectoryLock(folder)
+            self._lock.acquire()
+            try:
+                check_place(folder, is_locked=True)
+                self._connection = self._open(opening)
+            except BaseException:
+                self._lock.release()
+                self._unmake()
+                raise
 
-    def known(self) -> dict[int, Any]:
-        """Return the data of the replications that are there already."""
-        found = {}
-        for file in sorted((self.partial / REPLICATIONS).glob("*.json.gz")):
-            found[int(file.name.split(".")[0])] = json.loads(gzip.decompress(file.read_bytes()))
-        return found
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
 
-    def keep(self, replication: int, data: Any) -> None:
-        """Store a replication."""
-        text = to_json(data, indent=None).encode()
-        write_file(self.partial / REPLICATIONS / f"{replication:06d}.json.gz", gzip.compress(text, 6, mtime=0))
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the database and give the directory back; take away what was made for nothing."""
+        empty = False
+        with contextlib.suppress(sqlite3.Error):
+            empty = self._fresh and self._connection.execute("SELECT 1 FROM replications LIMIT 1").fetchone() is None
+        self._connection.close()
+        if empty:
+            self._lose_database()
+        self._lock.release()
+        if empty:
+            self._unmake()
 
     @property
     def is_empty(self) -> bool:
-        """Whether no replication is there yet."""
-        return next((self.partial / REPLICATIONS).glob("*.json.gz"), None) is None
+        """Whether there is no replication that a result could be made of."""
+        return not self.studies()
 
-    def finish(self, write: Callable[[Path], None]) -> None:
-        """Let ``write`` put the other files into the directory, and give it its name."""
-        with _writing(self.path):
-            write(self.partial)
-            for leftover in (self.partial / IDENTITY, *self.partial.rglob("*.tmp")):
-                leftover.unlink(missing_ok=True)
-            old = self.path.with_name(self.path.name + ".old")
-            if self.path.exists():
-                self.path.rename(old)
-            self.partial.rename(self.path)
-            shutil.rmtree(old, ignore_errors=True)
+    def studies(self) -> list[tuple[dict[str, Any], int]]:
+        """Return the identity of every study that has replications, and how many."""
+        found = self._connection.execute(
+            "SELECT identity, count(*) FROM replications JOIN studies ON studies.id = study "
+            "WHERE generation = ? GROUP BY study ORDER BY study",
+            (self._generation,),
+        )
+        return [(json.loads(identity), count) for identity, count in found]
 
-    def discard(self) -> None:
-        """Remove what was begun."""
-        shutil.rmtree(self.partial, ignore_errors=True)
+    def check_only(self, identity: Mapping[str, Any]) -> None:
+        """Refuse to go on with another study than the one that is there.
 
-    def _check_free(self, force: bool, resume: bool) -> None:
-        for place in (self.path, self.partial):
-            if not place.exists() and not place.is_symlink():
-                continue
-            if not place.is_dir() or (any(place.iterdir()) and not _is_result(place)):
-                raise UsageError(f"'{place}' exists and is no result of vftsim; choose another name")
-            if not any(place.iterdir()) or force or resume:
-                continue
-            how = "exists" if place == self.path else "is left from a run that was killed"
-            raise UsageError(f"'{place}' {how}; --resume continues it, --force replaces it")
+        Raises
+        ------
+        UsageError
+            Says in what they differ.
+        """
+        for there, _ in self.studies():
+            different = [key for key in (*identity, *there) if identity.get(key) != there.get(key)]
+            if different:
+                raise UsageError(
+                    f"'{self.folder}' holds another study (different {', '.join(dict.fromkeys(different))}); "
+                    "it cannot be continued; choose another name, or --force to replace it"
+                )
 
-    def _source(self) -> Path | None:
-        for place in (self.partial, self.path):
-            if _is_result(place):
-                return place
-        return None
+    def numbers(self, identity: Mapping[str, Any]) -> list[int]:
+        """Return the numbers of a study's replications, without looking at them."""
+        with self._reading():
+            rows = self._connection.execute(
+                "SELECT replication FROM replications JOIN studies ON studies.id = study "
+                "WHERE generation = ? AND key = ? ORDER BY replication",
+                (self._generation, sha256_of(identity)),
+            ).fetchall()
+        return [number for (number,) in rows]
 
-    def _check_identity(self, source: Path) -> None:
-        name = MANIFEST if (source / MANIFEST).exists() else IDENTITY
-        try:
-            there = json.loads((source / name).read_text()).get("identity", {})
-        except (OSError, ValueError, AttributeError):
-            raise UsageError(f"'{source / name}' cannot be read; --force starts over") from None
-        different = [key for key, value in self.identity.items() if there.get(key) != value]
-        if different:
-            raise UsageError(
-                f"'{source}' holds another study (different {', '.join(different)}); it cannot be continued"
+    def known(self, identity: Mapping[str, Any]) -> dict[int, Any]:
+        """Return the finished replications of a study; damaged ones are named in the remarks."""
+        key = sha256_of(identity)
+        with self._reading():
+            rows = self._connection.execute(
+                "SELECT replication, data, sha256 FROM replications JOIN studies ON studies.id = study "
+                "WHERE generation = ? AND key = ? ORDER BY replication",
+                (self._generation, key),
+            ).fetchall()
+        found = {}
+        for number, data, said in rows:
+            if isinstance(data, bytes) and checksum(key, number, data) == said:
+                found[number] = json.loads(zlib.decompress(data))
+            elif (key, number) not in self._damaged:
+                self._damaged.add((key, number))
+                self.remarks.append(f"replication {number} in '{self.folder}' is damaged and is computed again")
+        return found
+
+    def keep(self, identity: Mapping[str, Any], replication: int, data: Any) -> None:
+        """Put a replication on disk, for good when this returns.
+
+        Raises
+        ------
+        StorageError
+            It cannot be written; what was there before is kept.
+        """
+        key = sha256_of(identity)
+        packed = zlib.compress(to_json(data, indent=None).encode(), 6)
+        study = (self._generation, key, to_json(identity, indent=None))
+        verb = "INSERT OR REPLACE" if (key, replication) in self._damaged else "INSERT"
+        with self._writing():
+            self._connection.execute(
+                "INSERT OR IGNORE INTO studies (generation, key, identity) VALUES (?, ?, ?)", study
+            )
+            self._connection.execute(
+                f"{verb} INTO replications SELECT id, ?, ?, ? FROM studies WHERE generation = ? AND key = ?",
+                (replication, packed, checksum(key, replication, packed), self._generation, key),
             )
 
-    def _begin(self, source: Path | None, force: bool) -> None:
-        with _writing(self.path):
-            if source != self.partial and self.partial.exists():
-                shutil.rmtree(self.partial)
-            (self.partial / REPLICATIONS).mkdir(parents=True, exist_ok=True)
-            write_file(self.partial / IDENTITY, to_json({"identity": self.identity}).encode())
-            if source == self.path:
-                for file in (source / REPLICATIONS).glob("*.json.gz"):
-                    shutil.copy2(file, self.partial / REPLICATIONS)
+    def finish(self, write: Callable[[Path], None]) -> None:
+        """Let ``write`` make the result's other files, put them in place, and drop what they replace.
+
+        Raises
+        ------
+        Interrupted
+            Ctrl-C meanwhile.
+        StorageError
+            A file cannot be written.
+        """
+        try:
+            self._finish(write)
+        except KeyboardInterrupt:
+            kept = sum(count for _, count in self.studies())
+            raise Interrupted(
+                f"the {kept} finished replications are kept in '{self.folder}', its tables are not written yet; "
+                f"{'--resume' if self.command == 'run' else 'the same command'} writes them"
+            ) from None
+
+    def _finish(self, write: Callable[[Path], None]) -> None:
+        ledger = _Ledger(self._connection)
+        with self._writing(transaction=False):
+            files, moved = publish(self.folder, write, ledger, MANIFEST)
+            remove_ours(self.folder, sorted(set(ledger.names()) - set(files)), ledger)
+        with self._writing():
+            self._connection.execute("DELETE FROM files")
+            ledger.add(files)
+            old = "SELECT id FROM studies WHERE generation < ?"
+            self._connection.execute(f"DELETE FROM replications WHERE study IN ({old})", (self._generation,))
+            self._connection.execute("DELETE FROM studies WHERE generation < ?", (self._generation,))
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA incremental_vacuum").fetchall()
+        self.remarks += [f"a file of yours stood in the way and is now '{self.folder / name}'" for name in moved]
+
+    def _open(self, opening: Opening) -> sqlite3.Connection:
+        if not (self.folder / DATABASE).exists():
+            create(self.folder, self.command)
+            self._fresh = True
+        connection = connect(self.folder / DATABASE)
+        try:
+            (said,) = connection.execute("SELECT value FROM about WHERE name = 'command'").fetchone()
+            if said != self.command:
+                raise UsageError(f"'{self.folder}' holds a {said}, not a {self.command}; choose another name")
+            self._choose_generation(connection, opening)
+            self._file = (self.folder / DATABASE).stat()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _choose_generation(self, connection: sqlite3.Connection, opening: Opening) -> None:
+        last, finished = connection.execute(
+            "SELECT generation, count(*) FROM replications JOIN studies ON studies.id = study "
+            "GROUP BY generation ORDER BY generation DESC LIMIT 1"
+        ).fetchone() or (1, 0)
+        if opening is Opening.NEW and finished:
+            raise UsageError(
+                f"'{self.folder}' holds a {self.command} with {finished} finished replications; "
+                "--resume continues it, --force replaces it"
+            )
+        self._generation = last + 1 if opening is Opening.REPLACE and finished else last
+
+    def _lose_database(self) -> None:
+        with contextlib.suppress(OSError):
+            for suffix in ("-wal", "-shm", ""):
+                (self.folder / f"{DATABASE}{suffix}").unlink(missing_ok=True)
+
+    def _unmake(self) -> None:
+        if self._made:
+            with contextlib.suppress(OSError):  # not empty: somebody else's by now
+                self.folder.rmdir()
+
+    @contextmanager
+    def _writing(self, transaction: bool = True) -> Iterator[None]:
+        if not self._is_in_place():
+            raise StorageError(f"'{self.folder}' was removed or replaced while it was written")
+        try:
+            if transaction:
+                self._connection.execute("BEGIN IMMEDIATE")
+            yield
+            if transaction:
+                self._connection.execute("COMMIT")
+        except (OSError, sqlite3.DatabaseError) as error:
+            if isinstance(error, sqlite3.IntegrityError):
+                raise
+            why = getattr(error, "strerror", None) or error
+            raise StorageError(
+                f"cannot write '{self.folder}': {why}; the replications that had finished are kept"
+            ) from None
+        finally:
+            if self._connection.in_transaction:
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            raise damage(self.folder, error) from None
+
+    def _is_in_place(self) -> bool:
+        try:
+            return os.path.samestat(self._file, (self.folder / DATABASE).stat())
+        except OSError:
+            return False
 
 
-def _is_result(place: Path) -> bool:
-    return (place / MANIFEST).is_file() or (place / IDENTITY).is_file()
+class _Ledger:
+    """Files that were written into the directory."""
 
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
 
-class _writing:  # noqa: N801 - reads as a word of a with statement
-    """Turns a full disk or a forbidden place into a message."""
+    def wrote(self, name: str, sha256: str) -> bool:
+        found = self._connection.execute("SELECT 1 FROM files WHERE name = ? AND sha256 = ?", (name, sha256))
+        return found.fetchone() is not None
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def names(self) -> list[str]:
+        return [name for (name,) in self._connection.execute("SELECT DISTINCT name FROM files")]
 
-    def __enter__(self) -> None:
-        """Nothing to prepare."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            raise UsageError(f"cannot write '{self.path}': {error.strerror or error}") from None
-
-
-def _finite(data: Any) -> Any:
-    """Return data with every number that JSON lacks made None, tuples made lists."""
-    if isinstance(data, float):
-        return data if data - data == 0 else None
-    if isinstance(data, Mapping):
-        return {str(key): _finite(value) for key, value in data.items()}
-    if isinstance(data, (list, tuple)):
-        return [_finite(value) for value in data]
-    return data
+    def add(self, files: Mapping[str, str]) -> None:
+        self._connection.executemany("INSERT OR IGNORE INTO files (name, sha256) VALUES (?, ?)", list(files.items()))

@@ -9,7 +9,7 @@ in ten seconds fails a fifth of runs of two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pandas as pd
@@ -17,15 +17,16 @@ import pandas as pd
 from vftsim.errors import UsageError
 from vftsim.stats import CapacityResult, t_interval
 from vftsim.study.capacity_request import CapacityRequest
-from vftsim.study.manifest import manifest, utc_now
+from vftsim.study.kept import Kept
+from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.results import rows
 from vftsim.study.search_levels import SearchMapper, SearchSettings, probe_table, search_levels
 from vftsim.study.sip_summary import estimate_columns
-from vftsim.study.stream_load import StreamLoad, calls_per_stream, saturating_streams
-from vftsim.study.stream_resources import StreamTask, resource_table, watch
+from vftsim.study.stream_load import StreamLoad, StreamRun, calls_per_stream, saturating_streams
+from vftsim.study.stream_resources import StreamTask, from_rows, resource_table, to_rows, watch
 from vftsim.study.workers import Workers, checked_jobs
 
 LOSS_LIMIT_PERCENT = 0.1
@@ -126,7 +127,8 @@ def stream_capacity(model: Model, request: CapacityRequest) -> StreamCapacity:
         raise UsageError(f"--resolution: a whole number of streams, got {settings.resolution:g}")
     load = StreamLoad(model.spec, request.seed, limit)
     ratio = calls_per_stream(model.spec)
-    mapper = SearchMapper(jobs, request.progress or Silent(), "streams")
+    kept = Kept(request.store, identity(model, request.seed), asdict, lambda data: StreamRun(**data))
+    mapper = SearchMapper(jobs, request.progress or Silent(), "streams", kept.at(judged_by=limit))
     result = search_levels(load, saturating_streams(load), settings, mapper, whole=True)
     # Runs of a batch beyond a level's decision are left out, as in the search: --jobs must not matter.
     losses = {p.level: [run.loss_percent for run in mapper.outcomes[p.level][: p.runs]] for p in result.probes}
@@ -135,8 +137,10 @@ def stream_capacity(model: Model, request: CapacityRequest) -> StreamCapacity:
     resources, interrupted = pd.DataFrame(), mapper.interrupted
     if not interrupted:
         try:
-            tasks = [StreamTask(load, watched, n) for n in range(WATCHED_REPLICATIONS)]
-            resources = resource_table(Workers(watch, jobs).in_order(tasks), settings.confidence)
+            tasks = {n: StreamTask(load, watched, n) for n in range(WATCHED_REPLICATIONS)}
+            of_watching = Kept(kept.store, kept.identity, to_rows, from_rows).at(watched=watched)
+            uses = of_watching.in_order(Workers(watch, jobs, mapper.progress.say), tasks)
+            resources = resource_table(uses, settings.confidence)
         except KeyboardInterrupt:
             interrupted = True
     said = manifest(

@@ -45,6 +45,16 @@ Uses = dict[tuple[str, str], float]
 """A figure by (resource, unit)."""
 
 
+def to_rows(uses: Uses) -> list[list[Any]]:
+    """Return figures as plain rows."""
+    return [[resource, unit, value] for (resource, unit), value in uses.items()]
+
+
+def from_rows(rows: Sequence[Sequence[Any]]) -> Uses:
+    """Rebuild what :func:`to_rows` returned."""
+    return {(resource, unit): value for resource, unit, value in rows}
+
+
 def watch(task: StreamTask) -> Uses:
     """Return the use of every resource in the measured part of a run."""
     spec = at_streams(task.load.spec, task.streams)

@@ -17,15 +17,15 @@ from typing import Any
 import pandas as pd
 
 from vftsim.errors import UsageError
-from vftsim.study.manifest import manifest, utc_now
+from vftsim.study.files import to_json, write_file
+from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.results import CONFIDENCE, csv_text, rows, write_figure
 from vftsim.study.sip_summary import estimate_columns
-from vftsim.study.store import MANIFEST, to_json, write_file
+from vftsim.study.store import MANIFEST, Opening, Store
 from vftsim.study.sweep_figures import REFUSED, Figures, Task, estimates, simulate
 from vftsim.study.sweep_grid import Grid, Point
-from vftsim.study.sweep_store import SweepStore, point_key
 from vftsim.study.workers import Interrupted, Workers, checked_jobs, deferred_interrupts
 
 DEFAULT_REPLICATIONS = 3
@@ -49,6 +49,8 @@ class SweepResult:
     already : int
         Replications that were on disk at the start.
     interrupted : bool
+    remarks : list of str
+        What happened to the directory on the way that the user must know.
     """
 
     grid: Grid
@@ -59,6 +61,7 @@ class SweepResult:
     already: int
     interrupted: bool
     confidence: float = CONFIDENCE
+    remarks: list[str] = field(default_factory=list)
 
     @property
     def finished(self) -> int:
@@ -123,7 +126,7 @@ class SweepResult:
         }  # fmt: skip
 
     def write_files(self, folder: Path) -> None:
-        """Write results, replications, plot and manifest beside the database."""
+        """Write results, replications, plot and manifest into a directory."""
         from vftsim.study.sweep_plot import sweep_figure  # noqa: PLC0415 - matplotlib takes its time
 
         write_file(folder / "results.csv", csv_text(self.results).encode())
@@ -150,31 +153,31 @@ class _Run:
 
     grid: Grid
     tasks: list[Task] = field(default_factory=list)
-    keys: list[str] = field(default_factory=list)
+    identities: list[dict[str, Any]] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
     records: list[dict[int, Figures]] = field(default_factory=list)
     refused: dict[int, str] = field(default_factory=dict)
 
-    def plan(self, store: SweepStore, replications: int, seed: int) -> None:
+    def plan(self, store: Store, replications: int, seed: int) -> None:
         """Find what is there, and what is missing, in the order of replications."""
-        self.keys = [point_key(point.model, seed) for point in self.grid.points]
-        self.records = [{n: f for n, f in store.known(key).items() if n < replications} for key in self.keys]
+        self.identities = [identity(point.model, seed) for point in self.grid.points]
+        self.records = [{n: f for n, f in store.known(said).items() if n < replications} for said in self.identities]
         for n in range(replications):
             planned: set[str] = set()
-            for point, key in zip(self.grid.points, self.keys, strict=True):
-                if n in self.records[point.number] or key in planned:
+            for point, said in zip(self.grid.points, self.identities, strict=True):
+                if n in self.records[point.number] or said["model"] in planned:
                     continue
-                planned.add(key)
+                planned.add(said["model"])
                 self.tasks.append(Task(point.model.kind, point.model.spec, seed, n))
                 self.places.append(point.number)
 
-    def arrived(self, index: int, figures: Figures, store: SweepStore) -> None:
+    def arrived(self, index: int, figures: Figures, store: Store) -> None:
         """Keep what a task gave; points that are the same model share it."""
-        key, n = self.keys[self.places[index]], self.tasks[index].replication
+        said, n = self.identities[self.places[index]], self.tasks[index].replication
         if REFUSED not in figures:
-            store.keep(key, n, figures)
-        for number, other in enumerate(self.keys):
-            if other != key:
+            store.keep(said, n, figures)
+        for number, other in enumerate(self.identities):
+            if other != said:
                 continue
             if REFUSED in figures:
                 self.refused[number] = figures[REFUSED]
@@ -203,7 +206,7 @@ def run_sweep(
     jobs : int, optional
         Worker processes, without influence on the results; by default all cores.
     force : bool
-        Forget what the folder holds.
+        Forget what the folder holds, once the new result stands.
     progress : Progress, optional
 
     Raises
@@ -216,12 +219,12 @@ def run_sweep(
     started = utc_now()
     show = progress or Silent()
     run, interrupted = _Run(grid), False
-    with SweepStore(folder, force) as store:
+    with Store(folder, "sweep", Opening.REPLACE if force else Opening.CONTINUE) as store:
         run.plan(store, replications, seed)
         already = sum(len(known) for known in run.records)
         show.total(len(run.tasks))
         try:
-            for index, figures in Workers(simulate, workers).as_they_come(run.tasks):
+            for index, figures in Workers(simulate, workers, show.say).as_they_come(run.tasks):
                 with deferred_interrupts():
                     run.arrived(index, figures, store)
                 show.advance(point_name(grid.points[run.places[index]]))
@@ -234,7 +237,8 @@ def run_sweep(
         result = SweepResult(grid, run.records, run.refused, said, wanted, already, interrupted)
         if not any(run.records):
             raise UsageError(f"no point could be run: {'; '.join(f'{k}: {m}' for k, m in result.refusals.items())}")
-        result.write_files(folder)
+        store.finish(result.write_files)
+        result.remarks.extend(store.remarks)
     return result
 
 

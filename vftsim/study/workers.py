@@ -2,21 +2,28 @@
 
 Each task is a pure function of its arguments, and results are put in the order of the tasks, so any
 number of workers gives the same answer.  A result is handed over as soon as it arrives: what is done
-survives an interruption.  Ctrl-C ends the work under way at once.
+survives an interruption.  Ctrl-C ends the work under way at once.  Workers end with the process that
+started them, however it ends; workers that are killed are replaced.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import multiprocessing.resource_tracker
+import os
 import signal
+import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any, Generic, TypeVar
 
 import joblib
 from joblib.externals.loky import get_reusable_executor
-from joblib.externals.loky.process_executor import TerminatedWorkerError
+from joblib.externals.loky.backend import resource_tracker
+from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from vftsim.errors import UsageError, WorkerLostError
 
@@ -24,6 +31,22 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 MOST_JOBS = 1024
+ENDING = tuple(
+    number for name in ("SIGINT", "SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None
+)
+"""Signals that ask a command to end: Ctrl-C, kill, a terminal that closes."""
+
+_MOST_LOSSES = 3
+_BETWEEN_LOOKS_S = 0.5
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_LOST = (
+    "worker processes are killed from outside again and again, perhaps for want of memory; fewer --jobs need less, "
+    "and where a command has --resume it goes on from what had finished"
+)
+_NO_MEMORY = (
+    "there is not enough memory for what the worker processes compute; fewer --jobs need less, "
+    "and where a command has --resume it goes on from what had finished"
+)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -59,63 +82,110 @@ class Workers(Generic[T, R]):
         A module's function or a picklable object.
     jobs : int
         Processes; 1 works in this one.
+    tell : callable, optional
+        Told in words when workers were lost and replaced.
     """
 
-    def __init__(self, function: Callable[[T], R], jobs: int) -> None:
+    def __init__(self, function: Callable[[T], R], jobs: int, tell: Callable[[str], None] | None = None) -> None:
         self.function = function
         self.jobs = jobs
+        self._tell = tell or (lambda _: None)
 
     def as_they_come(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
-        """Yield (index of the task, result) as results arrive; Ctrl-C ends the workers and is passed on."""
+        """Yield (index of the task, result) as results arrive; Ctrl-C ends the workers and is passed on.
+
+        Workers that somebody kills are replaced, and what they were at is computed again.
+
+        Raises
+        ------
+        WorkerLostError
+            They are killed again and again, or there is not enough memory.
+        """
         if self.jobs == 1 or len(tasks) == 1:
             for index, task in enumerate(tasks):
                 yield index, self.function(task)
             return
-        try:
-            yield from self._parallel(tasks)
-        except TerminatedWorkerError:
-            stop_workers()
-            raise WorkerLostError(
-                "a worker process was killed from outside, perhaps for want of memory; fewer --jobs need less, and "
-                "where a command has --resume it goes on from what had finished"
-            ) from None
-        except BaseException:
-            # Also when whoever takes the results gives up: nobody wants the rest.
-            stop_workers()
-            raise
+        left, jobs, losses = dict(enumerate(tasks)), self.jobs, 0
+        while left:
+            try:
+                for index, result in self._parallel(left, jobs):
+                    del left[index]
+                    losses = 0
+                    yield index, result
+            except BrokenProcessPool:
+                stop_workers()
+                losses += 1
+                if losses == _MOST_LOSSES:
+                    raise WorkerLostError(_LOST) from None
+                left, jobs = _suspects_last(left, jobs), max(2, jobs // 2)
+                self._tell(f"a worker process was killed from outside; {jobs} new ones go on")
+            except MemoryError:
+                stop_workers()
+                raise WorkerLostError(_NO_MEMORY) from None
+            except BaseException:
+                # Also when whoever takes the results gives up: nobody wants the rest.
+                stop_workers()
+                raise
 
     def in_order(self, tasks: Sequence[T]) -> list[R]:
         """Return the results in the order of the tasks."""
         return [result for _, result in sorted(self.as_they_come(tasks), key=lambda pair: pair[0])]
 
-    def _parallel(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
+    def _parallel(self, tasks: Mapping[int, T], jobs: int) -> Iterator[tuple[int, R]]:
         # Workers stay when idle: a capacity search comes back for the next level at once.
         pool = joblib.Parallel(
-            n_jobs=self.jobs, backend="loky", batch_size=1, return_as="generator_unordered", mmap_mode=None,
-            max_nbytes=None, initializer=_ignore_interrupts,
+            n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered", mmap_mode=None,
+            max_nbytes=None, initializer=_begin_worker,
+            initargs=(os.getpid(), threading.current_thread() is threading.main_thread()),
         )  # fmt: skip
-        yield from pool(joblib.delayed(_numbered)(self.function, i, task) for i, task in enumerate(tasks))
+        calls = (joblib.delayed(_numbered)(self.function, index, task) for index, task in list(tasks.items()))
+        with _passing_on_a_blocked_mask():
+            results = pool(calls)
+        yield from results
+
+
+def _suspects_last(tasks: dict[int, T], jobs: int) -> dict[int, T]:
+    """Put the tasks that may have been under way at the end: one that kills its worker must not delay the others."""
+    order = list(tasks)
+    return {index: tasks[index] for index in (*order[jobs:], *order[:jobs])}
 
 
 @contextmanager
 def deferred_interrupts() -> Iterator[None]:
-    """Let what is inside happen whole: a Ctrl-C during it takes effect at its end."""
+    """Let what is inside happen whole: Ctrl-C or a request to end takes effect when it is over."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    pressed = False
-
-    def note(_: int, __: FrameType | None) -> None:
-        nonlocal pressed
-        pressed = True
-
-    before = signal.signal(signal.SIGINT, note)
+    pressed: list[int] = []
+    # What is ignored, or ends the process by default, stays as it is.
+    before = {number: handler for number in ENDING if callable(handler := signal.getsignal(number))}
+    for number in before:
+        signal.signal(number, lambda number, _: pressed.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if pressed:
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(pressed[0])
+
+
+@contextmanager
+def _passing_on_a_blocked_mask() -> Iterator[None]:
+    """Let what is started inside never see the signals that end a command, not even while it starts.
+
+    The mask is inherited, also by the thread that starts workers later; what arrives meanwhile is delivered at the end.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    for tracker in (multiprocessing.resource_tracker, resource_tracker):
+        tracker.ensure_running()  # starting one lifts the mask
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def stop_workers() -> None:
@@ -123,9 +193,26 @@ def stop_workers() -> None:
     get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C goes to every process of the terminal; only the coordinating one acts on it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _begin_worker(parent: int, parent_thread_stays: bool) -> None:
+    """Leave interruptions to the coordinating process, and end with it however it ends."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    if parent_thread_stays and sys.platform == "linux":
+        _end_with_parent()
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Ask Linux to kill this process when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
+def _watch(parent: int) -> None:
+    """End when the parent is gone: what other systems have, and for a parent that ended before Linux was asked."""
+    while os.getppid() == parent:
+        time.sleep(_BETWEEN_LOOKS_S)
+    os._exit(1)
 
 
 def _numbered(function: Callable[[Any], Any], index: int, task: Any) -> tuple[int, Any]:

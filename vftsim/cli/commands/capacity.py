@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -65,6 +66,8 @@ def capacity(
     ] = None,
     seed: options.Seed = options.DEFAULT_SEED,
     jobs: options.Jobs = None,
+    output: options.KeepIn = None,
+    force: options.StartOver = False,
     scale: options.Scale = 1.0,
     quick: options.Quick = False,
     as_json: options.Json = False,
@@ -77,12 +80,14 @@ def capacity(
         method, loss_limit, ihs_limit, after_stop, window, probability=probability, resolution=resolution,
         budget=budget, replications=replications, seed=seed, jobs=jobs, quick=quick,
     )  # fmt: skip
-    study = _studied(options.prepared(model, set_, scale, quick), request, quiet)
+    options.check_force(force, output)
+    study = _studied(options.prepared(model, set_, scale, quick), request, quiet, output, force)
     options.show(study, as_json, as_csv, lambda _: study.print_tables())
     if study.interrupted:
         from vftsim.cli.main import interrupted
 
-        raise interrupted("the figures above rest on what had finished")
+        goes_on = f"; it is in '{output}', the same command goes on" if output else ""
+        raise interrupted(f"the figures above rest on what had finished{goes_on}")
 
 
 def _request(
@@ -113,10 +118,14 @@ def _request(
     )
 
 
-def _studied(model: Model, request: CapacityRequest, quiet: bool) -> CapacityAnswer:
+def _studied(model: Model, request: CapacityRequest, quiet: bool, output: Path | None, force: bool) -> CapacityAnswer:
     from dataclasses import replace
 
+    from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
 
-    with make_progress(f"capacity of {model.name}", quiet) as progress:
-        return model.system.capacity(model, replace(request, progress=progress))
+    with kept_in(output, "capacity", force) as store, make_progress(f"capacity of {model.name}", quiet) as progress:
+        answer = model.system.capacity(model, replace(request, progress=progress, store=store))
+        keep_answer(store, answer)
+    options.say_remarks(store.remarks if store else ())
+    return answer

@@ -22,6 +22,8 @@ def compare(
     replications: options.Replications = options.DEFAULT_REPLICATIONS,
     seed: options.Seed = options.DEFAULT_SEED,
     jobs: options.Jobs = None,
+    output: options.KeepIn = None,
+    force: options.StartOver = False,
     scale: options.Scale = 1.0,
     quick: options.Quick = False,
     as_json: options.Json = False,
@@ -36,12 +38,17 @@ def compare(
     chosen = [options.prepared(name, set_, scale, quick) for name in models]
     from vftsim.report.tables import print_comparison
     from vftsim.study.compare import compare_study
+    from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
 
-    with make_progress("compare", quiet) as progress:
-        result = compare_study(chosen, replications, seed, jobs, progress=progress)
+    options.check_force(force, output)
+    with kept_in(output, "compare", force) as store, make_progress("compare", quiet) as progress:
+        result = compare_study(chosen, replications, seed, jobs, progress=progress, store=store)
+        keep_answer(store, result)
+    options.say_remarks(store.remarks if store else ())
     options.show(result, as_json, as_csv, print_comparison)
     if result.interrupted:
         from vftsim.cli.main import interrupted
 
-        raise interrupted("the figures above rest on the replications that all models had finished")
+        goes_on = f"; what had finished is in '{output}', the same command goes on" if output else ""
+        raise interrupted(f"the figures above rest on the replications that all models had finished{goes_on}")

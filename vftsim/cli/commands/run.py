@@ -56,6 +56,7 @@ def run(
         result = run_study(
             chosen, replications, seed, jobs, directory=output, force=force, resume=resume, progress=progress
         )
+    options.say_remarks(result.remarks)
     _show(result, tables, as_json, as_csv)
     if result.interrupted:
         from vftsim.cli.main import interrupted
@@ -66,7 +67,7 @@ def run(
     if output is not None and not (as_json or as_csv):
         from vftsim.report.screen import print_text
 
-        print_text(f"Written: {output}/ (summary.csv, tables, plots/, model.yaml, manifest.json)")
+        print_text(f"Written: {output}/ (summary.csv, tables, plots/, model.yaml, manifest.json, vftsim.sqlite)")
 
 
 def _show(result: RunResult, tables: Tables, as_json: bool, as_csv: bool) -> None:

@@ -57,7 +57,9 @@ def sweep(
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="Where results are kept (default: sweep-... here)."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Forget what DIR holds and start over.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Start over; what DIR holds goes when the new result stands.")
+    ] = False,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
@@ -75,6 +77,7 @@ def sweep(
     folder = output or Path("-".join(["sweep", *([Path(model).stem] if model else []), scheduler or "default"]))
     with make_progress(f"sweep of {points.base.name}", quiet) as progress:
         result = run_sweep(points, folder, replications, seed, jobs, force=force, progress=progress)
+    options.say_remarks(result.remarks)
     _show(result, folder, as_json, as_csv)
     if result.interrupted:
         from vftsim.cli.main import interrupted
@@ -132,7 +135,7 @@ def _print(result: SweepResult, folder: Path) -> None:
     )  # fmt: skip
     for line in _findings(result):
         print_text(line)
-    print_text(f"Written: {folder}/ (results.csv, replications.csv, sweep.png, manifest.json, sweep.sqlite)")
+    print_text(f"Written: {folder}/ (results.csv, replications.csv, sweep.png, manifest.json, vftsim.sqlite)")
 
 
 def _about(result: SweepResult) -> list[str]:

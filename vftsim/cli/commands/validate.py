@@ -40,8 +40,8 @@ def validate(
     from vftsim.cli.files import check_target, write_whole
     from vftsim.cli.main import OUTSIDE
     from vftsim.report.screen import print_json, print_table, print_text
+    from vftsim.study.files import write_file
     from vftsim.study.progress import make_progress
-    from vftsim.study.store import write_file
     from vftsim.study.workers import checked_jobs
 
     if report is not None:

@@ -1,0 +1,105 @@
+"""Where output goes: closed, full, ASCII alone, read-only. One message, an exit code, and what is done is kept."""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vftsim.cli import files
+from vftsim.cli.files import check_target, write_whole
+from vftsim.cli.main import main
+from vftsim.errors import StorageError, UsageError
+from vftsim.report.screen import print_json
+
+COMMAND = [sys.executable, "-m", "vftsim"]
+FULL = Path("/dev/full")
+
+
+def run(tiny_path, *options, **streams):
+    words = [*COMMAND, "run", str(tiny_path), "-n", "1", "-j", "1", "-q", *map(str, options)]
+    return subprocess.run(words, check=False, stderr=subprocess.PIPE, text=True, **streams)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no full device here")
+@pytest.mark.parametrize("more", [[], ["--json"], ["--csv"]])
+def test_a_full_output_is_one_message_and_the_result_is_kept(tiny_path, tmp_path, more):
+    with FULL.open("w") as full:
+        done = run(tiny_path, *more, "-o", tmp_path / "out", stdout=full)
+    assert done.returncode == 3
+    assert done.stderr == "vftsim: cannot use standard output: No space left on device\n"
+    assert (tmp_path / "out" / "summary.csv").exists()
+
+
+@pytest.mark.parametrize("descriptor", [0, 1, 2])
+def test_a_closed_descriptor_disturbs_nothing(tiny_path, tmp_path, descriptor):
+    """The database must not get the number of standard output, or tables would be printed into it."""
+    done = run(tiny_path, "-o", tmp_path / "out", stdout=subprocess.DEVNULL, preexec_fn=lambda: os.close(descriptor))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert main(["check", str(tmp_path / "out")]) == 0
+
+
+def test_an_ascii_terminal_gets_plain_characters_and_whole_json(tiny_path):
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    tables = run(tiny_path, env=plain, stdout=subprocess.PIPE)
+    assert tables.returncode == 0
+    assert "+-: 95 % interval" in tables.stdout
+
+
+def test_json_that_a_stream_cannot_show_is_escaped():
+    written = io.BytesIO()
+    with contextlib.redirect_stdout(io.TextIOWrapper(written, "ascii", write_through=True)):
+        print_json({"µ": "±1"})
+        assert json.loads(written.getvalue()) == {"µ": "±1"}
+
+
+@pytest.mark.parametrize("number", [28, 30])
+def test_a_target_that_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch, number, capsys):
+    def fails(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("vftsim.calibrate.run.run_calibration", None)
+    monkeypatch.setattr("vftsim.calibrate.validate.run_validation", None)
+    monkeypatch.setattr(files.Path, "open", fails)
+    for words in (["calibrate", "sip-lab/virtual", "-o"], ["validate", "--report"], ["trace", "xen-media", "-o"]):
+        assert main([*words, str(tmp_path / "x.json")]) == 2
+        assert os.strerror(number) in capsys.readouterr().err
+
+
+def test_a_target_with_an_absurd_name_is_refused(tmp_path):
+    for path in (tmp_path / ("x" * 300), tmp_path / ("x" * 300) / "y"):
+        with pytest.raises(UsageError):
+            check_target(path, force=True)
+
+
+def test_a_disk_that_fills_meanwhile_leaves_nothing_half_written(tmp_path):
+    def fills(path):
+        path.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "x.md").write_text("before")
+    with pytest.raises(StorageError, match="No space left"):
+        write_whole(tmp_path / "x.md", fills)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.md"]
+    assert (tmp_path / "x.md").read_text() == "before"
+
+
+@pytest.mark.parametrize("option", ["workload.sample_period=1 h", "workload.steps.duration=2500 ms"])
+def test_steps_without_a_sample_have_results_all_the_same(tiny_path, tmp_path, option):
+    done = run(tiny_path, "--set", option, "--tables", "all", "-o", tmp_path / "out", stdout=subprocess.DEVNULL)
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "out" / "summary.csv").read_text())))
+    assert {"step_1", "step_2"} <= {row["phase"] for row in rows}
+
+
+def test_extending_a_name_that_is_too_long_is_refused(tmp_path, capsys):
+    model = tmp_path / "m.yaml"
+    for name in ("x" * 300 + ".yaml", "x" * 300 + "/y.yaml", "x" * 300):
+        model.write_text(f"extends: {name}\n")
+        assert main(["models", str(model)]) == 2
+        assert "no file" in capsys.readouterr().err

@@ -1,0 +1,114 @@
+"""Damage of every sort is named, and what is whole survives the repair."""
+
+import os
+import sqlite3
+from contextlib import closing
+
+import pytest
+from test_store import ONE, OTHER, filled, foreign, writes
+
+from vftsim.cli.main import main
+from vftsim.errors import UsageError
+from vftsim.study.check import check
+from vftsim.study.database import DATABASE
+from vftsim.study.store import Opening, Store
+
+
+def change(folder, *statements):
+    with closing(sqlite3.connect(folder / DATABASE)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def known(folder, identity=ONE):
+    with Store(folder, "run", Opening.CONTINUE) as store:
+        return store.known(identity)
+
+
+def test_a_whole_result_is_said_to_be_whole(tmp_path, capsys):
+    filled(tmp_path / "s")
+    before = (tmp_path / "s" / DATABASE).read_bytes()
+    report = check(tmp_path / "s")
+    assert (report.command, report.whole, report.damage, report.notes) == ("run", 2, [], [])
+    assert main(["check", str(tmp_path / "s")]) == 0
+    assert "Nothing is damaged" in capsys.readouterr().out
+    assert (tmp_path / "s" / DATABASE).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("statement", "said", "left"),
+    [
+        (
+            "UPDATE replications SET data = x'00' WHERE replication = 1",
+            "replication 1 of study 1 does not",
+            {0, 2},
+        ),
+        ("UPDATE replications SET replication = 9 WHERE replication = 0", "replication 9 of study 1 does not", {1, 2}),
+        ("UPDATE replications SET study = 5 WHERE replication = 2", "replication 2 belongs to no study", {0, 1}),
+        ("UPDATE studies SET identity = '{}'", "study 1 is not what its hash says", set()),
+    ],
+)
+def test_edits_are_named_and_the_rest_is_kept(tmp_path, capsys, statement, said, left):
+    folder = tmp_path / "s"
+    filled(folder, numbers=(0, 1, 2))
+    change(folder, statement)
+    assert main(["check", str(folder)]) == 1
+    assert said in capsys.readouterr().out
+    assert main(["check", str(folder), "--repair"]) == 0
+    assert f"{len(left)} replications are whole and kept" in capsys.readouterr().out
+    assert check(folder).damage == []
+    assert set(known(folder)) == left
+    assert (folder / f"{DATABASE}.damaged").exists()
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_a_cut_database_keeps_what_is_before_the_cut(tmp_path, share):
+    folder = tmp_path / "s"
+    with Store(folder, "run") as store:
+        for number in range(60):
+            store.keep(ONE, number, {"x": [(number * 7919 + i * i) % 10007 for i in range(1500)]})
+        store.finish(writes())
+    whole = known(folder)
+    size = (folder / DATABASE).stat().st_size
+    os.truncate(folder / DATABASE, int(size * share))
+    report = check(folder, repair=True)
+    assert report.damage[0].startswith("the database is damaged")
+    left = known(folder)
+    assert len(left) > 60 * share * 0.5
+    assert left.items() <= whole.items()
+    assert check(folder).damage == []
+
+
+def test_overwritten_pages_cost_what_stood_in_them(tmp_path):
+    folder = tmp_path / "s"
+    filled(folder, numbers=range(300))
+    whole = known(folder)
+    with (folder / DATABASE).open("r+b") as stream:
+        stream.seek(-8192, os.SEEK_END)
+        stream.write(b"\xff" * 4096)
+    check(folder, repair=True)
+    left = known(folder)
+    assert 200 <= len(left) <= 300
+    assert left.items() <= whole.items()
+
+
+def test_what_is_no_damage_is_noted(tmp_path):
+    folder = tmp_path / "s"
+    filled(folder, a_csv="a", b_csv="b")
+    (folder / "a.csv").write_text("edited")
+    (folder / "b.csv").unlink()
+    (folder / "NOTES.md").write_text("mine")
+    with Store(folder, "run", Opening.REPLACE) as store:
+        store.keep(OTHER, 0, {})
+    notes = "\n".join(check(folder).notes)
+    for part in ("'a.csv' was changed", "'b.csv' is missing", "left alone: NOTES.md", "a run with --force was killed"):
+        assert part in notes
+
+
+def test_nothing_else_is_looked_at(tmp_path):
+    for folder in [*foreign(tmp_path), tmp_path / "nowhere"]:
+        with pytest.raises(UsageError, match="no result of vftsim"):
+            check(folder, repair=True)
+    filled(tmp_path / "s")
+    with Store(tmp_path / "s", "run", Opening.CONTINUE), pytest.raises(UsageError, match="in use by"):
+        check(tmp_path / "s")

@@ -1,0 +1,111 @@
+"""Searches, ramps and comparisons that were ended go on with the same command and give the same answer."""
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from vftsim.cli.main import main
+from vftsim.study import replicate as replicate_module
+from vftsim.study.capacity import search_study
+from vftsim.study.constant_load import ConstantLoad
+from vftsim.study.database import DATABASE
+from vftsim.study.kept import Kept, keep_answer, kept_in
+from vftsim.study.search_levels import SearchSettings
+from vftsim.study.workers import Interrupted, Workers
+
+SETTINGS = SearchSettings(probability=0.5, resolution=8.0, runs_per_level=8, budget=24)
+
+
+def stored(folder):
+    with closing(sqlite3.connect(folder / DATABASE)) as connection:
+        return connection.execute("SELECT count(*) FROM replications").fetchone()[0]
+
+
+def answer(text):
+    """An answer without the times of day in its manifest."""
+    data = json.loads(text)
+    return {name: value for name, value in data.items() if name != "manifest"}
+
+
+def test_tasks_are_done_once(tmp_path):
+    done = []
+    tasks = {n: n for n in range(4)}
+    for most in (2, 4):
+        with kept_in(tmp_path / "s", "capacity") as store:
+            kept = Kept(store, {"model": "m"}, str, int)
+            chosen = {n: tasks[n] for n in range(most)}
+            assert kept.in_order(Workers(lambda n: done.append(n) or -n, 1), chosen) == [-n for n in range(most)]
+    assert done == [0, 1, 2, 3]
+    with kept_in(tmp_path / "s", "capacity") as store:
+        assert Kept(store, {"model": "m"}).at(load=2).in_order(Workers(abs, 1), {0: -5}) == [5], "another study"
+
+
+def test_an_interrupted_search_goes_on_and_ends_in_the_same_answer(tiny, tmp_path, monkeypatch):
+    whole = search_study(tiny, 1, 1, settings=SETTINGS)
+    ran = []
+    judge = ConstantLoad.__call__
+
+    def stops_at(most):
+        def judged(load, saps, replication):
+            if len(ran) == most:
+                raise KeyboardInterrupt
+            ran.append((saps, replication))
+            return judge(load, saps, replication)
+
+        return judged
+
+    for most in (3, 7):
+        monkeypatch.setattr(ConstantLoad, "__call__", stops_at(most))
+        with kept_in(tmp_path / "s", "capacity") as store:
+            assert search_study(tiny, 1, 1, settings=SETTINGS, store=store).interrupted
+        assert stored(tmp_path / "s") == most
+    monkeypatch.setattr(ConstantLoad, "__call__", stops_at(None))
+    with kept_in(tmp_path / "s", "capacity") as store:
+        found = search_study(tiny, 1, 1, settings=SETTINGS, store=store)
+        keep_answer(store, found)
+    assert len(ran) == len(set(ran)), "none twice"
+    assert answer(json.dumps(found.for_machines())) == answer(json.dumps(whole.for_machines()))
+    assert answer((tmp_path / "s" / "answer.json").read_text()) == answer(json.dumps(whole.for_machines()))
+
+
+@pytest.mark.parametrize("command", ["capacity", "compare"])
+def test_commands_keep_their_replications(tiny_path, tmp_path, monkeypatch, capsys, command):
+    out = tmp_path / "out"
+    models = [str(tiny_path)] * (2 if command == "compare" else 1)
+    words = [command, *models, "-n", "3", "-j", "1", "-q", "--json"]
+    assert main(words) == 0
+    whole = capsys.readouterr().out
+    simulate, ran = replicate_module._simulate, []
+
+    def stops_at_two(task):
+        if task.replication == 2:
+            raise KeyboardInterrupt
+        return simulate(task)
+
+    monkeypatch.setattr(replicate_module, "_simulate", stops_at_two)
+    assert main([*words, "-o", str(out)]) == 3
+    assert f"'{out}', the same command goes on" in capsys.readouterr().err
+    monkeypatch.setattr(replicate_module, "_simulate", lambda task: ran.append(task.replication) or simulate(task))
+    assert main([*words, "-o", str(out)]) == 0
+    assert set(ran) == {2}
+    assert answer(capsys.readouterr().out) == answer(whole)
+    assert {path.name for path in out.iterdir()} == {"answer.csv", "answer.json", "manifest.json", DATABASE}
+    assert main([*words, "-o", str(out), "--force", "--seed", "4"]) == 0
+    assert stored(out) == 3
+
+
+def test_force_without_a_directory_is_refused(tiny_path, capsys):
+    assert main(["capacity", str(tiny_path), "--force"]) == 2
+    assert "name it with -o DIR" in capsys.readouterr().err
+
+
+def test_nothing_judged_is_an_interruption_that_keeps_what_ran(tiny, tmp_path, monkeypatch):
+    def stops(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ConstantLoad, "__call__", stops)
+    with pytest.raises(Interrupted), kept_in(tmp_path / "s", "capacity") as store:
+        search_study(tiny, 1, 1, settings=SETTINGS, store=store)
+    assert not (tmp_path / "s").exists()

@@ -1,0 +1,161 @@
+"""Worker processes: replaced when killed, and never longer there than the one that started them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from vftsim.errors import WorkerLostError
+from vftsim.study.workers import Workers, _suspects_last, deferred_interrupts
+
+SLEEPERS = """
+import os, sys, time
+from vftsim.cli import main as module
+from vftsim.study.workers import Workers
+
+def sleeps(task):
+    with open(sys.argv[1], "a") as stream:
+        print(os.getpid(), file=stream, flush=True)
+    time.sleep(600)
+
+def runs():
+    try:
+        Workers(sleeps, 2).in_order([1, 2])
+    except KeyboardInterrupt:
+        return 3
+
+module.main = runs
+sys.exit(module.console())
+"""
+
+
+def wait_until(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.02)
+
+
+def is_there(pid):
+    with suppress(ProcessLookupError, FileNotFoundError):
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    return False
+
+
+def test_results_come_back_in_the_order_of_the_tasks():
+    assert Workers(abs, 2).in_order([-3, 2, -1, 0]) == [3, 2, 1, 0]
+
+
+def _stop_the_parent(task):
+    if task == 5:
+        os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(0.01)
+
+
+def test_ctrl_c_ends_worker_processes():
+    with pytest.raises(KeyboardInterrupt):
+        Workers(_stop_the_parent, 2).in_order(list(range(2000)))
+
+
+MASKS = """
+import signal
+from vftsim.study.workers import Workers
+
+def mask(_):
+    return sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+
+print(Workers(mask, 2).in_order([1, 2]), mask(0))
+"""
+
+
+def test_workers_never_see_what_ends_the_command():
+    """Not even while they start, when they would print the traceback of an import."""
+    done = subprocess.run([sys.executable, "-c", MASKS], capture_output=True, text=True, check=True)
+    assert done.stdout == "[[1, 2, 15], [1, 2, 15]] []\n", "of the workers, and of the command afterwards"
+
+
+class DiesOnce:
+    """Kills its process at a task, the first time."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __call__(self, task):
+        if task == 3 and not self.marker.exists():
+            self.marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return task
+
+
+def test_a_killed_worker_is_replaced_and_said(tmp_path):
+    said = []
+    assert Workers(DiesOnce(tmp_path / "died"), 2, said.append).in_order(list(range(8))) == list(range(8))
+    assert len(said) == 1
+    assert "killed from outside" in said[0]
+
+
+def _killed(task):
+    if task == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return task
+
+
+def test_a_task_that_kills_every_worker_ends_the_study_after_the_others():
+    found, results = [], Workers(_killed, 2).as_they_come(list(range(8)))
+    with pytest.raises(WorkerLostError, match="killed from outside again and again"):
+        found.extend(iter(results.__next__, None))
+    assert sorted(index for index, _ in found) == [0, 1, 2, 4, 5, 6, 7]
+    assert Workers(abs, 2).in_order([-1, 2]) == [1, 2], "and the next study has workers again"
+
+
+def test_what_may_have_killed_comes_last():
+    assert list(_suspects_last({4: "a", 5: "b", 6: "c"}, 2)) == [6, 4, 5]
+
+
+def _starves(_):
+    raise MemoryError
+
+
+def test_want_of_memory_is_said():
+    with pytest.raises(WorkerLostError, match="not enough memory"):
+        Workers(_starves, 2).in_order([1, 2, 3])
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as Linux shows them")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_workers_end_with_the_process_that_started_them(tmp_path, how):
+    noted = tmp_path / "pids"
+    with subprocess.Popen([sys.executable, "-c", SLEEPERS, str(noted)], stderr=subprocess.PIPE) as process:
+        wait_until(lambda: noted.exists() and noted.read_text().count("\n") == 2)
+        process.send_signal(how)
+        errors = process.communicate(timeout=60)[1]
+    assert process.returncode == (-9 if how is signal.SIGKILL else 3)
+    assert b"Traceback" not in errors
+    wait_until(lambda: not any(is_there(int(pid)) for pid in noted.read_text().split()))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_must_happen_whole_is_interrupted_at_its_end(number):
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    happened = []
+
+    def happens():
+        with deferred_interrupts():
+            os.kill(os.getpid(), number)
+            happened.append("all of it")
+
+    before = signal.signal(number, pressed)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            happens()
+        assert signal.getsignal(number) is pressed
+    finally:
+        signal.signal(number, before)
+    assert happened == ["all of it"]

@@ -1,0 +1,59 @@
+"""``vftsim check``: what is wrong with a result's directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vftsim.cli import options
+
+if TYPE_CHECKING:
+    from vftsim.study.check import CheckReport
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("check")(check)
+
+
+def check(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What a command kept with -o.")],
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Save what is whole; the damaged database is kept beside."),
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Say what a result's directory holds and what is damaged; exit code 1 when something is."""
+    from vftsim.cli.main import OUTSIDE
+    from vftsim.report.screen import print_json
+    from vftsim.study.check import check as look
+
+    report = look(directory, repair)
+    if as_json:
+        print_json(report.for_machines())
+    else:
+        _print(report)
+    if report.damage and not report.repaired:
+        raise typer.Exit(OUTSIDE)
+
+
+def _print(report: CheckReport) -> None:
+    from vftsim.report.screen import print_text
+
+    print_text(f"{report.folder}: a {report.command or 'study'} of vftsim, {report.whole} finished replications")
+    for study in report.studies:
+        said = ", ".join(f"{name} {str(value)[:40]}" for name, value in study.identity.items())
+        print_text(f"  {len(study.replications)} replications of {said}")
+    for text in report.damage:
+        print_text(f"Damaged: {text}")
+    for text in report.notes:
+        print_text(f"Note: {text}")
+    if report.repaired:
+        print_text(f"Repaired: {report.repaired}")
+    elif report.damage:
+        print_text(f"Nothing damaged is ever counted. 'vftsim check {report.folder} --repair' saves what is whole.")
+    else:
+        print_text("Nothing is damaged.")

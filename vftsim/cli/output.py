@@ -1,0 +1,49 @@
+"""Standard output and standard error as they are: closed, full, or without the characters that figures need."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import os
+import sys
+from io import TextIOWrapper
+
+_PLAIN = {"±": "+-", "µ": "u", "…": "...", "–": "-", "—": "-", "×": "x", "≤": "<=", "≥": ">="}
+_ERRORS = "vftsim-plain"
+
+
+def prepare() -> None:
+    """Make printing safe: a closed stream goes nowhere, and what a stream cannot show is written plainly.
+
+    A closed descriptor is opened on nothing first: the next file would get its number, and whatever is printed.
+    """
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - stays open as long as the process
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - stays open as long as the process
+    codecs.register_error(_ERRORS, _plainly)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors=_ERRORS)
+
+
+def _plainly(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_PLAIN.get(c, "?") for c in error.object[error.start : error.end]), error.end
+
+
+def say(text: str) -> None:
+    """Print a line on standard error; where that cannot be written there is nobody to tell."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def abandon_output() -> None:
+    """Send what is still to be written to standard output nowhere: the interpreter would complain at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

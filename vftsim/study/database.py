@@ -1,0 +1,136 @@
+"""The SQLite file of a result: its form, the mark that makes it ours, and how it is opened."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from vftsim._version import __version__
+from vftsim.errors import UsageError
+from vftsim.study.files import SCRATCH, sync_directory
+from vftsim.study.lock import HOLDER, LOCK
+
+DATABASE = "vftsim.sqlite"
+APPLICATION = 0x76667473  # "vfts", in the header of the file
+FORMAT = 1
+_HEADER_BYTES, _FORMAT_AT, _APPLICATION_AT = 100, 60, 68  # sqlite.org/fileformat.html, 1.3
+OWN_NAMES = {LOCK, HOLDER, SCRATCH, f"{DATABASE}.new", f"{DATABASE}.new-journal"}
+_SCHEMA = f"""
+PRAGMA auto_vacuum = INCREMENTAL;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {FORMAT};
+CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE studies (
+    id INTEGER PRIMARY KEY,
+    generation INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    identity TEXT NOT NULL,
+    UNIQUE (generation, key)
+);
+CREATE TABLE replications (
+    study INTEGER NOT NULL REFERENCES studies (id),
+    replication INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    sha256 TEXT NOT NULL,
+    PRIMARY KEY (study, replication)
+);
+CREATE TABLE files (name TEXT NOT NULL, sha256 TEXT NOT NULL, PRIMARY KEY (name, sha256));
+"""
+
+
+def create(folder: Path, command: str) -> None:
+    """Make an empty database aside, then give it its name: the name stands for a whole one."""
+    new = folder / f"{DATABASE}.new"
+    create_file(new, {"command": command, "vftsim": __version__}).close()
+    new.replace(folder / DATABASE)
+    sync_directory(folder)
+    sync_directory(folder.parent)
+
+
+def create_file(path: Path, about: Mapping[str, str]) -> sqlite3.Connection:
+    """Make an empty database, open for more."""
+    path.unlink(missing_ok=True)
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.executescript(_SCHEMA)
+        connection.executemany("INSERT INTO about (name, value) VALUES (?, ?)", list(about.items()))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a database of this program for one writer."""
+    connection = sqlite3.connect(path, isolation_level=None, timeout=1.0)
+    try:
+        for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL"):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+        connection.execute("SELECT count(*) FROM studies").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def damage(folder: Path, error: object) -> UsageError:
+    """Return what a database that cannot be read is answered with."""
+    return UsageError(
+        f"'{folder / DATABASE}' is damaged ({error}); 'vftsim check {folder} --repair' saves what can be read"
+    )
+
+
+def format_of(folder: Path) -> int | None:
+    """Return the format of the result that a directory holds, by the mark in the database's header; None: no result."""
+    try:
+        with (folder / DATABASE).open("rb") as stream:
+            header = stream.read(_HEADER_BYTES)
+    except (FileNotFoundError, IsADirectoryError):
+        return None
+    if int.from_bytes(header[_APPLICATION_AT : _APPLICATION_AT + 4], "big") != APPLICATION:
+        return None
+    return int.from_bytes(header[_FORMAT_AT : _FORMAT_AT + 4], "big")
+
+
+def check_place(folder: Path, *, is_locked: bool) -> None:
+    """Refuse a place that is neither free nor a result of this program in this format.
+
+    Before the lock is held, a directory with a lock file passes: its holder may be about to make the database.
+    """
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if not folder.is_dir():
+        raise UsageError(f"'{folder}' exists and is no result of vftsim; choose another name")
+    found = format_of(folder)
+    names = {path.name for path in folder.iterdir()} if found is None else set()
+    if LOCK in names and not is_locked:
+        return
+    if names - OWN_NAMES:
+        raise UsageError(f"'{folder}' exists and is no result of vftsim{_older(folder)}; choose another name")
+    if found is not None and found != FORMAT:
+        raise UsageError(
+            f"'{folder}' is a result in format {found} of another version of vftsim; this one reads format {FORMAT}; "
+            "choose another name"
+        )
+
+
+def _older(folder: Path) -> str:
+    looks = (folder / "sweep.sqlite").is_file() or (folder / "replications").is_dir()
+    return " that this version can read (perhaps one of an early version)" if looks else ""
+
+
+@contextmanager
+def forbidden(folder: Path) -> Iterator[None]:
+    """Turn a full disk or a forbidden place into a message, before any work."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"cannot write '{folder}': {error.strerror or error}") from None
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            raise UsageError(f"'{folder / DATABASE}' is open in another program; close it") from None
+        raise UsageError(f"cannot write '{folder}': {error}") from None
+    except sqlite3.DatabaseError as error:
+        raise damage(folder, error) from None

@@ -1,0 +1,156 @@
+"""Files that are there completely or not at all, and those of a result apart from the user's own."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+SCRATCH = ".vftsim-writing"
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file so that it is there completely or not at all."""
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with temporary.open("wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def to_json(data: Any, indent: int | None = 2) -> str:
+    """Return JSON text that is the same for equal data; not-a-number becomes null."""
+    return json.dumps(_finite(data), indent=indent, allow_nan=False, ensure_ascii=False)
+
+
+def sha256_of_file(path: Path) -> str | None:
+    """Return the SHA-256 of a file's content; None if there is no such file."""
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        return None
+
+
+def sync_directory(folder: Path) -> None:
+    """Make names in a directory durable, where the system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+class Ledger(Protocol):
+    """What is known of the files that were written into a directory."""
+
+    def wrote(self, name: str, sha256: str) -> bool:
+        """Whether a file of this name and content was written here."""
+        ...
+
+    def names(self) -> list[str]:
+        """Return the names of all files that were written here."""
+        ...
+
+    def add(self, files: Mapping[str, str]) -> None:
+        """Note files (name and SHA-256) before they are put in place."""
+        ...
+
+
+def publish(folder: Path, write: Callable[[Path], None], ledger: Ledger, last: str) -> tuple[dict[str, str], list[str]]:
+    """Let ``write`` make files aside, then put each into the directory in one step.
+
+    A file that stands in the way and is not as this program wrote it is the user's: it is kept under another name.
+
+    Parameters
+    ----------
+    folder : Path
+    write : callable
+        Fills the directory it is given.
+    ledger : Ledger
+    last : str
+        The file that says what the others are: it is put in place after them.
+
+    Returns
+    -------
+    tuple
+        The files by name with their SHA-256, and names that files of the user were given.
+    """
+    scratch = folder / SCRATCH
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    try:
+        write(scratch)
+        files = _fingerprints(scratch)
+        ledger.add(files)
+        moved = [
+            _put(scratch / name, folder / name, name, ledger) for name in sorted(files, key=lambda n: (n == last, n))
+        ]
+        sync_directory(folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return files, [name for name in moved if name]
+
+
+def remove_ours(folder: Path, names: Iterable[str], ledger: Ledger) -> None:
+    """Remove files that are as this program wrote them, and directories that this leaves empty."""
+    for name in names:
+        digest = sha256_of_file(folder / name)
+        if digest is None or not ledger.wrote(name, digest):
+            continue
+        (folder / name).unlink()
+        with contextlib.suppress(OSError):
+            if (folder / name).parent != folder:
+                (folder / name).parent.rmdir()
+
+
+def _fingerprints(scratch: Path) -> dict[str, str]:
+    found = {}
+    for path in sorted(scratch.rglob("*")):
+        digest = sha256_of_file(path)
+        if digest is not None:
+            found[path.relative_to(scratch).as_posix()] = digest
+    return found
+
+
+def _put(source: Path, target: Path, name: str, ledger: Ledger) -> str:
+    target.parent.mkdir(exist_ok=True)
+    kept = ""
+    if target.is_symlink() or target.exists():
+        digest = None if target.is_symlink() else sha256_of_file(target)
+        if digest is None or not ledger.wrote(name, digest):
+            kept = _keep_aside(target)
+    source.replace(target)
+    return kept
+
+
+def _keep_aside(path: Path) -> str:
+    number, aside = 1, path.with_name(f"{path.name}.kept")
+    while aside.exists() or aside.is_symlink():
+        number += 1
+        aside = path.with_name(f"{path.name}.kept-{number}")
+    path.rename(aside)
+    return aside.name
+
+
+def _finite(data: Any) -> Any:
+    """Return data with every number that JSON lacks made None, tuples made lists."""
+    if isinstance(data, float):
+        return data if data - data == 0 else None
+    if isinstance(data, Mapping):
+        return {str(key): _finite(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_finite(value) for value in data]
+    return data

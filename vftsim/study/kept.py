@@ -1,0 +1,101 @@
+"""Studies that go on where they were ended: their replications and judged runs in a store, their answer beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pandas as pd
+
+from vftsim.study.files import to_json, write_file
+from vftsim.study.results import csv_text
+from vftsim.study.store import MANIFEST, Opening, Store
+from vftsim.study.workers import Workers, deferred_interrupts
+
+
+class Answer(Protocol):
+    """What a study hands back."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the main table."""
+        ...
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data, the manifest under its name."""
+        ...
+
+
+def _same(data: Any) -> Any:
+    return data
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Numbered tasks of one study, each kept when it arrives and never done twice.
+
+    Parameters
+    ----------
+    store : Store, optional
+        Without one nothing is kept.
+    identity : mapping
+        All that determines the tasks' results, except their numbers.
+    encode, decode : callable
+        From a result to plain data, and back without loss.
+    """
+
+    store: Store | None = None
+    identity: Mapping[str, Any] | None = None
+    encode: Callable[[Any], Any] = _same
+    decode: Callable[[Any], Any] = _same
+
+    def at(self, **more: Any) -> Kept:
+        """Return the tasks that have more in common."""
+        return Kept(self.store, {**(self.identity or {}), **more}, self.encode, self.decode)
+
+    def in_order(self, workers: Workers[Any, Any], tasks: Mapping[int, Any]) -> list[Any]:
+        """Return the results of tasks by number, in their order; what is in the store is not done again."""
+        if self.store is None:
+            return workers.in_order(list(tasks.values()))
+        assert self.identity is not None
+        found = {number: self.decode(data) for number, data in self.store.known(self.identity).items()}
+        missing = [number for number in tasks if number not in found]
+        for index, result in workers.as_they_come([tasks[number] for number in missing]):
+            with deferred_interrupts():
+                self.store.keep(self.identity, missing[index], self.encode(result))
+            found[missing[index]] = result
+        return [found[number] for number in tasks]
+
+
+@contextmanager
+def kept_in(directory: Path | None, command: str, force: bool = False) -> Iterator[Store | None]:
+    """Open the directory where a study keeps what it has; None if none was named.
+
+    Parameters
+    ----------
+    directory : Path, optional
+    command : str
+        The kind of study.
+    force : bool
+        Forget what is there, once the new answer stands.
+    """
+    if directory is None:
+        yield None
+        return
+    with Store(directory, command, Opening.REPLACE if force else Opening.CONTINUE) as store:
+        yield store
+
+
+def keep_answer(store: Store | None, answer: Answer) -> None:
+    """Write an answer's main table, the whole of it and the manifest beside the store."""
+
+    def write(folder: Path) -> None:
+        data = answer.for_machines()
+        write_file(folder / "answer.csv", csv_text(answer.to_pandas()).encode())
+        write_file(folder / "answer.json", (to_json(data) + "\n").encode())
+        write_file(folder / MANIFEST, (to_json(data["manifest"]) + "\n").encode())
+
+    if store is not None:
+        store.finish(write)
