@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vftsim.errors import UsageError
-from vftsim.stats import Decision, capacity_search, ramp_capacity
+from vftsim.stats import Decision, capacity_search
 from vftsim.stats.bernoulli_test import inversion_p_value, log_evidence_above, log_evidence_below
 from vftsim.stats.probing import Prober, is_non_monotone
 
@@ -199,9 +199,3 @@ def test_sign_test_by_hand():
     assert inversion_p_value(2, 2) == pytest.approx(1 / 4)
     assert inversion_p_value(1, 3) == pytest.approx(7 / 8)
     assert inversion_p_value(0, 5) == 1.0
-
-
-def test_ramp_capacity_by_hand():
-    """90, 100, 110: mean 100, s = 10, half width 10 * 2.484138; equal steps: half a step."""
-    assert ramp_capacity([90, 100, 110], 10).half_width == pytest.approx(24.84138, abs=1e-5)
-    assert str(ramp_capacity([100.0] * 12, 10.0)) == "100.0 +-5.0 (95 %, n=12)"

@@ -12,9 +12,7 @@ from vftsim.media.flows import FlowAccount
 from vftsim.media.quality import VoiceQuality, e_model
 from vftsim.media.system import MediaSystem
 from vftsim.sampling import Streams
-from vftsim.stats.estimate import Estimate
 from vftsim.stats.histogram import DelayHistogram
-from vftsim.stats.intervals import poisson_interval
 
 _PACKETIZATION_MS = 20.0
 _MS = 1e6
@@ -54,10 +52,6 @@ class FlowResult:
         """Dropped packets as a fraction of all whose fate is known."""
         known = self.delivered + self.dropped
         return self.dropped / known if known else 0.0
-
-    def loss_event_rate(self, confidence: float = 0.95) -> Estimate:
-        """Loss events a second, with the exact interval for rare events."""
-        return poisson_interval(self.loss_events, self.seconds, confidence)
 
     def delay_ms(self, percent: float) -> float:
         """Percentile of the delay; nan without deliveries."""

@@ -50,6 +50,11 @@ class Probe:
     passed: int
     decision: Decision
 
+    @property
+    def beyond(self) -> int:
+        """Replications that did not meet the objective."""
+        return self.runs - self.passed
+
 
 class BudgetUsedUp(Exception):  # noqa: N818 - ends a search, no fault
     """The search has no runs left."""

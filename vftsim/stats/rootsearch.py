@@ -32,7 +32,6 @@ from dataclasses import dataclass
 
 from vftsim.errors import UsageError
 from vftsim.stats.estimate import Estimate
-from vftsim.stats.intervals import t_interval
 from vftsim.stats.probing import BudgetUsedUp, Decision, Mapper, Probe, Prober, is_non_monotone
 
 MAXIMUM_DOUBLINGS = 6
@@ -248,21 +247,3 @@ def _crossing(probes: Sequence[Probe], probability: float, default: float) -> fl
             point += (first - point) * (previous - probability) / (previous - rate)
         break
     return point
-
-
-def ramp_capacity(levels_passed: Sequence[float], step: float = 0.0, confidence: float = 0.95) -> Estimate:
-    """Return the capacity that the laboratory's ramp procedure measures, over replications.
-
-    Parameters
-    ----------
-    levels_passed : sequence of float
-        For each replication, the highest load step that met the design objective (its DOC).
-    step : float
-        Height of a load step.  A ramp cannot resolve less: the half width is at least half a step.
-    confidence : float
-        Confidence of Student's t interval of the mean DOC.
-    """
-    by_replication = t_interval(levels_passed, confidence)
-    half_width = max(by_replication.half_width, step / 2.0)
-    mean = by_replication.mean
-    return Estimate(mean, half_width, mean - half_width, mean + half_width, by_replication.n, confidence, "ramp")

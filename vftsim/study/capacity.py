@@ -55,7 +55,7 @@ class CapacityStudy:
         """Return one row a capacity, with its interval."""
         table = []
         if self.ramp is not None:
-            table.append({"capacity": "ramp", **estimate_columns(self.ramp.estimate)})
+            table.append({"capacity": "ramp", **estimate_columns(self.ramp.estimate), **self.ramp.columns()})
         for name, search in self.searches.items():
             row = {"capacity": name, **estimate_columns(search.result.estimate)}
             table.append({**row, "resolved": search.result.resolved, "non_monotone": search.result.non_monotone})

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from vftsim.errors import UsageError
-from vftsim.stats import CapacityResult, binomial_interval, capacity_search
+from vftsim.stats import CapacityResult, capacity_search, sequential_binomial_interval
 from vftsim.stats.probing import BudgetUsedUp
 from vftsim.study.progress import Progress
 from vftsim.study.sip_summary import estimate_columns
@@ -137,11 +137,14 @@ def search_levels(
 
 
 def probe_table(result: CapacityResult, confidence: float, load: str) -> pd.DataFrame:
-    """Return the curve: for each load the share of runs beyond the limit, with binomial intervals."""
+    """Return the curve: for each load the runs beyond the limit, with intervals that hold after a sequential stop.
+
+    The share itself leans towards the verdict, since a load is left when its runs have decided it.
+    """
     return pd.DataFrame([
         {
-            load: probe.level, "runs": probe.runs, "decision": str(probe.decision),
-            **estimate_columns(binomial_interval(probe.runs - probe.passed, probe.runs, confidence)),
+            load: probe.level, "runs": probe.runs, "beyond_limit": probe.beyond, "decision": str(probe.decision),
+            **estimate_columns(sequential_binomial_interval(probe.beyond, probe.runs, confidence)),
         }
         for probe in result.probes
     ])  # fmt: skip

@@ -9,13 +9,14 @@ in ten seconds fails a fifth of runs of two.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from vftsim.errors import UsageError
-from vftsim.stats import CapacityResult, t_interval
+from vftsim.stats import CapacityResult
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
@@ -73,11 +74,16 @@ class StreamCapacity:
         return bool(self.manifest["state"] == "interrupted")
 
     def curve(self) -> pd.DataFrame:
-        """Return one row a load: the share of runs beyond the limit, and their mean loss with its interval."""
+        """Return one row a load: the runs beyond the limit, and their mean, least and largest loss.
+
+        The loss has no interval: a load is left when its runs have decided it, which is when they lost much or
+        little.
+        """
         table = probe_table(self.result, self.settings.confidence, "streams")
-        losses = [estimate_columns(t_interval(self.losses_percent[level])) for level in table["streams"]]
-        for name in ("estimate", "low", "high"):
-            table[f"loss_percent_{name}"] = [loss[name] for loss in losses]
+        runs = [self.losses_percent[level] for level in table["streams"]]
+        table["loss_percent_mean"] = [math.fsum(losses) / len(losses) for losses in runs]
+        table["loss_percent_least"] = [min(losses) for losses in runs]
+        table["loss_percent_largest"] = [max(losses) for losses in runs]
         return table
 
     def to_pandas(self) -> pd.DataFrame:
