@@ -185,12 +185,12 @@ def test_binomial_interval_by_its_definition():
 
 
 def test_binomial_bounds_at_the_ends():
-    """No success in 100: (1 - p)^100 = 5 % at p = 0.029513; all 100: the mirror image."""
+    """No success in 100: (1 - p)^100 = 2.5 % at p = 0.036217; all 100: the mirror image."""
     none, every = binomial_interval(0, 100), binomial_interval(100, 100)
-    assert none.high == pytest.approx(0.029513, abs=1e-6)
-    assert every.low == pytest.approx(1 - 0.029513, abs=1e-6)
+    assert none.high == pytest.approx(0.036217, abs=1e-6)
+    assert every.low == pytest.approx(1 - 0.036217, abs=1e-6)
     assert (none.low, every.high) == (0.0, 1.0)
-    assert str(every) == "> 0.970 (95 %, n=100, no exception seen)"
+    assert str(every) == "> 0.964 (95 %, n=100, no exception seen)"
 
 
 def test_quantile_interval_by_hand():

@@ -2,12 +2,14 @@
 
 Every evaluation runs the same seeds, so the objective is a deterministic function of the parameters.
 Intervals: the Gauss-Newton approximation at the optimum, with the residuals resampled (bootstrap of
-observations); parameters at a bound, and pairs with a correlation beyond 0.95, are reported as not
-identified by the data.
+observations) and widened for what the parameters took of them: residuals of n observations and p parameters
+are too small by sqrt((n - p) / n), and their size is itself known to n - p degrees of freedom.  Parameters
+at a bound, and pairs with a correlation beyond 0.95, are reported as not identified by the data.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,10 +25,12 @@ from vftsim.errors import UsageError
 from vftsim.sip.lab import SipLab
 from vftsim.sip.system import SipLabSpec
 from vftsim.spec import Spec
+from vftsim.stats._special import student_t_quantile
 
 Array = NDArray[np.float64]
 _STEP = 0.08
 _RESAMPLES = 2000
+_NORMAL_975 = 1.959964
 
 
 @dataclass(slots=True)
@@ -188,6 +192,11 @@ def _residuals(definition: CalibrationSpec, spec: SipLabSpec, keys: list[tuple[s
     return total / definition.replications
 
 
+def _widening(observations: int, parameters: int) -> float:
+    freedom = max(observations - parameters, 1)
+    return math.sqrt(observations / freedom) * student_t_quantile(0.975, freedom) / _NORMAL_975
+
+
 def _result(definition: CalibrationSpec, keys: list[tuple[str, str]], found: Any, low: Array, span: Array) -> Fit:
     parameters = definition.parameters
     names = [p.path for p in parameters]
@@ -196,7 +205,7 @@ def _result(definition: CalibrationSpec, keys: list[tuple[str, str]], found: Any
     rng = np.random.default_rng(np.random.SeedSequence(definition.seed))
     centred = found.fun - found.fun.mean()
     draws = rng.integers(0, len(centred), size=(_RESAMPLES, len(centred)))
-    shifts = -(centred[draws] @ pseudo_inverse.T) * span
+    shifts = -(centred[draws] @ pseudo_inverse.T) * span * _widening(len(centred), len(names))
     bounds = np.percentile(values + shifts, [2.5, 97.5], axis=0)
     result = Fit(
         values=dict(zip(names, values.tolist(), strict=True)),

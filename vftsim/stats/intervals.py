@@ -17,7 +17,7 @@ What happens in a share ``q`` of runs only is missing from all ``n`` of them wit
 
 References: Law, *Simulation Modeling and Analysis*, ch. 9; Hall, *The Bootstrap and Edgeworth
 Expansion*, 3.9; Willink, Comm. Stat. Theory Methods 34 (2005); Clopper and Pearson 1934; Efron, *The
-Jackknife* (1982); Hanley and Lippman-Hand 1983 (rule of three); David and Nagaraja, *Order
+Jackknife* (1982); David and Nagaraja, *Order
 Statistics*, 7.1; Robbins, Ann. Math. Stat. 41 (1970).
 """
 
@@ -101,13 +101,13 @@ def median_interval(values: Sequence[float], confidence: float = 0.95) -> Estima
 def binomial_interval(successes: int, trials: int, confidence: float = 0.95) -> Estimate:
     """Return a probability with Clopper and Pearson's exact interval, for a number of trials fixed beforehand.
 
-    Trials are replications.  When none or every trial succeeded, the result is the one-sided bound (rule of
-    three).
+    Trials are replications.  When none or every trial succeeded, one end is the other side's bound (about 3.7 /
+    trials, where a one-sided statement would have the 3 of the rule of three).
     """
     _check_count(successes, trials)
     alpha = _alpha(confidence)
     if successes in {0, trials}:
-        return _one_sided(successes, trials, -math.expm1(math.log(alpha) / trials), confidence)
+        return _one_sided(successes, trials, -math.expm1(math.log(alpha / 2.0) / trials), confidence)
     low = beta_quantile(alpha / 2.0, successes, trials - successes + 1.0)
     high = beta_quantile(1.0 - alpha / 2.0, successes + 1.0, trials - successes)
     return _estimate(successes / trials, low, high, trials, confidence, "binomial")
