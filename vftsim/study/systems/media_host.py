@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 QUICK_NS = 500_000_000
 
 _COLUMNS = ("metric", "estimate", "low", "high", "n", "confidence", "interval")
-_FLOW = ("delivered", "dropped", "late", "loss_events", "jitter_ns", "seconds", "playout_ns")
+_FLOW = ("delivered", "dropped", "late", "loss_events", "loss_bursts", "jitter_ns", "seconds", "playout_ns")
 _PLAIN = ("domain_cpu", "pcpu_busy", "switching", "context_switches", "counters", "interrupts", "in_flight", "events",
           "seconds")  # fmt: skip
 
