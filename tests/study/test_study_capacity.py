@@ -108,6 +108,18 @@ def test_search_brackets_and_names_the_cpu(tiny):
     assert set(study.for_machines()["steady"]) >= {"ihs_limit_percent", "beyond_limit_by_load", "resources"}
 
 
+def test_a_search_whose_budget_ended_says_what_it_knows(tiny, capsys):
+    """Three runs at 8 of 29 attempts a second fail nothing and are too few to pass; no figure stands there."""
+    settings = SearchSettings(resolution=4.0, low=4.0, high=8.0, budget=3)
+    study = search_study(tiny, 1, 1, settings=settings)
+    print_capacity(study)
+    out = capsys.readouterr().out
+    assert "not found: no load passed or failed, up to 8 SAPS were tried" in out
+    assert "the budget of 3 runs ended the search; a load passes after 51 runs without a failure" in out
+    (row,) = study.for_machines()["capacity"]
+    assert (row["answer"], row["estimate"], row["budget_ended"]) == ("unknown", None, True)
+
+
 def test_search_does_not_depend_on_the_number_of_workers(tiny):
     settings = SearchSettings(resolution=8.0, low=8.0, high=40.0, runs_per_level=5, budget=12)
     one, two = (search_study(tiny, 1, jobs, settings=settings).steady for jobs in (1, 2))

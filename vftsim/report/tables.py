@@ -11,7 +11,7 @@ from vftsim.report.screen import error_bar, print_table, print_text
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vftsim.stats import CapacityResult, Estimate
+    from vftsim.stats import CapacityResult, Estimate, ReplicationResult
     from vftsim.study.capacity import CapacityStudy
     from vftsim.study.compare import Comparison
     from vftsim.study.ramp import RampCapacity
@@ -75,6 +75,14 @@ def print_run(result: RunResult, everything: bool) -> None:
     print_text(caption)
 
 
+def print_precision(found: ReplicationResult) -> None:
+    """Print whether a precision was reached, and with how many replications."""
+    reached = "reached with" if found.reached else "not reached with"
+    figures = ", ".join(f"{name} = {_bar(e)}" for name, e in found.estimates.items())
+    advice = "" if found.reached else "; more --replications, or a longer --scale"
+    print_text(f"Precision {reached} {found.n} replications: {figures}{advice}")
+
+
 def print_capacity(study: CapacityStudy) -> None:
     """Print the capacities of one system."""
     print_head(study.manifest["models"], study.manifest["seed"])
@@ -100,7 +108,7 @@ def print_streams(found: StreamCapacity) -> None:
     print_text(
         f"A run measures {workload.duration / 1e9:g} s after {workload.warm_up / 1e9:g} s. "
         + (f"Calls go with streams: {calls:.3g} calls/s for each" if calls else "No calls")
-        + (f", {calls * e.mean:.3g} calls/s at the capacity." if calls and e.mean else ".")
+        + (f", {calls * e.mean:.3g} calls/s at the capacity." if calls and found.result.answer == "between" else ".")
     )
     _print_doubts(found.result, found.interrupted)
     body = [
@@ -164,6 +172,8 @@ def _print_ramp(ramp: RampCapacity) -> None:
     measured = _measured(ramp.model.spec)
     if measured:
         print_text(f"Measured on the real system: {measured} SAPS")
+    if ramp.passes and ramp.fails:
+        print_text("Between the two steps nothing was tried; --method search looks there.")
     print_text(f"DOC of the middle ramp: {_bar(ramp.estimate)} SAPS; of single ramps {_spread(ramp)}")
     body = [
         (str(step.number), f"{step.saps:g}", str(step.passed), _passing(step.passed, n), str(step.stopped))
@@ -231,30 +241,45 @@ def _print_search(search: SearchCapacity, title: str) -> None:
 
 def _found(search: SearchCapacity | StreamCapacity, form: str, unit: str, within: str) -> str:
     """Return what a search has found; no figure for one that ended before any load had passed or failed."""
-    e, settings = search.result.estimate, search.settings
-    if math.isinf(e.high) and not e.low:
-        answer = f"not found, in [0, inf] {unit}"
-    elif search.interrupted and not e.low:
-        answer = f"below {e.high:g} {unit}, nothing more is known yet"
-    else:
-        answer = f"{e.mean:{form}} {unit}, in [{e.low:g}, {e.high:g}]"
+    result, settings = search.result, search.settings
+    e = result.estimate
+    answer = {
+        "between": f"{e.mean:{form}} {unit}, in [{e.low:g}, {e.high:g}]",
+        "at least": f"at least {e.low:g} {unit}, no load failed",
+        "below": f"below {e.high:g} {unit}, no load passed",
+        "unknown": f"not found: no load passed or failed, up to {result.probes[-1].level:g} {unit} were tried",
+    }[result.answer]
     share = f"{100 * settings.probability:g} % of runs {within}"
     return f"{answer}  ({100 * settings.confidence:g} %, {e.n} runs; {share})"
 
 
 def _print_doubts(result: CapacityResult, interrupted: bool) -> None:
     """Print what a reader of a search's answer must know beside it."""
+    ended = result.budget_ended and not interrupted
     for flag, text in (
         (interrupted, "interrupted: the search had not come to its end"),
+        (result.answer != "between" or (ended and not result.resolved), _next_step(result)),
         (
-            not result.resolved and not interrupted,
+            not (result.resolved or interrupted or ended) and result.answer == "between",
             "not resolved further: runs at the loads between pass and fail by chance",
         ),
-        (result.budget_ended and not interrupted, "the budget of runs ended the search; --budget raises it"),
         (result.non_monotone, "warning: a higher load passed more often than a lower one"),
     ):
         if flag:
             print_text(f"  {text}")
+
+
+def _next_step(result: CapacityResult) -> str:
+    """Return what is missing for a capacity, and what to do about it."""
+    spent = f"the budget of {result.estimate.n} runs ended the search; " if result.budget_ended else ""
+    if result.answer == "at least":
+        return f"{spent}--budget raises it" if spent else "no load that was tried ever failed: is the limit reached?"
+    if result.answer == "between":
+        return f"{spent}--budget narrows the interval"
+    return (
+        f"{spent}a load passes after {result.runs_to_pass} runs without a failure at least: --budget "
+        f"{10 * result.runs_to_pass} or more, or a lower --probability"
+    )
 
 
 def _print_resources(search: SearchCapacity) -> None:

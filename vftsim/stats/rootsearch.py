@@ -29,10 +29,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from vftsim.errors import UsageError
 from vftsim.stats.estimate import Estimate
 from vftsim.stats.probing import BudgetUsedUp, Decision, Mapper, Probe, Prober, is_non_monotone
+
+Answer = Literal["between", "at least", "below", "unknown"]
 
 MAXIMUM_DOUBLINGS = 6
 LOWER_CHECK_RUNS = 10
@@ -58,6 +61,8 @@ class CapacityResult:
         the lowest crossing found, and the response deserves a look.
     budget_ended : bool
         Whether the search ended because its runs were used up.
+    runs_to_pass : int
+        Runs that a level takes to pass when none of them fails.
     """
 
     estimate: Estimate
@@ -65,6 +70,15 @@ class CapacityResult:
     resolved: bool
     non_monotone: bool
     budget_ended: bool
+    runs_to_pass: int
+
+    @property
+    def answer(self) -> Answer:
+        """What is known: the capacity lies between two levels, or is at least or below one, or nothing is."""
+        has_passed = any(probe.decision is Decision.PASS and probe.level <= self.estimate.low for probe in self.probes)
+        if math.isfinite(self.estimate.high):
+            return "between" if has_passed else "below"
+        return "at least" if has_passed else "unknown"
 
 
 def capacity_search(
@@ -189,7 +203,8 @@ class _Search:
         runs = sum(probe.runs for probe in probes)
         estimate = Estimate(point, (high - low) / 2.0, low, high, runs, confidence, "capacity search")
         resolved = self._failed is not None and self._failed - self._passed <= 1
-        return CapacityResult(estimate, probes, resolved, is_non_monotone(self._prober), budget_ended)
+        flags = (resolved, is_non_monotone(self._prober), budget_ended)
+        return CapacityResult(estimate, probes, *flags, self._prober.runs_to_pass())
 
     def _bracket_from_above(self) -> None:
         index = self._span

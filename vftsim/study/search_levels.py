@@ -5,6 +5,7 @@ The load is that of the system: scenario attempts a second, or media streams.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -47,6 +48,9 @@ class SearchSettings:
     high: float | None = None
     confidence: float = 0.95
 
+
+_LEVELS, _FEWEST_RUNS = 3, 10
+"""No load takes more than a third of the budget, unless that were less than ten runs."""
 
 QUICK_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=55, budget=160)
 """A first look: coarser levels, and just enough runs at each for a level that never fails to pass."""
@@ -126,7 +130,7 @@ def search_levels(
         resolution,
         probability=settings.probability,
         confidence=settings.confidence,
-        runs_per_level=settings.runs_per_level,
+        runs_per_level=min(settings.runs_per_level, max(settings.budget // _LEVELS, _FEWEST_RUNS)),
         budget=settings.budget,
         mapper=mapper,
         batch=mapper.jobs,
@@ -134,6 +138,17 @@ def search_levels(
     if mapper.interrupted and not result.probes:
         raise Interrupted("no run had finished")
     return result
+
+
+def answer_columns(result: CapacityResult) -> dict[str, Any]:
+    """Return a search's answer as columns; no estimate where the capacity is known from one side only."""
+    columns = estimate_columns(result.estimate)
+    if result.answer != "between":
+        columns["estimate"] = math.nan
+    return {
+        **columns, "answer": result.answer, "resolved": result.resolved, "non_monotone": result.non_monotone,
+        "budget_ended": result.budget_ended,
+    }  # fmt: skip
 
 
 def probe_table(result: CapacityResult, confidence: float, load: str) -> pd.DataFrame:

@@ -23,8 +23,7 @@ from vftsim.study.model import Model
 from vftsim.study.progress import Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.results import rows
-from vftsim.study.search_levels import SearchMapper, SearchSettings, probe_table, search_levels
-from vftsim.study.sip_summary import estimate_columns
+from vftsim.study.search_levels import SearchMapper, SearchSettings, answer_columns, probe_table, search_levels
 from vftsim.study.stream_load import StreamLoad, calls_per_stream, saturating_streams
 from vftsim.study.stream_resources import StreamTask, resource_table, watch
 from vftsim.study.workers import Workers, checked_jobs
@@ -88,9 +87,7 @@ class StreamCapacity:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row: the capacity with its interval."""
-        estimate = estimate_columns(self.result.estimate)
-        flags = {"resolved": self.result.resolved, "non_monotone": self.result.non_monotone}
-        return pd.DataFrame([{"capacity": "streams", **estimate, **flags}])
+        return pd.DataFrame([{"capacity": "streams", **answer_columns(self.result)}])
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
