@@ -19,6 +19,8 @@ from vftsim.study.system import Record, system_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from vftsim.stats import ReplicationResult
+
 CONFIDENCE = 0.95
 
 
@@ -34,6 +36,11 @@ class RunResult:
         How the result came to be.
     confidence : float
         Level of the intervals.
+
+    Attributes
+    ----------
+    precision : ReplicationResult or None
+        Whether the precision that was asked for was reached.
     """
 
     def __init__(
@@ -49,6 +56,7 @@ class RunResult:
         self.records = records
         self.manifest = dict(manifest)
         self.confidence = confidence
+        self.precision: ReplicationResult | None = None
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:

@@ -7,8 +7,10 @@ from typing import Any
 
 from vftsim._version import __version__
 from vftsim.sampling import STREAM_SCHEME
+from vftsim.stats import StoppingRule
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
+from vftsim.study.precision import run_until
 from vftsim.study.progress import Progress
 from vftsim.study.replicate import (
     DEFAULT_REPLICATIONS,
@@ -19,6 +21,7 @@ from vftsim.study.replicate import (
 )
 from vftsim.study.results import RunResult
 from vftsim.study.store import ResultDirectory
+from vftsim.study.system import Record
 from vftsim.study.workers import Interrupted, checked_jobs
 
 
@@ -32,6 +35,7 @@ def run_study(
     force: bool = False,
     resume: bool = False,
     progress: Progress | None = None,
+    rule: StoppingRule | None = None,
 ) -> RunResult:
     """Run a model; an interrupted run returns what is done.
 
@@ -46,6 +50,8 @@ def run_study(
     force, resume : bool
         Replace the directory, or go on with it.
     progress : Progress, optional
+    rule : StoppingRule, optional
+        When there are enough replications; ``replications`` are then what a result has at least.
 
     Raises
     ------
@@ -69,13 +75,18 @@ def run_study(
             known = {n: system.from_dict(data) for n, data in target.known().items()}
         # Replications beyond those asked for are kept: a result never shrinks by being continued.
         wanted = max(replications, *(n + 1 for n in known), 0)
-        (done,) = replicate([model], wanted, seed, workers, progress=progress, done=[known], on_result=arrived)
+
+        def batch(count: int, records: dict[int, Record]) -> Replications:
+            return replicate([model], count, seed, workers, progress=progress, done=[records], on_result=arrived)[0]
+
+        done, verdict = (batch(wanted, known), None) if rule is None else run_until(model, rule, batch, known)
         if not done.records:
             raise Interrupted("nothing had finished")
     finally:
         if target is not None and target.is_empty:
             target.discard()
-    result = _result(done, wanted, workers, started)
+    result = _result(done, max(wanted, len(done.records)) if rule else wanted, workers, started)
+    result.precision = verdict
     if target is not None:
         target.finish(result.write_files)
     return result
