@@ -33,6 +33,8 @@ class WorkerLostError(VftsimError, RuntimeError):
 
 class RunFailure(VftsimError, RuntimeError):  # noqa: N818 - names what happened to a run, as ConservationError does
     """A run cannot go on: a table of the kernel is full, or a part met a state it cannot handle."""
+
+
 class StorageError(VftsimError, RuntimeError):
     """A result cannot be written any more (disk full, directory gone); the replications that had finished are kept."""
 

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -69,7 +70,7 @@ def test_run_json_is_one_document_with_manifest_and_tables(tiny_path, capsys):
     data = json.loads(run_main(capsys, "run", tiny_path, "-n", 2, "-j", 1, "-q", "--json"))
     assert data["manifest"]["seed"] == 1
     assert data["manifest"]["models"][0]["resolved"]["server"]["touch_cost"] == "4 ms"
-    assert {"steps", "per_second", "delays"} == set(data["tables"])
+    assert {"steps", "per_second", "delays", "percentiles"} == set(data["tables"])
     row = next(r for r in data["summary"] if r["phase"] == "step_1" and r["metric"] == "cpu_percent")
     assert row["n"] == 2
     assert row["low"] < row["estimate"] < row["high"]
@@ -87,17 +88,21 @@ def test_run_all_tables(tiny_path, capsys):
         assert title in out
 
 
-def test_capacity_prints_the_interval_and_the_stop_steps(tiny_path, capsys):
+def test_capacity_says_what_passes_and_what_fails(tiny_path, capsys):
     out = run_main(capsys, "capacity", tiny_path, "-n", 3, "-j", 1, "-q")
     assert "Capacity by the lab's ramp" in out
     assert "n=3 ramps" in out
-    assert "First step over the limit" in out
+    assert re.search(r"passes [1-9]0 SAPS \(\d of 3 ramps\), fails [1-9]0 \(\d of 3 ramps\)", out)
+    assert "Ramps by step" in out
 
 
 def test_capacity_json(tiny_path, capsys):
     data = json.loads(run_main(capsys, "capacity", tiny_path, "-n", 3, "-j", 1, "-q", "--json"))
     (row,) = data["capacity"]
-    assert (row["capacity"], row["n"], row["interval"]) == ("ramp", 3, "ramp")
+    assert (row["capacity"], row["n"], row["interval"]) == ("ramp", 3, "range")
+    assert row["passes_saps"] < row["fails_saps"]
+    assert min(row["ramps_passing"], row["ramps_failing"]) >= 2
+    assert row["ramps_unfailed"] == 0
     assert len(data["ramp"]["replications"]) == 3
 
 
@@ -174,7 +179,8 @@ def test_capacity_after_a_stop_prints_safe_steady_and_recovery(tiny_path, capsys
 def test_compare_prints_ratios(tiny_path, capsys):
     out = run_main(capsys, "compare", tiny_path, tiny_path, "-n", 2, "-j", 1, "-q")
     assert "ratio to" in out
-    assert "jackknife" in out
+    assert "passes" in out
+    assert "interval of the middle, at least 95 %" in out
 
 
 def test_models_lists_and_shows(tiny_path, capsys):

@@ -1,25 +1,101 @@
-"""E-model and jitter against worked values."""
+"""E-model, burst ratio and jitter against published and worked values."""
 
+import math
+
+import numpy as np
 import pytest
 
-from vftsim.media.quality import JitterMeter, e_model, mean_opinion_score
-
-
-@pytest.mark.parametrize(
-    ("delay_ms", "loss_percent", "bpl", "r_factor", "mos"),
-    [
-        (20, 0, 25.1, 92.72, 4.40),
-        (100, 0, 25.1, 90.80, 4.36),
-        (150, 1, 25.1, 85.96, 4.23),
-        (150, 1, 4.3, 71.68, 3.67),
-        (200, 1, 25.1, 82.26, 4.11),
-        (300, 5, 25.1, 56.72, 2.93),
-    ],
+from vftsim.media.quality import (
+    BurstMeter,
+    JitterMeter,
+    burst_ratio,
+    delay_impairment,
+    e_model,
+    mean_opinion_score,
+    pure_delay,
 )
-def test_e_model_worked_values(delay_ms, loss_percent, bpl, r_factor, mos):
-    voice = e_model(delay_ms, loss_percent, bpl=bpl)
-    assert voice.r_factor == pytest.approx(r_factor, abs=0.005)
-    assert voice.mos == pytest.approx(mos, abs=0.005)
+
+
+def test_a_connection_without_delay_and_loss_has_the_published_rating():
+    """G.107 (06/2015), 7.7: all parameters at their defaults give R = 93.2, and MOS 4.41 by annex B."""
+    voice = e_model(0.0, 0.0)
+    assert voice.r_factor == pytest.approx(93.2, abs=0.05)
+    assert voice.mos == pytest.approx(4.41, abs=0.005)
+
+
+@pytest.mark.parametrize(("r_factor", "mos"), [(90, 4.34), (80, 4.03), (70, 3.60), (60, 3.10), (50, 2.58)])
+def test_scores_of_the_categories_of_g_109(r_factor, mos):
+    assert mean_opinion_score(r_factor) == pytest.approx(mos, abs=0.01)
+
+
+def test_pure_delay_by_hand():
+    """At 200 ms X = 1: 25 (2^(1/6) - 3 (1 + 3^-6)^(1/6) + 2) = 3.0444; at 400 ms X = 2: 24.070; none up to 100 ms."""
+    assert pure_delay(200.0) == pytest.approx(25 * (2 ** (1 / 6) - 3 * (730 / 729) ** (1 / 6) + 2))
+    assert pure_delay(200.0) == pytest.approx(3.0444, abs=5e-4)
+    assert pure_delay(400.0) == pytest.approx(25 * (65 ** (1 / 6) - 3 * (793 / 729) ** (1 / 6) + 2))
+    assert pure_delay(100.0) == 0.0
+
+
+@pytest.mark.parametrize("delay_ms", [20, 50, 100, 150, 200, 250, 300])
+def test_the_line_that_planners_use_is_near_up_to_300_ms(delay_ms):
+    """Cole and Rosenbluth 2001 fitted Id = 0.024 d + 0.11 (d - 177.3) to G.107 for such delays."""
+    line = 0.024 * delay_ms + 0.11 * max(0.0, delay_ms - 177.3)
+    assert e_model(delay_ms, 0.0).r_factor == pytest.approx(93.2 - line, abs=0.25)
+
+
+def test_beyond_300_ms_that_line_is_too_strict():
+    """By 3.1 at 400 ms and 9.1 at 500 ms: the impairment of delay levels off."""
+    for delay_ms, too_low in ((400.0, 3.14), (500.0, 9.10)):
+        line = 93.2 - 0.024 * delay_ms - 0.11 * (delay_ms - 177.3)
+        assert e_model(delay_ms, 0.0).r_factor - line == pytest.approx(too_low, abs=0.02)
+
+
+def test_delay_never_helps():
+    """But for the first two milliseconds, where G.107 takes the echo out of the side tone (0.15, 0.09, 0.15)."""
+    impairments = [delay_impairment(float(ms)) for ms in range(501)]
+    assert all(np.diff(impairments[2:]) > 0.0)
+    assert impairments[0] == pytest.approx(0.15, abs=0.01), "listener echo of a connection without delay"
+
+
+def test_loss_impairment_by_hand():
+    """1 % of G.711: 95 / 26.1 = 3.640 concealed, 95 / 5.3 = 17.925 plain; bursts of ratio 2: 95 / 25.6 = 3.711."""
+    clean = e_model(150.0, 0.0).r_factor
+    for arguments, loss in (({}, 3.640), ({"bpl": 4.3}, 17.925), ({"burst_ratio": 2.0}, 3.711)):
+        assert clean - e_model(150.0, 1.0, **arguments).r_factor == pytest.approx(loss, abs=0.001)
+
+
+def test_there_is_no_rating_outside_what_g_107_is_stated_for():
+    assert e_model(500.0, 20.0).is_valid
+    assert not e_model(501.0, 0.0).is_valid
+    assert not e_model(80.0, 20.5).is_valid
+
+
+def test_burst_ratio_by_hand():
+    """Six of 100 lost in two rows: mean length 3, times 0.94; singles and nothing lost are random loss."""
+    assert burst_ratio(6, 2, 100) == pytest.approx(2.82)
+    assert burst_ratio(6, 6, 100) == burst_ratio(0, 0, 100) == burst_ratio(100, 1, 100) == 1.0
+    with pytest.raises(ValueError, match="bursts"):
+        burst_ratio(2, 3, 100)
+
+
+@pytest.mark.parametrize(("to_loss", "from_loss"), [(0.05, 0.95), (0.02, 0.25)])
+def test_burst_ratio_of_a_two_state_loss_process(to_loss, from_loss):
+    """G.107, 7.5: BurstR = 1 / (p + q), 1 for random loss; within 3.5 / sqrt(bursts)."""
+    rng, lost, packets, meter = np.random.default_rng(1), False, 200_000, BurstMeter(1, 20)
+    for number, u in enumerate(rng.random(packets).tolist()):
+        lost = u >= from_loss if lost else u < to_loss
+        if lost:
+            meter.add(0, 20 * number)
+    found = burst_ratio(meter.lost, meter.bursts, packets)
+    assert found == pytest.approx(1.0 / (to_loss + from_loss), rel=3.5 / math.sqrt(meter.bursts))
+
+
+def test_bursts_are_rows_within_a_stream():
+    """Streams 0 and 1 lose packets in turn: each has a row of two, and stream 0 another loss later."""
+    meter = BurstMeter(2, 20)
+    for stream, sent in ((0, 0), (1, 3), (0, 20), (1, 23), (0, 60)):
+        meter.add(stream, sent)
+    assert (meter.lost, meter.bursts) == (5, 3)
 
 
 def test_score_ends():
@@ -30,7 +106,18 @@ def test_score_ends():
 def test_jitter_by_hand():
     """Transit 10, 14, 14, 8 ms: J = 4/16 = 0.25; 0.25 - 0.25/16 = 0.234375; then + (6 - 0.234375)/16."""
     meter = JitterMeter(2)
-    for transit_ns, expected_ms in ((10, 0.0), (14, 0.25), (14, 0.234375), (8, 0.5947265625)):
+    meter.add(0, 10_000_000)
+    for transit_ns, expected_ms in ((14, 0.25), (14, 0.234375), (8, 0.5947265625)):
         meter.add(0, transit_ns * 1_000_000)
         assert meter.jitter_ns(0) / 1e6 == pytest.approx(expected_ms)
     assert meter.mean_ns() == meter.jitter_ns(0)
+
+
+def test_a_stream_with_one_packet_has_no_jitter():
+    """It counted as one of 0 and halved the mean."""
+    meter = JitterMeter(2)
+    for stream, transit in ((0, 10), (0, 26), (1, 10)):
+        meter.add(stream, transit)
+    assert meter.jitter_ns(1) is None
+    assert meter.mean_ns() == 1.0
+    assert JitterMeter(3).mean_ns() == 0.0

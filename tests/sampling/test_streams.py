@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -79,10 +81,35 @@ def test_uniforms_are_uniform():
     assert u.max() < 1.0
 
 
-def test_ends_of_the_open_interval_survive_rounding():
-    """The extreme words give 2**-53 and 1 - 2**-53: neither 0 nor 1."""
-    for word, expected in ((0, 2.0**-53), (2**64 - 1, 1 - 2.0**-53)):
-        assert ((word >> 12) + 0.5) * 2.0**-52 == expected
+class Words:
+    """A bit generator that gives what the test wants."""
+
+    given: ClassVar[list[int]] = []
+
+    def __init__(self, seed):
+        assert isinstance(seed, np.random.SeedSequence)
+
+    def random_raw(self, count):
+        return np.array(self.given[:count], dtype=np.uint64)
+
+
+def test_ends_of_the_open_interval_survive_rounding(monkeypatch):
+    """The words with no bit and with every bit set give 2**-53 and 1 - 2**-53: neither 0 nor 1."""
+    monkeypatch.setattr(np.random, "PCG64DXSM", Words)
+    monkeypatch.setattr(Words, "given", [0, 2**64 - 1, 2**63])
+    lowest, highest, middle = Streams(1, 0).uniforms("any", count=3).tolist()
+    assert (lowest.hex(), highest.hex()) == ("0x1.0000000000000p-53", "0x1.fffffffffffffp-1")
+    assert 0.5 < middle <= 0.5 + 2.0**-52
+
+
+def test_a_uniform_is_its_word_as_a_fraction(monkeypatch):
+    """Exactly the middle of the 2**52 equal cells of (0, 1) that holds word / 2**64, and never another cell."""
+    words = [int(word) for word in np.random.PCG64DXSM(5).random_raw(500)] + [k << 12 for k in (1, 2, 3, 2**51)]
+    monkeypatch.setattr(np.random, "PCG64DXSM", Words)
+    monkeypatch.setattr(Words, "given", words)
+    for word, u in zip(words, Streams(1, 0).uniforms("any", count=len(words)).tolist(), strict=True):
+        cell = Fraction(word, 2**64) // Fraction(1, 2**52)
+        assert Fraction(u) == Fraction(2 * cell + 1, 2**53)
 
 
 def test_global_generator_is_not_used(monkeypatch):

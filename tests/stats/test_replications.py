@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vftsim.errors import PrecisionNotReached, UsageError
-from vftsim.stats import StoppingRule, replicate, run_replications, t_interval
+from vftsim.stats import StoppingRule, mean_interval, replicate, run_replications
 
 
 def drive(values, rule):
@@ -27,11 +27,11 @@ def test_stops_at_the_first_success_that_the_look_ahead_confirms():
     Expected n: the first n >= 10 with half width <= 0.6, plus five.
     """
     values = [10.0 + (-1) ** i for i in range(100)]
-    first = next(n for n in range(10, 100) if t_interval(values[:n]).half_width <= 0.6)
+    first = next(n for n in range(10, 100) if mean_interval(values[:n]).half_width <= 0.6)
     result, _ = drive(values, StoppingRule(("x",), relative_half_width=0.06))
     assert result.reached
     assert result.n == first + 5
-    assert result.estimates["x"] == t_interval(values[: first + 5])
+    assert result.estimates["x"] == mean_interval(values[: first + 5])
 
 
 def test_an_outlier_within_the_look_ahead_restarts_the_count():
@@ -39,7 +39,9 @@ def test_an_outlier_within_the_look_ahead_restarts_the_count():
     values = [10.0 + 0.01 * (i % 2) for i in range(200)]
     values[12] = 20.0
     result, _ = drive(values, StoppingRule(("x",), relative_half_width=0.05))
-    first = next(n for n in range(13, 200) if t_interval(values[:n]).half_width <= 0.05 * t_interval(values[:n]).mean)
+    first = next(
+        n for n in range(13, 200) if mean_interval(values[:n]).half_width <= 0.05 * mean_interval(values[:n]).mean
+    )
     assert first > 15
     assert result.n == first + 5
 
@@ -86,7 +88,7 @@ def test_all_metrics_must_reach_the_target_at_bonferroni_confidence():
     outcomes = [{"x": float(a), "y": float(b)} for a, b in rng.normal(10.0, (0.1, 2.0), (200, 2))]
     result = run_replications(lambda numbers: [outcomes[i] for i in numbers], StoppingRule(("x", "y")))
     assert result.reached
-    assert result.estimates["y"] == t_interval([o["y"] for o in outcomes[: result.n]], 0.975)
+    assert result.estimates["y"] == mean_interval([o["y"] for o in outcomes[: result.n]], 0.975)
     alone = run_replications(lambda numbers: [outcomes[i] for i in numbers], StoppingRule(("x",)))
     assert alone.n < result.n
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vftsim.errors import UsageError
-from vftsim.stats import Decision, capacity_search, ramp_capacity
+from vftsim.stats import Decision, capacity_search
 from vftsim.stats.bernoulli_test import inversion_p_value, log_evidence_above, log_evidence_below
 from vftsim.stats.probing import Prober, is_non_monotone
 
@@ -93,6 +93,31 @@ def test_used_up_budget_is_reported_with_a_valid_interval():
     assert result.estimate.n == 100
     assert not result.resolved
     assert result.estimate.low <= TRUTH <= result.estimate.high
+
+
+@pytest.mark.parametrize(
+    ("passes", "budget", "answer"),
+    [
+        (lambda level, _: level <= 42.3, 5000, "between"),
+        (lambda _, __: True, 5000, "at least"),
+        (lambda _, __: False, 5000, "below"),
+        (lambda level, number: level < 50 or number % 2 == 0, 10, "below"),
+        (lambda _, number: number % 10 > 0, 5, "unknown"),
+    ],
+)
+def test_the_answer_says_from_which_side_the_capacity_is_known(passes, budget, answer):
+    assert capacity_search(passes, 10, 100, 1.0, budget=budget).answer == answer
+
+
+def test_fewer_runs_than_it_takes_never_pass():
+    """Evidence after n passes is (1 - .9^(n+1)) / ((n + 1) .1 .9^n), at least 40: 50 runs give 37.9, 51 give 41.3."""
+    result = capacity_search(lambda _, __: True, 10, 20, 1.0)
+
+    def evidence(n):
+        return (1 - 0.9 ** (n + 1)) / ((n + 1) * 0.1 * 0.9**n)
+
+    assert evidence(result.runs_to_pass) >= 40.0 > evidence(result.runs_to_pass - 1)
+    assert min(probe.runs for probe in result.probes if probe.decision is Decision.PASS) == result.runs_to_pass
 
 
 def test_island_of_success_above_the_capacity_is_flagged():
@@ -199,9 +224,3 @@ def test_sign_test_by_hand():
     assert inversion_p_value(2, 2) == pytest.approx(1 / 4)
     assert inversion_p_value(1, 3) == pytest.approx(7 / 8)
     assert inversion_p_value(0, 5) == 1.0
-
-
-def test_ramp_capacity_by_hand():
-    """90, 100, 110: mean 100, s = 10, half width 10 * 2.484138; equal steps: half a step."""
-    assert ramp_capacity([90, 100, 110], 10).half_width == pytest.approx(24.84138, abs=1e-5)
-    assert str(ramp_capacity([100.0] * 12, 10.0)) == "100.0 +-5.0 (95 %, n=12)"

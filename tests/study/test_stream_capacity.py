@@ -68,8 +68,8 @@ def test_the_search_finds_the_load_that_fills_the_cpu(found):
     assert estimate.low <= FILLS < estimate.high <= FILLS + 1
     assert found.result.resolved
     curve = found.curve().set_index("streams")
-    assert curve["loss_percent_estimate"].is_monotonic_increasing
-    assert curve["loss_percent_estimate"][21.0] == pytest.approx(100 / 21, rel=0.05)
+    assert curve["loss_percent_mean"].is_monotonic_increasing
+    assert curve["loss_percent_mean"][21.0] == pytest.approx(100 / 21, rel=0.05)
     assert found.watched_streams == 21.0
 
 

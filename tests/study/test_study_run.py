@@ -1,6 +1,7 @@
 """Replications: the same whatever the number of workers, kept whole, continued without repeating."""
 
 import json
+import math
 import os
 import platform
 import signal
@@ -10,6 +11,7 @@ import pytest
 import simpy
 
 from vftsim.errors import UsageError
+from vftsim.stats import DelayHistogram
 from vftsim.study import replicate as replicate_module
 from vftsim.study.files import to_json
 from vftsim.study.replicate import check_study, replicate
@@ -60,13 +62,24 @@ def test_the_summary_says_n_and_the_kind_of_interval(result):
     summary = result.summary
     first = summary.query("table == 'steps' and step_index == 1 and metric == 'cpu_percent'").iloc[0]
     values = result.to_pandas().query("step_index == 1")["cpu_percent"]
-    half = 4.302652729911275 * values.std(ddof=1) / 3**0.5  # t quantile of 97.5 % with 2 degrees of freedom
-    assert (first["n"], first["interval"]) == (3, "t")
+    assert (first["n"], first["interval"]) == (3, "range")
+    assert math.isnan(first["confidence"]), "three runs have a range and no interval"
     assert first["estimate"] == pytest.approx(values.mean())
-    assert first["high"] - first["estimate"] == pytest.approx(half, rel=1e-9)
+    assert (first["low"], first["high"]) == (values.min(), values.max())
     nothing_seen = summary.query("step_index == 1 and metric == 'ihs_percent' and scenario == 'all'").iloc[0]
-    assert nothing_seen["interval"] == "upper bound"
-    assert nothing_seen["high"] > 0
+    assert (nothing_seen["estimate"], nothing_seen["interval"]) == (0.0, "none")
+    assert math.isnan(nothing_seen["high"]), "that none was seen in three runs promises nothing"
+
+
+def test_percentiles_are_those_of_all_runs_together(result):
+    """Pooled from the histograms themselves, and printed with every run's own percentile as range."""
+    together = DelayHistogram()
+    for _, record in result.records:
+        together.merge(next(p for p in record if p.index == 1).delays["SES1"])
+    row = result.summary.query("metric == 'PX_TRT-SES1' and step_index == 1 and statistic == 'p95_ms'").iloc[0]
+    own = result.to_pandas("delays").query("metric == 'PX_TRT-SES1' and step_index == 1")["p95_ms"]
+    assert row["estimate"] == together.percentile(95) / 1e6
+    assert (row["n"], row["low"], row["high"]) == (3, own.min(), own.max())
 
 
 def test_one_replication_has_no_interval(tiny):
@@ -93,7 +106,8 @@ def test_a_result_directory_has_manifest_tables_and_plots(tiny, tmp_path):
             "started_utc", "ended_utc", "workers"} <= set(manifest)  # fmt: skip
     assert {p.name for p in (folder / "plots").iterdir()} == {"load_and_cpu.png", "ihs.png", "delays.png"}
     assert {p.name for p in folder.iterdir()} == {
-        "manifest.json", "model.yaml", "summary.csv", "steps.csv", "per_second.csv", "delays.csv", "series.csv",
+        "manifest.json", "model.yaml", "summary.csv", "steps.csv", "per_second.csv", "delays.csv", "percentiles.csv",
+        "series.csv",
         "plots", "vftsim.sqlite",
     }  # fmt: skip
     assert [p.name for p in tmp_path.iterdir()] == ["out"]

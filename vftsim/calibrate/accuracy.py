@@ -14,6 +14,7 @@ import numpy as np
 from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec
 from vftsim.labs.dataset import Observations
 from vftsim.sip.messages import Scenario
+from vftsim.stats import central_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +84,11 @@ def rows_of(
         values = [run[phase, quantity] for run in runs if (phase, quantity) in run]
         if not values:
             continue
-        low, high = np.percentile(values, [5.0, 95.0])
+        low, high = central_range(values)
         rows.append(
             Row(
                 environment, phase, quantity, sample_of(spec, phase), data[phase, quantity],
-                float(np.mean(values)), float(low), float(high), len(values),
+                float(np.mean(values)), low, high, len(values),
                 baseline(spec, data, phase, quantity),
             )
         )  # fmt: skip
@@ -150,7 +151,7 @@ def stop_verdict(spec: EnvironmentSpec, stops: list[int], docs: list[float], inc
     share = stops.count(spec.stop_step) / len(stops)
     failed = [stop for stop in stops if stop]
     usual = max(set(stops), key=stops.count)
-    low, high = np.percentile(docs, [5.0, 95.0])
+    low, high = central_range(docs)
     middle = float(np.median(docs))
     return [
         Verdict(

@@ -2,12 +2,15 @@
 
 Every evaluation runs the same seeds, so the objective is a deterministic function of the parameters.
 Intervals: the Gauss-Newton approximation at the optimum, with the residuals resampled (bootstrap of
-observations).  Parameters that the data do not determine (:mod:`vftsim.calibrate.identify`) keep their bounds as
-interval; they, parameters at a bound, and pairs with a correlation beyond 0.95 are reported as not identified.
+observations) and widened for what the parameters took of them: residuals of n observations and p parameters
+are too small by sqrt((n - p) / n), and their size is itself known to n - p degrees of freedom.  Parameters
+that the data do not determine (:mod:`vftsim.calibrate.identify`) keep their bounds as interval; they, parameters
+at a bound, and pairs with a correlation beyond 0.95 are reported as not identified.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,11 +28,12 @@ from vftsim.labs.dataset import Observations
 from vftsim.sip.lab import SipLab
 from vftsim.sip.system import SipLabSpec
 from vftsim.spec import Spec
+from vftsim.stats._special import student_t_quantile
 
 Array = NDArray[np.float64]
 _STEP = 0.08
 _RESAMPLES = 2000
-_NORMAL_975 = 1.96
+_NORMAL_975 = 1.959964
 
 
 @dataclass(slots=True)
@@ -216,13 +220,18 @@ def _check_phases(seen: Observations, keys: list[tuple[str, str]]) -> None:
             )
 
 
+def _widening(observations: int, parameters: int) -> float:
+    freedom = max(observations - parameters, 1)
+    return math.sqrt(observations / freedom) * student_t_quantile(0.975, freedom) / _NORMAL_975
+
+
 def _result(definition: CalibrationSpec, keys: list[tuple[str, str]], found: Any, low: Array, span: Array) -> Fit:
     parameters = definition.parameters
     names = [p.path for p in parameters]
     values = low + found.x * span
     freedom = len(keys) - len(names)
     seen = identification(found.jac, float(np.sqrt(2.0 * found.cost / max(freedom, 1))))
-    shifts = _resampled(definition, found) * span
+    shifts = _resampled(definition, found) * span * _widening(len(keys), len(names))
     bounds = np.percentile(values + shifts, [2.5, 97.5], axis=0)
     if freedom < 1:  # as many parameters as observations leave no residuals to resample
         half = _NORMAL_975 * np.array(seen.remaining) * BOX_DEVIATION * span

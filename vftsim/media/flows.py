@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from vftsim.engine import Clock
-from vftsim.media.quality import JitterMeter
+from vftsim.media.quality import BurstMeter, JitterMeter
 from vftsim.media.system import RtpStreamsSpec, SignalingSpec
 from vftsim.net.rings import Packet
 from vftsim.sampling import ChunkedDraws, Streams, poisson_gaps_ns
@@ -43,7 +43,9 @@ class FlowAccount:
     Packets that reached the host before ``warmup_ns`` count for conservation only.
     """
 
-    def __init__(self, clock: Clock, streams: int, warmup_ns: int, wire_ns: int, late_ns: int) -> None:
+    def __init__(
+        self, clock: Clock, streams: int, warmup_ns: int, wire_ns: int, late_ns: int, interval_ns: int = 0
+    ) -> None:
         self._clock = clock
         self.warmup_ns = warmup_ns
         self.wire_ns = wire_ns
@@ -56,6 +58,7 @@ class FlowAccount:
         self.loss_events = 0
         self.delays = DelayHistogram()
         self.jitter = JitterMeter(streams)
+        self.bursts = BurstMeter(streams, interval_ns)
         self._last_loss_ns = -LOSS_EVENT_GAP_NS
         self._pending_ns: list[int] = []
 
@@ -68,6 +71,7 @@ class FlowAccount:
         self.delivered_packets += 1
         if delay_ns > self.late_ns:
             self.late_packets += 1
+            self.bursts.add(packet.stream, packet.sent_ns)
         self.jitter.add(packet.stream, delay_ns)
         pending = self._pending_ns
         pending.append(delay_ns)
@@ -80,6 +84,7 @@ class FlowAccount:
         if packet.sent_ns < self.warmup_ns:
             return
         self.dropped_packets += 1
+        self.bursts.add(packet.stream, packet.sent_ns)
         if now_ns - self._last_loss_ns >= LOSS_EVENT_GAP_NS:
             self.loss_events += 1
         self._last_loss_ns = now_ns
@@ -103,7 +108,7 @@ class RtpStreams(FlowAccount):
         warmup_ns: int,
         wire_ns: int,
     ) -> None:
-        super().__init__(clock, spec.streams, warmup_ns, wire_ns, spec.playout_ns)
+        super().__init__(clock, spec.streams, warmup_ns, wire_ns, spec.playout_ns, spec.interval_ns)
         self.spec = spec
         self.port, self.pool = target
         self._senders = _senders(spec, streams)

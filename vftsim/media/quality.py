@@ -1,35 +1,54 @@
-"""Voice quality from delay and loss: the E-model, and interarrival jitter.
+"""Voice quality from delay and loss: the E-model, burst ratio, and interarrival jitter.
 
-E-model (ITU-T G.107, in the reduced form used for planning; constants as in Cole and Rosenbluth 2001
-and G.113): R = R0 - Id - Ie,eff with
+E-model (ITU-T G.107, 06/2015): R = Ro - Is - Id - Ie,eff with every parameter of table 2 at its default
+except delay and loss, which gives R = 93.2 without either.
 
-* Id = 0.024 d + 0.11 (d - 177.3) H(d - 177.3), d the one-way delay in ms, mouth to ear;
-* Ie,eff = Ie + (95 - Ie) Ppl / (Ppl / BurstR + Bpl), Ppl the loss in percent;
-* MOS = 1 + 0.035 R + 7e-6 R (R - 60) (100 - R), 1 below R = 0 and 4.5 above 100.
+* Delay impairment (7.4): Id = Idte + Idle + Idd: talker echo, listener echo and pure delay.  Echo paths are
+  as long as the connection (T = Ta, Tr = 2 Ta) and as loud as in table 2 (TELR 65 dB, WEPL 110 dB).
+* Ie,eff = Ie + (95 - Ie) Ppl / (Ppl / BurstR + Bpl), Ppl the loss in percent (7.5).
+* MOS = 1 + 0.035 R + 7e-6 R (R - 60) (100 - R), 1 below R = 0 and 4.5 above 100 (annex B).
 
-G.711: Ie = 0; Bpl = 25.1 with packet-loss concealment, 4.3 without; sources disagree, so it is a
-parameter.  A packet later than the play-out buffer is as good as lost.
+Validity: one-way delays up to 500 ms and losses up to 20 % (table 2).  Beyond either there is no rating, not
+even a bad one: :attr:`VoiceQuality.is_valid` says so.
+
+G.711: Ie = 0; Bpl = 25.1 with packet-loss concealment, 4.3 without (G.113, appendix I).  A packet later
+than the play-out buffer is as good as lost.
 
 Jitter (RFC 3550, 6.4.1): J += (|D| - J) / 16, where D is the difference of the transit times of two
-successive packets of a stream.  Left out: echo, noise and talker terms of G.107.
+successive packets of a stream.  Left out: noise and side tone other than the defaults, other codecs' terms.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-R_DEFAULT = 93.2
-DELAY_KNEE_MS = 177.3
 G711_CONCEALED_BPL = 25.1
 G711_PLAIN_BPL = 4.3
+LONGEST_DELAY_MS = 500.0
+LARGEST_LOSS_PERCENT = 20.0
+
+# Defaults of G.107, table 2, in dB, dBm0p and ms as there.
+_SLR, _RLR, _STMR, _LSTR, _DS = 8.0, 2.0, 15.0, 18.0, 3.0
+_TELR, _WEPL, _NC, _NFOR, _PS, _PR = 65.0, 110.0, -70.0, -64.0, 35.0, 35.0
+_PERCEPTIBLE_DELAY_MS = 100.0
+_QUANTIZING_UNITS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class VoiceQuality:
-    """Rating factor and mean opinion score."""
+    """Rating factor and mean opinion score.
+
+    Parameters
+    ----------
+    r_factor, mos : float
+    is_valid : bool
+        Whether delay and loss are within what the E-model is stated for.
+    """
 
     r_factor: float
     mos: float
+    is_valid: bool = True
 
 
 def e_model(
@@ -39,7 +58,6 @@ def e_model(
     bpl: float = G711_CONCEALED_BPL,
     ie: float = 0.0,
     burst_ratio: float = 1.0,
-    r0: float = R_DEFAULT,
 ) -> VoiceQuality:
     """Rate a connection.
 
@@ -52,13 +70,47 @@ def e_model(
     bpl, ie : float
         Robustness and impairment of the codec.
     burst_ratio : float
-        1 for random loss, above for bursts.
+        1 for random loss, above for bursts (:func:`burst_ratio`).
     """
-    late_ms = max(0.0, delay_ms - DELAY_KNEE_MS)
-    delay_impairment = 0.024 * delay_ms + 0.11 * late_ms
     loss_impairment = ie + (95.0 - ie) * loss_percent / (loss_percent / burst_ratio + bpl)
-    r_factor = r0 - delay_impairment - loss_impairment
-    return VoiceQuality(r_factor, mean_opinion_score(r_factor))
+    r_factor = _noise_ratio() - _simultaneous(delay_ms) - delay_impairment(delay_ms) - loss_impairment
+    is_valid = delay_ms <= LONGEST_DELAY_MS and loss_percent <= LARGEST_LOSS_PERCENT
+    return VoiceQuality(r_factor, mean_opinion_score(r_factor), is_valid)
+
+
+def delay_impairment(delay_ms: float) -> float:
+    """Return Id of a one-way delay: echo to talker and listener, and the delay itself (G.107, 7.4)."""
+    return _talker_echo(delay_ms) + _listener_echo(2.0 * delay_ms) + pure_delay(delay_ms)
+
+
+def pure_delay(delay_ms: float) -> float:
+    """Return Idd, the impairment by too long a delay even without echo (G.107, 7.4; sT = 1, mT = 100 ms)."""
+    if delay_ms <= _PERCEPTIBLE_DELAY_MS:
+        return 0.0
+    x = math.log2(delay_ms / _PERCEPTIBLE_DELAY_MS)
+    return 25.0 * (_norm(x, 6.0) - 3.0 * _norm(x / 3.0, 6.0) + 2.0)
+
+
+def burst_ratio(lost: int, bursts: int, packets: int) -> float:
+    """Return BurstR: mean length of the bursts over that of random loss at the same share (G.107, 7.5).
+
+    Random loss at a share ``p`` comes in bursts of mean length ``1 / (1 - p)``.  Never below 1: bursts
+    shorter than random ones are outside the E-model.
+
+    Parameters
+    ----------
+    lost : int
+        Packets lost or late.
+    bursts : int
+        Unbroken rows of such packets within a stream.
+    packets : int
+        All packets whose fate is known.
+    """
+    if not 0 <= bursts <= lost <= packets:
+        raise ValueError(f"need bursts <= lost <= packets, got {bursts}, {lost} and {packets}")
+    if bursts == 0 or lost == packets:
+        return 1.0
+    return max(1.0, lost / bursts * (1.0 - lost / packets))
 
 
 def mean_opinion_score(r_factor: float) -> float:
@@ -71,26 +123,104 @@ def mean_opinion_score(r_factor: float) -> float:
     return max(1.0, score)
 
 
+def _noise() -> float:
+    """No, the power sum of all noise at the 0 dBr point (7.2)."""
+    sender = _PS - _SLR - _DS - 100.0 + 0.004 * (_PS - _SLR - _RLR - _DS - 14.0) ** 2
+    side_tone = _PR + 10.0 * math.log10(1.0 + 10.0 ** ((10.0 - _LSTR) / 10.0))
+    receiver = _RLR - 121.0 + side_tone + 0.008 * (side_tone - 35.0) ** 2
+    return 10.0 * math.log10(sum(10.0 ** (level / 10.0) for level in (_NC, sender, receiver, _NFOR + _RLR)))
+
+
+def _noise_ratio() -> float:
+    """Ro, the basic signal-to-noise ratio (7.2)."""
+    return 15.0 - 1.5 * (_SLR + _noise())
+
+
+def _simultaneous(delay_ms: float) -> float:
+    """Is: too loud a connection, side tone and quantizing noise (7.3)."""
+    loudness = _SLR + _RLR + 0.2 * (64.0 + _noise() - _RLR)
+    too_loud = 20.0 * (_norm(loudness / 8.0, 8.0) - loudness / 8.0)
+    q = 37.0 - 15.0 * math.log10(_QUANTIZING_UNITS)
+    g = 1.07 + 0.258 * q + 0.0602 * q * q
+    y, z = (_noise_ratio() - 100.0) / 15.0 + 46.0 / 8.4 - g / 9.0, 46.0 / 30.0 - g / 40.0
+    return too_loud + _side_tone(delay_ms) + 15.0 * math.log10(1.0 + 10.0**y + 10.0**z)
+
+
+def _side_tone(delay_ms: float) -> float:
+    """Ist, of which the echo is a part while it is early (7.3)."""
+    echo = math.exp(-delay_ms / 4.0) * 10.0 ** (-_TELR / 10.0)
+    masking = -10.0 * math.log10(10.0 ** (-_STMR / 10.0) + echo)
+    low, middle = _norm((masking - 13.0) / 6.0, 8.0), _norm((masking + 1.0) / 19.4, 35.0)
+    return 12.0 * low - 28.0 * middle - 13.0 * _norm((masking - 3.0) / 33.0, 13.0) + 29.0
+
+
+def _talker_echo(delay_ms: float) -> float:
+    """Idte (7.4); an echo of less than a millisecond is side tone."""
+    if delay_ms < 1.0:
+        return 0.0
+    fading = 40.0 * math.log10((1.0 + delay_ms / 10.0) / (1.0 + delay_ms / 150.0))
+    loss = _TELR - fading + 6.0 * math.exp(-0.3 * delay_ms**2)
+    half = (-1.5 * (_noise() - _RLR) - (80.0 + 2.5 * (loss - 14.0))) / 2.0
+    return float((half + math.hypot(half, 10.0) - 1.0) * (1.0 - math.exp(-delay_ms)))
+
+
+def _listener_echo(round_trip_ms: float) -> float:
+    """Idle (7.4)."""
+    loss = 10.5 * (_WEPL + 7.0) / math.sqrt(math.sqrt(round_trip_ms + 1.0))
+    half = (_noise_ratio() - loss) / 2.0
+    return half + math.hypot(half, 13.0)
+
+
+def _norm(x: float, power: float) -> float:
+    return float((1.0 + abs(x) ** power) ** (1.0 / power))
+
+
 class JitterMeter:
     """Interarrival jitter of many streams, each by RFC 3550."""
 
     def __init__(self, streams: int) -> None:
         self._last_transit_ns: list[int | None] = [None] * streams
-        self._jitter_ns = [0.0] * streams
+        self._jitter_ns: list[float | None] = [None] * streams
 
     def add(self, stream: int, transit_ns: int) -> None:
         """Take in that a packet of ``stream`` has arrived after ``transit_ns``."""
         last_ns = self._last_transit_ns[stream]
         self._last_transit_ns[stream] = transit_ns
         if last_ns is not None:
-            jitter_ns = self._jitter_ns[stream]
+            jitter_ns = self._jitter_ns[stream] or 0.0
             self._jitter_ns[stream] = jitter_ns + (abs(transit_ns - last_ns) - jitter_ns) / 16.0
 
-    def jitter_ns(self, stream: int) -> float:
-        """Return the current estimate of one stream."""
+    def jitter_ns(self, stream: int) -> float | None:
+        """Return the current estimate of one stream; None before its second packet."""
         return self._jitter_ns[stream]
 
     def mean_ns(self) -> float:
-        """Mean over the streams that have received two packets or more."""
-        values = [j for j, last in zip(self._jitter_ns, self._last_transit_ns, strict=True) if last is not None]
+        """Mean over the streams that have received two packets or more; 0 if there is none."""
+        values = [jitter_ns for jitter_ns in self._jitter_ns if jitter_ns is not None]
         return sum(values) / len(values) if values else 0.0
+
+
+class BurstMeter:
+    """Counts the unbroken rows of lost packets of many streams.
+
+    Parameters
+    ----------
+    streams : int
+    interval_ns : int
+        Between two packets of a stream.
+    """
+
+    def __init__(self, streams: int, interval_ns: int) -> None:
+        self._together_ns = interval_ns + interval_ns // 2
+        self._last_lost_ns: list[int | None] = [None] * streams
+        self.lost = 0
+        self.bursts = 0
+
+    def add(self, stream: int, sent_ns: int) -> None:
+        """Take in that the packet that ``stream`` sent at ``sent_ns`` is lost or too late."""
+        last_ns = self._last_lost_ns[stream]
+        self._last_lost_ns[stream] = sent_ns
+        self.lost += 1
+        # Losses become known out of order: a dropped packet at once, a late one when it arrives.
+        if last_ns is None or abs(sent_ns - last_ns) > self._together_ns:
+            self.bursts += 1

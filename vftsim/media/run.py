@@ -9,12 +9,10 @@ from vftsim.cpu.scheduler import ScheduleObserver
 from vftsim.engine import EventKind
 from vftsim.media.build import MediaHost
 from vftsim.media.flows import FlowAccount
-from vftsim.media.quality import VoiceQuality, e_model
+from vftsim.media.quality import VoiceQuality, burst_ratio, e_model
 from vftsim.media.system import MediaSystem
 from vftsim.sampling import Streams
-from vftsim.stats.estimate import Estimate
 from vftsim.stats.histogram import DelayHistogram
-from vftsim.stats.intervals import poisson_interval
 
 _PACKETIZATION_MS = 20.0
 _MS = 1e6
@@ -32,6 +30,8 @@ class FlowResult:
         Delivered, but after the play-out delay.
     loss_events : int
         Losses no more than one packet interval (20 ms) apart are one event.
+    loss_bursts : int
+        Unbroken rows of dropped or late packets, each within a stream.
     delays : DelayHistogram
         There and back.
     jitter_ns : float
@@ -44,6 +44,7 @@ class FlowResult:
     dropped: int
     late: int
     loss_events: int
+    loss_bursts: int
     delays: DelayHistogram
     jitter_ns: float
     seconds: float
@@ -55,10 +56,6 @@ class FlowResult:
         known = self.delivered + self.dropped
         return self.dropped / known if known else 0.0
 
-    def loss_event_rate(self, confidence: float = 0.95) -> Estimate:
-        """Loss events a second, with the exact interval for rare events."""
-        return poisson_interval(self.loss_events, self.seconds, confidence)
-
     def delay_ms(self, percent: float) -> float:
         """Percentile of the delay; nan without deliveries."""
         return self.delays.percentile(percent) / _MS if self.delivered else float("nan")
@@ -69,10 +66,11 @@ class FlowResult:
         return self.delays.mean / _MS if self.delivered else float("nan")
 
     def voice(self) -> VoiceQuality:
-        """E-model for G.711 with concealment: 20 ms of packetization, then the play-out delay."""
-        known = self.delivered + self.dropped
-        lost = 100.0 * (self.dropped + self.late) / known if known else 0.0
-        return e_model(_PACKETIZATION_MS + self.playout_ns / _MS, lost)
+        """E-model for G.711 with concealment: 20 ms of packetization and the play-out delay, losses as they cluster."""
+        known, lost = self.delivered + self.dropped, self.dropped + self.late
+        delay_ms = _PACKETIZATION_MS + self.playout_ns / _MS
+        share = 100.0 * lost / known if known else 0.0
+        return e_model(delay_ms, share, burst_ratio=burst_ratio(lost, self.loss_bursts, known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +130,8 @@ class MediaResult:
                 "delay_mean_ms": media.mean_delay_ms,
                 **{f"delay_p{p}_ms": media.delay_ms(p) for p in (5, 25, 50, 75, 95, 99)},
                 "jitter_ms": media.jitter_ns / _MS,
-                "r_factor": voice.r_factor,
-                "mos": voice.mos,
+                "r_factor": voice.r_factor if voice.is_valid else None,
+                "mos": voice.mos if voice.is_valid else None,
             }
         row |= {f"cpu_{name}": used for name, used in self.domain_cpu.items()}
         row |= {"switching": self.switching, "context_switches_per_s": self.context_switches / self.seconds}
@@ -223,6 +221,7 @@ def _flow_result(flow: FlowAccount, duration_ns: int) -> FlowResult:
         flow.dropped_packets,
         flow.late_packets,
         flow.loss_events,
+        flow.bursts.bursts,
         flow.delays,
         flow.jitter.mean_ns(),
         duration_ns / 1e9,

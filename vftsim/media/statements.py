@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from vftsim.stats.intervals import paired_difference
+from vftsim.stats.intervals import t_interval
 
 Verdict = Literal["holds", "within noise", "missed"]
 
@@ -192,10 +192,10 @@ def _reference(target: str, key: str, outcomes: Mapping[str, Outcome]) -> Outcom
 
 
 def _sign(mine: Sequence[float], other: Sequence[float], *, is_more: bool) -> Verdict:
-    """Whether ``mine - other`` has the stated sign beyond its 95 % interval."""
+    """Whether ``mine - other`` has the stated sign beyond Student's t interval at 95 %."""
     if not all(map(math.isfinite, (*mine, *other))):
         return "holds" if is_more == (_mean(mine) > _mean(other)) else "missed"
-    difference = paired_difference(mine, other)
+    difference = t_interval([x - y for x, y in zip(mine, other, strict=True)])
     low, high = (difference.low, difference.high) if is_more else (-difference.high, -difference.low)
     if low > 0.0:
         return "holds"

@@ -53,17 +53,20 @@ def print_text(text: str) -> None:
     _console().print(text, soft_wrap=True, highlight=False, markup=False)
 
 
-def error_bar(estimate: float, low: float, high: float, unit: str = "") -> str:
-    """Return a figure with its interval, digits cut at the error's second; without one, just the figure."""
+def error_bar(estimate: float, low: float, high: float, interval: str = "") -> str:
+    """Return a figure with its interval, digits cut at the error's second.
+
+    Of a ``range``, lowest and highest run in round brackets; without either, just the figure.
+    """
     from vftsim.stats import Estimate
 
-    if math.isnan(low) or math.isnan(high) or low == high:
-        return f"{estimate:.4g}{unit}"
-    if estimate == 0.0 and low == 0.0:
-        return f"< {high:.2g}{unit}"
+    if not math.isfinite(high - low) or low == high:
+        return f"{estimate:.4g}"
+    if interval == "range":
+        return f"{estimate:.4g} ({low:.4g} to {high:.4g})"
     half = (high - low) / 2.0
     text = str(Estimate(estimate, half, low, high, 1, 0.95, "t"))
-    return text.rpartition(" (")[0].replace("+-", "±") + unit
+    return text.rpartition(" (")[0].replace("+-", "±")
 
 
 def _console() -> Any:

@@ -11,7 +11,7 @@ from vftsim.report.screen import error_bar, print_table, print_text
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vftsim.stats import CapacityResult
+    from vftsim.stats import CapacityResult, Estimate, ReplicationResult
     from vftsim.study.capacity import CapacityStudy
     from vftsim.study.compare import Comparison
     from vftsim.study.ramp import RampCapacity
@@ -32,9 +32,16 @@ _STEP_COLUMNS = (
 _SCENARIOS = ("ims_rereg", "ims_reg", "ims_uac", "ims_dereg", "ims_msgc", "all")
 _LOAD_FIGURES = ("mean", "variance", "sd", "min", "max", "p50", "p90", "p95", "p99")
 _DELAY_FIGURES = ("mean_ms", "sd_ms", "min_ms", "max_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms")
-_PERCENT_CAPTION = (
-    "{n} replications, seed {seed}. ±: 95 % interval over replications (Student's t; IHS: jackknife of the ratio; "
-    "'<': upper bound, none seen; no ±: one replication or no spread)."
+INTERVALS = (
+    "± or [..]: 95 % interval over replications, corrected for skewness, from ten replications on; (x to y): lowest "
+    "and highest replication, no interval; neither: one replication or no spread. What happens in few runs may be "
+    "missing from all: coverage is measured in docs/interval-coverage.md."
+)
+_INTERVAL = "± or [..]: 95 % interval."
+_BINOMIAL = "[..]: binomial interval, at least 95 % (Clopper and Pearson); '<', '>': bound, none or all."
+_SEQUENTIAL = (
+    "[..]: at least 95 % whenever a load's runs were ended; the share itself leans towards the verdict. '<', '>': none "
+    "or all."
 )
 
 
@@ -68,6 +75,14 @@ def print_run(result: RunResult, everything: bool) -> None:
     print_text(caption)
 
 
+def print_precision(found: ReplicationResult) -> None:
+    """Print whether a precision was reached, and with how many replications."""
+    reached = "reached with" if found.reached else "not reached with"
+    figures = ", ".join(f"{name} = {_bar(e)}" for name, e in found.estimates.items())
+    advice = "" if found.reached else "; more --replications, or a longer --scale"
+    print_text(f"Precision {reached} {found.n} replications: {figures}{advice}")
+
+
 def print_capacity(study: CapacityStudy) -> None:
     """Print the capacities of one system."""
     print_head(study.manifest["models"], study.manifest["seed"])
@@ -93,20 +108,20 @@ def print_streams(found: StreamCapacity) -> None:
     print_text(
         f"A run measures {workload.duration / 1e9:g} s after {workload.warm_up / 1e9:g} s. "
         + (f"Calls go with streams: {calls:.3g} calls/s for each" if calls else "No calls")
-        + (f", {calls * e.mean:.3g} calls/s at the capacity." if calls and e.mean else ".")
+        + (f", {calls * e.mean:.3g} calls/s at the capacity." if calls and found.result.answer == "between" else ".")
     )
     _print_doubts(found.result, found.interrupted)
     body = [
         (
             f"{row.streams:g}", str(row.runs), _share(row),
-            _figure(row.loss_percent_estimate, row.loss_percent_low, row.loss_percent_high), str(row.decision),
+            _losses(row),
+            str(row.decision),
         )
         for row in found.curve().itertuples()
     ]  # fmt: skip
     print_table(
         "Loss by load", ("streams", "runs", "runs beyond the limit %", "loss %", "verdict"), body,
-        "Runs: 95 % binomial intervals (Clopper and Pearson); '<', '>': none or all. Loss: mean over the runs, ±: 95 % "
-        "t interval.",
+        f"{_SEQUENTIAL} Loss: mean over the runs, lowest and highest run.",
     )  # fmt: skip
     if found.resources.empty:
         return
@@ -114,11 +129,11 @@ def print_streams(found: StreamCapacity) -> None:
 
     print_text(f"Limiting resource: {limit_in_words(found.resources)}")
     judged = "the lowest load that fails" if found.watched_streams >= e.high else "the highest load tried"
-    rows = [(str(r.resource), _figure(r.estimate, r.low, r.high), str(r.unit)) for r in found.resources.itertuples()]
+    rows = [(str(r.resource), _figure(r), str(r.unit)) for r in found.resources.itertuples()]
     print_table(
         f"Resources at {found.watched_streams:g} streams, {judged}", ("resource", "use", "unit"), rows,
-        f"n={int(found.resources['n'].iloc[0])} runs; ±: 95 % t interval. Only one vCPU or pCPU that stands out is "
-        "shown by itself.",
+        f"n={int(found.resources['n'].iloc[0])} runs; {_INTERVAL} Only one vCPU or pCPU that stands out is shown by "
+        "itself.",
     )  # fmt: skip
 
 
@@ -127,22 +142,21 @@ def print_comparison(result: Comparison) -> None:
     print_head(result.manifest["models"], result.manifest["seed"])
     body = []
     for number, capacity in enumerate(result.capacities):
-        e, ratio, difference = capacity.estimate, "1", ""
-        if number:
-            r, d = result.ratio(number), result.difference(number)
-            ratio = error_bar(r.mean, r.low, r.high) if r is not None and math.isfinite(r.half_width) else "-"
-            ratio = f"{r.mean:.3g}" if ratio == "-" and r is not None else ratio
-            difference = error_bar(d.mean, d.low, d.high) if math.isfinite(d.half_width) else f"{d.mean:.4g}"
-        body.append((capacity.model.label, _bar(e), _measured(capacity.model.spec), ratio, difference, str(e.n)))
+        ratio, difference = ("1", "") if not number else (_bar(result.ratio(number)), _bar(result.difference(number)))
+        body.append((
+            capacity.model.label, *_ends(capacity), _bar(capacity.estimate), _measured(capacity.model.spec), ratio,
+            difference, str(len(capacity.runs)),
+        ))  # fmt: skip
     first = result.capacities[0].model.label
     caption = (
-        "Capacity: DOC of the lab's ramp (integer load of the last step within the limit); n replications with the "
-        "same traffic for all. ±: 95 % interval, of the capacity Student's t and at least half a load step, of the "
-        "ratio jackknife of pairs, of the difference paired t."
+        "Passes: highest load step that at least half of the ramps pass (in how many); fails: the step above. DOC: "
+        "integer load of the last step within the limit, of the middle ramp; n ramps with the same traffic for all; "
+        "ratio and difference are paired by ramp, the middle one is shown. [..]: interval of the middle, at least 95 % "
+        "for any distribution, from six ramps on; (x to y): lowest and highest ramp; -: a ramp without end has only a "
+        "bound."
     )
-    print_table(
-        "Capacity (SAPS)", ("model", "capacity", "measured", f"ratio to {first}", f"less {first}", "n"), body, caption
-    )
+    columns = ("model", "passes", "fails", "DOC", "measured", f"ratio to {first}", f"less {first}", "n")
+    print_table("Capacity (SAPS)", columns, body, caption)
     for capacity in result.capacities:
         _warn_unfailed(capacity)
 
@@ -153,25 +167,55 @@ def _measured(spec: Any) -> str:
 
 
 def _print_ramp(ramp: RampCapacity) -> None:
-    e = ramp.estimate
-    print_text(
-        f"Capacity by the lab's ramp: {_bar(e)} SAPS  (95 % t interval, n={e.n} ramps, at least half a step of "
-        f"{ramp.step_saps:g}; limit {ramp.limit_percent:g} % IHS of any scenario)"
-    )
+    n, limit = len(ramp.runs), f"limit {ramp.limit_percent:g} % IHS of any scenario"
+    print_text(f"Capacity by the lab's ramp: {_answer(ramp)}  ({limit})")
     measured = _measured(ramp.model.spec)
     if measured:
         print_text(f"Measured on the real system: {measured} SAPS")
-    spread = f"{min(ramp.docs):g} to {max(ramp.docs):g}"
-    print_text(f"DOC of single ramps: {spread} SAPS")
+    if ramp.passes and ramp.fails:
+        print_text("Between the two steps nothing was tried; --method search looks there.")
+    print_text(f"DOC of the middle ramp: {_bar(ramp.estimate)} SAPS; of single ramps {_spread(ramp)}")
     body = [
-        (str(row.stop_step) if row.stop_step else "none", f"{row.requested_saps:g}", str(row.runs), _share(row))
-        for row in ramp.stop_steps().itertuples()
+        (str(step.number), f"{step.saps:g}", str(step.passed), _passing(step.passed, n), str(step.stopped))
+        for step in ramp.steps
     ]
     print_table(
-        "First step over the limit", ("step", "asked SAPS", "ramps", "share %"), body,
-        f"n={len(ramp.runs)} ramps; 95 % binomial intervals (Clopper and Pearson).",
+        "Ramps by step", ("step", "asked SAPS", "passed", "share %", "failed first here"), body,
+        f"n={n} ramps; {_BINOMIAL}",
     )  # fmt: skip
     _warn_unfailed(ramp)
+
+
+def _answer(ramp: RampCapacity) -> str:
+    """Return between which load steps the capacity lies, and in how many ramps."""
+    n, passes, fails = len(ramp.runs), ramp.passes, ramp.fails
+    if fails is None:
+        last = ramp.steps[-1]
+        return f"at least {last.saps:g} SAPS: {last.passed} of {n} ramps pass the last step of the model"
+    failing = f"fails {fails.saps:g} ({n - fails.passed} of {n} ramps)"
+    if passes is None:
+        return f"{failing}, the first step: lower workload.steps.initial"
+    return f"passes {passes.saps:g} SAPS ({passes.passed} of {n} ramps), {failing}"
+
+
+def _ends(ramp: RampCapacity) -> tuple[str, str]:
+    passes, fails, n = ramp.passes, ramp.fails, len(ramp.runs)
+    return (
+        f"{passes.saps:g} ({passes.passed} of {n})" if passes else "none",
+        f"{fails.saps:g} ({n - fails.passed} of {n})" if fails else "none",
+    )
+
+
+def _spread(ramp: RampCapacity) -> str:
+    spread = f"{min(ramp.docs):g} to {max(ramp.docs):g}"
+    return f"{spread} or more" if ramp.unfailed else spread
+
+
+def _passing(passed: int, n: int) -> str:
+    from vftsim.stats import binomial_interval  # noqa: PLC0415 - loads scipy, which few tables need
+
+    e = binomial_interval(passed, n)
+    return _percent(e.kind, e.mean, e.low, e.high)
 
 
 def _warn_unfailed(ramp: RampCapacity) -> None:
@@ -191,46 +235,63 @@ def _print_search(search: SearchCapacity, title: str) -> None:
     ]
     print_table(
         f"Probability of {what}", ("SAPS", "runs", "share of runs %", "verdict"), body,
-        "95 % binomial intervals (Clopper and Pearson); '<', '>': none or all.",
+        _SEQUENTIAL,
     )  # fmt: skip
 
 
 def _found(search: SearchCapacity | StreamCapacity, form: str, unit: str, within: str) -> str:
     """Return what a search has found; no figure for one that ended before any load had passed or failed."""
-    e, settings = search.result.estimate, search.settings
-    if math.isinf(e.high) and not e.low:
-        answer = f"not found, in [0, inf] {unit}"
-    elif search.interrupted and not e.low:
-        answer = f"below {e.high:g} {unit}, nothing more is known yet"
-    else:
-        answer = f"{e.mean:{form}} {unit}, in [{e.low:g}, {e.high:g}]"
+    result, settings = search.result, search.settings
+    e = result.estimate
+    answer = {
+        "between": f"{e.mean:{form}} {unit}, in [{e.low:g}, {e.high:g}]",
+        "at least": f"at least {e.low:g} {unit}, no load failed",
+        "below": f"below {e.high:g} {unit}, no load passed",
+        "unknown": f"not found: no load passed or failed, up to {result.probes[-1].level:g} {unit} were tried",
+    }[result.answer]
     share = f"{100 * settings.probability:g} % of runs {within}"
     return f"{answer}  ({100 * settings.confidence:g} %, {e.n} runs; {share})"
 
 
 def _print_doubts(result: CapacityResult, interrupted: bool) -> None:
     """Print what a reader of a search's answer must know beside it."""
+    ended = result.budget_ended and not interrupted
     for flag, text in (
         (interrupted, "interrupted: the search had not come to its end"),
+        (result.answer != "between" or (ended and not result.resolved), _next_step(result)),
         (
-            not result.resolved and not interrupted,
+            not (result.resolved or interrupted or ended) and result.answer == "between",
             "not resolved further: runs at the loads between pass and fail by chance",
         ),
-        (result.budget_ended and not interrupted, "the budget of runs ended the search; --budget raises it"),
         (result.non_monotone, "warning: a higher load passed more often than a lower one"),
     ):
         if flag:
             print_text(f"  {text}")
 
 
+def _next_step(result: CapacityResult) -> str:
+    """Return what is missing for a capacity, and what to do about it."""
+    spent = f"the budget of {result.estimate.n} runs ended the search; " if result.budget_ended else ""
+    if result.answer == "at least":
+        return f"{spent}--budget raises it" if spent else "no load that was tried ever failed: is the limit reached?"
+    if result.answer == "between":
+        return f"{spent}--budget narrows the interval"
+    return (
+        f"{spent}a load passes after {result.runs_to_pass} runs without a failure at least: --budget "
+        f"{10 * result.runs_to_pass} or more, or a lower --probability"
+    )
+
+
 def _print_resources(search: SearchCapacity) -> None:
     if search.resources.empty:
         return
-    body = [(str(r.resource), _figure(r.estimate, r.low, r.high), str(r.unit)) for r in search.resources.itertuples()]
+    body = [(str(r.resource), _figure(r), str(r.unit)) for r in search.resources.itertuples()]
     n = int(search.resources["n"].iloc[0])
     at = search.result.estimate.mean
     print_text(f"Limiting resource: {search.resources['resource'].iloc[0]}")
-    print_table(f"Resources at {at:.4g} SAPS", ("resource", "use", "unit"), body, f"n={n} runs; ±: 95 % t interval.")
+    print_table(
+        f"Resources at {at:.4g} SAPS", ("resource", "use", "unit"), body, f"n={n} runs; ± or [..]: 95 % interval."
+    )
 
 
 def _print_scenarios(summary: pd.DataFrame) -> None:
@@ -248,7 +309,7 @@ def _print_figures(title: str, rows: pd.DataFrame, names: Sequence[str]) -> None
     body = []
     for phase, group in rows.groupby("phase", sort=False):
         found = {row.statistic: row for row in group.itertuples()}
-        cells = [_figure(r.estimate, r.low, r.high) if (r := found.get(name)) else "" for name in names]
+        cells = [_figure(r) if (r := found.get(name)) else "" for name in names]
         body.append((str(phase), *cells, str(int(group["n"].max()))))
     print_table(title, ("phase", *(name.removesuffix("_ms") for name in names), "n"), body)
 
@@ -257,15 +318,12 @@ def _print_any(result: RunResult, caption: str) -> None:
     """Print the summary of a system that has no table of its own here."""
     summary = result.summary
     keys = [c for c in summary.columns if c not in {"estimate", "low", "high", "confidence"}]
-    body = [
-        (*(str(getattr(row, key)) for key in keys), _figure(row.estimate, row.low, row.high))
-        for row in summary.itertuples()
-    ]
+    body = [(*(str(getattr(row, key)) for key in keys), _figure(row)) for row in summary.itertuples()]
     print_table("Summary", (*keys, "estimate"), body, caption)
 
 
 def _caption(result: RunResult) -> str:
-    return _PERCENT_CAPTION.format(n=len(result.records), seed=result.manifest["seed"])
+    return f"{len(result.records)} replications, seed {result.manifest['seed']}. {INTERVALS}"
 
 
 def _cell(rows: pd.DataFrame, table: str, metric: str, scenario: str, statistic: str) -> str:
@@ -275,24 +333,33 @@ def _cell(rows: pd.DataFrame, table: str, metric: str, scenario: str, statistic:
     ]  # fmt: skip
     if found.empty:
         return ""
-    row = found.iloc[0]
-    return _figure(row["estimate"], row["low"], row["high"])
+    return _figure(next(found.itertuples()))
 
 
-def _figure(estimate: Any, low: Any, high: Any) -> str:
-    return error_bar(float(estimate), float(low), float(high))
+def _figure(row: Any) -> str:
+    return error_bar(row.estimate, row.low, row.high, row.interval)
+
+
+def _losses(row: Any) -> str:
+    return error_bar(row.loss_percent_mean, row.loss_percent_least, row.loss_percent_largest, "range")
 
 
 def _share(row: Any) -> str:
     """Return a binomial estimate in percent."""
-    if row.interval == "upper bound":
-        return f"< {100 * row.high:.2g}"
-    if row.interval == "lower bound":
-        return f"> {100 * row.low:.2g}"
-    return f"{100 * row.estimate:.3g} [{100 * row.low:.2g}, {100 * row.high:.2g}]"
+    return _percent(row.interval, row.estimate, row.low, row.high)
 
 
-def _bar(e: Any) -> str:
-    if not math.isfinite(e.half_width):
-        return f"{e.mean:.4g}"
-    return error_bar(e.mean, e.low, e.high)
+def _percent(interval: str, estimate: float, low: float, high: float) -> str:
+    if interval == "upper bound":
+        return f"< {100 * high:.2g}"
+    if interval == "lower bound":
+        return f"> {100 * low:.2g}"
+    return f"{100 * estimate:.3g} [{100 * low:.2g}, {100 * high:.2g}]"
+
+
+def _bar(e: Estimate | None) -> str:
+    if e is None:
+        return "-"
+    if math.isinf(e.high) and math.isfinite(e.low):
+        return f"{e.mean:.4g}, at least {e.low:.4g}"
+    return error_bar(e.mean, e.low, e.high, e.kind)

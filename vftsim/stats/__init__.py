@@ -6,16 +6,18 @@ from vftsim.stats.intervals import (
     binomial_interval,
     bonferroni,
     central_range,
-    paired_difference,
-    paired_ratio,
-    poisson_interval,
+    mean_interval,
+    median_interval,
     quantile_interval,
     ratio_of_sums,
+    runs_range,
+    sequential_binomial_interval,
     t_interval,
 )
+from vftsim.stats.percentiles import Sections, percentile_interval, sections
 from vftsim.stats.probing import Decision, Probe
 from vftsim.stats.replications import ReplicationResult, StoppingRule, replicate, run_replications
-from vftsim.stats.rootsearch import CapacityResult, capacity_search, ramp_capacity
+from vftsim.stats.rootsearch import CapacityResult, capacity_search
 from vftsim.stats.theory import (
     QueueMeans,
     erlang_b,
@@ -41,6 +43,7 @@ __all__ = [
     "Probe",
     "QueueMeans",
     "ReplicationResult",
+    "Sections",
     "StoppingRule",
     "WarmUp",
     "binomial_interval",
@@ -51,6 +54,8 @@ __all__ = [
     "erlang_c",
     "littles_law",
     "md1",
+    "mean_interval",
+    "median_interval",
     "mg1",
     "mg1_ps_response",
     "mm1",
@@ -59,14 +64,14 @@ __all__ = [
     "mm1k_loss",
     "mmc",
     "mser5",
-    "paired_difference",
-    "paired_ratio",
-    "poisson_interval",
+    "percentile_interval",
     "quantile_interval",
-    "ramp_capacity",
     "ratio_of_sums",
     "replicate",
     "run_replications",
+    "runs_range",
+    "sections",
+    "sequential_binomial_interval",
     "t_interval",
     "warm_up",
 ]

@@ -8,17 +8,20 @@ from typing import Literal
 
 Kind = Literal[
     "t",
-    "paired t",
-    "jackknife ratio",
-    "Poisson",
-    "binomial",
+    "skew-corrected t",
+    "ratio of sums",
+    "pooled percentile",
     "order statistic",
+    "binomial",
+    "sequential binomial",
+    "capacity search",
     "upper bound",
     "lower bound",
-    "ramp",
-    "capacity search",
+    "range",
 ]
-"""Where an interval comes from."""
+"""Where an interval comes from.
+
+``range`` is none: lowest and highest run, where there is too little to infer an interval from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class Estimate:
     n : int
         What the interval rests on: replications, trials, events or values.
     confidence : float
-        Confidence level, such as 0.95.
+        Confidence level, such as 0.95; of a ``range``, the level of the interval that it stands in for.
     kind : str
         Where the interval comes from.
     """
@@ -48,6 +51,11 @@ class Estimate:
     n: int
     confidence: float
     kind: Kind
+
+    @property
+    def is_interval(self) -> bool:
+        """Whether ``low`` and ``high`` bound the true value at the stated confidence."""
+        return self.kind != "range" and (math.isfinite(self.low) or math.isfinite(self.high))
 
     @property
     def relative_half_width(self) -> float:
@@ -63,9 +71,16 @@ class Estimate:
             return f"> {_significant(self.low)} ({basis}, no exception seen)"
         if not math.isfinite(self.low) and not math.isfinite(self.high):
             return f"{self.mean:.4g} (n={self.n}: too few for an interval)"
-        if self.half_width == 0.0:
+        if self.half_width == 0.0 and self.n > 1:
             return f"{self.mean:.6g} (identical in all {self.n}: no interval)"
+        if self.kind == "range":
+            return self._with_range()
         return f"{self._with_bar()} ({basis})"
+
+    def _with_range(self) -> str:
+        if self.n == 1:
+            return f"{self.mean:.4g} (n=1: too few for an interval)"
+        return f"{self.mean:.4g} ({self.low:.4g} to {self.high:.4g} in {self.n} runs)"
 
     def _with_bar(self) -> str:
         width = self.high - self.low

@@ -130,6 +130,11 @@ class DelayHistogram:
         count = self.count
         return count - _rank(percent, count) if count else 0
 
+    def count_beyond(self, value_ns: float) -> int:
+        """Return how many values lie in buckets above that of ``value_ns``."""
+        last = bisect_left(BUCKET_ENDS_NS, value_ns)
+        return sum(count for index, count in self._buckets.items() if index > last)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the histogram as plain integers and lists, equal for equal histograms."""
         return {

@@ -1,113 +1,138 @@
-"""Confidence intervals for simulation output.
+"""Confidence intervals for simulation output, each with measured coverage (``docs/interval-coverage.md``).
 
 The unit of observation is the *replication*: runs with independent seeds give independent values,
-while packets or calls inside a run are correlated and give error bars that are far too short.
-Proportions are ratios of totals over replications, never means of ratios.  Rare events use exact
-intervals on counts of *events* (a burst of lost packets is one event); where nothing was seen, the
-one-sided bound of the rule of three takes their place and no "0 +- 0" is ever reported.
+while packets or calls inside a run are correlated and give error bars that are far too short.  So no
+interval here is built from counts inside runs: losses come in bursts and overload in collapses, and a
+Poisson or binomial interval of their counts covers the truth in half of all studies.
 
-References: Law, *Simulation Modeling and Analysis*, ch. 9; Garwood 1936 (Poisson); Clopper and
-Pearson 1934 (binomial); Efron, *The Jackknife* (1982); Hanley and Lippman-Hand 1983 (rule of three);
-David and Nagaraja, *Order Statistics*, section 7.1.
+What a run gives is often skewed (waiting times, loss, maxima), which Student's t does not notice: its
+interval is symmetric and misses on the long side.  A mean's interval is therefore the hull of three:
+Student's t; the same with the sample's skewness taken out (Hall 1992; Willink 2005); and, where values
+cannot be negative, Student's t of the logarithm of the mean.  From fewer than ten runs skewness cannot
+be told from chance, nor can it be seen that one run in five collapses: lowest and highest run are
+shown instead, and called so.
+
+What happens in a share ``q`` of runs only is missing from all ``n`` of them with probability
+``(1 - q)^n``: no interval over ten runs knows of a collapse that befalls one run in twenty.
+
+References: Law, *Simulation Modeling and Analysis*, ch. 9; Hall, *The Bootstrap and Edgeworth
+Expansion*, 3.9; Willink, Comm. Stat. Theory Methods 34 (2005); Clopper and Pearson 1934; Efron, *The
+Jackknife* (1982); David and Nagaraja, *Order
+Statistics*, 7.1; Robbins, Ann. Math. Stat. 41 (1970).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from vftsim.stats._special import beta_quantile, binomial_cdf, gamma_quantile, student_t_quantile
+from vftsim.stats._special import beta_quantile, binomial_cdf, log_beta, student_t_quantile
 from vftsim.stats.estimate import Estimate, Kind
+
+FEWEST_RUNS = 10
+"""Replications below which no interval of a mean, ratio or percentile is given."""
+FEWEST_WITH_EVENTS = 5
+"""Runs that must have seen what a ratio counts before it gets an interval."""
+_SKEWNESS_BIAS = 1.2
+"""The skewness of a small sample is bounded by its size and comes out too low; chosen by coverage."""
+
+
+def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
+    """Return the mean over replications with its skew-corrected interval; the runs' range below ten of them.
+
+    For a comparison pass the differences, run by run: with common random numbers the pairs are positively
+    correlated and the interval is much shorter than that of two independent samples.
+    """
+    runs = _finite(values)
+    mean = _mean(runs)
+    if len(runs) < FEWEST_RUNS:
+        return runs_range(mean, runs, confidence)
+    low, high = hull(mean, runs, confidence, is_positive=min(runs) >= 0.0)
+    return _estimate(mean, low, high, len(runs), confidence, "skew-corrected t")
 
 
 def t_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
-    """Return the mean of independent values with Student's t interval."""
-    return _t_interval(_finite(values), confidence, "t")
+    """Return the mean of independent, nearly normal values with Student's t interval.
 
-
-def paired_difference(a: Sequence[float], b: Sequence[float], confidence: float = 0.95) -> Estimate:
-    """Return the mean of ``a - b``, paired by replication, with Student's t interval.
-
-    With common random numbers the pairs are positively correlated and the interval is much shorter
-    than that of two independent samples.
+    For verification against theory.  Commands print :func:`mean_interval`: nothing makes a model's output
+    normal.
     """
-    first, second = _pairs(a, b)
-    return _t_interval([x - y for x, y in zip(first, second, strict=True)], confidence, "paired t")
+    runs = _finite(values)
+    mean, half_width = _mean(runs), math.inf
+    if len(runs) > 1:
+        half_width = _t(confidence, len(runs)) * _standard_error(runs)
+    return Estimate(mean, half_width, mean - half_width, mean + half_width, len(runs), confidence, "t")
 
 
 def ratio_of_sums(numerators: Sequence[float], denominators: Sequence[float], confidence: float = 0.95) -> Estimate:
     """Return ``sum(numerators) / sum(denominators)``, such as packets lost over packets sent.
 
-    The standard error is the jackknife's over replications, which holds whatever the correlation
-    within a run.  When every numerator is zero the result is the rule-of-three upper bound
-    ``-ln(1 - confidence) / sum(denominators)``; it takes trials as independent, so for losses in
-    bursts count loss events and use :func:`poisson_interval`.
+    The interval is that of the jackknife's pseudo-values over replications, which holds whatever the
+    correlation within a run.  It takes at least ten runs, five of them with something in the numerator;
+    with less, lowest and highest run are given: how much a burst loses that has not been seen is unknown.
     """
     top, bottom = _pairs(numerators, denominators)
     if min(bottom) < 0.0 or math.fsum(bottom) <= 0.0:
         raise ValueError("denominators must not be negative, and not all zero")
-    if not any(top):
-        bound = -math.log(_alpha(confidence)) / math.fsum(bottom)
-        return Estimate(0.0, bound / 2.0, 0.0, bound, len(top), confidence, "upper bound")
-    ratio, half_width = _jackknife_ratio(top, bottom, confidence)
-    low = ratio - half_width
-    if min(top) >= 0.0:
-        low = max(low, 0.0)
-    return Estimate(ratio, half_width, low, ratio + half_width, len(top), confidence, "jackknife ratio")
+    ratio = math.fsum(top) / math.fsum(bottom)
+    single = [x / d for x, d in zip(top, bottom, strict=True) if d > 0.0]
+    if len(single) < FEWEST_RUNS or sum(x != 0.0 for x in top) < FEWEST_WITH_EVENTS:
+        return runs_range(ratio, single, confidence)
+    is_positive = min(top) >= 0.0
+    low, high = hull(ratio, _pseudo_values(top, bottom), confidence, is_positive=is_positive)
+    return _estimate(ratio, max(low, 0.0) if is_positive else low, high, len(top), confidence, "ratio of sums")
 
 
-def paired_ratio(a: Sequence[float], b: Sequence[float], confidence: float = 0.95) -> Estimate:
-    """Return ``mean(a) / mean(b)``, paired by replication, with the jackknife's interval.
+def median_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
+    """Return the middle run with its order-statistic interval, which holds for every distribution.
 
-    ``paired_ratio(with_ft, native)`` is the relative cost of fault tolerance.
+    For figures of which a mean says little: where a ramp ends, the ratio of two capacities.  Six runs or more;
+    below, the runs' range.
     """
-    top, bottom = _pairs(a, b)
-    if math.fsum(bottom) == 0.0:
-        raise ValueError("the mean of the denominator is zero")
-    ratio, half_width = _jackknife_ratio(top, bottom, confidence)
-    return Estimate(ratio, half_width, ratio - half_width, ratio + half_width, len(top), confidence, "jackknife ratio")
-
-
-def poisson_interval(events: int, exposure: float, confidence: float = 0.95) -> Estimate:
-    """Return the rate of rare independent events with Garwood's exact interval.
-
-    Parameters
-    ----------
-    events : int
-        Number of events seen (loss events, not lost packets).
-    exposure : float
-        What they were seen in: seconds, calls or packets.
-    confidence : float
-        Confidence level.  Without any event the result is the one-sided upper bound, for 95 % about
-        3 / exposure.
-    """
-    if events < 0 or not exposure > 0.0:
-        raise ValueError(f"need events >= 0 and exposure > 0, got {events} and {exposure}")
-    alpha = _alpha(confidence)
-    if events == 0:
-        bound = -math.log(alpha) / exposure
-        return Estimate(0.0, bound / 2.0, 0.0, bound, 0, confidence, "upper bound")
-    low = gamma_quantile(alpha / 2.0, events) / exposure
-    high = gamma_quantile(1.0 - alpha / 2.0, events + 1.0) / exposure
-    return Estimate(events / exposure, (high - low) / 2.0, low, high, events, confidence, "Poisson")
+    runs = sorted(_finite(values))
+    n = len(runs)
+    middle = (runs[(n - 1) // 2] + runs[n // 2]) / 2.0
+    found = quantile_interval(runs, 0.5, confidence)
+    if not math.isfinite(found.half_width):
+        return runs_range(middle, runs, confidence)
+    return _estimate(middle, found.low, found.high, n, confidence, "order statistic")
 
 
 def binomial_interval(successes: int, trials: int, confidence: float = 0.95) -> Estimate:
-    """Return a probability with Clopper and Pearson's exact interval.
+    """Return a probability with Clopper and Pearson's exact interval, for a number of trials fixed beforehand.
 
-    When no trial or every trial succeeded, the result is the one-sided bound (rule of three).
+    Trials are replications.  When none or every trial succeeded, one end is the other side's bound (about 3.7 /
+    trials, where a one-sided statement would have the 3 of the rule of three).
     """
-    if not 0 <= successes <= trials or trials == 0:
-        raise ValueError(f"need 0 <= successes <= trials and trials > 0, got {successes} of {trials}")
+    _check_count(successes, trials)
     alpha = _alpha(confidence)
     if successes in {0, trials}:
-        gap = -math.expm1(math.log(alpha) / trials)
-        if successes == 0:
-            return Estimate(0.0, gap / 2.0, 0.0, gap, trials, confidence, "upper bound")
-        return Estimate(1.0, gap / 2.0, 1.0 - gap, 1.0, trials, confidence, "lower bound")
+        return _one_sided(successes, trials, -math.expm1(math.log(alpha / 2.0) / trials), confidence)
     low = beta_quantile(alpha / 2.0, successes, trials - successes + 1.0)
     high = beta_quantile(1.0 - alpha / 2.0, successes + 1.0, trials - successes)
-    return Estimate(successes / trials, (high - low) / 2.0, low, high, trials, confidence, "binomial")
+    return _estimate(successes / trials, low, high, trials, confidence, "binomial")
+
+
+def sequential_binomial_interval(successes: int, trials: int, confidence: float = 0.95) -> Estimate:
+    """Return a probability with an interval that holds however the number of trials came about.
+
+    A search stops at a load as soon as its runs decide it, so the share seen there leans towards the decision
+    and Clopper and Pearson's interval covers too rarely.  This one holds at every stopping time at once: it is
+    the set of all ``p`` against which the evidence ``B(s + 1, f + 1) / (p^s (1 - p)^f)`` has not reached
+    ``1 / (1 - confidence)`` (Robbins 1970, as in :mod:`vftsim.stats.bernoulli_test`).
+    """
+    _check_count(successes, trials)
+    failures = trials - successes
+    least = log_beta(successes + 1.0, failures + 1.0) + math.log(_alpha(confidence))
+    share = successes / trials
+
+    def is_kept(p: float) -> bool:
+        return _log_power(p, successes) + _log_power(1.0 - p, failures) >= least
+
+    low, high = _boundary(is_kept, share, 0.0), _boundary(is_kept, share, 1.0)
+    if successes in {0, trials}:
+        return _one_sided(successes, trials, high - low, confidence)
+    return _estimate(share, low, high, trials, confidence, "sequential binomial")
 
 
 def quantile_interval(values: Sequence[float], probability: float, confidence: float = 0.95) -> Estimate:
@@ -126,13 +151,21 @@ def quantile_interval(values: Sequence[float], probability: float, confidence: f
     rank = next(r for r in range(1, n + 2) if 1.0 - binomial_cdf(r - 1, n, probability) <= tail)
     high = ordered[rank - 1] if rank <= n else math.inf
     point = ordered[max(math.ceil(probability * n), 1) - 1]
-    return Estimate(point, (high - low) / 2.0, low, high, n, confidence, "order statistic")
+    return _estimate(point, low, high, n, confidence, "order statistic")
+
+
+def runs_range(center: float, runs: Sequence[float], confidence: float = 0.95) -> Estimate:
+    """Return a figure with lowest and highest run, where an interval would promise too much."""
+    low, high = min(runs), max(runs)
+    return _estimate(center, low, high, len(runs), confidence, "range")
 
 
 def central_range(values: Sequence[float], share: float = 0.90) -> tuple[float, float]:
-    """Return the range that holds the central ``share`` of the values (5 % to 95 % by default).
+    """Return the range into which one further run falls with probability ``share``.
 
-    This is the spread of single runs, not an error bar of their mean.
+    This is the spread of single runs, not an error bar of their mean.  Between two of ``n`` runs in order the
+    next one falls with probability ``1 / (n + 1)``, so the range of all ``n`` is the widest there is: below 19
+    runs it holds less than 90 %.
     """
     ordered = sorted(_finite(values))
     if not 0.0 < share < 1.0:
@@ -148,37 +181,100 @@ def bonferroni(confidence: float, metrics: int) -> float:
     return 1.0 - _alpha(confidence) / metrics
 
 
-def _t_interval(values: Sequence[float], confidence: float, kind: Kind) -> Estimate:
-    n, alpha = len(values), _alpha(confidence)
-    if min(values) == max(values):
-        mean = float(values[0])
-        variance = 0.0
-    else:
-        mean = math.fsum(values) / n
-        variance = math.fsum((x - mean) ** 2 for x in values) / (n - 1)
-    half_width = math.inf
-    if n > 1:
-        half_width = student_t_quantile(1.0 - alpha / 2.0, n - 1) * math.sqrt(variance / n)
-    return Estimate(mean, half_width, mean - half_width, mean + half_width, n, confidence, kind)
+def hull(center: float, values: Sequence[float], confidence: float, *, is_positive: bool) -> tuple[float, float]:
+    """Return the hull of the plain, the skew-corrected and the logarithmic t interval around ``center``.
+
+    Parameters
+    ----------
+    center : float
+        The estimate.
+    values : sequence of float
+        Independent values whose mean has the estimate's error; at least three.
+    confidence : float
+    is_positive : bool
+        Whether the estimate's quantity cannot be negative: allows the logarithmic interval.
+    """
+    error, t = _standard_error(values), _t(confidence, len(values))
+    if error == 0.0:
+        return center, center
+    bend = _SKEWNESS_BIAS * _skewness(values) / (6.0 * math.sqrt(len(values)))
+    lows = [center - t * error, center - _unbent(t, bend) * error]
+    highs = [center + t * error, center - _unbent(-t, bend) * error]
+    if is_positive and center > 0.0:
+        highs.append(center * math.exp(min(t * error / center, 700.0)))
+    return min(lows), max(highs)
 
 
-def _jackknife_ratio(top: list[float], bottom: list[float], confidence: float) -> tuple[float, float]:
-    n, alpha = len(top), _alpha(confidence)
-    total_top, total_bottom = math.fsum(top), math.fsum(bottom)
+def _unbent(t: float, bend: float) -> float:
+    """Invert Hall's cubic, which makes a skewed studentized mean nearly normal (Willink 2005, eq. 5)."""
+    if abs(bend) < 1e-9:
+        return t
+    return (math.cbrt(1.0 + 6.0 * bend * (t - bend)) - 1.0) / (2.0 * bend)
+
+
+def _skewness(values: Sequence[float]) -> float:
+    n, mean = len(values), _mean(values)
+    deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (n - 1))
+    third = math.fsum(((x - mean) / deviation) ** 3 for x in values)
+    return n * third / ((n - 1) * (n - 2))
+
+
+def _pseudo_values(top: list[float], bottom: list[float]) -> list[float]:
+    n, total_top, total_bottom = len(top), math.fsum(top), math.fsum(bottom)
     ratio = total_top / total_bottom
-    if n == 1 or any(total_bottom == d for d in bottom):
-        return ratio, math.inf
-    without_one = [(total_top - x) / (total_bottom - d) for x, d in zip(top, bottom, strict=True)]
-    center = math.fsum(without_one) / n
-    variance = (n - 1) / n * math.fsum((r - center) ** 2 for r in without_one)
-    return ratio, student_t_quantile(1.0 - alpha / 2.0, n - 1) * math.sqrt(variance)
+    without = [(total_top - x) / (total_bottom - d) for x, d in zip(top, bottom, strict=True)]
+    return [n * ratio - (n - 1) * other for other in without]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(values[0]) if min(values) == max(values) else math.fsum(values) / len(values)
+
+
+def _standard_error(values: Sequence[float]) -> float:
+    n, mean = len(values), _mean(values)
+    return math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (n - 1) / n)
+
+
+def _t(confidence: float, n: int) -> float:
+    return student_t_quantile(1.0 - _alpha(confidence) / 2.0, n - 1)
+
+
+def _estimate(center: float, low: float, high: float, n: int, confidence: float, kind: Kind) -> Estimate:
+    return Estimate(center, (high - low) / 2.0, low, high, n, confidence, kind)
+
+
+def _one_sided(successes: int, trials: int, gap: float, confidence: float) -> Estimate:
+    if successes == 0:
+        return _estimate(0.0, 0.0, gap, trials, confidence, "upper bound")
+    return _estimate(1.0, 1.0 - gap, 1.0, trials, confidence, "lower bound")
+
+
+def _log_power(base: float, exponent: int) -> float:
+    if exponent == 0:
+        return 0.0
+    return exponent * math.log(base) if base > 0.0 else -math.inf
+
+
+def _boundary(is_kept: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Return where a set that holds ``inside`` ends on the way to ``outside``, by bisection."""
+    if is_kept(outside):
+        return outside
+    for _ in range(60):
+        middle = (inside + outside) / 2.0
+        inside, outside = (middle, outside) if is_kept(middle) else (inside, middle)
+    return inside
 
 
 def _interpolate(ordered: Sequence[float], probability: float) -> float:
-    position = probability * (len(ordered) - 1)
+    position = min(max(probability * (len(ordered) + 1) - 1.0, 0.0), len(ordered) - 1.0)
     index = min(int(position), len(ordered) - 1)
     above = ordered[min(index + 1, len(ordered) - 1)]
     return ordered[index] + (position - index) * (above - ordered[index])
+
+
+def _check_count(successes: int, trials: int) -> None:
+    if not 0 <= successes <= trials or trials == 0:
+        raise ValueError(f"need 0 <= successes <= trials and trials > 0, got {successes} of {trials}")
 
 
 def _finite(values: Sequence[float]) -> list[float]:

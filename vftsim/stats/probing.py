@@ -50,6 +50,11 @@ class Probe:
     passed: int
     decision: Decision
 
+    @property
+    def beyond(self) -> int:
+        """Replications that did not meet the objective."""
+        return self.runs - self.passed
+
 
 class BudgetUsedUp(Exception):  # noqa: N818 - ends a search, no fault
     """The search has no runs left."""
@@ -111,6 +116,13 @@ class Prober:
                     self._left -= 1
                     self._decisions[level] = self._test(outcomes)
         return self._decisions.get(level, Decision.UNDECIDED)
+
+    def runs_to_pass(self) -> int:
+        """Return how many runs a level takes to pass when none of them fails: fewer never can."""
+        runs = 1
+        while log_evidence_above(runs, 0, self._probability) < self._threshold:
+            runs += 1
+        return runs
 
     def probes(self) -> tuple[Probe, ...]:
         """Return all levels tried, in rising order."""

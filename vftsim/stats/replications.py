@@ -1,6 +1,6 @@
 """How many replications a figure needs: a sequential stopping rule.
 
-After each replication, in the order of their numbers, look at Student's t interval.  Stop when the
+After each replication, in the order of their numbers, look at the interval of the mean.  Stop when the
 half width is within the target *and stays there for the next few looks*: stopping at the first
 lucky look selects samples whose variance happens to be small and covers the truth too rarely
 (Hoad, Robinson and Davies, J. Oper. Res. Soc. 61, 2010, call this the look-ahead).  At a target of 10 %,
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from vftsim.errors import PrecisionNotReached, UsageError
 from vftsim.stats.estimate import Estimate
-from vftsim.stats.intervals import bonferroni, t_interval
+from vftsim.stats.intervals import bonferroni, mean_interval
 
 MINIMUM_INITIAL = 10
 
@@ -134,7 +134,7 @@ def replicate(rule: StoppingRule) -> Generator[range, Sequence[Outcome], Replica
                 series.append(_finite(name, outcome[name]))
             if n < rule.initial:
                 continue
-            looks = [t_interval(series, confidence) for series in values.values()]
+            looks = [mean_interval(series, confidence) for series in values.values()]
             successes = successes + 1 if all(map(rule.accepts, looks)) else 0
             if successes > rule.look_ahead:
                 return _result(True, values, n, confidence)
@@ -161,4 +161,4 @@ def _finite(name: str, value: float) -> float:
 
 
 def _result(reached: bool, values: Mapping[str, list[float]], n: int, confidence: float) -> ReplicationResult:
-    return ReplicationResult(reached, {name: t_interval(x, confidence) for name, x in values.items()}, n)
+    return ReplicationResult(reached, {name: mean_interval(x, confidence) for name, x in values.items()}, n)

@@ -29,11 +29,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from vftsim.errors import UsageError
 from vftsim.stats.estimate import Estimate
-from vftsim.stats.intervals import t_interval
 from vftsim.stats.probing import BudgetUsedUp, Decision, Mapper, Probe, Prober, is_non_monotone
+
+Answer = Literal["between", "at least", "below", "unknown"]
 
 MAXIMUM_DOUBLINGS = 6
 LOWER_CHECK_RUNS = 10
@@ -59,6 +61,8 @@ class CapacityResult:
         the lowest crossing found, and the response deserves a look.
     budget_ended : bool
         Whether the search ended because its runs were used up.
+    runs_to_pass : int
+        Runs that a level takes to pass when none of them fails.
     """
 
     estimate: Estimate
@@ -66,6 +70,15 @@ class CapacityResult:
     resolved: bool
     non_monotone: bool
     budget_ended: bool
+    runs_to_pass: int
+
+    @property
+    def answer(self) -> Answer:
+        """What is known: the capacity lies between two levels, or is at least or below one, or nothing is."""
+        has_passed = any(probe.decision is Decision.PASS and probe.level <= self.estimate.low for probe in self.probes)
+        if math.isfinite(self.estimate.high):
+            return "between" if has_passed else "below"
+        return "at least" if has_passed else "unknown"
 
 
 def capacity_search(
@@ -190,7 +203,8 @@ class _Search:
         runs = sum(probe.runs for probe in probes)
         estimate = Estimate(point, (high - low) / 2.0, low, high, runs, confidence, "capacity search")
         resolved = self._failed is not None and self._failed - self._passed <= 1
-        return CapacityResult(estimate, probes, resolved, is_non_monotone(self._prober), budget_ended)
+        flags = (resolved, is_non_monotone(self._prober), budget_ended)
+        return CapacityResult(estimate, probes, *flags, self._prober.runs_to_pass())
 
     def _bracket_from_above(self) -> None:
         index = self._span
@@ -248,21 +262,3 @@ def _crossing(probes: Sequence[Probe], probability: float, default: float) -> fl
             point += (first - point) * (previous - probability) / (previous - rate)
         break
     return point
-
-
-def ramp_capacity(levels_passed: Sequence[float], step: float = 0.0, confidence: float = 0.95) -> Estimate:
-    """Return the capacity that the laboratory's ramp procedure measures, over replications.
-
-    Parameters
-    ----------
-    levels_passed : sequence of float
-        For each replication, the highest load step that met the design objective (its DOC).
-    step : float
-        Height of a load step.  A ramp cannot resolve less: the half width is at least half a step.
-    confidence : float
-        Confidence of Student's t interval of the mean DOC.
-    """
-    by_replication = t_interval(levels_passed, confidence)
-    half_width = max(by_replication.half_width, step / 2.0)
-    mean = by_replication.mean
-    return Estimate(mean, half_width, mean - half_width, mean + half_width, by_replication.n, confidence, "ramp")

@@ -17,7 +17,7 @@ from vftsim.study.ramp import RampCapacity, ramp_capacity_of, sip_spec
 from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, check_study, replicate
 from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.search import COLLAPSED, SearchCapacity, search_capacity
-from vftsim.study.search_levels import SearchSettings
+from vftsim.study.search_levels import SearchSettings, answer_columns
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import Store
 from vftsim.study.workers import Interrupted, checked_jobs
@@ -56,10 +56,9 @@ class CapacityStudy:
         """Return one row a capacity, with its interval."""
         table = []
         if self.ramp is not None:
-            table.append({"capacity": "ramp", **estimate_columns(self.ramp.estimate)})
+            table.append({"capacity": "ramp", **estimate_columns(self.ramp.estimate), **self.ramp.columns()})
         for name, search in self.searches.items():
-            row = {"capacity": name, **estimate_columns(search.result.estimate)}
-            table.append({**row, "resolved": search.result.resolved, "non_monotone": search.result.non_monotone})
+            table.append({"capacity": name, **answer_columns(search.result)})
         return pd.DataFrame(table)
 
     def for_machines(self) -> dict[str, Any]:

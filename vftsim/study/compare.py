@@ -2,7 +2,8 @@
 
 Every replication gives each model the same arrivals, scenarios, durations and demands (common random
 numbers), so differences between models are differences of the systems and their intervals are those of
-paired samples.  Ratios and differences are taken to the first model.
+paired samples.  Ratios and differences are taken to the first model, in each replication; the middle one is
+given, since DOCs come in steps.  A ramp that never failed has no DOC but a bound, and gives neither.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from vftsim.errors import UsageError
-from vftsim.stats import Estimate, paired_difference, paired_ratio
+from vftsim.stats import Estimate, median_interval
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
@@ -46,28 +47,36 @@ class Comparison:
         return bool(self.manifest["state"] == "interrupted")
 
     def ratio(self, number: int) -> Estimate | None:
-        """Return a model's capacity relative to the first one's; None when the first carries nothing."""
-        reference = self.capacities[0].docs
-        if not any(reference):
+        """Return a model's capacity relative to the first one's; None when that is nothing, or one only a bound."""
+        pairs = self._pairs(number)
+        if not pairs or not all(reference for _, reference in pairs):
             return None
-        return paired_ratio(self.capacities[number].docs, reference, self.capacities[0].confidence)
+        return median_interval([doc / reference for doc, reference in pairs], self.capacities[0].confidence)
 
-    def difference(self, number: int) -> Estimate:
-        """Return a model's capacity less the first one's."""
-        first = self.capacities[0]
-        return paired_difference(self.capacities[number].docs, first.docs, first.confidence)
+    def difference(self, number: int) -> Estimate | None:
+        """Return a model's capacity less the first one's; None when one is only a bound."""
+        pairs = self._pairs(number)
+        if not pairs:
+            return None
+        return median_interval([doc - reference for doc, reference in pairs], self.capacities[0].confidence)
+
+    def _pairs(self, number: int) -> list[tuple[float, float]]:
+        mine, first = self.capacities[number], self.capacities[0]
+        if mine.unfailed or first.unfailed:
+            return []
+        return list(zip(mine.docs, first.docs, strict=True))
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a model and figure: capacity, ratio, difference."""
         table = []
         for number, capacity in enumerate(self.capacities):
-            figures = {"capacity_saps": capacity.estimate}
-            if number:
-                ratio = self.ratio(number)
-                figures |= {"ratio_to_first": ratio} if ratio is not None else {}
-                figures["difference_to_first_saps"] = self.difference(number)
-            for name, estimate in figures.items():
-                table.append({"model": capacity.model.label, "figure": name, **estimate_columns(estimate)})
+            label = capacity.model.label
+            answer = {**estimate_columns(capacity.estimate), **capacity.columns()}
+            table.append({"model": label, "figure": "capacity_saps", **answer})
+            figures = {"ratio_to_first": self.ratio(number), "difference_to_first_saps": self.difference(number)}
+            for name, estimate in figures.items() if number else ():
+                if estimate is not None:
+                    table.append({"model": label, "figure": name, **estimate_columns(estimate)})
         return pd.DataFrame(table)
 
     def for_machines(self) -> dict[str, Any]:

@@ -1,13 +1,16 @@
 """Capacity as the laboratory measures it: raise the load step by step until a step fails.
 
 The lab makes one such run, whose end gives the design objective capacity (:mod:`vftsim.sip.ramp_end`);
-here it is made with many seeds, so that the result is a distribution: a mean with its interval, and how
-often which step was the end.  A run that reaches the most steps its model allows without failing gives a
-lower bound only, and is counted as such.
+here it is made with many seeds, and the answer is a pair of steps: the highest that at least half of the ramps
+pass and the one above it, each with the number of ramps.  A mean of DOCs would lie between steps where nothing
+was tried.  A ramp that reaches the most steps its model allows without failing gives a lower bound only: where
+half of them do, the capacity is "at least", and where any does, it bounds ratios and differences no more.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +21,29 @@ import pandas as pd
 from vftsim.errors import UsageError
 from vftsim.sip.ramp_end import RampEnd, ramp_end
 from vftsim.sip.system import SipLabSpec
-from vftsim.stats import Estimate, binomial_interval, ramp_capacity
+from vftsim.stats import Estimate, binomial_interval, median_interval
 from vftsim.study.model import Model
 from vftsim.study.sip_summary import estimate_columns
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A load step and how many ramps passed it.
+
+    Parameters
+    ----------
+    number : int
+        From 1.
+    saps : float
+        Load asked for.
+    passed, stopped : int
+        Ramps that passed it, and ramps whose first failure it was; the others had failed before.
+    """
+
+    number: int
+    saps: float
+    passed: int
+    stopped: int
 
 
 @dataclass(frozen=True)
@@ -52,13 +75,53 @@ class RampCapacity:
 
     @property
     def estimate(self) -> Estimate:
-        """Mean DOC; its interval is never narrower than half a load step on either side."""
-        return ramp_capacity(self.docs, self.step_saps, self.confidence)
+        """DOC of the middle ramp; its upper end is open where it would be the DOC of a ramp that never failed."""
+        e = median_interval(self.docs, self.confidence)
+        bounds = [end.doc_saps for _, end in self.runs if not end.stop_step]
+        if not bounds or e.high < min(bounds):
+            return e
+        return dataclasses.replace(e, high=math.inf, half_width=math.inf)
 
     @property
     def unfailed(self) -> int:
         """Runs whose ramp ended before any step failed: their DOC is a lower bound."""
         return sum(end.stop_step == 0 for _, end in self.runs)
+
+    @property
+    def steps(self) -> list[Step]:
+        """Every load step that a ramp came to."""
+        ends = [end for _, end in self.runs]
+        first = self.model.spec.workload.steps.initial
+        most = max(round((end.stop_saps - first) / self.step_saps) + 1 if self.step_saps else 1 for end in ends)
+        return [
+            Step(
+                number,
+                first + (number - 1) * self.step_saps,
+                sum(not end.stop_step or number < end.stop_step for end in ends),
+                sum(end.stop_step == number for end in ends),
+            )
+            for number in range(1, most + 1)
+        ]
+
+    @property
+    def passes(self) -> Step | None:
+        """The highest step that at least half of the ramps pass."""
+        return next((step for step in reversed(self.steps) if 2 * step.passed >= len(self.runs)), None)
+
+    @property
+    def fails(self) -> Step | None:
+        """The lowest step that more than half of the ramps do not pass."""
+        return next((step for step in self.steps if 2 * step.passed < len(self.runs)), None)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the answer as columns of a table."""
+        passes, fails = self.passes, self.fails
+        return {
+            "passes_saps": passes.saps if passes else math.nan, "ramps_passing": passes.passed if passes else 0,
+            "fails_saps": fails.saps if fails else math.nan,
+            "ramps_failing": len(self.runs) - fails.passed if fails else 0,
+            "ramps_unfailed": self.unfailed,
+        }  # fmt: skip
 
     def stop_steps(self) -> pd.DataFrame:
         """Return how often which step was the first over the limit, with binomial intervals."""

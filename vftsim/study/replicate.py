@@ -107,6 +107,7 @@ def replicate(
     *,
     progress: Progress | None = None,
     store: Store | None = None,
+    known: Sequence[dict[int, Record]] = (),
     on_result: OnResult | None = None,
 ) -> list[Replications]:
     """Run every model for the same replications.
@@ -123,6 +124,8 @@ def replicate(
     progress : Progress, optional
     store : Store, optional
         Where records are that exist already, and where each goes as it arrives.
+    known : sequence of dict, optional
+        For each model, records that the caller has already; needs no store.
     on_result : callable, optional
         Told of each record as it arrives.
     """
@@ -132,6 +135,8 @@ def replicate(
     shelf = _Shelf(store, models, seed)
     for number, result in enumerate(results):
         result.records = shelf.known(number, replications)
+        if number < len(known):
+            result.records |= {n: r for n, r in known[number].items() if n < replications}
     # Replication by replication: an interrupted comparison has complete pairs.
     wanted = [(m, n) for n in range(replications) for m, result in enumerate(results) if n not in result.records]
     tasks = [_Task(models[m].kind, models[m].spec, seed, n) for m, n in wanted]

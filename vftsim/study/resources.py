@@ -15,7 +15,7 @@ import pandas as pd
 from vftsim.engine import EventKind
 from vftsim.net.link import utilization
 from vftsim.sip.lab import SipLab
-from vftsim.stats import t_interval
+from vftsim.stats import mean_interval
 from vftsim.study.constant_load import ConstantLoad
 from vftsim.study.sip_summary import estimate_columns
 
@@ -56,7 +56,7 @@ def limiting_resource(uses: Sequence[dict[str, float]], confidence: float = 0.95
     table = pd.DataFrame([
         {
             "resource": name.rpartition(" ")[0], "unit": name.rpartition(" ")[2],
-            **estimate_columns(t_interval([use[name] for use in uses], confidence)),
+            **estimate_columns(mean_interval([use[name] for use in uses], confidence)),
         }
         for name in names
     ])  # fmt: skip

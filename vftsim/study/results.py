@@ -20,6 +20,8 @@ from vftsim.study.system import Record, system_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from vftsim.stats import ReplicationResult
+
 CONFIDENCE = 0.95
 
 
@@ -40,6 +42,8 @@ class RunResult:
     ----------
     remarks : list of str
         What happened to the directory on the way that the user must know.
+    precision : ReplicationResult or None
+        Whether the precision that was asked for was reached.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class RunResult:
         self.manifest = dict(manifest)
         self.confidence = confidence
         self.remarks: list[str] = []
+        self.precision: ReplicationResult | None = None
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from vftsim.errors import UsageError
+from vftsim.stats import StoppingRule
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
+from vftsim.study.precision import run_until
 from vftsim.study.progress import Progress
 from vftsim.study.replicate import (
     DEFAULT_REPLICATIONS,
@@ -17,6 +19,7 @@ from vftsim.study.replicate import (
 )
 from vftsim.study.results import RunResult
 from vftsim.study.store import Opening, Store
+from vftsim.study.system import Record
 from vftsim.study.workers import Interrupted, checked_jobs
 
 
@@ -30,6 +33,7 @@ def run_study(
     force: bool = False,
     resume: bool = False,
     progress: Progress | None = None,
+    rule: StoppingRule | None = None,
 ) -> RunResult:
     """Run a model; an interrupted run returns what is done.
 
@@ -44,6 +48,8 @@ def run_study(
     force, resume : bool
         Replace the directory, or go on with it.
     progress : Progress, optional
+    rule : StoppingRule, optional
+        When there are enough replications; ``replications`` are then what a result has at least.
 
     Raises
     ------
@@ -55,25 +61,36 @@ def run_study(
     workers = checked_jobs(jobs)
     check_study(replications, seed, workers)
     if directory is None:
-        return _run(model, replications, seed, workers, None, progress)
+        return _run(model, replications, seed, workers, None, progress, rule)
     opening = Opening.REPLACE if force else Opening.CONTINUE if resume else Opening.NEW
     with Store(directory, "run", opening) as store:
         if resume:
             store.check_only(identity(model, seed))
-        return _run(model, replications, seed, workers, store, progress)
+        return _run(model, replications, seed, workers, store, progress, rule)
 
 
 def _run(
-    model: Model, replications: int, seed: int, jobs: int, store: Store | None, progress: Progress | None
+    model: Model,
+    replications: int,
+    seed: int,
+    jobs: int,
+    store: Store | None,
+    progress: Progress | None,
+    rule: StoppingRule | None,
 ) -> RunResult:
     started = utc_now()
     there = store.numbers(identity(model, seed)) if store is not None else []
     # Replications beyond those asked for are kept: a result never shrinks by being continued.
     wanted = max(replications, *(n + 1 for n in there), 0)
-    (done,) = replicate([model], wanted, seed, jobs, progress=progress, store=store)
+
+    def batch(count: int, records: dict[int, Record]) -> Replications:
+        return replicate([model], count, seed, jobs, progress=progress, store=store, known=[records])[0]
+
+    done, verdict = (batch(wanted, {}), None) if rule is None else run_until(model, rule, batch, {})
     if not done.records:
         raise Interrupted("nothing had finished")
-    result = _result(done, wanted, jobs, started)
+    result = _result(done, max(wanted, len(done.records)) if rule else wanted, jobs, started)
+    result.precision = verdict
     if store is not None:
         store.finish(result.write_files)
         result.remarks += store.remarks

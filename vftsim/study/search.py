@@ -63,7 +63,7 @@ class SearchCapacity:
     interrupted: bool = False
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the curve: for each load the share of runs beyond the limit, with binomial intervals."""
+        """Return the curve: for each load the runs beyond the limit, as in :func:`probe_table`."""
         return probe_table(self.result, self.settings.confidence, "load_saps")
 
 

@@ -5,6 +5,7 @@ The load is that of the system: scenario attempts a second, or media streams.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from vftsim.errors import UsageError
-from vftsim.stats import CapacityResult, binomial_interval, capacity_search
+from vftsim.stats import CapacityResult, capacity_search, sequential_binomial_interval
 from vftsim.stats.probing import BudgetUsedUp
 from vftsim.study.kept import Kept
 from vftsim.study.progress import Progress
@@ -48,6 +49,9 @@ class SearchSettings:
     high: float | None = None
     confidence: float = 0.95
 
+
+_LEVELS, _FEWEST_RUNS = 3, 10
+"""No load takes more than a third of the budget, unless that were less than ten runs."""
 
 QUICK_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=55, budget=160)
 """A first look: coarser levels, and just enough runs at each for a level that never fails to pass."""
@@ -131,7 +135,7 @@ def search_levels(
         resolution,
         probability=settings.probability,
         confidence=settings.confidence,
-        runs_per_level=settings.runs_per_level,
+        runs_per_level=min(settings.runs_per_level, max(settings.budget // _LEVELS, _FEWEST_RUNS)),
         budget=settings.budget,
         mapper=mapper,
         batch=mapper.jobs,
@@ -141,12 +145,26 @@ def search_levels(
     return result
 
 
+def answer_columns(result: CapacityResult) -> dict[str, Any]:
+    """Return a search's answer as columns; no estimate where the capacity is known from one side only."""
+    columns = estimate_columns(result.estimate)
+    if result.answer != "between":
+        columns["estimate"] = math.nan
+    return {
+        **columns, "answer": result.answer, "resolved": result.resolved, "non_monotone": result.non_monotone,
+        "budget_ended": result.budget_ended,
+    }  # fmt: skip
+
+
 def probe_table(result: CapacityResult, confidence: float, load: str) -> pd.DataFrame:
-    """Return the curve: for each load the share of runs beyond the limit, with binomial intervals."""
+    """Return the curve: for each load the runs beyond the limit, with intervals that hold after a sequential stop.
+
+    The share itself leans towards the verdict, since a load is left when its runs have decided it.
+    """
     return pd.DataFrame([
         {
-            load: probe.level, "runs": probe.runs, "decision": str(probe.decision),
-            **estimate_columns(binomial_interval(probe.runs - probe.passed, probe.runs, confidence)),
+            load: probe.level, "runs": probe.runs, "beyond_limit": probe.beyond, "decision": str(probe.decision),
+            **estimate_columns(sequential_binomial_interval(probe.beyond, probe.runs, confidence)),
         }
         for probe in result.probes
     ])  # fmt: skip

@@ -1,9 +1,10 @@
 """A SIP run's figures across replications: estimate, interval, and what the interval rests on.
 
-The unit of observation is the replication.  Shares (IHS, scenario mix) are ratios of totals with the
-jackknife's interval, never means of ratios; everything else, percentiles included, is the mean over
-replications of the replication's own figure, with Student's t interval.  Ramps end at different steps,
-so later steps rest on fewer replications: those that came so far.  Such rows are conditional on that.
+The unit of observation is the replication.  Shares (IHS, scenario mix) are ratios of totals, never means of
+ratios; percentiles of delays are those of all replications together; everything else (least and largest
+value, and what is sampled each second, included) is the mean over replications of the replication's own
+figure.  Ramps end at different steps, so later steps rest on fewer replications: those that came so far.
+Such rows are conditional on that.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import Any
 import pandas as pd
 
 from vftsim.sip.messages import Scenario
-from vftsim.stats import Estimate, ratio_of_sums, t_interval
+from vftsim.stats import Estimate, Sections, mean_interval, percentile_interval, ratio_of_sums
 from vftsim.study.sip_tables import KEYS, STATISTICS
 
 COLUMNS = ("table", *KEYS, "metric", "scenario", "statistic", "estimate", "low", "high", "n", "confidence", "interval")
-_DELAY_FIGURES = ("mean_ms", "sd_ms", "min_ms", "max_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms")
+_DELAY_FIGURES = ("mean_ms", "sd_ms", "min_ms", "max_ms")
 _MEANS = ("effective_saps", "cpu_percent", "memory_mb", "retransmissions_per_s")
 
 
@@ -28,21 +29,25 @@ def summarize(tables: Mapping[str, pd.DataFrame], confidence: float) -> pd.DataF
     rows = [
         *_steps(tables["steps"], confidence),
         *_per_second(tables["per_second"], confidence),
-        *_delays(tables["delays"], confidence),
+        *_delays(tables["delays"], tables["percentiles"], confidence),
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def estimate_columns(estimate: Estimate) -> dict[str, Any]:
-    """Return an estimate as columns of a tidy table; an interval that does not exist is empty."""
+    """Return an estimate as columns of a tidy table; an interval that does not exist is empty.
+
+    Where ``interval`` is ``range``, low and high are the lowest and the highest run and there is no confidence.
+    """
     low, high = (x if math.isfinite(x) else math.nan for x in (estimate.low, estimate.high))
     interval: str = estimate.kind
-    if not math.isfinite(estimate.half_width) or estimate.half_width == 0.0:
+    if estimate.half_width == 0.0 or (math.isnan(low) and math.isnan(high)):
         # One replication, or the same value in all: nothing is known about the spread.
         low, high, interval = math.nan, math.nan, "none"
+    confidence = math.nan if interval in {"none", "range"} else estimate.confidence
     return {
         "estimate": estimate.mean, "low": low, "high": high, "n": estimate.n,
-        "confidence": estimate.confidence, "interval": interval,
+        "confidence": confidence, "interval": interval,
     }  # fmt: skip
 
 
@@ -60,7 +65,7 @@ def _steps(steps: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]:
     for key, group in _groups(steps, list(KEYS)):
         for metric in _MEANS:
             if values := _values(group, metric):  # none if the step is shorter than a sample
-                yield _row("steps", (*key, metric, "all"), "mean", t_interval(values, confidence))
+                yield _row("steps", (*key, metric, "all"), "mean", mean_interval(values, confidence))
         total = _values(group, [f"attempts_{s.label}" for s in Scenario])
         for scenario in (*Scenario, None):
             label = scenario.label if scenario is not None else "all"
@@ -78,17 +83,25 @@ def _per_second(table: pd.DataFrame, confidence: float) -> Iterator[dict[str, An
         for statistic in STATISTICS:
             values = _values(group, statistic)
             if values:
-                estimate = t_interval(values, confidence)
+                estimate = mean_interval(values, confidence)
                 yield _row("per_second", (*key, _scenario_of(key[3])), statistic, estimate)
 
 
-def _delays(table: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]:
+def _delays(table: pd.DataFrame, percentiles: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]:
+    pooled = dict(_groups(percentiles, [*KEYS, "metric", "scenario"]))
     for key, group in _groups(table, [*KEYS, "metric", "scenario"]):
         for statistic in _DELAY_FIGURES:
             values = _values(group, statistic)
             if values:
-                estimate = t_interval(values, confidence)
-                yield _row("delays", key, statistic, estimate)
+                yield _row("delays", key, statistic, mean_interval(values, confidence))
+        for percent, runs in pooled[key].groupby("percent", sort=False):
+            estimate = percentile_interval(_sections(runs), confidence)
+            yield _row("delays", key, f"p{percent}_ms", estimate)
+
+
+def _sections(runs: pd.DataFrame) -> Sections:
+    columns = (tuple(runs[name].tolist()) for name in ("own_ms", "beyond", "beyond_p90"))
+    return Sections(float(runs["pooled_ms"].iloc[0]), *columns)
 
 
 def _share(parts: list[float], totals: list[float], confidence: float) -> Estimate:

@@ -3,7 +3,8 @@
 ``steps`` has every column of the lab's own step table, under the same names, so that predicted and
 measured rows can be laid side by side.  CPU and memory of the load generators are not simulated and
 stay empty.  ``per_second`` condenses what is sampled once a second (load, CPU, memory, IHS,
-retransmissions), ``delays`` the PX_TRT delays.
+retransmissions), ``delays`` the PX_TRT delays, and ``percentiles`` what each run says about the percentiles
+of all runs together.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pandas as pd
 
 from vftsim.sip.messages import Scenario
 from vftsim.sip.metrics import PhaseRecord
-from vftsim.stats import DelayHistogram
+from vftsim.stats import DelayHistogram, sections
 from vftsim.study.sip_records import SipRecord
 
 KEYS = ("phase", "step_index", "requested_saps")
@@ -72,6 +73,34 @@ def delays_table(runs: Runs) -> pd.DataFrame:
         for phase in record
         for row in _delay_rows(phase)
     ])  # fmt: skip
+
+
+def percentiles_table(runs: Runs) -> pd.DataFrame:
+    """Return one row for each phase, delay, percentile and replication: its own percentile beside the pooled one.
+
+    ``beyond`` counts the run's delays beyond the pooled percentile, ``beyond_p90`` those beyond the pooled 90 %.
+    """
+    return pd.DataFrame([
+        {"replication": number, **key, "percent": percent, "own_ms": own / 1e6, "pooled_ms": found.pooled / 1e6,
+         "beyond": beyond, "beyond_p90": beyond_body}
+        for key, measured in _by_delay(runs)
+        for percent, found in zip(PERCENTILES, sections([h for _, h in measured], PERCENTILES), strict=True)
+        for (number, _), own, beyond, beyond_body in zip(
+            measured, found.own, found.beyond, found.beyond_body, strict=True
+        )
+    ])  # fmt: skip
+
+
+def _by_delay(runs: Runs) -> Iterator[tuple[dict[str, Any], list[tuple[int, DelayHistogram]]]]:
+    """Group the histograms of all replications by phase and delay, without the empty ones."""
+    groups: dict[tuple[Any, ...], list[tuple[int, DelayHistogram]]] = {}
+    for number, record in runs:
+        for phase in record:
+            for name, histogram in phase.delays.items():
+                if histogram.count:
+                    groups.setdefault((*_key(phase).values(), name), []).append((number, histogram))
+    for (*key, name), measured in groups.items():
+        yield {**dict(zip(KEYS, key, strict=True)), **_delay_name(name)}, measured
 
 
 def series_table(runs: Runs, sample_period_ns: int) -> pd.DataFrame:
@@ -140,13 +169,12 @@ def _delay_rows(phase: PhaseRecord) -> Iterator[dict[str, Any]]:
     for name, histogram in phase.delays.items():
         if histogram.count == 0:
             continue
-        metric, _, scenario = name.partition("/")
-        yield {
-            "metric": f"PX_TRT-{metric}",
-            "scenario": scenario or _SCENARIO_OF[metric],
-            "count": histogram.count,
-            **_delay_figures(histogram),
-        }
+        yield {**_delay_name(name), "count": histogram.count, **_delay_figures(histogram)}
+
+
+def _delay_name(name: str) -> dict[str, str]:
+    metric, _, scenario = name.partition("/")
+    return {"metric": f"PX_TRT-{metric}", "scenario": scenario or _SCENARIO_OF[metric]}
 
 
 def _delay_figures(histogram: DelayHistogram) -> dict[str, float]:

@@ -9,13 +9,14 @@ in ten seconds fails a fifth of runs of two.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pandas as pd
 
 from vftsim.errors import UsageError
-from vftsim.stats import CapacityResult, t_interval
+from vftsim.stats import CapacityResult
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity, manifest, utc_now
@@ -23,8 +24,7 @@ from vftsim.study.model import Model
 from vftsim.study.progress import Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.results import rows
-from vftsim.study.search_levels import SearchMapper, SearchSettings, probe_table, search_levels
-from vftsim.study.sip_summary import estimate_columns
+from vftsim.study.search_levels import SearchMapper, SearchSettings, answer_columns, probe_table, search_levels
 from vftsim.study.stream_load import StreamLoad, StreamRun, calls_per_stream, saturating_streams
 from vftsim.study.stream_resources import StreamTask, from_rows, resource_table, to_rows, watch
 from vftsim.study.workers import Workers, checked_jobs
@@ -74,18 +74,21 @@ class StreamCapacity:
         return bool(self.manifest["state"] == "interrupted")
 
     def curve(self) -> pd.DataFrame:
-        """Return one row a load: the share of runs beyond the limit, and their mean loss with its interval."""
+        """Return one row a load: the runs beyond the limit, and their mean, least and largest loss.
+
+        The loss has no interval: a load is left when its runs have decided it, which is when they lost much or
+        little.
+        """
         table = probe_table(self.result, self.settings.confidence, "streams")
-        losses = [estimate_columns(t_interval(self.losses_percent[level])) for level in table["streams"]]
-        for name in ("estimate", "low", "high"):
-            table[f"loss_percent_{name}"] = [loss[name] for loss in losses]
+        runs = [self.losses_percent[level] for level in table["streams"]]
+        table["loss_percent_mean"] = [math.fsum(losses) / len(losses) for losses in runs]
+        table["loss_percent_least"] = [min(losses) for losses in runs]
+        table["loss_percent_largest"] = [max(losses) for losses in runs]
         return table
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row: the capacity with its interval."""
-        estimate = estimate_columns(self.result.estimate)
-        flags = {"resolved": self.result.resolved, "non_monotone": self.result.non_monotone}
-        return pd.DataFrame([{"capacity": "streams", **estimate, **flags}])
+        return pd.DataFrame([{"capacity": "streams", **answer_columns(self.result)}])
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""

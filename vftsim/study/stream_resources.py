@@ -21,7 +21,7 @@ from vftsim.engine import EventKind
 from vftsim.media.build import MediaHost
 from vftsim.media.run import MediaResult, finish
 from vftsim.sampling import Streams
-from vftsim.stats import t_interval
+from vftsim.stats import mean_interval
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.stream_load import StreamLoad, at_streams, ceiling_pcpus, handling_domains
 
@@ -123,7 +123,7 @@ def resource_table(uses: Sequence[Uses], confidence: float) -> pd.DataFrame:
     return pd.DataFrame([
         {
             "resource": name[0], "unit": name[1],
-            **estimate_columns(t_interval([use.get(name, 0.0) for use in uses], confidence)),
+            **estimate_columns(mean_interval([use.get(name, 0.0) for use in uses], confidence)),
         }
         for name in ranked
     ])  # fmt: skip

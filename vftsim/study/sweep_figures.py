@@ -1,8 +1,8 @@
 """One replication of a sweep as plain figures, and figures across replications with their intervals.
 
-The unit of observation is the replication.  Packet loss is a ratio of sums over replications with the
-jackknife's interval (rule of three where nothing was lost); the rate of loss events has the exact
-Poisson interval; everything else is a mean with Student's t interval.
+The unit of observation is the replication.  Packet loss and the rate of loss events are ratios of sums over
+replications (losses come together, so neither packets nor events are counted as independent); everything
+else, percentiles included, is the mean of the replications' own figures.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from vftsim.errors import UsageError
 from vftsim.media.run import MediaResult
 from vftsim.sip.ramp_end import ramp_end
-from vftsim.stats import Estimate, poisson_interval, ratio_of_sums, t_interval
+from vftsim.stats import Estimate, mean_interval, ratio_of_sums
 from vftsim.study.sip_records import steps_of
 from vftsim.study.system import system_of
 
@@ -77,12 +77,12 @@ def estimates(rows: Sequence[Mapping[str, Any]], confidence: float) -> Iterator[
         known = [row["delivered_packets"] + row["dropped_packets"] for row in media]
         if sum(known):
             yield "loss_percent", _percent(ratio_of_sums(dropped, known, confidence))
-        events, seconds = sum(row["loss_events"] for row in media), sum(row["measured_s"] for row in media)
-        yield "loss_events_per_s", poisson_interval(events, seconds, confidence)
+        events, seconds = ([row[name] for row in media] for name in ("loss_events", "measured_s"))
+        yield "loss_events_per_s", ratio_of_sums(events, seconds, confidence)
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [float(row[name]) for row in rows if row.get(name) is not None]
         if values and name not in {*_COUNTS, "loss_percent", "loss_events_per_s"}:
-            yield name, t_interval(values, confidence)
+            yield name, mean_interval(values, confidence)
 
 
 def _percent(e: Estimate) -> Estimate:

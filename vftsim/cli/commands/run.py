@@ -11,7 +11,12 @@ from vftsim.cli import options
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
+    from vftsim.stats import StoppingRule
+    from vftsim.study.model import Model
     from vftsim.study.results import RunResult
+
+
+MOST_FOR_PRECISION = 200
 
 
 class Tables(StrEnum):
@@ -29,9 +34,27 @@ def register(app: typer.Typer) -> None:
 def run(
     model: options.ModelName,
     set_: options.Set = None,
-    replications: options.Replications = options.DEFAULT_REPLICATIONS,
+    replications: Annotated[
+        int | None, typer.Option("--replications", "-n", help="Independent replications (default 10).")
+    ] = None,
     seed: options.Seed = options.DEFAULT_SEED,
     jobs: options.Jobs = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="Run until each --figure is known this well (95 % interval); --replications is then the most "
+            "(default 200).",
+        ),
+    ] = None,
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --precision: a column of steps.csv by phase (step_1.cpu_percent, the default) or of runs.csv "
+            "(delay_mean_ms, the default); repeatable.",
+        ),
+    ] = None,
     output: options.Output = None,
     force: options.Force = False,
     resume: Annotated[
@@ -49,12 +72,15 @@ def run(
     if (force or resume) and output is None:
         raise UsageError("--force and --resume are about a result directory: name it with -o DIR")
     chosen = options.prepared(model, set_, scale, quick)
+    rule = _rule(chosen, precision, figure or [], replications)
+    if replications is None or rule is not None:
+        replications = 1 if rule is not None else options.DEFAULT_REPLICATIONS
     from vftsim.study.progress import make_progress
     from vftsim.study.run import run_study
 
     with make_progress(f"run {chosen.name}", quiet) as progress:
         result = run_study(
-            chosen, replications, seed, jobs, directory=output, force=force, resume=resume, progress=progress
+            chosen, replications, seed, jobs, directory=output, force=force, resume=resume, progress=progress, rule=rule
         )
     options.say_remarks(result.remarks)
     _show(result, tables, as_json, as_csv)
@@ -70,6 +96,19 @@ def run(
         print_text(f"Written: {output}/ (summary.csv, tables, plots/, model.yaml, manifest.json, vftsim.sqlite)")
 
 
+def _rule(model: Model, precision: str | None, figures: list[str], most: int | None) -> StoppingRule | None:
+    """Return when to stop, if a precision was asked for."""
+    if precision is None:
+        if figures:
+            raise UsageError("--figure: goes with --precision")
+        return None
+    from vftsim.spec import PERCENT
+    from vftsim.study.precision import precision_rule
+
+    percent = options.parse_quantity("--precision", precision, PERCENT, "%")
+    return precision_rule(model, percent, figures, MOST_FOR_PRECISION if most is None else most)
+
+
 def _show(result: RunResult, tables: Tables, as_json: bool, as_csv: bool) -> None:
     from vftsim.report.screen import print_json
     from vftsim.report.tables import print_run
@@ -82,3 +121,7 @@ def _show(result: RunResult, tables: Tables, as_json: bool, as_csv: bool) -> Non
         print(csv_text(result.summary), end="")
     else:
         print_run(result, everything=tables is Tables.all)
+        if result.precision is not None:
+            from vftsim.report.tables import print_precision
+
+            print_precision(result.precision)

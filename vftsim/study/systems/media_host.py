@@ -15,7 +15,7 @@ from vftsim.errors import UsageError
 from vftsim.media.run import FlowResult, MediaResult, run_media
 from vftsim.media.system import LONGEST_NS, SHORTEST_NS, MediaSystem
 from vftsim.spec import format_duration
-from vftsim.stats import DelayHistogram, Estimate, ratio_of_sums, t_interval
+from vftsim.stats import DelayHistogram, Estimate, mean_interval, ratio_of_sums
 from vftsim.study.system import Shortened
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 QUICK_NS = 500_000_000
 
 _COLUMNS = ("metric", "estimate", "low", "high", "n", "confidence", "interval")
-_FLOW = ("delivered", "dropped", "late", "loss_events", "jitter_ns", "seconds", "playout_ns")
+_FLOW = ("delivered", "dropped", "late", "loss_events", "loss_bursts", "jitter_ns", "seconds", "playout_ns")
 _PLAIN = ("domain_cpu", "pcpu_busy", "switching", "context_switches", "counters", "interrupts", "in_flight", "events",
           "seconds")  # fmt: skip
 
@@ -152,7 +152,7 @@ def _figures(tables: Mapping[str, pd.DataFrame], confidence: float) -> Iterator[
     for metric in runs.columns:
         values = runs[metric].dropna().tolist()
         if metric not in {"replication", "model", "loss_percent"} and values:
-            yield str(metric), t_interval([float(x) for x in values], confidence)
+            yield str(metric), mean_interval([float(x) for x in values], confidence)
 
 
 def _percent(e: Estimate) -> Estimate:

@@ -45,13 +45,14 @@ class SipLabSystem:
         return from_dict(data)
 
     def tables(self, name: str, spec: SipLabSpec, records: Sequence[tuple[int, SipRecord]]) -> dict[str, pd.DataFrame]:
-        """Return the tables ``steps``, ``per_second``, ``delays`` and ``series``."""
+        """Return the tables ``steps``, ``per_second``, ``delays``, ``percentiles`` and ``series``."""
         from vftsim.study import sip_tables as tables
 
         return {
             "steps": tables.steps_table(name, spec.workload.steps.stop_above_ihs, records),
             "per_second": tables.per_second_table(records),
             "delays": tables.delays_table(records),
+            "percentiles": tables.percentiles_table(records),
             "series": tables.series_table(records, spec.workload.sample_period),
         }
 

@@ -1,0 +1,70 @@
+"""Percentiles over replications: what is pooled, when there is an interval, and that it holds."""
+
+import math
+
+import numpy as np
+import pytest
+
+from vftsim.stats import DelayHistogram, Sections, percentile_interval, sections
+from vftsim.stats.histogram import RELATIVE_ERROR
+
+
+def histogram(values):
+    result = DelayHistogram()
+    result.add_many(values)
+    return result
+
+
+def test_sections_by_hand():
+    """Small values have buckets of their own.  1..10 and 11..20: the pooled median is 10, none and ten lie beyond."""
+    runs = [histogram(range(1, 11)), histogram(range(11, 21))]
+    (median,) = sections(runs, [50])
+    assert (median.pooled, median.own, median.beyond) == (10.0, (5.0, 15.0), (0, 10))
+    assert median.beyond_body == (0, 2)
+
+
+def test_the_mean_of_percentiles_is_not_the_percentile():
+    """One run in two has the tail: its own p75 are 1 and 40, that of both together is 20."""
+    runs = [histogram([1] * 40), histogram([1] * 10 + [20] * 20 + [40] * 10)]
+    (found,) = sections(runs, [75])
+    assert (found.own, found.pooled) == ((1.0, 20.0), 20.0)
+    assert percentile_interval(found).mean == 20.0
+
+
+def test_few_runs_give_a_range():
+    estimate = percentile_interval(Sections(10.0, (9.0, 12.0), (50, 50), (500, 500)))
+    assert (estimate.kind, estimate.low, estimate.high) == ("range", 9.0, 12.0)
+
+
+def test_interval_by_hand():
+    """Own percentiles 98 .. 102, twice, around a pooled 100: S^2 = 20/9, half width 2.262157 sqrt(20/90) = 1.0664."""
+    own = (98.0, 99.0, 100.0, 101.0, 102.0) * 2
+    estimate = percentile_interval(Sections(100.0, own, (50,) * 10, (500,) * 10))
+    assert estimate.kind == "pooled percentile"
+    assert (estimate.low, estimate.high) == pytest.approx((98.9336, 101.0721), abs=1e-3)
+
+
+def test_no_percentile_is_better_known_than_the_histogram():
+    estimate = percentile_interval(Sections(100.0, (100.0,) * 10, (50,) * 10, (500,) * 10))
+    assert estimate.half_width == pytest.approx(100.0 * RELATIVE_ERROR)
+
+
+def test_tails_that_come_together_leave_no_interval():
+    """200 delays beyond in ten runs are enough if each run has twenty, and not if two runs have a hundred each."""
+    own = tuple(float(x) for x in range(90, 110, 2))
+    even = Sections(100.0, own, (20,) * 10, (200,) * 10)
+    lumped = Sections(100.0, own, (0,) * 8 + (100,) * 2, (200,) * 10)
+    assert percentile_interval(even).is_interval
+    assert not percentile_interval(lumped).is_interval
+
+
+def test_interval_covers_the_percentile_of_short_runs():
+    """Ten runs of 1,000 exponential delays, ten of them beyond p99 in each.  True p99 is ln 100."""
+    rng = np.random.default_rng(3)
+    covered = 0
+    for _ in range(300):
+        runs = [histogram(row) for row in (1e6 * rng.exponential(1.0, (10, 1000))).astype(int).tolist()]
+        estimate = percentile_interval(sections(runs, [99])[0])
+        assert estimate.is_interval
+        covered += estimate.low <= 1e6 * math.log(100.0) <= estimate.high
+    assert abs(covered - 300 * 0.955) <= 3.5 * math.sqrt(300 * 0.955 * 0.045)

@@ -1,0 +1,70 @@
+"""Replications until a figure is known well enough."""
+
+import pytest
+
+from vftsim.cli.main import main
+from vftsim.errors import UsageError
+from vftsim.stats import mean_interval
+from vftsim.study.precision import outcome, precision_rule
+from vftsim.study.run import run_study
+
+
+@pytest.fixture(scope="module")
+def loose(tiny):
+    """CPU of step 1 within 60 %: reached at the first look, ten replications, and confirmed by five more."""
+    return run_study(tiny, 1, seed=5, jobs=1, rule=precision_rule(tiny, 60.0, [], 30))
+
+
+def test_it_stops_when_the_figure_is_known(loose):
+    found = loose.precision
+    assert (found.reached, found.n, len(loose.records)) == (True, 15, 15)
+    values = loose.to_pandas().query("phase == 'step_1'")["cpu_percent"].tolist()
+    assert found.estimates["step_1.cpu_percent"] == mean_interval(values)
+    assert loose.manifest["replications_wanted"] == 15
+
+
+def test_the_replications_are_those_of_a_plain_run(tiny, loose):
+    plain = run_study(tiny, 2, seed=5, jobs=1)
+    assert plain.to_pandas().equals(loose.to_pandas().query("replication < 2"))
+
+
+def test_a_result_that_is_there_is_gone_on_with(tiny, tmp_path, monkeypatch):
+    folder = tmp_path / "out"
+    run_study(tiny, 14, seed=5, jobs=1, directory=folder)
+    asked = []
+    simulate = type(tiny.system).simulate
+
+    def counted(self, spec, seed, replication):
+        asked.append(replication)
+        return simulate(self, spec, seed, replication)
+
+    monkeypatch.setattr(type(tiny.system), "simulate", counted)
+    rule = precision_rule(tiny, 60.0, [], 30)
+    result = run_study(tiny, 1, seed=5, jobs=1, directory=folder, resume=True, rule=rule)
+    assert asked == [14]
+    assert result.precision.n == 15
+
+
+@pytest.mark.parametrize("figure", ["step_9.cpu_percent", "cpu_percent", "step_1.cpu"])
+def test_a_figure_that_is_not_there_is_named(tiny, loose, figure):
+    number, record = loose.records[0]
+    with pytest.raises(UsageError, match="replication 0 has none; one of"):
+        outcome(tiny, record, number, [figure])
+
+
+def test_the_command_says_whether_it_was_reached(tiny_path, capsys):
+    assert main(["run", str(tiny_path), "--precision", "0.001", "-n", "15", "-j", "1", "-q"]) == 0
+    assert "Precision not reached with 15 replications: step_1.cpu_percent = " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--figure", "step_1.cpu_percent"], "goes with --precision"),
+        (["--precision", "0"], "above 0 and below 100"),
+        (["--precision", "5", "-n", "12"], "below the 10 initial ones"),
+    ],
+)
+def test_mistakes_are_explained(tiny_path, capsys, arguments, message):
+    assert main(["run", str(tiny_path), *arguments, "-q"]) == 2
+    assert message in capsys.readouterr().err

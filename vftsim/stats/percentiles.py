@@ -1,0 +1,99 @@
+"""Percentiles of delays over replications, with an interval that says when runs are too short for one.
+
+A run's own 99 % percentile is too low when the run is short: the waits that belong to the tail come
+together, and most runs hold none.  Averaging over runs keeps the error, and the more runs, the surer the
+interval misses.  So the percentile is that of all runs together (*sectioning*: Asmussen and Glynn,
+*Stochastic Simulation*, III.5; Nakayama, ACM TOMACS 24, 2014); its error comes from the spread of the runs'
+own percentiles around it.
+
+Even that needs tails to have been seen.  Delays beyond the percentile come in stretches; dividing their
+number by the dispersion of their counts over the runs gives how many independent ones there were.  Below two
+in a run, on average, the runs' range is given and no interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vftsim.stats._special import student_t_quantile
+from vftsim.stats.estimate import Estimate
+from vftsim.stats.histogram import RELATIVE_ERROR, DelayHistogram
+from vftsim.stats.intervals import FEWEST_RUNS, hull, runs_range
+
+BODY_PERCENT = 90.0
+FEWEST_STRETCHES = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """A percentile of all runs together and what each run says about it.
+
+    Parameters
+    ----------
+    pooled : float
+        Percentile of all delays together, in the unit of the delays.
+    own : tuple of float
+        Percentile of each run.
+    beyond : tuple of int
+        Delays of each run beyond ``pooled``.
+    beyond_body : tuple of int
+        Delays of each run beyond the pooled 90 % percentile, of which there are more to tell how they cluster.
+    """
+
+    pooled: float
+    own: tuple[float, ...]
+    beyond: tuple[int, ...]
+    beyond_body: tuple[int, ...]
+
+
+def sections(runs: Sequence[DelayHistogram], percents: Sequence[float]) -> list[Sections]:
+    """Return what replications say about percentiles, each run with at least one delay.
+
+    Raises
+    ------
+    ValueError
+        A run has no delay.
+    """
+    together = DelayHistogram()
+    for run in runs:
+        together.merge(run)
+    body = together.percentile(BODY_PERCENT)
+    beyond_body = tuple(run.count_beyond(body) for run in runs)
+    return [_section(runs, together.percentile(percent), percent, beyond_body) for percent in percents]
+
+
+def _section(runs: Sequence[DelayHistogram], pooled: float, percent: float, beyond_body: tuple[int, ...]) -> Sections:
+    own = tuple(run.percentile(percent) for run in runs)
+    return Sections(pooled, own, tuple(run.count_beyond(pooled) for run in runs), beyond_body)
+
+
+def percentile_interval(found: Sections, confidence: float = 0.95) -> Estimate:
+    """Return the pooled percentile with its interval, or with the runs' range where tails are too rare for one."""
+    n = len(found.own)
+    if n < FEWEST_RUNS or _stretches(found) < FEWEST_STRETCHES * n:
+        return runs_range(found.pooled, found.own, confidence)
+    mean = math.fsum(found.own) / n
+    below, above = hull(mean, found.own, confidence, is_positive=True)
+    spread = math.sqrt(math.fsum((x - found.pooled) ** 2 for x in found.own) / (n - 1) / n)
+    half_width = student_t_quantile((1.0 + confidence) / 2.0, n - 1) * spread
+    # The histogram itself is right within 1 %: no percentile is known better.
+    half_width = max(half_width, RELATIVE_ERROR * found.pooled)
+    low = max(found.pooled - max(half_width, mean - below), 0.0)
+    high = found.pooled + max(half_width, above - mean)
+    return Estimate(found.pooled, (high - low) / 2.0, low, high, n, confidence, "pooled percentile")
+
+
+def _stretches(found: Sections) -> float:
+    """Return how many independent stretches beyond the percentile all runs together have seen."""
+    dispersion = max(1.0, _dispersion(found.beyond), _dispersion(found.beyond_body))
+    return sum(found.beyond) / dispersion
+
+
+def _dispersion(counts: Sequence[int]) -> float:
+    """Return variance over mean: 1 for independent events, more for such as come together."""
+    mean = math.fsum(counts) / len(counts)
+    if mean == 0.0:
+        return 1.0
+    return math.fsum((x - mean) ** 2 for x in counts) / (len(counts) - 1) / mean

@@ -1,0 +1,144 @@
+"""``vftsim pilot``: whether a SIP lab's transient is long enough.
+
+Twenty pilots at one load, measured from the first second of the step, are averaged second by second; MSER-5
+finds where the start-up ends (:mod:`vftsim.stats.warmup`), and twice that is what a transient should leave
+out.  CPU and load are looked at: the one settles when calls have come to their ends, the other when the stir
+phase is forgotten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from vftsim.errors import PrecisionNotReached, UsageError
+from vftsim.sip.lab import SipLab
+from vftsim.sip.system import SipLabSpec
+from vftsim.stats import WarmUp, warm_up
+from vftsim.study.constant_load import at_load
+from vftsim.study.model import Model
+from vftsim.study.progress import Progress, Silent
+from vftsim.study.replicate import check_study
+from vftsim.study.sip_records import steps_of
+from vftsim.study.workers import Workers, checked_jobs
+
+PILOTS = 20
+SERIES = ("cpu_percent", "load")
+
+
+@dataclass(frozen=True)
+class WarmUpStudy:
+    """What the pilots of one load say.
+
+    Parameters
+    ----------
+    model : Model
+    load_saps : float
+    period_ns : int
+        Between two samples.
+    transient_ns : int
+        What the model leaves out.
+    found : dict
+        By series: the cut; where it exceeds a quarter of the step, the reason that there is none.
+    """
+
+    model: Model
+    load_saps: float
+    period_ns: int
+    transient_ns: int
+    found: dict[str, WarmUp | str]
+
+    @property
+    def needed_ns(self) -> int | None:
+        """The longest cut; None where a series did not settle."""
+        cuts = [found.cut for found in self.found.values() if isinstance(found, WarmUp)]
+        return max(cuts) * self.period_ns if len(cuts) == len(self.found) else None
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the model's transient leaves out what it should."""
+        return self.needed_ns is not None and self.needed_ns <= self.transient_ns
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a series."""
+        return pd.DataFrame([
+            {
+                "series": name, "load_saps": self.load_saps, "pilots": PILOTS,
+                "mser5_s": found.mser_cut * self.period_ns / 1e9 if isinstance(found, WarmUp) else None,
+                "needed_s": found.cut * self.period_ns / 1e9 if isinstance(found, WarmUp) else None,
+                "transient_s": self.transient_ns / 1e9,
+            }
+            for name, found in self.found.items()
+        ])  # fmt: skip
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        averaged = {name: list(w.averaged) for name, w in self.found.items() if isinstance(w, WarmUp)}
+        return {"is_enough": self.is_enough, "series": self.to_pandas().to_dict("records"), "averaged": averaged}
+
+
+@dataclass(frozen=True, slots=True)
+class _Pilot:
+    spec: SipLabSpec
+    seed: int
+    replication: int
+
+
+def warm_up_study(
+    model: Model,
+    seed: int,
+    jobs: int | None = None,
+    load_saps: float | None = None,
+    *,
+    progress: Progress | None = None,
+) -> WarmUpStudy:
+    """Run the pilots of a SIP lab at a load, by default that of its first step.
+
+    Raises
+    ------
+    UsageError
+        Not a SIP lab, or a step too short to tell.
+    """
+    spec = model.spec
+    if not isinstance(spec, SipLabSpec):
+        raise UsageError(
+            f"'{model.label}' is a {model.kind}; a warm-up is found from what a sip_lab samples each second"
+        )
+    workers = checked_jobs(jobs)
+    check_study(PILOTS, seed, workers)
+    load = spec.workload.steps.initial if load_saps is None else load_saps
+    if not load > 0.0:
+        raise UsageError(f"--load: above 0, got {load:g}")
+    pilot = _measured_from_the_start(at_load(spec, load))
+    series = _run([_Pilot(pilot, seed, n) for n in range(PILOTS)], workers, progress or Silent())
+    found = {name: _cut([run[name] for run in series]) for name in SERIES}
+    return WarmUpStudy(model, load, spec.workload.sample_period, spec.workload.steps.transient, found)
+
+
+def _measured_from_the_start(spec: SipLabSpec) -> SipLabSpec:
+    steps = spec.workload.steps.model_copy(update={"transient": 0})
+    return spec.model_copy(update={"workload": spec.workload.model_copy(update={"steps": steps})})
+
+
+def _run(pilots: list[_Pilot], jobs: int, progress: Progress) -> list[dict[str, list[float]]]:
+    """Return the series in the order of the pilots, so that averages do not depend on who was first."""
+    progress.total(len(pilots))
+    series: dict[int, dict[str, list[float]]] = {}
+    for number, samples in Workers(_samples, jobs).as_they_come(pilots):
+        series[number] = samples
+        progress.advance()
+    return [series[number] for number in range(len(pilots))]
+
+
+def _samples(pilot: _Pilot) -> dict[str, list[float]]:
+    step = steps_of(SipLab(pilot.spec, pilot.seed, pilot.replication).run())[0]
+    return {name: list(step.series[name]) for name in SERIES}
+
+
+def _cut(pilots: list[list[float]]) -> WarmUp | str:
+    try:
+        return warm_up(pilots)
+    except PrecisionNotReached as error:
+        return str(error)
