@@ -170,6 +170,7 @@ def main() -> int:
             folder = Path(place) / f"killed {count}"
             found += kill_once(name, known[name], folder, seconds[name], choose)
             found["different"] += int(results(folder) != whole[name])
+            print(f"{count + 1} of {chosen.kills}: {name}", file=sys.stderr, flush=True)
         for count in range(chosen.pairs):
             found += pair_once(known[list(known)[count % 2]], Path(place) / f"pair {count}")
     for what, number in sorted(found.items()):

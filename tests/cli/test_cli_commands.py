@@ -165,7 +165,8 @@ def test_capacity_search_prints_the_curve_and_the_limit(tiny_path, capsys):
     )
     assert "Capacity at constant load" in out
     assert "Limiting resource: CPU" in out
-    assert "the budget of runs ended the search" in out
+    assert "SAPS, no load passed" in out, "24 runs without a failure pass, 30 runs over several loads do not"
+    assert "the budget of 30 runs ended the search; a load passes after 24 runs" in out
 
 
 def test_capacity_after_a_stop_prints_safe_steady_and_recovery(tiny_path, capsys):
