@@ -46,9 +46,13 @@ def test_host_in_simpy(name: str):
     _check(name, kernel(_kind(name)), "simpy")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=() if _FIRST_OF_KIND[_kind(name)] == name else pytest.mark.slow) for name in _NAMES],
-)
+def test_a_host_of_each_scheduler_compiled_in_one_kernel():
+    # One test, so that one process compiles.
+    for name in _FIRST_OF_KIND.values():
+        _check(name, kernel(*schedulers()), "compiled")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _NAMES)
 def test_host_compiled_in_a_kernel_of_all_schedulers(name: str):
     _check(name, kernel(*schedulers()), "compiled")

@@ -18,6 +18,8 @@ def product_quotient(a: int, b: int, divisor: int) -> int:
 
     Long multiplication, bit by bit of ``b``, with a remainder that stays below the divisor.
     """
+    if b == 0 or a <= LARGEST // b:
+        return a * b // divisor
     whole = a // divisor
     rest = a % divisor
     quotient = 0

@@ -214,7 +214,7 @@ def place_of_another(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 
 
 @part
-def hold(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def hold(sim: Sim, vcpu: Vcpu) -> None:
     """Mark a waiting vCPU for :func:`place_held`."""
     queue_vcpus(sim)[vcpu.row].held = True
 

@@ -253,4 +253,4 @@ def refill(sim: Sim, host: Host, domain: Domain) -> None:
     machine.virtual_time = max(machine.virtual_time, esxi_hosts(sim)[host.row].floor)
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         if queue_vcpus(sim)[row].is_waiting:
-            hold(sim, host, vcpus(sim)[row])
+            hold(sim, vcpus(sim)[row])
