@@ -149,8 +149,8 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
 def interval_ns(sim: Sim, host: Host, user: ZvmUser) -> int:
     """Return in what time one virtual processor of a listed user is entitled to one minor slice.
 
-    With the share a fraction s of all p processors, split over n virtual ones, that is slice x n / (s x p).  The divisor
-    is below 2**45: 99 x an absolute share below 2**17, or a relative one below 2**14 x a rest below 2**17, x p.
+    With the share a fraction s of all p processors, split over n virtual ones, that is slice x n / (s x p).
+    The divisors are below 2**45, as p is at most 2**10.
     """
     own = zvm_hosts(sim)[host.row]
     slices_ns = own.minor_slice_ns * user.listed
