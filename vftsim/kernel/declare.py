@@ -233,12 +233,12 @@ class Kind:
         self.implementations: dict[str, Part] = {}
 
     def implements(self, slot: Callable[P, T]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-        """Declare the function that implements ``slot``."""
+        """Declare the function that implements ``slot``; a part may serve several kinds."""
         if not isinstance(slot, Slot) or slot.sort is not self.sort:
             raise TypeError(f"{slot} is no operation of a {self.sort.name}")
 
         def declare(function: Callable[P, T]) -> Callable[P, T]:
-            made = self.implementations[slot.name] = Part(function)
+            made = self.implementations[slot.name] = function if isinstance(function, Part) else Part(function)
             return made
 
         return declare
