@@ -13,7 +13,8 @@ class Packet(Record):
 
     ``flow`` is the row of the traffic it belongs to and returns to, ``port`` the guest's end of its path, ``stream`` a
     stream, call or attempt within the flow, ``what`` the message it carries in the words of both ends; ``sent_ns`` is
-    when it left its sender (or reached the host's NIC, where the sender's link is not modelled).
+    when it left its sender (or reached the host's NIC, where the sender's link is not modelled).  ``entity`` orders
+    packets that arrive at one instant.
     """
 
     link: int
@@ -23,6 +24,7 @@ class Packet(Record):
     what: int
     size_bytes: int
     sent_ns: int
+    entity: int
 
 
 class Port(Record):
@@ -160,6 +162,7 @@ def copy(sim: Sim, packet: int) -> int:
     made.what = original.what
     made.size_bytes = original.size_bytes
     made.sent_ns = original.sent_ns
+    made.entity = original.entity
     copied(sim, flows(sim)[made.flow], row)
     return row
 
