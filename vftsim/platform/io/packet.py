@@ -1,8 +1,8 @@
 """The packet, the port at which it enters and leaves a guest, and the three sorts of part it meets.
 
-The way is the same everywhere and always forward: workload -> network -> NIC -> path -> port -> application -> port -> path ->
-NIC -> network -> workload.  A packet carries where it comes from (``flow``), which port it is for, and what it means to
-both ends (``stream``, ``what``); there is no switchboard.  Protection stands at the port.
+The way is the same everywhere and always forward: workload -> network -> NIC -> path -> port -> application -> port ->
+path -> NIC -> network -> workload.  A packet carries where it comes from (``flow``), which port it is for, and what it
+means to both ends (``stream``, ``what``); there is no switchboard.  Protection stands at the port.
 """
 
 from vftsim.kernel import Chain, Record, Sim, Sort, Table, part
@@ -119,8 +119,8 @@ def receive(sim: Sim, program: Application, packet: int) -> None:
 def set_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
     """Let work that begins from now on cost what protection makes it cost.
 
-    ``output_ns`` of CPU time for each packet sent, ``execution`` times all CPU work, ``exits`` times the cost of exits to
-    the hypervisor; without protection 0, 1 and 1, which is what an application begins with.
+    ``output_ns`` of CPU time for each packet sent, ``execution`` times all CPU work, ``exits`` times the cost of
+    exits to the hypervisor; without protection 0, 1 and 1, which is what an application begins with.
     """
 
 
@@ -146,7 +146,7 @@ def copied(sim: Sim, flow: Flow, packet: int) -> None:
 
 @workload.slot
 def discarded(sim: Sim, flow: Flow, packet: int) -> None:
-    """Take note of a packet that ends unseen and counts as no loss: a copy not needed, or output of a machine that is dead."""
+    """Take note of a packet that ends unseen and is no loss: a copy not needed, or output of a dead machine."""
 
 
 @part
