@@ -46,7 +46,7 @@ _LENGTH = st.integers(1, 25 * MS)
 
 def _log(draw: st.DrawFn) -> dict[str, Any]:
     return {
-        "timer_rate": draw(st.sampled_from([0.0, 250.0, 1000.0, 7001.0])),
+        "timer_rate": draw(st.sampled_from([0.0, 0.0, 250.0, 1000.0, 7001.0])),
         "timer_entry": draw(st.sampled_from([0, 1, 120, 400])),
         "disk_read_rate": draw(st.sampled_from([0.0, 0.0, 333.0, 2000.0])),
         "clock_reads_per_packet": draw(st.sampled_from([0, 3])),
@@ -67,8 +67,8 @@ def _lockstep(draw: st.DrawFn) -> dict[str, Any]:
         "cycle": draw(st.sampled_from([900_001, 3 * MS])),
     }  # fmt: skip
     channel = {
-        "shared": draw(st.booleans()), "rate": draw(st.sampled_from([1_000_000, 20_000_000, 1_000_000_000])),
-        "latency": draw(st.sampled_from([0, 74_500, 2 * MS])), "ack": draw(st.sampled_from([0, 64])),
+        "shared": draw(st.booleans()), "rate": draw(st.sampled_from([1_000_000, 20_000_000, 20_000_000, 1_000_000_000])),
+        "latency": draw(st.sampled_from([0, 74_500, 2 * MS, 7 * MS])), "ack": draw(st.sampled_from([0, 64])),
     }  # fmt: skip
     failover = {**QUICK_FAILOVER, "fencing": draw(st.booleans()), "secondary_delay": draw(st.sampled_from([0, MS]))}
     cost = {"execution": draw(st.sampled_from([1.0, 1.21])), "output": draw(st.sampled_from([0, 10_000]))}
@@ -102,17 +102,28 @@ def _faults(draw: st.DrawFn, has_backup: bool) -> list[dict[str, Any]]:
     return faults
 
 
+def _packets(draw: st.DrawFn) -> list[tuple[int, int, int, list[int]]]:
+    """Single packets, and trains of them."""
+    content = st.tuples(
+        st.integers(1, 3000), st.sampled_from([0, 10_000, 70_000, 2 * MS]), st.lists(st.integers(1, 2000), max_size=3)
+    )
+    packets = []
+    for at_ns, (size, demand_ns, outputs) in draw(st.lists(st.tuples(_INSTANT, content), max_size=10)):
+        packets.append((at_ns, size, demand_ns, outputs))
+    train = st.tuples(_INSTANT, st.integers(20_000, 1 * MS), st.integers(1, 60), content)
+    for at_ns, period_ns, count, (size, demand_ns, outputs) in draw(st.lists(train, max_size=3)):
+        packets += [(at_ns + i * period_ns, size, demand_ns, outputs) for i in range(count)]
+    return packets
+
+
 @st.composite
 def scripts(draw: st.DrawFn) -> Script:
     """Any script."""
     protection = _protection(draw)
-    packet = st.tuples(
-        _INSTANT, st.integers(1, 3000), st.integers(0, 2 * MS), st.lists(st.integers(1, 2000), max_size=3)
-    )
     return script(
         protection=protection,
         faults=_faults(draw, protection["kind"] == "lockstep"),
-        packets=draw(st.lists(packet, max_size=40)),
+        packets=_packets(draw),
         jobs=draw(st.lists(st.tuples(_INSTANT, st.integers(1, 20 * MS)), max_size=4)),
         looks=sorted(draw(st.lists(_INSTANT, max_size=10))),
         nic={
