@@ -44,7 +44,9 @@ ENTRIES = (attach, bring_up_to_date)
 TABLES = (asked, tickled, affinities, entitlements, note_count)
 
 
-def add_host(engine: Engine, pcpu_count: int, spec: SchedulerSpec, switch_cost_ns: int = 0, *, observed: bool = False) -> int:
+def add_host(
+    engine: Engine, pcpu_count: int, spec: SchedulerSpec, switch_cost_ns: int = 0, *, observed: bool = False
+) -> int:
     """Add a host; its domains must be added before the next host's.  Returns its row."""
     row, host = engine.add(
         hosts, pcpus=pcpu_count, switch_cost_ns=switch_cost_ns, observed=observed,
@@ -95,6 +97,13 @@ def _add_vcpu(engine: Engine, host_row: int, domain_row: int, allowed: list[int]
     for number in allowed:
         words[number // WORD_BITS] |= 1 << (number % WORD_BITS)
     return row
+
+
+def domains_of(engine: Engine, host_row: int) -> list[int]:
+    """Return the rows of a host's domains, in the order in which they were added."""
+    host = engine.rows(hosts)[host_row]
+    own = range(host.first_vcpu, host.first_vcpu + host.vcpus)
+    return sorted({int(engine.rows(vcpus)[row].domain) for row in own})
 
 
 def _entitle(engine: Engine, row: int, scheduling: DomainScheduling) -> None:

@@ -7,7 +7,8 @@ The first vCPU pays for the interrupts.
 
 The hypervisor can mask the interrupts of a stopped guest and cut its network: while masked the ring fills and
 packets beyond it are dropped.  A packet that the guard declares lost (its log entry will not survive the crash that is
-under way) never reaches the guest.  Where nothing costs anything and nobody guards, a packet goes straight to its socket.
+under way) never reaches the guest.  Where nothing costs anything and nobody guards, a packet goes straight to its
+socket.
 """
 
 from pydantic import Field
