@@ -12,9 +12,8 @@ A script is a dict::
     until_ns
 """
 
+from random import Random
 from typing import Any
-
-from hypothesis import strategies as st
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -40,99 +39,104 @@ def script(**parts: Any) -> Script:
     return {**plain, **parts}
 
 
-_INSTANT = st.integers(1, 60 * MS)
-_LENGTH = st.integers(1, 25 * MS)
+_BUSY_NS = 60 * MS
 
 
-def _log(draw: st.DrawFn) -> dict[str, Any]:
-    return {
-        "timer_rate": draw(st.sampled_from([0.0, 0.0, 250.0, 1000.0, 7001.0])),
-        "timer_entry": draw(st.sampled_from([0, 1, 120, 400])),
-        "disk_read_rate": draw(st.sampled_from([0.0, 0.0, 333.0, 2000.0])),
-        "clock_reads_per_packet": draw(st.sampled_from([0, 3])),
-        "transport_overhead": draw(st.sampled_from([1.0, 1.2, 1.37])),
-        "buffer": draw(st.sampled_from([200, 3000, 60_000, 512 * 1024])),
-    }
+def any_script(seed: int) -> Script:
+    """A script of a number: mechanism, load and faults as it falls."""
+    pick = Random(seed)
+    protection = _protection(pick)
+    packets = _packets(pick)
+    return script(
+        protection=protection,
+        faults=_faults(pick, protection["kind"] == "lockstep", [packet[0] for packet in packets]),
+        packets=packets,
+        jobs=[(_instant(pick), pick.randint(1, 20 * MS)) for _ in range(pick.randrange(4))],
+        looks=sorted(_instant(pick) for _ in range(pick.randrange(10))),
+        nic={
+            "ring": pick.choice([2, 256, 256]), "moderation_ns": pick.choice([0, 125_000]),
+            "interrupt_cost_ns": pick.choice([0, 9_000]), "packet_cost_ns": pick.choice([0, 4_000]),
+        },
+        link={
+            "rate_bits_per_s": pick.choice([5_000_000, 1_000_000_000]), "latency_ns": 0,
+            "queue_bytes": pick.choice([3000, 256 * 1024]),
+        },
+        until_ns=150 * MS,
+    )  # fmt: skip
 
 
-def _lockstep(draw: st.DrawFn) -> dict[str, Any]:
-    secondary = {
-        "factor": draw(st.sampled_from([0.3, 1.0, 1.5, 7.0])),
-        "entry_cost": draw(st.sampled_from([0, 5_000, 400_000])),
-        "buffer": draw(st.sampled_from([100, 900, 20_000, 512 * 1024])),
-    }
-    throttle = {
-        "lag_limit": draw(st.sampled_from([0, 1 * MS, 1 * S])), "caught_up": draw(st.sampled_from([0, 2 * MS])),
-        "step": draw(st.sampled_from([3.0, 12.5, 40.0])), "period": draw(st.sampled_from([2 * MS, 7 * MS])),
-        "cycle": draw(st.sampled_from([900_001, 3 * MS])),
-    }  # fmt: skip
-    channel = {
-        "shared": draw(st.booleans()), "rate": draw(st.sampled_from([1_000_000, 20_000_000, 20_000_000, 1_000_000_000])),
-        "latency": draw(st.sampled_from([0, 74_500, 2 * MS, 7 * MS])), "ack": draw(st.sampled_from([0, 64])),
-    }  # fmt: skip
-    failover = {**QUICK_FAILOVER, "fencing": draw(st.booleans()), "secondary_delay": draw(st.sampled_from([0, MS]))}
-    cost = {"execution": draw(st.sampled_from([1.0, 1.21])), "output": draw(st.sampled_from([0, 10_000]))}
-    return {
-        "kind": "lockstep", "log": _log(draw), "secondary": secondary, "throttle": throttle, "channel": channel,
-        "failover": failover, "cost": cost, "reprotection": draw(st.sampled_from([None, QUICK_COPY])),
-        "active_from": draw(st.sampled_from([None, None, "11 ms"])),
-    }  # fmt: skip
+def _instant(pick: Random) -> int:
+    return pick.randint(1, _BUSY_NS)
 
 
-def _protection(draw: st.DrawFn) -> dict[str, Any]:
-    kind = draw(st.sampled_from(["lockstep"] * 6 + ["none", "ha_restart"]))
+def _protection(pick: Random) -> dict[str, Any]:
+    kind = pick.choice(["lockstep"] * 8 + ["none", "ha_restart"])
     if kind == "lockstep":
-        return _lockstep(draw)
+        return _lockstep(pick)
     if kind == "none":
         return {"kind": "none"}
     return {"kind": kind, "heartbeat_interval": 2 * MS, "heartbeat_timeout": 5 * MS, "placement": 100_000,
-            "boot_time": draw(st.sampled_from([1 * MS, 9 * MS]))}  # fmt: skip
+            "boot_time": pick.choice([1 * MS, 9 * MS])}  # fmt: skip
 
 
-def _faults(draw: st.DrawFn, has_backup: bool) -> list[dict[str, Any]]:
-    kinds = ["primary_crash", "pause", *(["primary_crash", "backup_crash", "channel_loss"] if has_backup else [])]
-    faults = []
-    for kind in draw(st.lists(st.sampled_from(kinds), max_size=4)):
-        fault: dict[str, Any] = {"kind": kind, "at": f"{draw(_INSTANT)} ns"}
-        if kind == "pause":
-            fault["duration"] = draw(_LENGTH)
-        elif kind == "channel_loss":
-            fault["duration"] = draw(st.none() | _LENGTH)
-        faults.append(fault)
-    return faults
+def _lockstep(pick: Random) -> dict[str, Any]:
+    secondary = {
+        "factor": pick.choice([0.3, 1.0, 1.5, 7.0]), "entry_cost": pick.choice([0, 5_000, 400_000]),
+        "buffer": pick.choice([100, 900, 20_000, 512 * 1024, 512 * 1024]),
+    }  # fmt: skip
+    throttle = {
+        "lag_limit": pick.choice([0, 1 * MS, 1 * S]), "caught_up": pick.choice([0, 2 * MS]),
+        "step": pick.choice([3.0, 12.5, 40.0]), "period": pick.choice([2 * MS, 7 * MS]),
+        "cycle": pick.choice([900_001, 3 * MS]),
+    }  # fmt: skip
+    channel = {
+        "shared": pick.random() < 0.3, "rate": pick.choice([1_000_000, 20_000_000, 20_000_000, 1_000_000_000]),
+        "latency": pick.choice([0, 74_500, 2 * MS, 7 * MS]), "ack": pick.choice([0, 64]),
+    }  # fmt: skip
+    failover = {
+        **QUICK_FAILOVER, "fencing": pick.random() < 0.7, "secondary_delay": pick.choice([0, 1 * MS]),
+        "log_timeout": pick.choice([8 * MS, 20 * MS]),
+    }  # fmt: skip
+    cost = {"execution": pick.choice([1.0, 1.21]), "output": pick.choice([0, 10_000])}
+    return {
+        "kind": "lockstep", "log": _log(pick), "secondary": secondary, "throttle": throttle, "channel": channel,
+        "failover": failover, "cost": cost, "reprotection": pick.choice([None, QUICK_COPY]),
+        "active_from": pick.choice([None, None, None, "11 ms"]),
+    }  # fmt: skip
 
 
-def _packets(draw: st.DrawFn) -> list[tuple[int, int, int, list[int]]]:
-    """Single packets, and trains of them."""
-    content = st.tuples(
-        st.integers(1, 3000), st.sampled_from([0, 10_000, 70_000, 2 * MS]), st.lists(st.integers(1, 2000), max_size=3)
-    )
+def _log(pick: Random) -> dict[str, Any]:
+    return {
+        "timer_rate": pick.choice([0.0, 0.0, 250.0, 1000.0, 7001.0]),
+        "timer_entry": pick.choice([0, 1, 120, 400]),
+        "disk_read_rate": pick.choice([0.0, 0.0, 0.0, 333.0, 2000.0]),
+        "clock_reads_per_packet": pick.choice([0, 3]),
+        "transport_overhead": pick.choice([1.0, 1.2, 1.37]),
+        "buffer": pick.choice([200, 3000, 60_000, 512 * 1024, 512 * 1024]),
+    }
+
+
+def _packets(pick: Random) -> list[tuple[int, int, int, list[int]]]:
+    """Trains of packets, single ones among them."""
     packets = []
-    for at_ns, (size, demand_ns, outputs) in draw(st.lists(st.tuples(_INSTANT, content), max_size=10)):
-        packets.append((at_ns, size, demand_ns, outputs))
-    train = st.tuples(_INSTANT, st.integers(20_000, 1 * MS), st.integers(1, 60), content)
-    for at_ns, period_ns, count, (size, demand_ns, outputs) in draw(st.lists(train, max_size=3)):
+    for _ in range(pick.randrange(8)):
+        at_ns, period_ns, count = _instant(pick), pick.randint(20_000, 1 * MS), pick.choice([1, 1, 5, 60])
+        size, demand_ns = pick.randint(1, 3000), pick.choice([0, 10_000, 70_000, 2 * MS])
+        outputs = [pick.randint(1, 2000) for _ in range(pick.choice([0, 1, 1, 3]))]
         packets += [(at_ns + i * period_ns, size, demand_ns, outputs) for i in range(count)]
     return packets
 
 
-@st.composite
-def scripts(draw: st.DrawFn) -> Script:
-    """Any script."""
-    protection = _protection(draw)
-    return script(
-        protection=protection,
-        faults=_faults(draw, protection["kind"] == "lockstep"),
-        packets=_packets(draw),
-        jobs=draw(st.lists(st.tuples(_INSTANT, st.integers(1, 20 * MS)), max_size=4)),
-        looks=sorted(draw(st.lists(_INSTANT, max_size=10))),
-        nic={
-            "ring": draw(st.sampled_from([2, 256])), "moderation_ns": draw(st.sampled_from([0, 125_000])),
-            "interrupt_cost_ns": draw(st.sampled_from([0, 9_000])), "packet_cost_ns": draw(st.sampled_from([0, 4_000])),
-        },
-        link={
-            "rate_bits_per_s": draw(st.sampled_from([5_000_000, 1_000_000_000])), "latency_ns": 0,
-            "queue_bytes": draw(st.sampled_from([3000, 256 * 1024])),
-        },
-        until_ns=150 * MS,
-    )  # fmt: skip
+def _faults(pick: Random, has_backup: bool, packets_ns: list[int]) -> list[dict[str, Any]]:
+    """Some faults, most of them soon after a packet."""
+    kinds = ["primary_crash", "pause", *(["primary_crash", "backup_crash", "channel_loss"] if has_backup else [])]
+    faults = []
+    for _ in range(pick.choice([0, 1, 1, 2, 3])):
+        at_ns = _instant(pick)
+        if packets_ns and pick.random() < 0.7:
+            at_ns = pick.choice(packets_ns) + pick.choice([0, 1, 100_000, 300_000, 3 * MS, 8 * MS])
+        fault: dict[str, Any] = {"kind": pick.choice(kinds), "at": f"{at_ns} ns"}
+        if fault["kind"] == "pause" or (fault["kind"] == "channel_loss" and pick.random() < 0.5):
+            fault["duration"] = pick.randint(1, 25 * MS)
+        faults.append(fault)
+    return faults

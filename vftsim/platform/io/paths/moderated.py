@@ -53,7 +53,8 @@ class GuestNicSpec(Spec):
 class GuestNic(Record):
     """The receive side of a port's card.
 
-    Packets go from the ring to interrupt work (``taken``) and on to their sockets.  ``is_pending``: an interrupt is
+    Packets go from the ring (``announced`` to the guard, then ``batch``) to interrupt work (``taken``) and on to their
+    sockets.  ``is_pending``: an interrupt is
     planned; ``is_due``: it came while masked.  ``ring_full`` and ``down`` are rows of ``drops``.
     """
 
@@ -65,6 +66,7 @@ class GuestNic(Record):
     down: int
     ring: Fifo
     announced: Fifo
+    batch: Fifo
     taken: Fifo
     next_interrupt_ns: int
     is_pending: bool
@@ -138,14 +140,18 @@ def announce(sim: Sim, port: Port, nic: GuestNic) -> None:
         if noted_ns < 0:
             drop(sim, packet, nic.down)
         else:
-            packet_list.push(sim, nic.taken, packet)
+            packet_list.push(sim, nic.batch, packet)
             cost_ns += nic.packet_cost_ns + noted_ns
             count += 1
     if count > 0 and cost_ns > 0:
+        while nic.batch.length > 0:
+            packet_list.push(sim, nic.taken, packet_list.pop(sim, nic.batch))
         domain = domains(sim)[port.domain]
         raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], cost_ns, interrupt_done, port.row, count)
     else:
-        hand_over_taken(sim, port, nic, count)
+        # What costs nothing overtakes what is still in interrupt work.
+        while nic.batch.length > 0:
+            hand_over(sim, port, packet_list.pop(sim, nic.batch))
 
 
 @work_done
