@@ -9,6 +9,14 @@ from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links
 from vftsim.platform.io.packet import drops
 from vftsim.platform.io.paths.moderated import guest_nics
+from vftsim.platform.protection._lockstep_records import locksteps
+from vftsim.platform.protection.account import counters, timeline
+from vftsim.platform.protection.channel import channels
+from vftsim.platform.protection.guard import guards
+from vftsim.platform.protection.lockstep import LockstepSpec, state_name
+from vftsim.platform.protection.mechanism import bring_up_to_date
+from vftsim.platform.protection.pair import pairs
+from vftsim.platform.protection.throttle import throttles
 from vftsim.sip.messages import Message, Scenario
 from vftsim.sip.ramp_end import ramp_end
 from vftsim.sip.run import SipLabRun
@@ -49,6 +57,8 @@ def observe_kernel_sip(spec: SipLabSpec, seed: int, replication: int, engine: st
     """Run a lab; return the values and the number of events."""
     run = ObservedRun(spec, seed, replication, engine)
     phases = run.run()
+    if run.lab.guard:
+        run.engine.call(bring_up_to_date, run.lab.guard)
     run.keep_notes()
     found = _machine(run)
     found["phases"] = " ".join(phase.name for phase in phases)
@@ -60,7 +70,7 @@ def observe_kernel_sip(spec: SipLabSpec, seed: int, replication: int, engine: st
         "ramp.stop_saps": float(end.stop_saps).hex(),
         "ramp.effective_saps": float(end.effective_saps).hex(),
     }
-    return found | _attempts(run) | _server(run) | _network(run), run.engine.events
+    return found | _attempts(run) | _server(run) | _network(run) | _protection(run), run.engine.events
 
 
 def _machine(run: ObservedRun) -> Values:
@@ -81,8 +91,8 @@ def _machine(run: ObservedRun) -> Values:
         lines = _switches(run, int(host.first_pcpu) + n, names)
         found[f"pcpu.{n}.switches.count"] = len(lines)
         found[f"pcpu.{n}.switches.sha256"] = digest(lines)
-    counters = run.lab.scheduler.counters(engine, run.lab.host)
-    return found | {f"scheduler.{name}": count for name, count in counters.items() if count}
+    counted = run.lab.scheduler.counters(engine, run.lab.host)
+    return found | {f"scheduler.{name}": count for name, count in counted.items() if count}
 
 
 def _pcpu(engine: Engine, n: int, row: int) -> Values:
@@ -91,7 +101,8 @@ def _pcpu(engine: Engine, n: int, row: int) -> Values:
     return {
         f"pcpu.{n}.busy_ns": int(pcpu.busy_ns),
         f"pcpu.{n}.switching_ns": int(pcpu.switching_ns) - ahead_ns,
-        f"pcpu.{n}.idle_ns": int(pcpu.idle_ns) + (0 if pcpu.idle_since_ns == BUSY else now_ns - int(pcpu.idle_since_ns)),
+        f"pcpu.{n}.idle_ns": int(pcpu.idle_ns)
+        + (0 if pcpu.idle_since_ns == BUSY else now_ns - int(pcpu.idle_since_ns)),
     }
 
 
@@ -129,17 +140,18 @@ def _attempts(run: ObservedRun) -> Values:
 def _server(run: ObservedRun) -> Values:
     server = run.engine.rows(sip_servers)[run.lab.server]
     in_progress = int(server.buffer.length) + run.spec.server.processes - int(server.idle.length)
+    alive = not run.engine.rows(guards)[run.lab.guard].dead
     return {
         "server.received": int(server.received),
         "server.handled": int(server.taken),
         "server.retransmissions": int(server.retransmissions),
         "server.transactions.created": int(server.created + server.created_before),
         "drop.socket buffer.full": run.dropped("socket buffer"),
-        "server.in_progress": in_progress,
-        "server.transactions.held": int(server.held),
-        "server.transactions.completed": int(server.waiting),
-        "server.locations.changed": int(server.changed_records),
-        "server.locations.to_write": int(server.records_to_write),
+        "server.in_progress": in_progress if alive else 0,
+        "server.transactions.held": int(server.held) if alive else 0,
+        "server.transactions.completed": int(server.waiting) if alive else 0,
+        "server.locations.changed": int(server.changed_records) if alive else 0,
+        "server.locations.to_write": int(server.records_to_write) if alive else 0,
         "server.boots": int(server.boots),
         "server.lost_in_crash": int(server.lost_in_crash),
     }
@@ -169,6 +181,41 @@ def _link(engine: Engine, card: str, way: str, row: int) -> Values:
         f"card.{card}.{way}.delivered": int(link.delivered),
         f"card.{card}.{way}.bytes": int(link.sent_bytes),
         f"drop.card {card} {way}.queue full": _count(engine, int(link.queue_full)),
+    }
+
+
+def _protection(run: ObservedRun) -> Values:
+    engine, row = run.engine, run.lab.guard
+    if not row:
+        return {}
+    found: Values = {f"protection.count.{name}": count for name, count in counters(engine, row).items()}
+    found["protection.timeline"] = [part for instant in sorted(timeline(engine, row)) for part in instant]
+    found["protection.stopped_ns"] = int(engine.rows(guards)[row].stopped_ns)
+    return found | _pair(engine, row) if isinstance(run.lab.protection, LockstepSpec) else found
+
+
+def _pair(engine: Engine, row: int) -> Values:
+    own, throttle = engine.rows(locksteps)[row], engine.rows(throttles)[row]
+    pair = engine.rows(pairs)[own.pair]
+    log, replay = pair.log, pair.secondary
+    return {
+        "protection.state": state_name(engine, row),
+        "protection.log.bytes": int(engine.rows(channels)[row].sent_bytes),
+        "protection.log.entries": int(log.entries),
+        "protection.log.train_entries": int(log.train_entries),
+        "protection.log.unsent_bytes": int(log.unsent_bytes),
+        "protection.log.last_depart_ns": int(log.last_depart_ns),
+        "protection.log.last_arrival_ns": int(log.last_arrival_ns),
+        "protection.replay.busy_ns": int(own.replayed_ns + replay.busy_ns),
+        "protection.replay.end_ns": int(replay.end_ns),
+        "protection.replay.lag_ns": int(replay.lag_ns),
+        "protection.throttle.share": float(throttle.share).hex(),
+        "protection.throttle.lowest_share": float(throttle.lowest_share).hex(),
+        "protection.commit.issued": int(pair.issued),
+        "protection.commit.released": int(pair.released),
+        "protection.commit.waiting": int(pair.waiting),
+        "protection.commit.visible": int(pair.visible),
+        "protection.commit.wait_ns": int(pair.wait_ns),
     }
 
 

@@ -3,13 +3,13 @@
 import pytest
 
 from .cases import CASES, FAST
-from .cases_sip import SIP
+from .cases_sip import PROTECTED, SIP
 from .compact import differences, read
 from .observe_kernel_sip import observe_kernel_sip
 from .record import GOLDEN, spec_of
 
 STORED = read(GOLDEN)
-PORTED = sorted(name for name in SIP if not spec_of(CASES[name]).faults)
+PORTED = sorted(SIP | PROTECTED)
 
 
 @pytest.mark.parametrize("engine", ["simpy", "compiled"])

@@ -1,13 +1,14 @@
-"""The SIP lab put together on the kernel: test systems, network, server, host."""
+"""The SIP lab put together on the kernel: test systems, network, server, host, protection."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from vftsim.kernel import Engine, Linked, link
+from vftsim.kernel import Engine, Kind, Linked, Sort, link
 from vftsim.kernel.agenda import Agenda, agenda_due
 from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.background import add_load, begin_load
@@ -18,7 +19,14 @@ from vftsim.platform.io.host_cards import HostCards, cards, on_burst
 from vftsim.platform.io.link import links
 from vftsim.platform.io.packet import application, applications, flows, path, ports, workload
 from vftsim.platform.io.paths.moderated import guest_nics, install, moderated
+from vftsim.platform.protection import build as protect
+from vftsim.platform.protection.faults import FAULTS, FaultSpec, fault
+from vftsim.platform.protection.guard import protection
+from vftsim.platform.protection.mechanism import ProtectionSpec, protections
+from vftsim.platform.protection.when import Instant
+from vftsim.protection.none import NoProtectionSpec
 from vftsim.sip.system import SipLabSpec
+from vftsim.spec import Spec
 from vftsim.workloads.ims_bench.agents import ims_bench
 from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
 from vftsim.workloads.ims_bench.attempt import Bench, benches
@@ -32,18 +40,38 @@ from vftsim.workloads.sip.server import add_server, sip_server, start_server
 ENTRIES = (*cpu.ENTRIES, begin_load, start_server, begin_arrivals, begin_batches, judge_overdue, begin_sampling,
            end_sampling, busy_now)  # fmt: skip
 TABLES = (*cpu.TABLES, agenda_due)
+_S = 1_000_000_000
 
 
 @cache
-def linked(scheduler_kind: str) -> Linked:
-    """Return the kernel of SIP labs under a scheduler."""
-    kinds = {
+def linked(scheduler_kind: str, protection_kind: str = "") -> Linked:
+    """Return the kernel of SIP labs under a scheduler and, if the server has a guard, under a mechanism."""
+    kinds: dict[Sort, Sequence[Kind]] = {
         scheduler: [schedulers()[scheduler_kind].part],
         path: [moderated],
         application: [sip_server],
         workload: [ims_bench],
     }
-    return link(ENTRIES, kinds, [*Agenda.ACTIONS, on_burst], TABLES)
+    actions: list[Any] = [*Agenda.ACTIONS, on_burst]
+    if not protection_kind:
+        return link(ENTRIES, kinds, actions, TABLES)
+    kinds[protection] = [protections()[protection_kind].part]
+    kinds[fault] = [spec.part for spec in FAULTS.values()]
+    return link([*ENTRIES, *protect.ENTRIES], kinds, [*actions, *protect.ACTIONS], [*TABLES, *protect.TABLES])
+
+
+def linked_for(spec: SipLabSpec) -> Linked:
+    """Return the kernel of a lab."""
+    is_guarded = protection_of(spec) is not None
+    return linked(_kind(spec.host.scheduler), _kind(spec.protection) if is_guarded else "")
+
+
+def _fields(part: Spec) -> dict[str, Any]:
+    return {name: getattr(part, name) for name in type(part).model_fields}
+
+
+def _kind(part: Spec) -> str:
+    return str(_fields(part)["kind"])
 
 
 def scheduler_of(spec: SipLabSpec) -> SchedulerSpec:
@@ -53,13 +81,39 @@ def scheduler_of(spec: SipLabSpec) -> SchedulerSpec:
     return made
 
 
+def protection_of(spec: SipLabSpec) -> ProtectionSpec | None:
+    """Return the mechanism of a lab as the kernel's platform knows it; ``None``: nothing protects, nothing fails."""
+    if not spec.faults and isinstance(spec.protection, NoProtectionSpec):
+        return None
+    made: ProtectionSpec = TypeAdapter(protections()[_kind(spec.protection)]).validate_python(_fields(spec.protection))
+    return made
+
+
+def faults_of(spec: SipLabSpec) -> list[FaultSpec]:
+    """Return the faults of a lab as the kernel's platform knows them."""
+    return [TypeAdapter(FAULTS[_kind(one)]).validate_python(_fields(one)) for one in spec.faults]
+
+
+def time_of(spec: ImsBenchSpec, instant: Instant) -> int:
+    """Return the time of a run in ns: every phase has a fixed length."""
+    before = spec.pre_registration
+    batch_ns = round(spec.test_systems * _S / before.rate)
+    stir_ns = before.duration // batch_ns * batch_ns
+    steps_ns = stir_ns + spec.stir.duration // spec.stir.steps * spec.stir.steps
+    if instant.phase == "stir":
+        return stir_ns + instant.offset_ns
+    if instant.phase.startswith("step "):
+        return steps_ns + (int(instant.phase[5:]) - 1) * spec.steps.duration + instant.offset_ns
+    return instant.offset_ns
+
+
 class BuiltLab:
     """A lab in an engine, ready to start.
 
     Attributes
     ----------
-    host, bench, server, port : int
-        Rows.
+    host, bench, server, port, guard : int
+        Rows; no guard: 0.
     domains : dict of str to int
         Rows of the domains, the server's ``sut`` first.
     """
@@ -80,6 +134,11 @@ class BuiltLab:
         engine.rows(applications)[program].row = program
         self.server = add_server(engine, self.domains["sut"], program, spec.server, spec.virtualization)
         self.port = self._add_port(program)
+        self.protection = protection_of(spec)
+        self.guard = 0
+        if self.protection is not None:
+            sut = self.domains["sut"]
+            self.guard = protect.add_guard(engine, self.protection, sut, [self.port], [program], self.to_agents)
         self.bench = self._add_bench()
         self.places = {
             "socket buffer": int(engine.rows(sip_servers)[self.server].buffer_full),
@@ -88,8 +147,9 @@ class BuiltLab:
             "to agents": int(engine.rows(links)[self.to_agents].queue_full),
         }
         add_sampler(
-            engine, self.bench, self.server, self.domains["sut"], spec.workload.sample_period, [*self.places.values()]
-        )
+            engine, self.bench, self.server, self.domains["sut"], self.guard, spec.workload.sample_period,
+            [*self.places.values()],
+        )  # fmt: skip
 
     def start(self) -> None:
         """Start everything but the benchmark."""
@@ -101,6 +161,11 @@ class BuiltLab:
             load = self.spec.domains[name].background
             if load is not None:
                 engine.call(begin_load, add_load(engine, row, load, 1 + number))
+        if self.protection is not None:
+            protect.start(engine, self.guard, self.protection, faults_of(self.spec), self._time_of)
+
+    def _time_of(self, instant: Instant) -> int:
+        return time_of(self.spec.workload, instant)
 
     def _add_domain(self, name: str) -> int:
         domain = self.spec.domains[name]

@@ -11,8 +11,9 @@ from vftsim.platform.cpu import build as cpu
 from vftsim.platform.io.link import links
 from vftsim.platform.io.packet import drops
 from vftsim.platform.io.paths.moderated import guest_nics
+from vftsim.platform.protection import build as protect
 from vftsim.sampling import Streams
-from vftsim.sip.build import BuiltLab, linked
+from vftsim.sip.build import BuiltLab, linked_for
 from vftsim.sip.system import SipLabSpec
 from vftsim.workloads.ims_bench.benchmark import Manager
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
@@ -48,12 +49,12 @@ class SipLabRun:
         observed: bool = False,
     ) -> None:
         self.spec = spec
-        self.engine = make_engine(linked(spec.host.scheduler.kind), engine, self.on_input)
+        self.engine = make_engine(linked_for(spec), engine, self.on_input)
         self.lab = BuiltLab(self.engine, spec, observed=observed)
         self.agenda = Agenda(self.engine)
         server = spec.server
         memory = (spec.memory_available, server.memory_per_attempt, server.memory_per_transaction)
-        self.series = Series(self.engine, memory, has_lag=False)
+        self.series = Series(self.engine, memory, has_lag=self.lab.guard != 0)
         self.manager = Manager(
             self.engine, self.agenda, self.lab.bench, spec.workload, Streams(seed, replication), server.demand_cv,
             self.series, on_phase,
@@ -115,4 +116,6 @@ class SipLabRun:
                 f"of {server.received} datagrams at the socket {server.taken} are done, {dropped} were dropped, "
                 f"{server.lost_in_crash} were lost in a crash and {in_progress} are in progress"
             )
+        if lab.guard:
+            protect.check_conservation(engine, lab.guard)
         cpu.check_conservation(engine, lab.host)

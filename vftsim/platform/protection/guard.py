@@ -94,6 +94,12 @@ def put_out(sim: Sim, port: Port, packet: int) -> bool:
 
 
 @part
+def is_dead(sim: Sim, port: Port) -> bool:
+    """Tell whether the machine behind a port has lost its host: what its timers do in the simulation, nobody does."""
+    return port.guard != 0 and guards(sim)[port.guard].dead
+
+
+@part
 def release(sim: Sim, packet: int) -> None:
     """Let a packet that was held go its way; one that finds no room there is dropped, as from a full queue."""
     port = ports(sim)[packets(sim)[packet].port]

@@ -17,6 +17,8 @@ from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, even
 from vftsim.platform.cpu.host import settle
 from vftsim.platform.cpu.records import domains, hosts, vcpus
 from vftsim.platform.io.packet import drops
+from vftsim.platform.protection.guard import guards
+from vftsim.platform.protection.mechanism import lag
 from vftsim.workloads.ims_bench.attempt import SCENARIOS, benches, phases
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
 from vftsim.workloads.sip.messages import Scenario
@@ -29,7 +31,7 @@ MOST_PLACES = 16
 
 
 class Sampler(Record):
-    """Who is sampled how often: the user agents, the server and its domain, the places where datagrams are lost.
+    """Who is sampled how often: user agents, the server with its domain and guard, places where datagrams are lost.
 
     ``written`` is the last row of the log in use; ``planned`` the token of the next sample.
     """
@@ -37,6 +39,7 @@ class Sampler(Record):
     bench: int
     domain: int
     server: int
+    guard: int
     period_ns: int
     phase: int
     planned: int
@@ -119,6 +122,8 @@ def write_sample(sim: Sim, sampler: Sampler, is_measured: bool) -> None:
         sample.repeated[scenario] = bench.repeated[scenario]
     sample.held = sip_servers(sim)[sampler.server].held
     sample.dropped = dropped(sim, sampler)
+    if is_measured and sampler.guard != 0:
+        sample.lag_ns = lag(sim, guards(sim)[sampler.guard])
     if sampler.written > MOST_SAMPLES * 3 // 4:
         sim.wants_input = True
 
@@ -222,9 +227,11 @@ def _totals(sample: Any) -> dict[str, Any]:
     return totals
 
 
-def add_sampler(engine: Engine, bench: int, server: int, domain: int, period_ns: int, places: Sequence[int]) -> None:
-    """Make the run's sampler; ``places`` are rows of ``drops``."""
-    _, sampler = engine.add(samplers, bench=bench, server=server, domain=domain, period_ns=period_ns)
+def add_sampler(
+    engine: Engine, bench: int, server: int, domain: int, guard: int, period_ns: int, places: Sequence[int]
+) -> None:
+    """Make the run's sampler; ``guard`` is the domain's, 0 for none, ``places`` are rows of ``drops``."""
+    _, sampler = engine.add(samplers, bench=bench, server=server, domain=domain, guard=guard, period_ns=period_ns)
     sampler.places = len(places)
     for number, place in enumerate(places):
         sampler.place[number] = place

@@ -4,7 +4,7 @@ from vftsim.kernel import Sim, event, part
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import drop, packets, ports
-from vftsim.platform.protection.guard import put_out
+from vftsim.platform.protection.guard import is_dead, put_out
 from vftsim.workloads.sip.messages import Message, message_facts
 from vftsim.workloads.sip.records import SipServer, Transaction, sip_rules, sip_servers, transactions
 from vftsim.workloads.sip.retransmission import NO_LIMIT, begin, goes_on, wait
@@ -72,7 +72,8 @@ def on_unanswered(sim: Sim, place: int, token: int) -> None:
     server = sip_servers(sim)[transaction.server]
     number = streams(sim)[transaction.stream].number
     if goes_on(sim, transaction.forward, number, on_unanswered, place):
-        server.retransmissions += 1
+        if not is_dead(sim, ports(sim)[transaction.port]):
+            server.retransmissions += 1
         cost_ns = int(touch_ns(server) * sip_rules(sim)[server.row].retransmission_cost)
         use(sim, place)
         submit(sim, domains(sim)[server.domain], cost_ns + server.send_cost_ns, on_repeat, place, 0)
