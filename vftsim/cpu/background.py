@@ -6,25 +6,12 @@ manager) and for the hypervisor's own work on storage and management traffic.
 
 from typing import Any
 
-from pydantic import Field, model_validator
-
 from vftsim.cpu.guest import Guest
 from vftsim.cpu.vcpu import Work
 from vftsim.engine import Clock, EventKind
-from vftsim.spec import DurationNs, PositiveDurationNs, Spec
+from vftsim.platform.cpu.background import CyclicLoadSpec
 
-
-class CyclicLoadSpec(Spec):
-    """``busy`` CPU time at the start of every ``period``."""
-
-    busy: DurationNs = Field(description="CPU time in each period.")
-    period: PositiveDurationNs = Field(description="Length of a period.")
-
-    @model_validator(mode="after")
-    def _fits(self) -> "CyclicLoadSpec":
-        if self.busy > self.period:
-            raise ValueError("busy must not be longer than period")
-        return self
+__all__ = ["CyclicLoad", "CyclicLoadSpec"]
 
 
 class CyclicLoad:

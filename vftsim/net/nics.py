@@ -10,57 +10,13 @@ Assumption: the record names the kinds of traffic but prints no rate for any of 
 shipped models are typical values, marked as such.
 """
 
-from typing import Annotated, Literal, get_args
-
-from pydantic import Field, model_validator
-
 from vftsim.engine import Clock, EventKind
 from vftsim.net.link import Link
-from vftsim.spec import BitRate, ByteCount, DurationNs, PositiveDurationNs, Spec
+from vftsim.platform.io.host_cards import KINDS, BackgroundTrafficSpec, NicsSpec, NicSpec, Traffic
 
-Traffic = Literal["vm", "management", "migration", "ft_logging", "storage"]
-KINDS: tuple[str, ...] = get_args(Traffic)
+__all__ = ["KINDS", "BackgroundTrafficSpec", "NicSpec", "Nics", "NicsSpec", "Traffic"]
+
 _BITS_NS = 8_000_000_000
-
-
-class NicSpec(Spec):
-    """One physical network card and the link behind it, both directions alike."""
-
-    rate: Annotated[BitRate, Field(gt=0)] = Field(1_000_000_000, description="Link rate.")
-    latency: DurationNs = Field(100_000, description="One-way delay beside transmission: switch, driver, interrupt.")
-    queue: Annotated[ByteCount, Field(gt=0)] = Field(256 * 1024, description="Transmit queue.")
-
-
-class BackgroundTrafficSpec(Spec):
-    """Traffic of one kind that is not part of the workload."""
-
-    burst: ByteCount = Field(description="Bytes sent at once.")
-    period: PositiveDurationNs = Field(description="Time from burst to burst.")
-
-
-class NicsSpec(Spec):
-    """The cards of the host and what each carries."""
-
-    cards: dict[str, NicSpec] = Field(
-        default_factory=lambda: {"vmnic0": NicSpec()}, min_length=1, description="Network cards by name."
-    )
-    layout: dict[Traffic, str] = Field(
-        default_factory=dict, description="Card of each kind of traffic; the first card for kinds not named."
-    )
-    background: dict[Traffic, BackgroundTrafficSpec] = Field(
-        default_factory=dict, description="Background traffic by kind."
-    )
-
-    @model_validator(mode="after")
-    def _cards_exist(self) -> "NicsSpec":
-        for kind, card in self.layout.items():
-            if card not in self.cards:
-                raise ValueError(f"layout.{kind} names the card '{card}'; cards are {', '.join(self.cards)}")
-        return self
-
-    def card_of(self, kind: str) -> str:
-        """Name of the card that carries a kind of traffic."""
-        return next((card for name, card in self.layout.items() if name == kind), next(iter(self.cards)))
 
 
 class Nics:

@@ -1,76 +1,13 @@
-"""SIP messages of the benchmark's scenarios, as far as a stateful proxy and registrar sees them.
+"""The messages of :mod:`vftsim.workloads.sip.messages`, under the name that the old lab uses."""
 
-A *touch* is one message received or sent by the server; the CPU work of a received message is
-proportional to the touches it causes.  Flows (RFC 3261; plain stateful proxy over UDP, digest
-authentication of registrations):
+from vftsim.workloads.sip.messages import (
+    DEMAND_SLOT,
+    DEMANDS_PER_ATTEMPT,
+    RECEIVED,
+    SIZE_BYTES,
+    TOUCHES,
+    Message,
+    Scenario,
+)
 
-==========================  =============================================  ========
-scenario                    received by the server (touches)               touches
-==========================  =============================================  ========
-ims_reg, ims_rereg, dereg   REGISTER (2), REGISTER with credentials (2)    4
-ims_uac                     INVITE (3, with the 100), 180, 200, ACK, BYE,  13
-                            200 (2 each)
-ims_msgc                    MESSAGE (2), 200 (2)                           4
-==========================  =============================================  ========
-
-Re-registrations are challenged too: the smallest measured re-registration takes as long as the two
-smallest halves of an initial one together.
-"""
-
-from __future__ import annotations
-
-from enum import IntEnum
-
-
-class Message(IntEnum):
-    """What a datagram is; the first ten are received by the server, in the order of a scenario's demands."""
-
-    REGISTER = 0
-    REGISTER_CREDENTIALS = 1
-    INVITE = 2
-    RINGING = 3
-    OK_INVITE = 4
-    ACK = 5
-    BYE = 6
-    OK_BYE = 7
-    MESSAGE = 8
-    OK_MESSAGE = 9
-    UNAUTHORIZED = 10
-    OK_REGISTER = 11
-    TRYING = 12
-    REQUEST_TIMEOUT = 13
-
-
-RECEIVED = 10
-
-TOUCHES = (2, 2, 3, 2, 2, 2, 2, 2, 2, 2)
-"""Messages received and sent by the server on account of one received message, by :class:`Message`."""
-
-DEMAND_SLOT = (0, 1, 0, 1, 2, 3, 4, 5, 0, 1)
-"""Which of an attempt's drawn demands a message uses; a retransmission uses its original's."""
-
-DEMANDS_PER_ATTEMPT = 6
-
-SIZE_BYTES = (650, 900, 1100, 700, 1050, 600, 650, 550, 650, 500, 700, 650, 450, 500)
-"""Datagram sizes with headers, by :class:`Message`; typical for SIP with SDP, an assumption that only
-matters for link and logging bandwidth (the SIP traffic of the lab is about 10 Mbit/s in all)."""
-
-
-class Scenario(IntEnum):
-    """Scenarios of the IMS benchmark in the order of the lab's tables."""
-
-    IMS_REREG = 0
-    IMS_REG = 1
-    IMS_UAC = 2
-    IMS_DEREG = 3
-    IMS_MSGC = 4
-
-    @property
-    def label(self) -> str:
-        """Name as printed by the benchmark."""
-        return self.name.lower()
-
-    @property
-    def touches(self) -> int:
-        """Messages that the server receives or sends for one attempt."""
-        return 13 if self is Scenario.IMS_UAC else 4
+__all__ = ["DEMANDS_PER_ATTEMPT", "DEMAND_SLOT", "RECEIVED", "SIZE_BYTES", "TOUCHES", "Message", "Scenario"]

@@ -8,6 +8,7 @@ from vftsim.cpu.background import CyclicLoadSpec
 from vftsim.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.cpu.schedulers.native import Native
 from vftsim.net.nics import NicsSpec
+from vftsim.platform.io.paths.moderated import GuestNicSpec
 from vftsim.protection.base import PROTECTIONS, ProtectionSpec
 from vftsim.protection.faults import FAULTS, FaultSpec
 from vftsim.protection.none import NoProtectionSpec
@@ -34,15 +35,6 @@ class LabDomainSpec(DomainScheduling):
     background: CyclicLoadSpec | None = Field(None, description="CPU work that the domain does by itself.")
     message_cost: DurationNs = Field(
         0, description="CPU time for each SIP message received or sent by user agents that run in this domain (`uac`)."
-    )
-
-
-class GuestNicSpec(Spec):
-    """The guest's network card."""
-
-    ring: int = Field(256, ge=1, le=65536, description="Receive descriptors (e1000 default: 256).")
-    moderation: DurationNs = Field(
-        125_000, description="Least time between interrupts (e1000 default: 8000 interrupts a second)."
     )
 
 

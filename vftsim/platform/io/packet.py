@@ -1,9 +1,8 @@
 """The packet, the port at which it enters and leaves a guest, and the three sorts of part it meets.
 
-The way is the same everywhere and always forward: workload -> network -> NIC -> path -> port -> application ->
-port -> path -> NIC -> network -> workload.  A packet carries where it comes from (``flow``), which port it is
-for, and what it means to both ends (``stream``, ``what``); there is no switchboard.  Protection stands at the
-port.
+The way is the same everywhere and always forward: workload -> network -> NIC -> path -> port -> application -> port ->
+path -> NIC -> network -> workload.  A packet carries where it comes from (``flow``), which port it is for, and what it
+means to both ends (``stream``, ``what``); there is no switchboard.  Protection stands at the port.
 """
 
 from vftsim.kernel import Chain, Record, Sim, Sort, Table, part
@@ -14,7 +13,8 @@ class Packet(Record):
 
     ``flow`` is the row of the traffic it belongs to and returns to, ``port`` the guest's end of its path, ``stream`` a
     stream, call or attempt within the flow, ``what`` the message it carries in the words of both ends; ``sent_ns`` is
-    when it left its sender (or reached the host's NIC, where the sender's link is not modelled).
+    when it left its sender (or reached the host's NIC, where the sender's link is not modelled).  ``entity`` orders
+    packets that arrive at one instant.
     """
 
     link: int
@@ -24,6 +24,7 @@ class Packet(Record):
     what: int
     size_bytes: int
     sent_ns: int
+    entity: int
 
 
 class Port(Record):
@@ -84,9 +85,48 @@ def send(sim: Sim, port: Port, packet: int) -> bool:
     return False
 
 
+@path.slot
+def mask(sim: Sim, port: Port) -> None:
+    """Announce no packet to the domain from now on, because it stands still; its ring takes them as far as they fit."""
+
+
+@path.slot
+def unmask(sim: Sim, port: Port) -> None:
+    """Announce packets again; if some have come meanwhile, at this instant, but after this event."""
+
+
+@path.slot
+def disconnect(sim: Sim, port: Port) -> None:
+    """Cut the port off the network: packets in its ring and those to come are lost."""
+
+
+@path.slot
+def connect(sim: Sim, port: Port) -> None:
+    """Connect the port again."""
+
+
+@path.slot
+def forget(sim: Sim, port: Port) -> None:
+    """Lose what the ring and the domain's kernel hold: the domain starts with empty memory."""
+
+
 @application.slot
 def receive(sim: Sim, program: Application, packet: int) -> None:
     """Take in a packet that the domain's network stack hands to the application's socket."""
+
+
+@application.slot
+def set_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
+    """Let work that begins from now on cost what protection makes it cost.
+
+    ``output_ns`` of CPU time for each packet sent, ``execution`` times all CPU work, ``exits`` times the cost of
+    exits to the hypervisor; without protection 0, 1 and 1, which is what an application begins with.
+    """
+
+
+@application.slot
+def lose_state(sim: Sim, program: Application) -> None:
+    """Begin anew: the domain was booted again, what the application had in memory is gone, CPU work included."""
 
 
 @workload.slot
@@ -97,6 +137,41 @@ def delivered(sim: Sim, flow: Flow, packet: int) -> None:
 @workload.slot
 def lost(sim: Sim, flow: Flow, packet: int) -> None:
     """Take note of a packet that was dropped on its way; it is freed by whoever dropped it."""
+
+
+@workload.slot
+def copied(sim: Sim, flow: Flow, packet: int) -> None:
+    """Take note of a second copy of a packet, which may be sent too or ends in :func:`discarded`."""
+
+
+@workload.slot
+def discarded(sim: Sim, flow: Flow, packet: int) -> None:
+    """Take note of a packet that ends unseen and is no loss: a copy not needed, or output of a dead machine."""
+
+
+@part
+def copy(sim: Sim, packet: int) -> int:
+    """Return a copy of a packet; 0 and a named failure of the run if there are too many packets."""
+    row = packets.new(sim)
+    made = packets(sim)[row]
+    original = packets(sim)[packet]
+    made.link = 0
+    made.flow = original.flow
+    made.port = original.port
+    made.stream = original.stream
+    made.what = original.what
+    made.size_bytes = original.size_bytes
+    made.sent_ns = original.sent_ns
+    made.entity = original.entity
+    copied(sim, flows(sim)[made.flow], row)
+    return row
+
+
+@part
+def discard(sim: Sim, packet: int) -> None:
+    """End a packet that nobody misses, and free it."""
+    discarded(sim, flows(sim)[packets(sim)[packet].flow], packet)
+    packets.free(sim, packet)
 
 
 @part

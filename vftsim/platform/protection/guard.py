@@ -2,25 +2,52 @@
 
 The promise of every mechanism is the output-commit rule: nothing becomes visible outside before the backup can
 reproduce the state that produced it.  A port without a guard (row 0) lets everything through.
+
+Here is what the way of a packet meets; what faults and the course of a run ask of a mechanism: :mod:`.mechanism`.
 """
 
-from vftsim.kernel import Record, Sim, Sort, Table, part
-from vftsim.platform.io.packet import Port, send
+from vftsim.kernel import Chain, Fifo, Record, Sim, Sort, Table, entry, part
+from vftsim.platform.io.packet import Port, applications, discard, drop, packets, ports, send
 
 LOST = -1
 """Answer of :func:`take_note` for a packet that no surviving replica will know of."""
 
 
 class Guard(Record):
-    """A mechanism at work for one domain: ``mechanism`` is its kind, ``own`` its row in the kind's own table."""
+    """A mechanism at work for one domain, and what it has done to that machine.
+
+    ``mechanism`` is its kind; a kind keeps its own fields in a table beside this one.  ``reasons`` are the causes, a
+    bit for each, for which the machine stands still at present; ``stopped_ns`` is how long it has stood still in stops
+    that are over, ``resumed_ns`` when the last one ended.  A machine that is ``dead`` has lost its host.  ``no_room``
+    is the row of ``drops`` where outputs count that found the path full when they were released.
+    """
 
     row: int
     mechanism: int
-    own: int
     domain: int
+    ports: Fifo
+    programs: Fifo
+    dead: bool
+    stopped: bool
+    reasons: int
+    stopped_since_ns: int
+    stopped_ns: int
+    resumed_ns: int
+    no_room: int
+    tallies: Fifo
+
+
+class Guarded(Record):
+    """A link to the next port or application of one guard."""
+
+    next_row: int
 
 
 guards = Table("guards", Guard, 256)
+guarded_ports = Table("guarded_ports", Guarded, beside=ports)
+guarded_programs = Table("guarded_programs", Guarded, beside=applications)
+port_list = Chain(guarded_ports, "next_row")
+program_list = Chain(guarded_programs, "next_row")
 protection = Sort("protection mechanism", by="mechanism")
 
 
@@ -31,9 +58,14 @@ def note_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
 
 
 @protection.slot
-def hold_output(sim: Sim, guard: Guard, port: Port, packet: int) -> None:
-    """Hold a packet that the guest sends; :func:`~vftsim.platform.io.packet.send` it when it may leave."""
-    send(sim, port, packet)
+def hold_output(sim: Sim, guard: Guard, packet: int) -> None:
+    """Hold a packet that the guest sends; :func:`release` it when it may leave."""
+    release(sim, packet)
+
+
+@protection.slot
+def before_stop(sim: Sim, guard: Guard) -> None:
+    """Bring up to date what depends on the machine running: it is about to be stopped."""
 
 
 @part
@@ -46,8 +78,45 @@ def take_note(sim: Sim, port: Port, size_bytes: int) -> int:
 
 @part
 def put_out(sim: Sim, port: Port, packet: int) -> bool:
-    """Send a packet of the guest through the guard, if any; False if the path has no room and nothing holds it."""
+    """Send a packet of the guest through the guard, if any; False if the path has no room and nothing holds it.
+
+    Timers of a dead machine's programs may still go off in the simulation; what they send reaches nobody.
+    """
     if port.guard == 0:
         return send(sim, port, packet)
-    hold_output(sim, guards(sim)[port.guard], port, packet)
+    guard = guards(sim)[port.guard]
+    packets(sim)[packet].port = port.row
+    if guard.dead:
+        discard(sim, packet)
+    else:
+        hold_output(sim, guard, packet)
     return True
+
+
+@part
+def is_dead(sim: Sim, port: Port) -> bool:
+    """Tell whether the machine behind a port has lost its host: what its timers do in the simulation, nobody does."""
+    return port.guard != 0 and guards(sim)[port.guard].dead
+
+
+@part
+def release(sim: Sim, packet: int) -> None:
+    """Let a packet that was held go its way; one that finds no room there is dropped, as from a full queue."""
+    port = ports(sim)[packets(sim)[packet].port]
+    if not send(sim, port, packet):
+        drop(sim, packet, guards(sim)[port.guard].no_room)
+
+
+@entry
+def guard_port(sim: Sim, guard: int, port: int) -> int:
+    """Put a port under a guard."""
+    ports(sim)[port].guard = guard
+    port_list.push(sim, guards(sim)[guard].ports, port)
+    return 0
+
+
+@entry
+def guard_program(sim: Sim, guard: int, program: int) -> int:
+    """Tell a guard of an application of its domain."""
+    program_list.push(sim, guards(sim)[guard].programs, program)
+    return 0

@@ -1,0 +1,72 @@
+"""CPU work that a domain does by itself: so much in every period.
+
+Stands for machines that share the host without being modelled further (a management VM, the benchmark's
+manager) and for the hypervisor's own work on storage and management traffic.
+"""
+
+from pydantic import Field, model_validator
+
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, part
+from vftsim.platform.cpu.jobs import submit
+from vftsim.platform.cpu.records import domains, work_done
+from vftsim.spec import DurationNs, PositiveDurationNs, Spec
+
+
+class CyclicLoadSpec(Spec):
+    """``busy`` CPU time at the start of every ``period``."""
+
+    busy: DurationNs = Field(description="CPU time in each period.")
+    period: PositiveDurationNs = Field(description="Length of a period.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> "CyclicLoadSpec":
+        if self.busy > self.period:
+            raise ValueError("busy must not be longer than period")
+        return self
+
+
+class CyclicLoad(Record):
+    """A domain's periodic work; a period's work that is not done in time is added to the next."""
+
+    domain: int
+    entity: int
+    busy_ns: int
+    period_ns: int
+    done: int
+
+
+cyclic_loads = Table("cyclic_loads", CyclicLoad, 4096)
+
+
+def add_load(engine: Engine, domain: int, spec: CyclicLoadSpec, entity: int) -> int:
+    """Give a domain periodic work, ordered by ``entity`` among timers of one instant; return its row."""
+    row, _ = engine.add(cyclic_loads, domain=domain, entity=entity, busy_ns=spec.busy, period_ns=spec.period)
+    return row
+
+
+@entry
+def begin_load(sim: Sim, row: int, _: int) -> int:
+    """Let the first period begin now."""
+    begin_period(sim, row)
+    return 0
+
+
+@event
+def on_period(sim: Sim, place: int, token: int) -> None:
+    """A period begins."""
+    begin_period(sim, place)
+
+
+@part
+def begin_period(sim: Sim, row: int) -> None:
+    """Give the domain a period's work and plan the next."""
+    load = cyclic_loads(sim)[row]
+    if load.busy_ns > 0:
+        submit(sim, domains(sim)[load.domain], load.busy_ns, on_done, row, 0)
+    at(sim, sim.now_ns + load.period_ns, EventKind.TIMER, load.entity, on_period, row)
+
+
+@work_done
+def on_done(sim: Sim, place: int, argument: int) -> None:
+    """Count a period's work that is done."""
+    cyclic_loads(sim)[place].done += 1

@@ -1,0 +1,102 @@
+"""Distributions of delays, gathered while a run goes on: the records behind :class:`~vftsim.stats.DelayHistogram`.
+
+Count, sum, sum of squares, minimum and maximum are exact, buckets those of :mod:`vftsim.stats.histogram`.  The sum of
+squares passes 64 bits soon, so it is kept in two words: ``squares_high`` times 2**60 plus ``squares_low``.
+"""
+
+from typing import Annotated
+
+from vftsim.kernel import Engine, Failure, Record, Sim, Table, fail, part
+from vftsim.stats import DelayHistogram
+from vftsim.stats.histogram import BUCKET_ENDS_NS
+
+BUCKETS = len(BUCKET_ENDS_NS)
+LONGEST_NS = 1 << 60
+_HALF_BITS = 30
+_HALF = (1 << _HALF_BITS) - 1
+_WORD_BITS = 2 * _HALF_BITS
+_WORD = (1 << _WORD_BITS) - 1
+OUT_OF_RANGE = Failure("a delay is negative or longer than 36 years")
+
+
+class Delays(Record):
+    """One distribution of times in nanoseconds."""
+
+    counted: int
+    sum_ns: int
+    squares_high: int
+    squares_low: int
+    min_ns: int
+    max_ns: int
+    buckets: Annotated[list[int], BUCKETS]
+
+
+class BucketEnd(Record):
+    """The largest value of a bucket."""
+
+    end_ns: int
+
+
+delays = Table("delays", Delays, 1 << 14, "simulate fewer phases")
+bucket_ends = Table("bucket_ends", BucketEnd, BUCKETS, is_fixed=True)
+"""Row by bucket, the first included: this table has no row for nobody."""
+
+
+def install_buckets(engine: Engine) -> None:
+    """Write the bounds of the buckets into an engine's table."""
+    rows = engine.rows(bucket_ends)
+    for number, end_ns in enumerate(BUCKET_ENDS_NS):
+        rows[number].end_ns = end_ns
+
+
+@part
+def add_delay(sim: Sim, row: int, value_ns: int) -> None:
+    """Count one value."""
+    if value_ns < 0 or value_ns > LONGEST_NS:
+        fail(sim, OUT_OF_RANGE)
+        return
+    own = delays(sim)[row]
+    if own.counted == 0 or value_ns < own.min_ns:
+        own.min_ns = value_ns
+    own.max_ns = max(own.max_ns, value_ns)
+    own.counted += 1
+    own.sum_ns += value_ns
+    own.buckets[bucket_of(sim, value_ns)] += 1
+    add_square(own, value_ns)
+
+
+@part
+def add_square(own: Delays, value_ns: int) -> None:
+    """Add a square to the two words; the value is at most 2**60, so every product here is below 2**62."""
+    high = value_ns >> _HALF_BITS
+    low = value_ns & _HALF
+    middle = 2 * high * low
+    words = low * low + ((middle & _HALF) << _HALF_BITS) + own.squares_low
+    own.squares_low = words & _WORD
+    own.squares_high += high * high + (middle >> _HALF_BITS) + (words >> _WORD_BITS)
+
+
+@part
+def bucket_of(sim: Sim, value_ns: int) -> int:
+    """Return the first bucket that does not end before a value."""
+    ends = bucket_ends(sim)
+    low = 0
+    high = BUCKETS
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle].end_ns < value_ns:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def histogram(engine: Engine, row: int) -> DelayHistogram:
+    """Return a distribution as the rest of the package knows it."""
+    own = engine.rows(delays)[row]
+    counts = [(bucket, int(count)) for bucket, count in enumerate(own.buckets) if count]
+    return DelayHistogram.from_dict({
+        "count": int(own.counted), "sum_ns": int(own.sum_ns), "buckets": counts,
+        "sum_squares_ns2": (int(own.squares_high) << _WORD_BITS) + int(own.squares_low),
+        "min_ns": int(own.min_ns), "max_ns": int(own.max_ns),
+    })  # fmt: skip

@@ -1,0 +1,162 @@
+"""Network cards of a host and the kinds of traffic they carry, apart or together.
+
+Rule: every kind of traffic (virtual machines, management, migration, fault-tolerance logging, storage)
+leaves through the card it is assigned to; kinds on one card share its rate and its transmit queue, in
+order of arrival.  Background traffic of a kind comes in bursts at a constant period, as frames of full
+size; the hypervisor's CPU work for it is given to a domain of its own (``background`` of a domain in the
+model file), because only there can it compete with the guest.
+
+Assumption: the record names the kinds of traffic but prints no rate for any of them; the rates in the
+shipped models are typical values, marked as such.
+"""
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field, model_validator
+
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event, part
+from vftsim.platform.io.link import add_link, backlog_ns, links, long_transmission_ns, reserve, transmit
+from vftsim.platform.io.packet import Port, arrive, delivered, drops, flows, packets, ports
+from vftsim.spec import BitRate, ByteCount, DurationNs, PositiveDurationNs, Spec
+
+Traffic = Literal["vm", "management", "migration", "ft_logging", "storage"]
+KINDS: tuple[str, ...] = get_args(Traffic)
+
+
+class NicSpec(Spec):
+    """One physical network card and the link behind it, both directions alike."""
+
+    rate: Annotated[BitRate, Field(gt=0)] = Field(1_000_000_000, description="Link rate.")
+    latency: DurationNs = Field(100_000, description="One-way delay beside transmission: switch, driver, interrupt.")
+    queue: Annotated[ByteCount, Field(gt=0)] = Field(256 * 1024, description="Transmit queue.")
+
+
+class BackgroundTrafficSpec(Spec):
+    """Traffic of one kind that is not part of the workload."""
+
+    burst: ByteCount = Field(description="Bytes sent at once.")
+    period: PositiveDurationNs = Field(description="Time from burst to burst.")
+
+
+class NicsSpec(Spec):
+    """The cards of the host and what each carries."""
+
+    cards: dict[str, NicSpec] = Field(
+        default_factory=lambda: {"vmnic0": NicSpec()}, min_length=1, description="Network cards by name."
+    )
+    layout: dict[Traffic, str] = Field(
+        default_factory=dict, description="Card of each kind of traffic; the first card for kinds not named."
+    )
+    background: dict[Traffic, BackgroundTrafficSpec] = Field(
+        default_factory=dict, description="Background traffic by kind."
+    )
+
+    @model_validator(mode="after")
+    def _cards_exist(self) -> "NicsSpec":
+        for kind, card in self.layout.items():
+            if card not in self.cards:
+                raise ValueError(f"layout.{kind} names the card '{card}'; cards are {', '.join(self.cards)}")
+        return self
+
+    def card_of(self, kind: str) -> str:
+        """Name of the card that carries a kind of traffic."""
+        return next((card for name, card in self.layout.items() if name == kind), next(iter(self.cards)))
+
+
+class Card(Record):
+    """A network card: the links on which packets reach the host and leave it."""
+
+    row: int
+    to_host: int
+    from_host: int
+
+
+class Burst(Record):
+    """Background traffic of one kind; ``number`` orders its bursts among others at one instant."""
+
+    link: int
+    number: int
+    size_bytes: int
+    duration_ns: int
+    period_ns: int
+    dropped: int
+
+
+cards = Table("cards", Card, 1024)
+bursts = Table("bursts", Burst, 64)
+
+
+class HostCards:
+    """The cards of one host as the driver knows them: rows by name, and where lost bursts are counted."""
+
+    def __init__(self, engine: Engine, spec: NicsSpec) -> None:
+        self.engine = engine
+        self.spec = spec
+        self.rows = {name: self._add(card) for name, card in spec.cards.items()}
+        self.bursts_lost, _ = engine.add(drops)
+
+    def carrying(self, kind: str) -> int:
+        """Return the row of the card that carries a kind of traffic."""
+        return self.rows[self.spec.card_of(kind)]
+
+    def start(self) -> None:
+        """Start the background traffic."""
+        engine = self.engine
+        for number, (kind, source) in enumerate(sorted(self.spec.background.items())):
+            link = int(engine.rows(cards)[self.carrying(kind)].from_host)
+            row, _ = engine.add(
+                bursts, link=link, number=number, size_bytes=source.burst, period_ns=source.period,
+                duration_ns=long_transmission_ns(source.burst, int(engine.rows(links)[link].rate_bits_per_s)),
+                dropped=self.bursts_lost,
+            )  # fmt: skip
+            first_ns = engine.now_ns + source.period
+            engine.at(first_ns, EventKind.DEVICE, 1 + number, engine.number(on_burst), row)
+
+    def _add(self, spec: NicSpec) -> int:
+        engine = self.engine
+        to_host = add_link(engine, spec.rate, spec.latency, spec.queue)
+        from_host = add_link(engine, spec.rate, spec.latency, spec.queue)
+        row, card = engine.add(cards, to_host=to_host, from_host=from_host)
+        card.row = row
+        return row
+
+
+@part
+def send_to_host(sim: Sim, packet: int) -> None:
+    """Put a packet on the way to the card of its port; the network may drop it."""
+    card = cards(sim)[ports(sim)[packets(sim)[packet].port].nic]
+    transmit(sim, links(sim)[card.to_host], packet, on_reaching_host)
+
+
+@event
+def on_reaching_host(sim: Sim, place: int, token: int) -> None:
+    """A packet has reached the card of its port."""
+    port = ports(sim)[packets(sim)[place].port]
+    links(sim)[cards(sim)[port.nic].to_host].delivered += 1
+    arrive(sim, port, place)
+
+
+@part
+def send_from_host(sim: Sim, port: Port, packet: int) -> None:
+    """Put a packet of the port on the way out; the network may drop it."""
+    transmit(sim, links(sim)[cards(sim)[port.nic].from_host], packet, on_leaving_network)
+
+
+@event
+def on_leaving_network(sim: Sim, place: int, token: int) -> None:
+    """A packet from the host has reached its far end."""
+    packet = packets(sim)[place]
+    links(sim)[cards(sim)[ports(sim)[packet.port].nic].from_host].delivered += 1
+    delivered(sim, flows(sim)[packet.flow], place)
+
+
+@event
+def on_burst(sim: Sim, place: int, token: int) -> None:
+    """A burst leaves as a whole, or is lost as a whole where the queue cannot hold it."""
+    burst = bursts(sim)[place]
+    link = links(sim)[burst.link]
+    if backlog_ns(sim, link) + burst.duration_ns <= link.queue_ns:
+        reserve(sim, link, burst.size_bytes, burst.duration_ns)
+    else:
+        drops(sim)[burst.dropped].count += 1
+    at(sim, sim.now_ns + burst.period_ns, EventKind.DEVICE, 1 + burst.number, on_burst, place)

@@ -1,0 +1,101 @@
+"""A link: a transmitter with a bounded queue, a rate and a propagation delay; one record a direction.
+
+Frames leave in order at the link's rate; a frame that would make the backlog longer than the queue
+allows is dropped.  Nothing else is lost: the lab's switched gigabit network is not known to drop.
+"""
+
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, part
+from vftsim.platform.io.packet import drop, drops, packets
+
+BITS_NS = 8_000_000_000
+"""Nanoseconds that a byte takes at one bit a second."""
+
+LONGEST_NS = 1 << 61
+"""Stands for any longer time, so that sums of times stay within 64 bits."""
+
+
+class Link(Record):
+    """One direction of a link.
+
+    ``queue_ns`` is the backlog that the transmitter accepts, the frame in transmission included; ``queue_full`` the
+    row of ``drops`` that counts the others.  ``sent`` counts frames offered, ``sent_bytes`` what was carried.
+    """
+
+    row: int
+    rate_bits_per_s: int
+    latency_ns: int
+    queue_ns: int
+    queue_full: int
+    sent: int
+    delivered: int
+    sent_bytes: int
+    free_ns: int
+
+
+links = Table("links", Link, 4096)
+
+
+def add_link(engine: Engine, rate_bits_per_s: int, latency_ns: int, queue_bytes: int) -> int:
+    """Add one direction of a link, with a place for its drops; return its row.
+
+    ``latency_ns`` is propagation and switching, after the last bit has left.
+    """
+    place, _ = engine.add(drops)
+    row, link = engine.add(
+        links, rate_bits_per_s=rate_bits_per_s, latency_ns=latency_ns,
+        queue_ns=long_transmission_ns(queue_bytes, rate_bits_per_s), queue_full=place,
+    )  # fmt: skip
+    link.row = row
+    return row
+
+
+def long_transmission_ns(size_bytes: int, rate_bits_per_s: int) -> int:
+    """Return how long any amount of data occupies a transmitter, :data:`LONGEST_NS` at most."""
+    return min(size_bytes * BITS_NS // rate_bits_per_s, LONGEST_NS)
+
+
+def utilization(sent_bytes: float, rate_bits_per_s: int, elapsed_ns: int) -> float:
+    """Share of a stretch of time in which a transmitter was busy with what it sent in it."""
+    return sent_bytes * BITS_NS / rate_bits_per_s / elapsed_ns if elapsed_ns else 0.0
+
+
+@part
+def transmission_ns(link: Link, size_bytes: int) -> int:
+    """Return how long a frame occupies the transmitter; below 1.1 GB, or the product passes 64 bits."""
+    return size_bytes * BITS_NS // link.rate_bits_per_s
+
+
+@part
+def backlog_ns(sim: Sim, link: Link) -> int:
+    """Return the time until the transmitter is free."""
+    return max(0, link.free_ns - sim.now_ns)
+
+
+@part
+def occupy(sim: Sim, link: Link, size_bytes: int) -> int:
+    """Put a frame on the wire; return when it arrives, or -1 if the queue has no room for it."""
+    link.sent += 1
+    end_ns = max(sim.now_ns, link.free_ns) + transmission_ns(link, size_bytes)
+    if end_ns - sim.now_ns > link.queue_ns:
+        return -1
+    link.free_ns = end_ns
+    link.sent_bytes += size_bytes
+    return end_ns + link.latency_ns
+
+
+@part
+def reserve(sim: Sim, link: Link, size_bytes: int, duration_ns: int) -> None:
+    """Let other traffic go first, for as long as it takes; it is carried but not counted as frames."""
+    link.free_ns = max(sim.now_ns, link.free_ns) + duration_ns
+    link.sent_bytes += size_bytes
+
+
+@part
+def transmit(sim: Sim, link: Link, packet: int, on_arrival: int) -> None:
+    """Send a packet; the event ``on_arrival`` has its row as place.  It is dropped if the queue is full."""
+    frame = packets(sim)[packet]
+    arrival_ns = occupy(sim, link, frame.size_bytes)
+    if arrival_ns < 0:
+        drop(sim, packet, link.queue_full)
+    else:
+        at(sim, arrival_ns, EventKind.DELIVERY, frame.entity, on_arrival, packet)

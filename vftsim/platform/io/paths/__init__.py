@@ -1,0 +1,1 @@
+"""I/O paths into a guest, one file each."""

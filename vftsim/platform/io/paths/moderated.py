@@ -1,0 +1,221 @@
+"""A guest's own network card: a ring, moderated interrupts, and the work they cause in the guest.
+
+Rule (Intel 1 Gbit/s controllers, ``InterruptThrottleRate``; Linux NAPI): a packet raises an interrupt
+unless one was raised less than the moderation interval ago, in which case it waits for the end of the
+interval; the interrupt takes everything in the ring.  A packet that finds the ring full is dropped.
+The first vCPU pays for the interrupts.
+
+The hypervisor can mask the interrupts of a stopped guest and cut its network: while masked the ring fills and
+packets beyond it are dropped.  A packet that the guard declares lost (its log entry will not survive the crash that is
+under way) never reaches the guest.  Where nothing costs anything and nobody guards, a packet goes straight to its
+socket.
+"""
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
+from vftsim.platform.cpu.jobs import raise_interrupt
+from vftsim.platform.cpu.records import domains, vcpus, work_done
+from vftsim.platform.io.host_cards import send_from_host
+from vftsim.platform.io.packet import (
+    Port,
+    applications,
+    arrive,
+    connect,
+    disconnect,
+    drop,
+    drops,
+    forget,
+    mask,
+    packet_list,
+    packets,
+    path,
+    ports,
+    receive,
+    send,
+    unmask,
+)
+from vftsim.platform.protection.guard import take_note
+from vftsim.spec import DurationNs, Spec
+
+moderated = path.kind("moderated")
+
+
+class GuestNicSpec(Spec):
+    """The guest's network card."""
+
+    ring: int = Field(256, ge=1, le=65536, description="Receive descriptors (e1000 default: 256).")
+    moderation: DurationNs = Field(
+        125_000, description="Least time between interrupts (e1000 default: 8000 interrupts a second)."
+    )
+
+
+class GuestNic(Record):
+    """The receive side of a port's card.
+
+    Packets go from the ring (``announced`` to the guard, then ``batch``) to interrupt work (``taken``) and on to their
+    sockets.  ``is_pending``: an interrupt is
+    planned; ``is_due``: it came while masked.  ``ring_full`` and ``down`` are rows of ``drops``.
+    """
+
+    ring_packets: int
+    moderation_ns: int
+    interrupt_cost_ns: int
+    packet_cost_ns: int
+    ring_full: int
+    down: int
+    ring: Fifo
+    announced: Fifo
+    batch: Fifo
+    taken: Fifo
+    next_interrupt_ns: int
+    is_pending: bool
+    is_due: bool
+    is_masked: bool
+    is_cut: bool
+    received: int
+    interrupts: int
+
+
+guest_nics = Table("guest_nics", GuestNic, beside=ports)
+
+
+def install(engine: Engine, port: int, spec: GuestNicSpec, interrupt_cost_ns: int, packet_cost_ns: int) -> None:
+    """Make the card of a port; costs are CPU time of an interrupt and of each packet it announces."""
+    nic = engine.rows(guest_nics)[port]
+    nic.ring_packets = spec.ring
+    nic.moderation_ns = spec.moderation
+    nic.interrupt_cost_ns = interrupt_cost_ns
+    nic.packet_cost_ns = packet_cost_ns
+    nic.ring_full, _ = engine.add(drops)
+    nic.down, _ = engine.add(drops)
+
+
+@moderated.implements(arrive)
+def take_in(sim: Sim, port: Port, packet: int) -> None:
+    """Put a packet from the wire into the ring, and see to an interrupt."""
+    nic = guest_nics(sim)[port.row]
+    nic.received += 1
+    if nic.is_cut:
+        drop(sim, packet, nic.down)
+    elif nic.ring.length >= nic.ring_packets:
+        drop(sim, packet, nic.ring_full)
+    elif port.guard == 0 and nic.interrupt_cost_ns == 0 and nic.packet_cost_ns == 0:
+        hand_over(sim, port, packet)
+    else:
+        packet_list.push(sim, nic.ring, packet)
+        if not nic.is_pending:
+            nic.is_pending = True
+            # Packets of the same instant share the interrupt: it is handled after their arrival.
+            at(sim, max(sim.now_ns, nic.next_interrupt_ns), EventKind.DEVICE, 0, on_interrupt, port.row)
+
+
+@event
+def on_interrupt(sim: Sim, place: int, token: int) -> None:
+    """Announce everything in the ring to the guest; masked, the interrupt stays pending, so that none is planned."""
+    port = ports(sim)[place]
+    nic = guest_nics(sim)[place]
+    if nic.is_masked:
+        nic.is_due = True
+        return
+    nic.is_pending = False
+    nic.next_interrupt_ns = sim.now_ns + nic.moderation_ns
+    if nic.ring.length == 0:
+        return
+    nic.interrupts += 1
+    # The guard may cut the network while it takes note, which empties the ring: what is announced is out of it.
+    while nic.ring.length > 0:
+        packet_list.push(sim, nic.announced, packet_list.pop(sim, nic.ring))
+    announce(sim, port, nic)
+
+
+@part
+def announce(sim: Sim, port: Port, nic: GuestNic) -> None:
+    """Give the first vCPU the work of an interrupt; what the guard declares lost is lost."""
+    cost_ns = nic.interrupt_cost_ns
+    count = 0
+    while nic.announced.length > 0:
+        packet = packet_list.pop(sim, nic.announced)
+        noted_ns = take_note(sim, port, packets(sim)[packet].size_bytes)
+        if noted_ns < 0:
+            drop(sim, packet, nic.down)
+        else:
+            packet_list.push(sim, nic.batch, packet)
+            cost_ns += nic.packet_cost_ns + noted_ns
+            count += 1
+    if count > 0 and cost_ns > 0:
+        while nic.batch.length > 0:
+            packet_list.push(sim, nic.taken, packet_list.pop(sim, nic.batch))
+        domain = domains(sim)[port.domain]
+        raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], cost_ns, interrupt_done, port.row, count)
+    else:
+        # What costs nothing overtakes what is still in interrupt work.
+        while nic.batch.length > 0:
+            hand_over(sim, port, packet_list.pop(sim, nic.batch))
+
+
+@work_done
+def interrupt_done(sim: Sim, place: int, argument: int) -> None:
+    """The work of an interrupt that announced ``argument`` packets is done; a vCPU does them in order."""
+    hand_over_taken(sim, ports(sim)[place], guest_nics(sim)[place], argument)
+
+
+@part
+def hand_over_taken(sim: Sim, port: Port, nic: GuestNic, count: int) -> None:
+    """Hand the first ``count`` packets in interrupt work to their sockets."""
+    for _ in range(count):
+        hand_over(sim, port, packet_list.pop(sim, nic.taken))
+
+
+@part
+def hand_over(sim: Sim, port: Port, packet: int) -> None:
+    """Hand a packet to its socket."""
+    receive(sim, applications(sim)[port.application], packet)
+
+
+@moderated.implements(send)
+def send_out(sim: Sim, port: Port, packet: int) -> bool:
+    """Send at once: the card's own transmit ring never fills before the link's queue."""
+    send_from_host(sim, port, packet)
+    return True
+
+
+@moderated.implements(mask)
+def mask_interrupts(sim: Sim, port: Port) -> None:
+    """Raise no interrupts from now on."""
+    guest_nics(sim)[port.row].is_masked = True
+
+
+@moderated.implements(unmask)
+def unmask_interrupts(sim: Sim, port: Port) -> None:
+    """Raise interrupts again, at once if one is due."""
+    nic = guest_nics(sim)[port.row]
+    nic.is_masked = False
+    if nic.is_due:
+        nic.is_due = False
+        at(sim, sim.now_ns, EventKind.DEVICE, 0, on_interrupt, port.row)
+
+
+@moderated.implements(disconnect)
+def cut(sim: Sim, port: Port) -> None:
+    """Lose what is in the ring and what is to come; what is in interrupt work stays."""
+    nic = guest_nics(sim)[port.row]
+    nic.is_cut = True
+    while nic.ring.length > 0:
+        drop(sim, packet_list.pop(sim, nic.ring), nic.down)
+
+
+@moderated.implements(connect)
+def reconnect(sim: Sim, port: Port) -> None:
+    """Take packets again."""
+    guest_nics(sim)[port.row].is_cut = False
+
+
+@moderated.implements(forget)
+def lose_all(sim: Sim, port: Port) -> None:
+    """Lose what is in the ring and in interrupt work, whose jobs are lost too."""
+    nic = guest_nics(sim)[port.row]
+    while nic.ring.length > 0:
+        drop(sim, packet_list.pop(sim, nic.ring), nic.down)
+    while nic.taken.length > 0:
+        drop(sim, packet_list.pop(sim, nic.taken), nic.down)

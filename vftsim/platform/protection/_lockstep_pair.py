@@ -1,0 +1,243 @@
+"""A lockstep pair while nothing fails: what the primary logs, holds and releases, and when it is stopped.
+
+See :mod:`vftsim.platform.protection.lockstep` for the mechanism as a whole.
+"""
+
+from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.platform.arithmetic import nearest
+from vftsim.platform.io.packet import packet_list
+from vftsim.platform.protection import commit, log_writer, machine, replay, throttle
+from vftsim.platform.protection._lockstep_records import (
+    BROKEN,
+    FAILING_OVER,
+    PROTECTED,
+    SPLIT,
+    Lockstep,
+    lockstep,
+    locksteps,
+    plans,
+)
+from vftsim.platform.protection.account import count, note, word
+from vftsim.platform.protection.channel import channels
+from vftsim.platform.protection.guard import LOST, Guard, before_stop, guards, hold_output, note_input, release
+from vftsim.platform.protection.mechanism import begin, lag, missing
+from vftsim.platform.protection.pair import Pair, Train, pairs
+
+ENTITY = 3
+"""Orders a pair's events among simultaneous ones of their kind."""
+
+NOW_PROTECTED = word("protected")
+BUFFER_FULL = word("log_buffer_full")
+WHILE_SPLIT = word("outputs_while_split")
+
+
+@part
+def is_logging(own: Lockstep) -> bool:
+    """Tell whether the guest is recorded."""
+    return own.state in (PROTECTED, BROKEN)
+
+
+@lockstep.implements(note_input)
+def log_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
+    """Log a packet with its data; return what that costs the guest, or :data:`LOST`."""
+    own = locksteps(sim)[guard.row]
+    if not is_logging(own):
+        return LOST if own.state == FAILING_OVER else 0
+    if not write(sim, guard, own, nearest((own.packet_bytes + size_bytes) * own.transport_overhead)):
+        return LOST
+    log = pairs(sim)[own.pair].log
+    due_ns = log.cost_due_ns
+    log.cost_due_ns = 0
+    return own.packet_cost_ns + due_ns + own.kibibyte_cost_ns * size_bytes // 1024
+
+
+@lockstep.implements(hold_output)
+def log_output(sim: Sim, guard: Guard, packet: int) -> None:
+    """Log the output operation and hold the output."""
+    own = locksteps(sim)[guard.row]
+    if own.state == FAILING_OVER:
+        packet_list.push(sim, own.pending, packet)
+    elif is_logging(own):
+        hold_logged(sim, guard, own, packet)
+    else:
+        if own.state == SPLIT:
+            count(sim, guard, WHILE_SPLIT, 1)
+        release(sim, packet)
+
+
+@part
+def hold_logged(sim: Sim, guard: Guard, own: Lockstep, packet: int) -> None:
+    """Hold an output until its entry is acknowledged; the new primary sends one whose entry dies with the old one."""
+    was_broken = own.state == BROKEN
+    if not write(sim, guard, own, own.output_bytes):
+        packet_list.push(sim, own.pending, packet)
+        return
+    pair = pairs(sim)[own.pair]
+    if was_broken:
+        commit.hold_unsent(sim, pair, packet)
+    else:
+        arrival_ns = pair.log.last_arrival_ns
+        ack_ns = arrival_ns + channels(sim)[guard.row].ack_ns
+        commit.hold(sim, pair, packet, pair.log.last_depart_ns, arrival_ns, ack_ns)
+
+
+@part
+def write(sim: Sim, guard: Guard, own: Lockstep, size_bytes: int) -> bool:
+    """Write an entry; False if it is the first that dies with the primary."""
+    pair = pairs(sim)[own.pair]
+    if own.state == BROKEN:
+        log_writer.write_unsent(sim, pair, size_bytes)
+        if pair.log.unsent_bytes > own.buffer_bytes:
+            stop_for_buffer(sim, guard)
+        return True
+    if not log_writer.write(sim, pair, size_bytes, own.limit_ns):
+        cut(sim, guard, own)
+        return False
+    over_ns = overflow_ns(sim, guard, own)
+    if over_ns > 0 and not own.is_full:
+        own.is_full = True
+        stop_for_buffer(sim, guard)
+        look_again(sim, guard, own, over_ns)
+    return True
+
+
+@part
+def overflow_ns(sim: Sim, guard: Guard, own: Lockstep) -> int:
+    """Return how long the primary's log buffer needs until what is in it fits."""
+    return channels(sim)[guard.row].free_ns - sim.now_ns - own.buffer_ns
+
+
+@part
+def stop_for_buffer(sim: Sim, guard: Guard) -> None:
+    """Stop the guest: its log buffer is full."""
+    count(sim, guard, BUFFER_FULL, 1)
+    machine.stop(sim, guard, machine.LOG_BUFFER)
+
+
+@part
+def look_again(sim: Sim, guard: Guard, own: Lockstep, after_ns: int) -> None:
+    """Plan another look at the log buffer of this pair."""
+    row = plans.new(sim)
+    plans(sim)[row].guard = guard.row
+    plans(sim)[row].pair = own.begun
+    at(sim, sim.now_ns + after_ns, EventKind.CHANNEL, ENTITY, on_drained, row)
+
+
+@event
+def on_drained(sim: Sim, place: int, token: int) -> None:
+    """The log buffer may have room again."""
+    plan = plans(sim)[place]
+    own = locksteps(sim)[plan.guard]
+    if plan.pair == own.begun and own.state == PROTECTED:
+        go_on_with_room(sim, guards(sim)[plan.guard], own)
+    plans.free(sim, place)
+
+
+@part
+def go_on_with_room(sim: Sim, guard: Guard, own: Lockstep) -> None:
+    """Let the guest run if its log buffer has room, else look again later."""
+    over_ns = overflow_ns(sim, guard, own)
+    if over_ns > 0:
+        look_again(sim, guard, own, over_ns)
+    else:
+        own.is_full = False
+        machine.resume(sim, guard, machine.LOG_BUFFER)
+
+
+@lockstep.implements(before_stop)
+def sync(sim: Sim, guard: Guard) -> None:
+    """Write the log up to now: a stopped guest takes no timer interrupts."""
+    own = locksteps(sim)[guard.row]
+    if is_logging(own):
+        log_writer.advance(sim, pairs(sim)[own.pair])
+
+
+@part
+def new_pair(sim: Sim, guard: Guard, own: Lockstep) -> None:
+    """Begin a pair with a secondary that is in step; what the pair before still holds leaves when acknowledged."""
+    if own.pair != 0:
+        pairs(sim)[own.pair].is_over = True
+        if pairs(sim)[own.pair].waiting == 0:
+            commit.dispose(sim, pairs(sim)[own.pair])
+    own.pair = pairs.new(sim)
+    own.begun += 1
+    own.is_full = False
+    channels(sim)[guard.row].free_ns = sim.now_ns
+    pair = pairs(sim)[own.pair]
+    pair.row = own.pair
+    pair.guard = guard.row
+    set_up(sim, own, pair)
+
+
+@part
+def set_up(sim: Sim, own: Lockstep, pair: Pair) -> None:
+    """Give a pair its parameters, and begin."""
+    set_train(pair.log.timer, own.timer)
+    set_train(pair.log.disk, own.disk)
+    log_writer.start(sim, pair)
+    pair.secondary.factor = own.factor
+    pair.secondary.entry_cost_ns = own.entry_cost_ns
+    pair.secondary.buffer_bytes = own.secondary_buffer_bytes
+    replay.start(sim, pair.secondary)
+    commit.start(sim, pair)
+
+
+@part
+def set_train(train: Train, like: Train) -> None:
+    """Make a train like another."""
+    train.period_ns = like.period_ns
+    train.size_bytes = like.size_bytes
+    train.cost_ns = like.cost_ns
+
+
+@lockstep.implements(begin)
+def protect(sim: Sim, guard: Guard) -> None:
+    """Turn protection on, with a secondary that is in step."""
+    if guard.dead:
+        return
+    own = locksteps(sim)[guard.row]
+    own.replayed_ns += pairs(sim)[own.pair].secondary.busy_ns
+    new_pair(sim, guard, own)
+    own.state = PROTECTED
+    machine.set_overhead(sim, guard, own.output_cost_ns, own.execution, own.exits)
+    throttle.start(sim, guard)
+    note(sim, guard, NOW_PROTECTED)
+
+
+@part
+def unprotect(sim: Sim, guard: Guard, own: Lockstep, state: int) -> None:
+    """Go on without a secondary."""
+    own.state = state
+    throttle.stop(sim, guard)
+    machine.set_overhead(sim, guard, 0, 1.0, 1.0)
+    machine.resume(sim, guard, machine.LOG_BUFFER)
+
+
+@part
+def cut(sim: Sim, guard: Guard, own: Lockstep) -> None:
+    """End the guest as far as the secondary can reproduce it."""
+    own.is_cut = True
+    own.state = FAILING_OVER
+    machine.disconnect(sim, guard)
+    machine.stop(sim, guard, machine.FAILOVER)
+
+
+@lockstep.implements(lag)
+def lag_ns(sim: Sim, guard: Guard) -> int:
+    """Return how far the secondary's execution is behind; 0 without one."""
+    own = locksteps(sim)[guard.row]
+    if own.state != PROTECTED:
+        return 0
+    pair = pairs(sim)[own.pair]
+    log_writer.advance(sim, pair)
+    return pair.secondary.lag_ns
+
+
+@lockstep.implements(missing)
+def unaccounted(sim: Sim, guard: Guard) -> int:
+    """Return how many outputs logged were neither released nor wait."""
+    own = locksteps(sim)[guard.row]
+    if not is_logging(own):
+        return 0
+    pair = pairs(sim)[own.pair]
+    return pair.issued - pair.released - commit.held(sim, pair)

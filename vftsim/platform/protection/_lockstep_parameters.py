@@ -1,0 +1,187 @@
+"""Parameters of VMware vLockstep; S2 is Scales, Nelson, Venkitachalam, OSR 44(4) 2010."""
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from vftsim.platform.protection.when import When
+from vftsim.spec.base import Spec
+from vftsim.spec.units import BitRate, ByteCount, DurationNs, Percent, PositiveDurationNs, RatePerSecond
+
+_US = 1_000
+_MS = 1_000_000
+_S = 1_000_000_000
+_PositiveBitRate = Annotated[BitRate, Field(gt=0)]
+_PositiveBytes = Annotated[ByteCount, Field(gt=0)]
+
+
+class LogSpec(Spec):
+    """What the primary writes into the log."""
+
+    packet_entry: ByteCount = Field(64, description="Bytes of a received packet's entry beside its data. Assumption.")
+    output_entry: ByteCount = Field(32, description="Bytes of an output operation's entry. Assumption.")
+    event_entry: ByteCount = Field(32, description="Bytes of a clock or counter read's entry. Assumption.")
+    clock_reads_per_packet: int = Field(
+        0,
+        ge=0,
+        le=1000,
+        description="Clock and counter reads logged for each packet received; 0 turns them off.",
+    )
+    timer_rate: RatePerSecond = Field(
+        1000.0,
+        le=100_000,
+        description="Timer interrupts of the guest (RHEL 5 kernel: 1000 a second); 0 turns them off.",
+    )
+    timer_entry: ByteCount = Field(
+        120,
+        description="Bytes of a timer interrupt's entry; makes the 0.5-1.5 Mbit/s of an idle guest (S2).",
+    )
+    disk_read_rate: RatePerSecond = Field(
+        0.0,
+        le=1e6,
+        description="Disk reads that travel over the log; 0: none, or the secondary reads the disk itself.",
+    )
+    disk_read_size: ByteCount = Field(4096, description="Data of a disk read.")
+    transport_overhead: float = Field(
+        1.2,
+        ge=1.0,
+        le=10.0,
+        description="Bytes on the wire for a byte of log (TCP/IP; VMware's sizing rule: 1.2).",
+    )
+    buffer: _PositiveBytes = Field(
+        512 * 1024, description="Log buffer on the primary; when it is full the guest stops. Assumption."
+    )
+
+
+class PrimaryCostSpec(Spec):
+    """CPU time that logging costs the primary's guest."""
+
+    entry: DurationNs = Field(10 * _US, description="For each packet, clock read or disk read logged. Assumption.")
+    kibibyte: DurationNs = Field(1 * _US, description="For each KiB of data logged (copying). Assumption.")
+    timer: DurationNs = Field(1 * _US, description="For each timer interrupt logged. Assumption.")
+    output: DurationNs = Field(10 * _US, description="For each output held and released. Assumption.")
+    execution: float = Field(
+        1.0,
+        ge=1.0,
+        le=10.0,
+        description="Factor on all CPU work of the guest while it is recorded. Assumption; 1 turns it off.",
+    )
+    exits: float = Field(
+        1.0,
+        ge=1.0,
+        le=1000.0,
+        description="Factor on the guest's exits to the hypervisor (`virtualization.relay_cost`) while it is "
+        "recorded: each is logged as well. Assumption; 1 turns it off.",
+    )
+
+
+class ChannelSpec(Spec):
+    """The logging channel."""
+
+    shared: bool = Field(
+        False,
+        description="Log entries leave through the VM's own network card instead of one for FT logging.",
+    )
+    rate: _PositiveBitRate = Field(1_000_000_000, description="Rate of the logging network card, if not shared.")
+    latency: DurationNs = Field(
+        74_500,
+        description="One way; with the acknowledgement a round trip of 150 us at 1 Gbit/s (S2).",
+    )
+    ack: ByteCount = Field(64, description="Bytes of an acknowledgement.")
+
+
+class SecondarySpec(Spec):
+    """The replaying host."""
+
+    factor: float = Field(
+        1.0,
+        gt=0.0,
+        le=100.0,
+        description="Time it needs for execution that took the primary 1; above 1: a slow backup.",
+    )
+    entry_cost: DurationNs = Field(5 * _US, description="Time to replay an entry. Assumption.")
+    buffer: _PositiveBytes = Field(512 * 1024, description="Log buffer of the secondary. Assumption.")
+
+
+class ThrottleSpec(Spec):
+    """When and how a primary that is too far ahead is slowed down."""
+
+    lag_limit: DurationNs = Field(1 * _S, description="Execution lag above which the primary is slowed (S2: 1 s).")
+    caught_up: DurationNs = Field(100 * _MS, description="Lag below which it is given back (S2: normal below 100 ms).")
+    step: Percent = Field(3.0, description="CPU share taken or given at a time (S2: a few percent).")
+    period: PositiveDurationNs = Field(1 * _S, description="Time between two looks at the lag. Assumption.")
+    least_share: Percent = Field(10.0, description="Share never gone below. Assumption.")
+    cycle: PositiveDurationNs = Field(50 * _MS, description="Length of the duty cycle. Assumption.")
+
+
+class FailoverSpec(Spec):
+    """How a failure is noticed and what follows."""
+
+    heartbeat_interval: PositiveDurationNs = Field(1 * _S, description="UDP heartbeats between the hosts. Assumption.")
+    heartbeat_timeout: PositiveDurationNs = Field(
+        3 * _S, description="Silence of heartbeats that means failure (S2: of the order of a few seconds)."
+    )
+    log_timeout: PositiveDurationNs = Field(
+        3 * _S,
+        description="Silence of log entries or acknowledgements that means failure (S2: a few seconds).",
+    )
+    secondary_delay: DurationNs = Field(
+        10 * _MS,
+        description="How much longer the secondary waits than the primary, so that with both alive "
+        "the primary, which runs, wins the race. Assumption.",
+    )
+    go_live: DurationNs = Field(
+        100 * _MS,
+        description="From the end of replay to execution as primary: devices, pending disk I/O. Assumption.",
+    )
+    announcement: DurationNs = Field(
+        10 * _MS,
+        description="From then until the switches have learnt the new place of the MAC address. Assumption.",
+    )
+    fencing: bool = Field(True, description="Atomic test-and-set on the shared storage before going live (S2).")
+    storage_latency: DurationNs = Field(5 * _MS, description="Time of the test-and-set. Assumption.")
+
+
+class ReprotectionSpec(Spec):
+    """A new secondary on a third host, cloned by live migration; see :mod:`vftsim.platform.protection.migration`."""
+
+    delay: DurationNs = Field(30 * _S, description="From going live to the start of the copy. Assumption.")
+    memory: _PositiveBytes = Field(4 * 1024**3, description="Memory of the VM.")
+    rate: _PositiveBitRate = Field(800_000_000, description="Rate of the copy. Assumption.")
+    dirty_rate: BitRate = Field(80_000_000, description="Rate at which memory is dirtied. Assumption.")
+    working_set: ByteCount | None = Field(None, description="Most memory that a round can dirty; all if not given.")
+    stop_below: ByteCount = Field(50 * 4096, description="Remainder sent with the VM stopped (Xen: 50 pages).")
+    most_rounds: int = Field(29, ge=1, le=1000, description="Rounds with the VM running (Xen up to 4.4: 29).")
+    resume: DurationNs = Field(
+        100 * _MS, description="Part of the stop that is not transmission (S2: stop below 1 s in all)."
+    )
+    cpu_share: Percent = Field(10.0, description="CPU of the protected VM taken by the copy. Assumption.")
+
+
+class LockstepFields(Spec):
+    """All parameters of the mechanism, by subject."""
+
+    active_from: When | None = Field(
+        None,
+        description="When protection is turned on (`step 1`, `20 s`); from the start if not given.",
+    )
+    log: LogSpec = Field(default_factory=LogSpec, description="Log entries.")
+    cost: PrimaryCostSpec = Field(default_factory=PrimaryCostSpec, description="CPU cost on the primary.")
+    channel: ChannelSpec = Field(default_factory=ChannelSpec, description="Logging channel.")
+    secondary: SecondarySpec = Field(default_factory=SecondarySpec, description="Replay.")
+    throttle: ThrottleSpec = Field(default_factory=ThrottleSpec, description="Limit of the execution lag.")
+    failover: FailoverSpec = Field(default_factory=FailoverSpec, description="Detection and go-live.")
+    reprotection: ReprotectionSpec | None = Field(
+        default_factory=ReprotectionSpec, description="Restoring redundancy; none if null."
+    )
+
+    @model_validator(mode="after")
+    def _notices_failures(self) -> "LockstepFields":
+        failover = self.failover
+        if failover.heartbeat_timeout < failover.heartbeat_interval:
+            raise ValueError(
+                "failover.heartbeat_timeout must be at least heartbeat_interval, or every pause is a failure"
+            )
+        if self.log.timer_rate and failover.log_timeout * self.log.timer_rate < _S:
+            raise ValueError("failover.log_timeout must be longer than the time between two timer interrupts")
+        return self

@@ -1,0 +1,164 @@
+"""The records of the mechanism ``lockstep``, and how its parameters get into them."""
+
+from vftsim.kernel import Chain, Engine, Fifo, Record, Table
+from vftsim.platform.io.link import BITS_NS
+from vftsim.platform.protection import channel, reprotection
+from vftsim.platform.protection._lockstep_parameters import LockstepFields, PrimaryCostSpec
+from vftsim.platform.protection.detection import detectors
+from vftsim.platform.protection.guard import guards, protection
+from vftsim.platform.protection.pair import NEVER_NS, Train
+from vftsim.platform.protection.throttle import FULL_SHARE, throttles
+
+lockstep = protection.kind("lockstep")
+
+UNPROTECTED, PROTECTED, BROKEN, FAILING_OVER, SPLIT = 1, 2, 3, 4, 5
+"""Where a pair of hosts stands: ``BROKEN``: entries do not get through, and the primary has not yet decided to go on
+alone; ``SPLIT``: both hosts live."""
+
+STATE_NAMES = ("none", "unprotected", "protected", "broken", "failing_over", "split")
+
+_S = 1_000_000_000
+
+
+class Lockstep(Record):
+    """The mechanism at work for one guard.
+
+    Present: ``pair`` is the row of the present pair, ``begun`` how many there have been.  Entries that would leave
+    after ``limit_ns``, the least of ``limits``, die with the primary; ``is_cut``: the first of them has been written.
+    ``pending`` are packets that the new primary is to send.  ``replayed_ns`` is the execution of earlier secondaries.
+
+    The rest are parameters: sizes of entries, what they cost the primary, buffers, the speed of the secondary, and what
+    a failover takes.
+    """
+
+    state: int
+    pair: int
+    begun: int
+    limit_ns: int
+    limits: Fifo
+    is_full: bool
+    is_cut: bool
+    pending: Fifo
+    replayed_ns: int
+    packet_bytes: int
+    output_bytes: int
+    transport_overhead: float
+    packet_cost_ns: int
+    kibibyte_cost_ns: int
+    output_cost_ns: int
+    execution: float
+    exits: float
+    timer: Train
+    disk: Train
+    buffer_bytes: int
+    buffer_ns: int
+    factor: float
+    entry_cost_ns: int
+    secondary_buffer_bytes: int
+    is_fenced: bool
+    storage_ns: int
+    go_live_ns: int
+    announcement_ns: int
+
+
+class Limit(Record):
+    """An instant after which no entry of a primary reaches its secondary."""
+
+    link: int
+    time_ns: int
+
+
+class Plan(Record):
+    """What has been decided to happen to a guard's pair of number ``pair``.
+
+    ``state`` is what follows; ``packets`` are those that a secondary issues, ``again`` of which were released before.
+    """
+
+    guard: int
+    pair: int
+    state: int
+    packets: Fifo
+    again: int
+
+
+locksteps = Table("locksteps", Lockstep, beside=guards)
+limits = Table("limits", Limit, 1 << 16, "let fewer faults strike")
+plans = Table("plans", Plan, 1 << 16, "let fewer faults strike")
+limit_list = Chain(limits, "link")
+
+
+def install(engine: Engine, guard: int, spec: LockstepFields, vm_link: int) -> None:
+    """Write the parameters into the records of a guard."""
+    shared_link = vm_link if spec.channel.shared else 0
+    channel.install(engine, guard, spec.channel.rate, spec.channel.latency, spec.channel.ack, shared_link)
+    own = engine.rows(locksteps)[guard]
+    own.state = UNPROTECTED
+    own.limit_ns = NEVER_NS
+    _install_log(own, spec)
+    _install_trains(own, spec)
+    rate = int(engine.rows(channel.channels)[guard].rate_bits_per_s)
+    own.buffer_ns = spec.log.buffer * BITS_NS // rate
+    own.factor = float(spec.secondary.factor)
+    own.entry_cost_ns = spec.secondary.entry_cost
+    own.secondary_buffer_bytes = spec.secondary.buffer
+    own.is_fenced = spec.failover.fencing
+    own.storage_ns = spec.failover.storage_latency if spec.failover.fencing else 0
+    own.go_live_ns = spec.failover.go_live
+    own.announcement_ns = spec.failover.announcement
+    _install_detector(engine, guard, spec)
+    _install_throttle(engine, guard, spec)
+    reprotection.install(engine, guard, spec.reprotection, shared_link)
+
+
+def _install_log(own: Lockstep, spec: LockstepFields) -> None:
+    log, cost = spec.log, spec.cost
+    reads = log.clock_reads_per_packet
+    own.packet_bytes = log.packet_entry + reads * log.event_entry
+    own.output_bytes = round(log.output_entry * log.transport_overhead)
+    own.transport_overhead = float(log.transport_overhead)
+    own.buffer_bytes = log.buffer
+    own.packet_cost_ns = (1 + reads) * cost.entry
+    own.kibibyte_cost_ns = cost.kibibyte
+    own.output_cost_ns = cost.output
+    own.execution = float(cost.execution)
+    own.exits = float(cost.exits)
+
+
+def _install_trains(own: Lockstep, spec: LockstepFields) -> None:
+    log, cost = spec.log, spec.cost
+    if log.timer_rate:
+        own.timer.period_ns = max(1, round(_S / log.timer_rate))
+        own.timer.size_bytes = round(log.timer_entry * log.transport_overhead)
+        own.timer.cost_ns = cost.timer
+    if log.disk_read_rate:
+        own.disk.period_ns = max(1, round(_S / log.disk_read_rate))
+        own.disk.size_bytes = round((log.packet_entry + log.disk_read_size) * log.transport_overhead)
+        own.disk.cost_ns = _disk_read_cost_ns(cost, log.disk_read_size)
+
+
+def _disk_read_cost_ns(cost: PrimaryCostSpec, size_bytes: int) -> int:
+    return cost.entry + cost.kibibyte * size_bytes // 1024
+
+
+def _install_detector(engine: Engine, guard: int, spec: LockstepFields) -> None:
+    failover, log = spec.failover, spec.log
+    wire = engine.rows(channel.channels)[guard]
+    own = engine.rows(detectors)[guard]
+    own.heartbeat_interval_ns = failover.heartbeat_interval
+    own.heartbeat_timeout_ns = failover.heartbeat_timeout
+    own.log_period_ns = round(_S / log.timer_rate) if log.timer_rate else failover.heartbeat_interval
+    own.log_timeout_ns = failover.log_timeout
+    own.secondary_delay_ns = failover.secondary_delay
+    own.entry_ns = int(wire.latency_ns) + log.timer_entry * BITS_NS // int(wire.rate_bits_per_s)
+    own.ack_ns = int(own.entry_ns) + int(wire.ack_ns)
+
+
+def _install_throttle(engine: Engine, guard: int, spec: LockstepFields) -> None:
+    own = engine.rows(throttles)[guard]
+    own.lag_limit_ns = spec.throttle.lag_limit
+    own.caught_up_ns = spec.throttle.caught_up
+    own.step = float(spec.throttle.step)
+    own.period_ns = spec.throttle.period
+    own.least_share = float(spec.throttle.least_share)
+    own.cycle_ns = spec.throttle.cycle
+    own.share = own.lowest_share = FULL_SHARE

@@ -1,0 +1,95 @@
+"""What happened to a guarded machine, and when: a timeline and counters, both in words.
+
+A word is known to the run by a number that follows from the word itself, so that parts outside this package can add
+their own.
+"""
+
+from zlib import crc32
+
+from vftsim.kernel import Chain, Engine, Record, Sim, Table, part
+from vftsim.platform.protection.guard import Guard, guards
+
+
+class Moment(Record):
+    """An entry of the timeline: what happened to a guard's machine at an instant, which may be still to come."""
+
+    time_ns: int
+    guard: int
+    what: int
+
+
+class Tally(Record):
+    """A counter of a guard."""
+
+    next_row: int
+    what: int
+    amount: int
+
+
+moments = Table("moments", Moment, 1 << 20, "let fewer faults strike")
+tallies = Table("tallies", Tally, 1 << 14)
+tally_list = Chain(tallies, "next_row")
+
+WORDS: dict[int, str] = {}
+"""The words by their numbers."""
+
+
+def word(text: str) -> int:
+    """Return the number of a word for timelines or counters.
+
+    Raises
+    ------
+    TypeError
+        If another word has that number already.
+    """
+    number = crc32(text.encode())
+    if WORDS.setdefault(number, text) != text:
+        raise TypeError(f"'{text}' and '{WORDS[number]}' have the same number; choose another word")
+    return number
+
+
+@part
+def note(sim: Sim, guard: Guard, what: int) -> None:
+    """Put this instant on the timeline."""
+    note_at(sim, guard, sim.now_ns, what)
+
+
+@part
+def note_at(sim: Sim, guard: Guard, time_ns: int, what: int) -> None:
+    """Put an instant on the timeline."""
+    moment = moments(sim)[moments.new(sim)]
+    moment.time_ns = time_ns
+    moment.guard = guard.row
+    moment.what = what
+
+
+@part
+def count(sim: Sim, guard: Guard, what: int, amount: int) -> None:
+    """Add to a counter; it exists from then on, if only as 0."""
+    row = guard.tallies.first
+    while row != 0 and tallies(sim)[row].what != what:
+        row = tallies(sim)[row].next_row
+    if row == 0:
+        row = tallies.new(sim)
+        tallies(sim)[row].what = what
+        tallies(sim)[row].amount = 0
+        tally_list.push(sim, guard.tallies, row)
+    tallies(sim)[row].amount += amount
+
+
+def timeline(engine: Engine, guard: int) -> list[tuple[int, str]]:
+    """Return what happened to a guard's machine, as (instant in ns, what), in the order in which it was noted."""
+    rows = engine.rows(moments)
+    noted = [rows[number] for number in range(1, engine.used(moments) + 1)]
+    return [(int(moment.time_ns), WORDS[int(moment.what)]) for moment in noted if moment.guard == guard]
+
+
+def counters(engine: Engine, guard: int) -> dict[str, int]:
+    """Return a guard's counters by name."""
+    found: dict[str, int] = {}
+    row = int(engine.rows(guards)[guard].tallies.first)
+    while row:
+        tally = engine.rows(tallies)[row]
+        found[WORDS[int(tally.what)]] = int(tally.amount)
+        row = int(tally.next_row)
+    return found

@@ -1,0 +1,82 @@
+"""Setting up the protection of a model: a guard for a domain, its faults, and what can be read of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from vftsim.errors import ConservationError, UsageError
+from vftsim.kernel import Engine, EventKind
+from vftsim.platform.cpu.records import domains
+from vftsim.platform.protection.account import moments, tallies
+from vftsim.platform.protection.faults import FaultSpec, announce_fault, faults, inject, on_fault
+from vftsim.platform.protection.guard import guard_port, guard_program, guarded_programs, guards
+from vftsim.platform.protection.mechanism import (
+    ProtectionSpec,
+    begin_now,
+    bring_up_to_date,
+    lag_now,
+    missing_now,
+    on_begin,
+)
+from vftsim.platform.protection.when import Instant
+
+ENTRIES = (announce_fault, begin_now, bring_up_to_date, guard_port, guard_program, lag_now, missing_now)
+ACTIONS = (on_begin, on_fault)
+TABLES = (faults, guarded_programs, moments, tallies)
+
+_BEGINS_ENTITY = 3
+
+
+def add_guard(
+    engine: Engine, spec: ProtectionSpec, domain: int, ports: Iterable[int], programs: Iterable[int], vm_link: int = 0
+) -> int:
+    """Put a domain under protection: its ports and applications; return the guard's row.
+
+    Parameters
+    ----------
+    engine : Engine
+    spec : ProtectionSpec
+    domain : int
+    ports, programs : iterable of int
+        Rows of the domain's ports and applications.
+    vm_link : int
+        Row of the transmitter of the domain's outputs; 0: none.
+
+    Raises
+    ------
+    UsageError
+        If the mechanism cannot protect this domain.
+    """
+    vcpu_count = int(engine.rows(domains)[domain].vcpus)
+    if vcpu_count > spec.most_vcpus:
+        raise UsageError(f"this protection mechanism handles {spec.most_vcpus} vCPU at most, not {vcpu_count}")
+    row, guard = engine.add(guards, mechanism=engine.number(spec.part), domain=domain)
+    guard.row = row
+    for port in ports:
+        engine.call(guard_port, row, port)
+    for program in programs:
+        engine.call(guard_program, row, program)
+    spec.install(engine, row, vm_link)
+    return row
+
+
+def start(
+    engine: Engine,
+    guard: int,
+    spec: ProtectionSpec,
+    blows: Iterable[FaultSpec],
+    resolve: Callable[[Instant], int],
+) -> None:
+    """Turn protection on, now or when the model says, and plan the faults; ``resolve`` gives an instant's time."""
+    if spec.begins is None:
+        engine.call(begin_now, guard)
+    else:
+        engine.at(resolve(spec.begins), EventKind.CONTROL, _BEGINS_ENTITY, engine.number(on_begin), guard)
+    inject(engine, guard, blows, resolve)
+
+
+def check_conservation(engine: Engine, guard: int) -> None:
+    """Raise :class:`ConservationError` unless every output was released or waits."""
+    lost = engine.call(missing_now, guard)
+    if lost:
+        raise ConservationError(f"{lost} outputs were logged and are neither released nor waiting")

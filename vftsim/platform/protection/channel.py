@@ -1,0 +1,105 @@
+"""The logging channel: log entries leave the primary in order, at the link's rate, and arrive in order.
+
+Only instants are computed, no event is needed for an entry: with transmission time S, an entry
+written at t leaves at d = max(t, d of the one before) + S and arrives one latency later.  A train of n
+equal entries at t_1, t_1 + p, ..., t_n ends at max(d + n S, t_1 + n S, t_n + S): the maximum over the
+entry from which the transmitter is never idle lies at an end of the train, because the entries are
+evenly spaced.
+
+Shared with the VM's own traffic, entries occupy the same transmitter as the outputs.  An entry that
+finds that transmitter's queue full waits for the queue to drain (TCP), and the primary's log buffer grows.
+
+Left out: loss and retransmission on the channel; TCP's window, which does not limit on a LAN whose
+bandwidth-delay product (1 Gbit/s x 150 us = 19 kB) is below the buffers.
+"""
+
+from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.platform.arithmetic import scaled
+from vftsim.platform.io.link import BITS_NS, Link, links, occupy
+from vftsim.platform.io.packet import drops
+from vftsim.platform.protection.guard import guards
+
+
+class Channel(Record):
+    """One direction of the channel between a primary and its secondary.
+
+    ``shared`` is the row of the transmitter that it shares, 0 for one of its own; ``ack_ns`` is how long an
+    acknowledgement takes on the way back; ``free_ns`` is when everything written so far has left.
+    """
+
+    rate_bits_per_s: int
+    latency_ns: int
+    ack_ns: int
+    shared: int
+    free_ns: int
+    sent_bytes: int
+
+
+channels = Table("channels", Channel, beside=guards)
+
+
+def install(
+    engine: Engine, guard: int, rate_bits_per_s: int, latency_ns: int, ack_bytes: int, shared_link: int = 0
+) -> None:
+    """Set up the channel of a guard; the rate of a link that it shares replaces its own."""
+    own = engine.rows(channels)[guard]
+    own.shared = shared_link
+    own.rate_bits_per_s = engine.rows(links)[shared_link].rate_bits_per_s if shared_link else rate_bits_per_s
+    own.latency_ns = latency_ns
+    own.ack_ns = latency_ns + ack_bytes * BITS_NS // int(own.rate_bits_per_s)
+
+
+@part
+def transmission_ns(channel: Channel, size_bytes: int) -> int:
+    """Return the time that entries need on the wire, whatever their size."""
+    return scaled(size_bytes, BITS_NS, channel.rate_bits_per_s)
+
+
+@part
+def push(sim: Sim, channel: Channel, size_bytes: int) -> int:
+    """Write an entry; return when its last bit leaves the primary."""
+    channel.sent_bytes += size_bytes
+    if channel.shared != 0:
+        channel.free_ns = push_shared(sim, channel, links(sim)[channel.shared], size_bytes)
+    else:
+        channel.free_ns = max(channel.free_ns, sim.now_ns) + transmission_ns(channel, size_bytes)
+    return channel.free_ns
+
+
+@part
+def push_shared(sim: Sim, channel: Channel, link: Link, size_bytes: int) -> int:
+    """Write an entry onto a shared transmitter; return when its last bit leaves."""
+    if channel.free_ns <= sim.now_ns + link.queue_ns:
+        arrival_ns = occupy_shared(sim, link, size_bytes)
+        if arrival_ns >= 0:
+            return max(channel.free_ns, arrival_ns - link.latency_ns)
+    return max(channel.free_ns, sim.now_ns + link.queue_ns) + transmission_ns(channel, size_bytes)
+
+
+@part
+def occupy_shared(sim: Sim, link: Link, size_bytes: int) -> int:
+    """Put data among the frames of a link; return when it arrives, or -1 and a drop there if it finds no room."""
+    arrival_ns = occupy(sim, link, size_bytes)
+    if arrival_ns < 0:
+        drops(sim)[link.queue_full].count += 1
+    return arrival_ns
+
+
+@part
+def push_train(sim: Sim, channel: Channel, first_ns: int, last_ns: int, count: int, size_bytes: int) -> int:
+    """Write ``count`` evenly spaced entries of the past; return when the last one leaves."""
+    if channel.shared != 0:
+        return push(sim, channel, count * size_bytes)
+    channel.sent_bytes += count * size_bytes
+    one_ns = transmission_ns(channel, size_bytes)
+    free_ns = last_ns + one_ns
+    if channel.free_ns > first_ns or count > 1:
+        free_ns = max(max(channel.free_ns, first_ns) + count * one_ns, free_ns)
+    channel.free_ns = free_ns
+    return free_ns
+
+
+@part
+def hold_until(channel: Channel, time_ns: int) -> None:
+    """Take nothing more before ``time_ns``: the receiver's buffer is full."""
+    channel.free_ns = max(channel.free_ns, time_ns)

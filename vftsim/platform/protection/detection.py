@@ -1,0 +1,61 @@
+"""How a host notices that the other one is gone.
+
+Rule (Scales, Nelson, Venkitachalam 2010): the hosts exchange UDP heartbeats and watch the flow of log
+entries and acknowledgements, which never stops because an idle guest still takes timer interrupts.
+A failure is declared when either has been silent for longer than its timeout, of the order of a few
+seconds.  Before going live a host does an atomic test-and-set on the shared storage; the one that
+comes second halts itself.
+
+Both signals are sent on a grid of their periods from time 0.
+"""
+
+from vftsim.kernel import Record, Sim, Table, part
+from vftsim.platform.protection.guard import Guard, guards
+
+
+class Detector(Record):
+    """How the hosts of one guard watch each other.
+
+    ``entry_ns`` is how long an entry takes to the secondary, ``ack_ns`` how long until its acknowledgement is back;
+    the secondary hesitates ``secondary_delay_ns`` longer than the primary.
+    """
+
+    heartbeat_interval_ns: int
+    heartbeat_timeout_ns: int
+    log_period_ns: int
+    log_timeout_ns: int
+    secondary_delay_ns: int
+    entry_ns: int
+    ack_ns: int
+
+
+detectors = Table("detectors", Detector, beside=guards)
+
+
+@part
+def last_heard_ns(time_ns: int, period_ns: int, delay_ns: int) -> int:
+    """Return when the last signal of a grid was heard, ``delay_ns`` after it was sent, by ``time_ns``."""
+    return max(0, (time_ns - delay_ns) // period_ns * period_ns + delay_ns)
+
+
+@part
+def crash_declared_ns(sim: Sim, guard: Guard, crash_ns: int, by_secondary: bool) -> int:
+    """Return when the survivor of a host crash at ``crash_ns`` declares it: heartbeats and log stop."""
+    own = detectors(sim)[guard.row]
+    # What was sent before the crash still arrives; only sending stops.
+    beat_ns = last_heard_ns(crash_ns, own.heartbeat_interval_ns, 0) + own.entry_ns
+    return min(beat_ns + own.heartbeat_timeout_ns, log_silence_ns(own, crash_ns, by_secondary, 0))
+
+
+@part
+def loss_declared_ns(sim: Sim, guard: Guard, loss_ns: int, by_secondary: bool) -> int:
+    """Return when one side declares a channel cut at ``loss_ns``: the log stops, heartbeats go on."""
+    own = detectors(sim)[guard.row]
+    return log_silence_ns(own, loss_ns, by_secondary, own.entry_ns if by_secondary else own.ack_ns)
+
+
+@part
+def log_silence_ns(own: Detector, time_ns: int, by_secondary: bool, delay_ns: int) -> int:
+    """Return when the log has been silent for too long, if the last signal is one heard by ``time_ns``."""
+    heard_ns = last_heard_ns(time_ns, own.log_period_ns, delay_ns)
+    return heard_ns + own.log_timeout_ns + (own.secondary_delay_ns if by_secondary else 0)

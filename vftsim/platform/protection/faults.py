@@ -1,0 +1,189 @@
+"""Faults of a run: what fails and when, as the model file says it.
+
+An instant is a duration from the start of the run or from that of a phase (``step 2 + 300 s``).  All
+instants are known before the run begins, because every phase has a fixed length.
+
+Left out: faults drawn from a distribution (draw the instants outside and write them here); partial
+degradation of the channel (set its rate and latency instead).
+"""
+
+from collections.abc import Callable, Iterable
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Sort, Table, entry, event
+from vftsim.platform.protection import mechanism
+from vftsim.platform.protection.guard import guards
+from vftsim.platform.protection.mechanism import NO_DURATION
+from vftsim.platform.protection.when import Instant, When
+from vftsim.spec.base import Spec
+from vftsim.spec.registry import PartRegistry
+from vftsim.spec.units import PositiveDurationNs
+
+_FIRST_ENTITY = 4
+
+
+class Fault(Record):
+    """A fault to come: ``what`` is its kind, ``time_ns`` when it strikes, ``duration_ns`` how long it lasts."""
+
+    row: int
+    what: int
+    guard: int
+    time_ns: int
+    duration_ns: int
+
+
+faults = Table("faults", Fault, 1 << 16, "let fewer faults strike")
+fault = Sort("fault", by="what")
+
+
+@fault.slot
+def announce(sim: Sim, blow: Fault) -> None:
+    """Tell the mechanism beforehand, where that spares it a rollback."""
+
+
+@fault.slot
+def strike(sim: Sim, blow: Fault) -> None:
+    """Let it happen."""
+
+
+@entry
+def announce_fault(sim: Sim, row: int, _: int) -> int:
+    """Tell a fault's mechanism of it."""
+    announce(sim, faults(sim)[row])
+    return 0
+
+
+@event
+def on_fault(sim: Sim, place: int, token: int) -> None:
+    """A fault strikes."""
+    strike(sim, faults(sim)[place])
+
+
+class FaultSpec(Spec):
+    """Base of the faults."""
+
+    part: ClassVar[Kind]
+    at: When = Field(description="When it happens: `20 s` of the run, or `step 2 + 300 s`.")
+
+    @property
+    def needs_backup(self) -> bool:
+        """Whether it only makes sense with a backup host."""
+        return False
+
+    @property
+    def lasts_ns(self) -> int:
+        """How long it lasts; :data:`~vftsim.platform.protection.mechanism.NO_DURATION`: for good."""
+        return NO_DURATION
+
+
+FAULTS: PartRegistry[FaultSpec] = PartRegistry("fault", FaultSpec)
+
+
+def inject(engine: Engine, guard: int, specs: Iterable[FaultSpec], resolve: Callable[[Instant], int]) -> None:
+    """Plan faults of a guard's machine; ``resolve`` gives an instant's time in the run."""
+    for number, spec in enumerate(specs):
+        time_ns = resolve(spec.at)
+        row, blow = engine.add(
+            faults, what=engine.number(spec.part), guard=guard, time_ns=time_ns, duration_ns=spec.lasts_ns
+        )
+        blow.row = row
+        engine.call(announce_fault, row)
+        engine.at(time_ns, EventKind.CONTROL, _FIRST_ENTITY + number, engine.number(on_fault), row)
+
+
+primary_crash = fault.kind("primary_crash")
+backup_crash = fault.kind("backup_crash")
+channel_loss = fault.kind("channel_loss")
+pause = fault.kind("pause")
+
+
+@FAULTS.register
+class PrimaryCrash(FaultSpec):
+    """The host of the running VM stops at once."""
+
+    kind: Literal["primary_crash"] = "primary_crash"
+    part: ClassVar[Kind] = primary_crash
+
+
+@primary_crash.implements(announce)
+def announce_crash(sim: Sim, blow: Fault) -> None:
+    """Log entries that have not left by then are lost."""
+    mechanism.expect_primary_crash(sim, guards(sim)[blow.guard], blow.time_ns)
+
+
+@primary_crash.implements(strike)
+def crash_primary(sim: Sim, blow: Fault) -> None:
+    """Crash."""
+    mechanism.primary_crash(sim, guards(sim)[blow.guard])
+
+
+@FAULTS.register
+class BackupCrash(FaultSpec):
+    """The backup's host stops at once."""
+
+    kind: Literal["backup_crash"] = "backup_crash"
+    part: ClassVar[Kind] = backup_crash
+
+    @property
+    def needs_backup(self) -> bool:
+        """It does."""
+        return True
+
+
+@backup_crash.implements(strike)
+def crash_backup(sim: Sim, blow: Fault) -> None:
+    """Crash."""
+    mechanism.backup_crash(sim, guards(sim)[blow.guard])
+
+
+@FAULTS.register
+class ChannelLoss(FaultSpec):
+    """The logging channel is cut; heartbeats go on over another network."""
+
+    kind: Literal["channel_loss"] = "channel_loss"
+    part: ClassVar[Kind] = channel_loss
+    duration: PositiveDurationNs | None = Field(None, description="How long; for good if not given.")
+
+    @property
+    def needs_backup(self) -> bool:
+        """It does."""
+        return True
+
+    @property
+    def lasts_ns(self) -> int:
+        """How long the channel is lost."""
+        return NO_DURATION if self.duration is None else self.duration
+
+
+@channel_loss.implements(announce)
+def announce_loss(sim: Sim, blow: Fault) -> None:
+    """Log entries that have not arrived by then may be lost."""
+    mechanism.expect_channel_loss(sim, guards(sim)[blow.guard], blow.time_ns, blow.duration_ns)
+
+
+@channel_loss.implements(strike)
+def lose_channel(sim: Sim, blow: Fault) -> None:
+    """Cut it."""
+    mechanism.channel_loss(sim, guards(sim)[blow.guard], blow.duration_ns)
+
+
+@FAULTS.register
+class Pause(FaultSpec):
+    """The guest stops for a while and goes on; packets wait in its network card as far as they fit."""
+
+    kind: Literal["pause"] = "pause"
+    part: ClassVar[Kind] = pause
+    duration: PositiveDurationNs = Field(description="How long.")
+
+    @property
+    def lasts_ns(self) -> int:
+        """How long the guest stands still."""
+        return self.duration
+
+
+@pause.implements(strike)
+def pause_guest(sim: Sim, blow: Fault) -> None:
+    """Stop it."""
+    mechanism.pause(sim, guards(sim)[blow.guard], blow.duration_ns)

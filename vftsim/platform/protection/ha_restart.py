@@ -1,0 +1,91 @@
+"""High availability by restart: the VM is booted on another host, what was in memory is lost.
+
+Rule (VMware HA, vSphere availability guide 4.0 to 5.5): hosts send heartbeats every second; a host
+that has been silent for 15 s and does not answer a ping is declared failed; its virtual machines are
+started on other hosts from their shared disks.
+
+What an application loses with its memory is its own business (``lose_state``).  Further crashes are handled in the same
+way: the cluster has hosts enough.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from vftsim.kernel import Engine, Kind, Record, Sim, Table, event
+from vftsim.platform.protection import machine
+from vftsim.platform.protection.account import count, note, note_at, word
+from vftsim.platform.protection.guard import Guard, guards, protection
+from vftsim.platform.protection.mechanism import PROTECTIONS, ProtectionSpec, lose_machine, primary_crash
+from vftsim.spec.units import DurationNs, PositiveDurationNs
+
+_S = 1_000_000_000
+
+DECLARED = word("failure declared")
+BOOTED = word("booted")
+RESTARTS = word("restarts")
+
+ha_restart = protection.kind("ha_restart")
+
+
+@PROTECTIONS.register
+class HaRestartSpec(ProtectionSpec):
+    """Restart on another host (VMware HA)."""
+
+    kind: Literal["ha_restart"] = "ha_restart"
+    part: ClassVar[Kind] = ha_restart
+    heartbeat_interval: PositiveDurationNs = Field(1 * _S, description="Heartbeats of a host (VMware HA: 1 s).")
+    heartbeat_timeout: PositiveDurationNs = Field(
+        15 * _S, description="Silence after which a host is declared failed (VMware HA: 15 s)."
+    )
+    placement: DurationNs = Field(2 * _S, description="Choosing a host and registering the VM there. Assumption.")
+    boot_time: DurationNs = Field(
+        60 * _S,
+        description="From power-on until the service answers: kernel, database, server. Assumption.",
+    )
+
+    @model_validator(mode="after")
+    def _notices_failures(self) -> "HaRestartSpec":
+        if self.heartbeat_timeout < self.heartbeat_interval:
+            raise ValueError("heartbeat_timeout must be at least heartbeat_interval, or every pause is a failure")
+        return self
+
+    def install(self, engine: Engine, guard: int, vm_link: int) -> None:
+        """Write these parameters into the record of a guard."""
+        own = engine.rows(restarts)[guard]
+        own.heartbeat_interval_ns = self.heartbeat_interval
+        own.heartbeat_timeout_ns = self.heartbeat_timeout
+        own.boot_ns = self.placement + self.boot_time
+
+
+class Restart(Record):
+    """What restarting one machine takes; ``boot_ns`` is from the declaration to the service's answer."""
+
+    heartbeat_interval_ns: int
+    heartbeat_timeout_ns: int
+    boot_ns: int
+
+
+restarts = Table("restarts", Restart, beside=guards)
+
+
+@ha_restart.implements(primary_crash)
+def crash(sim: Sim, guard: Guard) -> None:
+    """Lose everything in memory and boot elsewhere."""
+    if guard.dead:
+        return
+    lose_machine(sim, guard)
+    own = restarts(sim)[guard.row]
+    last_beat_ns = sim.now_ns // own.heartbeat_interval_ns * own.heartbeat_interval_ns
+    declared_ns = last_beat_ns + own.heartbeat_timeout_ns
+    note_at(sim, guard, declared_ns, DECLARED)
+    machine.call_after(sim, guard, declared_ns - sim.now_ns + own.boot_ns, on_booted)
+
+
+@event
+def on_booted(sim: Sim, place: int, token: int) -> None:
+    """The service answers again."""
+    guard = guards(sim)[place]
+    machine.reboot(sim, guard)
+    count(sim, guard, RESTARTS, 1)
+    note(sim, guard, BOOTED)

@@ -1,0 +1,142 @@
+"""The primary's side of the log: entries, the instants at which they travel, and what they cost.
+
+Timer interrupts and disk reads come at constant rates; they are written as trains when the next packet
+or output makes it necessary, with the guest's execution shared out between them evenly, so that they
+cost no events.  While the guest is stopped it takes no timer interrupts.
+"""
+
+from vftsim.kernel import Sim, part
+from vftsim.platform.arithmetic import scaled
+from vftsim.platform.protection import replay
+from vftsim.platform.protection.channel import channels, hold_until, push, push_train, transmission_ns
+from vftsim.platform.protection.guard import guards
+from vftsim.platform.protection.machine import run_ns
+from vftsim.platform.protection.pair import NEVER_NS, Log, Pair, Train
+
+
+@part
+def start(sim: Sim, pair: Pair) -> None:
+    """Begin an empty log now; the trains are set."""
+    log = pair.log
+    log.entries = 0
+    log.train_entries = 0
+    log.cost_due_ns = 0
+    log.last_depart_ns = sim.now_ns
+    log.last_arrival_ns = 0
+    log.unsent_bytes = 0
+    log.broken = False
+    log.written_ns = sim.now_ns
+    log.run_ns = run_ns(sim, guards(sim)[pair.guard])
+    log.work_ns = 0
+
+
+@part
+def write(sim: Sim, pair: Pair, size_bytes: int, limit_ns: int) -> bool:
+    """Write an entry now; False if it would leave the primary after ``limit_ns``, and is lost with it."""
+    advance(sim, pair)
+    channel = channels(sim)[pair.guard]
+    log = pair.log
+    arrival_ns = take_in(sim, pair, push(sim, channel, size_bytes), size_bytes)
+    depart_ns = arrival_ns - channel.latency_ns
+    if depart_ns > limit_ns:
+        return False
+    log.entries += 1
+    log.last_depart_ns = depart_ns
+    log.last_arrival_ns = arrival_ns
+    replay.execute(sim, pair.secondary, sim.now_ns, arrival_ns, size_bytes, log.work_ns)
+    log.work_ns = 0
+    return True
+
+
+@part
+def take_in(sim: Sim, pair: Pair, depart_ns: int, size_bytes: int) -> int:
+    """Return when entries get into the secondary's buffer; while it is full the channel stands still."""
+    channel = channels(sim)[pair.guard]
+    arrival_ns = depart_ns + channel.latency_ns
+    if not replay.has_room(pair.secondary, size_bytes):
+        arrival_ns = replay.admit(sim, pair.secondary, arrival_ns, size_bytes)
+        hold_until(channel, arrival_ns - channel.latency_ns)
+    return arrival_ns
+
+
+@part
+def write_unsent(sim: Sim, pair: Pair, size_bytes: int) -> None:
+    """Write an entry that cannot be sent at present."""
+    advance(sim, pair)
+    pair.log.entries += 1
+    pair.log.unsent_bytes += size_bytes
+
+
+@part
+def resend(sim: Sim, pair: Pair) -> None:
+    """Send what could not be sent."""
+    advance(sim, pair)
+    log = pair.log
+    log.broken = False
+    size_bytes = max(1, log.unsent_bytes)
+    log.unsent_bytes = 0
+    hold_until(channels(sim)[pair.guard], log.written_ns)
+    write(sim, pair, size_bytes, NEVER_NS)
+
+
+@part
+def advance(sim: Sim, pair: Pair) -> None:
+    """Write the trains up to now."""
+    guard = guards(sim)[pair.guard]
+    log = pair.log
+    total_ns = run_ns(sim, guard)
+    fresh_ns = total_ns - log.run_ns
+    log.run_ns = total_ns
+    from_ns = max(log.written_ns, guard.resumed_ns)
+    log.written_ns = sim.now_ns
+    if not guard.stopped:
+        if log.timer.period_ns != 0:
+            fresh_ns -= pace(sim, log, from_ns, fresh_ns)
+            write_train(sim, pair, log.timer, from_ns, True)
+        if log.disk.period_ns != 0:
+            write_train(sim, pair, log.disk, from_ns, False)
+    log.work_ns += fresh_ns
+
+
+@part
+def pace(sim: Sim, log: Log, from_ns: int, fresh_ns: int) -> int:
+    """Return how much of the execution since ``from_ns`` came before the last timer interrupt; it is work now."""
+    last_ns = sim.now_ns // log.timer.period_ns * log.timer.period_ns
+    if last_ns // log.timer.period_ns == from_ns // log.timer.period_ns:
+        return 0
+    before_ns = scaled(fresh_ns, last_ns - from_ns, sim.now_ns - from_ns)
+    log.work_ns += before_ns
+    return before_ns
+
+
+@part
+def write_train(sim: Sim, pair: Pair, train: Train, from_ns: int, paces: bool) -> None:
+    """Write the entries of a train since ``from_ns``."""
+    log = pair.log
+    last = sim.now_ns // train.period_ns
+    count = last - from_ns // train.period_ns
+    if count == 0:
+        return
+    log.train_entries += count
+    log.cost_due_ns += count * train.cost_ns
+    if log.broken:
+        log.unsent_bytes += count * train.size_bytes
+        return
+    work_ns = 0
+    if paces:
+        work_ns = log.work_ns
+        log.work_ns = 0
+    send_train(sim, pair, train, count, last * train.period_ns, work_ns)
+
+
+@part
+def send_train(sim: Sim, pair: Pair, train: Train, count: int, last_ns: int, work_ns: int) -> None:
+    """Send ``count`` entries, the last of ``last_ns``, and let the secondary do ``work_ns`` between them."""
+    channel = channels(sim)[pair.guard]
+    size_bytes = count * train.size_bytes
+    first_ns = last_ns - (count - 1) * train.period_ns
+    depart_ns = push_train(sim, channel, first_ns, last_ns, count, train.size_bytes)
+    arrival_ns = take_in(sim, pair, depart_ns, size_bytes)
+    pair.log.last_depart_ns = arrival_ns - channel.latency_ns
+    first_arrival_ns = first_ns + transmission_ns(channel, train.size_bytes) + channel.latency_ns
+    replay.execute_train(sim, pair.secondary, last_ns, first_arrival_ns, arrival_ns, count, size_bytes, work_ns)

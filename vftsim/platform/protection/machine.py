@@ -1,0 +1,140 @@
+"""The protected virtual machine as its hypervisor sees it: it can stop it, cut its network, lose it.
+
+Several causes can stop a guest at once (a full log buffer, a pause, a migration's last round): it runs
+again when the last of them is over.  While it is stopped its virtual network card takes packets into
+its ring and raises no interrupt.
+"""
+
+from vftsim.kernel import EventKind, Sim, at, part
+from vftsim.platform.cpu import jobs
+from vftsim.platform.cpu.records import domains, vcpus
+from vftsim.platform.io import packet
+from vftsim.platform.io.packet import applications, ports
+from vftsim.platform.protection.guard import Guard, before_stop, guarded_ports, guarded_programs
+
+DEAD, PAUSE, LOG_BUFFER, FAILOVER, MIGRATION, THROTTLE = 1, 2, 4, 8, 16, 32
+"""Reasons to stand still, a bit each; parts outside this package take bits from 2**16 on."""
+
+ENTITY = 2
+"""Orders what a hypervisor does by itself among simultaneous events of the kind ``CONTROL``."""
+
+
+@part
+def run_ns(sim: Sim, guard: Guard) -> int:
+    """Return the CPU time that the guest has used up to now."""
+    domain = domains(sim)[guard.domain]
+    total_ns = 0
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        vcpu = vcpus(sim)[row]
+        total_ns += vcpu.run_ns
+        if vcpu.pcpu != 0 and vcpu.dispatched_ns < sim.now_ns:
+            total_ns += sim.now_ns - vcpu.dispatched_ns
+    return total_ns
+
+
+@part
+def stop(sim: Sim, guard: Guard, reason: int) -> None:
+    """Stop the guest at once."""
+    if guard.reasons == 0:
+        before_stop(sim, guard)
+        guard.stopped_since_ns = sim.now_ns
+        guard.stopped = True
+        mask_ports(sim, guard)
+        jobs.freeze(sim, domains(sim)[guard.domain])
+    guard.reasons |= reason
+
+
+@part
+def resume(sim: Sim, guard: Guard, reason: int) -> None:
+    """Take one cause away; the guest goes on when none is left."""
+    if guard.reasons & reason != 0:
+        guard.reasons -= reason
+        if guard.reasons == 0:
+            go_on(sim, guard)
+
+
+@part
+def go_on(sim: Sim, guard: Guard) -> None:
+    """Let a stopped guest run."""
+    guard.stopped = False
+    guard.resumed_ns = sim.now_ns
+    guard.stopped_ns += sim.now_ns - guard.stopped_since_ns
+    unmask_ports(sim, guard)
+    jobs.thaw(sim, domains(sim)[guard.domain])
+
+
+@part
+def kill(sim: Sim, guard: Guard) -> None:
+    """Lose the machine for good, unless :func:`reboot` brings it back."""
+    stop(sim, guard, DEAD)
+    disconnect(sim, guard)
+    guard.dead = True
+
+
+@part
+def reboot(sim: Sim, guard: Guard) -> None:
+    """Start with empty memory on a working host."""
+    jobs.forget(sim, domains(sim)[guard.domain])
+    row = guard.ports.first
+    while row != 0:
+        packet.forget(sim, ports(sim)[row])
+        row = guarded_ports(sim)[row].next_row
+    row = guard.programs.first
+    while row != 0:
+        packet.lose_state(sim, applications(sim)[row])
+        row = guarded_programs(sim)[row].next_row
+    guard.dead = False
+    guard.reasons = 0
+    go_on(sim, guard)
+    connect(sim, guard)
+
+
+@part
+def disconnect(sim: Sim, guard: Guard) -> None:
+    """Cut the network: packets in the rings and packets to come are lost."""
+    row = guard.ports.first
+    while row != 0:
+        packet.disconnect(sim, ports(sim)[row])
+        row = guarded_ports(sim)[row].next_row
+
+
+@part
+def connect(sim: Sim, guard: Guard) -> None:
+    """Connect the network again, unless the machine is dead."""
+    row = guard.ports.first
+    while row != 0 and not guard.dead:
+        packet.connect(sim, ports(sim)[row])
+        row = guarded_ports(sim)[row].next_row
+
+
+@part
+def mask_ports(sim: Sim, guard: Guard) -> None:
+    """Announce no packet to the guest."""
+    row = guard.ports.first
+    while row != 0:
+        packet.mask(sim, ports(sim)[row])
+        row = guarded_ports(sim)[row].next_row
+
+
+@part
+def unmask_ports(sim: Sim, guard: Guard) -> None:
+    """Announce packets to the guest again."""
+    row = guard.ports.first
+    while row != 0:
+        packet.unmask(sim, ports(sim)[row])
+        row = guarded_ports(sim)[row].next_row
+
+
+@part
+def set_overhead(sim: Sim, guard: Guard, output_ns: int, execution: float, exits: float) -> None:
+    """Let the guest's work cost from now on what protection makes it cost."""
+    row = guard.programs.first
+    while row != 0:
+        packet.set_overhead(sim, applications(sim)[row], output_ns, execution, exits)
+        row = guarded_programs(sim)[row].next_row
+
+
+@part
+def call_after(sim: Sim, guard: Guard, delay_ns: int, action: int) -> int:
+    """Plan an ``event`` of the hypervisor with the guard as its place; return its token."""
+    return at(sim, sim.now_ns + delay_ns, EventKind.CONTROL, ENTITY, action, guard.row)

@@ -1,0 +1,170 @@
+"""What faults and the course of a run ask of a mechanism.
+
+Faults that destroy a primary are announced beforehand (:func:`expect_primary_crash`): what the primary does after the
+last input that its backup will know of can never be seen outside, so a mechanism need not simulate it and roll it back.
+
+A mechanism that implements nothing costs nothing and delays nothing, and a crash is the end of the service.
+"""
+
+from typing import ClassVar
+
+from vftsim.kernel import Engine, Failure, Kind, Sim, entry, event, fail, part
+from vftsim.platform.protection import machine
+from vftsim.platform.protection.account import counters, note, word
+from vftsim.platform.protection.guard import (
+    Guard,
+    before_stop,
+    guards,
+    protection,
+)
+from vftsim.platform.protection.when import Instant
+from vftsim.spec.base import Spec
+from vftsim.spec.registry import PartRegistry, discover
+
+NO_DURATION = -1
+"""Duration of a loss for good."""
+
+CRASH = word("primary crash")
+PAUSED = word("pause")
+PAUSE_OVER = word("pause over")
+NO_BACKUP = Failure("this protection mechanism has no backup that could crash")
+NO_CHANNEL = Failure("this protection mechanism has no channel that could be lost")
+
+
+class ProtectionSpec(Spec):
+    """Base of the parameters of every mechanism; one subclass a file in :mod:`vftsim.platform.protection`."""
+
+    part: ClassVar[Kind]
+
+    @property
+    def has_backup(self) -> bool:
+        """Whether there is a backup host and a channel to it."""
+        return False
+
+    @property
+    def begins(self) -> Instant | None:
+        """When protection is turned on; ``None``: at the start."""
+        return None
+
+    @property
+    def most_vcpus(self) -> int:
+        """How many vCPUs a protected domain may have."""
+        return 64
+
+    def install(self, engine: Engine, guard: int, vm_link: int) -> None:
+        """Write these parameters into the mechanism's records of a guard.
+
+        ``vm_link`` is the row of the transmitter of the domain's outputs, which a mechanism may share; 0: none known.
+        """
+
+    def summary(self, engine: Engine, guard: int) -> dict[str, int | float]:
+        """Return what the mechanism did and cost in the run so far."""
+        return dict(counters(engine, guard))
+
+
+PROTECTIONS: PartRegistry[ProtectionSpec] = PartRegistry("protection mechanism", ProtectionSpec)
+
+
+def protections() -> PartRegistry[ProtectionSpec]:
+    """Return the registry with every mechanism of :mod:`vftsim.platform.protection` in it."""
+    discover("vftsim.platform.protection")
+    return PROTECTIONS
+
+
+@protection.slot
+def begin(sim: Sim, guard: Guard) -> None:
+    """Turn protection on; nothing to do where it is always on."""
+
+
+@protection.slot
+def lag(sim: Sim, guard: Guard) -> int:
+    """Return how far the secondary's execution is behind, in ns; 0 without one."""
+    return 0
+
+
+@protection.slot
+def missing(sim: Sim, guard: Guard) -> int:
+    """Return how many outputs the mechanism has lost sight of: 0, unless it is defective."""
+    return 0
+
+
+@protection.slot
+def expect_primary_crash(sim: Sim, guard: Guard, time_ns: int) -> None:
+    """Learn of a crash to come."""
+
+
+@protection.slot
+def expect_channel_loss(sim: Sim, guard: Guard, time_ns: int, duration_ns: int) -> None:
+    """Learn of a channel loss to come, for a time or for good (:data:`NO_DURATION`)."""
+
+
+@protection.slot
+def primary_crash(sim: Sim, guard: Guard) -> None:
+    """Lose the primary's host."""
+    lose_machine(sim, guard)
+
+
+@protection.slot
+def backup_crash(sim: Sim, guard: Guard) -> None:
+    """Lose the backup's host."""
+    fail(sim, NO_BACKUP)
+
+
+@protection.slot
+def channel_loss(sim: Sim, guard: Guard, duration_ns: int) -> None:
+    """Lose the channel between the hosts, for a time or for good (:data:`NO_DURATION`)."""
+    fail(sim, NO_CHANNEL)
+
+
+@protection.slot
+def pause(sim: Sim, guard: Guard, duration_ns: int) -> None:
+    """Stop the guest for a while; its network card stays connected and fills."""
+    note(sim, guard, PAUSED)
+    machine.stop(sim, guard, machine.PAUSE)
+    machine.call_after(sim, guard, duration_ns, on_pause_over)
+
+
+@event
+def on_pause_over(sim: Sim, place: int, token: int) -> None:
+    """A pause is over."""
+    machine.resume(sim, guards(sim)[place], machine.PAUSE)
+    note(sim, guards(sim)[place], PAUSE_OVER)
+
+
+@event
+def on_begin(sim: Sim, place: int, token: int) -> None:
+    """The instant has come at which protection is turned on."""
+    begin(sim, guards(sim)[place])
+
+
+@part
+def lose_machine(sim: Sim, guard: Guard) -> None:
+    """Lose a machine that nothing can take over."""
+    note(sim, guard, CRASH)
+    machine.kill(sim, guard)
+
+
+@entry
+def begin_now(sim: Sim, guard: int, _: int) -> int:
+    """Turn protection on."""
+    begin(sim, guards(sim)[guard])
+    return 0
+
+
+@entry
+def lag_now(sim: Sim, guard: int, _: int) -> int:
+    """Return how far the secondary's execution is behind, in ns."""
+    return lag(sim, guards(sim)[guard])
+
+
+@entry
+def missing_now(sim: Sim, guard: int, _: int) -> int:
+    """Return how many outputs a mechanism has lost sight of."""
+    return missing(sim, guards(sim)[guard])
+
+
+@entry
+def bring_up_to_date(sim: Sim, guard: int, _: int) -> int:
+    """Have a mechanism write down what depends on the time up to now."""
+    before_stop(sim, guards(sim)[guard])
+    return 0

@@ -1,0 +1,17 @@
+"""No protection: outputs leave at once, and a crash is the end of the service."""
+
+from typing import ClassVar, Literal
+
+from vftsim.kernel import Kind
+from vftsim.platform.protection.guard import protection
+from vftsim.platform.protection.mechanism import PROTECTIONS, ProtectionSpec
+
+none = protection.kind("none")
+
+
+@PROTECTIONS.register
+class NoProtectionSpec(ProtectionSpec):
+    """No fault tolerance."""
+
+    kind: Literal["none"] = "none"
+    part: ClassVar[Kind] = none

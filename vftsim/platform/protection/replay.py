@@ -1,0 +1,169 @@
+"""The secondary: takes log entries into its buffer, acknowledges them, replays them at its own speed.
+
+Rule (Scales, Nelson, Venkitachalam, OSR 44(4) 2010): an entry is acknowledged when it arrives in the
+secondary's log buffer, before it is executed.  The secondary cannot execute past the last entry it
+holds, because the next one may take effect at the very next instruction.  So with w_k the primary's
+execution since the entry before, entry k is done at
+
+    r_k = max(r_(k-1), a_k) + w_k x factor + cost
+
+and the execution lag is r_k minus the instant at which the primary was there.  A full buffer takes the
+next entry only when replay has made room (back-pressure to the primary).
+
+No event of the simulation is needed for any of this; the buffer costs amortized constant time an entry, and holds no
+more than the entries that the secondary has not executed.
+"""
+
+from vftsim.kernel import Chain, Fifo, Record, Sim, Table, part
+
+
+class Replay(Record):
+    """A secondary's execution of the log.
+
+    Parameters are ``factor``, the time it needs for execution that took the primary 1; ``entry_cost_ns`` for an entry
+    itself; ``buffer_bytes``.  It is done with all it was sent at ``end_ns``, then ``lag_ns`` behind the primary;
+    ``holds`` is the last output entry known to have arrived.
+    """
+
+    factor: float
+    entry_cost_ns: int
+    buffer_bytes: int
+    end_ns: int
+    lag_ns: int
+    busy_ns: int
+    buffer: Fifo
+    buffered_bytes: int
+    arrivals: Fifo
+    holds: int
+
+
+class LogEntry(Record):
+    """An entry in the secondary's buffer (``time_ns`` when it is done, ``amount`` its bytes), or an output's arrival.
+
+    Of an arrival, ``time_ns`` is the instant and ``amount`` the output's number.
+    """
+
+    link: int
+    time_ns: int
+    amount: int
+
+
+log_entries = Table("log_entries", LogEntry, 1 << 20, "make the secondary's log buffer smaller")
+entry_list = Chain(log_entries, "link")
+
+
+@part
+def start(sim: Sim, replay: Replay) -> None:
+    """Begin now, in step with the primary, with nothing in the buffer; the parameters are set."""
+    replay.end_ns = sim.now_ns
+    replay.lag_ns = 0
+    replay.busy_ns = 0
+    replay.holds = 0
+    clear(sim, replay)
+
+
+@part
+def clear(sim: Sim, replay: Replay) -> None:
+    """Give back everything that is kept of entries."""
+    while replay.buffer.length > 0:
+        log_entries.free(sim, entry_list.pop(sim, replay.buffer))
+    while replay.arrivals.length > 0:
+        log_entries.free(sim, entry_list.pop(sim, replay.arrivals))
+    replay.buffered_bytes = 0
+
+
+@part
+def has_room(replay: Replay, size_bytes: int) -> bool:
+    """Tell whether an entry fits; entries replayed since the last :func:`admit` may still count."""
+    return replay.buffered_bytes + size_bytes <= replay.buffer_bytes
+
+
+@part
+def admit(sim: Sim, replay: Replay, arrival_ns: int, size_bytes: int) -> int:
+    """Return when an entry that reaches the host at ``arrival_ns`` gets into the buffer."""
+    while replay.buffer.length > 0 and log_entries(sim)[replay.buffer.first].time_ns <= arrival_ns:
+        make_room(sim, replay)
+    while replay.buffer.length > 0 and not has_room(replay, size_bytes):
+        arrival_ns = max(arrival_ns, make_room(sim, replay))
+    return arrival_ns
+
+
+@part
+def make_room(sim: Sim, replay: Replay) -> int:
+    """Take the first entry out of the buffer; return when it is done."""
+    row = entry_list.pop(sim, replay.buffer)
+    done_ns = log_entries(sim)[row].time_ns
+    replay.buffered_bytes -= log_entries(sim)[row].amount
+    log_entries.free(sim, row)
+    return done_ns
+
+
+@part
+def execute(sim: Sim, replay: Replay, written_ns: int, arrival_ns: int, size_bytes: int, work_ns: int) -> None:
+    """Replay ``work_ns`` of the primary's execution, then the entry written at ``written_ns``."""
+    need_ns = int(work_ns * replay.factor) + replay.entry_cost_ns
+    end_ns = max(replay.end_ns, arrival_ns) + need_ns
+    keep(sim, replay, end_ns, need_ns, size_bytes, written_ns, arrival_ns)
+
+
+@part
+def execute_train(
+    sim: Sim,
+    replay: Replay,
+    last_ns: int,
+    first_arrival_ns: int,
+    last_arrival_ns: int,
+    count: int,
+    size_bytes: int,
+    work_ns: int,
+) -> None:
+    """Replay evenly spaced entries, ``size_bytes`` in all, and the work between them; the last is of ``last_ns``."""
+    need_ns = int(work_ns * replay.factor) + count * replay.entry_cost_ns
+    end_ns = max(max(replay.end_ns, first_arrival_ns) + need_ns, last_arrival_ns + need_ns // count)
+    keep(sim, replay, end_ns, need_ns, size_bytes, last_ns, last_arrival_ns)
+
+
+@part
+def keep(
+    sim: Sim, replay: Replay, end_ns: int, need_ns: int, size_bytes: int, written_ns: int, arrival_ns: int
+) -> None:
+    """Put an entry into the buffer until ``end_ns``, when it is executed."""
+    replay.end_ns = end_ns
+    replay.busy_ns += need_ns
+    replay.lag_ns = end_ns - written_ns
+    # Two for one keeps the buffer as short as it can be; no later entry arrives before this one.
+    for _ in range(2):
+        if replay.buffer.length > 0 and log_entries(sim)[replay.buffer.first].time_ns <= arrival_ns:
+            make_room(sim, replay)
+    row = log_entries.new(sim)
+    log_entries(sim)[row].time_ns = end_ns
+    log_entries(sim)[row].amount = size_bytes
+    entry_list.push(sim, replay.buffer, row)
+    replay.buffered_bytes += size_bytes
+
+
+@part
+def receive(sim: Sim, replay: Replay, sequence: int, arrival_ns: int) -> None:
+    """Enter an output's log entry in the record that :func:`holds` answers from."""
+    row = log_entries.new(sim)
+    log_entries(sim)[row].time_ns = arrival_ns
+    log_entries(sim)[row].amount = sequence
+    entry_list.push(sim, replay.arrivals, row)
+
+
+@part
+def holds(sim: Sim, replay: Replay) -> int:
+    """Return the last output entry in the buffer or executed by now."""
+    while replay.arrivals.length > 0 and log_entries(sim)[replay.arrivals.first].time_ns <= sim.now_ns:
+        row = entry_list.pop(sim, replay.arrivals)
+        replay.holds = log_entries(sim)[row].amount
+        log_entries.free(sim, row)
+    return replay.holds
+
+
+@part
+def cut(sim: Sim, replay: Replay) -> None:
+    """Lose the entries that have not arrived by now."""
+    holds(sim, replay)
+    while replay.arrivals.length > 0:
+        log_entries.free(sim, entry_list.pop(sim, replay.arrivals))

@@ -1,0 +1,151 @@
+"""Restoring redundancy: the survivor is cloned onto a third host while it serves.
+
+Rule (Scales, Nelson, Venkitachalam 2010): a new secondary is made by a modified live migration that
+leaves the source running; the running VM stands still for less than a second, the whole takes minutes.
+Until it is over the machine is unprotected.  Copying takes CPU from the VM (in pulses, as interrupt
+work) and, on a shared network card, transmission time from its outputs.
+"""
+
+from vftsim.kernel import Engine, Record, Sim, Table, event, part
+from vftsim.platform.cpu.jobs import raise_interrupt
+from vftsim.platform.cpu.records import domains, vcpus
+from vftsim.platform.io.link import BITS_NS, links
+from vftsim.platform.protection import machine
+from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
+from vftsim.platform.protection.account import note, word
+from vftsim.platform.protection.channel import occupy_shared
+from vftsim.platform.protection.guard import Guard, guards
+from vftsim.platform.protection.mechanism import begin
+from vftsim.platform.protection.migration import PrecopyPlan, plan_precopy
+
+_MS = 1_000_000
+
+COPY_BEGINS = word("copy begins")
+
+
+class Reprotection(Record):
+    """How a new secondary of one guard is made.
+
+    The copy begins ``delay_ns`` after a loss, runs beside the guest for ``live_ns`` and stops it for ``downtime_ns``.
+    While it runs, every ``pulse_ns`` it takes ``pulse_work_ns`` of CPU time and sends ``pulse_bytes`` over the link
+    ``shared``, if any.  ``next_step`` and ``next_pulse`` are the tokens of what is planned.
+    """
+
+    is_wanted: bool
+    delay_ns: int
+    live_ns: int
+    downtime_ns: int
+    pulse_ns: int
+    takes_cpu: bool
+    pulse_work_ns: int
+    pulse_bytes: int
+    shared: int
+    until_ns: int
+    next_step: int
+    next_pulse: int
+
+
+reprotections = Table("reprotections", Reprotection, beside=guards)
+
+
+def plan_copy(spec: ReprotectionSpec) -> PrecopyPlan:
+    """Return how a copy goes."""
+    return plan_precopy(
+        spec.memory,
+        spec.rate,
+        dirty_bits_per_s=spec.dirty_rate,
+        stop_bytes=spec.stop_below,
+        resume_ns=spec.resume,
+        working_set_bytes=spec.working_set,
+        most_rounds=spec.most_rounds,
+    )
+
+
+def install(engine: Engine, guard: int, spec: ReprotectionSpec | None, shared_link: int) -> None:
+    """Set up what becomes of a guard that has lost its secondary; ``None``: redundancy is not restored."""
+    if spec is None:
+        return
+    own = engine.rows(reprotections)[guard]
+    plan = plan_copy(spec)
+    own.is_wanted = True
+    own.delay_ns = spec.delay
+    own.live_ns = plan.live_ns
+    own.downtime_ns = plan.downtime_ns
+    # A transmitter that takes whole bursts of pages would delay outputs more than TCP does.
+    pulse_ns = _MS if shared_link else 10 * _MS
+    own.pulse_ns = pulse_ns
+    own.takes_cpu = spec.cpu_share > 0
+    own.pulse_work_ns = round(pulse_ns * spec.cpu_share / 100.0)
+    own.pulse_bytes = spec.rate * pulse_ns // BITS_NS
+    own.shared = shared_link
+
+
+@part
+def start(sim: Sim, guard: Guard) -> None:
+    """Begin anew: an attempt that is under way, if any, is given up."""
+    own = reprotections(sim)[guard.row]
+    own.next_step = 0
+    own.next_pulse = 0
+    machine.resume(sim, guard, machine.MIGRATION)
+    if own.is_wanted:
+        own.next_step = machine.call_after(sim, guard, own.delay_ns, on_copy)
+
+
+@event
+def on_copy(sim: Sim, place: int, token: int) -> None:
+    """The copy begins."""
+    guard = guards(sim)[place]
+    own = reprotections(sim)[place]
+    if is_given_up(guard, own.next_step, token):
+        return
+    note(sim, guard, COPY_BEGINS)
+    own.until_ns = sim.now_ns + own.live_ns
+    pulse(sim, guard, own)
+    own.next_step = machine.call_after(sim, guard, own.live_ns, on_copied)
+
+
+@part
+def is_given_up(guard: Guard, expected: int, token: int) -> bool:
+    """Tell whether a step belongs to an attempt that was given up."""
+    return token != expected or guard.dead
+
+
+@event
+def on_pulse(sim: Sim, place: int, token: int) -> None:
+    """The copy goes on."""
+    own = reprotections(sim)[place]
+    if not is_given_up(guards(sim)[place], own.next_pulse, token):
+        pulse(sim, guards(sim)[place], own)
+
+
+@part
+def pulse(sim: Sim, guard: Guard, own: Reprotection) -> None:
+    """Take from the guest what the copy costs it, until the guest stands still."""
+    if sim.now_ns >= own.until_ns:
+        return
+    domain = domains(sim)[guard.domain]
+    vcpu = vcpus(sim)[domain.first_vcpu]
+    if own.takes_cpu and vcpu.interrupts.length == 0:
+        raise_interrupt(sim, domain, vcpu, own.pulse_work_ns, 0, 0, 0)
+    if own.shared != 0:
+        occupy_shared(sim, links(sim)[own.shared], own.pulse_bytes)
+    own.next_pulse = machine.call_after(sim, guard, own.pulse_ns, on_pulse)
+
+
+@event
+def on_copied(sim: Sim, place: int, token: int) -> None:
+    """The guest stands still for the last round."""
+    guard = guards(sim)[place]
+    own = reprotections(sim)[place]
+    if not is_given_up(guard, own.next_step, token):
+        machine.stop(sim, guard, machine.MIGRATION)
+        own.next_step = machine.call_after(sim, guard, own.downtime_ns, on_ready)
+
+
+@event
+def on_ready(sim: Sim, place: int, token: int) -> None:
+    """The new secondary is in step."""
+    guard = guards(sim)[place]
+    if not is_given_up(guard, reprotections(sim)[place].next_step, token):
+        machine.resume(sim, guard, machine.MIGRATION)
+        begin(sim, guard)

@@ -1,0 +1,105 @@
+"""Slowing a primary whose secondary cannot keep up.
+
+Rule (Scales, Nelson, Venkitachalam 2010): when the execution lag passes about a second, the primary
+gets a slightly smaller share of the CPU, at first by a few percent; in a slow feedback loop the share
+goes down while the lag is too long and up again after the secondary has caught up.
+
+Here the share is looked at once a period: lag above the limit takes one step off, lag below the
+catch-up value gives one step back, between the two nothing changes.  A share below 100 % is a duty
+cycle: the guest is stopped for the rest of each cycle.  The real system sets a CPU limit in the
+scheduler; a cycle of the order of the scheduler's quantum does the same from outside.
+"""
+
+from vftsim.kernel import Record, Sim, Table, event, part
+from vftsim.platform.arithmetic import nearest
+from vftsim.platform.protection import machine
+from vftsim.platform.protection.guard import Guard, guards
+from vftsim.platform.protection.mechanism import lag
+
+FULL_SHARE = 100.0
+
+
+class Throttle(Record):
+    """The feedback loop of one guard; shares in percent."""
+
+    lag_limit_ns: int
+    caught_up_ns: int
+    step: float
+    period_ns: int
+    least_share: float
+    cycle_ns: int
+    share: float
+    lowest_share: float
+    is_active: bool
+    is_looking: bool
+    is_cycling: bool
+
+
+throttles = Table("throttles", Throttle, beside=guards)
+
+
+@part
+def start(sim: Sim, guard: Guard) -> None:
+    """Watch the lag."""
+    own = throttles(sim)[guard.row]
+    own.is_active = True
+    own.share = FULL_SHARE
+    if not own.is_looking:
+        own.is_looking = True
+        machine.call_after(sim, guard, own.period_ns, on_look)
+
+
+@part
+def stop(sim: Sim, guard: Guard) -> None:
+    """Stop watching: there is no secondary."""
+    throttles(sim)[guard.row].is_active = False
+    machine.resume(sim, guard, machine.THROTTLE)
+
+
+@event
+def on_look(sim: Sim, place: int, token: int) -> None:
+    """Look at the lag, once a period."""
+    guard = guards(sim)[place]
+    own = throttles(sim)[place]
+    if not own.is_active:
+        own.is_looking = False
+        return
+    adjust(own, lag(sim, guard))
+    if own.share < FULL_SHARE and not own.is_cycling:
+        own.is_cycling = True
+        cycle(sim, guard)
+    machine.call_after(sim, guard, own.period_ns, on_look)
+
+
+@part
+def adjust(own: Throttle, lag_ns: int) -> None:
+    """Take a step off the share, or give one back."""
+    if lag_ns > own.lag_limit_ns:
+        own.share = max(own.least_share, own.share - own.step)
+        own.lowest_share = min(own.lowest_share, own.share)
+    elif lag_ns < own.caught_up_ns:
+        own.share = min(FULL_SHARE, own.share + own.step)
+
+
+@event
+def on_cycle(sim: Sim, place: int, token: int) -> None:
+    """A duty cycle is over."""
+    cycle(sim, guards(sim)[place])
+
+
+@part
+def cycle(sim: Sim, guard: Guard) -> None:
+    """Begin a duty cycle with the part in which the guest stands still."""
+    own = throttles(sim)[guard.row]
+    if not own.is_active or own.share >= FULL_SHARE:
+        own.is_cycling = False
+        return
+    machine.stop(sim, guard, machine.THROTTLE)
+    machine.call_after(sim, guard, nearest(own.cycle_ns * (1.0 - own.share / 100.0)), on_run)
+    machine.call_after(sim, guard, own.cycle_ns, on_cycle)
+
+
+@event
+def on_run(sim: Sim, place: int, token: int) -> None:
+    """The guest has stood still for its part of a cycle."""
+    machine.resume(sim, guards(sim)[place], machine.THROTTLE)

@@ -1,0 +1,209 @@
+"""The SIP lab put together on the kernel: test systems, network, server, host, protection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from vftsim.kernel import Engine, Kind, Linked, Sort, link
+from vftsim.kernel.agenda import Agenda, agenda_due
+from vftsim.platform.cpu import build as cpu
+from vftsim.platform.cpu.background import add_load, begin_load
+from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec, schedulers
+from vftsim.platform.cpu.scheduler import scheduler
+from vftsim.platform.delays import install_buckets
+from vftsim.platform.io.host_cards import HostCards, cards, on_burst
+from vftsim.platform.io.link import links
+from vftsim.platform.io.packet import application, applications, flows, path, ports, workload
+from vftsim.platform.io.paths.moderated import guest_nics, install, moderated
+from vftsim.platform.protection import build as protect
+from vftsim.platform.protection.faults import FAULTS, FaultSpec, fault
+from vftsim.platform.protection.guard import protection
+from vftsim.platform.protection.mechanism import ProtectionSpec, protections
+from vftsim.platform.protection.when import Instant
+from vftsim.protection.none import NoProtectionSpec
+from vftsim.sip.system import SipLabSpec
+from vftsim.spec import Spec
+from vftsim.workloads.ims_bench.agents import ims_bench
+from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
+from vftsim.workloads.ims_bench.attempt import Bench, benches
+from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
+from vftsim.workloads.ims_bench.sampler import add_sampler, begin_sampling, busy_now, end_sampling
+from vftsim.workloads.ims_bench.subscribers import fill_pools
+from vftsim.workloads.sip.messages import install_messages
+from vftsim.workloads.sip.records import sip_servers
+from vftsim.workloads.sip.server import add_server, sip_server, start_server
+
+ENTRIES = (*cpu.ENTRIES, begin_load, start_server, begin_arrivals, begin_batches, judge_overdue, begin_sampling,
+           end_sampling, busy_now)  # fmt: skip
+TABLES = (*cpu.TABLES, agenda_due)
+_S = 1_000_000_000
+
+
+@cache
+def linked(scheduler_kind: str, protection_kind: str = "") -> Linked:
+    """Return the kernel of SIP labs under a scheduler and, if the server has a guard, under a mechanism."""
+    kinds: dict[Sort, Sequence[Kind]] = {
+        scheduler: [schedulers()[scheduler_kind].part],
+        path: [moderated],
+        application: [sip_server],
+        workload: [ims_bench],
+    }
+    actions: list[Any] = [*Agenda.ACTIONS, on_burst]
+    if not protection_kind:
+        return link(ENTRIES, kinds, actions, TABLES)
+    kinds[protection] = [protections()[protection_kind].part]
+    kinds[fault] = [spec.part for spec in FAULTS.values()]
+    return link([*ENTRIES, *protect.ENTRIES], kinds, [*actions, *protect.ACTIONS], [*TABLES, *protect.TABLES])
+
+
+def linked_for(spec: SipLabSpec) -> Linked:
+    """Return the kernel of a lab."""
+    is_guarded = protection_of(spec) is not None
+    return linked(_kind(spec.host.scheduler), _kind(spec.protection) if is_guarded else "")
+
+
+def _fields(part: Spec) -> dict[str, Any]:
+    return {name: getattr(part, name) for name in type(part).model_fields}
+
+
+def _kind(part: Spec) -> str:
+    return str(_fields(part)["kind"])
+
+
+def scheduler_of(spec: SipLabSpec) -> SchedulerSpec:
+    """Return the scheduler of a lab's host as the kernel's platform knows it."""
+    parameters = spec.host.scheduler.model_dump()
+    made: SchedulerSpec = TypeAdapter(schedulers()[parameters["kind"]]).validate_python(parameters)
+    return made
+
+
+def protection_of(spec: SipLabSpec) -> ProtectionSpec | None:
+    """Return the mechanism of a lab as the kernel's platform knows it; ``None``: nothing protects, nothing fails."""
+    if not spec.faults and isinstance(spec.protection, NoProtectionSpec):
+        return None
+    made: ProtectionSpec = TypeAdapter(protections()[_kind(spec.protection)]).validate_python(_fields(spec.protection))
+    return made
+
+
+def faults_of(spec: SipLabSpec) -> list[FaultSpec]:
+    """Return the faults of a lab as the kernel's platform knows them."""
+    return [TypeAdapter(FAULTS[_kind(one)]).validate_python(_fields(one)) for one in spec.faults]
+
+
+def time_of(spec: ImsBenchSpec, instant: Instant) -> int:
+    """Return the time of a run in ns: every phase has a fixed length."""
+    before = spec.pre_registration
+    batch_ns = round(spec.test_systems * _S / before.rate)
+    stir_ns = before.duration // batch_ns * batch_ns
+    steps_ns = stir_ns + spec.stir.duration // spec.stir.steps * spec.stir.steps
+    if instant.phase == "stir":
+        return stir_ns + instant.offset_ns
+    if instant.phase.startswith("step "):
+        return steps_ns + (int(instant.phase[5:]) - 1) * spec.steps.duration + instant.offset_ns
+    return instant.offset_ns
+
+
+class BuiltLab:
+    """A lab in an engine, ready to start.
+
+    Attributes
+    ----------
+    host, bench, server, port, guard : int
+        Rows; no guard: 0.
+    domains : dict of str to int
+        Rows of the domains, the server's ``sut`` first.
+    """
+
+    def __init__(self, engine: Engine, spec: SipLabSpec, *, observed: bool = False) -> None:
+        self.engine = engine
+        self.spec = spec
+        self.scheduler = scheduler_of(spec)
+        install_messages(engine)
+        install_buckets(engine)
+        self.host = cpu.add_host(engine, spec.host.pcpus, self.scheduler, spec.host.switch_cost, observed=observed)
+        names = ["sut", *(name for name in sorted(spec.domains) if name != "sut")]
+        self.domains = {name: self._add_domain(name) for name in names}
+        self.cards = HostCards(engine, spec.nics)
+        card = engine.rows(cards)[self.cards.carrying("vm")]
+        self.to_server, self.to_agents = int(card.to_host), int(card.from_host)
+        program, _ = engine.add(applications)
+        engine.rows(applications)[program].row = program
+        self.server = add_server(engine, self.domains["sut"], program, spec.server, spec.virtualization)
+        self.port = self._add_port(program)
+        self.protection = protection_of(spec)
+        self.guard = 0
+        if self.protection is not None:
+            sut = self.domains["sut"]
+            self.guard = protect.add_guard(engine, self.protection, sut, [self.port], [program], self.to_agents)
+        self.bench = self._add_bench()
+        self.places = {
+            "socket buffer": int(engine.rows(sip_servers)[self.server].buffer_full),
+            "nic ring": int(engine.rows(guest_nics)[self.port].ring_full),
+            "to server": int(engine.rows(links)[self.to_server].queue_full),
+            "to agents": int(engine.rows(links)[self.to_agents].queue_full),
+        }
+        add_sampler(
+            engine, self.bench, self.server, self.domains["sut"], self.guard, spec.workload.sample_period,
+            [*self.places.values()],
+        )  # fmt: skip
+
+    def start(self) -> None:
+        """Start everything but the benchmark."""
+        engine = self.engine
+        cpu.start(engine, self.host, self.scheduler)
+        engine.call(start_server, self.server)
+        self.cards.start()
+        for number, (name, row) in enumerate(list(self.domains.items())[1:]):
+            load = self.spec.domains[name].background
+            if load is not None:
+                engine.call(begin_load, add_load(engine, row, load, 1 + number))
+        if self.protection is not None:
+            protect.start(engine, self.guard, self.protection, faults_of(self.spec), self._time_of)
+
+    def _time_of(self, instant: Instant) -> int:
+        return time_of(self.spec.workload, instant)
+
+    def _add_domain(self, name: str) -> int:
+        domain = self.spec.domains[name]
+        shares = {key: getattr(domain, key) for key in DomainScheduling.model_fields}
+        return cpu.add_domain(
+            self.engine, self.host, DomainScheduling(**shares), domain.vcpus, domain.affinity, self.spec.server.quantum
+        )
+
+    def _add_port(self, program: int) -> int:
+        engine, virtual = self.engine, self.spec.virtualization
+        row, port = engine.add(
+            ports, domain=self.domains["sut"], path=engine.number(moderated), nic=self.cards.carrying("vm"),
+            application=program,
+        )  # fmt: skip
+        port.row = row
+        install(engine, row, self.spec.nic, virtual.interrupt_cost, virtual.packet_cost)
+        return row
+
+    def _add_bench(self) -> int:
+        engine, workload_spec = self.engine, self.spec.workload
+        row, bench = engine.add(benches, port=self.port)
+        bench.row = row
+        flow_row, flow = engine.add(flows, workload=engine.number(ims_bench), own=row, port=self.port)
+        flow.row = bench.flow = flow_row
+        _write_rules(bench, workload_spec)
+        if "uac" in self.domains:
+            bench.domain = self.domains["uac"]
+            bench.message_cost_ns = self.spec.domains["uac"].message_cost
+        registered = int(workload_spec.subscribers * workload_spec.registered / 100.0)
+        fill_pools(engine, bench, workload_spec.subscribers, registered)
+        return row
+
+
+def _write_rules(bench: Bench, spec: ImsBenchSpec) -> None:
+    limits: Any = spec.thresholds
+    bench.t1_ns, bench.t2_ns = spec.t1, spec.t2
+    bench.invite_retransmissions = spec.invite_retransmissions
+    bench.request_retransmissions = spec.request_retransmissions
+    bench.session_setup_ns, bench.release_ns = limits.session_setup, limits.release
+    bench.message_ns = limits.message
+    bench.registration_ns, bench.reregistration_ns = limits.registration, limits.reregistration

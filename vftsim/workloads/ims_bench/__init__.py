@@ -1,0 +1,1 @@
+"""The IMS benchmark (ETSI TS 186 008): user agents, the manager and what it measures."""

@@ -1,0 +1,368 @@
+"""The test systems: user agents that play the benchmark's scenarios against the server.
+
+Callers retransmit by SIPp's rules (see :mod:`vftsim.workloads.sip.retransmission`), callees repeat a 200 to an
+INVITE until its ACK arrives (RFC 3261, 13.3.1.4) and answer a repeated request with its last reply.
+A delay above its threshold, or a message never answered, makes the attempt inadequately handled.
+"""
+
+from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.platform.cpu.jobs import submit
+from vftsim.platform.cpu.records import domains, work_done
+from vftsim.platform.io.host_cards import send_to_host
+from vftsim.platform.io.packet import Flow, copied, delivered, discarded, lost, packets, workload
+from vftsim.workloads.ims_bench.attempt import Attempt, Bench, attempts, benches
+from vftsim.workloads.ims_bench.metrics import PMM1, REG1, REG2, REG4, REL1, SES1, SES2
+from vftsim.workloads.ims_bench.verdict import end, inadequate, measure
+from vftsim.workloads.sip.messages import Message, Scenario, message_facts
+from vftsim.workloads.sip.retransmission import begin, goes_on, wait
+from vftsim.workloads.sip.streams import keep, let_go, streams
+
+ims_bench = workload.kind("ims_bench")
+
+
+@part
+def start_attempt(sim: Sim, bench: Bench, row: int) -> None:
+    """Begin an attempt."""
+    # Referred to before anything is sent: a message dropped at once is the last to refer to its stream.
+    attempts(sim)[row].is_kept = True
+    keep(sim, row)
+    scenario = attempts(sim)[row].scenario
+    if scenario == Scenario.IMS_UAC:
+        bench.uac_begun += 1
+        ask(sim, bench, row, Message.INVITE)
+    elif scenario == Scenario.IMS_MSGC:
+        ask(sim, bench, row, Message.MESSAGE)
+    else:
+        ask(sim, bench, row, Message.REGISTER)
+    settle(sim, row)
+
+
+@part
+def settle(sim: Sim, row: int) -> None:
+    """Last in all that happens to an attempt: refer to its stream for as long as something can happen by itself."""
+    attempt = attempts(sim)[row]
+    timers = attempt.client.timer | attempt.callee.timer | attempt.ring | attempt.hold
+    is_alive = not attempt.ended or timers != 0
+    if is_alive and not attempt.is_kept:
+        attempt.is_kept = True
+        keep(sim, row)
+    elif attempt.is_kept and not is_alive:
+        attempt.is_kept = False
+        let_go(sim, row)
+
+
+# Messages out and in
+
+
+@part
+def say(sim: Sim, bench: Bench, row: int, message: int) -> None:
+    """Send a message, at the price of CPU time if the user agents run on a host of the model."""
+    bench.to_server[message] += 1
+    made = packets.new(sim)
+    packet = packets(sim)[made]
+    packet.flow = bench.flow
+    packet.port = bench.port
+    packet.stream = row
+    packet.what = message
+    packet.size_bytes = message_facts(sim)[1 + message].size_bytes
+    packet.sent_ns = sim.now_ns
+    packet.entity = streams(sim)[row].number
+    keep(sim, row)
+    if bench.message_cost_ns > 0:
+        submit(sim, domains(sim)[bench.domain], bench.message_cost_ns, on_sent, made, 0)
+    else:
+        send_to_host(sim, made)
+
+
+@work_done
+def on_sent(sim: Sim, place: int, argument: int) -> None:
+    """The CPU work for a message to send is done."""
+    send_to_host(sim, place)
+
+
+@ims_bench.implements(delivered)
+def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
+    """Take in a message from the server, at the price of CPU time if the user agents run on a host of the model."""
+    bench = benches(sim)[flow.own]
+    if bench.message_cost_ns > 0:
+        submit(sim, domains(sim)[bench.domain], bench.message_cost_ns, on_received, packet, bench.row)
+    else:
+        hear(sim, bench, packet)
+
+
+@work_done
+def on_received(sim: Sim, place: int, argument: int) -> None:
+    """The CPU work for a message from the server is done."""
+    hear(sim, benches(sim)[argument], place)
+
+
+@ims_bench.implements(lost)
+def lose(sim: Sim, flow: Flow, packet: int) -> None:
+    """Let go of a lost packet's stream."""
+    let_go(sim, packets(sim)[packet].stream)
+
+
+@ims_bench.implements(copied)
+def copy(sim: Sim, flow: Flow, packet: int) -> None:
+    """Refer to the stream once more."""
+    keep(sim, packets(sim)[packet].stream)
+
+
+@ims_bench.implements(discarded)
+def discard(sim: Sim, flow: Flow, packet: int) -> None:
+    """Let go of a discarded packet's stream."""
+    let_go(sim, packets(sim)[packet].stream)
+
+
+@part
+def hear(sim: Sim, bench: Bench, packet: int) -> None:
+    """Act on a message from the server, and free it."""
+    row = packets(sim)[packet].stream
+    message = packets(sim)[packet].what
+    bench.from_server[message] += 1
+    attempt = attempts(sim)[row]
+    if message <= Message.BYE or message == Message.MESSAGE:
+        hear_relayed(sim, bench, attempt, row, message)
+    else:
+        hear_reply(sim, bench, attempt, row, message)
+    settle(sim, row)
+    let_go(sim, row)
+    packets.free(sim, packet)
+
+
+@part
+def mark(attempt: Attempt, message: int) -> bool:
+    """Note that a user agent has received a message; true the first time."""
+    bit = 1 << message
+    is_first = attempt.seen & bit == 0
+    attempt.seen |= bit
+    return is_first
+
+
+# Requests of the caller
+
+
+@part
+def ask(sim: Sim, bench: Bench, row: int, message: int) -> None:
+    """Send a request, and repeat it until it is answered or given up."""
+    attempt = attempts(sim)[row]
+    attempt.sent_ns = sim.now_ns
+    attempt.request = message
+    attempt.outstanding = True
+    if message == Message.INVITE:
+        begin(attempt.client, bench.t1_ns, 0, bench.invite_retransmissions, 0)
+    else:
+        begin(attempt.client, bench.t1_ns, bench.t2_ns, bench.request_retransmissions, 0)
+    wait(sim, attempt.client, streams(sim)[row].number, on_unanswered, row)
+    say(sim, bench, row, message)
+
+
+@event
+def on_unanswered(sim: Sim, place: int, token: int) -> None:
+    """Nobody has answered the caller's request: repeat it, or fail."""
+    attempt = attempts(sim)[place]
+    if token != attempt.client.timer:
+        return
+    bench = benches(sim)[attempt.bench]
+    if goes_on(sim, attempt.client, streams(sim)[place].number, on_unanswered, place):
+        bench.repeated[attempt.scenario] += 1
+        say(sim, bench, place, attempt.request)
+    else:
+        fail_attempt(sim, bench, attempt)
+    settle(sim, place)
+
+
+@part
+def answered(attempt: Attempt) -> None:
+    """Take note that the caller's request is answered."""
+    if attempt.outstanding:
+        attempt.client.timer = 0
+        attempt.outstanding = False
+
+
+@part
+def fail_attempt(sim: Sim, bench: Bench, attempt: Attempt) -> None:
+    """End an attempt in failure.
+
+    A request still outstanding goes on being repeated in vain: only a callee that gives up leaves one.
+    """
+    attempt.outstanding = False
+    inadequate(sim, bench, attempt)
+    end(sim, bench, attempt)
+
+
+@part
+def overdue(sim: Sim, bench: Bench, attempt: Attempt) -> bool:
+    """Tell whether the caller has waited for an answer for longer than the threshold of the delay it makes."""
+    if not attempt.outstanding:
+        return False
+    limit_ns = bench.registration_ns
+    if attempt.request == Message.INVITE:
+        limit_ns = bench.session_setup_ns
+    elif attempt.request == Message.BYE:
+        limit_ns = bench.release_ns
+    elif attempt.request == Message.MESSAGE:
+        limit_ns = bench.message_ns
+    return sim.now_ns - attempt.sent_ns > limit_ns
+
+
+# Replies to the caller
+
+
+@part
+def hear_reply(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: int) -> None:
+    """Act on the server's own reply, or on one that ends an attempt."""
+    if message == Message.TRYING:
+        provisional(attempt)
+    elif message == Message.UNAUTHORIZED:
+        challenged(sim, bench, attempt, row)
+    elif message == Message.OK_REGISTER:
+        registered(sim, bench, attempt)
+    elif message == Message.OK_BYE:
+        finished(sim, bench, attempt, message, REL1)
+    elif message == Message.OK_MESSAGE:
+        finished(sim, bench, attempt, message, PMM1)
+    elif not attempt.ended:
+        # A 408: nobody has answered the request that the server forwarded.
+        answered(attempt)
+        fail_attempt(sim, bench, attempt)
+
+
+@part
+def challenged(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
+    """Register again with credentials."""
+    if not mark(attempt, Message.UNAUTHORIZED) or attempt.ended:
+        return
+    answered(attempt)
+    measure(sim, bench, attempt, REG1, sim.now_ns - attempt.sent_ns)
+    ask(sim, bench, row, Message.REGISTER_CREDENTIALS)
+
+
+@part
+def registered(sim: Sim, bench: Bench, attempt: Attempt) -> None:
+    """End a registration."""
+    if not mark(attempt, Message.OK_REGISTER) or attempt.ended:
+        return
+    answered(attempt)
+    if attempt.scenario == Scenario.IMS_REREG:
+        measure(sim, bench, attempt, REG4, sim.now_ns - attempt.start_ns)
+    measure(sim, bench, attempt, REG2, sim.now_ns - attempt.sent_ns)
+    end(sim, bench, attempt)
+
+
+@part
+def finished(sim: Sim, bench: Bench, attempt: Attempt, message: int, delay: int) -> None:
+    """End a call or a page message with the answer to its last request."""
+    if not mark(attempt, message) or attempt.ended:
+        return
+    answered(attempt)
+    measure(sim, bench, attempt, delay, sim.now_ns - attempt.sent_ns)
+    end(sim, bench, attempt)
+
+
+@part
+def provisional(attempt: Attempt) -> None:
+    """Repeat the INVITE no more, unless it was answered already."""
+    if attempt.seen & (1 << Message.OK_INVITE) == 0:
+        answered(attempt)
+
+
+@part
+def answered_call(attempt: Attempt) -> None:
+    """Take note that the callee has answered the call."""
+    if not mark(attempt, Message.OK_INVITE):
+        return
+    answered(attempt)
+    if attempt.rang_ns == 0:
+        attempt.rang_ns = attempt.answered_ns - attempt.ring_ns
+
+
+@event
+def on_hang_up(sim: Sim, place: int, token: int) -> None:
+    """The caller hangs up."""
+    attempt = attempts(sim)[place]
+    if token != attempt.hold:
+        return
+    attempt.hold = 0
+    if not attempt.ended:
+        ask(sim, benches(sim)[attempt.bench], place, Message.BYE)
+    settle(sim, place)
+
+
+# Setting up a call, and what callees answer
+
+
+@part
+def hear_relayed(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: int) -> None:
+    """Act on what the server has relayed: a request to the callee, or a reply to the caller's INVITE."""
+    if message == Message.INVITE:
+        invited(sim, bench, attempt, row)
+    elif message == Message.RINGING:
+        provisional(attempt)
+        if mark(attempt, Message.RINGING):
+            attempt.rang_ns = sim.now_ns
+    elif message == Message.OK_INVITE:
+        answered_call(attempt)
+        say(sim, bench, row, Message.ACK)
+    elif message == Message.ACK:
+        acknowledged(sim, bench, attempt, row)
+    elif message == Message.BYE:
+        say(sim, bench, row, Message.OK_BYE)
+    else:
+        say(sim, bench, row, Message.OK_MESSAGE)
+
+
+@part
+def invited(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
+    """Ring; answer a repeated INVITE with the last reply."""
+    if mark(attempt, Message.INVITE):
+        measure(sim, bench, attempt, SES2, sim.now_ns - attempt.start_ns)
+        say(sim, bench, row, Message.RINGING)
+        due_ns = sim.now_ns + attempt.ring_ns
+        attempt.ring = at(sim, due_ns, EventKind.TIMER, streams(sim)[row].number, on_pick_up, row)
+    elif attempt.answered_ns != 0:
+        say(sim, bench, row, Message.OK_INVITE)
+    else:
+        say(sim, bench, row, Message.RINGING)
+
+
+@event
+def on_pick_up(sim: Sim, place: int, token: int) -> None:
+    """The callee answers, and repeats the answer until it is acknowledged."""
+    attempt = attempts(sim)[place]
+    if token != attempt.ring:
+        return
+    attempt.ring = 0
+    bench = benches(sim)[attempt.bench]
+    attempt.answered_ns = sim.now_ns
+    begin(attempt.callee, bench.t1_ns, bench.t2_ns, bench.request_retransmissions, 0)
+    wait(sim, attempt.callee, streams(sim)[place].number, on_unacknowledged, place)
+    say(sim, bench, place, Message.OK_INVITE)
+    settle(sim, place)
+
+
+@event
+def on_unacknowledged(sim: Sim, place: int, token: int) -> None:
+    """The answer to a call was not acknowledged: repeat it, or give up."""
+    attempt = attempts(sim)[place]
+    if token != attempt.callee.timer:
+        return
+    bench = benches(sim)[attempt.bench]
+    if goes_on(sim, attempt.callee, streams(sim)[place].number, on_unacknowledged, place):
+        bench.repeated[attempt.scenario] += 1
+        say(sim, bench, place, Message.OK_INVITE)
+    else:
+        fail_attempt(sim, bench, attempt)
+    settle(sim, place)
+
+
+@part
+def acknowledged(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
+    """The call is set up: it lasts for its holding time."""
+    attempt.callee.timer = 0
+    if not mark(attempt, Message.ACK) or attempt.ended:
+        return
+    setup_ns = attempt.rang_ns - attempt.start_ns + sim.now_ns - attempt.answered_ns
+    measure(sim, bench, attempt, SES1, setup_ns)
+    due_ns = sim.now_ns + attempt.hold_ns
+    attempt.hold = at(sim, due_ns, EventKind.TIMER, streams(sim)[row].number, on_hang_up, row)

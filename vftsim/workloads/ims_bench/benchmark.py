@@ -1,0 +1,221 @@
+"""The benchmark's manager: pre-registration, stir, steps with Poisson arrivals, and the rule to stop.
+
+Rule (ETSI TS 186 008 as run by IMS Bench SIPp, and the lab's own settings): attempts arrive as a Poisson
+process of constant rate for the length of a step; the first part of a step (transient) is not counted;
+an attempt counts in the step in which it began; after a step in which any scenario, or all together,
+has more than the allowed share of inadequately handled attempts, the run stops.
+
+A step is judged when it ends, on the attempts that began at least 5 s (a quarter of a short step) before:
+those after have not had the time to fail.  One whose caller has waited for longer than a threshold counts
+as failed there, although the lab's manager learns of it when the caller gives up, up to 32 s later: or a
+step shorter than that would pass with nothing answered at all.  The final record counts all attempts: when
+the run stops, arrivals stop and what is under way is played to its end.  Where a ramp ends:
+:mod:`vftsim.workloads.ims_bench.ramp_end`.
+
+The manager runs in the driver and acts between two events (:class:`~vftsim.kernel.agenda.Agenda`).
+Left out: roaming; call forwarding; the clock offset between test systems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+
+from vftsim.kernel import Engine, EventKind
+from vftsim.kernel.agenda import Agenda
+from vftsim.platform.delays import delays, histogram
+from vftsim.sampling import Streams
+from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
+from vftsim.workloads.ims_bench.attempt import benches, phases
+from vftsim.workloads.ims_bench.draws import CHUNK, MOST_DRAWS, PhaseDraws, write_chunk
+from vftsim.workloads.ims_bench.metrics import HISTOGRAMS, PhaseRecord
+from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
+from vftsim.workloads.ims_bench.sampler import Series, begin_sampling
+from vftsim.workloads.sip.messages import Scenario
+from vftsim.workloads.sip.streams import streams as sip_streams
+
+_S = 1_000_000_000
+LONGEST_JUDGEMENT_LAG_NS = 5 * _S
+
+
+class Manager:
+    """Plays the phases of one benchmark run.
+
+    Parameters
+    ----------
+    engine : Engine
+    agenda : Agenda
+    bench : int
+        Row of the benchmark.
+    spec : ImsBenchSpec
+    streams : Streams
+    demand_cv : float
+        Coefficient of variation of the drawn demands.
+    series : Series
+    on_phase : callable, optional
+        Called with each :class:`PhaseRecord` when its measured part ends.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        agenda: Agenda,
+        bench: int,
+        spec: ImsBenchSpec,
+        streams: Streams,
+        demand_cv: float,
+        series: Series,
+        on_phase: Callable[[PhaseRecord], None] | None = None,
+    ) -> None:
+        self.engine = engine
+        self.agenda = agenda
+        self.bench = bench
+        self.spec = spec
+        self.series = series
+        self.on_phase = on_phase
+        self.phases: list[PhaseRecord] = []
+        self.finished = False
+        self._streams = streams
+        self._demand_cv = demand_cv
+        self._rows: dict[int, PhaseRecord] = {}
+        self._draws: PhaseDraws | None = None
+        self._next_chunk = 0
+        self._item = agenda.add(self._go_on)
+        self._course: Iterator[None] = iter(())
+
+    def begin(self) -> None:
+        """Begin to play, at the present instant."""
+        self.engine.rows(benches)[self.bench].batches_over = self._item
+        self._course = self._play()
+        self._go_on()
+
+    def write_draws(self) -> None:
+        """Draw attempts ahead, where the run has used up a chunk; for an engine's ``on_input``."""
+        bench = self.engine.rows(benches)[self.bench]
+        while self._draws is not None and bench.draws_written - bench.next_draw <= MOST_DRAWS - CHUNK:
+            write_chunk(self.engine, self._next_chunk, self._draws.chunk(self._next_chunk))
+            self._next_chunk += 1
+            bench.draws_written += CHUNK
+
+    def complete(self) -> None:
+        """Bring the records of all phases up to now."""
+        for row, record in self._rows.items():
+            self._read(row, record)
+            first = int(self.engine.rows(phases)[row].first_delay)
+            record.delays = {name: histogram(self.engine, first + n) for n, name in enumerate(HISTOGRAMS)}
+
+    @property
+    def under_way(self) -> int:
+        """Attempts begun and not over."""
+        bench = self.engine.rows(benches)[self.bench]
+        return int(bench.begun) - int(bench.over)
+
+    @property
+    def attempts_begun(self) -> int:
+        """Attempts begun up to now."""
+        return int(self.engine.rows(benches)[self.bench].begun)
+
+    def _go_on(self) -> None:
+        next(self._course, None)
+
+    def _play(self) -> Generator[None, None, None]:
+        spec = self.spec
+        if spec.pre_registration.duration:
+            yield from self._pre_register()
+        if spec.stir.duration:
+            yield from self._stir()
+        for step in range(spec.steps.count):
+            record = yield from self._step(step)
+            if not record.passes(spec.steps.stop_above_ihs):
+                break
+        self._draws = None
+        self.finished = True
+
+    def _begin(self, record: PhaseRecord, number: int, shares: list[float], transient_ns: int) -> int:
+        engine, spec = self.engine, self.spec
+        record.start_ns = engine.now_ns
+        record.measure_from_ns = record.start_ns + transient_ns
+        row, phase = engine.add(phases, measure_from_ns=record.measure_from_ns)
+        for n in range(len(HISTOGRAMS)):
+            first = engine.new(delays)
+            if n == 0:
+                phase.first_delay = first
+        self._rows[row] = self.series.records[row] = record
+        self._draws = PhaseDraws(
+            self._streams, number, shares, spec.ring_time, spec.hold_time, self._demand_cv
+        )  # fmt: skip
+        self._next_chunk = 0
+        bench = engine.rows(benches)[self.bench]
+        bench.phase = row
+        bench.next_draw = bench.draws_written = 0
+        self.write_draws()
+        engine.call(begin_sampling, row, transient_ns)
+        return row
+
+    def _end(self, row: int, record: PhaseRecord) -> None:
+        record.end_ns = self.engine.now_ns
+        self.engine.rows(phases)[row].end_ns = record.end_ns
+        self._read(row, record)
+        self.phases.append(record)
+        self.series.end(row)
+        if self.on_phase is not None:
+            self.on_phase(record)
+
+    def _read(self, row: int, record: PhaseRecord) -> None:
+        phase = self.engine.rows(phases)[row]
+        record.attempts = [int(count) for count in phase.attempts]
+        record.inadequate = [int(count) for count in phase.inadequate]
+        record.judged_inadequate = [int(count) for count in phase.judged_inadequate]
+        record.not_started = int(phase.not_started)
+
+    def _wait(self, delay_ns: int) -> None:
+        self.agenda.at(self.engine.now_ns + delay_ns, EventKind.CONTROL, 0, self._item)
+
+    def _pre_register(self) -> Generator[None, None, None]:
+        """One user on each test system at the same time, at a constant rate."""
+        spec = self.spec.pre_registration
+        record = PhaseRecord("pre_registration", 0, spec.rate)
+        only_registrations = [100.0 if s is Scenario.IMS_REG else 0.0 for s in Scenario]
+        row = self._begin(record, 0, only_registrations, spec.transient)
+        bench = self.engine.rows(benches)[self.bench]
+        bench.batch = self.spec.test_systems
+        bench.batch_period_ns = round(self.spec.test_systems * _S / spec.rate)
+        batches = spec.duration // int(bench.batch_period_ns)
+        if batches:
+            self.engine.call(begin_batches, self.bench, batches)
+            yield
+        self._end(row, record)
+
+    def _stir(self) -> Generator[None, None, None]:
+        spec, load = self.spec.stir, self.spec.steps.load_of(0)
+        record = PhaseRecord("stir", -1, load)
+        row = self._begin(record, 1, self.spec.mix.shares(), spec.duration)
+        for step in range(spec.steps):
+            self._arrive_at(load * (step + 1) / spec.steps, spec.duration // spec.steps)
+            self._wait(spec.duration // spec.steps)
+            yield
+        record.end_ns = self.engine.now_ns
+        self.engine.rows(phases)[row].end_ns = record.end_ns
+
+    def _step(self, step: int) -> Generator[None, None, PhaseRecord]:
+        spec = self.spec.steps
+        record = PhaseRecord(f"step_{step + 1}", step + 1, spec.load_of(step))
+        row = self._begin(record, 2 + step, self.spec.mix.shares(), spec.transient)
+        self._arrive_at(record.requested_saps, spec.duration)
+        lag_ns = min(LONGEST_JUDGEMENT_LAG_NS, (spec.duration - spec.transient) // 4)
+        record.judged_until_ns = record.start_ns + spec.duration - lag_ns
+        self.engine.rows(phases)[row].judged_until_ns = record.judged_until_ns
+        self._wait(spec.duration - lag_ns)
+        yield
+        record.judged_attempts = [int(count) for count in self.engine.rows(phases)[row].attempts]
+        self._wait(lag_ns)
+        yield
+        self.engine.call(judge_overdue, row, self.engine.used(sip_streams))
+        self._end(row, record)
+        return record
+
+    def _arrive_at(self, saps: float, duration_ns: int) -> None:
+        """Poisson arrivals of ``saps`` a second from now on, for ``duration_ns``."""
+        bench = self.engine.rows(benches)[self.bench]
+        bench.gap_ns = _S / saps
+        bench.until_ns = self.engine.now_ns + duration_ns
+        self.engine.call(begin_arrivals, self.bench)

@@ -1,0 +1,237 @@
+"""The per-second series of a run: what the manager and the server's own monitor write down once a second.
+
+The seconds of a phase are counted from the end of its transient, whatever the length of the phases
+before it, and are half open: an event at the instant between two of them belongs to the later one.  So
+the 870 s that a step of the lab measures give 870 samples.  A rest shorter than a period has no sample;
+datagrams dropped in it still count in the phase.
+
+The run writes totals into a log; the driver empties it and turns differences into rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, part
+from vftsim.platform.cpu.host import settle
+from vftsim.platform.cpu.records import domains, hosts, vcpus
+from vftsim.platform.io.packet import drops
+from vftsim.platform.protection.guard import guards
+from vftsim.platform.protection.mechanism import lag
+from vftsim.workloads.ims_bench.attempt import SCENARIOS, benches, phases
+from vftsim.workloads.ims_bench.metrics import PhaseRecord
+from vftsim.workloads.sip.messages import Scenario
+from vftsim.workloads.sip.records import sip_servers
+
+_S = 1_000_000_000
+_BEFORE_ARRIVALS = 0
+MOST_SAMPLES = 1 << 10
+MOST_PLACES = 16
+
+
+class Sampler(Record):
+    """Who is sampled how often: user agents, the server with its domain and guard, places where datagrams are lost.
+
+    ``written`` is the last row of the log in use; ``planned`` the token of the next sample.
+    """
+
+    bench: int
+    domain: int
+    server: int
+    guard: int
+    period_ns: int
+    phase: int
+    planned: int
+    written: int
+    places: int
+    place: Annotated[list[int], MOST_PLACES]
+
+
+class Sample(Record):
+    """Totals at an instant; ``is_measured``: a period that counts ends here, else one begins."""
+
+    phase: int
+    is_measured: bool
+    begun: int
+    uac_begun: int
+    inadequate: int
+    uac_inadequate: int
+    repeated: Annotated[list[int], SCENARIOS]
+    busy_ns: int
+    dropped: int
+    held: int
+    lag_ns: int
+
+
+samplers = Table("samplers", Sampler, 2)
+samples = Table("samples", Sample, MOST_SAMPLES, is_fixed=True)
+
+
+@entry
+def begin_sampling(sim: Sim, phase: int, transient_ns: int) -> int:
+    """Begin the samples of a phase that begins now."""
+    sampler = samplers(sim)[1]
+    sampler.phase = phase
+    sampler.planned = 0
+    write_sample(sim, sampler, False)
+    rest_ns = transient_ns % sampler.period_ns
+    plan_sample(sim, sampler, rest_ns if rest_ns > 0 else sampler.period_ns)
+    return 0
+
+
+@entry
+def end_sampling(sim: Sim, _: int, __: int) -> int:
+    """Plan no more samples; return how many datagrams have been lost up to now."""
+    sampler = samplers(sim)[1]
+    sampler.planned = 0
+    return dropped(sim, sampler)
+
+
+@part
+def plan_sample(sim: Sim, sampler: Sampler, delay_ns: int) -> None:
+    """Plan the next sample, before the arrivals of its instant."""
+    sampler.planned = at(sim, sim.now_ns + delay_ns, EventKind.ARRIVAL, _BEFORE_ARRIVALS, on_sample, 1)
+
+
+@event
+def on_sample(sim: Sim, place: int, token: int) -> None:
+    """A period of the series is over."""
+    sampler = samplers(sim)[place]
+    if token != sampler.planned:
+        return
+    begun_ns = sim.now_ns - sampler.period_ns
+    write_sample(sim, sampler, begun_ns >= phases(sim)[sampler.phase].measure_from_ns)
+    plan_sample(sim, sampler, sampler.period_ns)
+
+
+@part
+def write_sample(sim: Sim, sampler: Sampler, is_measured: bool) -> None:
+    """Write the totals down; the vCPUs are charged first, which matters to a scheduler that rounds when it charges."""
+    bench = benches(sim)[sampler.bench]
+    sampler.written += 1
+    sample = samples(sim)[sampler.written]
+    sample.phase = sampler.phase
+    sample.is_measured = is_measured
+    sample.busy_ns = busy_ns(sim, sampler.domain)
+    sample.begun = bench.begun
+    sample.uac_begun = bench.uac_begun
+    sample.inadequate = bench.inadequate
+    sample.uac_inadequate = bench.uac_inadequate
+    for scenario in range(SCENARIOS):
+        sample.repeated[scenario] = bench.repeated[scenario]
+    sample.held = sip_servers(sim)[sampler.server].held
+    sample.dropped = dropped(sim, sampler)
+    if is_measured and sampler.guard != 0:
+        sample.lag_ns = lag(sim, guards(sim)[sampler.guard])
+    if sampler.written > MOST_SAMPLES * 3 // 4:
+        sim.wants_input = True
+
+
+@part
+def busy_ns(sim: Sim, row: int) -> int:
+    """Return the CPU time that a domain has used up to now."""
+    domain = domains(sim)[row]
+    settle(sim, hosts(sim)[domain.host])
+    total_ns = 0
+    for vcpu in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        total_ns += vcpus(sim)[vcpu].run_ns
+    return total_ns
+
+
+@part
+def dropped(sim: Sim, sampler: Sampler) -> int:
+    """Return how many datagrams have been lost up to now, at all places of the sampler."""
+    total = 0
+    for number in range(sampler.places):
+        total += drops(sim)[sampler.place[number]].count
+    return total
+
+
+@entry
+def busy_now(sim: Sim, domain: int, _: int) -> int:
+    """Return the CPU time that a domain has used up to now."""
+    return busy_ns(sim, domain)
+
+
+class Series:
+    """Turns the log of samples into the series of phases.
+
+    Parameters
+    ----------
+    engine : Engine
+    memory : tuple of int
+        Bytes available before the run, taken by each attempt for good, and by each transaction held.
+    has_lag : bool
+        Whether there is a secondary whose lag is sampled.
+    """
+
+    def __init__(self, engine: Engine, memory: tuple[int, int, int], *, has_lag: bool) -> None:
+        self.engine = engine
+        self.memory = memory
+        self.has_lag = has_lag
+        self.records: dict[int, PhaseRecord] = {}
+        self._before: dict[str, Any] = {}
+
+    def drain(self) -> None:
+        """Empty the log."""
+        sampler = self.engine.rows(samplers)[1]
+        rows = self.engine.rows(samples)
+        for number in range(1, int(sampler.written) + 1):
+            self._take(rows[number])
+        sampler.written = 0
+
+    def end(self, phase: int) -> None:
+        """End a phase now; datagrams lost since its last sample count in it too."""
+        dropped_now = self.engine.call(end_sampling)
+        self.drain()
+        self.records[phase].dropped += dropped_now - self._before["dropped"]
+
+    def _take(self, sample: Any) -> None:
+        totals = _totals(sample)
+        if sample.is_measured:
+            self._append(self.records[int(sample.phase)], totals)
+        self._before = totals
+
+    def _append(self, record: PhaseRecord, totals: dict[str, Any]) -> None:
+        before, series = self._before, record.series
+        period_ns = int(self.engine.rows(samplers)[1].period_ns)
+        seconds = period_ns / _S
+        begun = totals["begun"] - before["begun"]
+        again = [now - then for now, then in zip(totals["repeated"], before["repeated"], strict=True)]
+        series["load"].append(begun / seconds)
+        series["cpu_percent"].append(100.0 * (totals["busy_ns"] - before["busy_ns"]) / period_ns)
+        series["memory_mb"].append(self._memory_mb(totals))
+        series["ihs_all"].append(100.0 * (totals["inadequate"] - before["inadequate"]) / max(begun, 1))
+        uac_begun = totals["uac_begun"] - before["uac_begun"]
+        uac_inadequate = totals["uac_inadequate"] - before["uac_inadequate"]
+        series["ihs_uac"].append(100.0 * uac_inadequate / max(uac_begun, 1))
+        series["retransmissions_all"].append(sum(again) / seconds)
+        series["retransmissions_uac"].append(again[Scenario.IMS_UAC] / seconds)
+        series["retransmissions_reg"].append(again[Scenario.IMS_REG] / seconds)
+        if self.has_lag:
+            series["lag_ms"].append(totals["lag_ns"] / 1e6)
+        record.dropped += totals["dropped"] - before["dropped"]
+
+    def _memory_mb(self, totals: dict[str, Any]) -> float:
+        available, for_attempt, for_transaction = self.memory
+        return (available - totals["begun"] * for_attempt - totals["held"] * for_transaction) / 1e6
+
+
+_TOTALS = ("begun", "uac_begun", "inadequate", "uac_inadequate", "busy_ns", "dropped", "held", "lag_ns")
+
+
+def _totals(sample: Any) -> dict[str, Any]:
+    totals: dict[str, Any] = {name: int(getattr(sample, name)) for name in _TOTALS}
+    totals["repeated"] = [int(count) for count in sample.repeated]
+    return totals
+
+
+def add_sampler(
+    engine: Engine, bench: int, server: int, domain: int, guard: int, period_ns: int, places: Sequence[int]
+) -> None:
+    """Make the run's sampler; ``guard`` is the domain's, 0 for none, ``places`` are rows of ``drops``."""
+    _, sampler = engine.add(samplers, bench=bench, server=server, domain=domain, guard=guard, period_ns=period_ns)
+    sampler.places = len(places)
+    for number, place in enumerate(places):
+        sampler.place[number] = place

@@ -1,0 +1,74 @@
+"""Pools of subscribers: registered, unregistered, and those busy in an attempt.
+
+A subscriber in an attempt is in neither pool; drawing one takes it out, :func:`put_back` returns it.
+Memory is one machine word for each subscriber and pool.
+"""
+
+from typing import Annotated
+
+from vftsim.errors import ConservationError
+from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.workloads.ims_bench.attempt import Bench, Pool, attempts
+from vftsim.workloads.sip.streams import streams
+
+BLOCK = 1024
+
+
+class Block(Record):
+    """A stretch of a pool."""
+
+    users: Annotated[list[int], BLOCK]
+
+
+blocks = Table("subscriber_blocks", Block, 1 << 15, "provision fewer subscribers")
+
+
+def fill_pools(engine: Engine, bench: Bench, count: int, registered: int) -> None:
+    """Provision ``count`` subscribers, of whom the first ``registered`` are registered."""
+    _fill(engine, bench.registered, count, range(registered))
+    _fill(engine, bench.unregistered, count, range(count - 1, registered - 1, -1))
+
+
+def _fill(engine: Engine, pool: Pool, most: int, users: range) -> None:
+    pool.count = len(users)
+    for first in range(0, most, BLOCK):
+        row, block = engine.add(blocks)
+        if first == 0:
+            pool.first_block = row
+        own = users[first : first + BLOCK]
+        block.users[: len(own)] = list(own)
+
+
+def members(engine: Engine, pool: Pool) -> list[int]:
+    """Return who is in a pool, in order."""
+    rows = engine.rows(blocks)
+    return [int(rows[pool.first_block + n // BLOCK].users[n % BLOCK]) for n in range(pool.count)]
+
+
+def check_subscribers(engine: Engine, bench: Bench, count: int) -> None:
+    """Raise :class:`ConservationError` unless every subscriber is in exactly one place."""
+    under_way = [engine.rows(attempts)[row] for row in range(1, engine.used(streams) + 1)]
+    busy = [int(who) for one in under_way if not one.ended for who in (one.user, one.destination) if who >= 0]
+    if sorted([*members(engine, bench.registered), *members(engine, bench.unregistered), *busy]) != list(range(count)):
+        raise ConservationError("a subscriber is lost or in two places")
+
+
+@part
+def take_subscriber(sim: Sim, pool: Pool, choice: float) -> int:
+    """Take a free subscriber; ``choice`` in [0, 1) picks it.  Returns -1 if there is none."""
+    if pool.count == 0:
+        return -1
+    position = int(choice * pool.count)
+    pool.count -= 1
+    chosen = blocks(sim)[pool.first_block + position // BLOCK]
+    last = blocks(sim)[pool.first_block + pool.count // BLOCK].users[pool.count % BLOCK]
+    user = chosen.users[position % BLOCK]
+    chosen.users[position % BLOCK] = last
+    return user
+
+
+@part
+def put_back(sim: Sim, pool: Pool, user: int) -> None:
+    """Return a subscriber to a pool."""
+    blocks(sim)[pool.first_block + pool.count // BLOCK].users[pool.count % BLOCK] = user
+    pool.count += 1

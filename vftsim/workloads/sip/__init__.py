@@ -1,0 +1,1 @@
+"""SIP: its messages, and a server that handles them."""

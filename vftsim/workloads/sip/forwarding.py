@@ -1,0 +1,116 @@
+"""What a SIP server sends: replies, forwarded requests, and those again that nobody has answered."""
+
+from vftsim.kernel import Sim, event, part
+from vftsim.platform.cpu.jobs import submit
+from vftsim.platform.cpu.records import domains, work_done
+from vftsim.platform.io.packet import drop, packets, ports
+from vftsim.platform.protection.guard import is_dead, put_out
+from vftsim.workloads.sip.messages import Message, message_facts
+from vftsim.workloads.sip.records import SipServer, Transaction, sip_rules, sip_servers, transactions
+from vftsim.workloads.sip.retransmission import NO_LIMIT, begin, goes_on, wait
+from vftsim.workloads.sip.streams import keep, streams
+from vftsim.workloads.sip.transactions import belongs_to_the_living, complete, drop_use, use
+
+
+@part
+def say(sim: Sim, server: SipServer, flow: int, port: int, stream: int, message: int) -> None:
+    """Put a datagram on its way to the user agents."""
+    row = packets.new(sim)
+    packet = packets(sim)[row]
+    packet.flow = flow
+    packet.port = port
+    packet.stream = stream
+    packet.what = message
+    packet.size_bytes = message_facts(sim)[1 + message].size_bytes
+    packet.sent_ns = sim.now_ns
+    packet.entity = streams(sim)[stream].number
+    keep(sim, stream)
+    if not put_out(sim, ports(sim)[port], row):
+        drop(sim, row, server.no_room)
+
+
+@part
+def answer_from(sim: Sim, server: SipServer, transaction: Transaction, message: int) -> None:
+    """Send a message of a transaction."""
+    say(sim, server, transaction.flow, transaction.port, transaction.stream, message)
+
+
+@part
+def forward(sim: Sim, server: SipServer, row: int) -> None:
+    """Forward a new request, and repeat it until it is answered."""
+    transaction = transactions(sim)[row]
+    rules = sip_rules(sim)[server.row]
+    ceiling_ns = rules.t2_ns
+    if transaction.message == Message.INVITE:
+        transaction.replied = Message.TRYING
+        answer_from(sim, server, transaction, Message.TRYING)
+        ceiling_ns = 0
+    answer_from(sim, server, transaction, transaction.message)
+    begin(transaction.forward, rules.t1_ns, ceiling_ns, NO_LIMIT, sim.now_ns + rules.reply_timeout_ns)
+    wait(sim, transaction.forward, streams(sim)[transaction.stream].number, on_unanswered, row)
+    use(sim, row)
+
+
+@part
+def stop_repeating(sim: Sim, row: int) -> None:
+    """Take note of a reply to a forwarded request."""
+    transaction = transactions(sim)[row]
+    if transaction.forward.timer != 0:
+        transaction.forward.timer = 0
+        drop_use(sim, row)
+
+
+@event
+def on_unanswered(sim: Sim, place: int, token: int) -> None:
+    """Nobody has answered a forwarded request: repeat it, or give up."""
+    transaction = transactions(sim)[place]
+    if token != transaction.forward.timer:
+        return
+    if not belongs_to_the_living(sim, place):
+        stop_repeating(sim, place)
+        return
+    server = sip_servers(sim)[transaction.server]
+    number = streams(sim)[transaction.stream].number
+    if goes_on(sim, transaction.forward, number, on_unanswered, place):
+        if not is_dead(sim, ports(sim)[transaction.port]):
+            server.retransmissions += 1
+        cost_ns = int(touch_ns(server) * sip_rules(sim)[server.row].retransmission_cost)
+        use(sim, place)
+        submit(sim, domains(sim)[server.domain], cost_ns + server.send_cost_ns, on_repeat, place, 0)
+    else:
+        give_up(sim, server, place)
+        drop_use(sim, place)
+
+
+@work_done
+def on_repeat(sim: Sim, place: int, argument: int) -> None:
+    """The CPU work of a repetition is done: send it, unless a reply has come."""
+    transaction = transactions(sim)[place]
+    if transaction.forward.timer != 0:
+        answer_from(sim, sip_servers(sim)[transaction.server], transaction, transaction.message)
+    drop_use(sim, place)
+
+
+@part
+def give_up(sim: Sim, server: SipServer, row: int) -> None:
+    """Give up a request that nobody has answered: the caller gets 408, at the price of one message sent."""
+    if transactions(sim)[row].is_final:
+        return
+    complete(sim, server, row, Message.REQUEST_TIMEOUT)
+    use(sim, row)
+    submit(sim, domains(sim)[server.domain], int(touch_ns(server)) + server.send_cost_ns, on_give_up, row, 0)
+
+
+@work_done
+def on_give_up(sim: Sim, place: int, argument: int) -> None:
+    """The CPU work of a 408 is done."""
+    transaction = transactions(sim)[place]
+    answer_from(sim, sip_servers(sim)[transaction.server], transaction, Message.REQUEST_TIMEOUT)
+    drop_use(sim, place)
+
+
+@part
+def touch_ns(server: SipServer) -> float:
+    """Return the mean CPU work of a message of a forwarded transaction sent, when no transaction is held."""
+    # An ACK is received and sent: two touches.
+    return server.cost_ns[Message.ACK] / 2

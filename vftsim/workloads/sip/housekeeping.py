@@ -1,0 +1,140 @@
+"""The timer processes of a SIP server: removal of transactions, write-back of location records, stalls.
+
+Rules: :mod:`vftsim.workloads.sip.server` and :mod:`vftsim.workloads.sip.transactions`.
+"""
+
+from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.platform.cpu.jobs import submit, submit_background
+from vftsim.platform.cpu.records import domains, work_done
+from vftsim.platform.io.packet import packet_list
+from vftsim.workloads.sip.forwarding import give_up
+from vftsim.workloads.sip.records import (
+    SipRules,
+    SipServer,
+    ringing_list,
+    sip_rules,
+    sip_servers,
+    transactions,
+    worker_list,
+)
+from vftsim.workloads.sip.transactions import drop_use, tick
+from vftsim.workloads.sip.worker import work_on
+
+_REMOVAL, _FLUSH, _STALL = 0, 1, 2
+
+
+@part
+def start_timers(sim: Sim, server: SipServer) -> None:
+    """Start the periodic timer processes; those of an earlier boot are stopped by it."""
+    rules = sip_rules(sim)[server.row]
+    plan_housekeeping(sim, server, rules)
+    server.flush = 0
+    server.stall = 0
+    server.end_of_stall = 0
+    if rules.write_cost_ns > 0:
+        plan_flush(sim, server, rules)
+    if rules.stall_ns > 0:
+        plan_stall(sim, server, rules)
+
+
+@part
+def plan_housekeeping(sim: Sim, server: SipServer, rules: SipRules) -> None:
+    """Plan the next run of the timer process."""
+    due_ns = sim.now_ns + rules.timer_period_ns
+    server.housekeeping = at(sim, due_ns, EventKind.TIMER, _REMOVAL, on_housekeeping, server.row)
+
+
+@event
+def on_housekeeping(sim: Sim, place: int, token: int) -> None:
+    """Remove expired transactions; the timer process holds the CPU like any other process."""
+    server = sip_servers(sim)[place]
+    if token != server.housekeeping:
+        return
+    rules = sip_rules(sim)[place]
+    give_up_ringing(sim, server)
+    expired = tick(sim, server)
+    fixed_ns = rules.housekeeping_cost_ns if expired > 0 else 0
+    cost_ns = int(server.inflation * (rules.removal_cost_ns * expired + fixed_ns))
+    if cost_ns > 0:
+        submit(sim, domains(sim)[server.domain], cost_ns, on_removed, place, 0)
+    plan_housekeeping(sim, server, rules)
+
+
+@part
+def give_up_ringing(sim: Sim, server: SipServer) -> None:
+    """Give up the INVITEs that have rung for too long."""
+    while server.ringing.length > 0 and transactions(sim)[server.ringing.first].rings_until_ns <= sim.now_ns:
+        row = ringing_list.pop(sim, server.ringing)
+        give_up(sim, server, row)
+        drop_use(sim, row)
+
+
+@work_done
+def on_removed(sim: Sim, place: int, argument: int) -> None:
+    """Expired transactions have been removed; nothing is seen of it outside."""
+
+
+@part
+def plan_flush(sim: Sim, server: SipServer, rules: SipRules) -> None:
+    """Plan the next flush of location records."""
+    server.flush = at(sim, sim.now_ns + rules.flush_period_ns, EventKind.TIMER, _FLUSH, on_flush, server.row)
+
+
+@event
+def on_flush(sim: Sim, place: int, token: int) -> None:
+    """The location timer begins to write all records changed since its last run."""
+    server = sip_servers(sim)[place]
+    if token != server.flush:
+        return
+    was_idle = server.records_to_write == 0
+    server.records_to_write += server.changed_records
+    server.changed_records = 0
+    if was_idle and server.records_to_write > 0:
+        write_record(sim, server)
+    plan_flush(sim, server, sip_rules(sim)[place])
+
+
+@part
+def write_record(sim: Sim, server: SipServer) -> None:
+    """Write one location record in the background."""
+    cost_ns = max(1, int(server.inflation * sip_rules(sim)[server.row].write_cost_ns))
+    submit_background(sim, domains(sim)[server.domain], cost_ns, on_written, server.row, 0)
+
+
+@work_done
+def on_written(sim: Sim, place: int, argument: int) -> None:
+    """A location record has been written: the next, if any."""
+    server = sip_servers(sim)[place]
+    server.records_to_write -= 1
+    if server.records_to_write > 0:
+        write_record(sim, server)
+
+
+@part
+def plan_stall(sim: Sim, server: SipServer, rules: SipRules) -> None:
+    """Plan the next stall."""
+    server.stall = at(sim, sim.now_ns + rules.stall_period_ns, EventKind.TIMER, _STALL, on_stall, server.row)
+
+
+@event
+def on_stall(sim: Sim, place: int, token: int) -> None:
+    """No process takes a message until the stall is over."""
+    server = sip_servers(sim)[place]
+    if token != server.stall:
+        return
+    rules = sip_rules(sim)[place]
+    server.stalled = True
+    server.end_of_stall = at(sim, sim.now_ns + rules.stall_ns, EventKind.TIMER, _STALL, on_end_of_stall, place)
+    plan_stall(sim, server, rules)
+
+
+@event
+def on_end_of_stall(sim: Sim, place: int, token: int) -> None:
+    """Idle processes take what has waited."""
+    server = sip_servers(sim)[place]
+    if token != server.end_of_stall:
+        return
+    server.stalled = False
+    while server.buffer.length > 0 and server.idle.length > 0:
+        row = worker_list.pop(sim, server.idle)
+        work_on(sim, server, row, packet_list.pop(sim, server.buffer))

@@ -1,0 +1,152 @@
+"""Parameters of the SIP server and of what a hypervisor adds to its work."""
+
+from pydantic import Field, model_validator
+
+from vftsim.spec import ByteCount, DurationNs, PositiveDurationNs, Spec
+
+_MS = 1_000_000
+_S = 1_000_000_000
+
+
+class SipServerSpec(Spec):
+    """A stateful SIP proxy and registrar; see :mod:`vftsim.sip.server` for the mechanism."""
+
+    processes: int = Field(
+        4,
+        ge=1,
+        le=4096,
+        description="Worker processes on one UDP socket (OpenSIPS `children`: 4 by default; the lab's is not printed).",
+    )
+    socket_buffer: ByteCount = Field(
+        256 * 1024,
+        description="Receive buffer of the UDP socket in kernel memory: rmem_max of Linux 2.6.18 (131071), doubled.",
+    )
+    memory_per_datagram: ByteCount = Field(
+        1848,
+        description="Kernel memory of a queued datagram: a driver buffer of 1,600 bytes and a descriptor of 248 "
+        "(Linux 2.6.18, x86-64).",
+    )
+    touch_cost: PositiveDurationNs = Field(
+        700_000, description="CPU time for a message received or sent when no transaction is held."
+    )
+    register_touch_cost: PositiveDurationNs = Field(
+        650_000, description="CPU time for a registration message received or sent."
+    )
+    database_cost: DurationNs = Field(
+        0,
+        description="CPU time of the database for the query of a REGISTER with credentials; the worker sleeps "
+        "meanwhile. 0: no query.",
+    )
+    demand_cv: float = Field(
+        1.0,
+        ge=0.0,
+        le=5.0,
+        description="Coefficient of variation of a message's demand (gamma; 1 is exponential).",
+    )
+    work_after_send: float = Field(
+        0.4, ge=0.0, lt=1.0, description="Share of a message's work that is done after its outputs have left."
+    )
+    growth_per_transaction: float = Field(
+        0.0,
+        ge=0.0,
+        le=1.0,
+        description="Growth of the CPU work for each completed transaction in memory, relative. Assumption; 0: none.",
+    )
+    growth_per_active_worker: float = Field(
+        0.0,
+        ge=0.0,
+        le=5.0,
+        description="Growth of the CPU work on a relayed message for each other worker that is at work, relative. "
+        "Assumption; 0: none.",
+    )
+    growth_per_attempt: float = Field(
+        0.0,
+        ge=0.0,
+        le=1.0,
+        description="Growth of the CPU work for each request served since the start, relative. Assumption; 0: none.",
+    )
+    retransmission_cost: float = Field(
+        0.4,
+        ge=0.0,
+        le=1.0,
+        description="CPU work of a retransmission that meets its transaction, relative to a new message.",
+    )
+    timer_period: PositiveDurationNs = Field(_S, description="Period of the timer process (OpenSIPS tm: 1 s).")
+    transaction_wait: PositiveDurationNs = Field(
+        5 * _S, description="Time a completed transaction stays in memory (OpenSIPS wt_timer: 5 s)."
+    )
+    removal_cost: DurationNs = Field(
+        0, description="CPU time to remove one expired transaction. Assumption; 0 turns it off."
+    )
+    housekeeping_cost: DurationNs = Field(
+        0, description="CPU time of a timer run that finds expired transactions. Assumption; 0 turns it off."
+    )
+    location_flush_period: PositiveDurationNs = Field(
+        60 * _S,
+        description="Time between two writes of changed location records (OpenSIPS usrloc timer_interval: 60 s).",
+    )
+    location_write_cost: DurationNs = Field(
+        0,
+        description="CPU time to write one changed location record, server and database together. Assumption; 0: none.",
+    )
+    stall_period: PositiveDurationNs = Field(60 * _S, description="Time from one stall of all workers to the next.")
+    stall_duration: DurationNs = Field(
+        0,
+        description="How long the workers stand still in a stall (a database or table lock): they take no message and "
+        "use no CPU. Assumption; 0: none.",
+    )
+    t1: PositiveDurationNs = Field(500 * _MS, description="Retransmission timer T1 (RFC 3261).")
+    t2: PositiveDurationNs = Field(4 * _S, description="Retransmission ceiling T2 (RFC 3261).")
+    reply_timeout: PositiveDurationNs = Field(
+        30 * _S,
+        description="Time without an answer after which a forwarded request is given up with a 408; an INVITE is safe "
+        "with any answer (OpenSIPS fr_timer: 30 s).",
+    )
+    ringing_timeout: PositiveDurationNs = Field(
+        120 * _S,
+        description="Time after which an INVITE that was only answered provisionally is given up (OpenSIPS "
+        "fr_inv_timer: 120 s).",
+    )
+    memory_per_attempt: ByteCount = Field(
+        455,
+        description="Memory that an attempt leaves used to the end of the run (from the lab's available memory).",
+    )
+    memory_per_transaction: ByteCount = Field(4096, description="Memory of a transaction held. Assumption.")
+    quantum: PositiveDurationNs = Field(
+        100 * _MS, description="Time slice of the guest's scheduler (Linux 2.6.18 O(1): 100 ms at nice 0)."
+    )
+
+    @property
+    def socket_buffer_messages(self) -> int:
+        """Datagrams the socket buffer holds."""
+        return self.socket_buffer // self.memory_per_datagram
+
+    @model_validator(mode="after")
+    def _can_work(self) -> "SipServerSpec":
+        if self.memory_per_datagram == 0 or self.socket_buffer < self.memory_per_datagram:
+            raise ValueError("socket_buffer must hold at least one datagram of memory_per_datagram")
+        if self.stall_duration >= self.stall_period:
+            raise ValueError("stall_duration must be shorter than stall_period, or the server never works")
+        return self
+
+
+class VirtualizationSpec(Spec):
+    """What running on a hypervisor costs the guest; all zero (and 1) on bare metal."""
+
+    cpu_inflation: float = Field(
+        1.0,
+        ge=1.0,
+        le=10.0,
+        description="Factor on the guest's CPU work (shadow paging, exits in computation).",
+    )
+    relay_cost: DurationNs = Field(
+        0,
+        description="Further CPU time for each message of a forwarded transaction received or sent. Assumption: "
+        "relaying wakes other processes and sets timers, which exit to the hypervisor; registrations do not.",
+    )
+    packet_cost: DurationNs = Field(
+        0, description="CPU time for each packet received or sent (exits, copies of the virtual NIC)."
+    )
+    interrupt_cost: DurationNs = Field(
+        0, description="CPU time for each virtual interrupt, however many packets it announces."
+    )

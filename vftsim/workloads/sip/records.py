@@ -1,0 +1,144 @@
+"""The records of a SIP server: its rules, its processes, its transactions.
+
+What the server has in memory stands here alone and never in what the user agents know.
+"""
+
+from typing import Annotated
+
+from vftsim.kernel import Chain, Fifo, Record, Table
+from vftsim.workloads.sip.messages import RECEIVED
+from vftsim.workloads.sip.retransmission import Repetition
+from vftsim.workloads.sip.streams import streams
+
+
+class SipRules(Record):
+    """The parameters of a server; see :class:`~vftsim.workloads.sip.parameters.SipServerSpec`."""
+
+    processes: int
+    most_queued: int
+    touch_cost_ns: int
+    register_touch_cost_ns: int
+    database_cost_ns: int
+    work_after_send: float
+    growth_per_transaction: float
+    growth_per_active_worker: float
+    growth_per_attempt: float
+    retransmission_cost: float
+    timer_period_ns: int
+    removal_cost_ns: int
+    housekeeping_cost_ns: int
+    flush_period_ns: int
+    write_cost_ns: int
+    stall_period_ns: int
+    stall_ns: int
+    t1_ns: int
+    t2_ns: int
+    reply_timeout_ns: int
+    ringing_timeout_ns: int
+    cpu_inflation: float
+    relay_cost_ns: int
+    packet_cost_ns: int
+    wait_periods: int
+
+
+class SipServer(Record):
+    """The server process group of one domain.
+
+    ``buffer`` is the socket's, ``idle`` the processes without work, ``ringing`` the INVITEs that were answered
+    provisionally, in order of the instant they are given up.  ``held`` transactions are in memory, ``waiting`` of them
+    completed.  ``boots`` counts how often the server began with empty memory; ``created`` transactions are those since,
+    ``created_before`` those until then.  ``buffer_full`` and ``no_room`` are rows
+    of ``drops``: datagrams that met a full socket buffer, and answers that met a full path.
+    """
+
+    row: int
+    domain: int
+    boots: int
+    first_worker: int
+    first_expiry: int
+    inflation: float
+    send_cost_ns: int
+    cost_ns: Annotated[list[float], RECEIVED]
+    buffer: Fifo
+    idle: Fifo
+    ringing: Fifo
+    stalled: bool
+    held: int
+    waiting: int
+    created: int
+    created_before: int
+    slot: int
+    changed_records: int
+    records_to_write: int
+    housekeeping: int
+    flush: int
+    stall: int
+    end_of_stall: int
+    buffer_full: int
+    no_room: int
+    received: int
+    taken: int
+    lost_in_crash: int
+    retransmissions: int
+
+
+class Worker(Record):
+    """A process of a server and what it has in hand: a packet, its transaction, and the work that is left."""
+
+    link: int
+    server: int
+    packet: int
+    transaction: int
+    is_again: bool
+    left_ns: int
+    after_ns: int
+
+
+class Transaction(Record):
+    """One request under way at a server.
+
+    ``replied`` is the last reply sent upstream, -1 for none.  ``forward`` repeats the forwarded copy while it awaits its
+    reply.  ``uses`` counts timers and work that refer to it; ``is_current``: it is the one that the stream's messages
+    meet.
+    """
+
+    after: int
+    server: int
+    boot: int
+    stream: int
+    flow: int
+    port: int
+    message: int
+    replied: int
+    is_final: bool
+    is_current: bool
+    uses: int
+    rings_until_ns: int
+    forward: Repetition
+
+
+class Request(Record):
+    """A stream's transaction in progress at its server.
+
+    It belongs to the stream ``number`` and to the server as it was after ``boot`` boots: another's is none.
+    """
+
+    number: int
+    boot: int
+    transaction: int
+
+
+class Expiry(Record):
+    """How many transactions a run of the timer process removes."""
+
+    count: int
+
+
+sip_servers = Table("sip_servers", SipServer, 64)
+sip_rules = Table("sip_rules", SipRules, beside=sip_servers)
+workers = Table("sip_workers", Worker, 1 << 16, "give the servers fewer processes")
+transactions = Table("sip_transactions", Transaction, 1 << 20, "lower the load, or let the server give up earlier")
+requests = Table("sip_requests", Request, beside=streams)
+expiries = Table("sip_expiries", Expiry, 1 << 20, "make transaction_wait shorter or timer_period longer")
+worker_list = Chain(workers, "link")
+ringing_list = Chain(transactions, "after")

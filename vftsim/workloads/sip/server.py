@@ -1,0 +1,211 @@
+"""A stateful SIP proxy and registrar (OpenSIPS/Kamailio class) over UDP.
+
+Worker processes share one UDP socket and one CPU: a worker takes a datagram, works on it until the
+outputs leave, then does the rest (bookkeeping of the transaction) before it takes the next.  The
+socket's receive buffer is bounded in kernel memory; a datagram that does not fit is dropped there.
+
+CPU work of a received message = touches x ``touch_cost`` x drawn relative demand
+x (1 + ``growth_per_transaction`` x transactions that wait for their removal
++ ``growth_per_attempt`` x transactions created + ``growth_per_active_worker`` x other workers at work, for
+relayed messages: contention for the transaction table).
+All three growths are assumptions: the measured CPU per attempt rises with load in every environment, and so
+do the transactions in memory (longer hash chains, a more fragmented shared-memory heap), the number served so
+far and the workers at work.  Zero turns them off; the lab's models use the first alone.  Completed transactions
+only, because with those under way included the work would grow in a collapse, and the measured collapse is less
+deep than that.
+
+Credentials are looked up in the database by the worker that has the second REGISTER (OpenSIPS ``auth_db``, a
+synchronous query): after the work for the message received it asks and sleeps; the database, on the same CPU,
+queues for it with ``database_cost``, and so does the worker again when it has the answer.
+
+Location records are written back (OpenSIPS ``usrloc``, ``db_mode`` 2, the lab's setting): a registration
+changes memory only, and a timer process writes all changed records to the database every
+``location_flush_period`` (``timer_interval``, 60 s by default), one query after the other.  It waits for the
+database after each query and the database for the next, so each record (``location_write_cost``) is a job of its
+own, and one in the background: on Linux 2.6.18 processes that compute without a pause run after those that sleep much,
+as the workers do.  The same cost for all records is an assumption; the lab's CPU series of the
+registration phase shows such flushes (8.5 points from second to second, one second at 86 %).  Zero turns it off.
+
+Stalls: every ``stall_period`` no worker takes a message for ``stall_duration``, as when all of them wait for one lock
+of the database; messages already in hand are finished.  They use no CPU, the flush of location records does.
+An assumption for what-ifs: the lab shows none, so the default is none.
+
+Left out: TCP, forking, DNS, failure replies other than 408 (503, redirection); the CPU time of transaction
+timers apart from the sends they cause.
+"""
+
+from vftsim.kernel import Engine, Sim, entry, part
+from vftsim.platform.io.packet import (
+    Application,
+    application,
+    applications,
+    drop,
+    drops,
+    lose_state,
+    packet_list,
+    packets,
+    receive,
+    set_overhead,
+)
+from vftsim.workloads.sip.housekeeping import start_timers
+from vftsim.workloads.sip.messages import RECEIVED, Message, message_facts
+from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
+from vftsim.workloads.sip.records import (
+    SipRules,
+    SipServer,
+    expiries,
+    ringing_list,
+    sip_rules,
+    sip_servers,
+    worker_list,
+    workers,
+)
+from vftsim.workloads.sip.streams import let_go
+from vftsim.workloads.sip.transactions import drop_use
+from vftsim.workloads.sip.worker import put_down, work_on
+
+sip_server = application.kind("sip_server")
+_SAME_NAMES = ("processes", "work_after_send", "growth_per_transaction", "growth_per_active_worker",
+               "growth_per_attempt", "retransmission_cost")  # fmt: skip
+_TIMES = {
+    "touch_cost_ns": "touch_cost", "register_touch_cost_ns": "register_touch_cost", "database_cost_ns": "database_cost",
+    "timer_period_ns": "timer_period", "removal_cost_ns": "removal_cost", "housekeeping_cost_ns": "housekeeping_cost",
+    "flush_period_ns": "location_flush_period", "write_cost_ns": "location_write_cost",
+    "stall_period_ns": "stall_period", "stall_ns": "stall_duration", "t1_ns": "t1", "t2_ns": "t2",
+    "reply_timeout_ns": "reply_timeout", "ringing_timeout_ns": "ringing_timeout",
+}  # fmt: skip
+
+
+def add_server(engine: Engine, domain: int, program: int, spec: SipServerSpec, virtual: VirtualizationSpec) -> int:
+    """Make an application row a SIP server of a domain; return the server's row."""
+    row, server = engine.add(sip_servers, domain=domain, boots=1)
+    server.row = row
+    engine.rows(sip_rules)[row].wait_periods = max(1, spec.transaction_wait // spec.timer_period)
+    _write_rules(engine.rows(sip_rules)[row], spec, virtual)
+    server.buffer_full, _ = engine.add(drops)
+    server.no_room, _ = engine.add(drops)
+    for number in range(spec.processes):
+        worker, _ = engine.add(workers, server=row)
+        if number == 0:
+            server.first_worker = worker
+    for number in range(engine.rows(sip_rules)[row].wait_periods + 1):
+        expiry, _ = engine.add(expiries)
+        if number == 0:
+            server.first_expiry = expiry
+    held = engine.rows(applications)[program]
+    held.program = engine.number(sip_server)
+    held.own = row
+    held.domain = domain
+    return row
+
+
+def _write_rules(rules: SipRules, spec: SipServerSpec, virtual: VirtualizationSpec) -> None:
+    for name in _SAME_NAMES:
+        setattr(rules, name, getattr(spec, name))
+    for name, key in _TIMES.items():
+        setattr(rules, name, getattr(spec, key))
+    rules.most_queued = spec.socket_buffer_messages
+    rules.cpu_inflation = virtual.cpu_inflation
+    rules.relay_cost_ns = virtual.relay_cost
+    rules.packet_cost_ns = virtual.packet_cost
+
+
+@entry
+def start_server(sim: Sim, row: int, _: int) -> int:
+    """Start a server that was added: all its processes wait, its timers run."""
+    server = sip_servers(sim)[row]
+    set_costs(sim, server, 0, 1.0, 1.0)
+    rest(sim, server)
+    start_timers(sim, server)
+    return 0
+
+
+@part
+def rest(sim: Sim, server: SipServer) -> None:
+    """Let all processes wait for a datagram."""
+    for row in range(server.first_worker, server.first_worker + sip_rules(sim)[server.row].processes):
+        worker_list.push(sim, server.idle, row)
+
+
+@part
+def in_progress(sim: Sim, server: SipServer) -> int:
+    """Return how many datagrams are in the socket buffer or in a process's hands."""
+    return server.buffer.length + sip_rules(sim)[server.row].processes - server.idle.length
+
+
+@sip_server.implements(receive)
+def take_datagram(sim: Sim, program: Application, packet: int) -> None:
+    """Give a datagram at the socket to a process, or keep it for one."""
+    server = sip_servers(sim)[program.own]
+    server.received += 1
+    if server.idle.length > 0 and not server.stalled:
+        work_on(sim, server, worker_list.pop(sim, server.idle), packet)
+    elif server.buffer.length < sip_rules(sim)[server.row].most_queued:
+        packet_list.push(sim, server.buffer, packet)
+    else:
+        drop(sim, packet, server.buffer_full)
+
+
+@sip_server.implements(set_overhead)
+def bear(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
+    """Let work that begins from now on cost what protection makes it cost."""
+    set_costs(sim, sip_servers(sim)[program.own], output_ns, execution, exits)
+
+
+@part
+def set_costs(sim: Sim, server: SipServer, output_ns: int, execution: float, exits: float) -> None:
+    """Compute the mean CPU work of each received message when no transaction is held."""
+    rules = sip_rules(sim)[server.row]
+    server.inflation = rules.cpu_inflation * execution
+    server.send_cost_ns = rules.packet_cost_ns + output_ns
+    relay_ns = rules.relay_cost_ns * exits
+    for message in range(RECEIVED):
+        touches = message_facts(sim)[1 + message].touches
+        if message <= Message.REGISTER_CREDENTIALS:
+            server.cost_ns[message] = server.inflation * touches * rules.register_touch_cost_ns
+        else:
+            server.cost_ns[message] = touches * (server.inflation * rules.touch_cost_ns + relay_ns)
+
+
+@sip_server.implements(lose_state)
+def boot(sim: Sim, program: Application) -> None:
+    """Start with empty memory: transactions, timers and queued datagrams are gone, and the CPU work for them."""
+    server = sip_servers(sim)[program.own]
+    server.lost_in_crash += in_progress(sim, server)
+    forget_datagrams(sim, server)
+    forget_transactions(sim, server)
+    server.boots += 1
+    server.stalled = False
+    server.changed_records = 0
+    server.records_to_write = 0
+    set_costs(sim, server, 0, 1.0, 1.0)
+    rest(sim, server)
+    start_timers(sim, server)
+
+
+@part
+def forget_datagrams(sim: Sim, server: SipServer) -> None:
+    """Lose the datagrams in the socket buffer and in the processes' hands, and leave no process idle."""
+    while server.buffer.length > 0:
+        packet = packet_list.pop(sim, server.buffer)
+        let_go(sim, packets(sim)[packet].stream)
+        packets.free(sim, packet)
+    while server.idle.length > 0:
+        worker_list.pop(sim, server.idle)
+    for row in range(server.first_worker, server.first_worker + sip_rules(sim)[server.row].processes):
+        if workers(sim)[row].packet != 0:
+            put_down(sim, workers(sim)[row])
+
+
+@part
+def forget_transactions(sim: Sim, server: SipServer) -> None:
+    """Lose all transactions; those repeated at present find out when their timer goes off."""
+    while server.ringing.length > 0:
+        drop_use(sim, ringing_list.pop(sim, server.ringing))
+    for row in range(server.first_expiry, server.first_expiry + sip_rules(sim)[server.row].wait_periods + 1):
+        expiries(sim)[row].count = 0
+    server.slot = 0
+    server.held = 0
+    server.waiting = 0
+    server.created_before += server.created
+    server.created = 0

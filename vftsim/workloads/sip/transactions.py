@@ -1,0 +1,125 @@
+"""The server's transaction table (OpenSIPS ``tm``), and its one-second timer.
+
+Rule (OpenSIPS 1.6 ``tm``): a forwarded request creates a transaction; a retransmitted request meets
+it and is answered from it without being forwarded again.  The server itself repeats a forwarded
+request over UDP after T1, doubling to T2, until any reply (INVITE) or the final reply (other requests)
+has come, and answers 408 itself when none comes within ``fr_timer`` = 30 s (INVITE that rings:
+``fr_inv_timer`` = 120 s, seen by the one-second timer).  A transaction stays in memory for ``wt_timer``
+= 5 s after its final reply; expired ones are removed by a timer process that runs once a second.
+Registrations are answered without a transaction (``sl_send_reply``).
+
+Assumption: removing expired transactions is what holds the CPU once a second; the lab's delay
+percentiles show such bursts in the mix and not in pre-registration, which creates no transactions.
+``removal_cost`` and ``housekeeping_cost`` of the server set it; zero turns it off.
+"""
+
+from vftsim.kernel import Sim, part
+from vftsim.platform.io.packet import Packet
+from vftsim.workloads.sip.records import (
+    SipServer,
+    expiries,
+    requests,
+    sip_rules,
+    sip_servers,
+    transactions,
+)
+from vftsim.workloads.sip.streams import keep, let_go, streams
+
+
+@part
+def current(sim: Sim, server: SipServer, stream: int) -> int:
+    """Return the transaction that a stream's messages meet; 0 if the server knows of none."""
+    own = requests(sim)[stream]
+    if own.number != streams(sim)[stream].number or own.boot != server.boots:
+        replace_current(sim, stream, 0)
+        own.number = streams(sim)[stream].number
+        own.boot = server.boots
+    return own.transaction
+
+
+@part
+def replace_current(sim: Sim, stream: int, row: int) -> None:
+    """Let a stream's messages meet another transaction from now on."""
+    own = requests(sim)[stream]
+    before = own.transaction
+    own.transaction = row
+    if before != 0:
+        transactions(sim)[before].is_current = False
+        free_unused(sim, before)
+
+
+@part
+def create(sim: Sim, server: SipServer, packet: Packet) -> int:
+    """Make the transaction of a request, and let the stream's messages meet it."""
+    row = transactions.new(sim)
+    made = transactions(sim)[row]
+    made.server = server.row
+    made.boot = server.boots
+    made.stream = packet.stream
+    made.flow = packet.flow
+    made.port = packet.port
+    made.message = packet.what
+    made.replied = -1
+    made.is_final = False
+    made.is_current = True
+    made.uses = 0
+    made.forward.timer = 0
+    replace_current(sim, packet.stream, row)
+    server.held += 1
+    server.created += 1
+    return row
+
+
+@part
+def use(sim: Sim, row: int) -> None:
+    """Refer to a transaction, and so to its stream."""
+    transaction = transactions(sim)[row]
+    transaction.uses += 1
+    keep(sim, transaction.stream)
+
+
+@part
+def drop_use(sim: Sim, row: int) -> None:
+    """Refer to a transaction no longer."""
+    transaction = transactions(sim)[row]
+    transaction.uses -= 1
+    let_go(sim, transaction.stream)
+    free_unused(sim, row)
+
+
+@part
+def free_unused(sim: Sim, row: int) -> None:
+    """Free a transaction that nothing refers to."""
+    transaction = transactions(sim)[row]
+    if transaction.uses == 0 and not transaction.is_current:
+        transactions.free(sim, row)
+
+
+@part
+def belongs_to_the_living(sim: Sim, row: int) -> bool:
+    """Tell whether a transaction is still in its server's memory."""
+    transaction = transactions(sim)[row]
+    return transaction.boot == sip_servers(sim)[transaction.server].boots
+
+
+@part
+def complete(sim: Sim, server: SipServer, row: int, reply: int) -> None:
+    """Give a transaction its final reply; it expires ``wait_periods`` timer runs from now."""
+    transaction = transactions(sim)[row]
+    transaction.is_final = True
+    transaction.replied = reply
+    server.waiting += 1
+    slots = sip_rules(sim)[server.row].wait_periods + 1
+    expiries(sim)[server.first_expiry + (server.slot + slots - 1) % slots].count += 1
+
+
+@part
+def tick(sim: Sim, server: SipServer) -> int:
+    """Pass one period of the timer process; return how many transactions expire now."""
+    due = expiries(sim)[server.first_expiry + server.slot]
+    expired = due.count
+    due.count = 0
+    server.slot = (server.slot + 1) % (sip_rules(sim)[server.row].wait_periods + 1)
+    server.held -= expired
+    server.waiting -= expired
+    return expired

@@ -1,0 +1,185 @@
+"""The processes of a SIP server: each takes a datagram, works on it, sends what comes of it, and takes the next.
+
+Rules: :mod:`vftsim.workloads.sip.server`.
+"""
+
+from vftsim.kernel import Sim, part
+from vftsim.platform.cpu.jobs import submit, submit_next
+from vftsim.platform.cpu.records import domains, work_done
+from vftsim.platform.io.packet import Packet, packet_list, packets
+from vftsim.workloads.sip.forwarding import answer_from, forward, say, stop_repeating
+from vftsim.workloads.sip.messages import Message, message_facts
+from vftsim.workloads.sip.records import (
+    SipServer,
+    Worker,
+    ringing_list,
+    sip_rules,
+    sip_servers,
+    transactions,
+    worker_list,
+    workers,
+)
+from vftsim.workloads.sip.streams import let_go, streams
+from vftsim.workloads.sip.transactions import complete, create, current, drop_use, use
+
+
+@part
+def work_on(sim: Sim, server: SipServer, row: int, packet: int) -> None:
+    """Let a process that is not idle work on a datagram."""
+    rules = sip_rules(sim)[server.row]
+    worker = workers(sim)[row]
+    datagram = packets(sim)[packet]
+    message = datagram.what
+    worker.packet = packet
+    meet(sim, server, worker, datagram)
+    facts = message_facts(sim)[1 + message]
+    demand = server.cost_ns[message] * streams(sim)[datagram.stream].demands[facts.slot]
+    demand *= growth(sim, server, message)
+    if worker.is_again:
+        demand *= rules.retransmission_cost
+    worker.after_ns = int(demand * rules.work_after_send)
+    before_ns = int(demand) - worker.after_ns + (facts.touches - 1) * server.send_cost_ns
+    domain = domains(sim)[server.domain]
+    if message == Message.REGISTER_CREDENTIALS and rules.database_cost_ns > 0:
+        until_query_ns = min(before_ns, int(demand) // facts.touches)
+        worker.left_ns = before_ns - until_query_ns
+        submit(sim, domain, until_query_ns, on_query, row, 0)
+    else:
+        submit(sim, domain, before_ns, on_answer, row, 0)
+
+
+@part
+def meet(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
+    """Find or create the transaction of a message, and note whether it is a retransmission."""
+    message = packet.what
+    worker.transaction = 0
+    worker.is_again = False
+    if message <= Message.REGISTER_CREDENTIALS:
+        return
+    row = current(sim, server, packet.stream)
+    if message in (Message.INVITE, Message.BYE, Message.MESSAGE):
+        worker.is_again = row != 0 and transactions(sim)[row].message == message
+        if not worker.is_again:
+            row = create(sim, server, packet)
+    else:
+        worker.is_again = row != 0 and transactions(sim)[row].is_final and message != Message.ACK
+    worker.transaction = row
+    if row != 0:
+        use(sim, row)
+
+
+@part
+def growth(sim: Sim, server: SipServer, message: int) -> float:
+    """Return the factor by which work has grown with what the server holds, has served and does besides."""
+    rules = sip_rules(sim)[server.row]
+    factor = 1.0 + rules.growth_per_transaction * server.waiting + rules.growth_per_attempt * server.created
+    if rules.growth_per_active_worker > 0.0 and message > Message.REGISTER_CREDENTIALS:
+        factor += rules.growth_per_active_worker * (rules.processes - server.idle.length - 1)
+    return factor
+
+
+@work_done
+def on_query(sim: Sim, place: int, argument: int) -> None:
+    """The process asks the database for the credentials and sleeps; the database waits for the CPU."""
+    server = sip_servers(sim)[workers(sim)[place].server]
+    cost_ns = max(1, int(server.inflation * sip_rules(sim)[server.row].database_cost_ns))
+    submit(sim, domains(sim)[server.domain], cost_ns, on_result, place, 0)
+
+
+@work_done
+def on_result(sim: Sim, place: int, argument: int) -> None:
+    """The database has answered; the process waits for the CPU again."""
+    worker = workers(sim)[place]
+    submit(sim, domains(sim)[sip_servers(sim)[worker.server].domain], worker.left_ns, on_answer, place, 0)
+
+
+@work_done
+def on_answer(sim: Sim, place: int, argument: int) -> None:
+    """The part of the work before the outputs is done: send them, and do the rest."""
+    worker = workers(sim)[place]
+    server = sip_servers(sim)[worker.server]
+    answer(sim, server, worker, packets(sim)[worker.packet])
+    put_down(sim, worker)
+    if worker.after_ns > 0:
+        submit_next(sim, domains(sim)[server.domain], worker.after_ns, on_end, place, 0)
+    else:
+        release(sim, server, place)
+
+
+@part
+def put_down(sim: Sim, worker: Worker) -> None:
+    """Let go of a datagram and its transaction."""
+    if worker.transaction != 0:
+        drop_use(sim, worker.transaction)
+        worker.transaction = 0
+    let_go(sim, packets(sim)[worker.packet].stream)
+    packets.free(sim, worker.packet)
+    worker.packet = 0
+
+
+@part
+def answer(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
+    """Send what a message causes."""
+    message = packet.what
+    row = worker.transaction
+    if message == Message.REGISTER:
+        say(sim, server, packet.flow, packet.port, packet.stream, Message.UNAUTHORIZED)
+    elif message == Message.REGISTER_CREDENTIALS:
+        server.changed_records += 1
+        say(sim, server, packet.flow, packet.port, packet.stream, Message.OK_REGISTER)
+    elif message == Message.ACK:
+        say(sim, server, packet.flow, packet.port, packet.stream, Message.ACK)
+    elif row == 0:
+        return
+    elif message in (Message.INVITE, Message.BYE, Message.MESSAGE):
+        if not worker.is_again:
+            forward(sim, server, row)
+        elif transactions(sim)[row].replied >= 0:
+            answer_from(sim, server, transactions(sim)[row], transactions(sim)[row].replied)
+    else:
+        stop_repeating(sim, row)
+        if message == Message.RINGING:
+            relay_ringing(sim, server, row)
+        else:
+            relay_final(sim, server, worker, message)
+
+
+@part
+def relay_ringing(sim: Sim, server: SipServer, row: int) -> None:
+    """Relay a provisional reply, and watch how long it rings."""
+    transaction = transactions(sim)[row]
+    if transaction.is_final:
+        return
+    if transaction.replied != Message.RINGING:
+        transaction.rings_until_ns = sim.now_ns + sip_rules(sim)[server.row].ringing_timeout_ns
+        ringing_list.push(sim, server.ringing, row)
+        use(sim, row)
+    transaction.replied = Message.RINGING
+    answer_from(sim, server, transaction, Message.RINGING)
+
+
+@part
+def relay_final(sim: Sim, server: SipServer, worker: Worker, message: int) -> None:
+    """Relay a final reply; a repeated one only if it answers an INVITE."""
+    if worker.is_again and message != Message.OK_INVITE:
+        return
+    transaction = transactions(sim)[worker.transaction]
+    if not transaction.is_final:
+        complete(sim, server, worker.transaction, message)
+    answer_from(sim, server, transaction, message)
+
+
+@work_done
+def on_end(sim: Sim, place: int, argument: int) -> None:
+    """The work after the outputs is done."""
+    release(sim, sip_servers(sim)[workers(sim)[place].server], place)
+
+
+@part
+def release(sim: Sim, server: SipServer, row: int) -> None:
+    """Let a process take the next datagram, or wait for one."""
+    server.taken += 1
+    if server.buffer.length > 0 and not server.stalled:
+        work_on(sim, server, row, packet_list.pop(sim, server.buffer))
+    else:
+        worker_list.push_front(sim, server.idle, row)
