@@ -88,8 +88,11 @@ class Feeder:
         if own.is_complete or room == 0:
             return
         values = list(self._sources[row](room))
-        for value in values:
-            own.values[own.filled % PORTION] = value
-            own.filled += 1
+        first = int(own.filled) % PORTION
+        end = min(first + len(values), PORTION)
+        # Slices: one by one is slow where the rows are numpy's.
+        own.values[first:end] = values[: end - first]
+        own.values[: len(values) - (end - first)] = values[end - first :]
+        own.filled += len(values)
         if len(values) < room:
             own.is_complete = True

@@ -44,7 +44,9 @@ ENTRIES = (attach, bring_up_to_date)
 TABLES = (asked, tickled, affinities, entitlements, note_count)
 
 
-def add_host(engine: Engine, pcpu_count: int, spec: SchedulerSpec, switch_cost_ns: int = 0, *, observed: bool = False) -> int:
+def add_host(
+    engine: Engine, pcpu_count: int, spec: SchedulerSpec, switch_cost_ns: int = 0, *, observed: bool = False
+) -> int:
     """Add a host; its domains must be added before the next host's.  Returns its row."""
     row, host = engine.add(
         hosts, pcpus=pcpu_count, switch_cost_ns=switch_cost_ns, observed=observed,

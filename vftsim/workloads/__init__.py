@@ -1,0 +1,1 @@
+"""Traffic from outside and programs inside domains: each file a part with its spec, records, functions and metrics."""
