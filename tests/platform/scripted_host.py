@@ -9,7 +9,7 @@ from tests.golden.host_scripts import Script
 from vftsim.kernel import Engine, EventKind, Linked, Record, Sim, Table, event, link, part
 from vftsim.platform.cpu import build, jobs, notes
 from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
-from vftsim.platform.cpu.records import BUSY, Domain, domains, hosts, pcpus, vcpus, work_done
+from vftsim.platform.cpu.records import BUSY, domains, hosts, pcpus, vcpus, work_done
 from vftsim.platform.cpu.scheduler import scheduler
 
 JOB, BACKGROUND, INTERRUPT, NEXT = 0, 1, 2, 3

@@ -233,11 +233,11 @@ class Kind:
         self.implementations: dict[str, Part] = {}
 
     def implements(self, slot: Callable[P, T]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-        """Declare the function that implements ``slot``."""
+        """Declare the function that implements ``slot``; a part may serve several kinds."""
         assert isinstance(slot, Slot) and slot.sort is self.sort, slot
 
         def declare(function: Callable[P, T]) -> Callable[P, T]:
-            made = self.implementations[slot.name] = Part(function)
+            made = self.implementations[slot.name] = function if isinstance(function, Part) else Part(function)
             return made  # type: ignore[return-value]
 
         return declare

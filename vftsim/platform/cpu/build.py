@@ -99,6 +99,13 @@ def _add_vcpu(engine: Engine, host_row: int, domain_row: int, allowed: list[int]
     return row
 
 
+def domains_of(engine: Engine, host_row: int) -> list[int]:
+    """Return the rows of a host's domains, in the order in which they were added."""
+    host = engine.rows(hosts)[host_row]
+    own = range(host.first_vcpu, host.first_vcpu + host.vcpus)
+    return sorted({int(engine.rows(vcpus)[row].domain) for row in own})
+
+
 def _entitle(engine: Engine, row: int, scheduling: DomainScheduling) -> None:
     held = engine.rows(entitlements)[row]
     held.weight = scheduling.weight

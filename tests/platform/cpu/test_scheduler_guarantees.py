@@ -1,0 +1,126 @@
+"""Reservations, limits, absolute shares and budgets, over ten seconds."""
+
+import pytest
+
+from tests.platform.cpu.host_lab import MS, Lab
+from vftsim.errors import UsageError
+from vftsim.platform.cpu.schedulers.cfs import Cfs
+from vftsim.platform.cpu.schedulers.esxi import Esxi
+from vftsim.platform.cpu.schedulers.rtds import Rtds
+from vftsim.platform.cpu.schedulers.sedf import Sedf
+from vftsim.platform.cpu.schedulers.zvm import Zvm
+
+
+def _percents(spec, pcpus=1, vcpus=1, **domains):
+    lab = Lab(spec, pcpus)
+    for name, parameters in domains.items():
+        lab.domain(name, vcpus, **parameters)
+    lab.hog(*domains)
+    lab.run(10_000)
+    return {name: lab.percent(name) for name in domains}
+
+
+def test_reservation_is_kept_against_larger_shares():
+    """500 of 3500 shares would be 14 %; reserved are 60 %.  The rest goes 2:1."""
+    got = _percents(Esxi(), a={"shares": 500, "reservation": 60}, b={"shares": 2000}, c={"shares": 1000})
+    assert got == pytest.approx({"a": 60, "b": 26.7, "c": 13.3}, abs=1)
+
+
+def test_a_reservation_below_the_share_changes_nothing():
+    got = _percents(Esxi(), a={"reservation": 20}, b={})
+    assert got == pytest.approx({"a": 50, "b": 50}, abs=1)
+
+
+def test_an_unused_reservation_is_used_by_others():
+    lab = Lab(Esxi())
+    lab.domain("idle", reservation=80)
+    lab.domain("hog")
+    lab.hog("hog")
+    lab.run(1000)
+    assert lab.run_ns("hog") == 1000 * MS
+
+
+def test_a_limit_beside_others_leaves_them_the_rest():
+    got = _percents(Esxi(), pcpus=2, vcpus=2, a={"limit": 75, "shares": 8000}, b={})
+    assert got == pytest.approx({"a": 75, "b": 125}, abs=1)
+
+
+def test_reservations_beyond_the_host_are_refused():
+    with pytest.raises(UsageError, match="120 %"):
+        _percents(Esxi(), a={"reservation": 60}, b={"reservation": 60})
+
+
+def test_absolute_share_comes_first_and_the_rest_is_relative():
+    got = _percents(Zvm(), a={"absolute_share": 40}, b={"relative_share": 200}, c={"relative_share": 100})
+    assert got == pytest.approx({"a": 40, "b": 40, "c": 20}, abs=1)
+
+
+def test_absolute_shares_beyond_99_percent_are_scaled():
+    got = _percents(Zvm(), a={"absolute_share": 80}, b={"absolute_share": 40}, c={})
+    assert got == pytest.approx({"a": 66, "b": 33, "c": 1}, abs=1)
+
+
+def test_guarantees_of_sedf_and_rtds_are_exact_and_not_exceeded_without_extra_time():
+    got = _percents(Sedf(), a={"slice": 20 * MS, "extratime": False}, b={"slice": 30 * MS, "extratime": False})
+    assert got == pytest.approx({"a": 20, "b": 30}, abs=0.1)
+    got = _percents(Rtds(), a={"budget": 2 * MS, "extratime": False}, b={"budget": 5 * MS, "extratime": False})
+    assert got == pytest.approx({"a": 20, "b": 50}, abs=0.1)
+
+
+def test_sedf_latency_hint_gives_a_waking_vcpu_a_short_first_period():
+    """Hint 20 ms, slice 20 of 100 ms: awake at 250 it gets 4 ms by 270, 8 ms by 310, 16 ms by 390."""
+    lab = Lab(Sedf())
+    lab.domain("a", slice=20 * MS, latency=20 * MS, extratime=False)
+    lab.hog("a", at_ms=250)
+    seen = []
+    for until_ms in (269, 309, 389, 489):
+        lab.run(until_ms)
+        seen.append(lab.run_ns("a") / MS)
+    assert seen == [4, 12, 28, 48]
+
+
+@pytest.mark.parametrize("parameters", [{"budget": 20 * MS}, {"budget": 5_000}])
+def test_impossible_budgets_are_refused(parameters):
+    with pytest.raises(UsageError, match="budget"):
+        _percents(Rtds(), a=parameters)
+
+
+def test_slices_that_do_not_fit_are_refused():
+    with pytest.raises(UsageError, match="110 %"):
+        _percents(Sedf(), a={"slice": 60 * MS}, b={"slice": 50 * MS})
+
+
+def test_zvm_splits_a_users_share_over_its_virtual_processors():
+    """Equal relative shares, two virtual processors against one, on one pCPU: half each."""
+    lab = Lab(Zvm())
+    lab.domain("two", vcpus=2)
+    lab.domain("one")
+    lab.hog("two", "one")
+    lab.run(10_000)
+    assert lab.percent("two") == pytest.approx(50, abs=1)
+
+
+def test_cfs_gives_a_sleeper_half_a_latency_of_lead():
+    """1 pCPU, latency 6 ms.  The hog has run 100 ms when C wakes for 20 ms: C is placed at 97, runs until 100.
+
+    Its slices are 3 ms: after the first both are at 100, the hog has waited longer.
+    """
+    lab = Lab(Cfs())
+    lab.domain("hog")
+    lab.domain("C")
+    lab.hog("hog")
+    lab.burst("C", 100, demand_ms=20)
+    lab.run(107)
+    assert lab.decisions() == [(0, "hog"), (100, "C"), (103, "hog"), (106, "C")]
+
+
+def test_a_vcpu_pre_empted_by_a_pinned_one_moves_to_an_idle_pcpu():
+    """B alone on pCPU 0 (may run anywhere); A, pinned there, has a reservation and wakes at 100 ms."""
+    lab = Lab(Esxi(), pcpus=2)
+    lab.domain("A", affinity=[0], reservation=50)
+    lab.domain("B")
+    lab.hog("B")
+    lab.hog("A", at_ms=100)
+    lab.run(200)
+    assert lab.recorder.decisions == [(0, 0, "B"), (100, 0, "A"), (100, 1, "B")]
+    assert lab.run_ns("B") == 200 * MS

@@ -1,0 +1,117 @@
+"""Schedules of the Xen schedulers worked out by hand from their rules."""
+
+from tests.platform.cpu.host_lab import Lab
+from vftsim.platform.cpu.schedulers.credit import Credit
+from vftsim.platform.cpu.schedulers.credit2 import Credit2
+from vftsim.platform.cpu.schedulers.rtds import Rtds
+from vftsim.platform.cpu.schedulers.sedf import Sedf
+from vftsim.spec.units import DURATION
+
+
+def _credit(version):
+    lab = Lab(Credit(version=version))
+    for name in "ABC":
+        lab.domain(name)
+    lab.hog("A", "B")
+    lab.burst("C", 4, 65, 92, 93, demand_ms=0.5)
+    return lab
+
+
+def test_credit_with_exact_debit_and_rate_limit():
+    """Xen 4.13, 1 pCPU: hogs A and B, C wakes at 4, 65, 92, 93 ms for 0.5 ms; accounting at 15, 45, ... ms.
+
+    0: A and B wake UNDER (credit 0), so both BOOST; A came first.  4: C BOOST, cannot pre-empt BOOST:
+    queue B C.  10: tick: A loses the boost, pays 100, is active.  15: A alone earns 300: 200.
+    30: A's slice ends (credit 0, UNDER): queue B C A; B.  Tick: B UNDER, active.
+    45: 150 each: B -100+150 = 50, A 150.  60: B's slice ends (-150, still UNDER, behind A); C, BOOST, runs;
+    the tick finds it running: UNDER, active.  60.5: C blocks (-5); A.
+    65: C BOOST pre-empts A, which has run 4.5 ms; 65.5: B is before A in the queue.
+    75: 100 each: C 90, B -195+100: OVER, A 205.  B runs on: priorities are looked at when it stops.
+    92: C BOOST pre-empts B; 92.5: A (UNDER) before B (OVER).
+    93: C wakes, A has run for 0.5 ms only: rate limit, A goes on to 93.5.  94: C blocks; A before B.
+    """
+    lab = _credit("4.13").run(120)
+    assert lab.decisions() == [
+        (0, "A"), (30, "B"), (60, "C"), (60.5, "A"), (65, "C"), (65.5, "B"), (92, "C"), (92.5, "A"),
+        (93.5, "C"), (94, "A"),
+    ]  # fmt: skip
+    assert lab.counters["rate_limited"] == 1
+    assert (75, "B", "OVER") in lab.recorder.priorities
+
+
+def test_credit_with_debit_at_the_tick():
+    """The same under Xen 3.2: whoever runs at a tick pays 100; accounting in the ticks at 30, 60, 90 ms.
+
+    0-30 as above; A has paid at 10 and 20.  30: B takes over and pays at once, as the tick finds it:
+    -100+150 = 50; A -200+150 = -50: OVER, sorted behind C.  60: B (-150, UNDER until the tick) goes
+    before A, C runs and pays 100: 100 each make C 0, B -50 OVER, A 50 UNDER: sorted A B.  60.5: A.
+    65: C BOOST pre-empts A; A is UNDER and B OVER, so A again at 65.5.  90: A has paid at 70, 80 and 90:
+    -250+100: OVER; B 50: UNDER.  92: C pre-empts; B.  93: no rate limit: C pre-empts B at once.
+    """
+    lab = _credit("3.2").run(95)
+    assert lab.decisions() == [
+        (0, "A"), (30, "B"), (60, "C"), (60.5, "A"), (65, "C"), (65.5, "A"), (92, "C"), (92.5, "B"),
+        (93, "C"), (93.5, "B"),
+    ]  # fmt: skip
+
+
+def test_credit2():
+    """1 pCPU, A of weight 512, B of 256: A burns 1 and B 2 credits a ns; rate limit 1 ms.
+
+    0: A (10 ms of credit) runs until 0, at 10; nobody else was there when its slice was set.
+    10: B (10) until 0: 5 ms.  15: both 0, A has waited longer; reset: both 10.  Nobody leads: 1 ms each:
+    16 A 9, B 10: B 1 ms (8).  17: A 9 leads by 1: 1 ms.  18: 8 and 8, B waited longer: 1 ms (6).
+    19: A leads by 2: 2 ms.  21: 6 and 6: B.  22: A 2 ms.  24: B.  25: A 2 ms.  27: B (0).  28: A 2 ms (0).
+    30: both 0, B has waited longer: reset, B 1 ms (8).  31: A.
+    """
+    lab = Lab(Credit2())
+    lab.domain("A", weight=512)
+    lab.domain("B", weight=256)
+    lab.hog("A", "B")
+    lab.run(31.5)
+    assert lab.decisions() == [
+        (0, "A"), (10, "B"), (15, "A"), (16, "B"), (17, "A"), (18, "B"), (19, "A"), (21, "B"), (22, "A"),
+        (24, "B"), (25, "A"), (27, "B"), (28, "A"), (30, "B"), (31, "A"),
+    ]  # fmt: skip
+    assert lab.counters["resets"] == 2
+
+
+def test_sedf():
+    """1 pCPU; A 5 of every 20 ms, B 20 of every 50 ms, both without extra time; C lives on extra time.
+
+    0: A (deadline 20) before B (50).  5: A has had its slice; B.  20: A again (40 < 50).  25: B's last 5.
+    30: slices are used up: C.  40: A (60) pre-empts C.  45: C.  50: B (100) pre-empts C.
+    60: A (80 < 100).  65: B until its 20 are gone.  75: C.  80: A (100).  85: C.  100: A (120), B (150).
+    """
+    lab = Lab(Sedf())
+    ms = DURATION.parse
+    lab.domain("A", period=ms("20 ms"), slice=ms("5 ms"), extratime=False)
+    lab.domain("B", period=ms("50 ms"), slice=ms("20 ms"), extratime=False)
+    lab.domain("C")
+    lab.hog("A", "B", "C")
+    lab.run(106)
+    assert lab.decisions() == [
+        (0, "A"), (5, "B"), (20, "A"), (25, "B"), (30, "C"), (40, "A"), (45, "C"), (50, "B"), (60, "A"),
+        (65, "B"), (75, "C"), (80, "A"), (85, "C"), (100, "A"), (105, "B"),
+    ]  # fmt: skip
+
+
+def test_rtds():
+    """1 pCPU; A 3 of 10 ms, C 5 of 50 ms, B 6 of 20 ms with extra time.
+
+    0: A (deadline 10) 3 ms.  3: B (20) 6 ms, then sinks to level 1.  9: C (50) before it.  10: A (20).
+    13: C's last 4 ms.  17: B on level 1.  20: A (30); B refilled, level 0 (40).  23: B, from 29 on level 1,
+    alone.  30: A (40).  33: B.  40: A (50).  43: B, refilled (60), level 1 from 49.
+    50: A (60); C refilled (100).  53: C before B's level 1.  58: B.
+    """
+    lab = Lab(Rtds())
+    ms = DURATION.parse
+    lab.domain("A", period=ms("10 ms"), budget=ms("3 ms"), extratime=False)
+    lab.domain("B", period=ms("20 ms"), budget=ms("6 ms"), extratime=True)
+    lab.domain("C", period=ms("50 ms"), budget=ms("5 ms"), extratime=False)
+    lab.hog("A", "B", "C")
+    lab.run(59)
+    assert lab.decisions() == [
+        (0, "A"), (3, "B"), (9, "C"), (10, "A"), (13, "C"), (17, "B"), (20, "A"), (23, "B"), (30, "A"),
+        (33, "B"), (40, "A"), (43, "B"), (50, "A"), (53, "C"), (58, "B"),
+    ]  # fmt: skip

@@ -1,0 +1,102 @@
+"""CPU time a domain may use in a period, drawn by its vCPUs in portions (credit2's cap, CFS bandwidth).
+
+The pool is refilled to its budget once a period; what was not used is not saved.  A vCPU runs on what
+it has drawn, draws again when that is gone, gives back what it does not need when it blocks, and is
+held when the pool is empty.
+"""
+
+from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.platform.cpu.records import Host, Vcpu, domains, vcpus
+from vftsim.platform.cpu.schedulers._queue_records import queue_hosts, queue_vcpus
+from vftsim.platform.cpu.schedulers._shared_queue import hold
+
+
+class Pool(Record):
+    """One domain's time; ``budget_ns`` 0: the domain may use all there is."""
+
+    budget_ns: int
+    portion_ns: int
+    left_ns: int
+
+
+class Purse(Record):
+    """What a vCPU has drawn from its domain's pool and not spent."""
+
+    drawn_ns: int
+
+
+pools = Table("budget_pools", Pool, beside=domains)
+purses = Table("budget_purses", Purse, beside=vcpus)
+
+
+def open_pool(engine: Engine, domain: int, budget_ns: int, portion_ns: int) -> None:
+    """Give a domain a budget, full at the start."""
+    pool = engine.rows(pools)[domain]
+    pool.budget_ns = pool.left_ns = budget_ns
+    pool.portion_ns = portion_ns
+
+
+@part
+def has_pool(sim: Sim, vcpu: Vcpu) -> bool:
+    """Tell whether the domain's time is limited."""
+    return pools(sim)[vcpu.domain].budget_ns > 0
+
+
+@part
+def has_budget(sim: Sim, vcpu: Vcpu) -> bool:
+    """Tell whether the vCPU may run."""
+    pool = pools(sim)[vcpu.domain]
+    return pool.budget_ns == 0 or purses(sim)[vcpu.row].drawn_ns > 0 or pool.left_ns > 0
+
+
+@part
+def at_most_drawn(sim: Sim, vcpu: Vcpu, time_ns: int) -> int:
+    """Shorten a time to what the vCPU has drawn."""
+    return min(time_ns, purses(sim)[vcpu.row].drawn_ns) if has_pool(sim, vcpu) else time_ns
+
+
+@part
+def draw(sim: Sim, vcpu: Vcpu) -> None:
+    """Take a portion if nothing is left of the last one."""
+    pool = pools(sim)[vcpu.domain]
+    own = purses(sim)[vcpu.row]
+    if pool.budget_ns > 0 and own.drawn_ns <= 0:
+        portion_ns = min(pool.portion_ns, pool.left_ns)
+        pool.left_ns -= portion_ns
+        own.drawn_ns += portion_ns
+
+
+@part
+def spend(sim: Sim, vcpu: Vcpu, ran_ns: int) -> None:
+    """Take off what the vCPU has run."""
+    if has_pool(sim, vcpu):
+        purses(sim)[vcpu.row].drawn_ns -= ran_ns
+
+
+@part
+def give_back(sim: Sim, vcpu: Vcpu, keep_ns: int) -> None:
+    """Return what was drawn, except ``keep_ns``."""
+    pool = pools(sim)[vcpu.domain]
+    own = purses(sim)[vcpu.row]
+    if pool.budget_ns > 0 and own.drawn_ns > keep_ns:
+        pool.left_ns = min(pool.left_ns + own.drawn_ns - keep_ns, pool.budget_ns)
+        own.drawn_ns = keep_ns
+
+
+@part
+def hold_throttled(sim: Sim, host: Host, domain: int) -> None:
+    """Mark a domain's waiting vCPUs that have no budget, to be placed when there is some."""
+    row = queue_hosts(sim)[host.row].waiting.first
+    while row != 0:
+        vcpu = vcpus(sim)[row]
+        if vcpu.domain == domain and not has_budget(sim, vcpu):
+            hold(sim, vcpu)
+        row = queue_vcpus(sim)[row].next_waiting
+
+
+@part
+def refill(sim: Sim, host: Host, domain: int) -> None:
+    """Begin a domain's period; leaves those whom its end has let go marked for placing."""
+    hold_throttled(sim, host, domain)
+    pool = pools(sim)[domain]
+    pool.left_ns = pool.budget_ns

@@ -1,0 +1,78 @@
+"""What the earliest-deadline-first schedulers have in common: periods that end in a refill.
+
+A vCPU has CPU time for a period, whose end is its deadline.  While it is awake an event begins its next
+period at the deadline; a running vCPU then makes its pCPU choose again, because its deadline is later and
+its time another, and a waiting one looks for a place.  A vCPU that blocks is refilled no more: its next wake
+sees to it.
+"""
+
+from vftsim.kernel import EventKind, Kind, Record, Sim, Table, at, event, part
+from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu.host import carry_out, settle
+from vftsim.platform.cpu.records import RUNNING, Host, Vcpu, hosts, vcpus
+from vftsim.platform.cpu.schedulers import _shared_queue as shared
+
+
+class Deadline(Record):
+    """A vCPU's period: its end, what is left of its time, and the event planned for its end (0: none)."""
+
+    deadline_ns: int
+    left_ns: int
+    alarm: int
+
+
+deadlines = Table("deadlines", Deadline, beside=vcpus)
+
+
+@scheduler.scheduler.slot
+def refill(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Begin a period: set ``deadline_ns`` and ``left_ns``."""
+
+
+@scheduler.scheduler.slot
+def on_deadline(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Prepare a vCPU whose period ends while it is awake."""
+
+
+@part
+def begin_period(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Begin a period and plan its end."""
+    refill(sim, host, vcpu)
+    plan(sim, vcpu)
+
+
+@part
+def plan(sim: Sim, vcpu: Vcpu) -> None:
+    """Plan the end of the period in progress."""
+    own = deadlines(sim)[vcpu.row]
+    own.alarm = at(sim, own.deadline_ns, EventKind.ACCOUNTING, vcpu.number, on_period_end, vcpu.row)
+
+
+@part
+def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Free its pCPU and stop refilling."""
+    shared.block(sim, host, vcpu)
+    deadlines(sim)[vcpu.row].alarm = 0
+
+
+@event
+def on_period_end(sim: Sim, place: int, token: int) -> None:
+    """Begin the next period of a vCPU that is awake."""
+    if token != deadlines(sim)[place].alarm:
+        return
+    vcpu = vcpus(sim)[place]
+    host = hosts(sim)[vcpu.host]
+    settle(sim, host)
+    on_deadline(sim, host, vcpu)
+    begin_period(sim, host, vcpu)
+    pcpu = vcpu.pcpu if vcpu.state == RUNNING else shared.place(sim, host, vcpu)
+    if pcpu != 0:
+        scheduler.ask(sim, host, pcpu)
+        carry_out(sim, host)
+
+
+def share_one_deadline_queue(kind: Kind) -> Kind:
+    """Give a kind of scheduler one run queue of vCPUs with periods; :func:`refill` says what a period gives."""
+    shared.share_one_queue(kind)
+    kind.implements(scheduler.block)(block)
+    return kind

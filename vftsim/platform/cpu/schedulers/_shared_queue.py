@@ -1,0 +1,270 @@
+"""What the schedulers with one run queue for all pCPUs have in common.
+
+Such a scheduler says in which order waiting vCPUs run (:func:`urgency`), which may run at all, for how long, and when a
+newcomer pre-empts; :func:`share_one_queue` gives it the rest.  A newcomer goes to an idle pCPU of its affinity if
+there is one, its last one first, then lowest number; else it may pre-empt the least urgent vCPU that runs on a pCPU it
+may use.  A vCPU that was pre-empted looks for a place in the same way.
+
+The queue stands in the order in which vCPUs joined it, so of equally urgent ones the first is taken.
+"""
+
+from vftsim.kernel import Kind, Sim, part
+from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu.host import sync
+from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, pcpus, vcpus
+from vftsim.platform.cpu.schedulers._queue_records import (
+    placing_list,
+    queue_hosts,
+    queue_pcpus,
+    queue_vcpus,
+    waiting_list,
+)
+
+
+@scheduler.scheduler.slot
+def urgency(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
+    """Return two numbers, compared in order, the smallest first; by default first in, first out."""
+    return 0, 0
+
+
+@scheduler.scheduler.slot
+def longest_ns(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return the longest time until the pCPU that ``vcpu`` was chosen for chooses again."""
+    return 0
+
+
+@scheduler.scheduler.slot
+def eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
+    """Tell whether ``vcpu`` may run at all now."""
+    return True
+
+
+@scheduler.scheduler.slot
+def allowed(sim: Sim, host: Host, vcpu: Vcpu, pcpu: Pcpu) -> bool:
+    """Tell whether ``vcpu`` may run on ``pcpu``; by default its affinity says so."""
+    return scheduler.may_run(sim, vcpu, pcpu)
+
+
+@scheduler.scheduler.slot
+def preempts(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu) -> bool:
+    """Tell whether ``newcomer`` takes the pCPU of ``running`` at once; by default if it is more urgent."""
+    return is_more_urgent(sim, host, newcomer, running)
+
+
+@scheduler.scheduler.slot
+def continues_ns(sim: Sim, host: Host, running: Vcpu) -> int:
+    """Return how long the vCPU that ran must go on before another may be chosen; 0: not at all."""
+    return 0
+
+
+@scheduler.scheduler.slot
+def on_wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Prepare ``vcpu``, which woke and is not in the queue yet."""
+
+
+@scheduler.scheduler.slot
+def on_chosen(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Take note that ``vcpu`` is about to run; its pCPU knows already."""
+
+
+@scheduler.scheduler.slot
+def most_urgent(sim: Sim, host: Host, pcpu: Pcpu) -> int:
+    """Return the waiting vCPU that ``pcpu`` runs next, 0 for none; by default the most urgent that may run there."""
+    return first_in_order(sim, host, pcpu)
+
+
+@part
+def is_more_urgent(sim: Sim, host: Host, one: Vcpu, other: Vcpu) -> bool:
+    """Compare the urgency of two vCPUs."""
+    rank, level = urgency(sim, host, one)
+    other_rank, other_level = urgency(sim, host, other)
+    return rank < other_rank or (rank == other_rank and level < other_level)
+
+
+@part
+def first_in_order(sim: Sim, host: Host, pcpu: Pcpu) -> int:
+    """Return the most urgent waiting vCPU that may run on ``pcpu`` now, 0 for none."""
+    best = 0
+    best_rank = 0
+    best_level = 0
+    row = queue_hosts(sim)[host.row].waiting.first
+    while row != 0:
+        vcpu = vcpus(sim)[row]
+        if allowed(sim, host, vcpu, pcpu) and eligible(sim, host, vcpu):
+            rank, level = urgency(sim, host, vcpu)
+            if best == 0 or rank < best_rank or (rank == best_rank and level < best_level):
+                best, best_rank, best_level = row, rank, level
+        row = queue_vcpus(sim)[row].next_waiting
+    return best
+
+
+@part
+def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Queue it and find it a pCPU."""
+    on_wake(sim, host, vcpu)
+    enqueue(sim, host, vcpu)
+    pcpu = place(sim, host, vcpu)
+    if pcpu != 0:
+        scheduler.ask(sim, host, pcpu)
+
+
+@part
+def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Free its pCPU."""
+    queue_pcpus(sim)[vcpu.last_pcpu].current = 0
+    queue_vcpus(sim)[vcpu.row].current_on = 0
+
+
+@part
+def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
+    """Run the most urgent waiting vCPU that may run here."""
+    before = queue_pcpus(sim)[pcpu.row].current
+    if before != 0:
+        left_ns = continues_ns(sim, host, vcpus(sim)[before])
+        if left_ns > 0 and eligible(sim, host, vcpus(sim)[before]):
+            pcpu.slice_ns = left_ns
+            return before
+        enqueue(sim, host, vcpus(sim)[before])
+    chosen = most_urgent(sim, host, pcpu)
+    hand_over(sim, host, pcpu, before, chosen)
+    if before not in (0, chosen):
+        other = place(sim, host, vcpus(sim)[before])
+        if other != 0:
+            scheduler.tickle(sim, host, other)
+    if chosen != 0:
+        # Placing has brought accounts up to date, so what is left to run is known now only.
+        pcpu.slice_ns = longest_ns(sim, host, vcpus(sim)[chosen])
+    return chosen
+
+
+@part
+def hand_over(sim: Sim, host: Host, pcpu: Pcpu, before: int, chosen: int) -> None:
+    """Give a pCPU to the vCPU ``chosen`` (0: nobody) instead of ``before``, which stands in the queue if it is one."""
+    if before != 0:
+        queue_vcpus(sim)[before].current_on = 0
+    queue_pcpus(sim)[pcpu.row].current = chosen
+    if chosen == 0:
+        return
+    own = queue_vcpus(sim)[chosen]
+    own.current_on = pcpu.row
+    waiting_list.remove(sim, queue_hosts(sim)[host.row].waiting, chosen)
+    own.is_waiting = False
+    on_chosen(sim, host, vcpus(sim)[chosen])
+    if chosen != before:
+        own.since_ns = sim.now_ns
+
+
+@part
+def enqueue(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Put a vCPU behind all its equals."""
+    waiting_list.push(sim, queue_hosts(sim)[host.row].waiting, vcpu.row)
+    queue_vcpus(sim)[vcpu.row].is_waiting = True
+
+
+@part
+def place(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return the pCPU that should choose again so that ``vcpu`` may run, 0 if there is none.
+
+    Charges what runs on the pCPUs it may use, unless one of them is idle.
+    """
+    if not eligible(sim, host, vcpu):
+        return 0
+    idle = idle_place(sim, host, vcpu)
+    return idle if idle != 0 else place_of_another(sim, host, vcpu)
+
+
+@part
+def is_open(sim: Sim, host: Host, vcpu: Vcpu, row: int) -> bool:
+    """Tell whether ``vcpu`` may run on the pCPU and nobody else has just been placed there."""
+    return not queue_pcpus(sim)[row].placed and allowed(sim, host, vcpu, pcpus(sim)[row])
+
+
+@part
+def idle_place(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return an idle pCPU for ``vcpu``: its last one, else that of the lowest number; 0 for none."""
+    last = vcpu.last_pcpu
+    if last != 0 and queue_pcpus(sim)[last].current == 0 and is_open(sim, host, vcpu, last):
+        return last
+    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        if queue_pcpus(sim)[row].current == 0 and is_open(sim, host, vcpu, row):
+            return row
+    return 0
+
+
+@part
+def place_of_another(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return the pCPU of the least urgent vCPU that ``vcpu`` pre-empts, lowest number first; 0 for none.
+
+    Every pCPU that ``vcpu`` may use runs something.
+    """
+    best = 0
+    best_rank = 0
+    best_level = 0
+    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        if not is_open(sim, host, vcpu, row):
+            continue
+        running = vcpus(sim)[queue_pcpus(sim)[row].current]
+        sync(sim, running)
+        rank, level = urgency(sim, host, running)
+        if preempts(sim, host, vcpu, running) and (
+            best == 0 or rank > best_rank or (rank == best_rank and level > best_level)
+        ):
+            best, best_rank, best_level = row, rank, level
+    return best
+
+
+@part
+def hold(sim: Sim, vcpu: Vcpu) -> None:
+    """Mark a waiting vCPU for :func:`place_held`."""
+    queue_vcpus(sim)[vcpu.row].held = True
+
+
+@part
+def place_held(sim: Sim, host: Host) -> None:
+    """Ask pCPUs to choose again for all that are held, most urgent first, each on another pCPU; none is held then."""
+    own = queue_hosts(sim)[host.row]
+    row = own.waiting.first
+    while row != 0:
+        if queue_vcpus(sim)[row].held:
+            queue_vcpus(sim)[row].held = False
+            line_up(sim, host, vcpus(sim)[row])
+        row = queue_vcpus(sim)[row].next_waiting
+    while own.placing.length > 0:
+        pcpu = place(sim, host, vcpus(sim)[placing_list.pop(sim, own.placing)])
+        if pcpu != 0:
+            queue_pcpus(sim)[pcpu].placed = True
+            scheduler.ask(sim, host, pcpu)
+    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        queue_pcpus(sim)[row].placed = False
+
+
+@part
+def line_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Put a vCPU among those to be placed, behind all that are as urgent.
+
+    Its urgency is taken now: placing the first charges others, which must not change the order.
+    """
+    own = queue_vcpus(sim)[vcpu.row]
+    own.rank, own.level = urgency(sim, host, vcpu)
+    before = 0
+    row = queue_hosts(sim)[host.row].placing.first
+    while row != 0 and not precedes(sim, vcpu.row, row):
+        before = row
+        row = queue_vcpus(sim)[row].next_placing
+    placing_list.insert_after(sim, queue_hosts(sim)[host.row].placing, before, vcpu.row)
+
+
+@part
+def precedes(sim: Sim, one: int, other: int) -> bool:
+    """Compare two vCPUs that are to be placed."""
+    first = queue_vcpus(sim)[one]
+    second = queue_vcpus(sim)[other]
+    return first.rank < second.rank or (first.rank == second.rank and first.level < second.level)
+
+
+def share_one_queue(kind: Kind) -> Kind:
+    """Give a kind of scheduler one run queue for all pCPUs; it may implement every slot of its own all the same."""
+    kind.implements(scheduler.wake)(wake)
+    kind.implements(scheduler.block)(block)
+    kind.implements(scheduler.choose)(choose)
+    return kind

@@ -1,0 +1,260 @@
+"""Linux CFS as KVM hosts run it: every vCPU a thread, fair by virtual run time.
+
+Rules (Linux ``kernel/sched/fair.c`` and ``core.c``, before EEVDF replaced it in 6.6):
+
+* Virtual run time advances by CPU time x 1024 / weight; the smallest runs next.  A nice level is worth
+  a factor of about 1.25 (1024 at nice 0); a domain with ``shares`` splits them over its vCPUs.
+* Each gets its part by weight of a scheduling period: 6 ms x scale, or 0.75 ms x scale for each
+  runnable thread of a pCPU when there are more than 8; scale = 1 + log2(pCPUs, at most 8).
+* A waking thread is placed no further back than half a latency before the least virtual run time,
+  takes an idle pCPU, else pre-empts if it is behind the running one by more than the wake-up
+  granularity (1 ms x scale).
+* Bandwidth control: a domain has ``quota`` in every ``period``, handed to its vCPUs in 5 ms portions;
+  without it they are throttled until the next period.
+
+As modelled: one run queue for all pCPUs, which is what load balancing between the real ones aims at;
+slices end exactly, not at the next timer tick; groups weigh by their vCPUs, not by load per pCPU.
+Left out: cache-hot migration cost, NUMA balancing, autogroups, EEVDF.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, event, part
+from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu.build import domains_of
+from vftsim.platform.cpu.entitlement import entitlements
+from vftsim.platform.cpu.exact import product_quotient
+from vftsim.platform.cpu.host import carry_out, settle, sync
+from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
+from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, vcpus
+from vftsim.platform.cpu.schedulers import _shared_queue as shared
+from vftsim.platform.cpu.schedulers._budget import at_most_drawn, draw, give_back, has_budget, open_pool, refill, spend
+from vftsim.platform.cpu.schedulers._queue_records import queue_pcpus, queue_vcpus
+from vftsim.spec.units import PositiveDurationNs
+
+_MS = 1_000_000
+_NICE_0 = 1024
+_CROWD = 8
+_KEPT_NS = _MS
+_DEFAULT_PERIOD_NS = 100 * _MS
+_NOBODY_NS = 1 << 62
+cfs = shared.share_one_queue(scheduler.scheduler.kind("cfs"))
+
+
+def nice_weight(nice: int) -> int:
+    """Weight of a nice level: 1024 at 0, a factor of 1.25 for each step."""
+    return max(round(_NICE_0 / 1.25**nice), 1)
+
+
+class CfsHost(Record):
+    """A host's constants, scaled to its pCPUs; ``least_ns`` is the least virtual run time, which never goes back."""
+
+    latency_ns: int
+    minimum_ns: int
+    wakeup_ns: int
+    least_ns: int
+
+
+class CfsDomain(Record):
+    """A domain's period of bandwidth control; ``number`` counts the domains that have one."""
+
+    period_ns: int
+    number: int
+
+
+class CfsVcpu(Record):
+    """A thread; ``residue`` is what has passed of the next nanosecond of virtual run time, in parts of its weight."""
+
+    weight: int
+    virtual_ns: int
+    residue: int
+
+
+cfs_hosts = Table("cfs_hosts", CfsHost, beside=hosts)
+cfs_domains = Table("cfs_domains", CfsDomain, beside=domains)
+cfs_vcpus = Table("cfs_vcpus", CfsVcpu, beside=vcpus)
+
+
+@SCHEDULERS.register
+class Cfs(SchedulerSpec):
+    """Linux CFS under KVM."""
+
+    kind: Literal["cfs"] = "cfs"
+    part: ClassVar[Kind] = cfs
+    latency: PositiveDurationNs = Field(
+        6 * _MS,
+        description="Period in which everyone runs once, before scaling (sched_latency_ns). Default 6 ms: Linux.",
+    )
+    minimum_granularity: PositiveDurationNs = Field(
+        750_000,
+        description="Shortest slice, before scaling (sched_min_granularity_ns). Default 0.75 ms: Linux.",
+    )
+    wakeup_granularity: PositiveDurationNs = Field(
+        _MS,
+        description="Lead a waking thread needs to pre-empt, before scaling (sched_wakeup_granularity_ns). "
+        "Default 1 ms: Linux.",
+    )
+    scaling: bool = Field(
+        True,
+        description="Whether the three grow with 1 + log2(pCPUs, at most 8), as Linux does by default.",
+    )
+    bandwidth_slice: PositiveDurationNs = Field(
+        5 * _MS,
+        description="Portion of the quota a vCPU draws (sched_cfs_bandwidth_slice_us). Default 5 ms: Linux.",
+    )
+
+    def install(self, engine: Engine, host: int) -> None:
+        """Scale the constants to the host; weigh the threads and join them to their domains' quotas."""
+        own = engine.rows(cfs_hosts)[host]
+        scale = min(int(engine.rows(hosts)[host].pcpus), 8).bit_length() if self.scaling else 1
+        own.latency_ns = self.latency * scale
+        own.minimum_ns = self.minimum_granularity * scale
+        own.wakeup_ns = self.wakeup_granularity * scale
+        limited = 0
+        for row in domains_of(engine, host):
+            held = engine.rows(entitlements)[row]
+            self._weigh(engine, row)
+            if held.quota_ns > 0:
+                engine.rows(cfs_domains)[row].period_ns = int(held.period_ns) or _DEFAULT_PERIOD_NS
+                engine.rows(cfs_domains)[row].number = limited
+                open_pool(engine, row, int(held.quota_ns), self.bandwidth_slice)
+                limited += 1
+
+    @staticmethod
+    def _weigh(engine: Engine, row: int) -> None:
+        domain, held = engine.rows(domains)[row], engine.rows(entitlements)[row]
+        weight = max(int(held.shares) // int(domain.vcpus), 2) if held.shares else nice_weight(int(held.nice))
+        for vcpu in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+            engine.rows(cfs_vcpus)[vcpu].weight = weight
+
+
+@cfs.implements(scheduler.attach)
+def attach(sim: Sim, host: Host) -> None:
+    """Refill each domain's quota in its own period."""
+    row = host.first_vcpu
+    while row < host.first_vcpu + host.vcpus:
+        domain = vcpus(sim)[row].domain
+        if cfs_domains(sim)[domain].period_ns != 0:
+            plan_refill(sim, domain)
+        row += domains(sim)[domain].vcpus
+
+
+@cfs.implements(shared.urgency)
+def urgency_of(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
+    """Least virtual run time first."""
+    return 0, cfs_vcpus(sim)[vcpu.row].virtual_ns
+
+
+@cfs.implements(shared.eligible)
+def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
+    """Tell whether it is not throttled."""
+    return has_budget(sim, vcpu)
+
+
+@cfs.implements(shared.preempts)
+def takes_over(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu) -> bool:
+    """Tell whether it is behind by more than the wake-up granularity."""
+    own = cfs_vcpus(sim)[newcomer.row]
+    granularity_ns = product_quotient(cfs_hosts(sim)[host.row].wakeup_ns, _NICE_0, own.weight)
+    return cfs_vcpus(sim)[running.row].virtual_ns - own.virtual_ns > granularity_ns
+
+
+@cfs.implements(shared.on_wake)
+def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Let a sleeper keep at most half a latency of lead."""
+    advance(sim, host)
+    own = cfs_vcpus(sim)[vcpu.row]
+    rules = cfs_hosts(sim)[host.row]
+    own.virtual_ns = max(own.virtual_ns, rules.least_ns - rules.latency_ns // 2)
+
+
+@cfs.implements(shared.on_chosen)
+def prepare(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Draw quota."""
+    draw(sim, vcpu)
+
+
+@cfs.implements(shared.longest_ns)
+def slice_of(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return its part of the period by weight, at least the minimum granularity."""
+    rules = cfs_hosts(sim)[host.row]
+    own = cfs_vcpus(sim)[vcpu.row]
+    runnable, weight = crowd_of(sim, host)
+    crowd = -(-runnable // host.pcpus)
+    period_ns = rules.latency_ns if crowd <= _CROWD else crowd * rules.minimum_ns
+    part_ns = product_quotient(period_ns, own.weight, max(weight // host.pcpus, own.weight))
+    return at_most_drawn(sim, vcpu, max(part_ns, rules.minimum_ns))
+
+
+@part
+def crowd_of(sim: Sim, host: Host) -> tuple[int, int]:
+    """Return how many threads run or wait and may run, and their weight."""
+    runnable = 0
+    weight = 0
+    for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
+        if is_active(sim, vcpus(sim)[row]):
+            runnable += 1
+            weight += cfs_vcpus(sim)[row].weight
+    return runnable, weight
+
+
+@part
+def is_active(sim: Sim, vcpu: Vcpu) -> bool:
+    """Tell whether a thread runs or waits and is not throttled."""
+    own = queue_vcpus(sim)[vcpu.row]
+    return (own.is_waiting or own.current_on != 0) and has_budget(sim, vcpu)
+
+
+@cfs.implements(scheduler.block)
+def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Free its pCPU and give back all of the quota drawn but 1 ms, as Linux does."""
+    shared.block(sim, host, vcpu)
+    give_back(sim, vcpu, _KEPT_NS)
+
+
+@cfs.implements(scheduler.charge)
+def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
+    """Advance virtual run time, spend quota."""
+    own = cfs_vcpus(sim)[vcpu.row]
+    # A run of up to 104 days.
+    passed = ran_ns * _NICE_0 + own.residue
+    own.residue = passed % own.weight
+    own.virtual_ns += passed // own.weight
+    spend(sim, vcpu, ran_ns)
+
+
+@part
+def advance(sim: Sim, host: Host) -> None:
+    """Bring the least virtual run time up to date; it never goes back."""
+    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        running = queue_pcpus(sim)[row].current
+        if running != 0:
+            sync(sim, vcpus(sim)[running])
+    least_ns = _NOBODY_NS
+    for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
+        if is_active(sim, vcpus(sim)[row]):
+            least_ns = min(least_ns, cfs_vcpus(sim)[row].virtual_ns)
+    own = cfs_hosts(sim)[host.row]
+    if least_ns != _NOBODY_NS:
+        own.least_ns = max(own.least_ns, least_ns)
+
+
+@part
+def plan_refill(sim: Sim, domain: int) -> None:
+    """Plan the end of a domain's period."""
+    own = cfs_domains(sim)[domain]
+    at(sim, sim.now_ns + own.period_ns, EventKind.ACCOUNTING, own.number, on_refill, domain)
+
+
+@event
+def on_refill(sim: Sim, place: int, token: int) -> None:
+    """Begin a domain's period: let its throttled vCPUs go on."""
+    host = hosts(sim)[domains(sim)[place].host]
+    settle(sim, host)
+    refill(sim, host, place)
+    advance(sim, host)
+    shared.place_held(sim, host)
+    carry_out(sim, host)
+    plan_refill(sim, place)

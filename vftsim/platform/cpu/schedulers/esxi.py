@@ -1,0 +1,256 @@
+"""VMware ESX/ESXi: proportional shares between a reservation and a limit.
+
+Rules (vSphere Resource Management Guide; VMware, "The CPU Scheduler in vSphere 5.1"):
+
+* A virtual machine is entitled to CPU time in proportion to its shares (High, Normal, Low = 2000, 1000,
+  500 for each vCPU), but to no less than its reservation and no more than its limit.
+* What a machine does not use of its reservation is used by others.  The limit holds on an idle host too.
+* The vCPU whose machine has consumed least relative to its entitlement runs next, for one quantum.
+
+As modelled: a machine's virtual time advances by CPU time / shares; the smallest runs first, and one
+that comes back from idling or from its limit starts level with the others (start-time fair queueing).
+Machines that are behind their reservation go before all others: a reservation fills an account at its
+rate, up to one quantum's worth, and running empties it.  A limit is a quota for each period, an overrun
+is owed in the next one.  A waking vCPU takes an idle pCPU, else pre-empts the vCPU furthest ahead.
+
+Admission control is :meth:`Esxi.install` refusing reservations beyond the host.
+Assumption: the limit's period equals the quantum's default; the product does not document it.
+Left out: relaxed co-scheduling of multiprocessor guests, resource pools, NUMA and cache placement.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.errors import UsageError
+from vftsim.kernel import Engine, EventKind, Failure, Kind, Record, Sim, Table, at, event, fail, part
+from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu.build import domains_of
+from vftsim.platform.cpu.entitlement import entitlements
+from vftsim.platform.cpu.exact import LARGEST, scaled
+from vftsim.platform.cpu.host import carry_out, settle
+from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
+from vftsim.platform.cpu.records import Domain, Host, Vcpu, domains, hosts, vcpus
+from vftsim.platform.cpu.schedulers._queue_records import queue_vcpus
+from vftsim.platform.cpu.schedulers._shared_queue import (
+    eligible,
+    hold,
+    longest_ns,
+    on_chosen,
+    on_wake,
+    place_held,
+    share_one_queue,
+    urgency,
+)
+from vftsim.spec.units import DURATION, PositiveDurationNs
+
+_MS = 1_000_000
+_MILLION = 1_000_000
+_SHARES_PER_VCPU = 1000
+esxi = share_one_queue(scheduler.scheduler.kind("esxi"))
+
+_TOO_LONG = Failure("a machine's CPU time divided by its shares has left the 64-bit range; give it more shares")
+
+
+class EsxiHost(Record):
+    """A host's parameters; ``floor`` is the virtual time of the last machine that ran for its shares."""
+
+    quantum_ns: int
+    limit_period_ns: int
+    floor: int
+
+
+class Machine(Record):
+    """The accounts of a virtual machine; rates in millionths of a pCPU, reserve in ns times a million."""
+
+    shares: int
+    reservation_ppm: int
+    limit_ppm: int
+    virtual_time: int
+    reserve: int
+    reserve_at_ns: int
+    whole_quota_ns: int
+    quota_ns: int
+
+
+esxi_hosts = Table("esxi_hosts", EsxiHost, beside=hosts)
+machines = Table("machines", Machine, beside=domains)
+
+
+@SCHEDULERS.register
+class Esxi(SchedulerSpec):
+    """VMware ESX/ESXi."""
+
+    kind: Literal["esxi"] = "esxi"
+    part: ClassVar[Kind] = esxi
+    quantum: PositiveDurationNs = Field(
+        50 * _MS,
+        description="Time a vCPU runs before the next choice. Default 50 ms, as most sources have it (some "
+        "say 10 to 20 ms).",
+    )
+    limit_period: PositiveDurationNs = Field(
+        50 * _MS,
+        description="Period over which a limit is enforced. Default 50 ms: Assumption, as VMware documents none.",
+    )
+
+    def install(self, engine: Engine, host: int) -> None:
+        """Open an account for each machine; refuse reservations that the host cannot keep."""
+        own = engine.rows(esxi_hosts)[host]
+        own.quantum_ns = self.quantum
+        own.limit_period_ns = self.limit_period
+        reserved_ppm = sum(self._open(engine, row) for row in domains_of(engine, host))
+        host_pcpus = int(engine.rows(hosts)[host].pcpus)
+        if reserved_ppm > host_pcpus * _MILLION:
+            raise UsageError(
+                f"reservations of {reserved_ppm / 10_000:g} % of a pCPU exceed the host's {host_pcpus * 100} %"
+            )
+        if reserved_ppm and self.quantum * max(reserved_ppm, _MILLION) > LARGEST:
+            raise UsageError(f"a quantum of {DURATION.format(self.quantum)} is too long to account for reservations")
+
+    def _open(self, engine: Engine, domain: int) -> int:
+        """Open the account of a machine; return its reservation."""
+        machine, held = engine.rows(machines)[domain], engine.rows(entitlements)[domain]
+        reservation_ppm = round(float(held.reservation) * 10_000)
+        machine.reservation_ppm = reservation_ppm
+        machine.limit_ppm = round(float(held.limit) * 10_000)
+        machine.whole_quota_ns = min(int(machine.limit_ppm) * self.limit_period // _MILLION, LARGEST)
+        machine.quota_ns = machine.whole_quota_ns
+        machine.shares = int(held.shares) or _SHARES_PER_VCPU * int(engine.rows(domains)[domain].vcpus)
+        return reservation_ppm
+
+
+@esxi.implements(scheduler.attach)
+def attach(sim: Sim, host: Host) -> None:
+    """Refill the limits' quotas periodically, if any machine has a limit."""
+    for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
+        if machines(sim)[vcpus(sim)[row].domain].limit_ppm != 0:
+            plan_refill(sim, host)
+            return
+
+
+@esxi.implements(urgency)
+def urgency_of(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
+    """Machines behind their reservation first, then by virtual time."""
+    machine = machines(sim)[vcpu.domain]
+    rank = 1
+    if machine.reservation_ppm > 0:
+        grow_reserve(sim, host, machine)
+        if machine.reserve > 0:
+            rank = 0
+    return rank, machine.virtual_time
+
+
+@esxi.implements(eligible)
+def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
+    """Tell whether its machine has some of its limit left."""
+    machine = machines(sim)[vcpu.domain]
+    return machine.limit_ppm == 0 or machine.quota_ns > 0
+
+
+@esxi.implements(longest_ns)
+def slice_of(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """One quantum, or what the limit leaves of it to each vCPU of the machine that runs."""
+    quantum_ns = esxi_hosts(sim)[host.row].quantum_ns
+    machine = machines(sim)[vcpu.domain]
+    if machine.limit_ppm == 0:
+        return quantum_ns
+    domain = domains(sim)[vcpu.domain]
+    running = 0
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        if queue_vcpus(sim)[row].current_on != 0:
+            running += 1
+    return min(quantum_ns, max(machine.quota_ns // running, 1))
+
+
+@esxi.implements(on_wake)
+def prepare(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Start level with the others, just before those who wait there."""
+    if not is_active(sim, domains(sim)[vcpu.domain]):
+        machine = machines(sim)[vcpu.domain]
+        machine.virtual_time = max(machine.virtual_time, esxi_hosts(sim)[host.row].floor - 1)
+
+
+@part
+def is_active(sim: Sim, domain: Domain) -> bool:
+    """Tell whether any vCPU of a machine runs or waits."""
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        own = queue_vcpus(sim)[row]
+        if own.current_on != 0 or own.is_waiting:
+            return True
+    return False
+
+
+@esxi.implements(on_chosen)
+def raise_floor(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Let the level rise to the one who runs for its shares."""
+    rank, virtual_time = urgency_of(sim, host, vcpu)
+    if rank == 1:
+        own = esxi_hosts(sim)[host.row]
+        own.floor = max(own.floor, virtual_time)
+
+
+@esxi.implements(scheduler.charge)
+def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
+    """Advance the machine's virtual time, empty its reserve and its quota."""
+    machine = machines(sim)[vcpu.domain]
+    machine.virtual_time += scaled(ran_ns, machine.shares)
+    if machine.virtual_time > LARGEST:
+        fail(sim, _TOO_LONG)
+    if machine.reservation_ppm != 0:
+        # A run is no longer than a quantum, and install() bounds a quantum times a million.
+        machine.reserve -= ran_ns * _MILLION
+        grow_reserve(sim, host, machine)
+        machine.reserve = max(machine.reserve, -esxi_hosts(sim)[host.row].quantum_ns * _MILLION)
+    if machine.limit_ppm != 0:
+        machine.quota_ns -= ran_ns
+
+
+@part
+def grow_reserve(sim: Sim, host: Host, machine: Machine) -> None:
+    """Bring the reservation's account up to now; it holds one quantum's worth."""
+    rate = machine.reservation_ppm
+    most = rate * esxi_hosts(sim)[host.row].quantum_ns
+    passed_ns = sim.now_ns - machine.reserve_at_ns
+    machine.reserve_at_ns = sim.now_ns
+    # Without the test, the product would leave 64 bits for a machine that has idled for hours.
+    if passed_ns >= (most - machine.reserve) // rate + 1:
+        machine.reserve = most
+    else:
+        machine.reserve = min(machine.reserve + rate * passed_ns, most)
+
+
+@part
+def plan_refill(sim: Sim, host: Host) -> None:
+    """Plan the end of the limits' period."""
+    period_ns = esxi_hosts(sim)[host.row].limit_period_ns
+    at(sim, sim.now_ns + period_ns, EventKind.ACCOUNTING, 0, on_refill, host.row)
+
+
+@event
+def on_refill(sim: Sim, place: int, token: int) -> None:
+    """Begin a period of the limits: let those go on that theirs has held."""
+    host = hosts(sim)[place]
+    settle(sim, host)
+    row = host.first_vcpu
+    while row < host.first_vcpu + host.vcpus:
+        domain = domains(sim)[vcpus(sim)[row].domain]
+        if machines(sim)[domain.row].limit_ppm != 0:
+            refill(sim, host, domain)
+        row += domain.vcpus
+    place_held(sim, host)
+    carry_out(sim, host)
+    plan_refill(sim, host)
+
+
+@part
+def refill(sim: Sim, host: Host, domain: Domain) -> None:
+    """Give a machine its quota, less what it owes, and hold its waiting vCPUs if it had none left."""
+    machine = machines(sim)[domain.row]
+    was_held = machine.quota_ns <= 0
+    machine.quota_ns = min(machine.quota_ns + machine.whole_quota_ns, machine.whole_quota_ns)
+    if not was_held or machine.quota_ns <= 0:
+        return
+    machine.virtual_time = max(machine.virtual_time, esxi_hosts(sim)[host.row].floor)
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        if queue_vcpus(sim)[row].is_waiting:
+            hold(sim, vcpus(sim)[row])

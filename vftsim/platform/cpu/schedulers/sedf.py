@@ -1,0 +1,222 @@
+"""Xen's sEDF: earliest deadline first on each pCPU, with extra time for those who may use it.
+
+Rules (Xen 4.5 ``sched_sedf.c`` and its mini-HOWTO; removed in 4.6):
+
+* A vCPU belongs to one pCPU.  It is guaranteed ``slice`` of CPU time in every ``period``; among those
+  with some of their slice left the earliest end of period runs first.
+* Time that no guarantee claims is extra time: it goes in quanta of 0.5 ms to the vCPUs with ``extratime``.
+  A vCPU without, even on an idle pCPU, gets no more than its slice.
+* A new guest has a period of 100 ms, no slice, and extra time: best effort.
+* A vCPU that wakes after the end of its period starts a new one at once.  With a latency hint that period
+  is as short as the hint, with a slice in proportion, and doubles back to the full length.
+
+As modelled: a vCPU that wakes inside its period goes on with what is left of its slice; extra time is
+shared in proportion to ``weight``.  Left out: the extra queue that repays short blocks, slices derived
+from weights, and any migration (sEDF has none).
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.errors import UsageError
+from vftsim.kernel import Engine, Failure, Kind, Record, Sim, Table, fail
+from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu.entitlement import entitlements
+from vftsim.platform.cpu.exact import LARGEST, product_quotient, scaled
+from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
+from vftsim.platform.cpu.records import WORD_BITS, Host, Pcpu, Vcpu, affinities, hosts, pcpus, vcpus
+from vftsim.platform.cpu.schedulers import _deadlines, _shared_queue
+from vftsim.platform.cpu.schedulers._deadlines import begin_period, deadlines, plan, share_one_deadline_queue
+from vftsim.spec.units import PositiveDurationNs
+
+_MS = 1_000_000
+_DEFAULT_PERIOD_NS = 100 * _MS
+EXTRA, SLICE = 0, 1
+_NAMES = {EXTRA: "extra", SLICE: "slice"}
+_TOO_LONG = Failure("a vCPU's extra time divided by its weight has left the 64-bit range; give it more weight")
+sedf = share_one_deadline_queue(scheduler.scheduler.kind("sedf"))
+
+
+class SedfHost(Record):
+    """A host's parameter."""
+
+    extra_quantum_ns: int
+
+
+class SedfPcpu(Record):
+    """A pCPU: the score of the last vCPU that ran there on extra time."""
+
+    level: int
+
+
+class SedfVcpu(Record):
+    """A vCPU's guarantee; ``home`` is its pCPU, ``period_ns`` the length of the present period.
+
+    ``score`` is the extra time it has had, by weight.
+    """
+
+    home: int
+    full_period_ns: int
+    slice_ns: int
+    latency_ns: int
+    has_extratime: bool
+    weight: int
+    period_ns: int
+    on_extra: bool
+    score: int
+
+
+sedf_hosts = Table("sedf_hosts", SedfHost, beside=hosts)
+sedf_pcpus = Table("sedf_pcpus", SedfPcpu, beside=pcpus)
+sedf_vcpus = Table("sedf_vcpus", SedfVcpu, beside=vcpus)
+
+
+def _homes(engine: Engine, host: int) -> dict[int, int]:
+    """Spread a host's vCPUs: each to the allowed pCPU with the fewest so far, lowest number first."""
+    own = engine.rows(hosts)[host]
+    load = dict.fromkeys(range(own.first_pcpu, own.first_pcpu + own.pcpus), 0)
+    spread = {}
+    for row in range(own.first_vcpu, own.first_vcpu + own.vcpus):
+        words = engine.rows(affinities)[row].words
+        numbers = range(own.pcpus)
+        allowed = [own.first_pcpu + n for n in numbers if (int(words[n // WORD_BITS]) >> (n % WORD_BITS)) & 1]
+        spread[row] = min(allowed, key=lambda pcpu: load[pcpu])
+        load[spread[row]] += 1
+    return spread
+
+
+@SCHEDULERS.register
+class Sedf(SchedulerSpec):
+    """Xen's sEDF; period, slice, latency, extratime and weight are the domains'."""
+
+    kind: Literal["sedf"] = "sedf"
+    part: ClassVar[Kind] = sedf
+    extra_quantum: PositiveDurationNs = Field(
+        500_000,
+        description="Piece in which extra time is given away. Default 0.5 ms: sched_sedf.c.",
+    )
+
+    def install(self, engine: Engine, host: int) -> None:
+        """Give each vCPU its pCPU, period and slice; refuse slices that do not fit on a pCPU."""
+        engine.rows(sedf_hosts)[host].extra_quantum_ns = self.extra_quantum
+        claimed: dict[int, float] = {}
+        for row, home in _homes(engine, host).items():
+            self._take_over(engine, row, home)
+            own = engine.rows(sedf_vcpus)[row]
+            claimed[home] = claimed.get(home, 0.0) + int(own.slice_ns) / int(own.full_period_ns)
+        for home in sorted(claimed):
+            if claimed[home] > 1 + 1e-9:
+                raise UsageError(
+                    f"sedf slices of {100 * claimed[home]:.4g} % of a pCPU do not fit on pCPU "
+                    f"{engine.rows(pcpus)[home].number}; shorten slices or spread the vCPUs by affinity"
+                )
+
+    @staticmethod
+    def _take_over(engine: Engine, row: int, home: int) -> None:
+        own, held = engine.rows(sedf_vcpus)[row], engine.rows(entitlements)[engine.rows(vcpus)[row].domain]
+        own.home = home
+        own.full_period_ns = own.period_ns = int(held.period_ns) or _DEFAULT_PERIOD_NS
+        own.slice_ns = held.slice_ns
+        own.latency_ns = held.latency_ns
+        own.has_extratime = held.extratime != 0
+        own.weight = held.weight
+
+    def priority_name(self, priority: int) -> str:
+        """Name the kind of time it runs on."""
+        return _NAMES[priority]
+
+
+@sedf.implements(_shared_queue.urgency)
+def urgency_of(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
+    """Earliest deadline first, then extra time by who has had least of it."""
+    period = deadlines(sim)[vcpu.row]
+    if period.left_ns > 0:
+        return 0, period.deadline_ns
+    return 1, sedf_vcpus(sim)[vcpu.row].score
+
+
+@sedf.implements(_shared_queue.allowed)
+def is_home(sim: Sim, host: Host, vcpu: Vcpu, pcpu: Pcpu) -> bool:
+    """Its own pCPU only."""
+    return sedf_vcpus(sim)[vcpu.row].home == pcpu.row
+
+
+@sedf.implements(_shared_queue.eligible)
+def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
+    """Tell whether it has some slice left or may use extra time."""
+    return deadlines(sim)[vcpu.row].left_ns > 0 or sedf_vcpus(sim)[vcpu.row].has_extratime
+
+
+@sedf.implements(_shared_queue.preempts)
+def takes_over(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu) -> bool:
+    """Tell whether it has an earlier deadline; nobody pre-empts for extra time."""
+    return deadlines(sim)[newcomer.row].left_ns > 0 and _shared_queue.is_more_urgent(sim, host, newcomer, running)
+
+
+@sedf.implements(scheduler.priority)
+def priority(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return the kind of time it runs on."""
+    return SLICE if deadlines(sim)[vcpu.row].left_ns > 0 else EXTRA
+
+
+@sedf.implements(_shared_queue.longest_ns)
+def piece(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return the rest of its slice, or one piece of extra time."""
+    if sedf_vcpus(sim)[vcpu.row].on_extra:
+        return sedf_hosts(sim)[host.row].extra_quantum_ns
+    return deadlines(sim)[vcpu.row].left_ns
+
+
+@sedf.implements(_shared_queue.on_chosen)
+def remember(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Remember what kind of time it runs on."""
+    own = sedf_vcpus(sim)[vcpu.row]
+    own.on_extra = deadlines(sim)[vcpu.row].left_ns <= 0
+    if own.on_extra:
+        home = sedf_pcpus(sim)[own.home]
+        home.level = max(home.level, own.score)
+
+
+@sedf.implements(_shared_queue.on_wake)
+def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Begin a period if the last one is over."""
+    own = sedf_vcpus(sim)[vcpu.row]
+    own.score = max(own.score, sedf_pcpus(sim)[own.home].level)
+    if own.slice_ns == 0:
+        return
+    if sim.now_ns < deadlines(sim)[vcpu.row].deadline_ns:
+        plan(sim, vcpu)
+        return
+    own.period_ns = own.full_period_ns
+    if own.latency_ns != 0:
+        own.period_ns = min(own.latency_ns, own.full_period_ns)
+    begin_period(sim, host, vcpu)
+
+
+@sedf.implements(scheduler.charge)
+def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
+    """Use up slice, or count extra time by weight."""
+    own = sedf_vcpus(sim)[vcpu.row]
+    if not own.on_extra:
+        deadlines(sim)[vcpu.row].left_ns -= ran_ns
+        return
+    own.score += scaled(ran_ns, own.weight)
+    if own.score > LARGEST:
+        fail(sim, _TOO_LONG)
+
+
+@sedf.implements(_deadlines.refill)
+def refill(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Give the slice of a period that begins now."""
+    own = sedf_vcpus(sim)[vcpu.row]
+    period = deadlines(sim)[vcpu.row]
+    period.deadline_ns = sim.now_ns + own.period_ns
+    period.left_ns = product_quotient(own.slice_ns, own.period_ns, own.full_period_ns)
+
+
+@sedf.implements(_deadlines.on_deadline)
+def grow_back(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Let a period shortened by a latency hint grow back."""
+    own = sedf_vcpus(sim)[vcpu.row]
+    own.period_ns = min(2 * own.period_ns, own.full_period_ns)

@@ -1,0 +1,162 @@
+"""IBM z/VM: absolute and relative shares, dispatched by deadline.
+
+Rules (z/VM CP Planning and Administration, SET SHARE and SET SRM; general knowledge of the CP
+scheduler, no code is public):
+
+* A user with an absolute share is entitled to that percentage of all processors; when the absolute
+  shares of those who want to run come to more than 99 % they are scaled down to that.
+* The rest is divided among the users with relative shares in proportion to them (100 by default).
+* A user's share is split evenly over its virtual processors.
+* The dispatch list is in order of deadline.  A virtual processor runs a minor time slice (5 ms); each
+  slice sets its deadline later by the time in which its share entitles it to one slice.
+
+As modelled: the deadline starts at the present when the virtual processor wakes late, and the shares
+of those on the dispatch list are taken when a slice ends.  A waking virtual processor takes an idle
+processor, else it pre-empts the latest deadline if its own is earlier.
+Left out: the eligible list with its transaction classes E0 to E3, interactive bias, limits (LIMITHARD,
+LIMITSOFT), processor-local dispatch vectors, polarization.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, Failure, Kind, Record, Sim, Table, fail, part
+from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu.build import domains_of
+from vftsim.platform.cpu.entitlement import entitlements
+from vftsim.platform.cpu.exact import LARGEST, product_quotient
+from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
+from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, vcpus
+from vftsim.platform.cpu.schedulers import _shared_queue as shared
+from vftsim.spec.units import PositiveDurationNs
+
+_WHOLE = 100_000
+_ABSOLUTE_CEILING = 99_000
+_TOO_LATE = Failure(
+    "a z/VM user's deadline lies beyond the 64-bit range; shorten the minor time slice or raise its share"
+)
+zvm = shared.share_one_queue(scheduler.scheduler.kind("zvm"))
+
+
+class ZvmHost(Record):
+    """A host's parameter, and the sums of the shares on its dispatch list: absolute ones in 1/100000."""
+
+    minor_slice_ns: int
+    absolute: int
+    relative: int
+
+
+class ZvmUser(Record):
+    """A domain: its share (absolute in 1/100000, 0: none), and how many of its virtual processors are on the list."""
+
+    relative: int
+    absolute: int
+    listed: int
+
+
+class ZvmVcpu(Record):
+    """A virtual processor's deadline, and what it has run of the present minor time slice."""
+
+    deadline_ns: int
+    ran_ns: int
+
+
+zvm_hosts = Table("zvm_hosts", ZvmHost, beside=hosts)
+zvm_users = Table("zvm_users", ZvmUser, beside=domains)
+zvm_vcpus = Table("zvm_vcpus", ZvmVcpu, beside=vcpus)
+
+
+@SCHEDULERS.register
+class Zvm(SchedulerSpec):
+    """IBM z/VM; the shares are the domains'."""
+
+    kind: Literal["zvm"] = "zvm"
+    part: ClassVar[Kind] = zvm
+    minor_slice: PositiveDurationNs = Field(
+        5_000_000,
+        description="Time a virtual processor runs before its deadline is set anew (SET SRM DSPSLICE). "
+        "Default 5 ms: z/VM's.",
+    )
+
+    def install(self, engine: Engine, host: int) -> None:
+        """Write the minor time slice and the users' shares."""
+        engine.rows(zvm_hosts)[host].minor_slice_ns = self.minor_slice
+        for row in domains_of(engine, host):
+            user, held = engine.rows(zvm_users)[row], engine.rows(entitlements)[row]
+            user.relative = held.relative_share
+            user.absolute = round(float(held.absolute_share) * 1000)
+
+
+@zvm.implements(shared.urgency)
+def urgency_of(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
+    """Earliest deadline first."""
+    return 0, zvm_vcpus(sim)[vcpu.row].deadline_ns
+
+
+@zvm.implements(shared.longest_ns)
+def rest_of_slice(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return the rest of the minor time slice."""
+    return zvm_hosts(sim)[host.row].minor_slice_ns - zvm_vcpus(sim)[vcpu.row].ran_ns
+
+
+@zvm.implements(shared.on_wake)
+def join(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Join the dispatch list; a deadline that has passed is set anew from now."""
+    user = zvm_users(sim)[vcpu.domain]
+    user.listed += 1
+    if user.listed == 1:
+        list_share(sim, host, user, 1)
+    own = zvm_vcpus(sim)[vcpu.row]
+    if own.deadline_ns <= sim.now_ns:
+        own.deadline_ns = sim.now_ns + interval_ns(sim, host, user)
+        own.ran_ns = 0
+
+
+@zvm.implements(scheduler.block)
+def leave(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Free its pCPU and leave the dispatch list."""
+    shared.block(sim, host, vcpu)
+    user = zvm_users(sim)[vcpu.domain]
+    user.listed -= 1
+    if user.listed == 0:
+        list_share(sim, host, user, -1)
+
+
+@part
+def list_share(sim: Sim, host: Host, user: ZvmUser, sign: int) -> None:
+    """Add a user's share to those on the dispatch list, or take it off (-1)."""
+    own = zvm_hosts(sim)[host.row]
+    own.absolute += sign * user.absolute
+    if user.absolute == 0:
+        own.relative += sign * user.relative
+
+
+@zvm.implements(scheduler.charge)
+def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
+    """Set the deadline later for each minor time slice that has been used up."""
+    own = zvm_vcpus(sim)[vcpu.row]
+    slice_ns = zvm_hosts(sim)[host.row].minor_slice_ns
+    own.ran_ns += ran_ns
+    while own.ran_ns >= slice_ns:
+        own.ran_ns -= slice_ns
+        own.deadline_ns += interval_ns(sim, host, zvm_users(sim)[vcpu.domain])
+        if own.deadline_ns > LARGEST:
+            fail(sim, _TOO_LATE)
+
+
+@part
+def interval_ns(sim: Sim, host: Host, user: ZvmUser) -> int:
+    """Return in what time one virtual processor of a listed user is entitled to one minor slice.
+
+    With the share a fraction s of all p processors, split over n virtual ones, that is slice x n / (s x p).
+    The divisors are below 2**45, as p is at most 2**10.
+    """
+    own = zvm_hosts(sim)[host.row]
+    slices_ns = own.minor_slice_ns * user.listed
+    if user.absolute == 0:
+        rest = _WHOLE - min(own.absolute, _ABSOLUTE_CEILING)
+        return product_quotient(slices_ns, _WHOLE * own.relative, rest * user.relative * host.pcpus)
+    if own.absolute <= _ABSOLUTE_CEILING:
+        return product_quotient(slices_ns, _WHOLE, user.absolute * host.pcpus)
+    return product_quotient(slices_ns, 100 * own.absolute, 99 * user.absolute * host.pcpus)
