@@ -1,4 +1,4 @@
-"""Voice quality from delay and loss: the E-model, and interarrival jitter.
+"""Voice quality from delay and loss: the E-model.
 
 E-model (ITU-T G.107, in the reduced form used for planning; constants as in Cole and Rosenbluth 2001
 and G.113): R = R0 - Id - Ie,eff with
@@ -10,8 +10,7 @@ and G.113): R = R0 - Id - Ie,eff with
 G.711: Ie = 0; Bpl = 25.1 with packet-loss concealment, 4.3 without; sources disagree, so it is a
 parameter.  A packet later than the play-out buffer is as good as lost.
 
-Jitter (RFC 3550, 6.4.1): J += (|D| - J) / 16, where D is the difference of the transit times of two
-successive packets of a stream.  Left out: echo, noise and talker terms of G.107.
+Left out: echo, noise and talker terms of G.107.
 """
 
 from __future__ import annotations
@@ -69,28 +68,3 @@ def mean_opinion_score(r_factor: float) -> float:
         return 4.5
     score = 1.0 + 0.035 * r_factor + 7e-6 * r_factor * (r_factor - 60.0) * (100.0 - r_factor)
     return max(1.0, score)
-
-
-class JitterMeter:
-    """Interarrival jitter of many streams, each by RFC 3550."""
-
-    def __init__(self, streams: int) -> None:
-        self._last_transit_ns: list[int | None] = [None] * streams
-        self._jitter_ns = [0.0] * streams
-
-    def add(self, stream: int, transit_ns: int) -> None:
-        """Take in that a packet of ``stream`` has arrived after ``transit_ns``."""
-        last_ns = self._last_transit_ns[stream]
-        self._last_transit_ns[stream] = transit_ns
-        if last_ns is not None:
-            jitter_ns = self._jitter_ns[stream]
-            self._jitter_ns[stream] = jitter_ns + (abs(transit_ns - last_ns) - jitter_ns) / 16.0
-
-    def jitter_ns(self, stream: int) -> float:
-        """Return the current estimate of one stream."""
-        return self._jitter_ns[stream]
-
-    def mean_ns(self) -> float:
-        """Mean over the streams that have received two packets or more."""
-        values = [j for j, last in zip(self._jitter_ns, self._last_transit_ns, strict=True) if last is not None]
-        return sum(values) / len(values) if values else 0.0

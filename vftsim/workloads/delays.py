@@ -73,8 +73,7 @@ def add_delay(sim: Sim, delays: Delays, value_ns: int) -> None:
     """Count one value."""
     if delays.number == 0 or value_ns < delays.min_ns:
         delays.min_ns = value_ns
-    if value_ns > delays.max_ns:
-        delays.max_ns = value_ns
+    delays.max_ns = max(delays.max_ns, value_ns)
     delays.number += 1
     total = delays.sum_low + value_ns
     delays.sum_high += total // WORD

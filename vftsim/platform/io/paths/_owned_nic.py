@@ -1,8 +1,8 @@
 """What paths have in common whose guest drives a NIC of its own."""
 
 from vftsim.platform.io.build import Io
-from vftsim.platform.io.parameters import Site
 from vftsim.platform.io.packet import ports
+from vftsim.platform.io.parameters import Site
 
 
 def connect(io: Io, site: Site, event_ns: int, receive_ns: int, transmit_ns: int) -> None:
