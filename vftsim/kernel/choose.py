@@ -35,7 +35,7 @@ def make_engine(linked: Linked, name: str = "auto", on_input: Callable[[], None]
         from vftsim.kernel.compiled_engine import CompiledEngine
 
         return CompiledEngine(linked, on_input)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever numba, LLVM or the disk has, the other engine can do the run
         if name == "compiled":
             raise
         warnings.warn(f"the compiled engine cannot be used ({error}); going on with simpy", EngineWarning, stacklevel=2)

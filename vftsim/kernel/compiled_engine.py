@@ -34,7 +34,7 @@ _RUN, _AT, _NEW = 0, 1, 2
 _INNER = '@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")'
 _ENTRIES_FROM = 3
 
-_QUEUE = f"""
+_QUEUE = f'''
 def at(sim, time_ns, kind, entity, action, place):
     if time_ns < sim.now_ns or sim.heap_length >= {_EVENTS}:
         if sim.failure == 0:
@@ -126,7 +126,7 @@ def run(sim, until_ns):
     if until_ns < {FOREVER_NS}:
         sim.now_ns = until_ns
     return 0
-"""
+'''
 _PAST, _CROWDED = 900, 901
 _QUEUE_FAILURES = {
     _PAST: "an event was planned for a time that has passed",

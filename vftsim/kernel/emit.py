@@ -127,10 +127,7 @@ def slot_source(linked: Linked, slot: Slot) -> str:
         lines.append(f"    return {chosen[0][1].name}({arguments})")
         return "\n".join(lines) + "\n"
     for number, implementation in chosen:
-        lines += [
-            f"    if {names[1]}.{slot.sort.by} == {number}:",
-            f"        return {implementation.name}({arguments})",
-        ]
+        lines += [f"    if {names[1]}.{slot.sort.by} == {number}:", f"        return {implementation.name}({arguments})"]
     lines.append(f"    return {slot.name}__default({arguments})")
     return "\n".join(lines) + "\n"
 

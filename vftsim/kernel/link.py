@@ -240,29 +240,27 @@ class _Rewriter(ast.NodeTransformer):
             return _MISSING if base is _MISSING else getattr(base, node.attr, _MISSING)
         return _MISSING
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:  # noqa: N802
         if node.value is None:
             return ast.Pass()
         return ast.copy_location(ast.Assign([self.visit(node.target)], self.visit(node.value)), node)
 
-    def visit_Name(self, node: ast.Name) -> Any:
+    def visit_Name(self, node: ast.Name) -> Any:  # noqa: N802
         return node if node.id in self.local else self._value(node)
 
-    def visit_Attribute(self, node: ast.Attribute) -> Any:
+    def visit_Attribute(self, node: ast.Attribute) -> Any:  # noqa: N802
         if self.resolve(node) is _MISSING:
             return self.generic_visit(node)
         return self._value(node)
 
-    def visit_Call(self, node: ast.Call) -> Any:
+    def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
         callee = self.resolve(node.func)
         if callee is _MISSING:
             self._refuse(node, f"calls {ast.unparse(node.func)}, which is no part")
         if node.keywords:
             self._refuse(node, "calls with keyword arguments")
         if isinstance(callee, Table):
-            return ast.copy_location(
-                ast.Attribute(self.visit(node.args[0]), self.linker.table(callee), ast.Load()), node
-            )
+            return ast.copy_location(ast.Attribute(self.visit(node.args[0]), self.linker.table(callee), ast.Load()), node)
         name = self._callee(node, callee)
         self.calls.add(name)
         call = ast.Call(ast.Name(name, ast.Load()), [self.visit(argument) for argument in node.args], [])

@@ -160,10 +160,10 @@ class SimpyEngine(Engine):
         pieces += [emit.chain_source(chain) for chain in linked.chains.values()]
         pieces += [emit.slot_source(linked, slot) for slot in linked.slots.values()]
         pieces += [emit.family_source(linked, family) for family in linked.family_of.values()]
-        exec(compile("\n".join(pieces), "<vftsim kernel>", "exec"), namespace)
+        exec(compile("\n".join(pieces), "<vftsim kernel>", "exec"), namespace)  # noqa: S102
         for function in linked.functions.values():
             module = ast.Module([function.tree], [])
-            exec(compile(module, function.path, "exec"), namespace)
+            exec(compile(module, function.path, "exec"), namespace)  # noqa: S102
         return namespace
 
 

@@ -53,9 +53,7 @@ def continue_with(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place:
 
 
 @part
-def raise_interrupt(
-    sim: Sim, domain: Domain, vcpu: Vcpu, demand_ns: int, on_done: int, place: int, argument: int
-) -> None:
+def raise_interrupt(sim: Sim, domain: Domain, vcpu: Vcpu, demand_ns: int, on_done: int, place: int, argument: int) -> None:
     """Give ``vcpu`` interrupt work: before any job, in order of arrival."""
     row = new_work(sim, demand_ns, 0, on_done, place, argument)
     work_list.push(sim, vcpu.interrupts, row)
