@@ -23,85 +23,139 @@ is called ``D-stub``.
     warm_up.host.context_switches
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vftsim.engine import EventKind
 from vftsim.media.build import MediaHost
-from vftsim.media.flows import FlowAccount
 from vftsim.media.run import finish
-from vftsim.media.system import CpuBoundSpec, MediaSystem
+from vftsim.media.system import MediaSystem
+from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, note_count, notes
+from vftsim.platform.cpu.records import BUSY, hosts, pcpus, vcpus
+from vftsim.platform.io.nic import nics
+from vftsim.platform.io.stage import stages
 from vftsim.sampling import Streams
+from vftsim.workloads.account import accounts, ends_of
+from vftsim.workloads.cpu_bound import cpu_bounds
+from vftsim.workloads.delays import histogram
 
-from .observe import Values, Watch, histogram_values, list_values, machine_values, watch
+from .compact import digest
+from .observe import Values, histogram_values, list_values
 
 _ENTITY = 1
+_NOBODY = "-"
 
 
-def observe_media(spec: MediaSystem, seed: int, replication: int) -> tuple[Values, int]:
+class Watch:
+    """Who is on each pCPU at the end of each instant."""
+
+    def __init__(self, media: MediaHost) -> None:
+        self.media = media
+        self.first_pcpu = media.pcpu_rows().start
+        self.names = {row: f"{name}.{number}" for name, number, row in media.vcpu_rows()}
+        self.last: list[dict[int, str]] = [{} for _ in media.pcpu_rows()]
+
+    def read(self) -> None:
+        count = self.media.engine.rows(note_count)[1]
+        rows = self.media.engine.rows(notes)
+        for number in range(1, int(count.written) + 1):
+            note = rows[number]
+            if note.what in (DISPATCHED, STOPPED):
+                who = self.names[int(note.vcpu)] if note.what == DISPATCHED else _NOBODY
+                self.last[int(note.pcpu) - self.first_pcpu][int(note.time_ns)] = who
+        count.written = 0
+
+    def values(self) -> Iterator[tuple[str, Any]]:
+        for pcpu, last in enumerate(self.last):
+            lines = list(_changes(list(last.items())))
+            yield f"pcpu.{pcpu}.switches.count", len(lines)
+            yield f"pcpu.{pcpu}.switches.sha256", digest(lines)
+
+
+def _changes(last: Sequence[tuple[int, str]]) -> Iterator[str]:
+    before = _NOBODY
+    for time_ns, who in last:
+        if who != before:
+            yield f"{time_ns} {who}"
+            before = who
+
+
+def observe_media(spec: MediaSystem, seed: int, replication: int, engine: str) -> tuple[Values, int]:
     """Run a host; return the values and the number of events."""
     warm_up_ns = spec.workload.warm_up
-    media = MediaHost(spec, Streams(seed, replication), warm_up_ns)
-    watching = watch(media.host, {name: guest.vcpus for name, guest in media.guests.items()})
+    end_ns = warm_up_ns + spec.workload.duration
+    media = MediaHost(spec, Streams(seed, replication), warm_up_ns, end_ns, engine, observed=True)
+    watching = Watch(media)
+    media.listeners.append(watching)
     found: Values = {}
-    media.clock.at(
-        warm_up_ns, EventKind.CONTROL, _ENTITY, lambda _: found.update(_at_warm_up_end(media, watching)), None
-    )
-    result = finish(media, spec.workload.duration, warm_up_ns)
-    found |= machine_values(media.host, watching)
-    for name, flow in media.flows.items():
-        found |= _flow(f"flow.{name}", flow)
+    media.pauses.add(warm_up_ns, _ENTITY, lambda: found.update(_at_warm_up_end(media)))
+    result = finish(media)
+    found |= dict(_machine(media)) | dict(watching.values())
+    for name in media.flows:
+        found |= _flow(media, name)
     for (place, cause), count in result.drops.items():
         found[f"drop.{place}.{cause}"] = count
     found["in_flight"] = result.in_flight
-    return found | dict(_parts(media)), media.clock.events
+    return found | dict(_parts(media)), media.engine.events
 
 
-def _at_warm_up_end(media: MediaHost, watching: Watch) -> Values:
-    host = media.host
-    host.busy_ns()
-    found: Values = {f"warm_up.vcpu.{watching.names[vcpu.index]}.run_ns": vcpu.run_ns for vcpu in host.vcpus}
-    found |= {f"warm_up.pcpu.{pcpu}.busy_ns": busy_ns for pcpu, busy_ns in enumerate(host.pcpu_busy_ns)}
-    return found | {"warm_up.host.context_switches": host.context_switches}
+def _machine(media: MediaHost) -> Iterator[tuple[str, Any]]:
+    rows, now_ns = media.engine.rows, media.engine.now_ns
+    yield "end_ns", now_ns
+    yield "host.context_switches", int(rows(hosts)[media.host].context_switches)
+    for name, number, row in media.vcpu_rows():
+        for field in ("run_ns", "wait_ns", "wakeups", "context_switches", "migrations"):
+            yield f"vcpu.{name}.{number}.{field}", int(getattr(rows(vcpus)[row], field))
+    for number, row in enumerate(media.pcpu_rows()):
+        pcpu: Any = rows(pcpus)[row]
+        ahead_ns = max(int(rows(vcpus)[pcpu.running].dispatched_ns) - now_ns, 0) if pcpu.running else 0
+        yield f"pcpu.{number}.busy_ns", int(pcpu.busy_ns)
+        yield f"pcpu.{number}.switching_ns", int(pcpu.switching_ns) - ahead_ns
+        since_ns = now_ns if pcpu.idle_since_ns == BUSY else int(pcpu.idle_since_ns)
+        yield f"pcpu.{number}.idle_ns", int(pcpu.idle_ns) + now_ns - since_ns
+    for name, count in media.scheduler.counters(media.engine, media.host).items():
+        if count:
+            yield f"scheduler.{name}", count
 
 
-def _flow(head: str, flow: FlowAccount) -> Values:
-    flow.flush()
+def _at_warm_up_end(media: MediaHost) -> Values:
+    media.settle()
+    rows = media.engine.rows
     found: Values = {
-        f"{head}.delivered": flow.delivered_packets,
-        f"{head}.dropped": flow.dropped_packets,
-        f"{head}.late": flow.late_packets,
-        f"{head}.loss_events": flow.loss_events,
-        f"{head}.all_delivered": flow.all_delivered,
-        f"{head}.all_dropped": flow.all_dropped,
-        f"{head}.jitter.mean": flow.jitter.mean_ns().hex(),
+        f"warm_up.vcpu.{name}.{number}.run_ns": int(rows(vcpus)[row].run_ns) for name, number, row in media.vcpu_rows()
     }
-    found |= list_values(f"{head}.jitter", flow.jitter._jitter_ns)
-    return found | histogram_values(f"{head}.delay", flow.delays)
+    found |= {f"warm_up.pcpu.{n}.busy_ns": int(rows(pcpus)[row].busy_ns) for n, row in enumerate(media.pcpu_rows())}
+    return found | {"warm_up.host.context_switches": int(rows(hosts)[media.host].context_switches)}
+
+
+def _flow(media: MediaHost, name: str) -> Values:
+    head, row = f"flow.{name}", media.accounts[name]
+    own: Any = media.engine.rows(accounts)[row]
+    fields = ("delivered", "dropped", "late", "loss_events", "all_delivered", "all_dropped")
+    found: Values = {f"{head}.{field}": int(getattr(own, field)) for field in fields}
+    ends = ends_of(media.engine, row)
+    jitter = [float(end.jitter_ns) for end in ends if end.received]
+    # By the rule of the recording: a stream with one packet counts as one without jitter.
+    found[f"{head}.jitter.mean"] = (sum(jitter) / len(jitter) if jitter else 0.0).hex()
+    found |= list_values(f"{head}.jitter", [float(end.jitter_ns) for end in ends])
+    return found | histogram_values(f"{head}.delay", histogram(own.delays))
 
 
 def _parts(media: MediaHost) -> Iterator[tuple[str, Any]]:
-    for name, nic in media.nics.items():
-        yield f"nic.{name}.admitted", nic.admitted
-        yield f"nic.{name}.interrupts", nic.interrupts
+    rows = media.engine.rows
+    for name, row in media.io.nics.items():
+        yield f"nic.{name}.admitted", int(rows(nics)[row].admitted)
+        yield f"nic.{name}.interrupts", int(rows(nics)[row].interrupts)
     for name, occupied in media.occupancies():
         yield f"ring.{name}.occupied", occupied
-    for name, port in media.ports.items():
-        for stage in port.stages():
-            yield f"stage.{name}.{stage.name}.batches", stage.batches
-    if media.driver is not None:
-        for receive in media.driver.receive:
-            yield f"stage.driver.receive {receive.source.name}.batches", receive.batches  # type: ignore[attr-defined]
-        yield "stage.driver.transmit.batches", media.driver.transmit.batches
-    for name, pool in media.pools.items():
-        yield f"application.{name}.blocked", pool.blocked
-        yield f"application.{name}.active", pool.active
-    for name, process in zip(_cpu_bound(media.system), media.cpu_bound, strict=True):
-        yield f"application.{name}.bursts", process.bursts
-
-
-def _cpu_bound(spec: MediaSystem) -> Iterator[str]:
-    for name, domain in spec.domains.items():
-        for program, application in domain.applications.items():
-            if isinstance(application, CpuBoundSpec):
-                yield f"{name}.{program}"
+    names = {row: name for name, row in media.io.nics.items()}
+    for stage in media.io.stages:
+        own: Any = rows(stages)[stage.row]
+        name = f"{stage.owner}.{stage.name}"
+        if not stage.owner:
+            name = f"driver.receive {names[int(own.nic)]}" if own.nic else "driver.transmit"
+        yield f"stage.{name}.batches", int(own.batches)
+    for name in media.pools:
+        yield f"application.{name}.blocked", int(media.pool(name).blocked)
+        yield f"application.{name}.active", int(media.pool(name).active)
+    for name, row in media.cpu_bound.items():
+        yield f"application.{name}.bursts", int(rows(cpu_bounds)[row].bursts)

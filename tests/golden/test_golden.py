@@ -3,6 +3,7 @@
 import pytest
 
 from .cases import CASES, FAST
+from .cases_media import MEDIA
 from .compact import differences, read
 from .record import GOLDEN, observe
 
@@ -14,11 +15,17 @@ def test_every_case_is_recorded():
     assert set(FAST) <= CASES.keys()
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in sorted(CASES)]
-)
-def test_case_as_recorded(name: str):
-    found = observe(CASES[name])
+def _parameters():
+    for name in sorted(CASES):
+        for engine in ("simpy", "compiled") if name in MEDIA else ("simpy",):
+            # Compiling takes longer than a run: one kernel in the normal test run, all of them in the long one.
+            is_fast = name in FAST and (engine == "simpy" or name == "media-two-core")
+            yield pytest.param(name, engine, marks=() if is_fast else pytest.mark.slow, id=f"{name}-{engine}")
+
+
+@pytest.mark.parametrize(("name", "engine"), _parameters())
+def test_case_as_recorded(name: str, engine: str):
+    found = observe(CASES[name], engine)
     for part in ("input", "values"):
         differing = list(differences(STORED[name][part], found[part]))
         assert not differing, f"{name}: {len(differing)} of {part} differ, the first: {differing[0]}"

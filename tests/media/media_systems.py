@@ -1,9 +1,14 @@
-"""Small media hosts for the tests."""
+"""Small media hosts for the tests, run in the engine that needs no compilation; golden cases hold the two together."""
 
+from functools import partial
+
+from vftsim.media.run import run_media
 from vftsim.media.system import MediaSystem
 
 MS = 1_000_000
 S = 1_000_000_000
+
+run = partial(run_media, engine="simpy")
 
 QUIET = {"event_ns": 0, "frontend_receive_ns": 0, "frontend_transmit_ns": 0}
 

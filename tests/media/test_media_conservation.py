@@ -3,12 +3,14 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from media_systems import MS, host
+from media_systems import MS, host, run
 
 from vftsim.errors import ConservationError
 from vftsim.media.build import MediaHost
-from vftsim.media.run import finish, run_media
+from vftsim.media.run import finish
+from vftsim.platform.io.nic import nics
 from vftsim.sampling import Streams
+from vftsim.workloads.account import accounts
 
 PATHS = st.sampled_from(["paravirtual", "emulated", "stub_domain", "direct", "native"])
 SCHEDULERS = st.sampled_from(
@@ -47,9 +49,9 @@ def test_sent_is_delivered_dropped_or_on_its_way(
         driver={"placement": placement},
         nics={"eth0": nic},
     )
-    media = MediaHost(system, Streams(3, 0), 0)
-    result = finish(media, 70 * MS, 0)
-    sent = sum(nic.admitted for nic in media.nics.values())
+    media = MediaHost(system, Streams(3, 0), 0, 70 * MS, "simpy")
+    result = finish(media)
+    sent = sum(media.engine.rows(nics)[row].admitted for row in media.io.nics.values())
     ended = sum(flow.delivered + flow.dropped for flow in result.flows.values())
     assert sent == ended + result.in_flight
     assert result.media.delivered + result.media.dropped <= 4 * streams
@@ -57,14 +59,14 @@ def test_sent_is_delivered_dropped_or_on_its_way(
 
 
 def test_the_check_sees_a_lost_packet():
-    media = MediaHost(host({"kind": "native"}, streams=10), Streams(3, 0), 0)
-    next(iter(media.flows.values())).all_delivered -= 1
+    media = MediaHost(host({"kind": "native"}, streams=10), Streams(3, 0), 0, 50 * MS, "simpy")
+    media.engine.rows(accounts)[media.accounts["media"]].all_delivered -= 1
     with pytest.raises(ConservationError, match="delivered"):
-        finish(media, 50 * MS, 0)
+        finish(media)
 
 
 def test_same_key_same_result_and_other_key_another():
     system = host({"kind": "paravirtual"}, streams=300, scheduler={"kind": "credit", "version": "3.2"}, pcpus=2)
-    first, again, other = (run_media(system, 9, r, 100 * MS) for r in (0, 0, 1))
+    first, again, other = (run(system, 9, r, 100 * MS) for r in (0, 0, 1))
     assert first == again
     assert first.media.delays != other.media.delays

@@ -3,16 +3,17 @@
 import math
 
 import pytest
-from media_systems import MS, S, host
+from media_systems import MS, S, host, run
 
-from vftsim.media.run import run_media
+from vftsim.sampling import Streams
 from vftsim.stats.intervals import ratio_of_sums, t_interval
+from vftsim.workloads.rtp import RtpSource
 
 WIRE = 20_000
 
 
 def lone_delay(system, dur_ns=100 * MS):
-    result = run_media(system, 1, 0, dur_ns)
+    result = run(system, 1, 0, dur_ns)
     delays = result.media.delays
     assert delays.min == delays.max, "an undisturbed packet takes the same time again and again"
     return delays.min
@@ -65,7 +66,7 @@ def poisson(demand_ns, rate, **server):
 def test_one_server_is_m_d_1():
     """Utilization 0.6, service 100 us: mean wait 0.6 * 100 / (2 * 0.4) = 75 us."""
     system = poisson(100_000, 6_000.0)
-    means = [run_media(system, 5, r, S // 2, 100 * MS).flows["signaling"].delays.mean for r in range(8)]
+    means = [run(system, 5, r, S // 2, 100 * MS).flows["signaling"].delays.mean for r in range(8)]
     estimate = t_interval([mean - WIRE - 100_000 for mean in means])
     z = (estimate.mean - 75_000) / (estimate.half_width / 2.365)
     assert abs(z) <= 3.5
@@ -86,7 +87,7 @@ def m_d_1_k_loss(load, places):
 def test_full_socket_buffer_loses_as_m_d_1_k():
     """Five places with the packet in service, utilization 1.2."""
     system = poisson(100_000, 12_000.0, receive_buffer_bytes=2_500, packet_charge_bytes=500)
-    flows = [run_media(system, 7, r, S // 2, 100 * MS).flows["signaling"] for r in range(8)]
+    flows = [run(system, 7, r, S // 2, 100 * MS).flows["signaling"] for r in range(8)]
     loss = ratio_of_sums([f.dropped for f in flows], [f.dropped + f.delivered for f in flows])
     z = (loss.mean - m_d_1_k_loss(1.2, 5)) / (loss.half_width / 2.365)
     assert abs(z) <= 3.5
@@ -96,7 +97,7 @@ def test_full_socket_buffer_loses_as_m_d_1_k():
 def test_saturated_driver_domain_carries_one_packet_in_its_cost():
     """Back-end 40 us + driver 2 us at 100,000 packets a second: 1/42 us get through, the rest is lost."""
     path = {"kind": "paravirtual", "backend_receive_ns": 40_000, "backend_transmit_ns": 1_000}
-    result = run_media(host(path, streams=2000, media={"vcpus": 2}), 1, 0, 800 * MS, 100 * MS)
+    result = run(host(path, streams=2000, media={"vcpus": 2}), 1, 0, 800 * MS, 100 * MS)
     known = result.media.delivered + result.media.dropped
     assert result.media.loss_ratio == pytest.approx(1.0 - 1.0 / (42e-6 * 100_000), abs=0.004)
     assert known == pytest.approx(80_000, rel=0.01)
@@ -105,7 +106,7 @@ def test_saturated_driver_domain_carries_one_packet_in_its_cost():
 
 def test_guest_without_cpu_loses_packets_in_the_driver_domain():
     """A capped guest does not empty its receive ring; the 256 slots fill and the back-end drops."""
-    result = run_media(
+    result = run(
         host(
             {"kind": "paravirtual"},
             streams=400,
@@ -126,11 +127,8 @@ def test_sending_grid_makes_bursts_on_the_wire():
     system = host({"kind": "native"}, streams=40)
     rtp = system.workload.rtp.model_copy(update={"sending_grid_ns": 4 * MS})
     system = system.model_copy(update={"workload": system.workload.model_copy(update={"rtp": rtp})})
-    from vftsim.media.build import MediaHost
-    from vftsim.sampling import Streams
-
-    media = MediaHost(system, Streams(1, 0), 0)
-    packets = media.flows["media"].packets()
-    offsets = [next(packets).sent_ns % (4 * MS) for _ in range(40)]
+    source = RtpSource(system.workload.rtp, Streams(1, 0), flow=1, end_ns=20 * MS)
+    times_ns, _ = source.more()
+    offsets = [int(time_ns) % (4 * MS) for time_ns in times_ns[:40]]
     assert all(offset % 1904 == 0 for offset in offsets)
     assert max(offsets) < 40 * 1904

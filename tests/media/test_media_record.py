@@ -1,16 +1,15 @@
 """What the fitted model must keep giving, in short runs, and what tells it from a wrong one."""
 
 import pytest
-from media_systems import MS
+from media_systems import MS, run
 
 from vftsim.media.fit import TARGETS, Target, overrides
 from vftsim.media.record import RIGHT, experiment, score, separating, table
-from vftsim.media.run import run_media
 from vftsim.media.statements import Judged
 
 
 def loss(key, *assignments, seed=11):
-    media = run_media(experiment(key, assignments), seed, 0, 250 * MS, 150 * MS).media
+    media = run(experiment(key, assignments), seed, 0, 250 * MS, 150 * MS).media
     return 100.0 * media.loss_ratio, media
 
 

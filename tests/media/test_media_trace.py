@@ -5,11 +5,10 @@ from itertools import pairwise
 
 import matplotlib as mpl
 import pytest
-from media_systems import MS, host
+from media_systems import MS, host, run
 
 from vftsim.media.explain import explain, format_parts, total_ns
 from vftsim.media.gantt import draw_gantt
-from vftsim.media.run import run_media
 from vftsim.media.trace import run_traced, write_chrome
 
 mpl.use("Agg")
@@ -29,11 +28,11 @@ def busy():
 
 @pytest.fixture(scope="module")
 def traced(busy):
-    return run_traced(busy, 1, 0, 50 * MS, 40 * MS)
+    return run_traced(busy, 1, 0, 50 * MS, 40 * MS, "simpy")
 
 
 def test_listening_changes_nothing(busy, traced):
-    plain = run_media(busy, 1, 0, 40 * MS, 50 * MS)
+    plain = run(busy, 1, 0, 40 * MS, 50 * MS)
     assert plain.flows == traced[0].flows
     assert plain.drops == traced[0].drops
     assert plain.domain_cpu == traced[0].domain_cpu
@@ -72,7 +71,7 @@ def test_traced_delays_are_the_measured_ones(traced):
 
 def test_lone_packet_is_explained_by_its_costs():
     """As the sum by hand in test_media_paths; nothing waits."""
-    _, trace = run_traced(host({"kind": "paravirtual"}), 1, 0, 0, 25 * MS)
+    _, trace = run_traced(host({"kind": "paravirtual"}), 1, 0, 0, 25 * MS, "simpy")
     parts = {part.name: part.length_ns for part in explain(trace.packets[0], trace)}
     assert parts == {
         "wire, there and back": 20_000,

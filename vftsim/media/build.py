@@ -2,37 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
-from vftsim.cpu import Guest, Host
-from vftsim.cpu.scheduler import ScheduleObserver
-from vftsim.engine import Clock
 from vftsim.errors import ConservationError
-from vftsim.media.applications import CpuBound, WorkerPool
-from vftsim.media.flows import FlowAccount, RtpStreams, Signaling
-from vftsim.media.system import CpuBoundSpec, DomainSpec, MediaSystem
-from vftsim.net.driver_domain import DriverDomain
-from vftsim.net.iopath import Port, Stage, Wiring
-from vftsim.net.nic import Nic
-from vftsim.net.rings import DropLog, Packet
+from vftsim.kernel import Engine, Kind, Linked, Table, link
+from vftsim.kernel.choose import make_engine
+from vftsim.kernel.inputs import Feeder, feeds
+from vftsim.media.system import DomainSpec, MediaSystem
+from vftsim.platform import pauses
+from vftsim.platform.cpu import build as cpu
+from vftsim.platform.cpu.records import domains, hosts, pcpus
+from vftsim.platform.cpu.scheduler import scheduler
+from vftsim.platform.io import build as io
+from vftsim.platform.io.driver_domain import TASKS as DRIVER_TASKS
+from vftsim.platform.io.marks import mark_logs
+from vftsim.platform.io.nic import nics
+from vftsim.platform.io.packet import application, applications, flows, path, workload
+from vftsim.platform.io.parameters import Site
+from vftsim.platform.io.stage import task
+from vftsim.platform.protection.guard import protection
 from vftsim.sampling import Streams
+from vftsim.workloads import account, cpu_bound
+from vftsim.workloads.account import accounts
+from vftsim.workloads.arrivals import NicFeeder, Source
+from vftsim.workloads.calls import MESSAGE_BYTES, CallSource, calls
+from vftsim.workloads.cpu_bound import CpuBoundSpec
+from vftsim.workloads.pool import add_pool, pools
+from vftsim.workloads.rtp import RtpSource, rtp_streams
+
+_SORTS = (scheduler, path, task, application, workload, protection)
 
 
-class Domain:
-    """A domain as schedulers see it: an identity with scheduling parameters.
+@cache
+def linked(kinds: frozenset[Kind]) -> Linked:
+    """Return the kernel of models with these kinds of parts; made once in a process."""
+    chosen = {sort: [kind for kind in kinds if kind.sort is sort] for sort in _SORTS}
+    entries = [*cpu.ENTRIES, *io.ENTRIES, *account.ENTRIES]
+    tables: list[Table[Any]] = [*cpu.TABLES, *io.TABLES, *account.TABLES, *pauses.TABLES, pools, feeds]
+    if cpu_bound.cpu_bound in kinds:
+        entries += cpu_bound.ENTRIES
+        tables += cpu_bound.TABLES
+    return link(entries, chosen, pauses.ACTIONS, tables)
 
-    Two domains with equal parameters are two domains, so the spec itself, which compares by content,
-    will not do.
-    """
 
-    def __init__(self, name: str, spec: DomainSpec) -> None:
-        self.name = name
-        self.spec = spec
-        self.cap_percent = spec.cap
-
-    def __getattr__(self, parameter: str) -> Any:
-        return getattr(self.spec, parameter)
+def kinds_of(system: MediaSystem) -> frozenset[Kind]:
+    """Return the kinds of parts that a model uses."""
+    found: set[Kind] = {system.host.scheduler.part}
+    for spec in system.domains.values():
+        found |= {program.part for program in spec.applications.values()}
+        if spec.io_path is not None:
+            found |= {spec.io_path.part, *spec.io_path.tasks}
+    if system.driver_domain is not None:
+        found |= set(DRIVER_TASKS)
+    if system.workload.rtp is not None:
+        found.add(rtp_streams)
+    if system.workload.signaling is not None:
+        found.add(calls)
+    return frozenset(found)
 
 
 class MediaHost:
@@ -45,8 +73,12 @@ class MediaHost:
         Random streams of the replication.
     warmup_ns : int
         Packets that arrive earlier are not measured.
-    observer : ScheduleObserver, optional
-        Hears every scheduling event.
+    end_ns : int
+        What arrives later is not drawn.
+    engine : str
+        Name of the engine; see :mod:`vftsim.kernel.choose`.
+    observed : bool
+        The host writes notes of every scheduling event.
     tracing : bool
         Packets note the boundaries they pass.
     """
@@ -56,161 +88,179 @@ class MediaHost:
         system: MediaSystem,
         streams: Streams,
         warmup_ns: int,
-        observer: ScheduleObserver | None = None,
+        end_ns: int,
+        engine: str = "auto",
         *,
+        observed: bool = False,
         tracing: bool = False,
     ) -> None:
         self.system = system
-        self.clock = Clock()
-        self.host = Host(
-            self.clock, system.host.pcpus, system.host.scheduler.build(), system.host.switch_cost_ns, observer
+        self.streams = streams
+        self.warmup_ns = warmup_ns
+        self.end_ns = end_ns
+        self.scheduler = system.host.scheduler
+        self.engine: Engine = make_engine(linked(kinds_of(system)), engine, self.on_input)
+        self.pauses = pauses.Pauses(self.engine)
+        self.host = cpu.add_host(
+            self.engine, system.host.pcpus, self.scheduler, system.host.switch_cost_ns, observed=observed
         )
-        self.drops = DropLog(self.clock)
-        self.nics = {
-            name: Nic(self.clock, name, spec, number, self.drops)
-            for number, (name, spec) in enumerate(system.nics.items())
-        }
-        self.domains: dict[str, Domain] = {}
-        self.guests: dict[str, Guest] = {}
-        self.pools: dict[str, WorkerPool] = {}
-        self.ports: dict[str, Port] = {}
-        self.flows: dict[str, FlowAccount] = {}
-        self.driver: DriverDomain | None = None
-        self.cpu_bound: list[CpuBound] = []
-        self.on_traced: Callable[[Packet, int], None] | None = None
+        self.io = io.Io(self.engine)
+        self.domains: dict[str, int] = {}
+        self.pools: dict[str, int] = {}
+        self.cpu_bound: dict[str, int] = {}
+        self.flows: dict[str, int] = {}
+        self.accounts: dict[str, int] = {}
+        self.listeners: list[Any] = []
+        self._feeder = Feeder(self.engine)
+        self._nic_feeders: list[NicFeeder] = []
+        self._ports: dict[str, int] = {}
+        self._transmit = 0
+        self.engine.rows(mark_logs)[1].is_on = tracing
+        for name, nic in system.nics.items():
+            self.io.add_nic(name, nic)
         for name, spec in system.domains.items():
-            self._add_domain(name, spec, streams)
-        self._connect()
-        self._attach_flows(streams, warmup_ns)
-        for nic in self.nics.values():
-            nic.tracing = tracing
+            self._add_domain(name, spec)
+        self._add_driver_domain()
+        for name, spec in system.domains.items():
+            self._connect(name, spec)
+        self._add_flows()
 
-    def _add_domain(self, name: str, spec: DomainSpec, streams: Streams) -> None:
-        domain = self.domains[name] = Domain(name, spec)
-        vcpus = [self.host.add_vcpu(domain, spec.affinity) for _ in range(spec.vcpus)]
-        guest = self.guests[name] = Guest(self.host, vcpus, spec.quantum_ns)
-        for program, application in spec.applications.items():
-            if isinstance(application, CpuBoundSpec):
-                self.cpu_bound.append(CpuBound(guest, application, streams, len(self.cpu_bound)))
-            else:
-                self.pools[f"{name}.{program}"] = WorkerPool(program, guest, application, self.drops)
-
-    def _connect(self) -> None:
-        system = self.system
-        if system.driver_domain is not None:
-            owned = [
-                self.nics[nic]
-                for nic in system.nics
-                if any(
-                    d.io_path is not None and d.io_path.needs_driver_domain and d.nic == nic
-                    for d in system.domains.values()
+    def _add_domain(self, name: str, spec: DomainSpec) -> None:
+        row = self.domains[name] = cpu.add_domain(
+            self.engine, self.host, spec, spec.vcpus, spec.affinity, spec.quantum_ns
+        )
+        for program, own in spec.applications.items():
+            if isinstance(own, CpuBoundSpec):
+                self.cpu_bound[f"{name}.{program}"] = cpu_bound.add_cpu_bound(
+                    self.engine, self._feeder, row, own, self.streams, len(self.cpu_bound)
                 )
-            ]
-            self.driver = DriverDomain(system.driver, self.guests[system.driver_domain], owned, self._out)
-        for name, spec in system.domains.items():
-            if spec.io_path is None:
-                continue
-            stub = None
-            if spec.io_path.needs_stub_domain:
-                stub_spec = DomainSpec(weight=spec.weight)
-                self._add_domain(f"{name}-stub", stub_spec, Streams(0, 0))
-                stub = self.guests[f"{name}-stub"]
-            wiring = Wiring(
-                self.clock, self.guests[name], self.nics[spec.nic], drops=self.drops, up=_to_application,
-                out=self._out, driver=self.driver, stub=stub,
-            )  # fmt: skip
-            self.ports[name] = spec.io_path.connect(wiring)
+            else:
+                place = self.io.place("socket buffer", "full")
+                self.pools[f"{name}.{program}"] = add_pool(self.engine, row, own.part, own, place)
 
-    def _attach_flows(self, streams: Streams, warmup_ns: int) -> None:
-        workload = self.system.workload
-        wire_ns = 2 * workload.link_latency_ns
-        sources: dict[str, list[Iterator[Packet]]] = {name: [] for name in self.nics}
-        flow: RtpStreams | Signaling
-        if workload.rtp is not None:
-            rtp = workload.rtp
-            flow = RtpStreams(
-                self.clock,
-                rtp,
-                self._target(rtp.to, "media_relay"),
-                streams,
-                warmup_ns=warmup_ns,
-                wire_ns=wire_ns,
-            )
-            self.flows["media"] = flow
-            sources[self.system.domains[rtp.to].nic].append(flow.packets())
-        if workload.signaling is not None:
-            calls = workload.signaling
-            target = self._target(calls.to, "signaling_server")
-            flow = Signaling(self.clock, calls, target, streams, warmup_ns=warmup_ns, wire_ns=wire_ns)
-            self.flows["signaling"] = flow
-            sources[self.system.domains[calls.to].nic].append(flow.packets())
-        for name, nic in self.nics.items():
-            nic.attach(sources[name])
+    def _add_driver_domain(self) -> None:
+        system = self.system
+        if system.driver_domain is None:
+            return
+        owned = {d.nic for d in system.domains.values() if d.io_path is not None and d.io_path.needs_driver_domain}
+        rows = [self.io.nics[name] for name in system.nics if name in owned]
+        self._transmit = self.io.add_driver_domain(system.driver, self.domains[system.driver_domain], rows)
 
-    def _target(self, domain: str, kind: str) -> tuple[Port, WorkerPool]:
-        for program, application in self.system.domains[domain].applications.items():
-            if application.kind == kind:
-                return self.ports[domain], self.pools[f"{domain}.{program}"]
-        raise AssertionError(f"{domain} has no {kind}")  # the spec has checked it
+    def _connect(self, name: str, spec: DomainSpec) -> None:
+        way = spec.io_path
+        if way is None:
+            return
+        stub = 0
+        if way.needs_stub_domain:
+            self._add_domain(f"{name}-stub", DomainSpec(weight=spec.weight))
+            stub = self.domains[f"{name}-stub"]
+        domain, nic = self.domains[name], self.io.nics[spec.nic]
+        own = [f"{name}.{program}" for program in spec.applications if f"{name}.{program}" in self.pools]
+        for program in own:
+            self._ports[program] = self.io.add_port(name, domain, nic, self.pools[program], way)
+        driver = self.domains.get(self.system.driver_domain or "", 0)
+        rows = tuple(self._ports[program] for program in own)
+        way.connect(self.io, Site(name, domain, nic, rows, driver, self._transmit, stub))
 
-    def stage_vcpus(self) -> dict[tuple[str, str], int]:
-        """Return the vCPU of each stage that is interrupt work, by domain served ("": all) and stage."""
-        found = {}
-        for domain, stages in self._stages().items():
-            for stage in stages:
-                if stage.vcpu is not None:
-                    found[domain, stage.name] = stage.vcpu.index
-        return found
+    def _add_flows(self) -> None:
+        load = self.system.workload
+        sources: dict[str, list[Source]] = {name: [] for name in self.io.nics}
+        if load.rtp is not None:
+            rtp = load.rtp
+            flow = self._add_flow("media", rtp_streams, rtp.to, "media_relay", rtp.frame_bytes)
+            self._open_account("media", rtp.streams, rtp.playout_ns, rtp.interval_ns)
+            sources[self.system.domains[rtp.to].nic].append(RtpSource(rtp, self.streams, flow, self.end_ns))
+        if load.signaling is not None:
+            signaling = load.signaling
+            flow = self._add_flow("signaling", calls, signaling.to, "signaling_server", MESSAGE_BYTES)
+            self._open_account("signaling", 1, signaling.hold_ns)
+            source = CallSource(signaling, self.streams, flow, self.end_ns)
+            sources[self.system.domains[signaling.to].nic].append(source)
+        self._nic_feeders = [NicFeeder(self.engine, self.io.nics[name], own) for name, own in sources.items() if own]
 
-    def _stages(self) -> dict[str, list[Stage]]:
-        stages = {name: port.stages() for name, port in self.ports.items()}
-        stages[""] = [] if self.driver is None else [*self.driver.receive, self.driver.transmit]
-        return stages
+    def _add_flow(self, name: str, kind: Kind, to: str, program_kind: str, size_bytes: int) -> int:
+        programs = self.system.domains[to].applications.items()
+        program = next(program for program, own in programs if own.kind == program_kind)
+        row, flow = self.engine.add(
+            flows, workload=self.engine.number(kind), port=self._ports[f"{to}.{program}"], size_bytes=size_bytes
+        )
+        flow.row = row
+        self.flows[name] = row
+        return row
+
+    def _open_account(self, name: str, streams: int, late_ns: int, interval_ns: int = 0) -> None:
+        wire_ns = 2 * self.system.workload.link_latency_ns
+        row = account.add_account(
+            self.engine, streams, warmup_ns=self.warmup_ns, wire_ns=wire_ns, late_ns=late_ns, interval_ns=interval_ns
+        )
+        self.accounts[name] = row
+        self.engine.rows(flows)[self.flows[name]].own = row
+
+    def on_input(self) -> None:
+        """Draw more where numbers run low, empty logs, look where somebody wants to."""
+        self._feeder.fill()
+        for feeder in self._nic_feeders:
+            feeder.fill()
+        for listener in self.listeners:
+            listener.read()
+        self.pauses.look()
+
+    def vcpu_rows(self) -> Iterator[tuple[str, int, int]]:
+        """Return domain, number within it and row of each vCPU, in the host's order."""
+        for name, row in self.domains.items():
+            domain = self.engine.rows(domains)[row]
+            for number in range(int(domain.vcpus)):
+                yield name, number, int(domain.first_vcpu) + number
+
+    def pcpu_rows(self) -> range:
+        """Return the rows of the host's pCPUs."""
+        host = self.engine.rows(hosts)[self.host]
+        return range(int(host.first_pcpu), int(host.first_pcpu + host.pcpus))
+
+    def switching_ns(self) -> int:
+        """Time lost to switching, on all pCPUs; a switch counts when it begins."""
+        return sum(int(self.engine.rows(pcpus)[row].switching_ns) for row in self.pcpu_rows())
+
+    def settle(self) -> None:
+        """Charge every running vCPU up to now."""
+        self.engine.call(cpu.bring_up_to_date, self.host)
+
+    def start(self) -> None:
+        """Start timers, programs and interrupts."""
+        cpu.start(self.engine, self.host, self.scheduler)
+        for row in self.cpu_bound.values():
+            self.engine.call(cpu_bound.start_cpu_bound, row)
+        self.io.start()
+
+    def run(self) -> None:
+        """Run to the end, and read what is left in logs."""
+        self.engine.run(self.end_ns)
+        for listener in self.listeners:
+            listener.read()
 
     def occupancies(self) -> list[tuple[str, int]]:
         """Packets in every ring and buffer, by name."""
-        found = []
-        for nic in self.nics.values():
-            nic.catch_up()
-            found.append((f"{nic.name} receive ring", nic.occupied))
-        for name, port in self.ports.items():
-            found += [(f"{name} {ring.name}", ring.occupied) for ring in port.rings()]
-        found += [(f"{name} socket buffer", pool.socket.occupied) for name, pool in self.pools.items()]
-        return found
+        self.io.catch_up()
+        sockets = [(f"{name} socket buffer", int(self.pool(name).socket.occupied)) for name in self.pools]
+        return self.io.occupancies() + sockets
 
-    def _out(self, packet: Packet) -> None:
-        if packet.marks is not None and self.on_traced is not None:
-            self.on_traced(packet, self.clock.now_ns)
-        packet.flow.delivered(packet, self.clock.now_ns)
-
-    def start(self) -> None:
-        """Start timers, interrupts and programs."""
-        self.host.start()
-        for process in self.cpu_bound:
-            process.start()
-        if self.driver is not None:
-            self.driver.start()
-        for port in self.ports.values():
-            port.start()
+    def pool(self, name: str) -> Any:
+        """Return the record of a program ``domain.program``."""
+        return self.engine.rows(pools)[self.engine.rows(applications)[self.pools[name]].own]
 
     def check_conservation(self) -> int:
         """Raise unless sent = delivered + dropped + in flight; return what is in flight."""
-        for nic in self.nics.values():
-            nic.catch_up()
-        sent = sum(nic.admitted for nic in self.nics.values())
-        delivered = sum(flow.all_delivered for flow in self.flows.values())
-        in_flight = sum(len(nic) for nic in self.nics.values())
-        in_flight += sum(port.in_flight() for port in self.ports.values())
-        in_flight += sum(pool.in_flight() for pool in self.pools.values())
-        if self.driver is not None:
-            in_flight += self.driver.in_flight()
-        if sent != delivered + self.drops.total + in_flight:
+        self.io.catch_up()
+        sent = sum(int(self.engine.rows(nics)[row].admitted) for row in self.io.nics.values())
+        delivered = sum(int(self.engine.rows(accounts)[row].all_delivered) for row in self.accounts.values())
+        dropped = sum(self.io.drop_counts().values())
+        in_flight = self.io.in_flight()
+        for name in self.pools:
+            pool = self.pool(name)
+            in_flight += int(pool.socket.packets.length) + int(pool.active)
+        if sent != delivered + dropped + in_flight:
             raise ConservationError(
-                f"{sent} packets sent, but {delivered} delivered + {self.drops.total} dropped + {in_flight} in flight"
+                f"{sent} packets sent, but {delivered} delivered + {dropped} dropped + {in_flight} in flight"
             )
-        self.host.check_conservation()
+        cpu.check_conservation(self.engine, self.host)
         return in_flight
-
-
-def _to_application(packet: Packet) -> None:
-    packet.pool.receive(packet)

@@ -1,4 +1,4 @@
-"""Voice quality from delay and loss: the E-model, burst ratio, and interarrival jitter.
+"""Voice quality from delay and loss: the E-model.
 
 E-model (ITU-T G.107, 06/2015): R = Ro - Is - Id - Ie,eff with every parameter of table 2 at its default
 except delay and loss, which gives R = 93.2 without either.
@@ -14,8 +14,7 @@ even a bad one: :attr:`VoiceQuality.is_valid` says so.
 G.711: Ie = 0; Bpl = 25.1 with packet-loss concealment, 4.3 without (G.113, appendix I).  A packet later
 than the play-out buffer is as good as lost.
 
-Jitter (RFC 3550, 6.4.1): J += (|D| - J) / 16, where D is the difference of the transit times of two
-successive packets of a stream.  Left out: noise and side tone other than the defaults, other codecs' terms.
+Left out: noise and side tone other than the defaults, other codecs' terms.
 """
 
 from __future__ import annotations
@@ -173,54 +172,3 @@ def _listener_echo(round_trip_ms: float) -> float:
 
 def _norm(x: float, power: float) -> float:
     return float((1.0 + abs(x) ** power) ** (1.0 / power))
-
-
-class JitterMeter:
-    """Interarrival jitter of many streams, each by RFC 3550."""
-
-    def __init__(self, streams: int) -> None:
-        self._last_transit_ns: list[int | None] = [None] * streams
-        self._jitter_ns: list[float | None] = [None] * streams
-
-    def add(self, stream: int, transit_ns: int) -> None:
-        """Take in that a packet of ``stream`` has arrived after ``transit_ns``."""
-        last_ns = self._last_transit_ns[stream]
-        self._last_transit_ns[stream] = transit_ns
-        if last_ns is not None:
-            jitter_ns = self._jitter_ns[stream] or 0.0
-            self._jitter_ns[stream] = jitter_ns + (abs(transit_ns - last_ns) - jitter_ns) / 16.0
-
-    def jitter_ns(self, stream: int) -> float | None:
-        """Return the current estimate of one stream; None before its second packet."""
-        return self._jitter_ns[stream]
-
-    def mean_ns(self) -> float:
-        """Mean over the streams that have received two packets or more; 0 if there is none."""
-        values = [jitter_ns for jitter_ns in self._jitter_ns if jitter_ns is not None]
-        return sum(values) / len(values) if values else 0.0
-
-
-class BurstMeter:
-    """Counts the unbroken rows of lost packets of many streams.
-
-    Parameters
-    ----------
-    streams : int
-    interval_ns : int
-        Between two packets of a stream.
-    """
-
-    def __init__(self, streams: int, interval_ns: int) -> None:
-        self._together_ns = interval_ns + interval_ns // 2
-        self._last_lost_ns: list[int | None] = [None] * streams
-        self.lost = 0
-        self.bursts = 0
-
-    def add(self, stream: int, sent_ns: int) -> None:
-        """Take in that the packet that ``stream`` sent at ``sent_ns`` is lost or too late."""
-        last_ns = self._last_lost_ns[stream]
-        self._last_lost_ns[stream] = sent_ns
-        self.lost += 1
-        # Losses become known out of order: a dropped packet at once, a late one when it arrives.
-        if last_ns is None or abs(sent_ns - last_ns) > self._together_ns:
-            self.bursts += 1

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from vftsim.cpu.scheduler import ScheduleObserver
-from vftsim.engine import EventKind
 from vftsim.media.build import MediaHost
-from vftsim.media.flows import FlowAccount
 from vftsim.media.quality import VoiceQuality, burst_ratio, e_model
 from vftsim.media.system import MediaSystem
+from vftsim.platform.cpu.records import hosts, pcpus, vcpus
+from vftsim.platform.io.nic import nics
 from vftsim.sampling import Streams
 from vftsim.stats.histogram import DelayHistogram
+from vftsim.workloads.account import accounts, mean_jitter_ns
+from vftsim.workloads.delays import histogram
 
+BASELINE_ENTITY = 0
 _PACKETIZATION_MS = 20.0
 _MS = 1e6
 
@@ -144,27 +146,22 @@ class _Baseline:
 
     def __init__(self, media: MediaHost) -> None:
         self.media = media
-        self.vcpu_ns = [0] * len(media.host.vcpus)
-        self.busy_ns = [0] * media.host.pcpus
+        self.vcpu_ns = [0] * sum(1 for _ in media.vcpu_rows())
+        self.busy_ns = [0] * media.system.host.pcpus
         self.switching_ns = 0
         self.switches = 0
 
-    def take(self, _: Any) -> None:
-        host = self.media.host
-        host.busy_ns()
-        self.vcpu_ns = [vcpu.run_ns for vcpu in host.vcpus]
-        self.busy_ns = list(host.pcpu_busy_ns)
-        self.switching_ns = host.switching_ns
-        self.switches = host.context_switches
+    def take(self) -> None:
+        media, rows = self.media, self.media.engine.rows
+        media.settle()
+        self.vcpu_ns = [int(rows(vcpus)[row].run_ns) for _, _, row in media.vcpu_rows()]
+        self.busy_ns = [int(rows(pcpus)[row].busy_ns) for row in media.pcpu_rows()]
+        self.switching_ns = media.switching_ns()
+        self.switches = int(rows(hosts)[media.host].context_switches)
 
 
 def run_media(
-    system: MediaSystem,
-    seed: int,
-    replication: int,
-    duration_ns: int,
-    warmup_ns: int = 0,
-    observer: ScheduleObserver | None = None,
+    system: MediaSystem, seed: int, replication: int, duration_ns: int, warmup_ns: int = 0, engine: str = "auto"
 ) -> MediaResult:
     """Run one replication.
 
@@ -177,53 +174,53 @@ def run_media(
         Simulated time after the warm-up.
     warmup_ns : int
         Simulated time before it, not measured.
-    observer : ScheduleObserver, optional
-        Hears every scheduling event.
+    engine : str
+        ``compiled``, ``simpy``, or ``auto`` for the former where it works; results are the same.
     """
-    media = MediaHost(system, Streams(seed, replication), warmup_ns, observer)
-    return finish(media, duration_ns, warmup_ns)
+    return finish(MediaHost(system, Streams(seed, replication), warmup_ns, warmup_ns + duration_ns, engine))
 
 
-def finish(media: MediaHost, duration_ns: int, warmup_ns: int) -> MediaResult:
+def finish(media: MediaHost) -> MediaResult:
     """Run a host that has been put together, and measure it."""
     baseline = _Baseline(media)
-    media.clock.at(warmup_ns, EventKind.CONTROL, 0, baseline.take)
+    media.pauses.add(media.warmup_ns, BASELINE_ENTITY, baseline.take)
     media.start()
-    media.clock.run(warmup_ns + duration_ns)
+    media.run()
     in_flight = media.check_conservation()
-    return _collect(media, baseline, duration_ns, in_flight)
+    return _collect(media, baseline, in_flight)
 
 
-def _collect(media: MediaHost, before: _Baseline, duration_ns: int, in_flight: int) -> MediaResult:
-    host = media.host
+def _collect(media: MediaHost, before: _Baseline, in_flight: int) -> MediaResult:
+    rows, duration_ns = media.engine.rows, media.end_ns - media.warmup_ns
     domain_cpu = dict.fromkeys(media.domains, 0.0)
-    for vcpu, earlier_ns in zip(host.vcpus, before.vcpu_ns, strict=True):
-        domain_cpu[vcpu.domain.name] += (vcpu.run_ns - earlier_ns) / duration_ns
+    for (name, _, row), earlier_ns in zip(media.vcpu_rows(), before.vcpu_ns, strict=True):
+        domain_cpu[name] += (int(rows(vcpus)[row].run_ns) - earlier_ns) / duration_ns
+    busy_ns = [int(rows(pcpus)[row].busy_ns) for row in media.pcpu_rows()]
     return MediaResult(
-        flows={name: _flow_result(flow, duration_ns) for name, flow in media.flows.items()},
-        drops=dict(sorted(media.drops.counts.items())),
+        flows={name: _flow_result(media, name, duration_ns) for name in media.flows},
+        drops=media.io.drop_counts(),
         domain_cpu=domain_cpu,
-        pcpu_busy=[(b - a) / duration_ns for a, b in zip(before.busy_ns, host.pcpu_busy_ns, strict=True)],
-        switching=(host.switching_ns - before.switching_ns) / duration_ns,
-        context_switches=host.context_switches - before.switches,
-        counters=dict(getattr(host.scheduler, "counters", {})),
-        interrupts=sum(nic.interrupts for nic in media.nics.values()),
+        pcpu_busy=[(after - earlier) / duration_ns for earlier, after in zip(before.busy_ns, busy_ns, strict=True)],
+        switching=(media.switching_ns() - before.switching_ns) / duration_ns,
+        context_switches=int(rows(hosts)[media.host].context_switches) - before.switches,
+        counters={name: n for name, n in media.scheduler.counters(media.engine, media.host).items() if n},
+        interrupts=sum(int(rows(nics)[row].interrupts) for row in media.io.nics.values()),
         in_flight=in_flight,
-        events=media.clock.events,
+        events=media.engine.events,
         seconds=duration_ns / 1e9,
     )
 
 
-def _flow_result(flow: FlowAccount, duration_ns: int) -> FlowResult:
-    flow.flush()
+def _flow_result(media: MediaHost, name: str, duration_ns: int) -> FlowResult:
+    own: Any = media.engine.rows(accounts)[media.accounts[name]]
     return FlowResult(
-        flow.delivered_packets,
-        flow.dropped_packets,
-        flow.late_packets,
-        flow.loss_events,
-        flow.bursts.bursts,
-        flow.delays,
-        flow.jitter.mean_ns(),
+        int(own.delivered),
+        int(own.dropped),
+        int(own.late),
+        int(own.loss_events),
+        int(own.loss_bursts),
+        histogram(own.delays),
+        mean_jitter_ns(media.engine, media.accounts[name]),
         duration_ns / 1e9,
-        flow.late_ns,
+        int(own.late_ns),
     )

@@ -5,19 +5,20 @@ Domains are a mapping by name, so that a model that extends another changes one 
 """
 
 from dataclasses import replace
-from importlib import import_module
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from vftsim.cpu.parameters import DomainScheduling, SchedulerSpec, schedulers
-from vftsim.net.driver_domain import DriverDomainSpec
-from vftsim.net.iopath import IO_PATHS, IoPathSpec
-from vftsim.net.nic import NicSpec
-from vftsim.spec import DURATION, BitRate, DurationNs, Items, OneOf, Percent, PositiveDurationNs, Spec, format_duration
-
-for _module in ("paravirtual", "direct", "native", "emulated", "stub_domain"):
-    import_module(f"vftsim.net.iopath_{_module}")
+from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec, schedulers
+from vftsim.platform.io.driver_domain import DriverDomainSpec
+from vftsim.platform.io.nic import NicSpec
+from vftsim.platform.io.parameters import IoPathSpec, io_paths
+from vftsim.spec import DURATION, DurationNs, Items, OneOf, PositiveDurationNs, Spec, format_duration
+from vftsim.workloads.calls import SignalingSpec
+from vftsim.workloads.cpu_bound import CpuBoundSpec
+from vftsim.workloads.media_relay import MediaRelaySpec
+from vftsim.workloads.rtp import RtpStreamsSpec
+from vftsim.workloads.signaling import SignalingServerSpec
 
 _MS = 1_000_000
 _S = 1_000_000_000
@@ -41,59 +42,6 @@ class HostSpec(Spec):
     )
 
 
-class MediaRelaySpec(Spec):
-    """A pool of threads that take a packet, compute, and send it on."""
-
-    kind: Literal["media_relay"] = "media_relay"
-    threads: int = Field(8, ge=1, le=1000, description="Threads of the pool. Assumption: any number above the vCPUs.")
-    packet_ns: DurationNs = Field(
-        18_000, description="Thread: receive call, computation, send call, a packet. Calibrated."
-    )
-    receive_buffer_bytes: int = Field(
-        110_592,
-        ge=1,
-        description="Socket receive buffer. Default: Linux 2.6.18 net.core.rmem_default, 32-bit.",
-    )
-    packet_charge_bytes: int = Field(
-        496,
-        ge=1,
-        description="What a packet takes of it: 320 bytes of data and 176 of sk_buff (2.6.18).",
-    )
-
-
-class SignalingServerSpec(Spec):
-    """A call server: computes and answers each packet."""
-
-    kind: Literal["signaling_server"] = "signaling_server"
-    threads: int = Field(4, ge=1, le=1000, description="Threads. Assumption.")
-    packet_ns: DurationNs = Field(
-        100_000, description="Computation a packet. Assumption: 'some basic computation' (Patnaik 2009, 4)."
-    )
-    receive_buffer_bytes: int = Field(110_592, ge=1, description="Socket receive buffer. Default: Linux 2.6.18.")
-    packet_charge_bytes: int = Field(496, ge=1, description="What a packet takes of it.")
-
-
-class CpuBoundSpec(Spec):
-    """A compute-bound process: bursts of computation with idle times between them."""
-
-    kind: Literal["cpu_bound"] = "cpu_bound"
-    duty: Percent = Field(
-        90.0,
-        gt=0.0,
-        le=100.0,
-        description="Computation in percent of a cycle, of its own CPU. Assumption: 'small idle periods'.",
-    )
-    cycle_ns: PositiveDurationNs = Field(
-        100 * _MS, description="Mean length of a burst and the idle time after it. Assumption."
-    )
-    cv: float = Field(
-        0.5,
-        ge=0.0,
-        le=2.0,
-        description="Coefficient of variation of bursts and idle times (gamma). Assumption.",
-    )
-
-
 Application = Annotated[MediaRelaySpec | SignalingServerSpec | CpuBoundSpec, Field(discriminator="kind")]
 
 
@@ -106,49 +54,9 @@ class DomainSpec(DomainScheduling):
         100 * _MS,
         description="Time slice of the guest's own scheduler. Default: Linux 2.6.18.",
     )
-    io_path: Annotated[IoPathSpec, OneOf(IO_PATHS)] | None = Field(None, description="Way to the network.")
+    io_path: Annotated[IoPathSpec, OneOf(io_paths())] | None = Field(None, description="Way to the network.")
     nic: str = Field("eth0", description="Interface its packets use.")
     applications: dict[str, Application] = Field(default_factory=dict, description="Programs by name.")
-
-
-class RtpStreamsSpec(Spec):
-    """Media streams from outside."""
-
-    to: str = Field("media", description="Domain that relays them.")
-    streams: int = Field(800, ge=0, le=100_000, description="Streams. Default: Patnaik 2009, 6.3.")
-    interval_ns: PositiveDurationNs = Field(20 * _MS, description="Between packets of a stream.")
-    frame_bytes: int = Field(
-        238,
-        ge=64,
-        le=9018,
-        description="On the wire: 172 payload, 28 UDP/IP, 38 Ethernet with preamble and gap.",
-    )
-    sending_grid_ns: DurationNs = Field(
-        0, description="Clients send at multiples of this only (their kernel's timer tick); 0: any time."
-    )
-    streams_per_client: int = Field(200, ge=1, le=100_000, description="Streams of one machine (Patnaik 2009, 4).")
-    clock_error_ppm: float = Field(
-        50.0,
-        ge=0.0,
-        le=1000.0,
-        description="Clocks of client machines err by up to this. Default: usual crystals.",
-    )
-    playout_ns: PositiveDurationNs = Field(
-        60 * _MS, description="Play-out delay; later packets count as lost for voice quality."
-    )
-    link_bit_per_s: BitRate = Field(1_000_000_000, description="Speed of the link into the host.")
-
-
-class SignalingSpec(Spec):
-    """Calls from outside."""
-
-    to: str = Field("signaling", description="Domain that answers.")
-    calls_per_s: float = Field(60.0, ge=0.0, le=1e6, description="Call rate. Default: Patnaik 2009, 6.4.")
-    received_packets: int = Field(5, ge=1, le=1000, description="Packets received a call; each is answered.")
-    packet_gap_ns: PositiveDurationNs = Field(
-        20 * _MS, description="Between packets of one set-up or tear-down. Assumption."
-    )
-    hold_ns: PositiveDurationNs = Field(60_000 * _MS, description="Call hold time.")
 
 
 class WorkloadSpec(Spec):

@@ -1,9 +1,10 @@
 """The schedule itself: who ran where, at which priority, and how full the rings were.
 
-A recorder listens to the host during a window; rings are sampled.  The result is written in the Chrome
-trace event format (JSON object form; "Trace Event Format", Google), which Perfetto and chrome://tracing
-open: a track for each pCPU with the vCPUs that ran there, a track for each vCPU with its states, and a
-counter for each ring.  Listening changes nothing: a traced run gives the figures of an untraced one.
+The notes of an observed host and the marks of packets are read during a window; rings are sampled.  The result
+is written in the Chrome trace event format (JSON object form; "Trace Event Format", Google), which Perfetto and
+chrome://tracing open: a track for each pCPU with the vCPUs that ran there, a track for each vCPU with its
+states, and a counter for each ring.  Listening changes nothing: a traced run gives the figures of an untraced
+one.
 """
 
 from __future__ import annotations
@@ -15,16 +16,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vftsim.cpu import Vcpu
-from vftsim.engine import EventKind
 from vftsim.media.build import MediaHost
 from vftsim.media.run import MediaResult, finish
 from vftsim.media.system import MediaSystem
-from vftsim.net.rings import Packet
+from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, WOKEN, note_count, notes
+from vftsim.platform.cpu.records import BLOCKED
+from vftsim.platform.io.marks import ARRIVED, DELIVERED, PROGRAM_DONE, PROGRAM_TAKEN, TAKEN, mark_logs
+from vftsim.platform.io.packet import flows
+from vftsim.platform.io.stage import stages
 from vftsim.sampling import Streams
+from vftsim.workloads.account import accounts
 
 SAMPLE_NS = 50_000
 _PCPUS, _VCPUS, _RINGS = 1, 2, 3
+_SAMPLE_ENTITY = 1
+_REASONS = ("preempted", "blocked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,108 +106,145 @@ def _end_ns(one: Slice) -> int:
     return one.end_ns
 
 
-class Recorder:
-    """A :class:`~vftsim.cpu.scheduler.ScheduleObserver` that keeps what falls into a window."""
+class _Schedule:
+    """Reads an observed host's notes and keeps what falls into a window."""
 
-    def __init__(self, start_ns: int, end_ns: int) -> None:
-        self.start_ns = start_ns
-        self.end_ns = end_ns
-        self.slices: list[Slice] = []
-        self.waits: list[Wait] = []
+    def __init__(self, media: MediaHost, trace: Trace) -> None:
+        self._media = media
+        self._trace = trace
+        self._pcpus = {row: number for number, row in enumerate(media.pcpu_rows())}
+        self._vcpus = {row: number for number, (_, _, row) in enumerate(media.vcpu_rows())}
         self._running: dict[int, tuple[int, int, str]] = {}
         self._waiting: dict[int, int] = {}
 
-    def on_dispatch(self, pcpu: int, vcpu: Vcpu, now_ns: int, priority: str) -> None:
-        """Begin a slice."""
-        self._end_wait(vcpu.index, now_ns)
-        self._running[pcpu] = (vcpu.index, now_ns, priority)
+    def read(self) -> None:
+        """Take over all notes since the last time."""
+        count: Any = self._media.engine.rows(note_count)[1]
+        rows: Any = self._media.engine.rows(notes)
+        for note in rows[1 : int(count.written) + 1]:
+            self._take(int(note.what), int(note.pcpu), int(note.vcpu), int(note.time_ns), int(note.value))
+        count.written = 0
 
-    def on_stop(self, pcpu: int, vcpu: Vcpu, now_ns: int, reason: str) -> None:
-        """End a slice."""
-        begun = self._running.pop(pcpu, None)
-        if begun is not None:
-            self._end_slice(pcpu, begun, now_ns, reason)
-        if reason != "blocked":
-            self._waiting[vcpu.index] = now_ns
+    def _take(self, what: int, pcpu_row: int, vcpu_row: int, now_ns: int, value: int) -> None:
+        pcpu, vcpu = self._pcpus.get(pcpu_row, -1), self._vcpus[vcpu_row]
+        if what == WOKEN:
+            self._waiting[vcpu] = now_ns
+        elif what == DISPATCHED:
+            self._end_wait(vcpu, now_ns)
+            self._running[pcpu] = (vcpu, now_ns, self._name(value))
+        elif what == STOPPED:
+            self._end_slice(pcpu, self._running.pop(pcpu, None), now_ns, _REASONS[value == BLOCKED])
+            if value != BLOCKED:
+                self._waiting[vcpu] = now_ns
+        else:
+            self._cut(vcpu, now_ns, self._name(value))
 
-    def on_wake(self, vcpu: Vcpu, now_ns: int) -> None:
-        """Begin a wait."""
-        self._waiting[vcpu.index] = now_ns
+    def _name(self, priority: int) -> str:
+        return self._media.scheduler.priority_name(priority)
 
-    def on_priority(self, vcpu: Vcpu, now_ns: int, priority: str) -> None:
+    def _cut(self, vcpu: int, now_ns: int, priority: str) -> None:
         """Cut a slice where its priority changes."""
         for pcpu, begun in self._running.items():
-            if begun[0] == vcpu.index and begun[2] != priority:
+            if begun[0] == vcpu and begun[2] != priority:
                 self._end_slice(pcpu, begun, now_ns, "priority")
-                self._running[pcpu] = (vcpu.index, now_ns, priority)
+                self._running[pcpu] = (vcpu, now_ns, priority)
                 return
 
     def close(self) -> None:
         """End the window: cut what is going on."""
         for pcpu, begun in self._running.items():
-            self._end_slice(pcpu, begun, self.end_ns, "window")
+            self._end_slice(pcpu, begun, self._trace.end_ns, "window")
         for vcpu in list(self._waiting):
-            self._end_wait(vcpu, self.end_ns)
+            self._end_wait(vcpu, self._trace.end_ns)
 
-    def _end_slice(self, pcpu: int, begun: tuple[int, int, str], now_ns: int, reason: str) -> None:
+    def _end_slice(self, pcpu: int, begun: tuple[int, int, str] | None, now_ns: int, reason: str) -> None:
+        if begun is None:
+            return
         vcpu, since_ns, priority = begun
-        start_ns, end_ns = max(since_ns, self.start_ns), min(now_ns, self.end_ns)
+        start_ns, end_ns = max(since_ns, self._trace.start_ns), min(now_ns, self._trace.end_ns)
         if end_ns > start_ns:
-            self.slices.append(Slice(pcpu, vcpu, start_ns, end_ns, priority, reason))
+            self._trace.slices.append(Slice(pcpu, vcpu, start_ns, end_ns, priority, reason))
 
     def _end_wait(self, vcpu: int, now_ns: int) -> None:
         since_ns = self._waiting.pop(vcpu, None)
         if since_ns is None:
             return
-        start_ns, end_ns = max(since_ns, self.start_ns), min(now_ns, self.end_ns)
+        start_ns, end_ns = max(since_ns, self._trace.start_ns), min(now_ns, self._trace.end_ns)
         if end_ns > start_ns:
-            self.waits.append(Wait(vcpu, start_ns, end_ns))
+            self._trace.waits.append(Wait(vcpu, start_ns, end_ns))
 
 
-def run_traced(
-    system: MediaSystem, seed: int, replication: int, start_ns: int, length_ns: int
-) -> tuple[MediaResult, Trace]:
-    """Run up to the end of a window and record it; everything before the window is warm-up."""
-    end_ns = start_ns + length_ns
-    recorder = Recorder(start_ns, end_ns)
-    media = MediaHost(system, Streams(seed, replication), start_ns, recorder, tracing=True)
-    names = [f"{name}.{n}" for name, guest in media.guests.items() for n in range(len(guest.vcpus))]
-    trace = Trace(start_ns, end_ns, system.host.pcpus, names)
-    media.on_traced = lambda packet, now_ns: _keep(trace, media, packet, now_ns)
-    trace.vcpu_of_stage = media.stage_vcpus()
-    _Sampler(media, trace).start()
-    result = finish(media, length_ns, start_ns)
-    recorder.close()
-    trace.slices, trace.waits = recorder.slices, recorder.waits
-    return result, trace
-
-
-def _keep(trace: Trace, media: MediaHost, packet: Packet, now_ns: int) -> None:
-    if packet.sent_ns >= trace.start_ns and packet.marks is not None:
-        flow = next(name for name, flow in media.flows.items() if flow is packet.flow)
-        domain = next(name for name, port in media.ports.items() if port is packet.port)
-        trace.packets.append(PacketTrace(flow, domain, packet.stream, tuple(packet.marks), now_ns, packet.flow.wire_ns))
-
-
-class _Sampler:
-    """Reads all rings every ``SAMPLE_NS`` of the window."""
+class _Packets:
+    """Reads the log of passed boundaries and keeps the packets that arrive and leave in a window."""
 
     def __init__(self, media: MediaHost, trace: Trace) -> None:
         self._media = media
         self._trace = trace
-        trace.rings = {name: [] for name, _ in media.occupancies()}
+        self._stages = {stage.row: stage.name for stage in media.io.stages}
+        self._flows = {row: name for name, row in media.flows.items()}
+        self._marks: dict[int, list[tuple[str, int, int]]] = {}
+        self._origins: dict[int, tuple[int, int]] = {}
 
-    def start(self) -> None:
-        self._media.clock.at(self._trace.start_ns, EventKind.CONTROL, 1, self._sample)
+    def read(self) -> None:
+        """Take over all marks since the last time."""
+        log: Any = self._media.engine.rows(mark_logs)[1]
+        count = int(log.written)
+        columns = [list(column[:count]) for column in (log.packet, log.what, log.place, log.time_ns, log.spent_ns)]
+        for entry in zip(*columns, strict=True):
+            self._take(*(int(value) for value in entry))
+        log.written = 0
 
-    def _sample(self, _: Any) -> None:
-        now_ns = self._media.clock.now_ns
-        for name, occupied in self._media.occupancies():
-            samples = self._trace.rings[name]
-            if not samples or samples[-1][1] != occupied:
-                samples.append((now_ns, occupied))
-        if now_ns + SAMPLE_NS < self._trace.end_ns:
-            self._media.clock.after(SAMPLE_NS, EventKind.CONTROL, 1, self._sample)
+    def _take(self, packet: int, what: int, place: int, now_ns: int, spent_ns: int) -> None:
+        if what == ARRIVED:
+            self._origins[packet] = (place, spent_ns)
+            self._marks[packet] = [("arrived", now_ns, 0)]
+        elif what == DELIVERED:
+            self._keep(packet, now_ns)
+        else:
+            name = "application" if what in (PROGRAM_TAKEN, PROGRAM_DONE) else self._stages[place]
+            step = "taken" if what in (TAKEN, PROGRAM_TAKEN) else "done"
+            self._marks[packet].append((f"{name} {step}", now_ns, spent_ns))
+
+    def _keep(self, packet: int, now_ns: int) -> None:
+        marks = self._marks.pop(packet)
+        if marks[0][1] < self._trace.start_ns:
+            return
+        flow, stream = self._origins[packet]
+        rows = self._media.engine.rows
+        domain = self._media.io.owners[int(rows(flows)[flow].port)]
+        wire_ns = int(rows(accounts)[int(rows(flows)[flow].own)].wire_ns)
+        self._trace.packets.append(PacketTrace(self._flows[flow], domain, stream, tuple(marks), now_ns, wire_ns))
+
+
+def run_traced(
+    system: MediaSystem, seed: int, replication: int, start_ns: int, length_ns: int, engine: str = "auto"
+) -> tuple[MediaResult, Trace]:
+    """Run up to the end of a window and record it; everything before the window is warm-up."""
+    end_ns = start_ns + length_ns
+    media = MediaHost(system, Streams(seed, replication), start_ns, end_ns, engine, observed=True, tracing=True)
+    names = [f"{name}.{number}" for name, number, _ in media.vcpu_rows()]
+    trace = Trace(start_ns, end_ns, system.host.pcpus, names)
+    numbers = {row: number for number, (_, _, row) in enumerate(media.vcpu_rows())}
+    trace.vcpu_of_stage = {
+        (stage.owner, stage.name): numbers[int(vcpu)]
+        for stage in media.io.stages
+        if (vcpu := media.engine.rows(stages)[stage.row].vcpu)
+    }
+    schedule = _Schedule(media, trace)
+    media.listeners += [schedule, _Packets(media, trace)]
+    trace.rings = {name: [] for name, _ in media.occupancies()}
+    media.pauses.add(start_ns, _SAMPLE_ENTITY, lambda: _sample(media, trace), SAMPLE_NS, end_ns)
+    result = finish(media)
+    schedule.close()
+    return result, trace
+
+
+def _sample(media: MediaHost, trace: Trace) -> None:
+    """Note how full each ring is, where that has changed."""
+    for name, occupied in media.occupancies():
+        samples = trace.rings[name]
+        if not samples or samples[-1][1] != occupied:
+            samples.append((media.engine.now_ns, occupied))
 
 
 def chrome_events(trace: Trace) -> Iterator[dict[str, Any]]:

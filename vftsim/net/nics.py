@@ -12,7 +12,7 @@ shipped models are typical values, marked as such.
 
 from vftsim.engine import Clock, EventKind
 from vftsim.net.link import Link
-from vftsim.platform.io.host_cards import KINDS, BackgroundTrafficSpec, NicsSpec, NicSpec, Traffic
+from vftsim.platform.io.host_cards import KINDS, BackgroundTrafficSpec, NicSpec, NicsSpec, Traffic
 
 __all__ = ["KINDS", "BackgroundTrafficSpec", "NicSpec", "Nics", "NicsSpec", "Traffic"]
 

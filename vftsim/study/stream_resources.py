@@ -16,10 +16,9 @@ from typing import Any
 
 import pandas as pd
 
-from vftsim.cpu.vcpu import VcpuState
-from vftsim.engine import EventKind
 from vftsim.media.build import MediaHost
 from vftsim.media.run import MediaResult, finish
+from vftsim.platform.cpu.records import RUNNABLE, pcpus, vcpus
 from vftsim.sampling import Streams
 from vftsim.stats import mean_interval
 from vftsim.study.sip_summary import estimate_columns
@@ -59,47 +58,49 @@ def watch(task: StreamTask) -> Uses:
     """Return the use of every resource in the measured part of a run."""
     spec = at_streams(task.load.spec, task.streams)
     warm_up_ns, measured_ns = spec.workload.warm_up, spec.workload.duration
-    media = MediaHost(spec, Streams(task.load.seed, task.replication), warm_up_ns)
+    media = MediaHost(spec, Streams(task.load.seed, task.replication), warm_up_ns, warm_up_ns + measured_ns)
     before: dict[Any, int] = {}
-    media.clock.at(warm_up_ns, EventKind.CONTROL, _ENTITY, lambda into: into.update(_totals(media)), before)
-    result = finish(media, measured_ns, warm_up_ns)
+    media.pauses.add(warm_up_ns, _ENTITY, lambda: before.update(_totals(media)))
+    result = finish(media)
     after = _totals(media)
     rates = {key: (total - before.get(key, 0)) / measured_ns for key, total in after.items()}
     return dict(_uses(media, result, rates))
 
 
 def _totals(media: MediaHost) -> dict[Any, int]:
-    host, now_ns = media.host, media.clock.now_ns
-    host.busy_ns()
+    media.settle()
+    rows, now_ns = media.engine.rows, media.engine.now_ns
     totals: dict[Any, int] = {}
-    for vcpu in host.vcpus:
-        waits_ns = now_ns - vcpu.waiting_since_ns if vcpu.state is VcpuState.RUNNABLE else 0
-        totals["run", vcpu.index] = vcpu.run_ns
-        totals["wait", vcpu.index] = vcpu.wait_ns + waits_ns
-    for pcpu in range(host.pcpus):
-        totals["pcpu", pcpu] = host.pcpu_busy_ns[pcpu] + host.pcpu_switching_ns[pcpu]
-    return totals | {("lost", *where): count for where, count in media.drops.counts.items()}
+    for name, number, row in media.vcpu_rows():
+        vcpu = rows(vcpus)[row]
+        waits_ns = now_ns - int(vcpu.waiting_since_ns) if vcpu.state == RUNNABLE else 0
+        totals["run", name, number] = int(vcpu.run_ns)
+        totals["wait", name, number] = int(vcpu.wait_ns) + waits_ns
+    for pcpu, row in enumerate(media.pcpu_rows()):
+        totals["pcpu", pcpu] = int(rows(pcpus)[row].busy_ns) + int(rows(pcpus)[row].switching_ns)
+    return totals | {("lost", *where): count for where, count in media.io.drop_counts().items()}
 
 
 def _uses(media: MediaHost, result: MediaResult, rates: dict[Any, float]) -> Iterator[tuple[tuple[str, str], float]]:
-    spec, host = media.system, media.host
-    yield (_count(host.pcpus, "pCPU"), UTILIZATION), _busy_percent(rates, range(host.pcpus))
+    spec, pcpu_count = media.system, media.system.host.pcpus
+    yield (_count(pcpu_count, "pCPU"), UTILIZATION), _busy_percent(rates, range(pcpu_count))
     for name in handling_domains(spec):
-        vcpus = media.guests[name].vcpus
+        own = {number: row for domain, number, row in media.vcpu_rows() if domain == name}
         used = result.domain_cpu[name]
-        yield (f"{name}: {_count(len(vcpus), 'vCPU')}", UTILIZATION), _percent(used / len(vcpus))
-        for n, vcpu in enumerate(vcpus):
-            yield (f"{name}{_VCPU}{n}", UTILIZATION), _percent(rates["run", vcpu.index])
+        yield (f"{name}: {_count(len(own), 'vCPU')}", UTILIZATION), _percent(used / len(own))
+        for number in own:
+            yield (f"{name}{_VCPU}{number}", UTILIZATION), _percent(rates["run", name, number])
         pins = spec.domains[name].affinity
-        if pins is not None and len(pins) < host.pcpus:
+        if pins is not None and len(pins) < pcpu_count:
             where = ", ".join(str(n) for n in sorted(pins))
             yield (f"{name}: pinned to pCPU {where}", UTILIZATION), _busy_percent(rates, pins)
         ceiling = ceiling_pcpus(spec, name)
         if ceiling < math.inf:
             # From the start of the run: a domain may still be kept off the CPUs for what it overdrew in the warm-up.
-            drawn = sum(vcpu.run_ns for vcpu in vcpus) / (ceiling * media.clock.now_ns)
+            run_ns = sum(int(media.engine.rows(vcpus)[row].run_ns) for row in own.values())
+            drawn = run_ns / (ceiling * media.engine.now_ns)
             yield (f"{name}: ceiling of {ceiling:g} pCPUs", UTILIZATION), _percent(min(1.0, drawn))
-        waiting = sum(rates["wait", vcpu.index] for vcpu in vcpus)
+        waiting = sum(rates["wait", name, number] for number in own)
         yield (f"{name}: waiting for a pCPU", "vCPUs"), waiting
     rtp = spec.workload.rtp
     if rtp is not None:
@@ -108,7 +109,7 @@ def _uses(media: MediaHost, result: MediaResult, rates: dict[Any, float]) -> Ite
     for name in spec.domains:
         if name not in handling_domains(spec):
             yield (f"{name}: CPU", "pCPUs"), result.domain_cpu[name]
-    for place, cause in sorted(media.drops.counts):
+    for place, cause in media.io.drop_counts():
         yield (f"{LOST}{place}, {cause}", "packets/s"), rates["lost", place, cause] * 1e9
 
 

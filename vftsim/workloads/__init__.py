@@ -1,1 +1,1 @@
-"""Traffic and the applications that it meets."""
+"""Traffic from outside and programs inside domains: each file a part with its spec, records, functions and metrics."""

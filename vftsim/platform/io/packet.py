@@ -6,6 +6,7 @@ means to both ends (``stream``, ``what``); there is no switchboard.  Protection 
 """
 
 from vftsim.kernel import Chain, Record, Sim, Sort, Table, part
+from vftsim.platform.io.marks import DELIVERED, mark, mark_logs
 
 
 class Packet(Record):
@@ -14,12 +15,13 @@ class Packet(Record):
     ``flow`` is the row of the traffic it belongs to and returns to, ``port`` the guest's end of its path, ``stream`` a
     stream, call or attempt within the flow, ``what`` the message it carries in the words of both ends; ``sent_ns`` is
     when it left its sender (or reached the host's NIC, where the sender's link is not modelled).  ``entity`` orders
-    packets that arrive at one instant.
+    packets that arrive at one instant; ``ring`` is the ring that it entered last.
     """
 
     link: int
     flow: int
     port: int
+    ring: int
     stream: int
     what: int
     size_bytes: int
@@ -28,7 +30,11 @@ class Packet(Record):
 
 
 class Port(Record):
-    """A guest's end of an I/O path: which domain, by which kind of path, to which application, guarded by what."""
+    """A guest's end of an I/O path: which domain, by which kind of path, to which application, guarded by what.
+
+    Ports of several applications of a domain share its path.  ``transmit_ns`` is what a sender pays of its own
+    CPU time for each packet, ``send_ring`` the ring its packets enter (0: there is always room).
+    """
 
     row: int
     domain: int
@@ -36,15 +42,21 @@ class Port(Record):
     nic: int
     application: int
     guard: int
+    transmit_ns: int
+    send_ring: int
 
 
 class Flow(Record):
-    """Traffic from outside, as packets see it: ``workload`` is the kind of the workload, ``own`` its row there."""
+    """Traffic from outside, as packets see it: ``workload`` is the kind of the workload, ``own`` its row there.
+
+    ``size_bytes`` is the size on the wire of packets that are drawn beforehand.
+    """
 
     row: int
     workload: int
     own: int
     port: int
+    size_bytes: int
 
 
 class Application(Record):
@@ -68,6 +80,9 @@ flows = Table("flows", Flow, 4096)
 applications = Table("applications", Application, 4096)
 drops = Table("drops", Drops, 4096)
 packet_list = Chain(packets, "link")
+
+REFUSED = -1
+"""Answer of :func:`reserve` for a packet that finds no place."""
 
 path = Sort("I/O path", by="path")
 application = Sort("application", by="program")
@@ -110,6 +125,19 @@ def forget(sim: Sim, port: Port) -> None:
     """Lose what the ring and the domain's kernel hold: the domain starts with empty memory."""
 
 
+def reserve(sim: Sim, port: Port, packet: int) -> int:
+    """Keep a place for a packet that the driver domain is about to carry in; return what that costs it in ns.
+
+    :data:`REFUSED` if there was no place; the packet has then been dropped.
+    """
+    return 0
+
+
+@path.slot
+def carry_in(sim: Sim, port: Port, packet: int) -> None:
+    """Put a packet into the place that :func:`reserve` has kept for it."""
+
+
 @application.slot
 def receive(sim: Sim, program: Application, packet: int) -> None:
     """Take in a packet that the domain's network stack hands to the application's socket."""
@@ -127,6 +155,10 @@ def set_overhead(sim: Sim, program: Application, output_ns: int, execution: floa
 @application.slot
 def lose_state(sim: Sim, program: Application) -> None:
     """Begin anew: the domain was booted again, what the application had in memory is gone, CPU work included."""
+
+
+def go_on(sim: Sim, program: Application, packet: int) -> None:
+    """Go on with a packet that had no room to be sent: there is room for one now."""
 
 
 @workload.slot
@@ -180,3 +212,11 @@ def drop(sim: Sim, packet: int, place: int) -> None:
     drops(sim)[place].count += 1
     lost(sim, flows(sim)[packets(sim)[packet].flow], packet)
     packets.free(sim, packet)
+
+
+@part
+def leave(sim: Sim, packet: int) -> None:
+    """Hand a packet that leaves the host to its flow, which frees it."""
+    if mark_logs(sim)[1].is_on:
+        mark(sim, packet, DELIVERED, 0, sim.now_ns, 0)
+    delivered(sim, flows(sim)[packets(sim)[packet].flow], packet)

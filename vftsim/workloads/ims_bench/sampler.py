@@ -215,7 +215,8 @@ class Series:
 
     def _memory_mb(self, totals: dict[str, Any]) -> float:
         available, for_attempt, for_transaction = self.memory
-        return (available - totals["begun"] * for_attempt - totals["held"] * for_transaction) / 1e6
+        used = int(totals["begun"]) * for_attempt + int(totals["held"]) * for_transaction
+        return (available - used) / 1e6
 
 
 _TOTALS = ("begun", "uac_begun", "inadequate", "uac_inadequate", "busy_ns", "dropped", "held", "lag_ns")

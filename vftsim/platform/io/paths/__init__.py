@@ -1,1 +1,1 @@
-"""I/O paths into a guest, one file each."""
+"""I/O paths: how packets get from a NIC into a guest and back, one file each."""

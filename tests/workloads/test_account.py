@@ -1,0 +1,128 @@
+"""Jitter, bursts of losses, and the record of a delay distribution, by hand and against the histogram of stats."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vftsim.kernel import Sim, Table, entry, link
+from vftsim.kernel.choose import make_engine
+from vftsim.media.quality import burst_ratio
+from vftsim.stats import DelayHistogram
+from vftsim.workloads.account import (
+    accounts,
+    add_account,
+    add_streams,
+    mean_jitter_ns,
+    note_loss,
+    note_transit,
+    stream_jitter_ns,
+)
+from vftsim.workloads.delays import Delays, add_delay, bucket_ends, histogram, write_bucket_ends
+
+distributions = Table("distributions", Delays, 64)
+
+
+@entry
+def add_value(sim: Sim, row: int, value_ns: int) -> int:
+    add_delay(sim, distributions(sim)[row], value_ns)
+    return 0
+
+
+@entry
+def add_transit(sim: Sim, row: int, transit_ns: int) -> int:
+    note_transit(sim, row, transit_ns)
+    return 0
+
+
+@entry
+def add_loss(sim: Sim, stream: int, sent_ns: int) -> int:
+    account = accounts(sim)[stream // 1000]
+    note_loss(sim, account, stream % 1000, sent_ns)
+    return account.loss_bursts
+
+
+LINKED = link([add_value, add_transit, add_streams, add_loss], {}, [], [distributions, bucket_ends, accounts])
+
+
+@pytest.fixture(scope="module", params=["simpy", "compiled"])
+def engine(request):
+    made = make_engine(LINKED, request.param)
+    write_bucket_ends(made)
+    return made
+
+
+def test_jitter_by_hand(engine):
+    """Transit 10, 14, 14, 8 ms: J = 4/16 = 0.25; 0.25 - 0.25/16 = 0.234375; then + (6 - 0.234375)/16."""
+    row = add_account(engine, 2, warmup_ns=0, wire_ns=0, late_ns=0)
+    first = engine.rows(accounts)[row].first_stream
+    for transit_ns, expected_ms in ((10, 0.0), (14, 0.25), (14, 0.234375), (8, 0.5947265625)):
+        engine.call(add_transit, first, transit_ns * 1_000_000)
+        jitter_ns, other = stream_jitter_ns(engine, row)
+        assert (jitter_ns or 0.0) / 1e6 == pytest.approx(expected_ms)
+        assert other is None
+    assert mean_jitter_ns(engine, row) == jitter_ns
+
+
+def test_a_stream_with_one_packet_has_no_jitter(engine):
+    """It counted as one of 0 and halved the mean."""
+    row = add_account(engine, 2, warmup_ns=0, wire_ns=0, late_ns=0)
+    first = engine.rows(accounts)[row].first_stream
+    assert mean_jitter_ns(engine, row) == 0.0
+    for stream, transit_ns in ((0, 10), (0, 26), (1, 10)):
+        engine.call(add_transit, first + stream, transit_ns)
+    assert stream_jitter_ns(engine, row) == [1.0, None]
+    assert mean_jitter_ns(engine, row) == 1.0
+
+
+def test_bursts_are_rows_within_a_stream(engine):
+    """Streams 0 and 1 lose packets in turn: each has a row of two, and stream 0 another loss later."""
+    row = add_account(engine, 2, warmup_ns=0, wire_ns=0, late_ns=0, interval_ns=20)
+    lost = ((0, 0), (1, 3), (0, 20), (1, 23), (0, 60))
+    assert [engine.call(add_loss, 1000 * row + stream, sent_ns) for stream, sent_ns in lost] == [1, 2, 2, 2, 3]
+
+
+@pytest.mark.parametrize(("to_loss", "from_loss"), [(0.05, 0.95), (0.02, 0.25)])
+def test_burst_ratio_of_a_two_state_loss_process(to_loss, from_loss):
+    """G.107, 7.5: BurstR = 1 / (p + q), 1 for random loss; within 3.5 / sqrt(bursts)."""
+    engine = make_engine(LINKED, "simpy")
+    row = add_account(engine, 1, warmup_ns=0, wire_ns=0, late_ns=0, interval_ns=20)
+    random, is_lost, packets, lost, bursts = np.random.default_rng(1), False, 50_000, 0, 0
+    for number, u in enumerate(random.random(packets).tolist()):
+        is_lost = u >= from_loss if is_lost else u < to_loss
+        if is_lost:
+            lost += 1
+            bursts = engine.call(add_loss, 1000 * row, 20 * number)
+    assert burst_ratio(lost, bursts, packets) == pytest.approx(1.0 / (to_loss + from_loss), rel=3.5 / math.sqrt(bursts))
+
+
+def recorded(engine, values):
+    row = engine.new(distributions)
+    own = engine.rows(distributions)[row]
+    for field in ("number", "sum_low", "sum_high", "squares_low", "squares_high", "min_ns", "max_ns"):
+        setattr(own, field, 0)
+    own.buckets[:] = [0] * len(own.buckets)
+    for value in values:
+        engine.call(add_value, row, value)
+    engine.call(add_value, row, 5)
+    found = histogram(engine.rows(distributions)[row])
+    free_again(engine, row)
+    return found
+
+
+def free_again(engine, row):
+    """Reuse the row in the next example."""
+    engine.sim.distributions_after[row] = engine.sim.distributions_unused
+    engine.sim.distributions_unused = row
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    values=st.lists(st.integers(0, 2**62 - 1) | st.integers(0, 200) | st.integers(2**31 - 3, 2**31 + 3), max_size=40)
+)
+def test_a_recorded_distribution_is_that_of_the_histogram(engine, values):
+    expected = DelayHistogram()
+    expected.add_many([*values, 5])
+    assert recorded(engine, values) == expected

@@ -1,0 +1,202 @@
+"""A network interface: bounded receive ring, interrupt coalescing, arrivals from outside.
+
+Receive: each packet takes a descriptor of the receive ring; with none free it is lost in the NIC.
+Interrupt coalescing: the interrupt is raised ``time`` after the first packet or at the ``packets``-th
+packet, whichever comes first; (0, 1) raises it for every packet.  While the driver polls (NAPI,
+Linux 2.6) the interrupt is masked; it is unmasked when a poll has found the ring empty.
+
+Arrivals that do not depend on what the host does are drawn beforehand and admitted to the ring when
+somebody looks (a poll or the release of descriptors), each at its own instant and in order: the ring's
+state at any look is the same as if each arrival had been an event.  Only interrupts are events, and now and then a
+look for its own sake.  A loss is noted when the driver looks.  Packets that a network delivers
+(:func:`~vftsim.platform.io.stage.take_in`)
+go the same way, at their own events.
+
+Sizes: 256 receive descriptors are the default of e1000; tg3 has 200, bnx2 255 (Linux 2.6.18 drivers).
+Left out: the transmit ring (a gigabit link carries 40,000 small packets a second at 8 % load).
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from vftsim.kernel import EventKind, Fifo, Record, Sim, Table, at, event, part
+from vftsim.kernel.declare import Failure, fail
+from vftsim.platform.io.marks import ARRIVED, mark, mark_logs
+from vftsim.platform.io.packet import drop, flows, packet_list, packets
+from vftsim.spec.base import Spec
+from vftsim.spec.units import DurationNs
+
+COMING = 1 << 16
+"""Arrivals drawn beforehand that an interface holds."""
+
+LOW = COMING // 2
+LOOK_AFTER = COMING // 4
+"""Arrivals after which a NIC that nobody looked at admits them by itself, so that more can be drawn."""
+
+MOST_UNNOTED = 1 << 18
+MOST_NICS = 64
+
+STARVED = Failure("more packets arrived at one instant than a network interface holds beforehand; lower the load")
+
+
+class NicSpec(Spec):
+    """A network interface of the host."""
+
+    receive_ring_packets: int = Field(
+        256, ge=1, le=65536, description="Receive descriptors. Default: e1000 driver of Linux 2.6.18."
+    )
+    coalescing_time_ns: DurationNs = Field(
+        0, description="Longest wait for an interrupt after the first packet; 0: none."
+    )
+    coalescing_packets: int = Field(
+        1,
+        ge=1,
+        le=1024,
+        description="Packets after which the interrupt comes at once. Default: Patnaik 2009, 6.3.5.",
+    )
+
+
+class Nic(Record):
+    """The receive side of a network interface.
+
+    ``interrupt`` is the token of the planned interrupt; ``is_unmasked`` while the driver waits for one.
+    ``first_ns`` is when the oldest packet in the ring arrived.  ``unnoted`` packets are lost and not yet
+    counted.
+    """
+
+    row: int
+    number: int
+    stage: int
+    capacity: int
+    occupied: int
+    packets: Fifo
+    unnoted: Fifo
+    first_ns: int
+    admitted: int
+    interrupts: int
+    interrupt: int
+    interrupt_ns: int
+    is_unmasked: bool
+    coalescing_time_ns: int
+    coalescing_packets: int
+    drop_place: int
+
+
+class Arrivals(Record):
+    """What comes to an interface, in order of time; ``is_complete``: no more will be drawn."""
+
+    time_ns: Annotated[list[int], COMING]
+    flow: Annotated[list[int], COMING]
+    stream: Annotated[list[int], COMING]
+    taken: int
+    filled: int
+    is_complete: bool
+
+
+nics = Table("nics", Nic, MOST_NICS)
+arrivals = Table("arrivals", Arrivals, beside=nics)
+
+
+@part
+def catch_up(sim: Sim, nic: Nic) -> None:
+    """Admit or drop what has arrived by now, as the driver sees it."""
+    admit_arrivals(sim, nic)
+    note_losses(sim, nic)
+
+
+@part
+def note_losses(sim: Sim, nic: Nic) -> None:
+    """Count the packets that found no descriptor."""
+    while nic.unnoted.length > 0:
+        drop(sim, packet_list.pop(sim, nic.unnoted), nic.drop_place)
+
+
+@part
+def admit_arrivals(sim: Sim, nic: Nic) -> None:
+    """Admit what has arrived by now; losses are noted later, unless they are very many."""
+    coming = arrivals(sim)[nic.row]
+    while coming.taken < coming.filled:
+        here = coming.taken % COMING
+        if coming.time_ns[here] > sim.now_ns:
+            break
+        coming.taken += 1
+        time_ns = coming.time_ns[here]
+        admit(sim, nic, new_packet(sim, coming.flow[here], coming.stream[here], time_ns), time_ns)
+    if coming.is_complete:
+        return
+    if coming.taken == coming.filled:
+        fail(sim, STARVED)
+    if coming.filled - coming.taken < LOW:
+        sim.wants_input = True
+    if nic.unnoted.length > MOST_UNNOTED:
+        note_losses(sim, nic)
+
+
+@part
+def new_packet(sim: Sim, flow: int, stream: int, sent_ns: int) -> int:
+    """Make a packet of a flow."""
+    row = packets.new(sim)
+    packet = packets(sim)[row]
+    packet.flow = flow
+    packet.port = flows(sim)[flow].port
+    packet.ring = 0
+    packet.stream = stream
+    packet.what = 0
+    packet.size_bytes = flows(sim)[flow].size_bytes
+    packet.sent_ns = sent_ns
+    if mark_logs(sim)[1].is_on:
+        mark(sim, row, ARRIVED, flow, sent_ns, stream)
+    return row
+
+
+@part
+def admit(sim: Sim, nic: Nic, packet: int, time_ns: int) -> None:
+    """Give a packet that arrives at ``time_ns`` a descriptor; without one it is lost."""
+    nic.admitted += 1
+    if nic.occupied >= nic.capacity:
+        packet_list.push(sim, nic.unnoted, packet)
+        return
+    nic.occupied += 1
+    if nic.packets.length == 0:
+        nic.first_ns = time_ns
+    packet_list.push(sim, nic.packets, packet)
+
+
+@part
+def next_interrupt_ns(sim: Sim, nic: Nic) -> int:
+    """Return when the interrupt comes for what waits and what is known to come, -1 if nothing does."""
+    coming = arrivals(sim)[nic.row]
+    known = coming.filled - coming.taken
+    first_ns = nic.first_ns
+    if nic.packets.length == 0:
+        if known == 0:
+            return -1
+        first_ns = coming.time_ns[coming.taken % COMING]
+    if nic.coalescing_time_ns == 0 or nic.coalescing_packets == 1:
+        return max(first_ns, sim.now_ns)
+    at_ns = first_ns + nic.coalescing_time_ns
+    missing = nic.coalescing_packets - nic.packets.length
+    if missing <= 0:
+        return sim.now_ns
+    if known >= missing:
+        at_ns = min(at_ns, coming.time_ns[(coming.taken + missing - 1) % COMING])
+    return max(at_ns, sim.now_ns)
+
+
+@part
+def plan_look(sim: Sim, nic: Nic) -> None:
+    """Plan to admit arrivals by itself, before those drawn beforehand run out."""
+    coming = arrivals(sim)[nic.row]
+    last = min(coming.taken + LOOK_AFTER, coming.filled) - 1
+    if last >= coming.taken:
+        at_ns = max(coming.time_ns[last % COMING], sim.now_ns)
+        at(sim, at_ns, EventKind.DEVICE, MOST_NICS + nic.number, on_look, nic.row)
+
+
+@event
+def on_look(sim: Sim, place: int, token: int) -> None:
+    """Admit what has arrived, whoever else looks."""
+    nic = nics(sim)[place]
+    admit_arrivals(sim, nic)
+    plan_look(sim, nic)

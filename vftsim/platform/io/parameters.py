@@ -1,0 +1,70 @@
+"""What a model file says about I/O paths: which one each domain has (:mod:`vftsim.platform.io.paths`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from vftsim.kernel import Kind
+from vftsim.spec.base import Spec
+from vftsim.spec.registry import PartRegistry, discover
+from vftsim.spec.units import DurationNs
+
+if TYPE_CHECKING:
+    from vftsim.platform.io.build import Io
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a path may connect to.
+
+    Parameters
+    ----------
+    name : str
+        The domain's.
+    domain, nic : int
+        Rows of the domain that the path serves and of its network interface.
+    ports : tuple of int
+        Rows of the domain's ports; they share the path.
+    driver, stub : int
+        Rows of the driver domain and of the device model's own domain; 0: none.
+    transmit : int
+        Row of the driver domain's transmit stage; 0: none.
+    """
+
+    name: str
+    domain: int
+    nic: int
+    ports: tuple[int, ...]
+    driver: int = 0
+    transmit: int = 0
+    stub: int = 0
+
+
+class IoPathSpec(Spec):
+    """Base of the I/O paths; costs are CPU time for each packet unless said otherwise."""
+
+    part: ClassVar[Kind]
+    tasks: ClassVar[tuple[Kind, ...]]
+    needs_driver_domain: ClassVar[bool] = True
+    needs_stub_domain: ClassVar[bool] = False
+
+    event_ns: DurationNs = Field(
+        1_500,
+        description="Upcall of the guest for an interrupt or event. Assumption: 2,400 cycles at 1.6 GHz.",
+    )
+
+    def connect(self, io: Io, site: Site) -> None:
+        """Add the path's rings and stages and write its parameters into the ports' records."""
+        raise TypeError(f"{type(self).__name__} must say how to connect itself")
+
+
+IO_PATHS: PartRegistry[IoPathSpec] = PartRegistry("I/O path", IoPathSpec)
+
+
+def io_paths() -> PartRegistry[IoPathSpec]:
+    """Return the registry with every path of :mod:`vftsim.platform.io.paths` in it."""
+    discover("vftsim.platform.io.paths")
+    return IO_PATHS

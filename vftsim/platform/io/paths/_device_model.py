@@ -1,0 +1,128 @@
+"""The device model of an emulated NIC, wherever it runs: spec of its costs, records, functions.
+
+Cost of an access: exit, switch to the device model's domain, emulation, switch back.  Here the guest
+pays the exit and the device model's domain the emulation, as named costs; the guest's wait for the answer is
+approximated by charging the exit's round trip to the guest's own work.
+Assumption: ``accesses_receive`` and ``accesses_transmit`` register accesses a packet; no published
+number was found (several exits a packet is general knowledge), so they are parameters without calibration.
+"""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from vftsim.kernel import Kind, Record, Sim, Table, part
+from vftsim.platform.io.build import Io
+from vftsim.platform.io.driver_domain import TASKS, back_ends
+from vftsim.platform.io.guest_driver import guest_driver
+from vftsim.platform.io.packet import REFUSED, Port, drop, packets, ports
+from vftsim.platform.io.parameters import IoPathSpec, Site
+from vftsim.platform.io.ring import keep_slot, rings
+from vftsim.platform.io.stage import Stage, deliver, push, put, task
+from vftsim.spec.units import DurationNs
+
+injecting = task.kind("device model receive")
+fetching = task.kind("device model transmit")
+
+
+class DeviceModelCosts(IoPathSpec):
+    """Costs of an emulated NIC, wherever its device model runs."""
+
+    tasks: ClassVar[tuple[Kind, ...]] = (guest_driver, injecting, fetching, *TASKS)
+
+    exit_ns: DurationNs = Field(
+        4_000, description="One register access as the guest sees it: exit, answer, entry. Assumption."
+    )
+    accesses_receive: int = Field(2, ge=0, le=100, description="Register accesses a received packet. Assumption.")
+    accesses_transmit: int = Field(2, ge=0, le=100, description="Register accesses a sent packet. Assumption.")
+    emulation_ns: DurationNs = Field(6_000, description="Device model's work for one register access. Assumption.")
+    copy_ns: DurationNs = Field(4_000, description="Device model: read or write the tap device, copy. Assumption.")
+    driver_receive_ns: DurationNs = Field(4_000, description="Guest: driver and network stack. Prior: native.")
+    driver_transmit_ns: DurationNs = Field(3_000, description="Guest: network stack and driver. Prior: native.")
+    tap_packets: int = Field(500, ge=1, le=100_000, description="Queue of the tap device. Default: Linux tun.")
+    ring_packets: int = Field(64, ge=1, le=4096, description="Receive ring of the emulated NIC. Assumption.")
+
+    def connect_model(self, io: Io, site: Site, model: int, extra_ns: int) -> None:
+        """Add tap device, device model (in the domain ``model``) and emulated NIC.
+
+        ``extra_ns`` is what a packet costs the driver domain beyond bridge and driver, each way.
+        """
+        name = site.name
+        tap = io.add_ring(name, "tap queue", self.tap_packets)
+        guest_ring = io.add_ring(name, "emulated receive ring", self.ring_packets)
+        send_ring = io.add_ring(name, "emulated transmit ring", self.ring_packets)
+        tap_out = io.add_ring(name, "tap transmit queue", self.tap_packets)
+        io.add_guest_driver(
+            site, "guest driver", ring=guest_ring, event_ns=self.event_ns,
+            packet_ns=self.driver_receive_ns + self.accesses_receive * self.exit_ns,
+        )  # fmt: skip
+        io.add_stage(
+            name, "device model receive", injecting, model, ring=tap, event_ns=self.event_ns,
+            packet_ns=self.copy_ns + self.accesses_receive * self.emulation_ns,
+        )  # fmt: skip
+        io.add_stage(
+            name, "device model transmit", fetching, model, ring=send_ring, event_ns=self.event_ns,
+            packet_ns=self.copy_ns + self.accesses_transmit * self.emulation_ns,
+        )  # fmt: skip
+        io.serve(site.transmit, tap_out)
+        for row in site.ports:
+            port, own = io.engine.rows(ports)[row], io.engine.rows(device_models)[row]
+            port.transmit_ns = self.driver_transmit_ns + self.accesses_transmit * self.exit_ns
+            port.send_ring = send_ring
+            own.tap, own.guest_ring, own.tap_out, own.extra_ns = tap, guest_ring, tap_out, extra_ns
+            io.engine.rows(back_ends)[row].transmit_ns = extra_ns
+
+
+class DeviceModel(Record):
+    """The queues of a port, way in first, and what the driver domain pays for a packet that comes in."""
+
+    tap: int
+    guest_ring: int
+    tap_out: int
+    extra_ns: int
+
+
+device_models = Table("device_models", DeviceModel, beside=ports)
+
+
+@part
+def reserve_in_tap(sim: Sim, port: Port, packet: int) -> int:
+    """Keep a place in the tap queue, or drop the packet."""
+    own = device_models(sim)[port.row]
+    ring = rings(sim)[own.tap]
+    if keep_slot(ring):
+        return own.extra_ns
+    drop(sim, packet, ring.drop_place)
+    return REFUSED
+
+
+@part
+def put_into_tap(sim: Sim, port: Port, packet: int) -> None:
+    """Into the tap queue."""
+    put(sim, rings(sim)[device_models(sim)[port.row].tap], packet)
+
+
+@injecting.implements(deliver)
+def inject(sim: Sim, stage: Stage, packet: int) -> None:
+    """Copy into guest memory and inject an interrupt; a guest without a free buffer loses the packet."""
+    push_or_drop(sim, device_models(sim)[packets(sim)[packet].port].guest_ring, packet)
+
+
+@fetching.implements(deliver)
+def fetch(sim: Sim, stage: Stage, packet: int) -> None:
+    """Write to the tap device."""
+    push_or_drop(sim, device_models(sim)[packets(sim)[packet].port].tap_out, packet)
+
+
+@part
+def push_or_drop(sim: Sim, row: int, packet: int) -> None:
+    """Put a packet into a ring, or drop it there."""
+    ring = rings(sim)[row]
+    if not push(sim, ring, packet):
+        drop(sim, packet, ring.drop_place)
+
+
+@part
+def send_emulated(sim: Sim, port: Port, packet: int) -> bool:
+    """Into the emulated NIC; False if its ring is full."""
+    return push(sim, rings(sim)[port.send_ring], packet)

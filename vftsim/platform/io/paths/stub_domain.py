@@ -1,0 +1,67 @@
+"""Emulated NIC whose device model runs in a small domain of its own (Xen stub domain).
+
+The device model gets a vCPU and priority of its own (weight: the guest's) instead of competing as a
+process of the driver domain; in exchange each packet also crosses the split driver between the driver
+domain and the stub domain.  Costs of emulation as for ``emulated``; those of the split driver as for
+``paravirtual``.
+Left out: the stub domain's shared rings of 256 slots (the tap queue stands for them).
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Kind, Sim
+from vftsim.platform.io.build import Io
+from vftsim.platform.io.nic import nics
+from vftsim.platform.io.packet import Port, arrive, carry_in, path, reserve, send
+from vftsim.platform.io.parameters import IO_PATHS, Site
+from vftsim.platform.io.paths._device_model import DeviceModelCosts, put_into_tap, reserve_in_tap, send_emulated
+from vftsim.platform.io.stage import take_in
+from vftsim.spec.units import DurationNs
+
+stub_domain = path.kind("stub_domain")
+
+
+@IO_PATHS.register
+class StubDomain(DeviceModelCosts):
+    """Emulated NIC, device model in a stub domain."""
+
+    part: ClassVar[Kind] = stub_domain
+    needs_stub_domain: ClassVar[bool] = True
+
+    kind: Literal["stub_domain"] = "stub_domain"
+    tap_packets: int = Field(256, ge=1, le=100_000, description="Slots between driver and stub domain.")
+    backend_ns: DurationNs = Field(
+        20_000, description="Driver domain: split driver to the stub domain, each way. As for paravirtual."
+    )
+
+    def connect(self, io: Io, site: Site) -> None:
+        """Add the device model in its own domain."""
+        if site.stub == 0:
+            raise ValueError("a stub domain path needs a stub domain")
+        self.connect_model(io, site, site.stub, self.backend_ns)
+
+
+@stub_domain.implements(arrive)
+def arrive_stub_domain(sim: Sim, port: Port, packet: int) -> None:
+    """To the ring of the driver domain's NIC."""
+    take_in(sim, nics(sim)[port.nic], packet)
+
+
+@stub_domain.implements(reserve)
+def reserve_stub_domain(sim: Sim, port: Port, packet: int) -> int:
+    """Keep a place in the tap queue."""
+    return reserve_in_tap(sim, port, packet)
+
+
+@stub_domain.implements(carry_in)
+def carry_in_stub_domain(sim: Sim, port: Port, packet: int) -> None:
+    """Into the tap queue."""
+    put_into_tap(sim, port, packet)
+
+
+@stub_domain.implements(send)
+def send_by_stub_domain(sim: Sim, port: Port, packet: int) -> bool:
+    """Into the emulated NIC."""
+    return send_emulated(sim, port, packet)

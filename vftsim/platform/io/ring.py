@@ -1,0 +1,60 @@
+"""Bounded queues between the parts that handle a packet.
+
+A ring has a fixed number of slots.  A slot is taken when the producer puts a packet in and is free
+again when the consumer has finished the batch that holds it: the consumer of a Xen ring answers a
+request (transmit) or posts a fresh buffer (receive) only then.  A packet that finds no free slot is
+dropped by the producer, or the producer waits, as its mechanism has it.
+
+Sizes (Xen, ``netif.h``): one 4 KiB page a direction, rounded down to a power of two, gives 256 slots
+each way.  Left out: packets of several slots (media packets are far below one page).
+"""
+
+from vftsim.kernel import Chain, Fifo, Record, Sim, Table, part
+from vftsim.platform.io.packet import Port, applications, go_on, packet_list, packets, ports
+
+
+class Ring(Record):
+    """A bounded ring of one consumer.
+
+    ``occupied`` slots are taken: by ``packets``, by packets still to be filled in, by packets that the consumer
+    has in its hands.  ``waiting`` are packets whose senders sleep until a slot is free.  ``stage`` is the
+    consumer, ``next_ring`` the next ring of the same consumer.
+    """
+
+    row: int
+    capacity: int
+    occupied: int
+    packets: Fifo
+    waiting: Fifo
+    stage: int
+    next_ring: int
+    drop_place: int
+
+
+rings = Table("rings", Ring, 16_384)
+ring_list = Chain(rings, "next_ring")
+
+
+@part
+def keep_slot(ring: Ring) -> bool:
+    """Take a slot for a packet that comes later; False if none is free."""
+    if ring.occupied >= ring.capacity:
+        return False
+    ring.occupied += 1
+    return True
+
+
+@part
+def wait_for_slot(sim: Sim, port: Port, packet: int) -> None:
+    """Keep a packet that was refused until its port's ring has a free slot: its application is then told to go on."""
+    packet_list.push(sim, rings(sim)[port.send_ring].waiting, packet)
+
+
+@part
+def give_back(sim: Sim, ring: Ring, slots: int) -> None:
+    """Free the slots of finished packets and let as many senders that wait go on."""
+    ring.occupied -= slots
+    while ring.waiting.length > 0 and ring.occupied < ring.capacity:
+        packet = packet_list.pop(sim, ring.waiting)
+        program = ports(sim)[packets(sim)[packet].port].application
+        go_on(sim, applications(sim)[program], packet)

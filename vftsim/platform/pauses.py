@@ -1,0 +1,66 @@
+"""Instants at which the driver looks at a running model: the end of a warm-up, samples.
+
+A pause takes place with the events of its instant, last among them but for faults and managers, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event
+
+
+class Pause(Record):
+    """One instant, or one every ``every_ns`` before ``until_ns``; ``entity`` orders those of one instant."""
+
+    entity: int
+    every_ns: int
+    until_ns: int
+    is_due: bool
+
+
+pauses = Table("pauses", Pause, 256)
+
+
+@event
+def on_pause(sim: Sim, place: int, token: int) -> None:
+    """Have the driver called after this event."""
+    own = pauses(sim)[place]
+    own.is_due = True
+    sim.wants_input = True
+    if own.every_ns > 0 and sim.now_ns + own.every_ns < own.until_ns:
+        at(sim, sim.now_ns + own.every_ns, EventKind.CONTROL, own.entity, on_pause, place)
+
+
+ACTIONS = (on_pause,)
+TABLES = (pauses,)
+
+
+class Pauses:
+    """The pauses of one engine.
+
+    Parameters
+    ----------
+    engine : Engine
+        Its ``on_input`` must call :meth:`look`.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._callbacks: dict[int, Callable[[], None]] = {}
+
+    def add(
+        self, time_ns: int, entity: int, callback: Callable[[], None], every_ns: int = 0, until_ns: int = 0
+    ) -> None:
+        """Call ``callback`` at ``time_ns``, and then every ``every_ns`` before ``until_ns``."""
+        row, _ = self._engine.add(pauses, entity=entity, every_ns=every_ns, until_ns=until_ns)
+        self._callbacks[row] = callback
+        self._engine.at(time_ns, EventKind.CONTROL, entity, self._engine.number(on_pause), row)
+
+    def look(self) -> None:
+        """Call whoever wanted to be called at this instant."""
+        for row, callback in self._callbacks.items():
+            own = self._engine.rows(pauses)[row]
+            if own.is_due:
+                own.is_due = False
+                callback()

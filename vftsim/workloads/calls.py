@@ -1,0 +1,130 @@
+"""Call signalling from outside.
+
+Calls arrive as a Poisson process; of about ten packets a call half are received and answered,
+three fifths of them at set-up and the rest at tear-down one hold time later.  A tenth of the calls go
+through the media server, which is how stream count and call rate hang together.  Calls that are up at the start
+come to their end as others do.
+
+Left out: network loss and queues (the lab's clients shared a fast LAN with the server).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from vftsim.kernel import Sim
+from vftsim.platform.io.packet import Flow, delivered, lost, workload
+from vftsim.sampling import Streams, poisson_gaps_ns
+from vftsim.spec.base import Spec
+from vftsim.spec.units import PositiveDurationNs
+from vftsim.workloads.account import count_delivered, count_lost
+
+calls = workload.kind("calls")
+
+MESSAGE_BYTES = 700
+"""A signalling message on the wire. Assumption: about the mean of the messages of a call by SIP, headers included."""
+
+_MS = 1_000_000
+_CALLS = 1024
+_SETUP, _TEARDOWN = 0, 1
+
+
+class SignalingSpec(Spec):
+    """Calls from outside."""
+
+    to: str = Field("signaling", description="Domain that answers.")
+    calls_per_s: float = Field(60.0, ge=0.0, le=1e6, description="Call rate. Default: Patnaik 2009, 6.4.")
+    received_packets: int = Field(5, ge=1, le=1000, description="Packets received a call; each is answered.")
+    packet_gap_ns: PositiveDurationNs = Field(
+        20 * _MS, description="Between packets of one set-up or tear-down. Assumption."
+    )
+    hold_ns: PositiveDurationNs = Field(60_000 * _MS, description="Call hold time.")
+
+
+class CallSource:
+    """The packets of all calls in order of arrival.
+
+    Parameters
+    ----------
+    spec : SignalingSpec
+    streams : Streams
+        Random streams of the replication.
+    flow : int
+        Row of their flow.
+    end_ns : int
+        What arrives later is left out.
+    """
+
+    def __init__(self, spec: SignalingSpec, streams: Streams, flow: int, end_ns: int) -> None:
+        self.flow = flow
+        self._end_ns = end_ns
+        setup = max(1, round(spec.received_packets * 0.6))
+        shares = ((_SETUP, setup), (_TEARDOWN, spec.received_packets - setup))
+        self._requests = [
+            _Requests(spec, streams, phase, packets, end_ns)
+            for phase, packets in shares
+            if packets and spec.calls_per_s > 0.0
+        ]
+        self._horizon_ns = 0
+
+    def more(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return times in ns and stream numbers of the next packets; empty at the end."""
+        times_ns = np.empty(0, np.int64)
+        while not times_ns.size and self._requests and self._horizon_ns <= self._end_ns:
+            horizon_ns = min(request.horizon_ns for request in self._requests)
+            times_ns = np.sort(np.concatenate([request.until(horizon_ns) for request in self._requests]))
+            self._horizon_ns = horizon_ns + 1
+        times_ns = times_ns[: np.searchsorted(times_ns, self._end_ns, side="right")]
+        return times_ns, np.zeros(times_ns.size, np.int64)
+
+
+class _Requests:
+    """Set-ups or tear-downs: Poisson at the call rate, each a few packets in a row."""
+
+    def __init__(self, spec: SignalingSpec, streams: Streams, phase: int, packets: int, end_ns: int) -> None:
+        self._rate_per_s = spec.calls_per_s
+        self._streams = streams
+        self._phase = phase
+        self._offsets_ns = np.arange(packets, dtype=np.int64) * spec.packet_gap_ns
+        self._end_ns = end_ns
+        self._drawn = 0
+        self._last_ns = 0
+        self._waiting_ns = np.empty(0, np.int64)
+
+    @property
+    def horizon_ns(self) -> int:
+        """Up to when the packets are known: the last call drawn."""
+        return self._last_ns
+
+    def until(self, horizon_ns: int) -> NDArray[np.int64]:
+        """Return the packets up to a time that is known, and draw more calls if it was the last one."""
+        self._waiting_ns.sort()
+        count = int(np.searchsorted(self._waiting_ns, horizon_ns, side="right"))
+        taken, self._waiting_ns = self._waiting_ns[:count], self._waiting_ns[count:]
+        if self._last_ns <= horizon_ns:
+            self._draw()
+        return taken
+
+    def _draw(self) -> None:
+        uniforms = self._streams.uniforms("signaling.gap", self._phase, start=self._drawn, count=_CALLS)
+        # Gaps beyond the end are all alike; cut, their sum stays within 64 bits.
+        gaps_ns = np.minimum(poisson_gaps_ns(uniforms, self._rate_per_s), self._end_ns + 1)
+        times_ns = self._last_ns + np.cumsum(gaps_ns)
+        self._drawn += _CALLS
+        self._last_ns = int(times_ns[-1])
+        packets_ns = (times_ns[:, None] + self._offsets_ns).ravel()
+        self._waiting_ns = np.concatenate([self._waiting_ns, packets_ns[packets_ns <= self._end_ns]])
+
+
+@calls.implements(delivered)
+def call_delivered(sim: Sim, flow: Flow, packet: int) -> None:
+    """Count it."""
+    count_delivered(sim, flow, packet)
+
+
+@calls.implements(lost)
+def call_lost(sim: Sim, flow: Flow, packet: int) -> None:
+    """Count it."""
+    count_lost(sim, flow, packet)

@@ -1,0 +1,109 @@
+"""A process that computes and pauses: bursts of computation with idle times between them, drawn beforehand."""
+
+from itertools import islice
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, entry, event, part
+from vftsim.kernel.inputs import Feeder, draw
+from vftsim.platform.cpu.jobs import submit
+from vftsim.platform.cpu.records import domains, work_done
+from vftsim.platform.io.packet import application
+from vftsim.sampling import ChunkedDraws, Streams, gamma_ns
+from vftsim.spec.base import Spec
+from vftsim.spec.units import Percent, PositiveDurationNs
+
+cpu_bound = application.kind("cpu_bound")
+
+_CHUNK = 1024
+
+
+class CpuBoundSpec(Spec):
+    """A compute-bound process: bursts of computation with idle times between them."""
+
+    part: ClassVar[Kind] = cpu_bound
+
+    kind: Literal["cpu_bound"] = "cpu_bound"
+    duty: Percent = Field(
+        90.0,
+        gt=0.0,
+        le=100.0,
+        description="Computation in percent of a cycle, of its own CPU. Assumption: 'small idle periods'.",
+    )
+    cycle_ns: PositiveDurationNs = Field(
+        100_000_000, description="Mean length of a burst and the idle time after it. Assumption."
+    )
+    cv: float = Field(
+        0.5,
+        ge=0.0,
+        le=2.0,
+        description="Coefficient of variation of bursts and idle times (gamma). Assumption.",
+    )
+
+
+class CpuBound(Record):
+    """A process; ``number`` orders simultaneous bursts of several, ``busy`` and ``pause`` are feeds."""
+
+    domain: int
+    number: int
+    bursts: int
+    busy: int
+    pause: int
+
+
+cpu_bounds = Table("cpu_bounds", CpuBound, 4096)
+
+
+@part
+def rest(sim: Sim, row: int) -> None:
+    """Pause until the next burst."""
+    own = cpu_bounds(sim)[row]
+    at(sim, sim.now_ns + draw(sim, own.pause), EventKind.TIMER, own.number, on_burst, row)
+
+
+@event
+def on_burst(sim: Sim, place: int, token: int) -> None:
+    """Begin to compute."""
+    own = cpu_bounds(sim)[place]
+    own.bursts += 1
+    submit(sim, domains(sim)[own.domain], max(1, draw(sim, own.busy)), on_burst_done, place, 0)
+
+
+@work_done
+def on_burst_done(sim: Sim, place: int, argument: int) -> None:
+    """Pause."""
+    rest(sim, place)
+
+
+@entry
+def start_cpu_bound(sim: Sim, row: int, _: int) -> int:
+    """Start with a pause."""
+    rest(sim, row)
+    return 0
+
+
+ENTRIES = (start_cpu_bound,)
+TABLES = (cpu_bounds,)
+
+
+def add_cpu_bound(
+    engine: Engine, feeder: Feeder, domain: int, spec: CpuBoundSpec, streams: Streams, number: int
+) -> int:
+    """Add a process to a domain; ``number`` says whose draws are its own.  Returns its row."""
+    busy_ns = spec.cycle_ns * spec.duty / 100.0
+    idle_ns = spec.cycle_ns - busy_ns
+    # The uniforms of a burst do not depend on duty and length: common random numbers.
+    busy = ChunkedDraws[int](
+        streams, "cpu_bound.busy", lambda u: gamma_ns(u, busy_ns, spec.cv), entity=number, chunk_size=_CHUNK
+    )
+    pause = ChunkedDraws[int](
+        streams, "cpu_bound.idle", lambda u: gamma_ns(u, idle_ns, spec.cv), entity=number, chunk_size=_CHUNK
+    )
+    bursts, pauses = iter(busy), iter(pause)
+    next(bursts)  # burst n has draw n, and the first is number 1
+    row, _ = engine.add(
+        cpu_bounds, domain=domain, number=number, busy=feeder.add(lambda count: list(islice(bursts, count))),
+        pause=feeder.add(lambda count: list(islice(pauses, count))),
+    )  # fmt: skip
+    return row

@@ -1,0 +1,46 @@
+"""A media relay: a pool of threads that take a packet, compute, and send it on."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Kind, Sim
+from vftsim.platform.io.packet import Application, application, go_on, receive
+from vftsim.spec.units import DurationNs
+from vftsim.workloads.pool import PoolSpec, pools, take_in, wake_sender
+
+media_relay = application.kind("media_relay")
+
+
+class MediaRelaySpec(PoolSpec):
+    """A pool of threads that take a packet, compute, and send it on."""
+
+    part: ClassVar[Kind] = media_relay
+
+    kind: Literal["media_relay"] = "media_relay"
+    threads: int = Field(8, ge=1, le=1000, description="Threads of the pool. Assumption: any number above the vCPUs.")
+    packet_ns: DurationNs = Field(
+        18_000, description="Thread: receive call, computation, send call, a packet. Calibrated."
+    )
+    receive_buffer_bytes: int = Field(
+        110_592,
+        ge=1,
+        description="Socket receive buffer. Default: Linux 2.6.18 net.core.rmem_default, 32-bit.",
+    )
+    packet_charge_bytes: int = Field(
+        496,
+        ge=1,
+        description="What a packet takes of it: 320 bytes of data and 176 of sk_buff (2.6.18).",
+    )
+
+
+@media_relay.implements(receive)
+def receive_media(sim: Sim, program: Application, packet: int) -> None:
+    """Into the socket."""
+    take_in(sim, pools(sim)[program.own], packet)
+
+
+@media_relay.implements(go_on)
+def go_on_sending(sim: Sim, program: Application, packet: int) -> None:
+    """Wake the thread that waits with this packet."""
+    wake_sender(sim, pools(sim)[program.own], packet)

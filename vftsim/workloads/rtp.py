@@ -1,0 +1,133 @@
+"""Media streams from outside.
+
+A 172-byte UDP payload every 20 ms on each stream (12 bytes RTP header, 160 bytes G.711), at a
+random phase.  The clocks of the client machines err by some ppm, so that packets slide slowly past the
+10 ms ticks of the host; with perfect clocks the same packets would meet every tick, and a scheduler
+that samples at ticks would charge the same vCPU for ever.  Sender and receiver of a
+stream sit on one machine, so the measured delay is that of the way there and back (Patnaik 2009, 4).
+With ``sending_grid`` the clients' timers fire on a common grid only, as those of a kernel with a tick
+do; packets of one instant then follow each other on the wire.
+
+Left out: network loss and queues (the lab's clients shared a fast LAN with the server).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from vftsim.kernel import Sim
+from vftsim.platform.io.packet import Flow, delivered, lost, workload
+from vftsim.sampling import Streams
+from vftsim.spec.base import Spec
+from vftsim.spec.units import BitRate, DurationNs, PositiveDurationNs
+from vftsim.workloads.account import count_delivered, count_lost
+
+rtp_streams = workload.kind("rtp")
+
+_MS = 1_000_000
+_PACKETS = 16_384
+"""Packets drawn at once, if not more come in one interval."""
+
+
+class RtpStreamsSpec(Spec):
+    """Media streams from outside."""
+
+    to: str = Field("media", description="Domain that relays them.")
+    streams: int = Field(800, ge=0, le=100_000, description="Streams. Default: Patnaik 2009, 6.3.")
+    interval_ns: PositiveDurationNs = Field(20 * _MS, description="Between packets of a stream.")
+    frame_bytes: int = Field(
+        238,
+        ge=64,
+        le=9018,
+        description="On the wire: 172 payload, 28 UDP/IP, 38 Ethernet with preamble and gap.",
+    )
+    sending_grid_ns: DurationNs = Field(
+        0, description="Clients send at multiples of this only (their kernel's timer tick); 0: any time."
+    )
+    streams_per_client: int = Field(200, ge=1, le=100_000, description="Streams of one machine (Patnaik 2009, 4).")
+    clock_error_ppm: float = Field(
+        50.0,
+        ge=0.0,
+        le=1000.0,
+        description="Clocks of client machines err by up to this. Default: usual crystals.",
+    )
+    playout_ns: PositiveDurationNs = Field(
+        60 * _MS, description="Play-out delay; later packets count as lost for voice quality."
+    )
+    link_bit_per_s: BitRate = Field(1_000_000_000, description="Speed of the link into the host.")
+
+
+class RtpSource:
+    """The packets of all streams in order of arrival.
+
+    Parameters
+    ----------
+    spec : RtpStreamsSpec
+    streams : Streams
+        Random streams of the replication.
+    flow : int
+        Row of their flow.
+    end_ns : int
+        What arrives later is left out.
+    """
+
+    def __init__(self, spec: RtpStreamsSpec, streams: Streams, flow: int, end_ns: int) -> None:
+        self.flow = flow
+        self._spec = spec
+        self._end_ns = end_ns
+        self._phases_ns, self._errors = senders(spec, streams)
+        self._frame_ns = spec.frame_bytes * 8_000_000_000 // spec.link_bit_per_s
+        self._cycle = 0
+        self._free_ns = 0
+        self._is_over = spec.streams == 0
+
+    def more(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return times in ns and stream numbers of the next packets; empty at the end."""
+        if self._is_over:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        cycles = max(1, _PACKETS // self._spec.streams)
+        times_ns, numbers = self._sent(cycles)
+        # Each frame takes its time on the wire: the k-th of a busy stretch leaves k frames after the first.
+        lead_ns = self._frame_ns * np.arange(times_ns.size, dtype=np.int64)
+        times_ns -= lead_ns
+        times_ns[0] = max(times_ns[0], self._free_ns)
+        times_ns = np.maximum.accumulate(times_ns) + lead_ns
+        self._free_ns = int(times_ns[-1]) + self._frame_ns
+        self._cycle += cycles
+        self._is_over = self._free_ns > self._end_ns
+        kept = int(np.searchsorted(times_ns, self._end_ns, side="right"))
+        return times_ns[:kept], numbers[:kept]
+
+    def _sent(self, cycles: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return when clients send in the next cycles, each in order of time, and which stream."""
+        base_ns = (self._cycle + np.arange(cycles, dtype=np.int64)) * self._spec.interval_ns
+        drift_ns = np.rint(base_ns.astype(np.float64)[:, None] * self._errors).astype(np.int64)
+        offsets_ns = self._phases_ns + drift_ns
+        # Within a cycle in order of time; a drift of ppm moves nobody past a cycle's end by more than us.
+        order = np.argsort(offsets_ns, axis=1, kind="stable")
+        times_ns = np.take_along_axis(offsets_ns, order, axis=1) + base_ns[:, None]
+        return times_ns.ravel(), order.ravel()
+
+
+def senders(spec: RtpStreamsSpec, streams: Streams) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return phase in ns and clock error of each stream."""
+    phases_ns = (streams.uniforms("media.phase", 0, count=spec.streams) * spec.interval_ns).astype(np.int64)
+    if spec.sending_grid_ns:
+        phases_ns -= phases_ns % spec.sending_grid_ns
+    machines = -(-spec.streams // spec.streams_per_client)
+    errors = (2.0 * streams.uniforms("media.clock", 0, count=machines) - 1.0) * spec.clock_error_ppm * 1e-6
+    return phases_ns, errors[np.arange(spec.streams) // spec.streams_per_client]
+
+
+@rtp_streams.implements(delivered)
+def media_delivered(sim: Sim, flow: Flow, packet: int) -> None:
+    """Count it."""
+    count_delivered(sim, flow, packet)
+
+
+@rtp_streams.implements(lost)
+def media_lost(sim: Sim, flow: Flow, packet: int) -> None:
+    """Count it."""
+    count_lost(sim, flow, packet)
