@@ -73,8 +73,8 @@ class Bench(Record):
     """One benchmark: its user agents, its arrivals, its counters.
 
     ``flow`` and ``port`` are those of its packets.  User agents that run in a domain of the host (``domain``) use
-    ``message_cost_ns`` there for each message.  ``batches_over`` is the driver's item for the end of batches.  Totals only
-    grow; ``ends_ns`` adds up the instants at which attempts ended, modulo 2**62, to compare runs.
+    ``message_cost_ns`` there for each message.  ``batches_over`` is the driver's item for the end of batches.  Totals
+    only grow; ``ends_ns`` adds up the instants at which attempts ended, modulo 2**62, to compare runs.
     """
 
     row: int

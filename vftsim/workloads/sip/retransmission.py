@@ -5,8 +5,8 @@ wait; the wait of a non-INVITE request is limited to T2 = 4 s, that of an INVITE
 this with a limit on the number: 5 retransmissions of an INVITE, 9 of any other request; then the
 attempt fails.  A server's transaction ends with its timer instead (RFC 3261: B and F, 64 T1 = 32 s; OpenSIPS: 30 s).
 
-Who repeats a message has a :class:`Repetition` in his record and an event of his own, which asks :func:`goes_on` whether
-to send again or to give up.
+Who repeats a message has a :class:`Repetition` in his record and an event of his own, which asks :func:`goes_on`
+whether to send again or to give up.
 """
 
 from vftsim.kernel import EventKind, Record, Sim, at, part
