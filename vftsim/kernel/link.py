@@ -63,6 +63,8 @@ class Linked:
     slots: dict[str, Slot] = field(default_factory=dict)
     compiled: Any = None
     """What the compiled engine keeps of a kernel from one replication to the next."""
+    readable: Any = None
+    """What the engine for reading keeps of it."""
 
     def number(self, what: Action | Entry | Kind) -> int:
         """Return the number by which a callback, an entry or a kind is known in records."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Generator, Sequence
+from types import CodeType
 from typing import Any
 
 import simpy
@@ -153,18 +154,22 @@ class SimpyEngine(Engine):
     def _compile(self) -> dict[str, Any]:
         linked = self.linked
         namespace: dict[str, Any] = {"at": self._at, "fail": _fail}
-        pieces = []
-        for name, table in linked.tables.items():
-            namespace[f"{name}__record"] = table.record
-            pieces.append(emit.table_source(linked, table, grows=True))
-        pieces += [emit.chain_source(chain) for chain in linked.chains.values()]
-        pieces += [emit.slot_source(linked, slot) for slot in linked.slots.values()]
-        pieces += [emit.family_source(linked, family) for family in linked.family_of.values()]
-        exec(compile("\n".join(pieces), "<vftsim kernel>", "exec"), namespace)  # noqa: S102
-        for function in linked.functions.values():
-            module = ast.Module([function.tree], [])
-            exec(compile(module, function.path, "exec"), namespace)  # noqa: S102
+        namespace |= {f"{name}__record": table.record for name, table in linked.tables.items()}
+        if linked.readable is None:
+            linked.readable = _bytecode(linked)
+        for code in linked.readable:
+            exec(code, namespace)  # noqa: S102
         return namespace
+
+
+def _bytecode(linked: Linked) -> list[CodeType]:
+    """Compile a kernel's functions to Python's own code, each under the name of its file."""
+    pieces = [emit.table_source(linked, table, grows=True) for table in linked.tables.values()]
+    pieces += [emit.chain_source(chain) for chain in linked.chains.values()]
+    pieces += [emit.slot_source(linked, slot) for slot in linked.slots.values()]
+    pieces += [emit.family_source(linked, family) for family in linked.family_of.values()]
+    functions = [compile(ast.Module([f.tree], []), f.path, "exec") for f in linked.functions.values()]
+    return [compile("\n".join(pieces), "<vftsim kernel>", "exec"), *functions]
 
 
 def _fail(sim: Any, failure: int) -> None:
