@@ -31,14 +31,14 @@ from vftsim.platform.cpu.exact import LARGEST, scaled
 from vftsim.platform.cpu.host import carry_out, settle
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.platform.cpu.records import Domain, Host, Vcpu, domains, hosts, vcpus
-from vftsim.platform.cpu.schedulers._queue_records import queue_vcpus
-from vftsim.platform.cpu.schedulers._shared_queue import (
+from vftsim.platform.cpu.shared_queue import (
     eligible,
     hold,
     longest_ns,
     on_chosen,
     on_wake,
     place_held,
+    queue_vcpus,
     share_one_queue,
     urgency,
 )
