@@ -73,6 +73,7 @@ answerers = Table("answerers", Answerer, beside=applications)
 taps = Table("taps", Moment, 1 << 18)
 deliveries = Table("deliveries", Moment, 1 << 18)
 lags = Table("lags", Moment, 1 << 16)
+log_end = Table("log_end", Moment, 1 << 16)
 
 answerer = application.kind("answerer")
 visitors = workload.kind("visitors")
@@ -132,6 +133,13 @@ def served(sim: Sim, place: int, argument: int) -> None:
         put(sim, argument, place * 10 + 2, answer.third_bytes)
 
 
+@work_done
+def on_end(sim: Sim, place: int, argument: int) -> None:
+    row = log_end.new(sim)
+    log_end(sim)[row].time_ns = sim.now_ns
+    log_end(sim)[row].number = place
+
+
 @part
 def put(sim: Sim, port: int, number: int, size_bytes: int) -> None:
     row = packets.new(sim)
@@ -179,13 +187,15 @@ def linked() -> Linked:
             fault: [spec.part for spec in FAULTS.values()], path: [tapped], application: [answerer],
             workload: [visitors],
         },
-        [on_visit, on_job, on_look, *protect.ACTIONS],
-        [*build.TABLES, *protect.TABLES, answers, taps, deliveries, lags],
+        [on_visit, on_job, on_look, on_end, *protect.ACTIONS],
+        [*build.TABLES, *protect.TABLES, answers, taps, deliveries, lags, log_end],
     )  # fmt: skip
 
 
 class Lab:
     """Host, guest with a program that answers packets, mechanism."""
+
+    on_end = on_end
 
     def __init__(self, engine: Engine, script: Script) -> None:
         self.engine = engine

@@ -43,6 +43,19 @@ def test_a_run_in_pieces_is_the_run(kind: type[Engine]):
     assert not list(state_differences(engine, run(kind, 100_000)))
 
 
+@pytest.mark.parametrize("kind", [SimpyEngine, CompiledEngine])
+def test_an_event_in_ten_years_takes_place(kind: type[Engine]):
+    ten_years_ns = 10 * 365 * 86_400 * 10**9
+    engine = kind(LINKED)
+    for time_ns in (3, ten_years_ns, ten_years_ns + 1):
+        engine.at(time_ns, 0, 0, engine.number(toy.on_seen), time_ns % 7)
+    engine.run(ten_years_ns)
+    assert engine.used(toy.seen) == 1
+    engine.run()
+    assert engine.used(toy.seen) == 3
+    assert engine.now_ns == ten_years_ns + 1
+
+
 # time, kind, entity; many ties
 PLANS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9), st.integers(0, 3)), max_size=60)
 

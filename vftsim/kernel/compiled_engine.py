@@ -2,8 +2,8 @@
 
 The linked functions are written into one module in the user's cache, in a folder named by a hash of the source
 and of numba's version; numba then caches the machine code of its one entry beside it.  (Functions cached module
-by module go stale without a word when one they call changes.)  Events wait in a binary heap of five parallel
-arrays in the record itself.
+by module go stale without a word when one they call changes.)  Events wait in the record
+itself (:mod:`vftsim.kernel.wheel`).
 """
 
 from __future__ import annotations
@@ -21,118 +21,17 @@ from typing import Any
 
 import numpy as np
 
-from vftsim.kernel import emit
+from vftsim.kernel import emit, wheel
 from vftsim.kernel.declare import Entry, Table
 from vftsim.kernel.engine import FOREVER_NS, Engine
 from vftsim.kernel.link import Linked
-from vftsim.kernel.order import ENTITY_BITS
 from vftsim.kernel.quick_compile import only_entry_optimized
 from vftsim.kernel.record import dtype_of
 
-_EVENTS = 1 << 21
 _RUN, _AT, _NEW = 0, 1, 2
 # Inner functions are called from compiled code only; a division by zero is found by the other engine.
 _INNER = '@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")'
 _ENTRIES_FROM = 3
-
-_QUEUE = f"""
-def at(sim, time_ns, kind, entity, action, place):
-    if time_ns < sim.now_ns or sim.heap_length >= {_EVENTS}:
-        if sim.failure == 0:
-            sim.failure = {{past}} if time_ns < sim.now_ns else {{crowded}}
-        return 0
-    sim.tokens += 1
-    token = sim.tokens
-    order = (kind << {ENTITY_BITS}) | entity
-    here = sim.heap_length
-    sim.heap_length = here + 1
-    while here > 0:
-        above = (here - 1) >> 1
-        above_ns = sim.heap_ns[above]
-        if above_ns < time_ns or (above_ns == time_ns and sim.heap_order[above] <= order):
-            break
-        sim.heap_ns[here] = above_ns
-        sim.heap_order[here] = sim.heap_order[above]
-        sim.heap_token[here] = sim.heap_token[above]
-        sim.heap_action[here] = sim.heap_action[above]
-        sim.heap_place[here] = sim.heap_place[above]
-        here = above
-    sim.heap_ns[here] = time_ns
-    sim.heap_order[here] = order
-    sim.heap_token[here] = token
-    sim.heap_action[here] = action
-    sim.heap_place[here] = place
-    return token
-
-
-def fail(sim, failure):
-    if sim.failure == 0:
-        sim.failure = failure
-
-
-def precedes(sim, one, other):
-    if sim.heap_ns[one] != sim.heap_ns[other]:
-        return sim.heap_ns[one] < sim.heap_ns[other]
-    if sim.heap_order[one] != sim.heap_order[other]:
-        return sim.heap_order[one] < sim.heap_order[other]
-    return sim.heap_token[one] < sim.heap_token[other]
-
-
-def drop_first(sim):
-    last = sim.heap_length - 1
-    sim.heap_length = last
-    if last == 0:
-        return
-    time_ns = sim.heap_ns[last]
-    order = sim.heap_order[last]
-    token = sim.heap_token[last]
-    here = 0
-    while True:
-        below = 2 * here + 1
-        if below >= last:
-            break
-        if below + 1 < last and precedes(sim, below + 1, below):
-            below += 1
-        below_ns = sim.heap_ns[below]
-        if below_ns > time_ns:
-            break
-        if below_ns == time_ns:
-            below_order = sim.heap_order[below]
-            if below_order > order or (below_order == order and sim.heap_token[below] > token):
-                break
-        sim.heap_ns[here] = below_ns
-        sim.heap_order[here] = sim.heap_order[below]
-        sim.heap_token[here] = sim.heap_token[below]
-        sim.heap_action[here] = sim.heap_action[below]
-        sim.heap_place[here] = sim.heap_place[below]
-        here = below
-    sim.heap_ns[here] = time_ns
-    sim.heap_order[here] = order
-    sim.heap_token[here] = token
-    sim.heap_action[here] = sim.heap_action[last]
-    sim.heap_place[here] = sim.heap_place[last]
-
-
-def run(sim, until_ns, most):
-    while sim.heap_length > 0 and sim.heap_ns[0] < until_ns and sim.events < most:
-        sim.now_ns = sim.heap_ns[0]
-        action = sim.heap_action[0]
-        place = sim.heap_place[0]
-        token = sim.heap_token[0]
-        drop_first(sim)
-        sim.events += 1
-        call_event(sim, action, place, token)
-        if sim.wants_input or sim.failure != 0:
-            return 1
-    if until_ns < {FOREVER_NS} and sim.events < most:
-        sim.now_ns = until_ns
-    return 0
-"""
-_PAST, _CROWDED = 900, 901
-_QUEUE_FAILURES = {
-    _PAST: "an event was planned for a time that has passed",
-    _CROWDED: f"more than {_EVENTS} events are planned at one time; make the model smaller",
-}
 
 
 def kernel_source(linked: Linked, *, checks_bounds: bool = False) -> str:
@@ -144,7 +43,7 @@ def kernel_source(linked: Linked, *, checks_bounds: bool = False) -> str:
         *(emit.slot_source(linked, linked.slots[name]) for name in sorted(linked.slots)),
         *(emit.family_source(linked, linked.family_of[name]) for name in sorted(linked.family_of)),
         *(ast.unparse(linked.functions[name].tree) + "\n" for name in sorted(linked.functions)),
-        _QUEUE.format(past=_PAST, crowded=_CROWDED),
+        wheel.SOURCE,
     ]
     if "event" not in linked.family_of:
         pieces.append("def call_event(sim, action, a0, a1):\n    pass\n")
@@ -178,9 +77,7 @@ def own_tables(linked: Linked) -> list[str]:
 def state_dtype(linked: Linked) -> np.dtype[Any]:
     """Return the layout of the whole state."""
     columns: list[Any] = [
-        ("now_ns", "i8"), ("wants_input", "?"), ("failure", "i8"), ("events", "i8"), ("tokens", "i8"),
-        ("heap_length", "i8"), ("heap_ns", "i8", (_EVENTS,)), ("heap_order", "i8", (_EVENTS,)),
-        ("heap_token", "i8", (_EVENTS,)), ("heap_action", "i4", (_EVENTS,)), ("heap_place", "i8", (_EVENTS,)),
+        ("now_ns", "i8"), ("wants_input", "?"), ("failure", "i8"), ("events", "i8"), *wheel.columns(),
     ]  # fmt: skip
     for name in sorted(linked.tables):
         table = linked.tables[name]
@@ -276,7 +173,8 @@ class CompiledEngine(Engine):
 
     def at(self, time_ns: int, kind: int, entity: int, action: int, place: int) -> int:
         """Plan an event from outside."""
-        token = self._do(_AT, time_ns, kind, entity, action, place)
+        # An enumeration's member would make numba compile a second time, for its type.
+        token = self._do(_AT, time_ns, int(kind), entity, action, place)
         self.check()
         return token
 
@@ -288,8 +186,8 @@ class CompiledEngine(Engine):
     def check(self) -> None:
         """Raise :class:`~vftsim.errors.RunFailure` if the run has failed."""
         failure = int(self._sim.failure)
-        if failure in _QUEUE_FAILURES:
-            raise AssertionError(_QUEUE_FAILURES[failure])
+        if failure in wheel.FAILURES:
+            raise AssertionError(wheel.FAILURES[failure])
         super().check()
 
     def _do(self, what: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0, e: int = 0) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Generator, Sequence
+from types import CodeType
 from typing import Any
 
 import simpy
@@ -160,17 +161,22 @@ class SimpyEngine(Engine):
     def _compile(self) -> dict[str, Any]:
         linked = self.linked
         namespace: dict[str, Any] = {"at": self._at, "fail": _fail}
-        pieces = []
-        for name, table in linked.tables.items():
-            namespace[f"{name}__record"] = self.record_type(table)
-            pieces.append(emit.table_source(linked, table, grows=True))
+        namespace |= {f"{name}__record": self.record_type(table) for name, table in linked.tables.items()}
+        if self.name not in linked.compiled:
+            linked.compiled[self.name] = self._bytecode()
+        for code in linked.compiled[self.name]:
+            exec(code, namespace)
+        return namespace
+
+    def _bytecode(self) -> list[CodeType]:
+        """Compile the kernel's functions to Python's own code, each under the name of its file."""
+        linked = self.linked
+        pieces = [emit.table_source(linked, table, grows=True) for table in linked.tables.values()]
         pieces += [emit.chain_source(chain) for chain in linked.chains.values()]
         pieces += [emit.slot_source(linked, slot) for slot in linked.slots.values()]
         pieces += [emit.family_source(linked, family) for family in linked.family_of.values()]
-        exec(compile("\n".join(pieces), "<vftsim kernel>", "exec"), namespace)
-        for function in linked.functions.values():
-            exec(compile(ast.Module([self.prepare(function.tree)], []), function.path, "exec"), namespace)
-        return namespace
+        functions = [compile(ast.Module([self.prepare(f.tree)], []), f.path, "exec") for f in linked.functions.values()]
+        return [compile("\n".join(pieces), "<vftsim kernel>", "exec"), *functions]
 
     def prepare(self, tree: ast.FunctionDef) -> ast.FunctionDef:
         """Return the form of a function that this engine runs."""

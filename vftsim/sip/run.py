@@ -118,4 +118,5 @@ class SipLabRun:
             )
         if lab.guard:
             protect.check_conservation(engine, lab.guard)
+        lab.settle()
         cpu.check_conservation(engine, lab.host)

@@ -125,6 +125,7 @@ def forget(sim: Sim, port: Port) -> None:
     """Lose what the ring and the domain's kernel hold: the domain starts with empty memory."""
 
 
+@path.slot
 def reserve(sim: Sim, port: Port, packet: int) -> int:
     """Keep a place for a packet that the driver domain is about to carry in; return what that costs it in ns.
 
@@ -157,6 +158,7 @@ def lose_state(sim: Sim, program: Application) -> None:
     """Begin anew: the domain was booted again, what the application had in memory is gone, CPU work included."""
 
 
+@application.slot
 def go_on(sim: Sim, program: Application, packet: int) -> None:
     """Go on with a packet that had no room to be sent: there is room for one now."""
 

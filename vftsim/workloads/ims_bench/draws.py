@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vftsim.kernel import Engine, Record, Table
+from vftsim.kernel.columns import write_columns
 from vftsim.sampling import Streams, categorical, exponential_ns, gamma_ns, unit_exponential
 from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT
 
@@ -80,11 +81,4 @@ class PhaseDraws:
 
 def write_chunk(engine: Engine, number: int, chunk: dict[str, NDArray[Any]]) -> None:
     """Write a chunk's draws into its rows."""
-    rows: Any = engine.rows(attempt_draws)
-    first = number * CHUNK % MOST_DRAWS
-    for name, values in chunk.items():
-        if isinstance(rows, np.ndarray):
-            rows[name][first : first + CHUNK] = values
-        else:
-            for offset, value in enumerate(values.tolist()):
-                setattr(rows[first + offset], name, value)
+    write_columns(engine, attempt_draws, chunk, number * CHUNK % MOST_DRAWS)

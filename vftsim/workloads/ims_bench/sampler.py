@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, part
+from vftsim.kernel.columns import columns_of
 from vftsim.platform.cpu.host import settle
 from vftsim.platform.cpu.records import domains, hosts, vcpus
 from vftsim.platform.io.packet import drops
@@ -170,15 +171,19 @@ class Series:
         self.engine = engine
         self.memory = memory
         self.has_lag = has_lag
+        self.period_ns = int(engine.rows(samplers)[1].period_ns)
         self.records: dict[int, PhaseRecord] = {}
         self._before: dict[str, Any] = {}
 
     def drain(self) -> None:
         """Empty the log."""
         sampler = self.engine.rows(samplers)[1]
-        rows = self.engine.rows(samples)
-        for number in range(1, int(sampler.written) + 1):
-            self._take(rows[number])
+        count = int(sampler.written)
+        if count == 0:
+            return
+        columns = columns_of(self.engine, samples, [*_NAMES, "phase", "is_measured"], 1, 1 + count)
+        for values in zip(*columns, strict=True):
+            self._take(dict(zip(_NAMES, values, strict=False)), values[-2], values[-1])
         sampler.written = 0
 
     def end(self, phase: int) -> None:
@@ -187,15 +192,13 @@ class Series:
         self.drain()
         self.records[phase].dropped += dropped_now - self._before["dropped"]
 
-    def _take(self, sample: Any) -> None:
-        totals = _totals(sample)
-        if sample.is_measured:
-            self._append(self.records[int(sample.phase)], totals)
+    def _take(self, totals: dict[str, Any], phase: int, is_measured: bool) -> None:
+        if is_measured:
+            self._append(self.records[phase], totals)
         self._before = totals
 
     def _append(self, record: PhaseRecord, totals: dict[str, Any]) -> None:
-        before, series = self._before, record.series
-        period_ns = int(self.engine.rows(samplers)[1].period_ns)
+        before, series, period_ns = self._before, record.series, self.period_ns
         seconds = period_ns / _S
         begun = totals["begun"] - before["begun"]
         again = [now - then for now, then in zip(totals["repeated"], before["repeated"], strict=True)]
@@ -215,17 +218,11 @@ class Series:
 
     def _memory_mb(self, totals: dict[str, Any]) -> float:
         available, for_attempt, for_transaction = self.memory
-        used = int(totals["begun"]) * for_attempt + int(totals["held"]) * for_transaction
-        return (available - used) / 1e6
+        left: int = available - totals["begun"] * for_attempt - totals["held"] * for_transaction
+        return left / 1e6
 
 
-_TOTALS = ("begun", "uac_begun", "inadequate", "uac_inadequate", "busy_ns", "dropped", "held", "lag_ns")
-
-
-def _totals(sample: Any) -> dict[str, Any]:
-    totals: dict[str, Any] = {name: int(getattr(sample, name)) for name in _TOTALS}
-    totals["repeated"] = [int(count) for count in sample.repeated]
-    return totals
+_NAMES = ("begun", "uac_begun", "inadequate", "uac_inadequate", "busy_ns", "dropped", "held", "lag_ns", "repeated")
 
 
 def add_sampler(

@@ -1,0 +1,194 @@
+"""The compiled engine's event queue: a wheel of coarse slots before a binary heap.
+
+An event beyond the present slot (half a millisecond) goes into its slot's list unsorted; when time comes to a
+slot, its events go through the heap, which puts them in the total order of :mod:`vftsim.kernel.order`.  So the heap
+holds few events, however many timers wait; most timers of a protocol are stale when their time comes, and cost little
+on the way.  An event more than one turn of the wheel ahead stays in its list until its turn comes round.
+
+(A calendar queue in the sense of Brown 1988 with a heap for the present day; the order does not depend on it.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vftsim.kernel.engine import FOREVER_NS
+from vftsim.kernel.order import ENTITY_BITS
+
+MOST_EVENTS = 1 << 21
+PAST, CROWDED = 900, 901
+_SLOT_BITS = 19
+_SLOTS = 1 << 14
+
+_ENTRY: Any = [("ns", "i8"), ("order", "i8"), ("token", "i8"), ("place", "i8"), ("action", "i4"), ("after", "i4")]
+
+COLUMNS: list[Any] = [
+    ("tokens", "i8"), ("planned", "i8"), ("heap_length", "i8"), ("heap", _ENTRY, (MOST_EVENTS,)),
+    ("slot", "i8"), ("slots", "i4", (_SLOTS,)), ("entries_used", "i8"), ("entries_unused", "i4"),
+    ("entries", _ENTRY, (MOST_EVENTS,)),
+]  # fmt: skip
+"""What the queue keeps in the state; row 0 of ``entries`` is nobody."""
+
+SOURCE = f"""
+def at(sim, time_ns, kind, entity, action, place):
+    if time_ns < sim.now_ns or sim.planned >= {MOST_EVENTS - 1}:
+        fail(sim, {PAST} if time_ns < sim.now_ns else {CROWDED})
+        return 0
+    sim.tokens += 1
+    sim.planned += 1
+    token = sim.tokens
+    order = (kind << {ENTITY_BITS}) | entity
+    slot = time_ns >> {_SLOT_BITS}
+    if slot <= sim.slot:
+        push_event(sim, time_ns, order, token, action, place)
+        return token
+    row = sim.entries_unused
+    if row != 0:
+        sim.entries_unused = sim.entries[row].after
+    else:
+        sim.entries_used += 1
+        row = sim.entries_used
+    entry = sim.entries[row]
+    entry.ns = time_ns
+    entry.order = order
+    entry.token = token
+    entry.action = action
+    entry.place = place
+    entry.after = sim.slots[slot & {_SLOTS - 1}]
+    sim.slots[slot & {_SLOTS - 1}] = row
+    return token
+
+
+def fail(sim, failure):
+    if sim.failure == 0:
+        sim.failure = failure
+
+
+def push_event(sim, time_ns, order, token, action, place):
+    here = sim.heap_length
+    sim.heap_length = here + 1
+    while here > 0:
+        above = (here - 1) >> 1
+        other = sim.heap[above]
+        if other.ns < time_ns or (other.ns == time_ns and (
+            other.order < order or (other.order == order and other.token < token)
+        )):
+            break
+        move_event(other, sim.heap[here])
+        here = above
+    entry = sim.heap[here]
+    entry.ns = time_ns
+    entry.order = order
+    entry.token = token
+    entry.action = action
+    entry.place = place
+
+
+def move_event(entry, to):
+    to.ns = entry.ns
+    to.order = entry.order
+    to.token = entry.token
+    to.action = entry.action
+    to.place = entry.place
+
+
+def precedes(one, other):
+    if one.ns != other.ns:
+        return one.ns < other.ns
+    if one.order != other.order:
+        return one.order < other.order
+    return one.token < other.token
+
+
+def drop_first(sim):
+    length = sim.heap_length - 1
+    sim.heap_length = length
+    sim.planned -= 1
+    last = sim.heap[length]
+    here = 0
+    below = 1
+    while below < length:
+        if below + 1 < length and precedes(sim.heap[below + 1], sim.heap[below]):
+            below += 1
+        if precedes(last, sim.heap[below]):
+            break
+        move_event(sim.heap[below], sim.heap[here])
+        here = below
+        below = 2 * here + 1
+    move_event(last, sim.heap[here])
+
+
+def turn(sim, until_ns):
+    last = until_ns >> {_SLOT_BITS}
+    idle = 0
+    while sim.heap_length == 0 and sim.planned > 0 and sim.slot < last:
+        sim.slot += 1
+        if sim.slots[sim.slot & {_SLOTS - 1}] != 0:
+            empty_slot(sim)
+        idle += 1
+        if idle == {_SLOTS} and sim.heap_length == 0:
+            # A whole turn without an event: what is planned lies far ahead.
+            sim.slot = min(earliest_slot(sim), last) - 1
+            idle = 0
+
+
+def earliest_slot(sim):
+    earliest = {FOREVER_NS}
+    for number in range({_SLOTS}):
+        row = sim.slots[number]
+        while row != 0:
+            earliest = min(earliest, sim.entries[row].ns >> {_SLOT_BITS})
+            row = sim.entries[row].after
+    return earliest
+
+
+def empty_slot(sim):
+    row = sim.slots[sim.slot & {_SLOTS - 1}]
+    sim.slots[sim.slot & {_SLOTS - 1}] = 0
+    while row != 0:
+        entry = sim.entries[row]
+        after = entry.after
+        if entry.ns >> {_SLOT_BITS} == sim.slot:
+            push_event(sim, entry.ns, entry.order, entry.token, entry.action, entry.place)
+            entry.after = sim.entries_unused
+            sim.entries_unused = row
+        else:
+            entry.after = sim.slots[sim.slot & {_SLOTS - 1}]
+            sim.slots[sim.slot & {_SLOTS - 1}] = row
+        row = after
+
+
+def run(sim, until_ns, most):
+    while sim.events < most:
+        if sim.heap_length == 0:
+            turn(sim, until_ns)
+            if sim.heap_length == 0:
+                break
+        first = sim.heap[0]
+        if first.ns >= until_ns:
+            break
+        sim.now_ns = first.ns
+        action = first.action
+        place = first.place
+        token = first.token
+        drop_first(sim)
+        sim.events += 1
+        call_event(sim, action, place, token)
+        if sim.wants_input or sim.failure != 0:
+            return 1
+    if until_ns < {FOREVER_NS} and sim.events < most:
+        sim.now_ns = until_ns
+    return 0
+"""
+
+FAILURES = {
+    PAST: "an event was planned for a time that has passed",
+    CROWDED: f"more than {MOST_EVENTS - 2} events are planned at one time; make the model smaller",
+}
+
+
+def columns() -> list[Any]:
+    """Return the queue's part of the state, for a structured record."""
+    return [(name, np.dtype(kind) if isinstance(kind, list) else kind, *shape) for name, kind, *shape in COLUMNS]
