@@ -38,8 +38,8 @@ from vftsim.workloads.sip.messages import install_messages
 from vftsim.workloads.sip.records import sip_servers
 from vftsim.workloads.sip.server import add_server, sip_server, start_server
 
-ENTRIES = (*cpu.ENTRIES, account_for_unseen, begin_load, start_server, begin_arrivals, begin_batches, judge_overdue, begin_sampling,
-           end_sampling, busy_now)  # fmt: skip
+ENTRIES = (*cpu.ENTRIES, account_for_unseen, begin_load, start_server, begin_arrivals, begin_batches, judge_overdue,
+           begin_sampling, end_sampling, busy_now)  # fmt: skip
 TABLES = (*cpu.TABLES, agenda_due)
 _S = 1_000_000_000
 
@@ -144,9 +144,9 @@ class BuiltLab:
         self.bench = self._add_bench()
         self.places = {
             "socket buffer": int(engine.rows(sip_servers)[self.server].buffer_full),
-            "nic ring": int(engine.rows(guest_nics)[self.port].ring_full),
-            "to server": int(engine.rows(links)[self.to_server].queue_full),
-            "to agents": int(engine.rows(links)[self.to_agents].queue_full),
+            "NIC ring": int(engine.rows(guest_nics)[self.port].ring_full),
+            "link to the server": int(engine.rows(links)[self.to_server].queue_full),
+            "link from the server": int(engine.rows(links)[self.to_agents].queue_full),
         }
         add_sampler(
             engine, self.bench, self.server, self.domains["sut"], self.guard, spec.workload.sample_period,
