@@ -30,10 +30,10 @@ def spec_of(case: Case) -> SipLabSpec | MediaSystem:
 
 
 def observe(case: Case, engine: str = "simpy") -> dict[str, Any]:
-    """Run a case; return what is stored of it.  ``engine``: that of a media host."""
+    """Run a case; return what is stored of it."""
     spec = spec_of(case)
     if isinstance(spec, SipLabSpec):
-        values, events = observe_sip(spec, case.seed, case.replication)
+        values, events = observe_sip(spec, case.seed, case.replication, engine)
     else:
         values, events = observe_media(spec, case.seed, case.replication, engine)
     source = {"model": spec.model_dump(mode="json"), "seed": case.seed, "replication": case.replication}

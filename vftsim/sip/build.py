@@ -146,9 +146,9 @@ class BuiltLab:
         self.bench = self._add_bench()
         self.places = {
             "socket buffer": int(engine.rows(sip_servers)[self.server].buffer_full),
-            "nic ring": int(engine.rows(guest_nics)[self.port].ring_full),
-            "to server": int(engine.rows(links)[self.to_server].queue_full),
-            "to agents": int(engine.rows(links)[self.to_agents].queue_full),
+            "NIC ring": int(engine.rows(guest_nics)[self.port].ring_full),
+            "link to the server": int(engine.rows(links)[self.to_server].queue_full),
+            "link from the server": int(engine.rows(links)[self.to_agents].queue_full),
         }
         add_sampler(
             engine, self.bench, self.server, self.domains["sut"], self.guard, spec.workload.sample_period,
