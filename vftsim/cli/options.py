@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +18,23 @@ from vftsim.errors import UsageError
 if TYPE_CHECKING:
     from vftsim.study.model import Model
 
+
+class EngineName(StrEnum):
+    """What runs the model; without influence on results."""
+
+    auto = "auto"
+    compiled = "compiled"
+    simpy = "simpy"
+
+
+Engine = Annotated[
+    EngineName,
+    typer.Option(
+        "--engine",
+        help="compiled: fast; simpy: plain Python, to read and to debug; auto: compiled where that is possible. "
+        "No influence on results.",
+    ),
+]
 ModelName = Annotated[
     str, typer.Argument(metavar="MODEL", help="A shipped model (see 'vftsim models') or the path of a model file.")
 ]
@@ -67,6 +86,12 @@ def prepared(name: str, overrides: list[str] | None, scale: float = 1.0, quick: 
         raise UsageError("--quick and --scale both set the measured time: choose one")
     model = load_model(name, overrides or ())
     return model.quick() if quick else model.shortened(scale)
+
+
+def use_engine(engine: EngineName) -> None:
+    """Have this process and its workers use an engine; ``auto`` leaves what ``VFTSIM_ENGINE`` says."""
+    if engine is not EngineName.auto:
+        os.environ["VFTSIM_ENGINE"] = engine.value
 
 
 def one_format(as_json: bool, as_csv: bool) -> None:

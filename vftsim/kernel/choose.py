@@ -1,7 +1,12 @@
-"""Choosing an engine: ``compiled`` where numba works, else ``simpy``, which gives the same results."""
+"""Choosing an engine: ``compiled`` where numba works, else ``simpy``, which gives the same results.
+
+Results do not depend on the engine, so the choice is none of a model or a study: it is the process's, made with the
+environment variable ``VFTSIM_ENGINE``, which worker processes inherit and the option ``--engine`` sets.
+"""
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from typing import Literal, get_args
@@ -13,6 +18,7 @@ from vftsim.kernel.simpy_engine import SimpyEngine
 
 EngineName = Literal["auto", "compiled", "simpy"]
 ENGINE_NAMES: tuple[str, ...] = get_args(EngineName)
+VARIABLE = "VFTSIM_ENGINE"
 
 
 class EngineWarning(UserWarning):
@@ -20,13 +26,15 @@ class EngineWarning(UserWarning):
 
 
 def make_engine(linked: Linked, name: str = "auto", on_input: Callable[[], None] | None = None) -> Engine:
-    """Return an engine for one replication of a kernel.
+    """Return an engine for one replication of a kernel; ``auto`` is what ``VFTSIM_ENGINE`` says, else ``compiled``.
 
     Raises
     ------
     UsageError
         If there is no engine of that name.
     """
+    if name == "auto":
+        name = os.environ.get(VARIABLE) or name
     if name not in ENGINE_NAMES:
         raise UsageError(f"there is no engine '{name}'; engines are {', '.join(ENGINE_NAMES)}")
     if name == "simpy":

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from vftsim.kernel import Linked
     from vftsim.study.capacity_request import CapacityAnswer, CapacityRequest
     from vftsim.study.model import Model
 
@@ -36,6 +37,10 @@ class System(Protocol):
 
     kind: str
     root: type[BaseModel]
+
+    def kernel(self, spec: Any) -> Linked:
+        """Return the kernel that a model runs on."""
+        ...
 
     def simulate(self, spec: Any, seed: int, replication: int) -> Record:
         """Run one replication; called in worker processes, so the record must be picklable."""

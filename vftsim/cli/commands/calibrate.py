@@ -27,8 +27,10 @@ def calibrate(
     force: options.Force = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
+    engine: options.Engine = options.EngineName.auto,
 ) -> None:
     """Fit a model to data: parameters with intervals, residuals, and what the data do not identify."""
+    options.use_engine(engine)
     from vftsim.calibrate import fitted
     from vftsim.calibrate.run import run_calibration
     from vftsim.cli.files import check_target, write_whole

@@ -73,8 +73,10 @@ def capacity(
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
+    engine: options.Engine = options.EngineName.auto,
 ) -> None:
     """Say what load a system carries, with an interval, and what limits it."""
+    options.use_engine(engine)
     options.one_format(as_json, as_csv)
     request = _request(
         method, loss_limit, ihs_limit, after_stop, window, probability=probability, resolution=resolution,

@@ -29,11 +29,13 @@ def compare(
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
+    engine: options.Engine = options.EngineName.auto,
 ) -> None:
     """Compare the capacities of systems under common random numbers, with paired intervals.
 
     --set applies to every model.
     """
+    options.use_engine(engine)
     options.one_format(as_json, as_csv)
     chosen = [options.prepared(name, set_, scale, quick) for name in models]
     from vftsim.report.tables import print_comparison

@@ -33,8 +33,10 @@ def explain(
     seed: options.Seed = options.DEFAULT_SEED,
     replication: Replication = 0,
     as_json: options.Json = False,
+    engine: options.Engine = options.EngineName.auto,
 ) -> None:
     """Decompose the delay of one packet, sent and delivered in a window, into its waits; they sum to the total."""
+    options.use_engine(engine)
     if packet not in _WORDS and not packet.isdecimal():
         raise UsageError(f"--packet: a number from 0, or one of {', '.join(_WORDS)}; got '{packet}'")
     recorded = recorded_window(model, set_, seed, replication, start, length)

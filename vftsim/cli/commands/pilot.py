@@ -28,8 +28,10 @@ def pilot(
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
+    engine: options.Engine = options.EngineName.auto,
 ) -> None:
     """Say whether the transient that a SIP lab leaves out of a step is long enough, from 20 pilots at one load."""
+    options.use_engine(engine)
     options.one_format(as_json, as_csv)
     from vftsim.study.progress import make_progress
     from vftsim.study.warm_up import warm_up_study

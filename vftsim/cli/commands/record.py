@@ -71,8 +71,10 @@ def record(
     jobs: options.Jobs = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
+    engine: options.Engine = options.EngineName.auto,
 ) -> None:
     """Run the experiments of a study with the shipped fit; print every statement with its verdict."""
+    options.use_engine(engine)
     from vftsim.cli.files import check_target
     from vftsim.study.replicate import check_study
     from vftsim.study.workers import checked_jobs

@@ -66,8 +66,10 @@ def run(
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
+    engine: options.Engine = options.EngineName.auto,
 ) -> None:
     """Simulate a model and print its tables; with -o, keep tidy files, plots and a manifest."""
+    options.use_engine(engine)
     options.one_format(as_json, as_csv)
     if (force or resume) and output is None:
         raise UsageError("--force and --resume are about a result directory: name it with -o DIR")

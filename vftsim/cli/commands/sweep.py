@@ -63,8 +63,10 @@ def sweep(
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
+    engine: options.Engine = options.EngineName.auto,
 ) -> None:
     """Simulate a grid of settings under the same traffic; killed or interrupted, the same command goes on."""
+    options.use_engine(engine)
     options.one_format(as_json, as_csv)
     from vftsim.study.progress import make_progress
     from vftsim.study.sweep import run_sweep

@@ -41,8 +41,10 @@ def trace(
     seed: options.Seed = options.DEFAULT_SEED,
     replication: Replication = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    engine: options.Engine = options.EngineName.auto,
 ) -> None:
     """Write a window of the schedule: as a Chrome trace (pCPUs, vCPUs, rings), as a Gantt chart, or both."""
+    options.use_engine(engine)
     from vftsim.cli.files import check_target, write_whole
 
     if output is None and gantt is None:

@@ -33,8 +33,10 @@ def validate(
     jobs: options.Jobs = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
+    engine: options.Engine = options.EngineName.auto,
 ) -> None:
     """Predict every measured row; exit code 1 when the declared accuracy is missed."""
+    options.use_engine(engine)
     from vftsim.calibrate.accuracy_page import as_data, page
     from vftsim.calibrate.validate import run_validation
     from vftsim.cli.files import check_target, write_whole

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vftsim.errors import UsageError
+from vftsim.kernel import Linked
+from vftsim.media.build import kinds_of, linked
 from vftsim.media.run import FlowResult, MediaResult, run_media
 from vftsim.media.system import LONGEST_NS, SHORTEST_NS, MediaSystem
 from vftsim.spec import format_duration
@@ -38,6 +40,10 @@ class MediaHostSystem:
 
     kind = "media_host"
     root = MediaSystem
+
+    def kernel(self, spec: MediaSystem) -> Linked:
+        """Return the kernel with the parts of this host."""
+        return linked(kinds_of(spec))
 
     def simulate(self, spec: MediaSystem, seed: int, replication: int) -> MediaResult:
         """Run one replication."""

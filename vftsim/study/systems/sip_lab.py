@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from vftsim.kernel import Linked
     from vftsim.study.capacity_request import CapacityAnswer, CapacityRequest
     from vftsim.study.model import Model
 
@@ -29,6 +30,12 @@ class SipLabSystem:
 
     kind = "sip_lab"
     root = SipLabSpec
+
+    def kernel(self, spec: SipLabSpec) -> Linked:
+        """Return the kernel with the parts of this lab."""
+        from vftsim.sip.build import linked_for
+
+        return linked_for(spec)
 
     def simulate(self, spec: SipLabSpec, seed: int, replication: int) -> SipRecord:
         """Play the whole benchmark once."""
