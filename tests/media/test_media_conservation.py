@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from media_systems import host, MS, run
+from media_systems import MS, host, run
 
 from vftsim.errors import ConservationError
 from vftsim.media.build import MediaHost

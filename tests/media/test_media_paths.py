@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from media_systems import host, MS, run, S
+from media_systems import MS, S, host, run
 
 from vftsim.sampling import Streams
 from vftsim.stats.intervals import ratio_of_sums, t_interval

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import matplotlib as mpl
 import pytest
-from media_systems import host, MS, run
+from media_systems import MS, host, run
 
 from vftsim.media.explain import explain, format_parts, total_ns
 from vftsim.media.gantt import draw_gantt

@@ -56,7 +56,7 @@ def test_packets_that_a_network_delivers_raise_interrupts_too(engine):
 
 
 def test_a_nic_that_nobody_looks_at_takes_in_all_that_comes(engine):
-    """The first packet keeps the driver busy for longer than a feed of arrivals lasts; losses are noted when it looks."""
+    """The first packet keeps the driver busy for longer than a feed of arrivals lasts."""
     count = 3 * nic_module.COMING
     lab = IoLab(engine, 10 * count).with_nic(range(count), receive_ring_packets=4)
     lab.run(10 * count - 1)

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from vftsim.errors import ConservationError
-from vftsim.kernel import Engine, Kind, Linked, link
+from vftsim.kernel import Engine, Kind, Linked, Table, link
 from vftsim.kernel.choose import make_engine
 from vftsim.kernel.inputs import Feeder, feeds
 from vftsim.media.system import DomainSpec, MediaSystem
@@ -40,7 +40,7 @@ def linked(kinds: frozenset[Kind]) -> Linked:
     """Return the kernel of models with these kinds of parts; made once in a process."""
     chosen = {sort: [kind for kind in kinds if kind.sort is sort] for sort in _SORTS}
     entries = [*cpu.ENTRIES, *io.ENTRIES, *account.ENTRIES]
-    tables = [*cpu.TABLES, *io.TABLES, *account.TABLES, *pauses.TABLES, pools, feeds]
+    tables: list[Table[Any]] = [*cpu.TABLES, *io.TABLES, *account.TABLES, *pauses.TABLES, pools, feeds]
     if cpu_bound.cpu_bound in kinds:
         entries += cpu_bound.ENTRIES
         tables += cpu_bound.TABLES

@@ -112,9 +112,10 @@ def add_account(engine: Engine, streams: int, *, warmup_ns: int, wire_ns: int, l
 def stream_jitter_ns(engine: Engine, account: int) -> list[float | None]:
     """Return the jitter of each stream; None for one that has received nothing."""
     own: Any = engine.rows(accounts)[account]
-    first = int(own.first_stream)
-    ends = engine.rows(stream_ends)[first : first + int(own.streams)]
-    return [float(end.jitter_ns) if end.has_received else None for end in ends]
+    first, count = int(own.first_stream), int(own.streams)
+    jitters_ns = engine.column(stream_ends, "jitter_ns", first, count)
+    known = engine.column(stream_ends, "has_received", first, count)
+    return [jitter_ns if received else None for jitter_ns, received in zip(jitters_ns, known, strict=True)]
 
 
 def mean_jitter_ns(engine: Engine, account: int) -> float:

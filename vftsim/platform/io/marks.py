@@ -17,8 +17,8 @@ FULL = Failure("more packets passed a boundary at one instant than a trace can h
 class MarkLog(Record):
     """What has been marked since the driver was here last.
 
-    ``place`` is the stage for ``TAKEN`` and ``DONE``, the flow for ``ARRIVED``.  ``spent_ns`` is the CPU time of the batch
-    that the packet was in, for ``ARRIVED`` the number of its stream.
+    ``place`` is the stage for ``TAKEN`` and ``DONE``, the flow for ``ARRIVED``.  ``spent_ns`` is the CPU time of the
+    batch that the packet was in, for ``ARRIVED`` the number of its stream.
     """
 
     is_on: bool

@@ -27,7 +27,7 @@ from vftsim.platform.io.packet import drop, flows, packet_list, packets
 from vftsim.spec.base import Spec
 from vftsim.spec.units import DurationNs
 
-COMING = 1 << 16
+COMING = 1 << 15
 """Arrivals drawn beforehand that an interface holds."""
 
 LOW = COMING // 2
@@ -60,8 +60,8 @@ class NicSpec(Spec):
 class Nic(Record):
     """The receive side of a network interface.
 
-    ``interrupt`` is the token of the planned interrupt; ``is_unmasked`` while the driver waits for one.  ``first_ns`` is when
-    the oldest packet in the ring arrived.  ``unnoted`` packets are lost and not yet counted.
+    ``interrupt`` is the token of the planned interrupt; ``is_unmasked`` while the driver waits for one.  ``first_ns``
+    is when the oldest packet in the ring arrived.  ``unnoted`` packets are lost and not yet counted.
     """
 
     row: int

@@ -1,8 +1,8 @@
 """The packet, the port at which it enters and leaves a guest, and the three sorts of part it meets.
 
-The way is the same everywhere and always forward: workload -> network -> NIC -> path -> port -> application -> port -> path ->
-NIC -> network -> workload.  A packet carries where it comes from (``flow``), which port it is for, and what it means to
-both ends (``stream``, ``what``); there is no switchboard.  Protection stands at the port.
+The way is the same everywhere and always forward: workload -> network -> NIC -> path -> port -> application -> port
+-> path -> NIC -> network -> workload.  A packet carries where it comes from (``flow``), which port it is for, and what
+it means to both ends (``stream``, ``what``); there is no switchboard.  Protection stands at the port.
 """
 
 from vftsim.kernel import Chain, Record, Sim, Sort, Table, part
@@ -31,8 +31,8 @@ class Packet(Record):
 class Port(Record):
     """A guest's end of an I/O path: which domain, by which kind of path, to which application, guarded by what.
 
-    Ports of several applications of a domain share its path.  ``transmit_ns`` is what a sender pays of its own CPU time for
-    each packet, ``send_ring`` the ring its packets enter (0: there is always room).
+    Ports of several applications of a domain share its path.  ``transmit_ns`` is what a sender pays of its own CPU time
+    for each packet, ``send_ring`` the ring its packets enter (0: there is always room).
     """
 
     row: int

@@ -1,4 +1,7 @@
-"""What a model file says about I/O paths: which one each domain has; one file a path in :mod:`vftsim.platform.io.paths`."""
+"""What a model file says about I/O paths: which one each domain has.
+
+One file a path in :mod:`vftsim.platform.io.paths`.
+"""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from vftsim.platform.io.packet import Port, applications, go_on, packet_list, pa
 class Ring(Record):
     """A bounded ring of one consumer.
 
-    ``occupied`` slots are taken: by ``packets``, by packets still to be filled in, by packets that the consumer has in its
-    hands.  ``waiting`` are packets whose senders sleep until a slot is free.  ``stage`` is the consumer, ``next_ring`` the
-    next ring of the same consumer.
+    ``occupied`` slots are taken: by ``packets``, by packets still to be filled in, by packets that the consumer has in
+    its hands.  ``waiting`` are packets whose senders sleep until a slot is free.  ``stage`` is the consumer,
+    ``next_ring`` the next ring of the same consumer.
     """
 
     row: int

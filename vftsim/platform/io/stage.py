@@ -30,7 +30,8 @@ class Stage(Record):
     """Code of one domain that moves packets from a source to the next place.
 
     ``task`` is its kind.  The source is ``nic`` or, if that is 0, ``rings``, several served in turn.  ``vcpu`` pays as
-    interrupt work; 0: jobs on any vCPU of the domain, up to ``parallel`` batches at once.  ``held`` packets are in its hands.
+    interrupt work; 0: jobs on any vCPU of the domain, up to ``parallel`` batches at once.  ``held`` packets are in its
+    hands.
     """
 
     row: int
