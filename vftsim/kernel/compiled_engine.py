@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import mmap
 import os
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vftsim.kernel import emit, wheel
 from vftsim.kernel.declare import Entry, Table
@@ -131,6 +133,17 @@ def _written(folder: Path, source: str) -> Path:
     return path
 
 
+def zeroed(dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return one record of zeros, of which only what is touched takes memory.
+
+    In small pages: numpy would ask for pages of 2 MiB, and few bytes of a hundred places are touched.
+    """
+    memory = mmap.mmap(-1, dtype.itemsize)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory, dtype, count=1)
+
+
 class CompiledEngine(Engine):
     """See the module's text."""
 
@@ -144,7 +157,7 @@ class CompiledEngine(Engine):
             source = kernel_source(linked, checks_bounds=self.checks_bounds)
             linked.compiled[self.name] = (load_kernel(source).enter, state_dtype(linked))
         self._enter, dtype = linked.compiled[self.name]
-        self._state = np.zeros(1, dtype)
+        self._state = zeroed(dtype)
         if not self._enter.signatures:
             with only_entry_optimized("enter"):
                 self._do(_RUN, 0, 0)
@@ -160,6 +173,11 @@ class CompiledEngine(Engine):
         """Return a table's rows."""
         rows: Sequence[Any] = getattr(self._sim, table.name)
         return rows
+
+    def column(self, table: Table[Any], name: str, first: int, count: int) -> list[Any]:
+        """Return one field of consecutive rows."""
+        values: list[Any] = self._state[table.name][name][0, first : first + count].tolist()
+        return values
 
     def new(self, table: Table[Any]) -> int:
         """Take a row of a table."""

@@ -69,23 +69,27 @@ class Feeder:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._sources: dict[int, Callable[[int], Sequence[int]]] = {}
+        self._most: dict[int, int] = {}
 
-    def add(self, source: Callable[[int], Sequence[int]]) -> int:
-        """Add a feed; return its row."""
+    def add(self, source: Callable[[int], Sequence[int]], most: int = PORTION) -> int:
+        """Add a feed that holds ``most`` values at a time; return its row."""
         row, _ = self.engine.add(feeds)
         self._sources[row] = source
+        self._most[row] = max(LOW + 1, min(most, PORTION))
         self._fill(row)
         return row
 
     def fill(self) -> None:
-        """Fill up every feed; for an engine's ``on_input``."""
+        """Fill up every feed that runs low; for an engine's ``on_input``."""
         for row in self._sources:
-            self._fill(row)
+            own = self.engine.rows(feeds)[row]
+            if own.filled - own.taken < LOW:
+                self._fill(row)
 
     def _fill(self, row: int) -> None:
         own = self.engine.rows(feeds)[row]
-        room = PORTION - (int(own.filled) - int(own.taken))
-        if own.is_complete or room == 0:
+        room = self._most[row] - (int(own.filled) - int(own.taken))
+        if own.is_complete or room <= 0:
             return
         values = list(self._sources[row](room))
         first = int(own.filled) % PORTION

@@ -1,10 +1,9 @@
 """The schedule itself: who ran where, at which priority, and how full the rings were.
 
-The notes of an observed host and the marks of packets are read during a window; rings are sampled.  The result
-is written in the Chrome trace event format (JSON object form; "Trace Event Format", Google), which Perfetto and
-chrome://tracing open: a track for each pCPU with the vCPUs that ran there, a track for each vCPU with its
-states, and a counter for each ring.  Listening changes nothing: a traced run gives the figures of an untraced
-one.
+The notes of an observed host and the marks of packets are read; rings are sampled in the window.  The result is
+written in the Chrome trace event format (JSON object form; "Trace Event Format", Google), which Perfetto and
+chrome://tracing open: a track for each pCPU with the vCPUs that ran there, a track for each vCPU with its states, and a
+counter for each ring.  Listening changes nothing: a traced run gives the figures of an untraced one.
 """
 
 from __future__ import annotations

@@ -140,7 +140,11 @@ def ends_of(engine: Engine, account: int) -> list[Any]:
 
 def stream_jitter_ns(engine: Engine, account: int) -> list[float | None]:
     """Return the jitter of each stream; None for one that has not received two packets."""
-    return [float(end.jitter_ns) if end.received > 1 else None for end in ends_of(engine, account)]
+    own: Any = engine.rows(accounts)[account]
+    first, count = int(own.first_stream), int(own.streams)
+    jitters_ns = engine.column(stream_ends, "jitter_ns", first, count)
+    received = engine.column(stream_ends, "received", first, count)
+    return [jitter_ns if packets > 1 else None for jitter_ns, packets in zip(jitters_ns, received, strict=True)]
 
 
 def mean_jitter_ns(engine: Engine, account: int) -> float:

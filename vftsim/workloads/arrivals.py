@@ -69,9 +69,11 @@ class NicFeeder:
         self.fill()
 
     def fill(self) -> None:
-        """Draw more if less is left than an interface must hold."""
+        """Draw more if less is left than an interface must hold, so much that it lasts for a while."""
         coming = self._engine.rows(arrivals)[self._nic]
-        while not coming.is_complete and coming.filled - coming.taken < LOW:
+        if coming.filled - coming.taken >= LOW:
+            return
+        while not coming.is_complete and coming.filled - coming.taken < _ENOUGH:
             if not self._merged[0].size:
                 self._merged = self._merge()
             coming.is_complete = not self._merged[0].size
@@ -104,5 +106,6 @@ class NicFeeder:
             self._drawn[first_open].draw()
 
 
+_ENOUGH = (LOW + COMING) // 2
 _NOTHING: IntArray = np.empty(0, np.int64)
 _FOREVER_NS = 1 << 62

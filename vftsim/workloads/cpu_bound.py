@@ -1,6 +1,5 @@
 """A process that computes and pauses: bursts of computation with idle times between them, drawn beforehand."""
 
-from itertools import islice
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -10,13 +9,13 @@ from vftsim.kernel.inputs import Feeder, draw
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import application
-from vftsim.sampling import ChunkedDraws, Streams, gamma_ns
+from vftsim.sampling import Streams, gamma_ns
 from vftsim.spec.base import Spec
 from vftsim.spec.units import Percent, PositiveDurationNs
 
 cpu_bound = application.kind("cpu_bound")
 
-_CHUNK = 1024
+_AT_ONCE = 256
 
 
 class CpuBoundSpec(Spec):
@@ -87,23 +86,34 @@ ENTRIES = (start_cpu_bound,)
 TABLES = (cpu_bounds,)
 
 
+class _Draws:
+    """Gamma durations in order.
+
+    The uniform of a burst depends on its number alone, not on duty and length: common random numbers.
+    """
+
+    def __init__(self, streams: Streams, name: str, entity: int, mean_ns: float, cv: float, *, first: int) -> None:
+        self._streams = streams
+        self._key = (name, entity)
+        self._distribution = (mean_ns, cv)
+        self._next = first
+
+    def __call__(self, count: int) -> list[int]:
+        uniforms = self._streams.uniforms(*self._key, start=self._next, count=count)
+        self._next += count
+        values: list[int] = gamma_ns(uniforms, *self._distribution).tolist()
+        return values
+
+
 def add_cpu_bound(
     engine: Engine, feeder: Feeder, domain: int, spec: CpuBoundSpec, streams: Streams, number: int
 ) -> int:
     """Add a process to a domain; ``number`` says whose draws are its own.  Returns its row."""
     busy_ns = spec.cycle_ns * spec.duty / 100.0
     idle_ns = spec.cycle_ns - busy_ns
-    # The uniforms of a burst do not depend on duty and length: common random numbers.
-    busy = ChunkedDraws[int](
-        streams, "cpu_bound.busy", lambda u: gamma_ns(u, busy_ns, spec.cv), entity=number, chunk_size=_CHUNK
-    )
-    pause = ChunkedDraws[int](
-        streams, "cpu_bound.idle", lambda u: gamma_ns(u, idle_ns, spec.cv), entity=number, chunk_size=_CHUNK
-    )
-    bursts, pauses = iter(busy), iter(pause)
-    next(bursts)  # burst n has draw n, and the first is number 1
-    row, _ = engine.add(
-        cpu_bounds, domain=domain, number=number, busy=feeder.add(lambda count: list(islice(bursts, count))),
-        pause=feeder.add(lambda count: list(islice(pauses, count))),
-    )  # fmt: skip
+
+    # Burst n has draw n, and the first is number 1; the first pause is number 0.
+    busy = feeder.add(_Draws(streams, "cpu_bound.busy", number, busy_ns, spec.cv, first=1), _AT_ONCE)
+    pause = feeder.add(_Draws(streams, "cpu_bound.idle", number, idle_ns, spec.cv, first=0), _AT_ONCE)
+    row, _ = engine.add(cpu_bounds, domain=domain, number=number, busy=busy, pause=pause)
     return row

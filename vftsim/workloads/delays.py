@@ -5,6 +5,8 @@ Sums are kept in two words, as 64 bits do not hold them: a word below 2**62, and
 
 from typing import Annotated, Any
 
+import numpy as np
+
 from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.stats.histogram import BUCKET_ENDS_NS, DelayHistogram
 
@@ -89,12 +91,12 @@ def write_bucket_ends(engine: Engine) -> None:
 
 def histogram(delays: Any) -> DelayHistogram:
     """Return a record's distribution."""
-    counts = [int(count) for count in delays.buckets]
+    counts = np.asarray(delays.buckets, np.int64)
     return DelayHistogram.from_dict({
         "count": int(delays.number),
         "sum_ns": int(delays.sum_high) * WORD + int(delays.sum_low),
         "sum_squares_ns2": int(delays.squares_high) * WORD + int(delays.squares_low),
         "min_ns": int(delays.min_ns),
         "max_ns": int(delays.max_ns),
-        "buckets": [[bucket, count] for bucket, count in enumerate(counts) if count],
+        "buckets": [[bucket, int(counts[bucket])] for bucket in np.flatnonzero(counts).tolist()],
     })  # fmt: skip

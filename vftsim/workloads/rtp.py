@@ -27,7 +27,8 @@ from vftsim.workloads.account import count_delivered, count_lost
 rtp_streams = workload.kind("rtp")
 
 _MS = 1_000_000
-_PACKETS = 16_384
+_STREAM_BITS = 17  # more than 100,000 streams, the most
+_PACKETS = 4096
 """Packets drawn at once, if not more come in one interval."""
 
 
@@ -79,6 +80,7 @@ class RtpSource:
         self._end_ns = end_ns
         self._phases_ns, self._errors = senders(spec, streams)
         self._frame_ns = spec.frame_bytes * 8_000_000_000 // spec.link_bit_per_s
+        self._numbers = np.arange(spec.streams, dtype=np.int64)
         self._cycle = 0
         self._free_ns = 0
         self._is_over = spec.streams == 0
@@ -104,11 +106,13 @@ class RtpSource:
         """Return when clients send in the next cycles, each in order of time, and which stream."""
         base_ns = (self._cycle + np.arange(cycles, dtype=np.int64)) * self._spec.interval_ns
         drift_ns = np.rint(base_ns.astype(np.float64)[:, None] * self._errors).astype(np.int64)
-        offsets_ns = self._phases_ns + drift_ns
+        # What comes after the end is cut, which leaves room for the stream's number beside the time.
+        offsets_ns = np.minimum(self._phases_ns + drift_ns, self._end_ns + 1)
+        keys = (offsets_ns << _STREAM_BITS) | self._numbers
         # Within a cycle in order of time; a drift of ppm moves nobody past a cycle's end by more than us.
-        order = np.argsort(offsets_ns, axis=1, kind="stable")
-        times_ns = np.take_along_axis(offsets_ns, order, axis=1) + base_ns[:, None]
-        return times_ns.ravel(), order.ravel()
+        keys.sort(axis=1)
+        times_ns = (keys >> _STREAM_BITS) + base_ns[:, None]
+        return times_ns.ravel(), (keys & (2**_STREAM_BITS - 1)).ravel()
 
 
 def senders(spec: RtpStreamsSpec, streams: Streams) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -27,7 +27,7 @@ from vftsim.platform.io.packet import drop, flows, packet_list, packets
 from vftsim.spec.base import Spec
 from vftsim.spec.units import DurationNs
 
-COMING = 1 << 16
+COMING = 1 << 15
 """Arrivals drawn beforehand that an interface holds."""
 
 LOW = COMING // 2
