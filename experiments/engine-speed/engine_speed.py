@@ -75,7 +75,7 @@ def _lab(name: str, seconds: int) -> Speed:
     watch = _Watch()
     lab = SipLab(spec, seed=1, replication=0)
     lab.run()
-    return Speed(name, seconds, lab.clock.events, *watch.read())
+    return Speed(name, seconds, lab.engine.events, *watch.read())
 
 
 def _media_host(seconds: int) -> Speed:

@@ -55,7 +55,7 @@ def _sip(spec: Any) -> tuple[float, int, int]:
     lab = SipLab(spec, SEED, REPLICATION)
     begun_s = time.process_time()
     lab.run()
-    return time.process_time() - begun_s, lab.clock.events, lab.clock.now_ns
+    return time.process_time() - begun_s, lab.engine.events, lab.now_ns
 
 
 def _media(spec: Any) -> tuple[float, int, int]:

@@ -78,91 +78,67 @@ Protection, where there is any or a fault::
 The log of a pair that is protected, or whose channel is broken, is written up to the end of the run first.
 """
 
-from collections import Counter
 from typing import Any
 
-from vftsim.net.link import Link
-from vftsim.protection.lockstep_pair import ReplicatedPair
-from vftsim.sip.attempt import Attempt
+from vftsim.kernel import Engine
+from vftsim.platform.cpu import notes
+from vftsim.platform.cpu.records import BUSY, domains, hosts, pcpus, vcpus
+from vftsim.platform.io.host_cards import cards
+from vftsim.platform.io.link import links
+from vftsim.platform.io.packet import drops
+from vftsim.platform.io.paths.moderated import guest_nics
+from vftsim.platform.protection._lockstep_records import locksteps
+from vftsim.platform.protection.account import counters, timeline
+from vftsim.platform.protection.channel import channels
+from vftsim.platform.protection.guard import guards
+from vftsim.platform.protection.lockstep import LockstepSpec, state_name
+from vftsim.platform.protection.mechanism import bring_up_to_date
+from vftsim.platform.protection.pair import pairs
+from vftsim.platform.protection.throttle import throttles
 from vftsim.sip.lab import SipLab
-from vftsim.sip.messages import Message, Scenario
-from vftsim.sip.metrics import Counters, PhaseRecord
-from vftsim.sip.ramp_end import ramp_end
-from vftsim.sip.server import SipServer
 from vftsim.sip.system import SipLabSpec
+from vftsim.workloads.ims_bench.attempt import benches
+from vftsim.workloads.ims_bench.metrics import PhaseRecord
+from vftsim.workloads.ims_bench.ramp_end import ramp_end
+from vftsim.workloads.sip.messages import Message, Scenario
+from vftsim.workloads.sip.records import sip_servers
 
-from .observe import Values, histogram_values, list_values, machine_values, watch
+from .compact import digest
+from .observe import Values, histogram_values, list_values
 
-
-class _KeptCounters(Counters):
-    """Per-second counters that remember what they held when they were cleared."""
-
-    __slots__ = ("kept",)
-
-    def __init__(self) -> None:
-        self.kept: Counter[str] = Counter()
-        super().__init__()
-
-    def clear(self) -> None:
-        if hasattr(self, "retransmissions"):
-            self.kept["noted"] += self.ihs_all
-            self.kept["noted uac"] += self.ihs_uac
-            for scenario in Scenario:
-                self.kept[f"again {scenario.label}"] += self.retransmissions[scenario]
-        super().clear()
+_NOBODY = "-"
 
 
-class _SipWatch:
-    """Listens to a lab while it runs, by wrapping what its parts call; changes nothing."""
+class ObservedRun(SipLab):
+    """A run that keeps who was on each pCPU at the end of each instant."""
 
-    def __init__(self, lab: SipLab) -> None:
-        self.lab = lab
-        self.messages: Counter[str] = Counter()
-        self.over: Counter[str] = Counter()
-        self.lost_servers: list[Values] = []
-        self.counters = lab.agents.counters = lab._sampler.counters = _KeptCounters()
-        self._send, self._receive, self._ended = lab.agents.send, lab.agents.receive, lab.agents.ended
-        agents: Any = lab.agents
-        agents.send, agents.receive, agents.ended = self.send, self.receive, self.ended
-        if lab._machine is not None:
-            machine: Any = lab._machine
-            self._kill = machine.kill
-            machine.kill = self.kill
+    def __init__(self, spec: SipLabSpec, seed: int, replication: int, engine: str) -> None:
+        self.last: dict[tuple[int, int], int] = {}
+        super().__init__(spec, seed, replication, engine=engine, observed=True)
 
-    def send(self, message: int, attempt: Attempt) -> None:
-        self.messages[f"to_server.{Message(message).name}"] += 1
-        self._send(message, attempt)
+    def on_input(self) -> None:
+        self.keep_notes()
+        super().on_input()
 
-    def receive(self, datagram: tuple[int, Attempt]) -> None:
-        self.messages[f"from_server.{Message(datagram[0]).name}"] += 1
-        self._receive(datagram)
-
-    def ended(self, attempt: Attempt) -> None:
-        label = attempt.scenario.label
-        self.over[f"over.{label}"] += 1
-        self.over[f"over_at_ns.{label}"] += self.lab.clock.now_ns
-        self.over[f"failed.{label}"] += attempt.failed
-        self._ended(attempt)
-
-    def kill(self) -> None:
-        assert self.lab._machine is not None
-        if not self.lab._machine.dead:
-            self.lost_servers.append(_lasting(self.lab.server))
-        self._kill()
+    def keep_notes(self) -> None:
+        count = self.engine.rows(notes.note_count)[1]
+        rows = self.engine.rows(notes.notes)
+        for number in range(1, int(count.written) + 1):
+            note = rows[number]
+            if note.what in (notes.DISPATCHED, notes.STOPPED):
+                vcpu = int(note.vcpu) if note.what == notes.DISPATCHED else 0
+                self.last[int(note.time_ns), int(note.pcpu)] = vcpu
+        count.written = 0
 
 
-def observe_sip(spec: SipLabSpec, seed: int, replication: int) -> tuple[Values, int]:
+def observe_sip(spec: SipLabSpec, seed: int, replication: int, engine: str) -> tuple[Values, int]:
     """Run a lab; return the values and the number of events."""
-    lab = SipLab(spec, seed, replication)
-    watching = watch(
-        lab.host, {"sut": lab.guest.vcpus, **{name: guest.vcpus for name, guest in lab.neighbours.items()}}
-    )
-    listener = _SipWatch(lab)
-    phases = lab.run()
-    listener.counters.clear()
-    if isinstance(lab.mechanism, ReplicatedPair):
-        lab.mechanism._sync()
-    found = machine_values(lab.host, watching)
+    run = ObservedRun(spec, seed, replication, engine)
+    phases = run.run()
+    if run.built.guard:
+        run.engine.call(bring_up_to_date, run.built.guard)
+    run.keep_notes()
+    found = _machine(run)
     found["phases"] = " ".join(phase.name for phase in phases)
     for phase in phases:
         found |= _phase(phase)
@@ -172,7 +148,7 @@ def observe_sip(spec: SipLabSpec, seed: int, replication: int) -> tuple[Values, 
         "ramp.stop_saps": float(end.stop_saps).hex(),
         "ramp.effective_saps": float(end.effective_saps).hex(),
     }
-    return found | _attempts(listener) | _server(listener) | _network(lab) | _protection(lab), lab.clock.events
+    return found | _attempts(run) | _server(run) | _network(run) | _protection(run), run.engine.events
 
 
 def _phase(phase: PhaseRecord) -> Values:
@@ -190,104 +166,151 @@ def _phase(phase: PhaseRecord) -> Values:
     return found
 
 
-def _attempts(listener: _SipWatch) -> Values:
-    manager, kept = listener.lab.manager, listener.counters.kept
+def _machine(run: ObservedRun) -> Values:
+    engine = run.engine
+    host = engine.rows(hosts)[run.built.host]
+    run.server_busy_ns()
+    found: Values = {"end_ns": engine.now_ns, "host.context_switches": int(host.context_switches)}
+    names = {0: _NOBODY}
+    for name, row in run.built.domains.items():
+        domain = engine.rows(domains)[row]
+        for n in range(domain.vcpus):
+            names[int(domain.first_vcpu) + n] = f"{name}.{n}"
+            vcpu = engine.rows(vcpus)[domain.first_vcpu + n]
+            for field in ("run_ns", "wait_ns", "wakeups", "context_switches", "migrations"):
+                found[f"vcpu.{name}.{n}.{field}"] = int(getattr(vcpu, field))
+    for n in range(host.pcpus):
+        found |= _pcpu(engine, n, int(host.first_pcpu) + n)
+        lines = _switches(run, int(host.first_pcpu) + n, names)
+        found[f"pcpu.{n}.switches.count"] = len(lines)
+        found[f"pcpu.{n}.switches.sha256"] = digest(lines)
+    counted = run.built.scheduler.counters(engine, run.built.host)
+    return found | {f"scheduler.{name}": count for name, count in counted.items() if count}
+
+
+def _pcpu(engine: Engine, n: int, row: int) -> Values:
+    pcpu, now_ns = engine.rows(pcpus)[row], engine.now_ns
+    ahead_ns = max(int(engine.rows(vcpus)[pcpu.running].dispatched_ns) - now_ns, 0) if pcpu.running else 0
+    return {
+        f"pcpu.{n}.busy_ns": int(pcpu.busy_ns),
+        f"pcpu.{n}.switching_ns": int(pcpu.switching_ns) - ahead_ns,
+        f"pcpu.{n}.idle_ns": int(pcpu.idle_ns)
+        + (0 if pcpu.idle_since_ns == BUSY else now_ns - int(pcpu.idle_since_ns)),
+    }
+
+
+def _switches(run: ObservedRun, row: int, names: dict[int, str]) -> list[str]:
+    lines = []
+    before = 0
+    for (now_ns, pcpu), vcpu in sorted(run.last.items()):
+        if pcpu == row and vcpu != before:
+            before = vcpu
+            lines.append(f"{now_ns} {names[vcpu]}")
+    return lines
+
+
+def _attempts(run: ObservedRun) -> Values:
+    bench = run.engine.rows(benches)[run.built.bench]
     found: Values = {
-        "attempts.begun": manager.attempts_begun,
-        "attempts.under_way": manager.under_way,
-        "attempts.inadequate_noted": kept["noted"],
-        "attempts.inadequate_noted_uac": kept["noted uac"],
+        "attempts.begun": int(bench.begun),
+        "attempts.under_way": run.manager.under_way,
+        "attempts.inadequate_noted": int(bench.inadequate),
+        "attempts.inadequate_noted_uac": int(bench.uac_inadequate),
     }
     for scenario in Scenario:
         label = scenario.label
-        for field in ("over", "over_at_ns", "failed"):
-            found[f"attempts.{field}.{label}"] = listener.over[f"{field}.{label}"]
-        found[f"user_agents.retransmissions.{label}"] = kept[f"again {label}"]
-    return found | {f"message.{name}": count for name, count in listener.messages.items()}
-
-
-def _lasting(server: SipServer) -> Values:
-    return {
-        "server.received": server.received,
-        "server.handled": server.taken,
-        "server.retransmissions": server.retransmissions_sent,
-        "server.transactions.created": server.table.created,
-        "drop.socket buffer.full": server.dropped,
-    }
-
-
-def _server(listener: _SipWatch) -> Values:
-    lab = listener.lab
-    servers = list(listener.lost_servers)
-    server, alive = lab.server, lab._machine is None or not lab._machine.dead
-    if alive:
-        servers.append(_lasting(server))
-    found = {key: sum(each[key] for each in servers) for key in _lasting(server)}
-    return found | {
-        "server.in_progress": server.in_progress if alive else 0,
-        "server.transactions.held": server.table.held if alive else 0,
-        "server.transactions.completed": server.table.waiting if alive else 0,
-        "server.locations.changed": server._changed_records if alive else 0,
-        "server.locations.to_write": server._records_to_write if alive else 0,
-        "server.boots": len(lab._lost_servers) + 1,
-        "server.lost_in_crash": lab.lost_in_crash,
-    }
-
-
-def _network(lab: SipLab) -> Values:
-    found: Values = {"drop.background.queue full": lab.nics.background_dropped}
-    for way, links in (("in", lab.nics.inbound), ("out", lab.nics.outbound)):
-        for card, link in links.items():
-            found |= _link(card, way, link)
-    nic = lab.nic
-    return found | {
-        "nic.sut.received": nic.received,
-        "nic.sut.interrupts": nic.interrupts,
-        "nic.sut.waiting": nic.waiting,
-        "drop.nic ring.full": nic.dropped,
-        "drop.nic.down": nic.lost_while_down,
-    }
-
-
-def _link(card: str, way: str, link: Link) -> Values:
-    return {
-        f"card.{card}.{way}.frames": link.sent,
-        f"card.{card}.{way}.delivered": link.delivered,
-        f"card.{card}.{way}.bytes": link.sent_bytes,
-        f"drop.card {card} {way}.queue full": link.dropped,
-    }
-
-
-def _protection(lab: SipLab) -> Values:
-    mechanism, machine = lab.mechanism, lab._machine
-    if mechanism is None or machine is None:
-        return {}
-    found: Values = {f"protection.count.{name}": count for name, count in mechanism.counters.items()}
-    found["protection.timeline"] = [part for instant in sorted(mechanism.timeline) for part in instant]
-    found["protection.stopped_ns"] = machine.stopped_ns
-    if isinstance(mechanism, ReplicatedPair):
-        found |= _pair(mechanism)
+        found[f"attempts.over.{label}"] = int(bench.ended[scenario])
+        found[f"attempts.over_at_ns.{label}"] = int(bench.ends_ns[scenario])
+        found[f"attempts.failed.{label}"] = int(bench.failed[scenario])
+        found[f"user_agents.retransmissions.{label}"] = int(bench.repeated[scenario])
+    for message in Message:
+        for way, counts in (("to_server", bench.to_server), ("from_server", bench.from_server)):
+            if counts[message]:
+                found[f"message.{way}.{message.name}"] = int(counts[message])
     return found
 
 
-def _pair(pair: ReplicatedPair) -> Values:
-    log, replay, commit, throttle = pair.log, pair.replay, pair.commit, pair.throttle
+def _server(run: ObservedRun) -> Values:
+    server = run.engine.rows(sip_servers)[run.built.server]
+    in_progress = int(server.buffer.length) + run.spec.server.processes - int(server.idle.length)
+    alive = not run.engine.rows(guards)[run.built.guard].dead
     return {
-        "protection.state": pair.state.name.lower(),
-        "protection.log.bytes": pair.channel.sent_bytes,
-        "protection.log.entries": log.entries,
-        "protection.log.train_entries": log.train_entries,
-        "protection.log.unsent_bytes": log.unsent_bytes,
-        "protection.log.last_depart_ns": log.last_depart_ns,
-        "protection.log.last_arrival_ns": log.last_arrival_ns,
-        "protection.replay.busy_ns": pair._replayed_ns + replay.busy_ns,
-        "protection.replay.end_ns": replay.end_ns,
-        "protection.replay.lag_ns": replay.lag_ns,
-        "protection.throttle.share": float(throttle.share_percent).hex(),
-        "protection.throttle.lowest_share": float(throttle.lowest_share_percent).hex(),
-        "protection.commit.issued": pair._sequence,
-        "protection.commit.released": commit.released,
-        "protection.commit.waiting": commit.waiting,
-        "protection.commit.visible": commit.visible,
-        "protection.commit.wait_ns": commit.wait_ns,
+        "server.received": int(server.received),
+        "server.handled": int(server.taken),
+        "server.retransmissions": int(server.retransmissions),
+        "server.transactions.created": int(server.created + server.created_before),
+        "drop.socket buffer.full": run.dropped("socket buffer"),
+        "server.in_progress": in_progress if alive else 0,
+        "server.transactions.held": int(server.held) if alive else 0,
+        "server.transactions.completed": int(server.waiting) if alive else 0,
+        "server.locations.changed": int(server.changed_records) if alive else 0,
+        "server.locations.to_write": int(server.records_to_write) if alive else 0,
+        "server.boots": int(server.boots),
+        "server.lost_in_crash": int(server.lost_in_crash),
     }
+
+
+def _network(run: ObservedRun) -> Values:
+    engine, lab = run.engine, run.built
+    found: Values = {"drop.background.queue full": _count(engine, lab.cards.bursts_lost)}
+    for name, row in lab.cards.rows.items():
+        card = engine.rows(cards)[row]
+        for way, link in (("in", int(card.to_host)), ("out", int(card.from_host))):
+            found |= _link(engine, name, way, link)
+    nic = engine.rows(guest_nics)[lab.port]
+    return found | {
+        "nic.sut.received": int(nic.received),
+        "nic.sut.interrupts": int(nic.interrupts),
+        "nic.sut.waiting": int(nic.ring.length) + int(nic.taken.length),
+        "drop.nic ring.full": _count(engine, int(nic.ring_full)),
+        "drop.nic.down": _count(engine, int(nic.down)),
+    }
+
+
+def _link(engine: Engine, card: str, way: str, row: int) -> Values:
+    link: Any = engine.rows(links)[row]
+    return {
+        f"card.{card}.{way}.frames": int(link.sent),
+        f"card.{card}.{way}.delivered": int(link.delivered),
+        f"card.{card}.{way}.bytes": int(link.sent_bytes),
+        f"drop.card {card} {way}.queue full": _count(engine, int(link.queue_full)),
+    }
+
+
+def _protection(run: ObservedRun) -> Values:
+    engine, row = run.engine, run.built.guard
+    if not row:
+        return {}
+    found: Values = {f"protection.count.{name}": count for name, count in counters(engine, row).items()}
+    found["protection.timeline"] = [part for instant in sorted(timeline(engine, row)) for part in instant]
+    found["protection.stopped_ns"] = int(engine.rows(guards)[row].stopped_ns)
+    return found | _pair(engine, row) if isinstance(run.built.protection, LockstepSpec) else found
+
+
+def _pair(engine: Engine, row: int) -> Values:
+    own, throttle = engine.rows(locksteps)[row], engine.rows(throttles)[row]
+    pair = engine.rows(pairs)[own.pair]
+    log, replay = pair.log, pair.secondary
+    return {
+        "protection.state": state_name(engine, row),
+        "protection.log.bytes": int(engine.rows(channels)[row].sent_bytes),
+        "protection.log.entries": int(log.entries),
+        "protection.log.train_entries": int(log.train_entries),
+        "protection.log.unsent_bytes": int(log.unsent_bytes),
+        "protection.log.last_depart_ns": int(log.last_depart_ns),
+        "protection.log.last_arrival_ns": int(log.last_arrival_ns),
+        "protection.replay.busy_ns": int(own.replayed_ns + replay.busy_ns),
+        "protection.replay.end_ns": int(replay.end_ns),
+        "protection.replay.lag_ns": int(replay.lag_ns),
+        "protection.throttle.share": float(throttle.share).hex(),
+        "protection.throttle.lowest_share": float(throttle.lowest_share).hex(),
+        "protection.commit.issued": int(pair.issued),
+        "protection.commit.released": int(pair.released),
+        "protection.commit.waiting": int(pair.waiting),
+        "protection.commit.visible": int(pair.visible),
+        "protection.commit.wait_ns": int(pair.wait_ns),
+    }
+
+
+def _count(engine: Engine, place: int) -> int:
+    return int(engine.rows(drops)[place].count)

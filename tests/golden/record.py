@@ -29,11 +29,11 @@ def spec_of(case: Case) -> SipLabSpec | MediaSystem:
     return spec
 
 
-def observe(case: Case) -> dict[str, Any]:
-    """Run a case; return what is stored of it."""
+def observe(case: Case, engine: str = "simpy") -> dict[str, Any]:
+    """Run a case; return what is stored of it.  The media host has one engine of its own."""
     spec = spec_of(case)
     if isinstance(spec, SipLabSpec):
-        values, events = observe_sip(spec, case.seed, case.replication)
+        values, events = observe_sip(spec, case.seed, case.replication, engine)
     else:
         values, events = observe_media(spec, case.seed, case.replication)
     source = {"model": spec.model_dump(mode="json"), "seed": case.seed, "replication": case.replication}

@@ -1,6 +1,6 @@
 """The compiled engine's event queue: a wheel of coarse slots before a binary heap.
 
-An event beyond the present slot (a quarter of a millisecond) goes into its slot's list unsorted; when time comes to a
+An event beyond the present slot (half a millisecond) goes into its slot's list unsorted; when time comes to a
 slot, its events go through the heap, which puts them in the total order of :mod:`vftsim.kernel.order`.  So the heap
 holds few events, however many timers wait; most timers of a protocol are stale when their time comes, and cost little
 on the way.  An event more than one turn of the wheel ahead stays in its list until its turn comes round.
@@ -19,8 +19,8 @@ from vftsim.kernel.order import ENTITY_BITS
 
 MOST_EVENTS = 1 << 21
 PAST, CROWDED = 900, 901
-_SLOT_BITS = 18
-_SLOTS = 1 << 15
+_SLOT_BITS = 19
+_SLOTS = 1 << 14
 
 _ENTRY: Any = [("ns", "i8"), ("order", "i8"), ("token", "i8"), ("place", "i8"), ("action", "i4"), ("after", "i4")]
 

@@ -14,6 +14,7 @@ from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.background import add_load, begin_load
 from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec, schedulers
 from vftsim.platform.cpu.scheduler import scheduler
+from vftsim.platform.cpu.unseen import account_for_unseen, hide
 from vftsim.platform.delays import install_buckets
 from vftsim.platform.io.host_cards import HostCards, cards, on_burst
 from vftsim.platform.io.link import links
@@ -37,8 +38,8 @@ from vftsim.workloads.sip.messages import install_messages
 from vftsim.workloads.sip.records import sip_servers
 from vftsim.workloads.sip.server import add_server, sip_server, start_server
 
-ENTRIES = (*cpu.ENTRIES, begin_load, start_server, begin_arrivals, begin_batches, judge_overdue, begin_sampling,
-           end_sampling, busy_now)  # fmt: skip
+ENTRIES = (*cpu.ENTRIES, account_for_unseen, begin_load, start_server, begin_arrivals, begin_batches, judge_overdue,
+           begin_sampling, end_sampling, busy_now)  # fmt: skip
 TABLES = (*cpu.TABLES, agenda_due)
 _S = 1_000_000_000
 
@@ -122,6 +123,7 @@ class BuiltLab:
         self.engine = engine
         self.spec = spec
         self.scheduler = scheduler_of(spec)
+        self._unseen: list[int] = []
         install_messages(engine)
         install_buckets(engine)
         self.host = cpu.add_host(engine, spec.host.pcpus, self.scheduler, spec.host.switch_cost, observed=observed)
@@ -142,9 +144,9 @@ class BuiltLab:
         self.bench = self._add_bench()
         self.places = {
             "socket buffer": int(engine.rows(sip_servers)[self.server].buffer_full),
-            "nic ring": int(engine.rows(guest_nics)[self.port].ring_full),
-            "to server": int(engine.rows(links)[self.to_server].queue_full),
-            "to agents": int(engine.rows(links)[self.to_agents].queue_full),
+            "NIC ring": int(engine.rows(guest_nics)[self.port].ring_full),
+            "link to the server": int(engine.rows(links)[self.to_server].queue_full),
+            "link from the server": int(engine.rows(links)[self.to_agents].queue_full),
         }
         add_sampler(
             engine, self.bench, self.server, self.domains["sut"], self.guard, spec.workload.sample_period,
@@ -160,9 +162,21 @@ class BuiltLab:
         for number, (name, row) in enumerate(list(self.domains.items())[1:]):
             load = self.spec.domains[name].background
             if load is not None:
-                engine.call(begin_load, add_load(engine, row, load, 1 + number))
+                self._begin_load(add_load(engine, row, load, 1 + number))
         if self.protection is not None:
             protect.start(engine, self.guard, self.protection, faults_of(self.spec), self._time_of)
+
+    def _begin_load(self, row: int) -> None:
+        if hide(self.engine, row, self.scheduler):
+            self._unseen.append(row)
+        else:
+            self.engine.call(begin_load, row)
+
+    def settle(self) -> None:
+        """Bring all accounts of the host up to now."""
+        for row in self._unseen:
+            self.engine.call(account_for_unseen, row)
+        self.engine.call(cpu.bring_up_to_date, self.host)
 
     def _time_of(self, instant: Instant) -> int:
         return time_of(self.spec.workload, instant)

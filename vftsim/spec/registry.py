@@ -14,14 +14,16 @@ each part is a subclass of the base in a file of its own::
 
 To a type checker ``scheduler`` is the base class; to pydantic it is the union of everything
 registered, told apart by ``kind``.  The union is made when the root model is first used (or rebuilt),
-so a part only has to be imported before that: :func:`discover` imports a package's every module, and
-a user's own part takes an import.  Registering after that point is refused, as it would have no effect.
+so a part only has to be imported before that: :func:`discover` imports a package's every module, and the
+modules that installed distributions name as entry points of the group ``vftsim.parts``.  Registering
+after that point is refused, as it would have no effect.
 """
 
 import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_origin
 
@@ -35,6 +37,8 @@ S = TypeVar("S", bound=Spec)
 Part = TypeVar("Part", bound=Spec)
 
 TAG = "kind"
+ENTRY_POINTS = "vftsim.parts"
+"""Group of entry points; each names a module whose import registers parts."""
 
 
 class PartRegistry(Mapping[str, type[S]], Generic[S]):
@@ -113,7 +117,7 @@ class OneOf:
 
 
 def discover(package: ModuleType | str) -> tuple[str, ...]:
-    """Import every module below a package, so that its parts register; return their names.
+    """Import every module below a package, so that its parts register, and installed parts; return the names below.
 
     An import that fails is a fault of that module and is passed on.
     """
@@ -121,4 +125,15 @@ def discover(package: ModuleType | str) -> tuple[str, ...]:
     names = sorted(m.name for m in pkgutil.walk_packages(root.__path__, root.__name__ + "."))
     for name in names:
         importlib.import_module(name)
+    _discover_installed()
     return tuple(names)
+
+
+def _discover_installed() -> None:
+    for point in entry_points(group=ENTRY_POINTS):
+        try:
+            point.load()
+        except Exception as error:
+            owner = point.dist.name if point.dist is not None else "an installed distribution"
+            error.add_note(f"while importing the part '{point.name}' ({point.value}) of {owner}")
+            raise

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
-from vftsim.engine import EventKind
-from vftsim.net.link import utilization
+from vftsim.platform.io.link import links, utilization
+from vftsim.platform.protection.channel import channels
+from vftsim.platform.protection.lockstep import LockstepSpec
 from vftsim.sip.lab import SipLab
 from vftsim.stats import t_interval
 from vftsim.study.constant_load import ConstantLoad
 from vftsim.study.sip_summary import estimate_columns
 
-_ENTITY = 3
 _UTILIZATION = "percent"
 
 
@@ -41,11 +40,8 @@ def watch(task: ResourceTask) -> dict[str, float]:
     before: dict[str, float] = {}
     after: dict[str, float] = {}
 
-    def note(into: dict[str, float]) -> None:
-        into.update(_totals(lab))
-
-    lab.clock.at(start_ns, EventKind.CONTROL, _ENTITY, note, before)
-    lab.clock.at(end_ns, EventKind.CONTROL, _ENTITY, note, after)
+    lab.at(start_ns, lambda: before.update(_totals(lab)))
+    lab.at(end_ns, lambda: after.update(_totals(lab)))
     lab.run()
     return _uses(lab, {name: after[name] - before[name] for name in before}, end_ns - start_ns)
 
@@ -66,35 +62,29 @@ def limiting_resource(uses: Sequence[dict[str, float]], confidence: float = 0.95
 
 
 def _totals(lab: SipLab) -> dict[str, float]:
-    to_server, to_agents = lab.to_server, lab.to_agents
     return {
         "cpu": float(lab.server_busy_ns()),
-        "link to the server": float(to_server.sent_bytes),
-        "link from the server": float(to_agents.sent_bytes),
-        "socket buffer": float(lab.socket_dropped()),
-        "NIC ring": float(lab.nic.dropped),
-        "link queues": float(to_server.dropped + to_agents.dropped),
-        **{name: sent_bytes for name, (sent_bytes, _) in _channels(lab).items()},
+        **{name: sent_bytes for name, (sent_bytes, _) in _transmitters(lab).items()},
+        "socket buffer": float(lab.dropped("socket buffer")),
+        "NIC ring": float(lab.dropped("NIC ring")),
+        "link queues": float(lab.dropped("link to the server") + lab.dropped("link from the server")),
     }
 
 
 def _uses(lab: SipLab, done: dict[str, float], elapsed_ns: int) -> dict[str, float]:
-    uses = {f"CPU {_UTILIZATION}": 100.0 * done["cpu"] / (len(lab.guest.vcpus) * elapsed_ns)}
-    transmitters = {
-        "link to the server": lab.to_server.rate_bits_per_s,
-        "link from the server": lab.to_agents.rate_bits_per_s,
-        **{name: rate for name, (_, rate) in _channels(lab).items()},
-    }
-    for name, rate in transmitters.items():
+    vcpus = lab.spec.domains["sut"].vcpus
+    uses = {f"CPU {_UTILIZATION}": 100.0 * done["cpu"] / (vcpus * elapsed_ns)}
+    for name, (_, rate) in _transmitters(lab).items():
         uses[f"{name} {_UTILIZATION}"] = 100.0 * utilization(done[name], rate, elapsed_ns)
     for place in ("socket buffer", "NIC ring", "link queues"):
         uses[f"loss in {place} datagrams/s"] = done[place] / (elapsed_ns / 1e9)
     return uses
 
 
-def _channels(lab: SipLab) -> dict[str, tuple[float, int]]:
-    """Return bytes sent and rate of the logging channel, if the protection has one of its own."""
-    channel: Any = getattr(lab.mechanism, "channel", None)
-    if channel is None or channel.shared is not None:
-        return {}
-    return {"logging channel": (float(channel.sent_bytes), channel.rate_bits_per_s)}
+def _transmitters(lab: SipLab) -> dict[str, tuple[float, int]]:
+    """Return bytes sent and rate of every transmitter; the logging channel's if it has one of its own."""
+    rows, built = lab.engine.rows(links), lab.built
+    found = {"link to the server": rows[built.to_server], "link from the server": rows[built.to_agents]}
+    if isinstance(built.protection, LockstepSpec) and not built.protection.channel.shared:
+        found["logging channel"] = lab.engine.rows(channels)[built.guard]
+    return {name: (float(one.sent_bytes), int(one.rate_bits_per_s)) for name, one in found.items()}

@@ -106,6 +106,22 @@ def domains_of(engine: Engine, host_row: int) -> list[int]:
     return sorted({int(engine.rows(vcpus)[row].domain) for row in own})
 
 
+def only_pcpu(engine: Engine, vcpu: int) -> int:
+    """Return the only pCPU that a vCPU's affinity allows; 0 if it allows several."""
+    words = [int(word) for word in engine.rows(affinities)[vcpu].words]
+    if sum(word.bit_count() for word in words) != 1:
+        return 0
+    number = next(n * WORD_BITS + word.bit_length() - 1 for n, word in enumerate(words) if word)
+    return int(engine.rows(hosts)[engine.rows(vcpus)[vcpu].host].first_pcpu) + number
+
+
+def has_own_pcpus(engine: Engine, host_row: int) -> bool:
+    """Tell whether every vCPU of a host is bound to a pCPU that no other may use."""
+    host = engine.rows(hosts)[host_row]
+    bound = [only_pcpu(engine, row) for row in range(host.first_vcpu, host.first_vcpu + host.vcpus)]
+    return 0 not in bound and len(set(bound)) == len(bound)
+
+
 def _entitle(engine: Engine, row: int, scheduling: DomainScheduling) -> None:
     held = engine.rows(entitlements)[row]
     held.weight = scheduling.weight

@@ -27,6 +27,13 @@ class SchedulerSpec(Spec):
         """Write these parameters into the scheduler's records of a host whose domains exist; refuse what cannot be."""
         raise TypeError(f"{type(self).__name__} must say how to install itself")
 
+    def own_pcpu(self, engine: Engine, vcpu: int) -> int:
+        """Return the pCPU that a vCPU has for itself whenever it has work, so that nothing is decided; 0 for none.
+
+        Asked after :meth:`install`.
+        """
+        return 0
+
     def counters(self, engine: Engine, host: int) -> dict[str, int]:
         """Return what the scheduler did, by name (``boosts``, ``steals``, ``parks``, ...)."""
         return {}

@@ -171,6 +171,7 @@ class Series:
         self.engine = engine
         self.memory = memory
         self.has_lag = has_lag
+        self.period_ns = int(engine.rows(samplers)[1].period_ns)
         self.records: dict[int, PhaseRecord] = {}
         self._before: dict[str, Any] = {}
 
@@ -197,8 +198,7 @@ class Series:
         self._before = totals
 
     def _append(self, record: PhaseRecord, totals: dict[str, Any]) -> None:
-        before, series = self._before, record.series
-        period_ns = int(self.engine.rows(samplers)[1].period_ns)
+        before, series, period_ns = self._before, record.series, self.period_ns
         seconds = period_ns / _S
         begun = totals["begun"] - before["begun"]
         again = [now - then for now, then in zip(totals["repeated"], before["repeated"], strict=True)]

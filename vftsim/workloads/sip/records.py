@@ -98,8 +98,8 @@ class Transaction(Record):
     """One request under way at a server.
 
     ``replied`` is the last reply sent upstream, -1 for none.  ``forward`` repeats the forwarded copy while it awaits
-    its reply.  ``uses`` counts timers and work that refer to it; ``is_current``: it is the one that the stream's messages
-    meet.
+    its reply.  ``uses`` counts timers and work that refer to it; ``is_current``: it is the one that the stream's
+    messages meet.
     """
 
     after: int

@@ -7,8 +7,7 @@ held when the pool is empty.
 
 from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.platform.cpu.records import Host, Vcpu, domains, vcpus
-from vftsim.platform.cpu.schedulers._queue_records import queue_hosts, queue_vcpus
-from vftsim.platform.cpu.schedulers._shared_queue import hold
+from vftsim.platform.cpu.shared_queue import hold, queue_hosts, queue_vcpus
 
 
 class Pool(Record):

@@ -8,9 +8,9 @@ sees to it.
 
 from vftsim.kernel import EventKind, Kind, Record, Sim, Table, at, event, part
 from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu import shared_queue as shared
 from vftsim.platform.cpu.host import carry_out, settle
 from vftsim.platform.cpu.records import RUNNING, Host, Vcpu, hosts, vcpus
-from vftsim.platform.cpu.schedulers import _shared_queue as shared
 
 
 class Deadline(Record):

@@ -23,15 +23,15 @@ from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, event, part
 from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu import shared_queue as shared
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.exact import product_quotient
 from vftsim.platform.cpu.host import carry_out, settle, sync
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, vcpus
-from vftsim.platform.cpu.schedulers import _shared_queue as shared
 from vftsim.platform.cpu.schedulers._budget import at_most_drawn, draw, give_back, has_budget, open_pool, refill, spend
-from vftsim.platform.cpu.schedulers._queue_records import queue_pcpus, queue_vcpus
+from vftsim.platform.cpu.shared_queue import queue_pcpus, queue_vcpus
 from vftsim.spec.units import PositiveDurationNs
 
 _MS = 1_000_000

@@ -54,7 +54,6 @@ from vftsim.platform.cpu.schedulers._credit_records import (
     TICKLES,
     TICKS_PER_SLICE,
     UNDER,
-    credit_domains,
     credit_hosts,
     credit_pcpus,
     credit_vcpus,

@@ -25,20 +25,20 @@ from pydantic import Field
 from vftsim.errors import UsageError
 from vftsim.kernel import Engine, EventKind, Failure, Kind, Record, Sim, Table, at, event, fail, part
 from vftsim.platform.cpu import scheduler
-from vftsim.platform.cpu.build import domains_of
+from vftsim.platform.cpu.build import domains_of, has_own_pcpus, only_pcpu
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.exact import LARGEST, scaled
 from vftsim.platform.cpu.host import carry_out, settle
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
-from vftsim.platform.cpu.records import Domain, Host, Vcpu, domains, hosts, vcpus
-from vftsim.platform.cpu.schedulers._queue_records import queue_vcpus
-from vftsim.platform.cpu.schedulers._shared_queue import (
+from vftsim.platform.cpu.records import IDLE_FOREVER, Domain, Host, Vcpu, domains, hosts, vcpus
+from vftsim.platform.cpu.shared_queue import (
     eligible,
     hold,
     longest_ns,
     on_chosen,
     on_wake,
     place_held,
+    queue_vcpus,
     share_one_queue,
     urgency,
 )
@@ -53,11 +53,16 @@ _TOO_LONG = Failure("a machine's CPU time divided by its shares has left the 64-
 
 
 class EsxiHost(Record):
-    """A host's parameters; ``floor`` is the virtual time of the last machine that ran for its shares."""
+    """A host's parameters; ``floor`` is the virtual time of the last machine that ran for its shares.
+
+    ``lets_run``: every vCPU has a pCPU of its own and no limit, so that there is nothing to decide and no
+    slice has to end.
+    """
 
     quantum_ns: int
     limit_period_ns: int
     floor: int
+    lets_run: bool
 
 
 class Machine(Record):
@@ -104,8 +109,16 @@ class Esxi(SchedulerSpec):
             raise UsageError(
                 f"reservations of {reserved_ppm / 10_000:g} % of a pCPU exceed the host's {host_pcpus * 100} %"
             )
+        own.lets_run = has_own_pcpus(engine, host) and not any(
+            engine.rows(machines)[row].limit_ppm for row in domains_of(engine, host)
+        )
         if reserved_ppm and self.quantum * max(reserved_ppm, _MILLION) > LARGEST:
             raise UsageError(f"a quantum of {DURATION.format(self.quantum)} is too long to account for reservations")
+
+    def own_pcpu(self, engine: Engine, vcpu: int) -> int:
+        """Nothing is decided on a host where every vCPU has a pCPU of its own, and no limit."""
+        own = engine.rows(esxi_hosts)[engine.rows(vcpus)[vcpu].host]
+        return only_pcpu(engine, vcpu) if own.lets_run else 0
 
     def _open(self, engine: Engine, domain: int) -> int:
         """Open the account of a machine; return its reservation."""
@@ -150,7 +163,10 @@ def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
 @esxi.implements(longest_ns)
 def slice_of(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """One quantum, or what the limit leaves of it to each vCPU of the machine that runs."""
-    quantum_ns = esxi_hosts(sim)[host.row].quantum_ns
+    own = esxi_hosts(sim)[host.row]
+    if own.lets_run:
+        return IDLE_FOREVER
+    quantum_ns = own.quantum_ns
     machine = machines(sim)[vcpu.domain]
     if machine.limit_ppm == 0:
         return quantum_ns

@@ -30,6 +30,11 @@ class Native(SchedulerSpec):
                 f"and the host has {row.pcpus}; use another scheduler or more pCPUs"
             )
 
+    def own_pcpu(self, engine: Engine, vcpu: int) -> int:
+        """Every vCPU has a pCPU of its own."""
+        own = engine.rows(vcpus)[vcpu]
+        return int(engine.rows(hosts)[own.host].first_pcpu + own.number)
+
 
 @native.implements(scheduler.wake)
 def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:

@@ -13,7 +13,7 @@ from vftsim.kernel import Engine, Kind, Record, Sim, Table
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Vcpu, hosts
-from vftsim.platform.cpu.schedulers._shared_queue import longest_ns, share_one_queue
+from vftsim.platform.cpu.shared_queue import longest_ns, share_one_queue
 from vftsim.spec.units import PositiveDurationNs
 
 round_robin = share_one_queue(scheduler.scheduler.kind("round_robin"))

@@ -20,13 +20,13 @@ from typing import ClassVar, Literal
 
 from vftsim.errors import UsageError
 from vftsim.kernel import Engine, Kind, Record, Sim, Table, part
-from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu import scheduler, shared_queue
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.notes import PRIORITY, note
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, vcpus
-from vftsim.platform.cpu.schedulers import _deadlines, _shared_queue
+from vftsim.platform.cpu.schedulers import _deadlines
 from vftsim.platform.cpu.schedulers._deadlines import begin_period, deadlines, plan, share_one_deadline_queue
 
 _MS = 1_000_000
@@ -87,19 +87,19 @@ class Rtds(SchedulerSpec):
         return f"level {priority}"
 
 
-@rtds.implements(_shared_queue.urgency)
+@rtds.implements(shared_queue.urgency)
 def urgency_of(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
     """Level, then deadline."""
     return rtds_vcpus(sim)[vcpu.row].level, deadlines(sim)[vcpu.row].deadline_ns
 
 
-@rtds.implements(_shared_queue.eligible)
+@rtds.implements(shared_queue.eligible)
 def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
     """Tell whether it has budget."""
     return deadlines(sim)[vcpu.row].left_ns > 0
 
 
-@rtds.implements(_shared_queue.longest_ns)
+@rtds.implements(shared_queue.longest_ns)
 def rest_of_budget(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Return what is left of its budget."""
     return deadlines(sim)[vcpu.row].left_ns
@@ -111,7 +111,7 @@ def priority(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     return rtds_vcpus(sim)[vcpu.row].level
 
 
-@rtds.implements(_shared_queue.on_wake)
+@rtds.implements(shared_queue.on_wake)
 def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Start a new period if the last one is over."""
     if sim.now_ns >= deadlines(sim)[vcpu.row].deadline_ns:

@@ -21,12 +21,12 @@ from pydantic import Field
 
 from vftsim.errors import UsageError
 from vftsim.kernel import Engine, Failure, Kind, Record, Sim, Table, fail
-from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu import scheduler, shared_queue
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.exact import LARGEST, product_quotient, scaled
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.platform.cpu.records import WORD_BITS, Host, Pcpu, Vcpu, affinities, hosts, pcpus, vcpus
-from vftsim.platform.cpu.schedulers import _deadlines, _shared_queue
+from vftsim.platform.cpu.schedulers import _deadlines
 from vftsim.platform.cpu.schedulers._deadlines import begin_period, deadlines, plan, share_one_deadline_queue
 from vftsim.spec.units import PositiveDurationNs
 
@@ -127,7 +127,7 @@ class Sedf(SchedulerSpec):
         return _NAMES[priority]
 
 
-@sedf.implements(_shared_queue.urgency)
+@sedf.implements(shared_queue.urgency)
 def urgency_of(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
     """Earliest deadline first, then extra time by who has had least of it."""
     period = deadlines(sim)[vcpu.row]
@@ -136,22 +136,22 @@ def urgency_of(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
     return 1, sedf_vcpus(sim)[vcpu.row].score
 
 
-@sedf.implements(_shared_queue.allowed)
+@sedf.implements(shared_queue.allowed)
 def is_home(sim: Sim, host: Host, vcpu: Vcpu, pcpu: Pcpu) -> bool:
     """Its own pCPU only."""
     return sedf_vcpus(sim)[vcpu.row].home == pcpu.row
 
 
-@sedf.implements(_shared_queue.eligible)
+@sedf.implements(shared_queue.eligible)
 def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
     """Tell whether it has some slice left or may use extra time."""
     return deadlines(sim)[vcpu.row].left_ns > 0 or sedf_vcpus(sim)[vcpu.row].has_extratime
 
 
-@sedf.implements(_shared_queue.preempts)
+@sedf.implements(shared_queue.preempts)
 def takes_over(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu) -> bool:
     """Tell whether it has an earlier deadline; nobody pre-empts for extra time."""
-    return deadlines(sim)[newcomer.row].left_ns > 0 and _shared_queue.is_more_urgent(sim, host, newcomer, running)
+    return deadlines(sim)[newcomer.row].left_ns > 0 and shared_queue.is_more_urgent(sim, host, newcomer, running)
 
 
 @sedf.implements(scheduler.priority)
@@ -160,7 +160,7 @@ def priority(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     return SLICE if deadlines(sim)[vcpu.row].left_ns > 0 else EXTRA
 
 
-@sedf.implements(_shared_queue.longest_ns)
+@sedf.implements(shared_queue.longest_ns)
 def piece(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Return the rest of its slice, or one piece of extra time."""
     if sedf_vcpus(sim)[vcpu.row].on_extra:
@@ -168,7 +168,7 @@ def piece(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     return deadlines(sim)[vcpu.row].left_ns
 
 
-@sedf.implements(_shared_queue.on_chosen)
+@sedf.implements(shared_queue.on_chosen)
 def remember(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Remember what kind of time it runs on."""
     own = sedf_vcpus(sim)[vcpu.row]
@@ -178,7 +178,7 @@ def remember(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         home.level = max(home.level, own.score)
 
 
-@sedf.implements(_shared_queue.on_wake)
+@sedf.implements(shared_queue.on_wake)
 def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Begin a period if the last one is over."""
     own = sedf_vcpus(sim)[vcpu.row]

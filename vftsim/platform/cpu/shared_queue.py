@@ -8,17 +8,48 @@ may use.  A vCPU that was pre-empted looks for a place in the same way.
 The queue stands in the order in which vCPUs joined it, so of equally urgent ones the first is taken.
 """
 
-from vftsim.kernel import Kind, Sim, part
+from vftsim.kernel import Chain, Fifo, Kind, Record, Sim, Table, part
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.host import sync
-from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, pcpus, vcpus
-from vftsim.platform.cpu.schedulers._queue_records import (
-    placing_list,
-    queue_hosts,
-    queue_pcpus,
-    queue_vcpus,
-    waiting_list,
-)
+from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, hosts, pcpus, vcpus
+
+
+class QueueHost(Record):
+    """The run queue of a host, in order of arrival, and the vCPUs that are being placed, most urgent first."""
+
+    waiting: Fifo
+    placing: Fifo
+
+
+class QueuePcpu(Record):
+    """A pCPU: the vCPU that the scheduler has chosen for it, and whether one has just been placed there."""
+
+    current: int
+    placed: bool
+
+
+class QueueVcpu(Record):
+    """What the queue knows of a vCPU.
+
+    ``current_on`` is the pCPU it was chosen for, ``since_ns`` when it got that pCPU.  ``held``: to be placed.
+    ``rank`` and ``level`` are its urgency when it was last looked at for placing.
+    """
+
+    is_waiting: bool
+    held: bool
+    current_on: int
+    since_ns: int
+    rank: int
+    level: int
+    next_waiting: int
+    next_placing: int
+
+
+queue_hosts = Table("queue_hosts", QueueHost, beside=hosts)
+queue_pcpus = Table("queue_pcpus", QueuePcpu, beside=pcpus)
+queue_vcpus = Table("queue_vcpus", QueueVcpu, beside=vcpus)
+waiting_list = Chain(queue_vcpus, "next_waiting")
+placing_list = Chain(queue_vcpus, "next_placing")
 
 
 @scheduler.scheduler.slot

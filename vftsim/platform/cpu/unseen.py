@@ -1,0 +1,63 @@
+"""Periodic work alone on a pCPU: nobody can see when it runs, so its accounts are computed and not simulated.
+
+It is as if each period's work had run at once: exact as long as nothing else runs in the domain or on the pCPU, the
+scheduler decides nothing there, and a period's work ends within the period, the switch to it included.
+"""
+
+from vftsim.kernel import Engine, Record, Sim, Table, entry
+from vftsim.platform.cpu.background import CyclicLoadSpec, cyclic_loads
+from vftsim.platform.cpu.parameters import SchedulerSpec
+from vftsim.platform.cpu.records import domains, hosts, pcpus, vcpus
+
+
+class UnseenLoad(Record):
+    """Where and since when a load runs unseen."""
+
+    vcpu: int
+    pcpu: int
+    begin_ns: int
+
+
+unseen_loads = Table("unseen_loads", UnseenLoad, beside=cyclic_loads)
+
+
+def hide(engine: Engine, row: int, scheduler: SchedulerSpec) -> bool:
+    """Let a load that was added begin unseen, now; False if it can be seen, and then nothing is done."""
+    load = engine.rows(cyclic_loads)[row]
+    domain = engine.rows(domains)[load.domain]
+    host = engine.rows(hosts)[domain.host]
+    pcpu = scheduler.own_pcpu(engine, int(domain.first_vcpu)) if domain.vcpus == 1 else 0
+    if pcpu == 0 or host.observed or load.busy_ns == 0 or load.busy_ns + host.switch_cost_ns >= load.period_ns:
+        return False
+    unseen = engine.rows(unseen_loads)[row]
+    unseen.vcpu, unseen.pcpu, unseen.begin_ns = int(domain.first_vcpu), pcpu, engine.now_ns
+    return True
+
+
+@entry
+def account_for_unseen(sim: Sim, row: int, _: int) -> int:
+    """Bring the accounts of an unseen load, and of its vCPU and pCPU, up to now; events at this instant excluded."""
+    load = cyclic_loads(sim)[row]
+    unseen = unseen_loads(sim)[row]
+    if unseen.pcpu == 0:
+        return 0
+    vcpu = vcpus(sim)[unseen.vcpu]
+    pcpu = pcpus(sim)[unseen.pcpu]
+    host = hosts(sim)[vcpu.host]
+    passed_ns = sim.now_ns - unseen.begin_ns
+    begun = (passed_ns + load.period_ns - 1) // load.period_ns
+    if begun == 0:
+        return 0
+    if vcpu.context_switches == 0:
+        vcpu.context_switches = 1
+        host.context_switches += 1
+    switching_ns = min(host.switch_cost_ns, passed_ns)
+    last_ns = passed_ns - (begun - 1) * load.period_ns - (switching_ns if begun == 1 else 0)
+    vcpu.wakeups = begun
+    vcpu.run_ns = (begun - 1) * load.busy_ns + min(last_ns, load.busy_ns)
+    load.done = begun if last_ns > load.busy_ns else begun - 1
+    pcpu.busy_ns = vcpu.run_ns
+    pcpu.switching_ns = switching_ns
+    pcpu.idle_ns = sim.now_ns - host.begin_ns - pcpu.busy_ns - pcpu.switching_ns
+    pcpu.idle_since_ns = sim.now_ns
+    return 0
