@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from vftsim.sip.run import SipLabRun
+
 from vftsim.platform.io.link import links
 from vftsim.platform.io.packet import drops
 from vftsim.platform.io.paths.moderated import guest_nics
 from vftsim.platform.protection import account
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.lockstep import state_name
-from vftsim.sip.run import SipLabRun
 from vftsim.workloads.sip.records import sip_servers
 
 

@@ -3,6 +3,7 @@
 import math
 
 from vftsim.sip.run import SipLabRun
+
 from vftsim.sip.system import SipLabSpec
 
 S = 1_000_000_000
