@@ -17,9 +17,9 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from vftsim.sip.lab import SipLab
-from vftsim.sip.messages import Scenario
-from vftsim.sip.metrics import PhaseRecord
 from vftsim.study.model import load_model
+from vftsim.workloads.ims_bench.metrics import PhaseRecord
+from vftsim.workloads.sip.messages import Scenario
 
 MEASURED = {15: (1, 0, 7, 0, 0), 25: (3, 0, 17, 0, 8)}
 """Load in SAPS: failed attempts by scenario, in the order of :class:`Scenario`."""

@@ -18,10 +18,10 @@ After the run every running vCPU is charged up to the end.
 from typing import Any
 
 from pydantic import TypeAdapter
-
 from vftsim.cpu import Guest, Host, Vcpu, Work
-from vftsim.cpu.parameters import DomainScheduling, schedulers
 from vftsim.engine import Clock, EventKind
+
+from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
 
 from .compact import digest
 from .host_scripts import Script

@@ -41,6 +41,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vftsim.cpu import Host, Vcpu
+
 from vftsim.stats import DelayHistogram
 
 from .compact import digest

@@ -3,16 +3,16 @@
 from typing import Any
 
 from pydantic import TypeAdapter
-
 from vftsim.cpu import Guest, Host, Work
-from vftsim.cpu.schedulers.native import Native
 from vftsim.engine import Clock, EventKind
 from vftsim.net.link import Link
 from vftsim.protection.base import PROTECTIONS
-from vftsim.protection.faults import FAULTS, inject
 from vftsim.protection.interposed_nic import InterposedNic
 from vftsim.protection.lockstep_pair import ReplicatedPair
 from vftsim.protection.machine import NO_OVERHEAD, Machine
+
+from vftsim.platform.cpu.schedulers.native import Native
+from vftsim.platform.protection.faults import FAULTS, inject
 from vftsim.spec import discover
 
 from .scripts import Script

@@ -9,8 +9,8 @@ from vftsim.kernel import EventKind
 from vftsim.platform.protection.reprotection import plan_copy
 from vftsim.platform.protection.when import Instant
 from vftsim.sip.build import time_of
-from vftsim.sip.messages import Scenario
 from vftsim.sip.system import SipLabSpec
+from vftsim.workloads.sip.messages import Scenario
 
 from .sip import GuardedLab
 

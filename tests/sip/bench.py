@@ -9,15 +9,17 @@ from collections.abc import Callable
 from typing import Any
 
 from vftsim.cpu import Guest, Host
-from vftsim.cpu.parameters import DomainScheduling
-from vftsim.cpu.schedulers.native import Native
 from vftsim.engine import Clock, EventKind
 from vftsim.sip.agents import TestSystems
 from vftsim.sip.attempt import Attempt
-from vftsim.sip.messages import DEMANDS_PER_ATTEMPT, Message, Scenario
-from vftsim.sip.metrics import PhaseRecord
-from vftsim.sip.parameters import ImsBenchSpec, SipServerSpec, VirtualizationSpec
 from vftsim.sip.server import SipServer
+
+from vftsim.platform.cpu.parameters import DomainScheduling
+from vftsim.platform.cpu.schedulers.native import Native
+from vftsim.workloads.ims_bench.metrics import PhaseRecord
+from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
+from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Message, Scenario
+from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
 
 US = 1_000
 MS = 1_000_000

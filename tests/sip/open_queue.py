@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from bench import one_cpu, plain_server
-
 from vftsim.engine import EventKind
-from vftsim.sampling import Streams, gamma_ns, poisson_gaps_ns
 from vftsim.sip.attempt import Attempt
-from vftsim.sip.messages import DEMANDS_PER_ATTEMPT, Message, Scenario
-from vftsim.sip.parameters import SipServerSpec, VirtualizationSpec
 from vftsim.sip.server import SipServer
+
+from vftsim.sampling import Streams, gamma_ns, poisson_gaps_ns
+from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Message, Scenario
+from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
 
 _UNIT_NS = 1 << 30
 

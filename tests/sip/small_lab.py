@@ -8,9 +8,10 @@ from typing import Any
 from bench import MS, US, S
 
 from vftsim.sip.lab import SipLab
-from vftsim.sip.metrics import PhaseRecord
-from vftsim.sip.parameters import ImsBenchSpec, PreRegistrationSpec, SipServerSpec, StepsSpec, StirSpec
 from vftsim.sip.system import LabDomainSpec, SipLabSpec
+from vftsim.workloads.ims_bench.metrics import PhaseRecord
+from vftsim.workloads.ims_bench.parameters import ImsBenchSpec, PreRegistrationSpec, StepsSpec, StirSpec
+from vftsim.workloads.sip.parameters import SipServerSpec
 
 STEPS: dict[str, Any] = {"initial": 40.0, "increment": 20.0, "duration": 12 * S, "transient": 4 * S, "most": 2}
 WORKLOAD: dict[str, Any] = {

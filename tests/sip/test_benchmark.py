@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from bench import MS, S
 from pydantic import ValidationError
-
 from vftsim.engine import Clock, EventKind
-from vftsim.sampling import Streams
 from vftsim.sip.attempt import Attempt
 from vftsim.sip.benchmark import Manager
-from vftsim.sip.messages import Scenario
-from vftsim.sip.metrics import PhaseRecord
-from vftsim.sip.parameters import ImsBenchSpec, Mix, PreRegistrationSpec, StepsSpec, StirSpec
+
+from vftsim.sampling import Streams
+from vftsim.workloads.ims_bench.metrics import PhaseRecord
+from vftsim.workloads.ims_bench.parameters import ImsBenchSpec, Mix, PreRegistrationSpec, StepsSpec, StirSpec
+from vftsim.workloads.sip.messages import Scenario
 
 _NO_PRE = PreRegistrationSpec(duration=0)
 _NO_STIR = StirSpec(duration=0)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 from bench import MS, US, Bench, plain_server
-
 from vftsim.protection.machine import NO_OVERHEAD, Overhead
-from vftsim.sip.messages import TOUCHES, Message, Scenario
-from vftsim.sip.parameters import VirtualizationSpec
+
+from vftsim.workloads.sip.messages import TOUCHES, Message, Scenario
+from vftsim.workloads.sip.parameters import VirtualizationSpec
 
 _REGISTRATION = [
     (1_000, "server", "REGISTER"),

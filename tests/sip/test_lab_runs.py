@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_lab import fingerprint, run, small_lab
 
-from vftsim.sip.messages import Scenario
-from vftsim.sip.metrics import DELAYS, PER_SECOND
-from vftsim.sip.parameters import Mix, PreRegistrationSpec, StirSpec, VirtualizationSpec
-from vftsim.sip.ramp_end import RampEnd, ramp_end
+from vftsim.workloads.ims_bench.metrics import DELAYS, PER_SECOND
+from vftsim.workloads.ims_bench.parameters import Mix, PreRegistrationSpec, StirSpec
+from vftsim.workloads.ims_bench.ramp_end import RampEnd, ramp_end
+from vftsim.workloads.sip.messages import Scenario
+from vftsim.workloads.sip.parameters import VirtualizationSpec
 
 
 def test_same_seed_same_records_to_the_last_bit() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from bench import MS, Bench, Loss, S, plain_server
 
-from vftsim.sip.messages import Message, Scenario
+from vftsim.workloads.sip.messages import Message, Scenario
 
 
 def _first(where: str, *messages: Message) -> Loss:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bench import MS, US, Bench, S, plain_server
-
 from vftsim.engine import EventKind
-from vftsim.sampling import Streams
 from vftsim.sip.attempt import Attempt
 from vftsim.sip.draws import draw_attempts
-from vftsim.sip.messages import Scenario
-from vftsim.sip.parameters import ImsBenchSpec
+
+from vftsim.sampling import Streams
+from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
+from vftsim.workloads.sip.messages import Scenario
 
 _MEAN_WORK_NS = 8.5 * 1_000 * US
 """Work of a mean attempt of the mix at 1 ms a touch: half are calls (13 touches), half have 4."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bench import S
 
-from vftsim.sip.messages import Scenario
-from vftsim.sip.metrics import PhaseRecord
-from vftsim.sip.ramp_end import RampEnd, ramp_end
+from vftsim.workloads.ims_bench.metrics import PhaseRecord
+from vftsim.workloads.ims_bench.ramp_end import RampEnd, ramp_end
+from vftsim.workloads.sip.messages import Scenario
 
 
 def _step(index: int, saps: float, attempts: int, judged_inadequate: int, inadequate: int | None = None) -> PhaseRecord:

@@ -10,10 +10,10 @@ import pytest
 from bench import MS, US, Bench, S, plain_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from vftsim.engine import Clock, EventKind
-from vftsim.sip.messages import Message, Scenario
 from vftsim.sip.retransmission import NO_LIMIT, Retransmitter
+
+from vftsim.workloads.sip.messages import Message, Scenario
 
 _T1, _T2 = 500 * MS, 4 * S
 

@@ -10,13 +10,14 @@ from bench import US, Bench, plain_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from open_queue import OpenQueue, poisson_load
-
 from vftsim.engine import EventKind
-from vftsim.sampling import Streams, exponential_ns, poisson_gaps_ns
 from vftsim.sip.attempt import Attempt
-from vftsim.sip.messages import Scenario
-from vftsim.sip.parameters import ImsBenchSpec, VirtualizationSpec
+
+from vftsim.sampling import Streams, exponential_ns, poisson_gaps_ns
 from vftsim.stats import mg1, mm1, mm1k_loss
+from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
+from vftsim.workloads.sip.messages import Scenario
+from vftsim.workloads.sip.parameters import VirtualizationSpec
 
 _WORK_NS = 200 * US
 _REPLICATIONS = 20

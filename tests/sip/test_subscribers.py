@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from vftsim.sip.subscribers import Subscribers
 
 from vftsim.errors import ConservationError
-from vftsim.sip.subscribers import Subscribers
 
 _MOVES = st.lists(
     st.tuples(st.sampled_from(["take", "release"]), st.booleans(), st.floats(0, 1, exclude_max=True)),

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from bench import US, Bench
 
-from vftsim.sip.messages import Scenario
-from vftsim.sip.parameters import ImsBenchSpec, Thresholds
+from vftsim.workloads.ims_bench.parameters import ImsBenchSpec, Thresholds
+from vftsim.workloads.sip.messages import Scenario
 
 _CASES = [
     # scenario, threshold, the delay on wires of 1 ms

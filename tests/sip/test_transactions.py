@@ -6,9 +6,9 @@ import pytest
 from bench import MS, US, Bench, S, plain_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from vftsim.sip.messages import Message, Scenario
 from vftsim.sip.transactions import TransactionTable
+
+from vftsim.workloads.sip.messages import Message, Scenario
 
 
 def test_a_completed_transaction_is_held_for_its_wait_and_the_period_it_completed_in() -> None:

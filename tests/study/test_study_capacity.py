@@ -6,7 +6,6 @@ import pytest
 
 from vftsim.errors import UsageError
 from vftsim.report.tables import print_capacity
-from vftsim.sip.ramp_end import RampEnd
 from vftsim.study.capacity import CapacityStudy, ramp_study, search_study
 from vftsim.study.compare import Comparison, compare_study
 from vftsim.study.constant_load import ConstantLoad, Stop
@@ -14,6 +13,7 @@ from vftsim.study.model import load_model
 from vftsim.study.ramp import RampCapacity
 from vftsim.study.search import saturating_saps
 from vftsim.study.search_levels import SearchSettings
+from vftsim.workloads.ims_bench.ramp_end import RampEnd
 
 S = 1_000_000_000
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec
 from vftsim.labs.dataset import Observations
-from vftsim.sip.messages import Scenario
 from vftsim.stats import central_range
+from vftsim.workloads.sip.messages import Scenario
 
 
 @dataclass(frozen=True, slots=True)

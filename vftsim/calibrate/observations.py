@@ -16,9 +16,9 @@ from pathlib import Path
 
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.labs.dataset import Dataset, Observations, read_dataset
-from vftsim.sip.messages import Scenario
-from vftsim.sip.metrics import DELAYS, PhaseRecord
 from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.workloads.ims_bench.metrics import DELAYS, PhaseRecord
+from vftsim.workloads.sip.messages import Scenario
 
 PERCENTILES = (50, 90, 95, 99)
 DELAY_PERCENTILES = frozenset(f"{delay}/p{p}" for delay in DELAYS for p in PERCENTILES)

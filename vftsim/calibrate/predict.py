@@ -11,8 +11,8 @@ from vftsim.calibrate.observations import simulated
 from vftsim.calibrate.validation import EnvironmentSpec, ValidationSpec
 from vftsim.labs.dataset import Observations
 from vftsim.sip.lab import SipLab
-from vftsim.sip.ramp_end import RampEnd, ramp_end
 from vftsim.sip.system import SipLabSpec
+from vftsim.workloads.ims_bench.ramp_end import RampEnd, ramp_end
 
 
 @dataclass(slots=True)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from vftsim.sip.messages import Scenario
-from vftsim.sip.metrics import PhaseRecord
 from vftsim.stats import DelayHistogram
+from vftsim.workloads.ims_bench.metrics import PhaseRecord
+from vftsim.workloads.sip.messages import Scenario
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from vftsim.kernel import Engine, Kind, Linked, Sort, link
 from vftsim.kernel.agenda import Agenda, agenda_due
 from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.background import add_load, begin_load
-from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec, schedulers
+from vftsim.platform.cpu.parameters import DomainScheduling
 from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.cpu.unseen import account_for_unseen, hide
 from vftsim.platform.delays import install_buckets
@@ -21,13 +19,12 @@ from vftsim.platform.io.link import links
 from vftsim.platform.io.packet import application, applications, flows, path, ports, workload
 from vftsim.platform.io.paths.moderated import guest_nics, install, moderated
 from vftsim.platform.protection import build as protect
-from vftsim.platform.protection.faults import FAULTS, FaultSpec, fault
+from vftsim.platform.protection.faults import FAULTS, fault
 from vftsim.platform.protection.guard import protection
-from vftsim.platform.protection.mechanism import ProtectionSpec, protections
+from vftsim.platform.protection.mechanism import ProtectionSpec
+from vftsim.platform.protection.none import NoProtectionSpec
 from vftsim.platform.protection.when import Instant
-from vftsim.protection.none import NoProtectionSpec
 from vftsim.sip.system import SipLabSpec
-from vftsim.spec import Spec
 from vftsim.workloads.ims_bench.agents import ims_bench
 from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
 from vftsim.workloads.ims_bench.attempt import Bench, benches
@@ -47,54 +44,31 @@ _S = 1_000_000_000
 
 
 @cache
-def linked(scheduler_kind: str, protection_kind: str = "") -> Linked:
+def linked(scheduling: Kind, mechanism: Kind | None = None) -> Linked:
     """Return the kernel of SIP labs under a scheduler and, if the server has a guard, under a mechanism."""
     kinds: dict[Sort, Sequence[Kind]] = {
-        scheduler: [schedulers()[scheduler_kind].part],
+        scheduler: [scheduling],
         path: [moderated],
         application: [sip_server],
         workload: [ims_bench],
     }
     actions: list[Any] = [*Agenda.ACTIONS, on_burst]
-    if not protection_kind:
+    if mechanism is None:
         return link(ENTRIES, kinds, actions, TABLES)
-    kinds[protection] = [protections()[protection_kind].part]
+    kinds[protection] = [mechanism]
     kinds[fault] = [spec.part for spec in FAULTS.values()]
     return link([*ENTRIES, *protect.ENTRIES], kinds, [*actions, *protect.ACTIONS], [*TABLES, *protect.TABLES])
 
 
 def linked_for(spec: SipLabSpec) -> Linked:
     """Return the kernel of a lab."""
-    is_guarded = protection_of(spec) is not None
-    return linked(_kind(spec.host.scheduler), _kind(spec.protection) if is_guarded else "")
-
-
-def _fields(part: Spec) -> dict[str, Any]:
-    return {name: getattr(part, name) for name in type(part).model_fields}
-
-
-def _kind(part: Spec) -> str:
-    return str(_fields(part)["kind"])
-
-
-def scheduler_of(spec: SipLabSpec) -> SchedulerSpec:
-    """Return the scheduler of a lab's host as the kernel's platform knows it."""
-    parameters = spec.host.scheduler.model_dump()
-    made: SchedulerSpec = TypeAdapter(schedulers()[parameters["kind"]]).validate_python(parameters)
-    return made
+    guarded_by = protection_of(spec)
+    return linked(spec.host.scheduler.part, None if guarded_by is None else guarded_by.part)
 
 
 def protection_of(spec: SipLabSpec) -> ProtectionSpec | None:
-    """Return the mechanism of a lab as the kernel's platform knows it; ``None``: nothing protects, nothing fails."""
-    if not spec.faults and isinstance(spec.protection, NoProtectionSpec):
-        return None
-    made: ProtectionSpec = TypeAdapter(protections()[_kind(spec.protection)]).validate_python(_fields(spec.protection))
-    return made
-
-
-def faults_of(spec: SipLabSpec) -> list[FaultSpec]:
-    """Return the faults of a lab as the kernel's platform knows them."""
-    return [TypeAdapter(FAULTS[_kind(one)]).validate_python(_fields(one)) for one in spec.faults]
+    """Return the mechanism of a lab; ``None``: nothing protects, nothing fails."""
+    return None if not spec.faults and isinstance(spec.protection, NoProtectionSpec) else spec.protection
 
 
 def time_of(spec: ImsBenchSpec, instant: Instant) -> int:
@@ -124,7 +98,7 @@ class BuiltLab:
     def __init__(self, engine: Engine, spec: SipLabSpec, *, observed: bool = False) -> None:
         self.engine = engine
         self.spec = spec
-        self.scheduler = scheduler_of(spec)
+        self.scheduler = spec.host.scheduler
         self._unseen: list[int] = []
         install_messages(engine)
         install_buckets(engine)
@@ -166,7 +140,7 @@ class BuiltLab:
             if load is not None:
                 self._begin_load(add_load(engine, row, load, 1 + number))
         if self.protection is not None:
-            protect.start(engine, self.guard, self.protection, faults_of(self.spec), self._time_of)
+            protect.start(engine, self.guard, self.protection, self.spec.faults, self._time_of)
 
     def _begin_load(self, row: int) -> None:
         if hide(self.engine, row, self.scheduler):

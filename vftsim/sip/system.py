@@ -4,19 +4,20 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from vftsim.cpu.background import CyclicLoadSpec
-from vftsim.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
-from vftsim.cpu.schedulers.native import Native
-from vftsim.net.nics import NicsSpec
+from vftsim.platform.cpu.background import CyclicLoadSpec
+from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
+from vftsim.platform.cpu.schedulers.native import Native
+from vftsim.platform.io.host_cards import NicsSpec
 from vftsim.platform.io.paths.moderated import GuestNicSpec
-from vftsim.protection.base import PROTECTIONS, ProtectionSpec
-from vftsim.protection.faults import FAULTS, FaultSpec
-from vftsim.protection.none import NoProtectionSpec
-from vftsim.sip.parameters import ImsBenchSpec, SipServerSpec, VirtualizationSpec
+from vftsim.platform.protection.faults import FAULTS, FaultSpec
+from vftsim.platform.protection.mechanism import PROTECTIONS, ProtectionSpec
+from vftsim.platform.protection.none import NoProtectionSpec
 from vftsim.spec import ByteCount, DurationNs, Items, OneOf, RatePerSecond, Spec, discover
+from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
+from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
 
-discover("vftsim.cpu.schedulers")
-discover("vftsim.protection")
+discover("vftsim.platform.cpu.schedulers")
+discover("vftsim.platform.protection")
 
 
 class HostSpec(Spec):
@@ -54,7 +55,7 @@ class SipLabSpec(Spec):
         default_factory=NoProtectionSpec, description="Fault tolerance of `sut`."
     )
     faults: Items[Annotated[FaultSpec, OneOf(FAULTS)]] = Field(
-        (), description="What fails and when; see :mod:`vftsim.protection.faults`."
+        (), description="What fails and when; see :mod:`vftsim.platform.protection.faults`."
     )
     nics: NicsSpec = Field(default_factory=NicsSpec, description="The host's network cards and what they carry.")
     nic: GuestNicSpec = Field(default_factory=GuestNicSpec, description="The server's network card.")

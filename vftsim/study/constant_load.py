@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vftsim.protection.faults import Pause
-from vftsim.protection.when import Instant
+from vftsim.platform.protection.faults import Pause
+from vftsim.platform.protection.when import Instant
 from vftsim.sip.lab import SipLab
-from vftsim.sip.metrics import PhaseRecord
 from vftsim.sip.system import SipLabSpec
 from vftsim.study.sip_records import steps_of
 from vftsim.study.sip_tables import passed
+from vftsim.workloads.ims_bench.metrics import PhaseRecord
 
 _S = 1_000_000_000
 

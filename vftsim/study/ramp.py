@@ -1,6 +1,6 @@
 """Capacity as the laboratory measures it: raise the load step by step until a step fails.
 
-The lab makes one such run, whose end gives the design objective capacity (:mod:`vftsim.sip.ramp_end`);
+The lab makes one such run, whose end gives the design objective capacity (:mod:`vftsim.workloads.ims_bench.ramp_end`);
 here it is made with many seeds, and the answer is a pair of steps: the highest that at least half of the ramps
 pass and the one above it, each with the number of ramps.  A mean of DOCs would lie between steps where nothing
 was tried.  A ramp that reaches the most steps its model allows without failing gives a lower bound only: where
@@ -19,11 +19,11 @@ from typing import Any
 import pandas as pd
 
 from vftsim.errors import UsageError
-from vftsim.sip.ramp_end import RampEnd, ramp_end
 from vftsim.sip.system import SipLabSpec
 from vftsim.stats import Estimate, binomial_interval, median_interval
 from vftsim.study.model import Model
 from vftsim.study.sip_summary import estimate_columns
+from vftsim.workloads.ims_bench.ramp_end import RampEnd, ramp_end
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vftsim.sip.metrics import PhaseRecord
 from vftsim.stats import DelayHistogram
+from vftsim.workloads.ims_bench.metrics import PhaseRecord
 
 _PLAIN = ("name", "index", "requested_saps", "start_ns", "measure_from_ns", "end_ns", "attempts", "inadequate",
           "judged_until_ns", "judged_attempts", "judged_inadequate", "not_started", "dropped")  # fmt: skip

@@ -15,9 +15,9 @@ from typing import Any
 
 import pandas as pd
 
-from vftsim.sip.messages import Scenario
 from vftsim.stats import Estimate, Sections, mean_interval, percentile_interval, ratio_of_sums
 from vftsim.study.sip_tables import KEYS, STATISTICS
+from vftsim.workloads.sip.messages import Scenario
 
 COLUMNS = ("table", *KEYS, "metric", "scenario", "statistic", "estimate", "low", "high", "n", "confidence", "interval")
 _DELAY_FIGURES = ("mean_ms", "sd_ms", "min_ms", "max_ms")

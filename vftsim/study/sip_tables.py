@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vftsim.sip.messages import Scenario
-from vftsim.sip.metrics import PhaseRecord
 from vftsim.stats import DelayHistogram, sections
 from vftsim.study.sip_records import SipRecord
+from vftsim.workloads.ims_bench.metrics import PhaseRecord
+from vftsim.workloads.sip.messages import Scenario
 
 KEYS = ("phase", "step_index", "requested_saps")
 STATISTICS = ("mean", "variance", "sd", "min", "max", "p50", "p90", "p95", "p99")

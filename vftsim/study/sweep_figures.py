@@ -13,10 +13,10 @@ from typing import Any
 
 from vftsim.errors import UsageError
 from vftsim.media.run import MediaResult
-from vftsim.sip.ramp_end import ramp_end
 from vftsim.stats import Estimate, mean_interval, ratio_of_sums
 from vftsim.study.sip_records import steps_of
 from vftsim.study.system import system_of
+from vftsim.workloads.ims_bench.ramp_end import ramp_end
 
 Figures = dict[str, Any]
 REFUSED = "refused"

@@ -10,9 +10,9 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from vftsim.cpu.parameters import schedulers
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.media.system import MediaSystem
+from vftsim.platform.cpu.parameters import schedulers
 from vftsim.spec import DURATION, Document, read_document
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.study.model import Model, load_model

@@ -40,7 +40,7 @@ class Mix(Spec):
         return self
 
     def shares(self) -> list[float]:
-        """Shares in the order of :class:`~vftsim.sip.messages.Scenario`, in percent."""
+        """Shares in the order of :class:`~vftsim.workloads.sip.messages.Scenario`, in percent."""
         return [float(getattr(self, scenario.label)) for scenario in Scenario]
 
 
@@ -94,7 +94,7 @@ class StirSpec(Spec):
 
 
 class ImsBenchSpec(Spec):
-    """The IMS benchmark (ETSI TS 186 008 as run by IMS Bench SIPp); see :mod:`vftsim.sip.benchmark`."""
+    """The IMS benchmark (ETSI TS 186 008 as run by IMS Bench SIPp); see :mod:`vftsim.workloads.ims_bench.benchmark`."""
 
     test_systems: int = Field(
         10,

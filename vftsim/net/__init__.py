@@ -1,1 +1,0 @@
-"""Networks: links, network cards, and the ways of a packet into a guest."""

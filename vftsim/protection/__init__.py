@@ -1,1 +1,0 @@
-"""Protection mechanisms: what keeps a service alive when its host fails, and the faults that test it."""
