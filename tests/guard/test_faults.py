@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from vftsim.kernel import EventKind
 from vftsim.platform.protection.reprotection import plan_copy
 from vftsim.platform.protection.when import Instant
 from vftsim.sip.build import time_of
@@ -128,7 +127,7 @@ def test_protection_comes_back_and_survives_a_second_crash():
     run.run()
     assert run.counters["failovers"] == 2
     copied = [t for t, what in run.timeline if what in ("copy begins", "protected")]
-    plan = plan_copy(run.lab.protection.reprotection)
+    plan = plan_copy(run.built.protection.reprotection)
     assert copied[2] - copied[1] == plan.live_ns + plan.downtime_ns
 
 
@@ -206,8 +205,7 @@ def test_a_dead_server_answers_nobody():
     run = lab(ha, crash(), load=load)
     sent = []
     for time_ns in (15_310_000_000, 70_000_000_000):
-        item = run.agenda.add(lambda: sent.append(run.sent))
-        run.agenda.at(time_ns, EventKind.CONTROL, 9, item)
+        run.at(time_ns, lambda: sent.append(run.sent))
     run.run()
     assert sent[0] == sent[1] > 0
 

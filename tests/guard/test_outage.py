@@ -2,8 +2,7 @@
 
 import math
 
-from vftsim.sip.run import SipLabRun
-
+from vftsim.sip.lab import SipLab
 from vftsim.sip.system import SipLabSpec
 
 S = 1_000_000_000
@@ -28,6 +27,6 @@ def test_messages_fail_that_began_in_all_but_the_last_second_and_a_half():
             "mix": {"ims_rereg": 0.0, "ims_reg": 0.0, "ims_uac": 0.0, "ims_dereg": 0.0, "ims_msgc": 100.0},
         },
     )
-    failed = sum(sum(SipLabRun(spec, 11, run).run()[0].inadequate) for run in range(runs))
+    failed = sum(sum(SipLab(spec, 11, run).run()[0].inadequate) for run in range(runs))
     expected = runs * rate * (2.125 - 1.5)
     assert abs(failed - expected) <= 3.5 * math.sqrt(expected)
