@@ -61,10 +61,11 @@ def _sip(spec: Any) -> tuple[float, int, int]:
 
 
 def _media(spec: Any) -> tuple[float, int, int]:
-    media = MediaHost(spec, Streams(SEED, REPLICATION), spec.workload.warm_up)
+    warm_up_ns = spec.workload.warm_up
+    media = MediaHost(spec, Streams(SEED, REPLICATION), warm_up_ns, warm_up_ns + spec.workload.duration, "simpy")
     begun_s = time.process_time()
-    finish(media, spec.workload.duration, spec.workload.warm_up)
-    return time.process_time() - begun_s, media.clock.events, media.clock.now_ns
+    finish(media)
+    return time.process_time() - begun_s, media.engine.events, media.engine.now_ns
 
 
 def run(model: str) -> tuple[float, int, int]:

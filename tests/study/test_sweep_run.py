@@ -22,6 +22,8 @@ from vftsim.study.workers import Interrupted
 SHORT_NS = 100_000_000
 FILES = ("results.csv", "replications.csv", "sweep.png")
 SMALL = ["workload.signaling=null", "workload.duration=100 ms", "workload.warm_up=300 ms"]
+LONG = ["workload.signaling=null", "workload.duration=100 s", "workload.warm_up=300 ms"]
+"""So long that a sweep can be killed before it ends."""
 GRID = "streams=" + ",".join(str(n) for n in range(2, 14))
 
 
@@ -88,7 +90,7 @@ def test_interrupted_keeps_what_is_done(tmp_path, monkeypatch):
 
 
 def _command(folder: Path) -> list[str]:
-    options = ["--grid", GRID, "-n", "1", "-j", "1", "-q", "--csv", *(f"--set={text}" for text in SMALL)]
+    options = ["--grid", GRID, "-n", "1", "-j", "1", "-q", "--csv", *(f"--set={text}" for text in LONG)]
     return [sys.executable, "-m", "vftsim.cli.main", "sweep", "xen-media", *options, "-o", str(folder)]
 
 
@@ -104,7 +106,7 @@ def _stored(folder: Path) -> list[tuple]:
 def whole(tmp_path_factory):
     """The same sweep, never interrupted."""
     folder = tmp_path_factory.mktemp("sweeps") / "whole"
-    grid = make_grid("xen-media", None, [GRID], SMALL)
+    grid = make_grid("xen-media", None, [GRID], LONG)
     run_sweep(grid, folder, 1, 1, 1)
     return folder
 
