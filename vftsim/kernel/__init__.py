@@ -17,6 +17,7 @@ from vftsim.kernel.declare import (
     entry,
     event,
     fail,
+    is_due_before,
     part,
 )
 from vftsim.kernel.engine import FOREVER_NS, Engine
@@ -46,6 +47,7 @@ __all__ = [
     "entry",
     "event",
     "fail",
+    "is_due_before",
     "link",
     "part",
 ]

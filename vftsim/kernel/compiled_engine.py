@@ -64,6 +64,10 @@ def at(sim, time_ns, kind, entity, action, place):
     return token
 
 
+def is_due_before(sim, kind):
+    return sim.heap_length > 0 and sim.heap_ns[0] == sim.now_ns and sim.heap_order[0] < kind << {ENTITY_BITS}
+
+
 def fail(sim, failure):
     if sim.failure == 0:
         sim.failure = failure

@@ -131,6 +131,10 @@ class SimpyEngine(Engine):
         environment.schedule(planned, (kind << ENTITY_BITS) | entity, delay_ns)
         return self._tokens
 
+    def _is_due_before(self, sim: Any, kind: int) -> bool:
+        queue = self._environment._queue
+        return bool(queue) and queue[0][0] == sim.now_ns and queue[0][1] < kind << ENTITY_BITS
+
     def _fire(self, planned: Any) -> None:
         sim = self._sim
         sim.now_ns = self._environment._now
@@ -152,7 +156,7 @@ class SimpyEngine(Engine):
 
     def _compile(self) -> dict[str, Any]:
         linked = self.linked
-        namespace: dict[str, Any] = {"at": self._at, "fail": _fail}
+        namespace: dict[str, Any] = {"at": self._at, "is_due_before": self._is_due_before, "fail": _fail}
         pieces = []
         for name, table in linked.tables.items():
             namespace[f"{name}__record"] = table.record

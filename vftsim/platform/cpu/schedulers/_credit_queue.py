@@ -2,6 +2,7 @@
 
 from vftsim.kernel import Sim, part
 from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu.host import ask
 from vftsim.platform.cpu.notes import PRIORITY, note
 from vftsim.platform.cpu.records import Host, Vcpu, pcpus, vcpus
 from vftsim.platform.cpu.schedulers._credit_records import (
@@ -55,17 +56,14 @@ def insert(sim: Sim, vcpu: Vcpu) -> None:
 
 
 @part
-def enqueue_new(sim: Sim, host: Host, vcpu: Vcpu, may_boost: bool, in_decision: bool) -> None:
-    """Queue a vCPU that was not runnable here before, and tell who should choose again.
-
-    ``in_decision``: a pCPU is choosing at present, so the others are tickled instead of asked.
-    """
+def enqueue_new(sim: Sim, host: Host, vcpu: Vcpu, may_boost: bool) -> None:
+    """Queue a vCPU that was not runnable here before, and tell who should choose again."""
     rules = credit_hosts(sim)[host.row]
     if may_boost and rules.boosts_wakes and credit_vcpus(sim)[vcpu.row].priority == UNDER:
         set_priority(sim, host, vcpu, BOOST)
         rules.boosts += 1
     insert(sim, vcpu)
-    tell_of(sim, host, vcpu, in_decision)
+    tell_of(sim, host, vcpu)
 
 
 @part
@@ -91,16 +89,7 @@ def first_suitable(sim: Sim, host: Host, vcpu: Vcpu, after: int, but: int) -> in
 
 
 @part
-def tell(sim: Sim, host: Host, pcpu: int, in_decision: bool) -> None:
-    """Have a pCPU choose again."""
-    if in_decision:
-        scheduler.tickle(sim, host, pcpu)
-    else:
-        scheduler.ask(sim, host, pcpu)
-
-
-@part
-def tell_next_idler(sim: Sim, host: Host, vcpu: Vcpu, in_decision: bool) -> bool:
+def tell_next_idler(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
     """Wake one idle pCPU where the vCPU may run, in turn; False if there is none."""
     rules = credit_hosts(sim)[host.row]
     row = first_suitable(sim, host, vcpu, rules.last_tickled, 0)
@@ -109,39 +98,39 @@ def tell_next_idler(sim: Sim, host: Host, vcpu: Vcpu, in_decision: bool) -> bool
     if row == 0:
         return False
     rules.last_tickled = row
-    tell(sim, host, row, in_decision)
+    ask(sim, pcpus(sim)[row])
     return True
 
 
 @part
-def tell_of(sim: Sim, host: Host, vcpu: Vcpu, in_decision: bool) -> None:
+def tell_of(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Have the pCPUs choose again that the release's rule names when ``vcpu`` is new in its queue."""
     own = credit_vcpus(sim)[vcpu.row]
     running = credit_pcpus(sim)[own.home].current
     if running == 0:
-        tell(sim, host, own.home, in_decision)
+        ask(sim, pcpus(sim)[own.home])
         return
     rule = credit_hosts(sim)[host.row].tickle_rule
     preempts = own.priority > credit_vcpus(sim)[running].priority
     if rule == ALL_IDLERS or rule == ONE_IDLER:
         if preempts:
-            tell(sim, host, own.home, in_decision)
+            ask(sim, pcpus(sim)[own.home])
         if rule == ONE_IDLER:
-            tell_next_idler(sim, host, vcpu, in_decision)
+            tell_next_idler(sim, host, vcpu)
         else:
-            tell_all_idlers(sim, host, vcpu, in_decision)
-    elif not tell_next_idler(sim, host, vcpu, in_decision) and preempts:
+            tell_all_idlers(sim, host, vcpu)
+    elif not tell_next_idler(sim, host, vcpu) and preempts:
         displaced = vcpus(sim)[running]
         credit_vcpus(sim)[running].kicked_away = first_suitable(sim, host, displaced, 0, 0) != 0
-        tell(sim, host, own.home, in_decision)
+        ask(sim, pcpus(sim)[own.home])
 
 
 @part
-def tell_all_idlers(sim: Sim, host: Host, vcpu: Vcpu, in_decision: bool) -> None:
+def tell_all_idlers(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Wake every idle pCPU where the vCPU may run."""
     row = first_suitable(sim, host, vcpu, 0, 0)
     while row != 0:
-        tell(sim, host, row, in_decision)
+        ask(sim, pcpus(sim)[row])
         row = first_suitable(sim, host, vcpu, row, 0)
 
 

@@ -31,7 +31,7 @@ from pydantic import Field, model_validator
 
 from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
 from vftsim.platform.cpu import scheduler
-from vftsim.platform.cpu.host import carry_out, settle
+from vftsim.platform.cpu.host import settle
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers._credit_accounting import account_for, activate, open_account
@@ -184,7 +184,7 @@ def priority(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Boost if UNDER, queue, tickle; a parked vCPU stays where it is."""
     if not credit_vcpus(sim)[vcpu.row].parked:
-        enqueue_new(sim, host, vcpu, True, False)
+        enqueue_new(sim, host, vcpu, True)
 
 
 @credit.implements(scheduler.block)
@@ -258,7 +258,7 @@ def put_back(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
             rules = credit_hosts(sim)[host.row]
             own.home = idle
             rules.kicks += 1
-            enqueue_new(sim, host, vcpu, rules.boosts_migrated, True)
+            enqueue_new(sim, host, vcpu, rules.boosts_migrated)
             return
     insert(sim, vcpu)
 
@@ -302,7 +302,6 @@ def on_tick(sim: Sim, place: int, token: int) -> None:
             account_for(sim, host)
     if credit_pcpus(sim)[place].needs_sort:
         partition(sim, place)
-    carry_out(sim, host)
     at(sim, sim.now_ns + rules.tick_ns, EventKind.TICK, pcpu.number, on_tick, place)
 
 
@@ -327,5 +326,4 @@ def on_accounting(sim: Sim, place: int, token: int) -> None:
     host = hosts(sim)[place]
     settle(sim, host)
     account_for(sim, host)
-    carry_out(sim, host)
     at(sim, sim.now_ns + credit_hosts(sim)[place].slice_ns, EventKind.ACCOUNTING, 0, on_accounting, place)
