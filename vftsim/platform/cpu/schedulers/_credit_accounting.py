@@ -14,7 +14,7 @@ from vftsim.kernel import Sim, part
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.host import ask
 from vftsim.platform.cpu.records import BLOCKED, Host, Vcpu, pcpus, vcpus
-from vftsim.platform.cpu.schedulers._credit_queue import enqueue_new, set_priority
+from vftsim.platform.cpu.schedulers._credit_queue import set_priority, wake_up
 from vftsim.platform.cpu.schedulers._credit_records import (
     OVER,
     UNDER,
@@ -183,5 +183,5 @@ def unpark(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     own.parked = False
     rules = credit_hosts(sim)[host.row]
     rules.unparks += 1
-    if vcpu.state != BLOCKED:
-        enqueue_new(sim, host, vcpu, rules.boosts_unparked)
+    if vcpu.state != BLOCKED and credit_pcpus(sim)[own.home].current != vcpu.row:
+        wake_up(sim, host, vcpu, rules.boosts_unparked, host.first_pcpu)
