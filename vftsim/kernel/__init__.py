@@ -18,6 +18,7 @@ from vftsim.kernel.declare import (
     entry,
     event,
     fail,
+    is_due_before,
     part,
 )
 from vftsim.kernel.engine import FOREVER_NS, Engine
@@ -49,6 +50,7 @@ __all__ = [
     "entry",
     "event",
     "fail",
+    "is_due_before",
     "link",
     "make_engine",
     "part",

@@ -256,6 +256,11 @@ def fail(sim: Sim, failure: Failure) -> None:
     _unlinked("fail")
 
 
+def is_due_before(sim: Sim, kind: int) -> bool:
+    """Tell whether an event of a kind below ``kind`` is still planned for this instant, stale ones included."""
+    _unlinked("is_due_before")
+
+
 def at(sim: Sim, time_ns: int, kind: int, entity: int, action: int, place: int) -> int:
     """Plan an event; return its token.
 

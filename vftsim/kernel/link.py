@@ -28,7 +28,7 @@ from vftsim.kernel import declare
 from vftsim.kernel.declare import Action, Chain, Entry, Failure, Family, Kind, Part, Slot, Sort, Table
 
 BUILTINS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "range"})
-_QUEUE = {declare.at: "at", declare.fail: "fail"}
+_QUEUE = {declare.at: "at", declare.is_due_before: "is_due_before", declare.fail: "fail"}
 
 
 class LinkError(TypeError):

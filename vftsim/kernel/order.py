@@ -11,9 +11,9 @@ class EventKind(IntEnum):
     """What happens at an instant, in the order in which simultaneous events take effect."""
 
     CPU = 0  # a piece of CPU work ends
-    SLICE = 1  # a scheduler's slice or rate limit ends
-    TICK = 2  # a scheduler's tick
-    ACCOUNTING = 3  # a scheduler's accounting or replenishment
+    TICK = 1  # a scheduler's tick
+    ACCOUNTING = 2  # a scheduler's accounting or replenishment
+    SLICE = 3  # a slice ends, and every pCPU that was asked chooses, once
     CHANNEL = 4  # a log entry, an acknowledgement or a checkpoint arrives
     DELIVERY = 5  # a packet reaches the far end of a link
     DEVICE = 6  # an interrupt coalescing timer, a disk completion

@@ -139,6 +139,10 @@ class SimpyEngine(Engine):
         environment.schedule(planned, (kind << ENTITY_BITS) | entity, delay_ns)
         return self._tokens
 
+    def _is_due_before(self, sim: Any, kind: int) -> bool:
+        queue = self._environment._queue
+        return bool(queue) and queue[0][0] == sim.now_ns and queue[0][1] < kind << ENTITY_BITS
+
     def _fire(self, planned: Any) -> None:
         sim = self._sim
         sim.now_ns = self._environment._now
@@ -160,7 +164,7 @@ class SimpyEngine(Engine):
 
     def _compile(self) -> dict[str, Any]:
         linked = self.linked
-        namespace: dict[str, Any] = {"at": self._at, "fail": _fail}
+        namespace: dict[str, Any] = {"at": self._at, "is_due_before": self._is_due_before, "fail": _fail}
         namespace |= {f"{name}__record": self.record_type(table) for name, table in linked.tables.items()}
         if self.name not in linked.compiled:
             linked.compiled[self.name] = self._bytecode()

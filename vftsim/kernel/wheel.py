@@ -61,6 +61,14 @@ def at(sim, time_ns, kind, entity, action, place):
     return token
 
 
+def is_due_before(sim, kind):
+    # Whatever is due at this instant is in the heap.
+    if sim.heap_length == 0:
+        return False
+    first = sim.heap[0]
+    return first.ns == sim.now_ns and first.order < kind << {ENTITY_BITS}
+
+
 def fail(sim, failure):
     if sim.failure == 0:
         sim.failure = failure

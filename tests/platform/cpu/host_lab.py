@@ -31,7 +31,7 @@ KINDS = {"job": JOB, "background": BACKGROUND, "interrupt": INTERRUPT}
 
 @entry
 def choose_again(sim: Sim, pcpu: int, _: int) -> int:
-    host.reschedule(sim, hosts(sim)[pcpus(sim)[pcpu].host], pcpus(sim)[pcpu])
+    host.choose_again(sim, hosts(sim)[pcpus(sim)[pcpu].host], pcpus(sim)[pcpu])
     return 0
 
 

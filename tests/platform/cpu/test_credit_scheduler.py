@@ -117,12 +117,13 @@ def test_a_parked_vcpu_that_wakes_stays_parked():
 
 
 def test_a_vcpu_pre_empted_by_a_pinned_one_is_kicked_to_an_idle_pcpu():
-    """From 4.3.  B runs on pCPU 0, may run anywhere; A, pinned there, wakes BOOST at 50 ms: B moves to pCPU 1.
+    """From 4.3 to 4.12.  B runs on pCPU 0, may run anywhere; A, pinned there, wakes BOOST at 50 ms: B moves to pCPU 1.
 
-    Before, B waits: the idle pCPU is not in A's affinity and is not told.
+    Before, B waits: the idle pCPU is not in A's affinity and is not told.  From 4.13 a test of A's affinity where
+    B's is meant prevents the move.
     """
     first = {}
-    for version in ("4.1", "4.13"):
+    for version in ("4.1", "4.3", "4.9", "4.13"):
         lab = Lab(Credit(version=version), pcpus=2)
         lab.domain("B")
         lab.domain("A", affinity=[0])
@@ -130,8 +131,22 @@ def test_a_vcpu_pre_empted_by_a_pinned_one_is_kicked_to_an_idle_pcpu():
         lab.hog("A", at_ms=50)
         lab.run(55)
         first[version] = lab.recorder.decisions
-    assert first["4.13"] == [(0, 0, "B"), (50, 0, "A"), (50, 1, "B")]
-    assert first["4.1"] == [(0, 0, "B"), (50, 0, "A")]
+    assert first["4.3"] == first["4.9"] == [(0, 0, "B"), (50, 0, "A"), (50, 1, "B")]
+    assert first["4.1"] == first["4.13"] == [(0, 0, "B"), (50, 0, "A")]
+
+
+def test_a_tick_moves_a_vcpu_behind_which_others_wait():
+    """From 4.3.  Without boosts C, pinned to pCPU 0, waits behind B from 5 ms.
+
+    The tick at 10 ms makes B active; the one at 20 ms finds somebody waiting behind it and pCPU 1 idle.
+    """
+    lab = Lab(Credit(version="4.13", boost=False), pcpus=2)
+    lab.domain("B")
+    lab.domain("C", affinity=[0])
+    lab.hog("B")
+    lab.burst("C", 5, demand_ms=1)
+    lab.run(30)
+    assert lab.recorder.decisions == [(0, 0, "B"), (20, 0, "C"), (20, 1, "B"), (21, 0, "-")]
 
 
 def test_an_idle_pcpu_steals_work_that_waits():
@@ -160,7 +175,7 @@ def test_stealing_respects_affinity():
 def test_balance_limit_delays_the_second_steal():
     """Home of A, C and E is pCPU 0.  pCPU 1 steals C at 0.2 ms and would steal E at 0.4.
 
-    From 4.18 it searches once a millisecond: E, BOOST like A, waits for the end of A's slice.
+    From 4.18 it searches once a millisecond: E, BOOST like A, waits until the second tick, at 20 ms, moves A.
     """
     waits = {}
     for version in ("4.13", "4.18"):
@@ -172,7 +187,7 @@ def test_balance_limit_delays_the_second_steal():
         lab.burst("E", 0.4, demand_ms=0.1)
         lab.run(100)
         waits[version] = [round(t, 6) for t, _ in lab.finished]
-    assert waits == {"4.13": [0.3, 0.5], "4.18": [0.3, 30.1]}
+    assert waits == {"4.13": [0.3, 0.5], "4.18": [0.3, 20.1]}
 
 
 @entry

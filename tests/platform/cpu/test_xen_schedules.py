@@ -42,16 +42,15 @@ def test_credit_with_exact_debit_and_rate_limit():
 def test_credit_with_debit_at_the_tick():
     """The same under Xen 3.2: whoever runs at a tick pays 100; accounting in the ticks at 30, 60, 90 ms.
 
-    0-30 as above; A has paid at 10 and 20.  30: B takes over and pays at once, as the tick finds it:
-    -100+150 = 50; A -200+150 = -50: OVER, sorted behind C.  60: B (-150, UNDER until the tick) goes
-    before A, C runs and pays 100: 100 each make C 0, B -50 OVER, A 50 UNDER: sorted A B.  60.5: A.
-    65: C BOOST pre-empts A; A is UNDER and B OVER, so A again at 65.5.  90: A has paid at 70, 80 and 90:
-    -250+100: OVER; B 50: UNDER.  92: C pre-empts; B.  93: no rate limit: C pre-empts B at once.
+    A tick comes before a slice that ends with it.  30: A has paid 300 and, alone, earns 300: 0, UNDER; queue B C A.
+    60: B has paid 300 at 40, 50 and 60; 150 each make it -150, OVER, and A 150; queue C A B.  60.5: A.
+    65: C BOOST pre-empts A; A is UNDER and B OVER, so A again at 65.5.  90: A has paid 300 more, and 150 each make
+    both 0: UNDER.  92: C pre-empts A, which goes behind B; B.  93: no rate limit: C pre-empts B at once; then A.
     """
     lab = _credit("3.2").run(95)
     assert lab.decisions() == [
         (0, "A"), (30, "B"), (60, "C"), (60.5, "A"), (65, "C"), (65.5, "A"), (92, "C"), (92.5, "B"),
-        (93, "C"), (93.5, "B"),
+        (93, "C"), (93.5, "A"),
     ]  # fmt: skip
 
 

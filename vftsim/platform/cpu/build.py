@@ -19,7 +19,6 @@ from vftsim.platform.cpu.records import (
     domains,
     hosts,
     pcpus,
-    tickled,
     vcpus,
 )
 
@@ -41,7 +40,7 @@ def bring_up_to_date(sim: Sim, host: int, _: int) -> int:
 
 
 ENTRIES = (attach, bring_up_to_date)
-TABLES = (asked, tickled, affinities, entitlements, note_count)
+TABLES = (asked, affinities, entitlements, note_count)
 
 
 def add_host(

@@ -9,13 +9,14 @@ Re-entrancy: a finished piece of work may wake anything, freeze domains and make
 again before its callback returns; the host then leaves the pCPU as the callback put it (:func:`on_run_end`).
 """
 
-from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.kernel import EventKind, Sim, at, event, is_due_before, part
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.guest import finish, next_run
 from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, WOKEN, note
 from vftsim.platform.cpu.records import (
     BLOCKED,
     BUSY,
+    MOST_PCPUS,
     RUNNABLE,
     RUNNING,
     Host,
@@ -24,11 +25,12 @@ from vftsim.platform.cpu.records import (
     asked,
     hosts,
     pcpus,
-    tickled,
     vcpus,
     work_done,
     works,
 )
+
+AT_ONCE = -1
 
 
 @part
@@ -42,18 +44,39 @@ def wake(sim: Sim, vcpu: Vcpu) -> None:
     vcpu.waiting_since_ns = sim.now_ns
     if host.observed:
         note(sim, WOKEN, 0, vcpu.row, 0)
+    host.acts_at_once = not is_due_before(sim, EventKind.SLICE)
     scheduler.wake(sim, host, vcpu)
     carry_out(sim, host)
 
 
 @part
-def carry_out(sim: Sim, host: Host) -> None:
-    """Let every pCPU that the scheduler asked choose again; on return nothing is asked or tickled."""
+def ask(sim: Sim, pcpu: Pcpu) -> None:
+    """Have ``pcpu`` choose again at this instant: once, however often it is asked, after all ticks and accounting.
+
+    A request to reschedule is a soft interrupt in Xen, and a flag in Linux: timers are served before it.  What is
+    asked in a timer, or while one is due, waits in the order of pCPU numbers; else pCPUs choose as they are asked.
+    """
+    if pcpu.choice != 0:
+        return
+    host = hosts(sim)[pcpu.host]
+    if not host.acts_at_once:
+        pcpu.choice = at(sim, sim.now_ns, EventKind.SLICE, pcpu.number, on_choice, pcpu.row)
+        return
+    pcpu.choice = AT_ONCE
     queue = asked(sim)[host.row]
-    pcpu = scheduler.take(queue)
-    while pcpu != 0:
-        reschedule(sim, host, pcpus(sim)[pcpu])
-        pcpu = scheduler.take(queue)
+    queue.rows[queue.queued % MOST_PCPUS] = pcpu.row
+    queue.queued += 1
+
+
+@part
+def carry_out(sim: Sim, host: Host) -> None:
+    """Let the pCPUs choose that were asked to at once, and those that they ask in turn."""
+    queue = asked(sim)[host.row]
+    while queue.taken < queue.queued:
+        row = queue.rows[queue.taken % MOST_PCPUS]
+        queue.taken += 1
+        choose_again(sim, host, pcpus(sim)[row])
+    host.acts_at_once = False
 
 
 @part
@@ -66,25 +89,9 @@ def settle(sim: Sim, host: Host) -> None:
 
 
 @part
-def reschedule(sim: Sim, host: Host, pcpu: Pcpu) -> None:
-    """Charge what runs on ``pcpu`` and let the scheduler choose again, there and wherever that tickles."""
-    choose_again(sim, host, pcpu)
-    drain_tickled(sim, host)
-
-
-@part
-def drain_tickled(sim: Sim, host: Host) -> None:
-    """Let the pCPUs that were tickled meanwhile choose, and those that they tickle in turn."""
-    queue = tickled(sim)[host.row]
-    row = scheduler.take(queue)
-    while row != 0:
-        choose_again(sim, host, pcpus(sim)[row])
-        row = scheduler.take(queue)
-
-
-@part
 def choose_again(sim: Sim, host: Host, pcpu: Pcpu) -> None:
     """Charge what runs on ``pcpu``, which stays runnable, and fill the pCPU."""
+    pcpu.choice = 0
     before = pcpu.running
     if before != 0:
         vcpu = vcpus(sim)[before]
@@ -150,7 +157,7 @@ def fill(sim: Sim, host: Host, pcpu: Pcpu, before: int) -> None:
             plan(sim, pcpu, vcpu, run_ns)
             return
         block(sim, host, pcpu, vcpu)
-        before = chosen
+        before = 0
 
 
 @part
@@ -195,8 +202,9 @@ def run_next(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
         plan(sim, pcpu, vcpu, run_ns)
         return
     block(sim, host, pcpu, vcpu)
-    fill(sim, host, pcpu, vcpu.row)
-    drain_tickled(sim, host)
+    host.acts_at_once = not is_due_before(sim, EventKind.SLICE)
+    ask(sim, pcpu)
+    carry_out(sim, host)
 
 
 @part
@@ -204,6 +212,8 @@ def block(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     """Take a vCPU without work off its pCPU."""
     stop(sim, host, pcpu, vcpu)
     vcpu.state = BLOCKED
+    if host.observed:
+        note(sim, STOPPED, pcpu.row, vcpu.row, BLOCKED)
     scheduler.block(sim, host, vcpu)
 
 
@@ -221,7 +231,15 @@ def on_slice_end(sim: Sim, place: int, token: int) -> None:
     """The slice of what runs on the pCPU is over."""
     pcpu = pcpus(sim)[place]
     if token == pcpu.slice_end:
-        reschedule(sim, hosts(sim)[pcpu.host], pcpu)
+        choose_again(sim, hosts(sim)[pcpu.host], pcpu)
+
+
+@event
+def on_choice(sim: Sim, place: int, token: int) -> None:
+    """The pCPU was asked to choose, and no slice has ended there at this instant, by which it has chosen already."""
+    pcpu = pcpus(sim)[place]
+    if token == pcpu.choice:
+        choose_again(sim, hosts(sim)[pcpu.host], pcpu)
 
 
 @event

@@ -21,7 +21,10 @@ MOST_PCPUS = 1024
 
 
 class Host(Record):
-    """Physical CPUs under one scheduler; its pCPUs and vCPUs stand in consecutive rows."""
+    """Physical CPUs under one scheduler; its pCPUs and vCPUs stand in consecutive rows.
+
+    ``acts_at_once``: pCPUs that are asked now need not wait for timers of this instant.
+    """
 
     row: int
     scheduler: int
@@ -33,12 +36,15 @@ class Host(Record):
     context_switches: int
     begin_ns: int
     observed: bool
+    acts_at_once: bool
 
 
 class Pcpu(Record):
     """A physical CPU.
 
     ``number`` counts from 0 on its host and orders simultaneous events; ``homes`` vCPUs start there.
+    ``completion``, ``slice_end`` and ``choice`` are the events planned for it (0: none): the end of the present run, of
+    the slice, and its choice at this instant (below 0: at once).
     """
 
     row: int
@@ -49,6 +55,7 @@ class Pcpu(Record):
     last: int
     completion: int
     slice_end: int
+    choice: int
     slice_ns: int
     busy_ns: int
     switching_ns: int
@@ -116,9 +123,9 @@ class Work(Record):
 
 
 class PcpuQueue(Record):
-    """pCPUs of a host that must choose again, in order."""
+    """pCPUs of a host that choose again at once, in order."""
 
-    rows: Annotated[list[int], 4 * MOST_PCPUS]
+    rows: Annotated[list[int], MOST_PCPUS]
     taken: int
     queued: int
 
@@ -127,10 +134,9 @@ hosts = Table("hosts", Host, 64)
 pcpus = Table("pcpus", Pcpu, 4096)
 vcpus = Table("vcpus", Vcpu, 8192)
 affinities = Table("affinities", Affinity, beside=vcpus)
+asked = Table("asked", PcpuQueue, beside=hosts)
 domains = Table("domains", Domain, 4096)
 works = Table("works", Work, 1 << 20, "shorten queues or lower the load")
-asked = Table("asked", PcpuQueue, beside=hosts)
-tickled = Table("tickled", PcpuQueue, beside=hosts)
 work_list = Chain(works, "link")
 
 work_done = Family("work_done", 2)

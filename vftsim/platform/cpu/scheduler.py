@@ -2,21 +2,18 @@
 
 A scheduler is a file with its rule, its spec, its records and the functions that implement these slots.  It
 plans its ticks and periods itself (:func:`~vftsim.kernel.at`); an event of its own calls
-:func:`~vftsim.platform.cpu.host.settle` first and :func:`~vftsim.platform.cpu.host.carry_out` last.
+:func:`~vftsim.platform.cpu.host.settle` first.  Whenever a pCPU should choose again, now or in an event, it calls
+:func:`~vftsim.platform.cpu.host.ask`.
 """
 
 from vftsim.kernel import Sim, Sort, part
 from vftsim.platform.cpu.records import (
-    MOST_PCPUS,
     WORD_BITS,
     Host,
     Pcpu,
-    PcpuQueue,
     Vcpu,
     affinities,
-    asked,
     pcpus,
-    tickled,
 )
 
 scheduler = Sort("scheduler", by="scheduler")
@@ -29,7 +26,7 @@ def attach(sim: Sim, host: Host) -> None:
 
 @scheduler.slot
 def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
-    """Take in ``vcpu``, which became runnable; :func:`ask` the pCPUs that must choose again now."""
+    """Take in ``vcpu``, which became runnable; ask the pCPUs that must choose again now."""
 
 
 @scheduler.slot
@@ -55,35 +52,6 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
 def priority(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Return the class ``vcpu`` is in, by the scheduler's own numbers."""
     return 0
-
-
-@part
-def put(queue: PcpuQueue, pcpu: int) -> None:
-    """Add a pCPU to a queue."""
-    queue.rows[queue.queued % (4 * MOST_PCPUS)] = pcpu
-    queue.queued += 1
-
-
-@part
-def take(queue: PcpuQueue) -> int:
-    """Take the first pCPU of a queue; 0 if it is empty."""
-    if queue.taken == queue.queued:
-        return 0
-    pcpu = queue.rows[queue.taken % (4 * MOST_PCPUS)]
-    queue.taken += 1
-    return pcpu
-
-
-@part
-def ask(sim: Sim, host: Host, pcpu: int) -> None:
-    """Have ``pcpu`` choose again when the scheduler's present decision has been made."""
-    put(asked(sim)[host.row], pcpu)
-
-
-@part
-def tickle(sim: Sim, host: Host, pcpu: int) -> None:
-    """Have ``pcpu`` choose again at this instant; for use in ``choose`` and ``block``."""
-    put(tickled(sim)[host.row], pcpu)
 
 
 @part

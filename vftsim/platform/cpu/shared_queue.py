@@ -10,7 +10,7 @@ The queue stands in the order in which vCPUs joined it, so of equally urgent one
 
 from vftsim.kernel import Chain, Fifo, Kind, Record, Sim, Table, part
 from vftsim.platform.cpu import scheduler
-from vftsim.platform.cpu.host import sync
+from vftsim.platform.cpu.host import ask, sync
 from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, hosts, pcpus, vcpus
 
 
@@ -22,10 +22,9 @@ class QueueHost(Record):
 
 
 class QueuePcpu(Record):
-    """A pCPU: the vCPU that the scheduler has chosen for it, and whether one has just been placed there."""
+    """A pCPU: the vCPU that the scheduler has chosen for it."""
 
     current: int
-    placed: bool
 
 
 class QueueVcpu(Record):
@@ -136,7 +135,7 @@ def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     enqueue(sim, host, vcpu)
     pcpu = place(sim, host, vcpu)
     if pcpu != 0:
-        scheduler.ask(sim, host, pcpu)
+        ask(sim, pcpus(sim)[pcpu])
 
 
 @part
@@ -161,7 +160,7 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     if before not in (0, chosen):
         other = place(sim, host, vcpus(sim)[before])
         if other != 0:
-            scheduler.tickle(sim, host, other)
+            ask(sim, pcpus(sim)[other])
     if chosen != 0:
         # Placing has brought accounts up to date, so what is left to run is known now only.
         pcpu.slice_ns = longest_ns(sim, host, vcpus(sim)[chosen])
@@ -206,8 +205,8 @@ def place(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 
 @part
 def is_open(sim: Sim, host: Host, vcpu: Vcpu, row: int) -> bool:
-    """Tell whether ``vcpu`` may run on the pCPU and nobody else has just been placed there."""
-    return not queue_pcpus(sim)[row].placed and allowed(sim, host, vcpu, pcpus(sim)[row])
+    """Tell whether ``vcpu`` may run on the pCPU, which is not about to choose anyway: another was placed there."""
+    return pcpus(sim)[row].choice == 0 and allowed(sim, host, vcpu, pcpus(sim)[row])
 
 
 @part
@@ -263,10 +262,7 @@ def place_held(sim: Sim, host: Host) -> None:
     while own.placing.length > 0:
         pcpu = place(sim, host, vcpus(sim)[placing_list.pop(sim, own.placing)])
         if pcpu != 0:
-            queue_pcpus(sim)[pcpu].placed = True
-            scheduler.ask(sim, host, pcpu)
-    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
-        queue_pcpus(sim)[row].placed = False
+            ask(sim, pcpus(sim)[pcpu])
 
 
 @part

@@ -11,10 +11,10 @@ Source: Xen ``sched_credit.c``, accounting function, 3.2 to current.
 """
 
 from vftsim.kernel import Sim, part
-from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.entitlement import entitlements
-from vftsim.platform.cpu.records import BLOCKED, Host, Vcpu, vcpus
-from vftsim.platform.cpu.schedulers._credit_queue import enqueue_new, set_priority
+from vftsim.platform.cpu.host import ask
+from vftsim.platform.cpu.records import BLOCKED, Host, Vcpu, pcpus, vcpus
+from vftsim.platform.cpu.schedulers._credit_queue import set_priority, wake_up
 from vftsim.platform.cpu.schedulers._credit_records import (
     OVER,
     UNDER,
@@ -171,7 +171,7 @@ def park(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         queue_list.remove(sim, home.queue, vcpu.row)
         own.queued = False
     if home.current == vcpu.row:
-        scheduler.ask(sim, host, own.home)
+        ask(sim, pcpus(sim)[own.home])
 
 
 @part
@@ -183,5 +183,5 @@ def unpark(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     own.parked = False
     rules = credit_hosts(sim)[host.row]
     rules.unparks += 1
-    if vcpu.state != BLOCKED:
-        enqueue_new(sim, host, vcpu, rules.boosts_unparked, False)
+    if vcpu.state != BLOCKED and credit_pcpus(sim)[own.home].current != vcpu.row:
+        wake_up(sim, host, vcpu, rules.boosts_unparked, host.first_pcpu)

@@ -2,11 +2,12 @@
 
 from vftsim.kernel import Sim, part
 from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu.host import ask
 from vftsim.platform.cpu.notes import PRIORITY, note
-from vftsim.platform.cpu.records import Host, Vcpu, pcpus, vcpus
+from vftsim.platform.cpu.records import RUNNABLE, Host, Vcpu, pcpus, vcpus
 from vftsim.platform.cpu.schedulers._credit_records import (
-    ALL_IDLERS,
     BOOST,
+    IDLER_FIRST,
     NS_PER_CREDIT,
     ONE_IDLER,
     UNDER,
@@ -34,9 +35,14 @@ def debit(rules: CreditHost, own: CreditVcpu) -> None:
     """Turn time run into credits paid; what is less than a credit waits for the next time."""
     if not rules.exact_debit or own.uncharged_ns <= 0:
         return
-    half = 0 if rules.carries_residue else NS_PER_CREDIT // 2
-    paid = (own.uncharged_ns + half) // NS_PER_CREDIT
+    owed = own.uncharged_ns + NS_PER_CREDIT // 2
+    if rules.carries_residue:
+        owed = own.uncharged_ns + own.rest
+    paid = owed // NS_PER_CREDIT
+    if rules.carries_residue:
+        own.rest = owed % NS_PER_CREDIT
     own.credit -= paid
+    # The rest is still part of the time not paid for: it counts twice, as in the original.
     own.uncharged_ns -= paid * NS_PER_CREDIT
 
 
@@ -55,94 +61,130 @@ def insert(sim: Sim, vcpu: Vcpu) -> None:
 
 
 @part
-def enqueue_new(sim: Sim, host: Host, vcpu: Vcpu, may_boost: bool, in_decision: bool) -> None:
-    """Queue a vCPU that was not runnable here before, and tell who should choose again.
-
-    ``in_decision``: a pCPU is choosing at present, so the others are tickled instead of asked.
-    """
+def wake_up(sim: Sim, host: Host, vcpu: Vcpu, may_boost: bool, waker: int) -> None:
+    """Queue a vCPU that was not runnable here before, and tell who should choose again; the pCPU ``waker`` acts."""
     rules = credit_hosts(sim)[host.row]
-    if may_boost and rules.boosts_wakes and credit_vcpus(sim)[vcpu.row].priority == UNDER:
+    own = credit_vcpus(sim)[vcpu.row]
+    if may_boost and rules.boosts_wakes and not own.has_moved and own.priority == UNDER:
         set_priority(sim, host, vcpu, BOOST)
         rules.boosts += 1
+    own.has_moved = False
     insert(sim, vcpu)
-    tell_of(sim, host, vcpu, in_decision)
-
-
-@part
-def is_idle(sim: Sim, pcpu: int) -> bool:
-    """Tell whether a pCPU has nothing to run and nothing queued."""
-    own = credit_pcpus(sim)[pcpu]
-    return own.current == 0 and own.queue.length == 0
+    tell_of(sim, host, vcpu, waker)
 
 
 @part
 def is_suitable(sim: Sim, vcpu: Vcpu, pcpu: int) -> bool:
     """Tell whether a pCPU is idle and the vCPU may run there."""
-    return is_idle(sim, pcpu) and scheduler.may_run(sim, vcpu, pcpus(sim)[pcpu])
+    return credit_pcpus(sim)[pcpu].is_idler and scheduler.may_run(sim, vcpu, pcpus(sim)[pcpu])
 
 
 @part
-def first_suitable(sim: Sim, host: Host, vcpu: Vcpu, after: int, but: int) -> int:
-    """Return the first idle pCPU above the row ``after`` where the vCPU may run, other than ``but``; 0 if none."""
-    for row in range(max(after + 1, host.first_pcpu), host.first_pcpu + host.pcpus):
-        if row != but and is_suitable(sim, vcpu, row):
+def next_suitable(sim: Sim, host: Host, vcpu: Vcpu, after: int) -> int:
+    """Return the first idle pCPU behind ``after``, in turn, where the vCPU may run; 0 if there is none."""
+    number = pcpus(sim)[after].number
+    for step in range(1, host.pcpus + 1):
+        row = host.first_pcpu + (number + step) % host.pcpus
+        if is_suitable(sim, vcpu, row):
             return row
     return 0
 
 
 @part
-def tell(sim: Sim, host: Host, pcpu: int, in_decision: bool) -> None:
-    """Have a pCPU choose again."""
-    if in_decision:
-        scheduler.tickle(sim, host, pcpu)
-    else:
-        scheduler.ask(sim, host, pcpu)
+def has_idlers(sim: Sim, host: Host) -> bool:
+    """Tell whether any pCPU is idle."""
+    row = host.first_pcpu
+    while row < host.first_pcpu + host.pcpus and not credit_pcpus(sim)[row].is_idler:
+        row += 1
+    return row < host.first_pcpu + host.pcpus
 
 
 @part
-def tell_next_idler(sim: Sim, host: Host, vcpu: Vcpu, in_decision: bool) -> bool:
+def tickle(sim: Sim, host: Host, pcpu: int) -> None:
+    """Have a pCPU choose again."""
+    if credit_hosts(sim)[host.row].tickled_are_busy:
+        credit_pcpus(sim)[pcpu].is_idler = False
+    ask(sim, pcpus(sim)[pcpu])
+
+
+@part
+def tickle_next_idler(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> bool:
     """Wake one idle pCPU where the vCPU may run, in turn; False if there is none."""
-    rules = credit_hosts(sim)[host.row]
-    row = first_suitable(sim, host, vcpu, rules.last_tickled, 0)
-    if row == 0:
-        row = first_suitable(sim, host, vcpu, 0, 0)
+    own = credit_pcpus(sim)[waker]
+    row = next_suitable(sim, host, vcpu, own.last_tickled)
     if row == 0:
         return False
-    rules.last_tickled = row
-    tell(sim, host, row, in_decision)
+    own.last_tickled = row
+    tickle(sim, host, row)
     return True
 
 
 @part
-def tell_of(sim: Sim, host: Host, vcpu: Vcpu, in_decision: bool) -> None:
+def tell_of(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> None:
     """Have the pCPUs choose again that the release's rule names when ``vcpu`` is new in its queue."""
     own = credit_vcpus(sim)[vcpu.row]
     running = credit_pcpus(sim)[own.home].current
-    if running == 0:
-        tell(sim, host, own.home, in_decision)
-        return
     rule = credit_hosts(sim)[host.row].tickle_rule
+    if running == 0:
+        tickle(sim, host, own.home)
+        return
     preempts = own.priority > credit_vcpus(sim)[running].priority
-    if rule == ALL_IDLERS or rule == ONE_IDLER:
-        if preempts:
-            tell(sim, host, own.home, in_decision)
-        if rule == ONE_IDLER:
-            tell_next_idler(sim, host, vcpu, in_decision)
-        else:
-            tell_all_idlers(sim, host, vcpu, in_decision)
-    elif not tell_next_idler(sim, host, vcpu, in_decision) and preempts:
-        displaced = vcpus(sim)[running]
-        credit_vcpus(sim)[running].kicked_away = first_suitable(sim, host, displaced, 0, 0) != 0
-        tell(sim, host, own.home, in_decision)
+    if rule == IDLER_FIRST:
+        tell_idler_first(sim, host, vcpu, preempts, waker)
+        return
+    if preempts:
+        tickle(sim, host, own.home)
+    if rule == ONE_IDLER:
+        tickle_next_idler(sim, host, vcpu, waker)
+    else:
+        tickle_all_idlers(sim, host, vcpu)
 
 
 @part
-def tell_all_idlers(sim: Sim, host: Host, vcpu: Vcpu, in_decision: bool) -> None:
+def tell_idler_first(sim: Sim, host: Host, vcpu: Vcpu, preempts: bool, waker: int) -> None:
+    """Wake an idle pCPU for ``vcpu``; without one it pre-empts at home, and who runs there may move to an idle one."""
+    if not has_idlers(sim, host):
+        if preempts:
+            tickle(sim, host, credit_vcpus(sim)[vcpu.row].home)
+        return
+    if tickle_next_idler(sim, host, vcpu, waker) or not preempts:
+        return
+    home = credit_vcpus(sim)[vcpu.row].home
+    displaced = credit_pcpus(sim)[home].current
+    if credit_hosts(sim)[host.row].kicks_preempted and next_suitable(sim, host, vcpus(sim)[displaced], home) != 0:
+        credit_vcpus(sim)[displaced].moves = True
+        credit_hosts(sim)[host.row].kicks += 1
+    tickle(sim, host, home)
+
+
+@part
+def tickle_all_idlers(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Wake every idle pCPU where the vCPU may run."""
-    row = first_suitable(sim, host, vcpu, 0, 0)
-    while row != 0:
-        tell(sim, host, row, in_decision)
-        row = first_suitable(sim, host, vcpu, row, 0)
+    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        if is_suitable(sim, vcpu, row):
+            tickle(sim, host, row)
+
+
+@part
+def better_home(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return where a vCPU should go: its home if nobody waits there, else the next idle pCPU it may use, if any."""
+    home = credit_vcpus(sim)[vcpu.row].home
+    if credit_pcpus(sim)[home].queue.length == 0 or credit_pcpus(sim)[home].is_idler:
+        return home
+    idle = next_suitable(sim, host, vcpu, home)
+    return home if idle == 0 else idle
+
+
+@part
+def move(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> None:
+    """Give a vCPU that has left its pCPU another home, and wake it there if it has work."""
+    rules = credit_hosts(sim)[host.row]
+    own = credit_vcpus(sim)[vcpu.row]
+    own.moves = False
+    own.has_moved = not rules.boosts_migrated
+    own.home = better_home(sim, host, vcpu)
+    if vcpu.state == RUNNABLE and not own.parked:
+        wake_up(sim, host, vcpu, True, waker)
 
 
 @part

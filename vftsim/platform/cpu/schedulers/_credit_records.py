@@ -33,7 +33,12 @@ class CreditHost(Record):
     rate_limit_remainder: bool
     boosts_migrated: bool
     boosts_unparked: bool
-    last_tickled: int
+    idle_has_slice: bool
+    tick_moves_running: bool
+    kicks_preempted: bool
+    steals_in_turn: bool
+    tickled_are_busy: bool
+    last_robbed: int
     ticks: int
     balance: int
     accounts: Fifo
@@ -48,11 +53,18 @@ class CreditHost(Record):
 
 
 class CreditPcpu(Record):
-    """A pCPU's run queue; ``current`` is the vCPU that the scheduler has chosen for it."""
+    """A pCPU's run queue.
+
+    ``current`` is the vCPU chosen for it, also when that has blocked, until the pCPU chooses again.  ``is_idler``:
+    it found nothing when it chose last.  ``last_tickled`` is the idle pCPU that was woken last from here.
+    """
 
     queue: Fifo
     behind: Fifo
     current: int
+    is_idler: bool
+    last_tickled: int
+    idle_slice: int
     needs_sort: bool
     last_scan_ns: int
 
@@ -69,7 +81,11 @@ class CreditDomain(Record):
 
 
 class CreditVcpu(Record):
-    """What the scheduler knows of a vCPU; ``home`` is the pCPU whose queue it belongs to."""
+    """What the scheduler knows of a vCPU; ``home`` is the pCPU whose queue it belongs to.
+
+    ``moves``: it is to be given another home when its pCPU has chosen again; ``has_moved``: the next wake does not
+    boost it.  ``rest`` is the time below a credit that the last debit left.
+    """
 
     home: int
     credit: int
@@ -77,7 +93,9 @@ class CreditVcpu(Record):
     parked: bool
     queued: bool
     active: bool
-    kicked_away: bool
+    moves: bool
+    has_moved: bool
+    rest: int
     uncharged_ns: int
     running_since_ns: int
     stopped_ns: int

@@ -7,7 +7,7 @@ Source: ``xen/common/sched_credit.c`` and ``xen/common/sched/credit.c`` in the X
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Version = Literal["3.2", "4.0", "4.1", "4.2", "4.3", "4.7", "4.8", "4.13", "4.18"]
+Version = Literal["3.2", "4.0", "4.1", "4.2", "4.3", "4.7", "4.8", "4.9", "4.13", "4.18"]
 """First release of each rule set; a release in between follows the one before it (4.5 is 4.3)."""
 
 
@@ -27,7 +27,8 @@ class CreditRules:
     """Who is woken for a new vCPU: preempt and wake every idle pCPU; preempt and wake one; preempt only
     if no idle pCPU suits (ebce2d836c)."""
     carries_residue: bool
-    """Whether a debit is rounded down and the rest kept, else rounded to nearest (cf0c29d1a9)."""
+    """Whether a debit is rounded down and the rest kept (twice: as a rest, and as time not yet paid for), else rounded
+    to nearest (cf0c29d1a9)."""
     rate_limit_ns: int
     """Default of the rate limit; 0: the release has none (64908a0466)."""
     rate_limit_remainder: bool
@@ -35,7 +36,18 @@ class CreditRules:
     variable_slice: bool
     """Whether the slice is a boot parameter."""
     boosts_migrated: bool
-    """Whether the wake that ends a migration boosts (repaired by 66c7449a4d)."""
+    """Whether the wake that ends a move boosts (repaired by 66c7449a4d)."""
+    idle_has_slice: bool
+    """Whether an idle pCPU looks for work again at the end of a slice."""
+    tick_moves_running: bool
+    """Whether a tick moves a running vCPU behind which others wait to an idle pCPU (750ec2271d, ebb064aa22)."""
+    kicks_preempted: bool
+    """Whether a pre-empted vCPU moves to an idle pCPU at once; later a test of the wrong vCPU's affinity prevents it
+    (8a04eaa8ea)."""
+    steals_in_turn: bool
+    """Whether a search for work starts behind the pCPU robbed last, else at the neighbour (89216c7999)."""
+    tickled_are_busy: bool
+    """Whether an idle pCPU that has been woken no longer counts as idle."""
     boosts_unparked: bool
     """Whether unparking boosts (be65075094, repaired by 5c8c0ae7c4)."""
     balance_limit_ns: int
@@ -53,16 +65,29 @@ _3_2 = CreditRules(
     rate_limit_remainder=False,
     variable_slice=False,
     boosts_migrated=True,
+    idle_has_slice=True,
+    tick_moves_running=False,
+    kicks_preempted=False,
+    steals_in_turn=False,
+    tickled_are_busy=False,
     boosts_unparked=False,
     balance_limit_ns=0,
 )
-_4_0 = replace(_3_2, exact_debit=True, accounting_in_tick=False)
+_4_0 = replace(_3_2, exact_debit=True, accounting_in_tick=False, idle_has_slice=False)
 _4_1 = replace(_4_0, weight_per_vcpu=True, idle_credit_divisor=2, tickle="one_idler")
 _4_2 = replace(_4_1, rate_limit_ns=1_000_000, variable_slice=True)
-_4_3 = replace(_4_2, tickle="idler_first", carries_residue=True, boosts_unparked=True)
+_4_3 = replace(
+    _4_2,
+    tickle="idler_first",
+    carries_residue=True,
+    boosts_unparked=True,
+    tick_moves_running=True,
+    kicks_preempted=True,
+)
 _4_7 = replace(_4_3, boosts_migrated=False)
 _4_8 = replace(_4_7, rate_limit_remainder=True)
-_4_13 = replace(_4_8, boosts_unparked=False)
+_4_9 = replace(_4_8, steals_in_turn=True, tickled_are_busy=True)
+_4_13 = replace(_4_9, boosts_unparked=False, kicks_preempted=False)
 _4_18 = replace(_4_13, balance_limit_ns=1_000_000)
 
 RULES: dict[Version, CreditRules] = {
@@ -73,6 +98,7 @@ RULES: dict[Version, CreditRules] = {
     "4.3": _4_3,
     "4.7": _4_7,
     "4.8": _4_8,
+    "4.9": _4_9,
     "4.13": _4_13,
     "4.18": _4_18,
 }

@@ -9,8 +9,8 @@ sees to it.
 from vftsim.kernel import EventKind, Kind, Record, Sim, Table, at, event, part
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu import shared_queue as shared
-from vftsim.platform.cpu.host import carry_out, settle
-from vftsim.platform.cpu.records import RUNNING, Host, Vcpu, hosts, vcpus
+from vftsim.platform.cpu.host import ask, settle
+from vftsim.platform.cpu.records import RUNNING, Host, Vcpu, hosts, pcpus, vcpus
 
 
 class Deadline(Record):
@@ -67,8 +67,7 @@ def on_period_end(sim: Sim, place: int, token: int) -> None:
     begin_period(sim, host, vcpu)
     pcpu = vcpu.pcpu if vcpu.state == RUNNING else shared.place(sim, host, vcpu)
     if pcpu != 0:
-        scheduler.ask(sim, host, pcpu)
-        carry_out(sim, host)
+        ask(sim, pcpus(sim)[pcpu])
 
 
 def share_one_deadline_queue(kind: Kind) -> Kind:

@@ -27,7 +27,7 @@ from vftsim.platform.cpu import shared_queue as shared
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.exact import product_quotient
-from vftsim.platform.cpu.host import carry_out, settle, sync
+from vftsim.platform.cpu.host import settle, sync
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.schedulers._budget import at_most_drawn, draw, give_back, has_budget, open_pool, refill, spend
@@ -256,5 +256,4 @@ def on_refill(sim: Sim, place: int, token: int) -> None:
     refill(sim, host, place)
     advance(sim, host)
     shared.place_held(sim, host)
-    carry_out(sim, host)
     plan_refill(sim, place)

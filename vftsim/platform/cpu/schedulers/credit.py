@@ -13,16 +13,20 @@ Rules (Xen ``sched_credit.c``; Cherkasova, Gupta, Vahdat 2007 describe the same)
 * Cap: a vCPU whose credit falls below minus its share of the cap is parked until accounting has
   brought it back to 0, so a capped guest pauses for multiples of the accounting period.
 * A pCPU about to run OVER or to idle steals the first vCPU of strictly higher priority from the queue
-  of a busy peer, in the order of pCPU numbers from its own.
+  of a busy peer, in the order of pCPU numbers from its own, from 4.9 from the one robbed last.
 * A wake pre-empts a running vCPU of lower priority, and wakes idle pCPUs by the version's rule; from
   4.2 a vCPU that has run for less than the rate limit (1 ms) goes on.
+* From 4.3 a tick moves a running vCPU behind which others wait to an idle pCPU, if there is one.
+* A pCPU that was asked to choose does so once at an instant, after its timers; until then the vCPU that
+  has blocked there still counts as running.
 
 What changed when: :mod:`._credit_rules`.
 
 Assumption: all ticks coincide, and the accounting timer of 4.0 and later goes off half a period after
 them (``accounting_phase``; in Xen the phase is whatever it was at boot, and drifts).
-Left out: yield, soft affinity, NUMA and hyperthread topology (with one thread a core on one socket the
-tick's search for a better idle core moves nothing), failed try-locks while stealing.
+All wake-ups but those that end a move come from pCPU 0.  A guest has booted before the run: its first wake,
+which Xen does not boost from 4.7, lies before it.
+Left out: yield, soft affinity, NUMA and hyperthread topology, failed try-locks while stealing.
 """
 
 from typing import ClassVar, Literal
@@ -31,17 +35,18 @@ from pydantic import Field, model_validator
 
 from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
 from vftsim.platform.cpu import scheduler
-from vftsim.platform.cpu.host import carry_out, settle
+from vftsim.platform.cpu.host import ask, settle
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
-from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, hosts, pcpus, vcpus
+from vftsim.platform.cpu.records import BLOCKED, Host, Pcpu, Vcpu, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers._credit_accounting import account_for, activate, open_account
 from vftsim.platform.cpu.schedulers._credit_queue import (
+    better_home,
     debit,
-    enqueue_new,
-    first_suitable,
     insert,
+    move,
     partition,
     set_priority,
+    wake_up,
 )
 from vftsim.platform.cpu.schedulers._credit_records import (
     BOOST,
@@ -141,7 +146,8 @@ class Credit(SchedulerSpec):
         own.tickle_rule = TICKLES[rules.tickle]
         for name in (
             "exact_debit", "accounting_in_tick", "weight_per_vcpu", "idle_credit_divisor", "carries_residue",
-            "rate_limit_remainder", "boosts_migrated", "boosts_unparked",
+            "rate_limit_remainder", "boosts_migrated", "boosts_unparked", "idle_has_slice", "tick_moves_running",
+            "kicks_preempted", "steals_in_turn", "tickled_are_busy",
         ):  # fmt: skip
             setattr(own, name, getattr(rules, name))
 
@@ -166,9 +172,12 @@ def attach(sim: Sim, host: Host) -> None:
         own.priority = UNDER
         own.stopped_ns = LONG_AGO_NS
         open_account(sim, host, vcpu.domain)
-    rules.last_tickled = host.first_pcpu + host.pcpus - 1
+    rules.last_robbed = host.first_pcpu
     for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
         credit_pcpus(sim)[row].last_scan_ns = -rules.balance_limit_ns - 1
+        credit_pcpus(sim)[row].is_idler = True
+        credit_pcpus(sim)[row].last_tickled = host.first_pcpu
+        plan_idle_slice(sim, host, pcpus(sim)[row])
         at(sim, sim.now_ns + rules.tick_ns, EventKind.TICK, pcpus(sim)[row].number, on_tick, row)
     if not rules.accounting_in_tick:
         at(sim, sim.now_ns + rules.accounting_phase_ns, EventKind.ACCOUNTING, 0, on_accounting, host.row)
@@ -182,19 +191,10 @@ def priority(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 
 @credit.implements(scheduler.wake)
 def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
-    """Boost if UNDER, queue, tickle; a parked vCPU stays where it is."""
-    if not credit_vcpus(sim)[vcpu.row].parked:
-        enqueue_new(sim, host, vcpu, True, False)
-
-
-@credit.implements(scheduler.block)
-def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
-    """Debit what it ran."""
+    """Boost if UNDER, queue, tickle; a parked vCPU stays where it is, and one that its pCPU has not left yet, on it."""
     own = credit_vcpus(sim)[vcpu.row]
-    debit(credit_hosts(sim)[host.row], own)
-    own.kicked_away = False
-    own.stopped_ns = sim.now_ns
-    credit_pcpus(sim)[own.home].current = 0
+    if not own.parked and credit_pcpus(sim)[own.home].current != vcpu.row:
+        wake_up(sim, host, vcpu, True, host.first_pcpu)
 
 
 @credit.implements(scheduler.charge)
@@ -208,24 +208,59 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     """Head of the queue, or something more urgent from a peer."""
     rules = credit_hosts(sim)[host.row]
     own = credit_pcpus(sim)[pcpu.row]
-    current = own.current
-    if current != 0:
-        before = credit_vcpus(sim)[current]
-        debit(rules, before)
-        ran_ns = sim.now_ns - before.running_since_ns
-        if ran_ns < rules.rate_limit_ns and not before.parked:
-            rules.rate_limited += 1
-            pcpu.slice_ns = rules.rate_limit_ns - (ran_ns if rules.rate_limit_remainder else 0)
-            return current
-        put_back(sim, host, pcpu, vcpus(sim)[current])
+    before = own.current
+    if before != 0:
+        limit_ns = leave(sim, host, vcpus(sim)[before])
+        if limit_ns > 0:
+            pcpu.slice_ns = limit_ns
+            return before
     chosen = most_urgent(sim, host, pcpu)
-    if chosen != current and chosen != 0:
+    if chosen not in (before, 0):
         credit_vcpus(sim)[chosen].running_since_ns = sim.now_ns
-        if current != 0:
+        if before != 0 and vcpus(sim)[before].state != BLOCKED:
             rules.preemptions += 1
     own.current = chosen
+    own.is_idler = chosen == 0
+    own.idle_slice = 0
+    if chosen == 0:
+        plan_idle_slice(sim, host, pcpu)
     pcpu.slice_ns = rules.slice_ns
+    if before != 0 and credit_vcpus(sim)[before].moves:
+        move(sim, host, vcpus(sim)[before], pcpu.row)
     return chosen
+
+
+@part
+def leave(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Debit the vCPU that ran and queue it if it can run on; return what is left of its rate limit if it must go on."""
+    rules = credit_hosts(sim)[host.row]
+    own = credit_vcpus(sim)[vcpu.row]
+    debit(rules, own)
+    own.stopped_ns = sim.now_ns
+    if own.parked or own.moves or vcpu.state == BLOCKED:
+        return 0
+    ran_ns = sim.now_ns - own.running_since_ns
+    if ran_ns < rules.rate_limit_ns:
+        rules.rate_limited += 1
+        return rules.rate_limit_ns - (ran_ns if rules.rate_limit_remainder else 0)
+    insert(sim, vcpu)
+    return 0
+
+
+@part
+def plan_idle_slice(sim: Sim, host: Host, pcpu: Pcpu) -> None:
+    """Let an idle pCPU look for work again after a slice, in the releases in which idling has one."""
+    rules = credit_hosts(sim)[host.row]
+    if rules.idle_has_slice:
+        end_ns = sim.now_ns + rules.slice_ns
+        credit_pcpus(sim)[pcpu.row].idle_slice = at(sim, end_ns, EventKind.SLICE, pcpu.number, on_idle_slice, pcpu.row)
+
+
+@event
+def on_idle_slice(sim: Sim, place: int, token: int) -> None:
+    """A slice of idling is over."""
+    if token == credit_pcpus(sim)[place].idle_slice:
+        ask(sim, pcpus(sim)[place])
 
 
 @part
@@ -244,26 +279,6 @@ def most_urgent(sim: Sim, host: Host, pcpu: Pcpu) -> int:
 
 
 @part
-def put_back(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
-    """Queue the vCPU that has just run: here, or on the idle pCPU it was kicked away to."""
-    own = credit_vcpus(sim)[vcpu.row]
-    credit_pcpus(sim)[pcpu.row].current = 0
-    own.stopped_ns = sim.now_ns
-    if own.parked:
-        return
-    if own.kicked_away:
-        own.kicked_away = False
-        idle = first_suitable(sim, host, vcpu, 0, pcpu.row)
-        if idle != 0:
-            rules = credit_hosts(sim)[host.row]
-            own.home = idle
-            rules.kicks += 1
-            enqueue_new(sim, host, vcpu, rules.boosts_migrated, True)
-            return
-    insert(sim, vcpu)
-
-
-@part
 def steal(sim: Sim, host: Host, pcpu: Pcpu, above: int) -> int:
     """Take the first vCPU of a busy peer's queue that is more urgent than ``above`` and may run here."""
     rules = credit_hosts(sim)[host.row]
@@ -271,19 +286,36 @@ def steal(sim: Sim, host: Host, pcpu: Pcpu, above: int) -> int:
     if rules.balance_limit_ns != 0 and sim.now_ns - own.last_scan_ns <= rules.balance_limit_ns:
         return 0
     own.last_scan_ns = sim.now_ns
-    for step in range(1, host.pcpus):
-        peer = credit_pcpus(sim)[host.first_pcpu + (pcpu.number + step) % host.pcpus]
-        row = peer.queue.first if peer.current != 0 else 0
-        while row != 0 and credit_vcpus(sim)[row].priority > above:
-            waiting = credit_vcpus(sim)[row]
-            is_hot = sim.now_ns - waiting.stopped_ns < rules.migration_delay_ns
-            if not is_hot and scheduler.may_run(sim, vcpus(sim)[row], pcpu):
-                queue_list.remove(sim, peer.queue, row)
-                waiting.queued = False
-                waiting.home = pcpu.row
-                rules.steals += 1
-                return row
-            row = waiting.next_queued
+    start = pcpu.number
+    if rules.steals_in_turn:
+        start = pcpus(sim)[rules.last_robbed].number
+    for step in range(1, host.pcpus + 1):
+        peer = host.first_pcpu + (start + step) % host.pcpus
+        if peer == pcpu.row or credit_pcpus(sim)[peer].current == 0:
+            continue
+        row = rob(sim, pcpu, peer, above)
+        if row != 0:
+            rules.last_robbed = peer
+            rules.steals += 1
+            return row
+    return 0
+
+
+@part
+def rob(sim: Sim, pcpu: Pcpu, peer: int, above: int) -> int:
+    """Take the first vCPU of a peer's queue that is more urgent than ``above`` and may run on ``pcpu``; 0 for none."""
+    delay_ns = credit_hosts(sim)[pcpu.host].migration_delay_ns
+    queue = credit_pcpus(sim)[peer].queue
+    row = queue.first
+    while row != 0 and credit_vcpus(sim)[row].priority > above:
+        waiting = credit_vcpus(sim)[row]
+        is_hot = sim.now_ns - waiting.stopped_ns < delay_ns
+        if not is_hot and scheduler.may_run(sim, vcpus(sim)[row], pcpu):
+            queue_list.remove(sim, queue, row)
+            waiting.queued = False
+            waiting.home = pcpu.row
+            return row
+        row = waiting.next_queued
     return 0
 
 
@@ -302,7 +334,6 @@ def on_tick(sim: Sim, place: int, token: int) -> None:
             account_for(sim, host)
     if credit_pcpus(sim)[place].needs_sort:
         partition(sim, place)
-    carry_out(sim, host)
     at(sim, sim.now_ns + rules.tick_ns, EventKind.TICK, pcpu.number, on_tick, place)
 
 
@@ -319,6 +350,9 @@ def tick_running(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         own.credit -= rules.tick_ns // NS_PER_CREDIT
     if not own.active:
         activate(sim, host, vcpu)
+    elif rules.tick_moves_running and better_home(sim, host, vcpu) != own.home:
+        own.moves = True
+        ask(sim, pcpus(sim)[own.home])
 
 
 @event
@@ -327,5 +361,4 @@ def on_accounting(sim: Sim, place: int, token: int) -> None:
     host = hosts(sim)[place]
     settle(sim, host)
     account_for(sim, host)
-    carry_out(sim, host)
     at(sim, sim.now_ns + credit_hosts(sim)[place].slice_ns, EventKind.ACCOUNTING, 0, on_accounting, place)

@@ -27,7 +27,7 @@ from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu import shared_queue as shared
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
-from vftsim.platform.cpu.host import carry_out, settle, sync
+from vftsim.platform.cpu.host import settle, sync
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.schedulers._budget import (
@@ -272,5 +272,4 @@ def on_refill(sim: Sim, place: int, token: int) -> None:
         refill(sim, host, vcpus(sim)[row].domain)
         row += domains(sim)[vcpus(sim)[row].domain].vcpus
     shared.place_held(sim, host)
-    carry_out(sim, host)
     plan_refill(sim, host)

@@ -28,7 +28,7 @@ from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.build import domains_of, has_own_pcpus, only_pcpu
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.exact import LARGEST, scaled
-from vftsim.platform.cpu.host import carry_out, settle
+from vftsim.platform.cpu.host import settle
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.platform.cpu.records import IDLE_FOREVER, Domain, Host, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.shared_queue import (
@@ -254,7 +254,6 @@ def on_refill(sim: Sim, place: int, token: int) -> None:
             refill(sim, host, domain)
         row += domain.vcpus
     place_held(sim, host)
-    carry_out(sim, host)
     plan_refill(sim, host)
 
 

@@ -8,8 +8,9 @@ from typing import ClassVar, Literal
 from vftsim.errors import UsageError
 from vftsim.kernel import Engine, Kind, Sim
 from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu.host import ask
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
-from vftsim.platform.cpu.records import IDLE_FOREVER, RUNNABLE, Host, Pcpu, Vcpu, hosts, vcpus
+from vftsim.platform.cpu.records import IDLE_FOREVER, RUNNABLE, Host, Pcpu, Vcpu, hosts, pcpus, vcpus
 
 native = scheduler.scheduler.kind("native")
 
@@ -39,7 +40,7 @@ class Native(SchedulerSpec):
 @native.implements(scheduler.wake)
 def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Run it at once on its own pCPU."""
-    scheduler.ask(sim, host, host.first_pcpu + vcpu.number)
+    ask(sim, pcpus(sim)[host.first_pcpu + vcpu.number])
 
 
 @native.implements(scheduler.choose)
