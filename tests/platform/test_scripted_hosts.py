@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from tests.golden.compact import differences, read
-from tests.golden.record_hosts import HOSTS
+from tests.golden.host_scripts import HOSTS
 from tests.platform.scripted_host import linked, result
 from vftsim.kernel import Linked
 from vftsim.kernel.choose import make_engine
