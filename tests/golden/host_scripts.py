@@ -15,14 +15,30 @@ ARRIVAL with its own number as entity; ``at_ns`` -1: it starts in the completion
 waits), ``interrupt`` (for the domain's vCPU number ``vcpu``; -1 in the other kinds), ``next`` (as ``then``
 only, in the same domain: goes on before any other job).  A pause freezes and thaws the domain by events of
 kind CONTROL with entity 2i and 2i + 1.  The run ends before the events of ``until_ns``.
+
+What the object model that came before the kernel did with them is stored beside the scripts in ``hosts.json.gz``::
+
+    vcpus        [{"run_ns", "wait_ns", "wakeups", "context_switches", "migrations"}] by number;
+                 ``wait_ns``: time runnable without a pCPU, up to its last dispatch
+    pcpus        [{"busy_ns", "switching_ns", "idle_ns"}]: time that has passed in each; they add up to the run
+    context_switches   dispatches of another vCPU than the one this pCPU ran last
+    counters     of the scheduler, by its own names
+    finished     {"count", "sum_ns": sum of the times, "sha256": of lines "time job" in ascending order}
+    switches     {"count", "sha256": of lines "time pcpu vcpu", "first": the first 50 as lists}: who is on each
+                 pCPU (-1: nobody) whenever it is another at the end of an instant than at its beginning, in
+                 ascending order; what comes and goes within one instant is not in it
+
+After the run every running vCPU is charged up to the end.
 """
 
+from pathlib import Path
 from random import Random
 from typing import Any
 
 Script = dict[str, Any]
 Job = list[Any]
 
+HOSTS = Path(__file__).with_name("hosts.json.gz")
 MS = 1_000_000
 HOSTS_EACH = 25
 CREDIT_VERSIONS = ("3.2", "4.0", "4.1", "4.2", "4.3", "4.7", "4.8", "4.13", "4.18")

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.golden.compact import differences, read, write
-from tests.golden.record_hosts import HOSTS
+from tests.golden.host_scripts import HOSTS
 from tests.platform.scripted_host import linked, result
 from vftsim.kernel import Linked
 from vftsim.kernel.simpy_engine import SimpyEngine

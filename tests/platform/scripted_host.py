@@ -139,7 +139,7 @@ class ScriptedHost:
 
 
 def result(engine: Engine, script: Script) -> dict[str, Any]:
-    """Run a script and return what came of it, as tests/golden/host_results.py does."""
+    """Run a script and return what came of it, in the form of tests/golden/host_scripts.py."""
     lab = ScriptedHost(engine, script)
     lab.run()
     ended = [engine.rows(finished)[n] for n in range(1, engine.used(finished) + 1)]

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from tests.golden.compact import differences, read
-from tests.golden.record_hosts import HOSTS
+from tests.golden.host_scripts import HOSTS
 from tests.platform.record_changed_hosts import CHANGED_HOSTS
 from tests.platform.scripted_host import linked, result
 from vftsim.kernel import Linked
