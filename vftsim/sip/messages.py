@@ -1,4 +1,4 @@
-"""The messages of :mod:`vftsim.workloads.sip.messages`, under the name that the old lab uses."""
+"""The messages of :mod:`vftsim.workloads.sip.messages`, under the name that reports use."""
 
 from vftsim.workloads.sip.messages import (
     DEMAND_SLOT,

@@ -1,4 +1,4 @@
-"""The parameters of the server and the benchmark, under the names that the old lab uses."""
+"""The parameters of the server and the benchmark, as model files mean them."""
 
 from vftsim.workloads.ims_bench.parameters import (
     ImsBenchSpec,

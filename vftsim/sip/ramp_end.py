@@ -1,4 +1,4 @@
-"""Where a ramp ends (:mod:`vftsim.workloads.ims_bench.ramp_end`), under the name that the old lab uses."""
+"""Where a ramp ends (:mod:`vftsim.workloads.ims_bench.ramp_end`), under the name that reports use."""
 
 from vftsim.workloads.ims_bench.ramp_end import RampEnd, ramp_end
 

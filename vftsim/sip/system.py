@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from vftsim.cpu.background import CyclicLoadSpec
 from vftsim.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.cpu.schedulers.native import Native
-from vftsim.net.nics import NicsSpec
+from vftsim.platform.cpu.background import CyclicLoadSpec
+from vftsim.platform.io.host_cards import NicsSpec
 from vftsim.platform.io.paths.moderated import GuestNicSpec
 from vftsim.protection.base import PROTECTIONS, ProtectionSpec
 from vftsim.protection.faults import FAULTS, FaultSpec

@@ -94,7 +94,7 @@ class StirSpec(Spec):
 
 
 class ImsBenchSpec(Spec):
-    """The IMS benchmark (ETSI TS 186 008 as run by IMS Bench SIPp); see :mod:`vftsim.sip.benchmark`."""
+    """The IMS benchmark (ETSI TS 186 008 as run by IMS Bench SIPp); see :mod:`vftsim.workloads.ims_bench.benchmark`."""
 
     test_systems: int = Field(
         10,

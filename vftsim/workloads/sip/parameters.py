@@ -9,7 +9,7 @@ _S = 1_000_000_000
 
 
 class SipServerSpec(Spec):
-    """A stateful SIP proxy and registrar; see :mod:`vftsim.sip.server` for the mechanism."""
+    """A stateful SIP proxy and registrar; see :mod:`vftsim.workloads.sip.server` for the mechanism."""
 
     processes: int = Field(
         4,
