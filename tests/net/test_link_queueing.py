@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from network import Network
 
-from vftsim.engine import Clock, EventKind
-from vftsim.net.link import Link
+from vftsim.kernel import EventKind
 from vftsim.sampling import Streams, poisson_gaps_ns
 from vftsim.stats import md1
 
@@ -20,21 +20,14 @@ _WARM_UP = 1_000
 
 
 def _mean_wait_ns(load: float, replication: int) -> float:
-    clock = Clock()
-    link = Link(clock, 1_000_000_000, 0, 1 << 30)
+    network = Network()
+    network.wire(1_000_000_000, 0, 1 << 30)
     uniforms = Streams(20, replication).uniforms("frames", count=_FRAMES)
     sent = np.cumsum(poisson_gaps_ns(uniforms, load / (_SERVICE_NS / 1e9))).tolist()
-    waits: list[int] = []
-
-    def arrived(sent_ns: int) -> None:
-        waits.append(clock.now_ns - sent_ns - _SERVICE_NS)
-
-    def send(sent_ns: int) -> None:
-        link.send(_FRAME_BYTES, 0, arrived, sent_ns)
-
     for number, time_ns in enumerate(sent):
-        clock.at(time_ns, EventKind.ARRIVAL, number, send, time_ns)
-    clock.run()
+        network.at(time_ns, EventKind.ARRIVAL, number, lambda n=number: network.send(_FRAME_BYTES, n))  # type: ignore[misc]
+    network.engine.run()
+    waits = [arrived_ns - sent[number] - _SERVICE_NS for arrived_ns, number in network.log]
     return float(np.mean(waits[_WARM_UP:]))
 
 
