@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from vftsim.kernel import Engine, EventKind, Linked, Record, Sim, Table, entry, event, link, part
+from vftsim.kernel import Engine, EventKind, Kind, Linked, Record, Sim, Table, entry, event, link, part
 from vftsim.kernel.declare import Part
 from vftsim.platform.cpu import build, jobs
 from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
@@ -179,11 +179,13 @@ def count_waiting(sim: Sim, pair: int, _: int) -> int:
 
 
 @cache
-def linked() -> Linked:
+def linked(*others: Kind) -> Linked:
+    """A kernel with every mechanism, or with others alone."""
     return link(
         [*build.ENTRIES, *protect.ENTRIES, count_waiting],
         {
-            scheduler: [schedulers()["native"].part], protection: [spec.part for spec in protections().values()],
+            scheduler: [schedulers()["native"].part],
+            protection: others or [spec.part for spec in protections().values()],
             fault: [spec.part for spec in FAULTS.values()], path: [tapped], application: [answerer],
             workload: [visitors],
         },
@@ -197,7 +199,7 @@ class Lab:
 
     on_end = on_end
 
-    def __init__(self, engine: Engine, script: Script) -> None:
+    def __init__(self, engine: Engine, script: Script, part: Kind | None = None) -> None:
         self.engine = engine
         self.script = script
         scheduling = TypeAdapter(schedulers()["native"]).validate_python({"kind": "native"})
@@ -218,7 +220,10 @@ class Lab:
             nic["interrupt_cost_ns"], nic["packet_cost_ns"],
         )  # fmt: skip
         parameters = dict(script["protection"])
-        self.spec = TypeAdapter(protections()[parameters["kind"]]).validate_python(parameters)
+        chosen: Any = protections()[parameters["kind"]]
+        if part is not None:
+            chosen = type("Other", (chosen,), {"__module__": __name__, "part": part})
+        self.spec = chosen.model_validate(parameters)
         self.guard = protect.add_guard(engine, self.spec, self.domain, [self.port], [self.program], self.link)
         build.start(engine, self.host, scheduling)
         faults = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in script["faults"]]

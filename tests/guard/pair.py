@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vftsim.kernel import EventKind
+from vftsim.kernel import EventKind, Kind
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.cpu import jobs
 from vftsim.platform.cpu.records import domains
@@ -30,9 +30,9 @@ QUIET = {"timer_rate": 0.0, "packet_entry": 0, "transport_overhead": 1.0}
 class Pair:
     """Host, guest and a lockstep mechanism; outputs have numbers, and are seen as (time, number)."""
 
-    def __init__(self, **fields: Any) -> None:
-        self.engine = SimpyEngine(linked())
-        self.lab = Lab(self.engine, script(protection={"kind": "lockstep", **fields}))
+    def __init__(self, part: Kind | None = None, **fields: Any) -> None:
+        self.engine = SimpyEngine(linked() if part is None else linked(part))
+        self.lab = Lab(self.engine, script(protection={"kind": "lockstep", **fields}), part)
         self.guard = self.engine.rows(guards)[self.lab.guard]
         self.channel = self.engine.rows(channels)[self.lab.guard]
         self.throttle = self.engine.rows(throttles)[self.lab.guard]
@@ -53,6 +53,10 @@ class Pair:
     @property
     def counters(self) -> dict[str, int]:
         return account.counters(self.engine, self.lab.guard)
+
+    @property
+    def timeline(self) -> list[tuple[int, str]]:
+        return account.timeline(self.engine, self.lab.guard)
 
     @property
     def seen(self) -> list[tuple[int, int]]:
@@ -93,10 +97,10 @@ class Pair:
         return total_ns
 
     def crash_at(self, time_ns: int) -> None:
-        self._strike(PrimaryCrash(at=Instant("run", time_ns)))
+        self.strike(PrimaryCrash(at=Instant("run", time_ns)))
 
     def lose_channel_at(self, time_ns: int) -> None:
-        self._strike(ChannelLoss(at=Instant("run", time_ns)))
+        self.strike(ChannelLoss(at=Instant("run", time_ns)))
 
-    def _strike(self, fault: Any) -> None:
+    def strike(self, fault: Any) -> None:
         inject(self.engine, self.lab.guard, [fault], lambda instant: instant.offset_ns)
