@@ -1,7 +1,7 @@
 """Parameter tables of the pages under docs/sip, made from the specs.
 
 ``python tests/layout/parameter_tables.py`` rewrites them.
-A page says ``<!-- parameters: vftsim.sip.parameters.StirSpec -->`` where it wants the table of a spec.
+A page says ``<!-- parameters: vftsim.workloads.ims_bench.parameters.StirSpec -->`` where it wants the table of a spec.
 """
 
 from __future__ import annotations

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench import one_cpu, plain_server
-from vftsim.engine import EventKind
-from vftsim.sip.attempt import Attempt
-from vftsim.sip.server import SipServer
+from bench import Server, plain_server
+from wires import Wires, give
 
+from vftsim.kernel import EventKind
+from vftsim.platform.io.link import transmit
+from vftsim.platform.io.packet import packets
 from vftsim.sampling import Streams, gamma_ns, poisson_gaps_ns
-from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Message, Scenario
+from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
+from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Message
 from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
+from vftsim.workloads.sip.streams import streams
 
 _UNIT_NS = 1 << 30
 
@@ -28,33 +31,46 @@ class OpenQueue:
     """
 
     def __init__(self, spec: SipServerSpec | None = None, virtual: VirtualizationSpec | None = None) -> None:
-        self.clock, self.host, self.guest = one_cpu()
-        self.spec = spec or plain_server()
-        self.server = SipServer(self.clock, self.guest, self.spec, self._departed, virtual or VirtualizationSpec())
+        self.wires = Wires(spec or plain_server(), ImsBenchSpec(), virtual or VirtualizationSpec(), 0)
+        self.server = Server(self.wires)
         self.responses_ns: dict[int, int] = {}
         self.area_ns = 0
         self._since_ns = 0
+        self._arrivals_ns: list[int] = []
+        self.wires.wrap(transmit, self._departed)
 
     def play(self, arrivals_ns: list[int], demands: list[float]) -> None:
         """Send one REGISTER for each arrival, with its relative demand, until all are served."""
+        self._arrivals_ns = arrivals_ns
         for number, (time_ns, demand) in enumerate(zip(arrivals_ns, demands, strict=True)):
-            attempt = Attempt(number, Scenario.IMS_REG, [demand] * DEMANDS_PER_ATTEMPT, 1, 1, time_ns)
-            self.clock.at(time_ns, EventKind.ARRIVAL, number, self._arrive, attempt)
-        self.clock.run()
+            self.wires.at(time_ns, EventKind.ARRIVAL, number, lambda n=number, d=demand: self._arrive(n, d))  # type: ignore[misc]
+        self.wires.engine.run()
+
+    def busy_ns(self) -> int:
+        """CPU time used up to now."""
+        return self.wires.busy_ns()
 
     def _count(self) -> None:
-        now_ns = self.clock.now_ns
+        now_ns = self.wires.engine.now_ns
         self.area_ns += self.server.in_progress * (now_ns - self._since_ns)
         self._since_ns = now_ns
 
-    def _arrive(self, attempt: Any) -> None:
+    def _arrive(self, number: int, demand: float) -> None:
         self._count()
-        self.server.receive((Message.REGISTER, attempt))
+        engine, wires = self.wires.engine, self.wires
+        stream_row, stream = engine.add(streams, number=number, uses=1)
+        stream.demands[:] = [demand] * DEMANDS_PER_ATTEMPT
+        row, _ = engine.add(
+            packets, flow=wires.bench_record.flow, port=wires.port_row, stream=stream_row, what=int(Message.REGISTER)
+        )
+        engine.call(give, wires.program_row, row)
 
-    def _departed(self, message: int, attempt: Attempt) -> None:
-        assert message == Message.UNAUTHORIZED
+    def _departed(self, _original: Any, sim: Any, _link: Any, packet: int, _on_arrival: int) -> None:
+        assert sim.packets[packet].what == Message.UNAUTHORIZED
         self._count()
-        self.responses_ns[attempt.index] = self.clock.now_ns - attempt.start_ns
+        number = sim.packets[packet].entity
+        self.responses_ns[number] = self.wires.engine.now_ns - self._arrivals_ns[number]
+        self.wires.lose(packet)
 
 
 def poisson_load(replication: int, count: int, rate_per_s: float, demand_cv: float) -> tuple[list[int], list[float]]:

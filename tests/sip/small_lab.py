@@ -57,5 +57,5 @@ def fingerprint(phases: list[PhaseRecord]) -> str:
 
 def run(spec: SipLabSpec, seed: int = 7, replication: int = 0) -> tuple[SipLab, list[PhaseRecord]]:
     """Play it; conservation is checked by the lab itself."""
-    lab = SipLab(spec, seed, replication)
+    lab = SipLab(spec, seed, replication, engine="simpy")
     return lab, lab.run()

@@ -13,6 +13,7 @@ import pytest
 from bench import MS, US, S
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from read_lab import busy_ns, check_pools, run_on, server
 from small_lab import fingerprint, run, small_lab
 
 from vftsim.workloads.ims_bench.metrics import DELAYS, PER_SECOND
@@ -79,7 +80,7 @@ def test_a_phase_of_t_seconds_has_t_samples_which_hold_all_that_happened_in_it(
             assert sum(load) == sum(phase.attempts)
         else:
             assert sum(load) <= sum(phase.attempts)
-    assert sum(phases[-1].series["cpu_percent"]) / 100.0 * S <= lab.host.busy_ns()
+    assert sum(phases[-1].series["cpu_percent"]) / 100.0 * S <= busy_ns(lab)
 
 
 def test_a_ramp_with_nothing_answered_stops_though_its_steps_are_shorter_than_the_timers() -> None:
@@ -92,13 +93,13 @@ def test_a_ramp_with_nothing_answered_stops_though_its_steps_are_shorter_than_th
 def test_cpu_time_is_touches_times_cost_when_nothing_is_repeated() -> None:
     """Constant demands, no growth: 4, 13 and 4 touches of 0.5 ms, once the last call has ended."""
     lab, _ = run(small_lab(server={"demand_cv": 0.0}))
-    lab.clock.run(lab.clock.now_ns + 60 * S)
+    run_on(lab, 60 * S)
     assert lab.manager.under_way == 0
-    assert lab.server.dropped == 0
+    assert lab.dropped("socket buffer") == 0
     # The server receives two messages of an attempt, six of a call; an INVITE has one touch more than the others.
-    calls, rest = divmod(lab.server.received - 2 * lab.manager.attempts_begun, 4)
+    calls, rest = divmod(server(lab).received - 2 * lab.manager.attempts_begun, 4)
     assert rest == 0
-    assert lab.host.busy_ns() == (2 * lab.server.received + calls) * 500 * US
+    assert busy_ns(lab) == (2 * server(lab).received + calls) * 500 * US
 
 
 def test_calls_only_use_thirteen_touches_each() -> None:
@@ -113,8 +114,8 @@ def test_calls_only_use_thirteen_touches_each() -> None:
             },
         )
     )
-    lab.clock.run(lab.clock.now_ns + 60 * S)
-    assert lab.host.busy_ns() == lab.manager.attempts_begun * 13 * 500 * US
+    run_on(lab, 60 * S)
+    assert busy_ns(lab) == lab.manager.attempts_begun * 13 * 500 * US
 
 
 def test_less_work_lowers_every_mean_delay_under_common_random_numbers() -> None:
@@ -133,8 +134,8 @@ def test_virtualization_costs_what_it_adds_to_the_work() -> None:
     native, _ = run(small_lab(server={"demand_cv": 0.0}))
     virtual, _ = run(small_lab(server={"demand_cv": 0.0}, virtualization=VirtualizationSpec(cpu_inflation=1.5)))
     for lab in (native, virtual):
-        lab.clock.run(lab.clock.now_ns + 60 * S)
-    assert virtual.host.busy_ns() == 1.5 * native.host.busy_ns()
+        run_on(lab, 60 * S)
+    assert busy_ns(virtual) == 1.5 * busy_ns(native)
 
 
 def test_memory_falls_with_attempts_and_with_transactions_held() -> None:
@@ -178,6 +179,6 @@ def test_nothing_is_lost_or_made_up_in_any_small_lab(
         for scenario in Scenario:
             assert 0 <= phase.inadequate[scenario] <= phase.attempts[scenario]
     if not lab.manager.under_way:
-        lab.manager.subscribers.check([])
+        check_pools(lab)
     lab.check_conservation()
-    assert lab.host.busy_ns() <= lab.clock.now_ns
+    assert busy_ns(lab) <= lab.now_ns

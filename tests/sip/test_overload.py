@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
+
 from bench import MS, US, Bench, S, plain_server
-from vftsim.engine import EventKind
-from vftsim.sip.attempt import Attempt
-from vftsim.sip.draws import draw_attempts
 
 from vftsim.sampling import Streams
+from vftsim.workloads.ims_bench.draws import PhaseDraws
 from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.sip.messages import Scenario
 
@@ -15,32 +16,37 @@ _MEAN_WORK_NS = 8.5 * 1_000 * US
 """Work of a mean attempt of the mix at 1 ms a touch: half are calls (13 touches), half have 4."""
 
 
+def _draws(of: PhaseDraws) -> Iterator[tuple[float, int, int, int, list[float]]]:
+    for number in count():
+        chunk = of.chunk(number)
+        yield from zip(
+            *(chunk[name].tolist() for name in ("gap", "scenario", "ring_ns", "hold_ns", "demands")), strict=True
+        )
+
+
 def _loaded(plan: list[tuple[int, float]]) -> Bench:
     """Poisson attempts of the mix: for each (seconds, offered load as a share of the CPU) in turn."""
     workload = ImsBenchSpec(ring_time=500 * MS, hold_time=1 * S)
     bench = Bench(plain_server(touch_cost=1 * MS, register_touch_cost=1 * MS), workload)
-    draws = draw_attempts(Streams(3, 0), 2, workload.mix.shares(), 500 * MS, 1 * S, 1.0)
+    draws = _draws(PhaseDraws(Streams(3, 0), 2, workload.mix.shares(), 500 * MS, 1 * S, 1.0))
     start_ns, index = 0, 0
     for seconds, load in plan:
         due_ns, end_ns = float(start_ns), start_ns + seconds * S
-        for draw in draws:
-            due_ns += draw.gap * _MEAN_WORK_NS / load
+        for gap, scenario, ring_ns, hold_ns, demands in draws:
+            due_ns += gap * _MEAN_WORK_NS / load
             if due_ns >= end_ns:
                 break
             index += 1
-            scenario = Scenario(draw.scenario)
-            attempt = Attempt(index, scenario, draw.demands, draw.ring_ns, draw.hold_ns, int(due_ns))
-            attempt.phase = bench.record
-            bench.clock.at(attempt.start_ns, EventKind.ARRIVAL, 1, bench.agents.start, attempt)
+            bench.plan(index, Scenario(scenario), demands, ring_ns, hold_ns, int(due_ns))
         start_ns = end_ns
     return bench
 
 
 def _retransmissions(bench: Bench, until_s: int) -> int:
     """User agents' retransmissions from the last call of this function until ``until_s``."""
-    bench.agents.counters.clear()
+    before = sum(bench.agents.repeated)
     bench.run(until_s * 1e6)
-    return sum(bench.agents.counters.retransmissions)
+    return sum(bench.agents.repeated) - before
 
 
 def test_below_capacity_nothing_is_repeated_and_nothing_fails() -> None:
@@ -60,11 +66,11 @@ def test_overload_collapses_and_recovers_by_itself_at_half_load() -> None:
     early = _retransmissions(bench, 20)
     assert early / 20 > 20
     assert bench.server.dropped > 0
-    assert bench.host.busy_ns() > 0.97 * 20 * S
+    assert bench.busy_ns() > 0.97 * 20 * S
     failed = sum(bench.record.inadequate)
     bench.run(40e6)
     assert _retransmissions(bench, 80) == 0
-    assert bench.host.busy_ns() < 0.97 * 80 * S
+    assert bench.busy_ns() < 0.97 * 80 * S
     assert failed > 0
 
 
@@ -74,9 +80,9 @@ def test_a_short_stop_at_high_load_keeps_the_server_saturated_and_at_low_load_do
     for load in (0.93, 0.6):
         bench = _loaded([(40, load)])
         bench.run(15e6)
-        bench.guest.freeze()
+        bench.freeze()
         bench.run(18e6)
-        bench.guest.thaw()
+        bench.thaw()
         bench.run(30e6)
         found[load] = _retransmissions(bench, 38)
     assert found[0.6] == 0
@@ -88,6 +94,6 @@ def test_repeated_messages_are_what_sustains_it() -> None:
     bench = _loaded([(10, 1.3)])
     bench.run()
     server = bench.server
-    assert server.received > 1.2 * 4 * bench.agents.counters.attempts
+    assert server.received > 1.2 * 4 * bench.agents.begun
     assert server.in_progress == 0
     assert server.received == server.taken + server.dropped

@@ -3,31 +3,84 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
 from bench import MS, US, Bench, S, plain_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vftsim.engine import Clock, EventKind
-from vftsim.sip.retransmission import NO_LIMIT, Retransmitter
 
+from vftsim.kernel import EventKind, Linked, Record, Sim, Table, entry, event, link
+from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.workloads.sip.messages import Message, Scenario
+from vftsim.workloads.sip.retransmission import NO_LIMIT, Repetition, begin, goes_on, wait
 
 _T1, _T2 = 500 * MS, 4 * S
 
 
+class Repeater:
+    """Repeats a message that is sent at 0; ``log`` has the instants in ns of repetitions and of giving up."""
+
+    def __init__(self, first_ns: int, ceiling_ns: int, limit: int, lifetime_ns: int = 0) -> None:
+        self.engine = SimpyEngine(_linked())
+        self.log: list[tuple[int, str]] = []
+        self.engine._actions[self.engine.number(on_wait)] = self._expired
+        self.row, repeated = self.engine.add(repeateds)
+        self.own = repeated.own
+        begin(self.own, first_ns, ceiling_ns, limit, lifetime_ns)
+        self.engine.call(first_wait, self.row)
+
+    def stop_at(self, time_ns: int) -> None:
+        """Let an answer come."""
+        self.engine.at(time_ns, EventKind.DELIVERY, 1, self.engine.number(on_answer), self.row)
+
+    def run(self) -> list[tuple[int, str]]:
+        self.engine.run()
+        return self.log
+
+    def _expired(self, sim: Any, place: int, token: int) -> None:
+        if token == self.own.timer:
+            again = self.engine.call(ask_again, place)
+            self.log.append((self.engine.now_ns, "send" if again else "give up"))
+
+
+class Repeated(Record):
+    own: Repetition
+
+
+repeateds = Table("repeateds", Repeated, 2)
+
+
+@entry
+def first_wait(sim: Sim, row: int, _: int) -> int:
+    wait(sim, repeateds(sim)[row].own, 1, on_wait, row)
+    return 0
+
+
+@entry
+def ask_again(sim: Sim, row: int, _: int) -> int:
+    return 1 if goes_on(sim, repeateds(sim)[row].own, 1, on_wait, row) else 0
+
+
+@event
+def on_wait(sim: Sim, place: int, token: int) -> None:
+    pass
+
+
+@event
+def on_answer(sim: Sim, place: int, token: int) -> None:
+    repeateds(sim)[place].own.timer = 0
+
+
+@cache
+def _linked() -> Linked:
+    return link([first_wait, ask_again], {}, [on_wait, on_answer])
+
+
 def _timeline(ceiling_ns: int, limit: int, lifetime_ns: int = 0) -> list[tuple[float, str]]:
-    clock = Clock()
-    log: list[tuple[float, str]] = [(0.0, "send")]
-
-    def noted(what: str) -> Callable[[object], None]:
-        return lambda _: log.append((clock.now_ns / S, what))
-
-    Retransmitter(clock, 1, _T1, ceiling_ns, limit, noted("send"), noted("give up"), None, lifetime_ns)
-    clock.run()
-    return log
+    log = Repeater(_T1, ceiling_ns, limit, lifetime_ns).run()
+    return [(0.0, "send"), *((time_ns / S, what) for time_ns, what in log)]
 
 
 def test_invite_of_sipp_doubles_without_a_ceiling_and_gives_up_after_five() -> None:
@@ -62,30 +115,22 @@ def test_no_retransmissions_at_all_means_giving_up_after_t1() -> None:
 
 
 def test_an_answer_stops_it_for_good() -> None:
-    clock = Clock()
-    log: list[Any] = []
-    timer = Retransmitter(clock, 1, _T1, _T2, 9, log.append, log.append, "again")
-    clock.at(2 * S, EventKind.DELIVERY, 1, lambda _: timer.stop())
-    clock.run()
-    timer.stop()
-    assert log == ["again", "again"]  # at 0.5 and 1.5 s
+    repeater = Repeater(_T1, _T2, 9)
+    repeater.stop_at(2 * S)
+    assert [time_ns / S for time_ns, _ in repeater.run()] == [0.5, 1.5]
 
 
 def test_an_answer_at_the_instant_of_the_timer_comes_first() -> None:
-    clock = Clock()
-    log: list[Any] = []
-    timer = Retransmitter(clock, 1, _T1, _T2, 9, log.append, log.append, "again")
-    clock.at(_T1, EventKind.DELIVERY, 1, lambda _: timer.stop())
-    clock.run()
-    assert log == []
+    repeater = Repeater(_T1, _T2, 9)
+    repeater.stop_at(_T1)
+    assert repeater.run() == []
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.integers(1, 10**9), st.integers(0, 10**10), st.integers(0, 12))
 def test_waits_double_up_to_the_ceiling_for_any_setting(t1_ns: int, ceiling_ns: int, limit: int) -> None:
-    clock, times = Clock(), [0]
-    Retransmitter(clock, 1, t1_ns, ceiling_ns, limit, lambda _: times.append(clock.now_ns), lambda _: None, None)
-    clock.run()
+    log = Repeater(t1_ns, ceiling_ns, limit).run()
+    times = [0, *(time_ns for time_ns, what in log if what == "send")]
     assert len(times) == limit + 1
     waits = [later - earlier for earlier, later in itertools.pairwise(times)]
     for number, wait_ns in enumerate(waits):
@@ -129,7 +174,7 @@ def test_the_server_gives_up_a_message_that_nobody_answers_after_30_s() -> None:
     attempt = bench.attempt(Scenario.IMS_MSGC)
     bench.run()
     assert attempt.failed
-    assert bench.server.retransmissions_sent == 9
+    assert bench.server.retransmissions == 9
     ((ended_us, _),) = bench.ended
     assert 30e6 < ended_us < 30.01e6
 
@@ -146,7 +191,7 @@ def test_the_server_gives_up_a_call_that_rings_for_too_long() -> None:
     assert attempt.failed
     ((ended_us, _),) = bench.ended
     assert 20e6 < ended_us < 21.1e6  # at the first run of the one-second timer after it
-    assert bench.server.table.waiting == 1
+    assert bench.server.waiting == 1
 
 
 def test_retransmissions_are_counted_by_scenario() -> None:
@@ -154,7 +199,7 @@ def test_retransmissions_are_counted_by_scenario() -> None:
     bench.attempt(Scenario.IMS_REG)
     bench.attempt(Scenario.IMS_REREG, at_us=100 * S / US)
     bench.run(200 * S / US)
-    again = bench.agents.counters.retransmissions
+    again = bench.agents.repeated
     # First attempt: two 401s lost (0.5, 1.5 s), then two 200s lost; the second meets no loss.
     assert again[Scenario.IMS_REG] == 4
     assert sum(again) == 4

@@ -10,8 +10,6 @@ from bench import US, Bench, plain_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from open_queue import OpenQueue, poisson_load
-from vftsim.engine import EventKind
-from vftsim.sip.attempt import Attempt
 
 from vftsim.sampling import Streams, exponential_ns, poisson_gaps_ns
 from vftsim.stats import mg1, mm1, mm1k_loss
@@ -86,7 +84,7 @@ def test_cpu_time_used_is_the_work_offered(share_after: float) -> None:
     virtual = VirtualizationSpec(cpu_inflation=1.25, packet_cost=3 * US)
     queue = OpenQueue(plain_server(work_after_send=share_after), virtual)
     queue.play(arrivals_ns, demands)
-    assert queue.host.busy_ns() == sum(int(250 * US * demand) + 3 * US for demand in demands)
+    assert queue.busy_ns() == sum(int(250 * US * demand) + 3 * US for demand in demands)
 
 
 def test_little_law_at_the_socket() -> None:
@@ -125,9 +123,7 @@ def test_both_halves_of_a_registration_wait_as_in_a_product_form_network() -> No
         demands = exponential_ns(streams.uniforms("work", count=2 * count), 10**9).reshape(count, 2) / 1e9
         bench = Bench(workload=ImsBenchSpec(), wire_us=wire_us)
         for number, (start_ns, work) in enumerate(zip(starts.tolist(), demands.tolist(), strict=True)):
-            attempt = Attempt(number, Scenario.IMS_REG, work, 1, 1, start_ns)
-            attempt.phase = bench.record
-            bench.clock.at(start_ns, EventKind.ARRIVAL, number, bench.agents.start, attempt)
+            bench.plan(number, Scenario.IMS_REG, work, 1, 1, start_ns)
         bench.run()
         for name, found in means.items():
             found.append(bench.record.delays[name].mean - 2 * wire_us * US)

@@ -2,12 +2,77 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vftsim.sip.subscribers import Subscribers
 
 from vftsim.errors import ConservationError
+from vftsim.kernel import Linked, Sim, entry, link
+from vftsim.kernel.simpy_engine import SimpyEngine
+from vftsim.workloads.ims_bench.attempt import attempts, benches
+from vftsim.workloads.ims_bench.subscribers import (
+    BLOCK,
+    check_subscribers,
+    fill_pools,
+    members,
+    put_back,
+    take_subscriber,
+)
+from vftsim.workloads.sip.streams import streams
+
+
+@entry
+def take(sim: Sim, registered: int, choice: int) -> int:
+    """Take a subscriber; ``choice`` in units of 2**-60."""
+    bench = benches(sim)[1]
+    return take_subscriber(sim, bench.registered if registered != 0 else bench.unregistered, choice / (1 << 60))
+
+
+@entry
+def release(sim: Sim, registered: int, who: int) -> int:
+    bench = benches(sim)[1]
+    put_back(sim, bench.registered if registered != 0 else bench.unregistered, who)
+    return 0
+
+
+@cache
+def _linked() -> Linked:
+    return link([take, release], {}, [], [attempts, streams])
+
+
+class Subscribers:
+    """The pools of a benchmark, and those who are busy as the check finds them: in attempts under way."""
+
+    def __init__(self, count: int, registered: int) -> None:
+        self.count = count
+        self.engine = SimpyEngine(_linked())
+        _, self.bench = self.engine.add(benches)
+        fill_pools(self.engine, self.bench, count, registered)
+
+    @property
+    def registered(self) -> list[int]:
+        return members(self.engine, self.bench.registered)
+
+    @property
+    def unregistered(self) -> list[int]:
+        return members(self.engine, self.bench.unregistered)
+
+    def take(self, registered: bool, choice: float) -> int:
+        return self.engine.call(take, int(registered), int(choice * (1 << 60)))
+
+    def release(self, who: int, registered: bool) -> None:
+        self.engine.call(release, int(registered), who)
+
+    def check(self, busy: list[int]) -> None:
+        for row in range(1, self.engine.used(streams) + 1):
+            self.engine.rows(attempts)[row].ended = True
+        for who in busy:
+            row, _ = self.engine.add(streams)
+            self.engine.rows(attempts)[row].user, self.engine.rows(attempts)[row].destination = who, -1
+        check_subscribers(self.engine, self.bench, self.count)
+
 
 _MOVES = st.lists(
     st.tuples(st.sampled_from(["take", "release"]), st.booleans(), st.floats(0, 1, exclude_max=True)),
@@ -49,3 +114,11 @@ def test_the_check_finds_a_lost_and_a_doubled_subscriber() -> None:
 def test_every_free_subscriber_can_be_picked() -> None:
     picked = {Subscribers(10, 10).take(True, choice / 10) for choice in range(10)}
     assert picked == set(range(10))
+
+
+def test_pools_larger_than_a_block_hold_everybody_in_order() -> None:
+    pools = Subscribers(3 * BLOCK + 7, 2 * BLOCK + 1)
+    assert pools.registered == list(range(2 * BLOCK + 1))
+    assert pools.unregistered == list(range(3 * BLOCK + 6, 2 * BLOCK, -1))
+    taken = [pools.take(True, 0.999) for _ in range(BLOCK + 2)]
+    pools.check(taken)

@@ -45,18 +45,18 @@ def test_a_delay_at_the_threshold_is_adequate_and_one_above_is_not(
 def test_an_attempt_fails_once_however_many_delays_are_too_long() -> None:
     bench = _played(Scenario.IMS_UAC, session_setup=1, release=1)
     assert bench.record.inadequate[Scenario.IMS_UAC] == 1
-    assert (bench.agents.counters.ihs_all, bench.agents.counters.ihs_uac) == (1, 1)
+    assert (bench.agents.inadequate, bench.agents.uac_inadequate) == (1, 1)
     bench = _played(Scenario.IMS_REREG, registration=1, reregistration=1)
-    assert (bench.agents.counters.ihs_all, bench.agents.counters.ihs_uac) == (1, 0)
+    assert (bench.agents.inadequate, bench.agents.uac_inadequate) == (1, 0)
 
 
 def test_an_attempt_of_the_transient_leaves_no_mark_in_the_record() -> None:
     bench = Bench(workload=ImsBenchSpec(thresholds=Thresholds(registration=1)))
-    bench.attempt(Scenario.IMS_REG).counted = False
+    bench.attempt(Scenario.IMS_REG).leave_uncounted()
     bench.run()
     assert bench.record.inadequate == [0] * 5
     assert all(histogram.count == 0 for histogram in bench.record.delays.values())
-    assert bench.agents.counters.ihs_all == 1  # the per-second series sees it
+    assert bench.agents.inadequate == 1  # the per-second series sees it
 
 
 def test_the_first_of_two_delays_that_matter_is_measured_from_its_first_transmission() -> None:

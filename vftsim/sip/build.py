@@ -180,7 +180,7 @@ class BuiltLab:
         bench.row = row
         flow_row, flow = engine.add(flows, workload=engine.number(ims_bench), own=row, port=self.port)
         flow.row = bench.flow = flow_row
-        _write_rules(bench, workload_spec)
+        write_rules(bench, workload_spec)
         if "uac" in self.domains:
             bench.domain = self.domains["uac"]
             bench.message_cost_ns = self.spec.domains["uac"].message_cost
@@ -189,7 +189,8 @@ class BuiltLab:
         return row
 
 
-def _write_rules(bench: Bench, spec: ImsBenchSpec) -> None:
+def write_rules(bench: Bench, spec: ImsBenchSpec) -> None:
+    """Write the limits and timers of user agents into a benchmark's record."""
     limits: Any = spec.thresholds
     bench.t1_ns, bench.t2_ns = spec.t1, spec.t2
     bench.invite_retransmissions = spec.invite_retransmissions

@@ -36,7 +36,7 @@ def hide(engine: Engine, row: int, scheduler: SchedulerSpec) -> bool:
 
 @entry
 def account_for_unseen(sim: Sim, row: int, _: int) -> int:
-    """Bring the accounts of an unseen load, and of its vCPU and pCPU, up to now; events at this instant excluded."""
+    """Bring the accounts of an unseen load, and of its vCPU and pCPU, up to now; later events at this instant excluded."""
     load = cyclic_loads(sim)[row]
     unseen = unseen_loads(sim)[row]
     if unseen.pcpu == 0:
@@ -45,9 +45,7 @@ def account_for_unseen(sim: Sim, row: int, _: int) -> int:
     pcpu = pcpus(sim)[unseen.pcpu]
     host = hosts(sim)[vcpu.host]
     passed_ns = sim.now_ns - unseen.begin_ns
-    begun = (passed_ns + load.period_ns - 1) // load.period_ns
-    if begun == 0:
-        return 0
+    begun = max((passed_ns + load.period_ns - 1) // load.period_ns, 1)
     if vcpu.context_switches == 0:
         vcpu.context_switches = 1
         host.context_switches += 1

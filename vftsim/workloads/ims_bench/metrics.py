@@ -62,17 +62,6 @@ class PhaseRecord:
         self.delays: dict[str, DelayHistogram] = {name: DelayHistogram() for name in HISTOGRAMS}
         self.series: dict[str, list[float]] = {name: [] for name in PER_SECOND}
 
-    def note_inadequate(self, scenario: Scenario, start_ns: int) -> None:
-        """An attempt that counts, begun at ``start_ns``, turned out inadequately handled."""
-        self.inadequate[scenario] += 1
-        if not self.end_ns:
-            self.note_overdue(scenario, start_ns)
-
-    def note_overdue(self, scenario: Scenario, start_ns: int) -> None:
-        """The same for the judgement alone: one that cannot be adequate any more, and is not over."""
-        if start_ns <= self.judged_until_ns:
-            self.judged_inadequate[scenario] += 1
-
     def passes(self, limit_percent: float) -> bool:
         """Whether no scenario, nor all together, has more inadequately handled attempts than allowed.
 

@@ -1,0 +1,105 @@
+"""The link: serialization, order, bounded queue, and the accounts of what was sent."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from network import Network, reserve_now
+
+from vftsim.kernel import EventKind
+from vftsim.platform.io.link import Link
+
+_GBIT = 1_000_000_000
+_US = 1_000
+
+
+class Wire:
+    """A link out of a host, and what has arrived at its far end."""
+
+    def __init__(self, rate: int, latency_ns: int, queue_bytes: int) -> None:
+        self.network = Network()
+        self.link: Link = self.network.wire(rate, latency_ns, queue_bytes)
+
+    def arrivals(self, frames: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Send frames of (time, bytes); return (arrival time, number of the frame) in order of arrival."""
+        network = self.network
+        for number, (time_ns, size) in enumerate(frames):
+            network.at(time_ns, EventKind.ARRIVAL, number, lambda n=number, s=size: network.send(s, n))  # type: ignore[misc]
+        network.engine.run()
+        return network.log
+
+    @property
+    def dropped(self) -> int:
+        return self.network.dropped(self.link.queue_full)
+
+    @property
+    def in_flight(self) -> int:
+        """Frames accepted and not yet delivered."""
+        return self.link.sent - self.dropped - self.link.delivered
+
+
+def test_a_lone_frame_takes_its_transmission_time_and_the_latency() -> None:
+    """1250 bytes = 10,000 bits at 1 Gbit/s: 10 us on the wire, then 100 us of latency."""
+    link = Wire(_GBIT, 100 * _US, 256 * 1024)
+    assert link.arrivals([(0, 1250)]) == [(110 * _US, 0)]
+
+
+def test_frames_of_one_instant_leave_one_after_another_in_order() -> None:
+    """Each waits for those before it; the latency is not waited for."""
+    link = Wire(_GBIT, 100 * _US, 256 * 1024)
+    frames = [(0, 1250), (0, 125), (0, 2500), (35 * _US, 1250)]
+    assert link.arrivals(frames) == [
+        (110 * _US, 0),
+        (111 * _US, 1),
+        (131 * _US, 2),
+        (145 * _US, 3),  # the transmitter had been idle for 4 us
+    ]
+
+
+def test_a_frame_beyond_the_queue_is_dropped_and_leaves_no_trace() -> None:
+    """A queue of 3000 bytes holds three frames of 1000 with the one in transmission; at 8 us one has left."""
+    link = Wire(_GBIT, 0, 3000)
+    frames = [(0, 1000), (0, 1000), (0, 1000), (0, 1000), (8 * _US, 1000), (8 * _US, 1)]
+    assert link.arrivals(frames) == [(8 * _US, 0), (16 * _US, 1), (24 * _US, 2), (32 * _US, 4)]
+    assert (link.link.sent, link.dropped, link.link.delivered, link.in_flight) == (6, 2, 4, 0)
+    assert link.link.sent_bytes == 4000
+
+
+def test_frames_in_flight_are_accounted_for() -> None:
+    wire = Wire(_GBIT, 100 * _US, 2000)
+    for number in range(3):
+        wire.network.send(1000, number)
+    assert (wire.link.sent, wire.dropped, wire.link.delivered, wire.in_flight) == (3, 1, 0, 2)
+    wire.network.engine.run(110 * _US)
+    assert (wire.link.delivered, wire.in_flight) == (1, 1)
+
+
+def test_other_traffic_makes_a_frame_wait_but_is_not_a_frame() -> None:
+    """A burst of 125 kB on the same card takes 1 ms at 1 Gbit/s."""
+    wire = Wire(_GBIT, 0, 256 * 1024)
+    assert wire.network.engine.call(reserve_now, wire.link.row, 125_000) == 1_000 * _US
+    assert wire.arrivals([(0, 125)]) == [(1_001 * _US, 0)]
+    assert (wire.link.sent, wire.link.sent_bytes) == (1, 125_125)
+
+
+_FRAMES = st.lists(st.tuples(st.integers(0, 300), st.integers(1, 4000)), max_size=60)
+
+
+@settings(max_examples=150, deadline=None)
+@given(_FRAMES, st.integers(1000, 20_000), st.integers(0, 50_000))
+def test_conservation_order_and_bounds_hold_for_any_traffic(
+    frames: list[tuple[int, int]], queue_bytes: int, latency_ns: int
+) -> None:
+    rate = 100_000_000  # 80 ns a byte
+    wire = Wire(rate, latency_ns, queue_bytes)
+    frames = sorted((at_us * _US, size) for at_us, size in frames)
+    log = wire.arrivals(frames)
+    assert wire.link.sent == len(frames) == wire.link.delivered + wire.dropped
+    assert [number for _, number in log] == sorted(number for _, number in log)
+    for (earlier_ns, _), (later_ns, number) in pairwise(log):
+        assert later_ns - earlier_ns >= frames[number][1] * 80
+    for arrival_ns, number in log:
+        sent_ns, size = frames[number]
+        assert size * 80 <= arrival_ns - latency_ns - sent_ns <= queue_bytes * 80

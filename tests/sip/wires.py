@@ -1,0 +1,166 @@
+"""A kernel of a server and user agents on wires, in the engine for reading, where functions can be listened to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from vftsim.kernel import EventKind, Linked, Sim, entry, link
+from vftsim.kernel.agenda import Agenda, agenda_due
+from vftsim.kernel.simpy_engine import SimpyEngine
+from vftsim.platform.cpu import build as cpu
+from vftsim.platform.cpu.jobs import freeze, thaw
+from vftsim.platform.cpu.parameters import DomainScheduling
+from vftsim.platform.cpu.records import domains
+from vftsim.platform.cpu.scheduler import scheduler
+from vftsim.platform.cpu.schedulers.native import Native, native
+from vftsim.platform.delays import delays, install_buckets
+from vftsim.platform.io.host_cards import cards, on_burst
+from vftsim.platform.io.link import add_link
+from vftsim.platform.io.packet import application, applications, flows, packets, path, ports, receive, workload
+from vftsim.platform.io.paths.moderated import GuestNicSpec, install, moderated
+from vftsim.sip.build import write_rules
+from vftsim.workloads.ims_bench.agents import ims_bench, start_attempt
+from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
+from vftsim.workloads.ims_bench.attempt import benches, phases
+from vftsim.workloads.ims_bench.metrics import HISTOGRAMS
+from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
+from vftsim.workloads.ims_bench.sampler import begin_sampling, busy_now, end_sampling
+from vftsim.workloads.ims_bench.subscribers import fill_pools
+from vftsim.workloads.sip.messages import install_messages
+from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
+from vftsim.workloads.sip.records import sip_servers
+from vftsim.workloads.sip.server import add_server, rest, set_costs, sip_server, start_server
+from vftsim.workloads.sip.streams import let_go
+
+_WITHOUT_DELAY = 10**16
+_QUANTUM_NS = 1_000_000_000
+
+
+@entry
+def start(sim: Sim, bench: int, row: int) -> int:
+    start_attempt(sim, benches(sim)[bench], row)
+    return 0
+
+
+@entry
+def make_ready(sim: Sim, server: int, _: int) -> int:
+    """Let a server take messages without its timers."""
+    set_costs(sim, sip_servers(sim)[server], 0, 1.0, 1.0)
+    rest(sim, sip_servers(sim)[server])
+    return 0
+
+
+@entry
+def give(sim: Sim, program: int, packet: int) -> int:
+    receive(sim, applications(sim)[program], packet)
+    return 0
+
+
+@entry
+def freeze_domain(sim: Sim, domain: int, _: int) -> int:
+    freeze(sim, domains(sim)[domain])
+    return 0
+
+
+@entry
+def thaw_domain(sim: Sim, domain: int, _: int) -> int:
+    thaw(sim, domains(sim)[domain])
+    return 0
+
+
+ENTRIES = (
+    *cpu.ENTRIES, start, make_ready, give, freeze_domain, thaw_domain, start_server, begin_arrivals, begin_batches,
+    judge_overdue, begin_sampling, end_sampling, busy_now,
+)  # fmt: skip
+
+
+@cache
+def linked() -> Linked:
+    kinds = {scheduler: [native], path: [moderated], application: [sip_server], workload: [ims_bench]}
+    return link(ENTRIES, kinds, [*Agenda.ACTIONS, on_burst], [*cpu.TABLES, agenda_due])
+
+
+class Wires:
+    """One CPU without a hypervisor, a server on it, a wire each way, and the records of user agents."""
+
+    def __init__(
+        self,
+        server: SipServerSpec,
+        workload: ImsBenchSpec,
+        virtual: VirtualizationSpec,
+        wire_ns: int,
+    ) -> None:
+        self.engine = engine = SimpyEngine(linked(), self.on_input)
+        self.agenda = Agenda(engine)
+        install_messages(engine)
+        install_buckets(engine)
+        self.host_row = cpu.add_host(engine, 1, Native())
+        self.domain_row = cpu.add_domain(engine, self.host_row, DomainScheduling(), 1, None, _QUANTUM_NS)
+        self.program_row, program = engine.add(applications)
+        program.row = self.program_row
+        self.server_row = add_server(engine, self.domain_row, self.program_row, server, virtual)
+        self.port_row = self._add_port(wire_ns)
+        self.bench_row, self.bench_record = engine.add(benches, port=self.port_row)
+        flow_row, flow = engine.add(flows, workload=engine.number(ims_bench), own=self.bench_row, port=self.port_row)
+        self.bench_record.row = self.bench_row
+        self.bench_record.flow = flow.row = flow_row
+        write_rules(self.bench_record, workload)
+        # Attempts are planned by tests and come from no pool; there is room for those who come back from them.
+        fill_pools(engine, self.bench_record, 1 << 14, 0)
+        self.bench_record.unregistered.count = 0
+        self.phase_row, self.phase = engine.add(phases)
+        rows = [engine.new(delays) for _ in HISTOGRAMS]
+        self.phase.first_delay = rows[0]
+        self.bench_record.phase = self.phase_row
+        cpu.start(engine, self.host_row, Native())
+        engine.call(make_ready, self.server_row)
+
+    def on_input(self) -> None:
+        self.agenda.serve()
+
+    def at(self, time_ns: int, kind: EventKind, entity: int, action: Callable[[], None]) -> None:
+        self.agenda.at(time_ns, kind, entity, self.agenda.add(action))
+
+    def call(self, part: Any, *arguments: Any) -> Any:
+        """Call a function of the kernel."""
+        return self.engine._namespace[part.name](self.engine.sim, *arguments)
+
+    def wrap(self, part: Any, wrapper: Callable[..., Any]) -> None:
+        """Let ``wrapper(original, sim, ...)`` stand in a function's place."""
+        namespace: dict[str, Any] = self.engine._namespace
+        original = namespace[part.name]
+        namespace[part.name] = lambda *arguments: wrapper(original, *arguments)
+
+    def listen(self, event: Any, listener: Callable[[int], None]) -> None:
+        """Call ``listener(place)`` before an event's action."""
+        number = self.engine.number(event)
+        original = self.engine._actions[number]
+
+        def heard(sim: Any, place: int, token: int) -> None:
+            listener(place)
+            original(sim, place, token)
+
+        self.engine._actions[number] = heard
+
+    def lose(self, packet: int) -> None:
+        """End a packet that nobody will see."""
+        self.call(let_go, self.engine.rows(packets)[packet].stream)
+        self.engine._namespace["packets__free"](self.engine.sim, packet)
+
+    def busy_ns(self) -> int:
+        return self.engine.call(busy_now, self.domain_row)
+
+    def _add_port(self, wire_ns: int) -> int:
+        engine = self.engine
+        to_host = add_link(engine, _WITHOUT_DELAY, wire_ns, 1 << 40)
+        from_host = add_link(engine, _WITHOUT_DELAY, wire_ns, 1 << 40)
+        card_row, card = engine.add(cards, to_host=to_host, from_host=from_host)
+        card.row = card_row
+        row, port = engine.add(
+            ports, domain=self.domain_row, path=engine.number(moderated), nic=card_row, application=self.program_row
+        )
+        port.row = row
+        install(engine, row, GuestNicSpec(), 0, 0)
+        return row
