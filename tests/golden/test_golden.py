@@ -23,7 +23,7 @@ def _parameters():
             yield pytest.param(name, engine, marks=() if is_fast else pytest.mark.slow, id=f"{name}-{engine}")
 
 
-@pytest.mark.parametrize(("name", "engine"), _parameters())
+@pytest.mark.parametrize(("name", "engine"), list(_parameters()))
 def test_case_as_recorded(name: str, engine: str):
     found = observe(CASES[name], engine)
     for part in ("input", "values"):
