@@ -1,6 +1,10 @@
+import os
 import signal
 
 import pytest
+
+# Compiling a kernel takes longer than the short runs of the tests: those that are about the compiled engine name it.
+os.environ.setdefault("VFTSIM_ENGINE", "simpy")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -26,6 +26,12 @@ print(engine.name, engine.call(toy.served, 1))
 """
 
 
+@pytest.fixture(autouse=True)
+def _engine_of_a_user(monkeypatch: pytest.MonkeyPatch):
+    """Tests elsewhere choose an engine for the whole process."""
+    monkeypatch.delenv("VFTSIM_ENGINE", raising=False)
+
+
 def start(cache: Path) -> subprocess.Popen[str]:
     environment = {**os.environ, "VFTSIM_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
@@ -62,6 +68,15 @@ def test_where_numba_fails_the_other_engine_goes_on_and_says_so(monkeypatch: pyt
     assert isinstance(engine, SimpyEngine)
     with pytest.raises(RuntimeError, match="no compiler here"):
         make_engine(toy.linked(), "compiled")
+
+
+def test_the_environment_chooses_where_nobody_else_does(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("VFTSIM_ENGINE", "simpy")
+    assert isinstance(make_engine(toy.linked()), SimpyEngine)
+    assert isinstance(make_engine(toy.linked(), "compiled"), CompiledEngine)
+    monkeypatch.setenv("VFTSIM_ENGINE", "quick")
+    with pytest.raises(UsageError, match="there is no engine 'quick'"):
+        make_engine(toy.linked())
 
 
 def test_an_engine_that_does_not_exist_is_refused():
