@@ -1,4 +1,14 @@
-"""Every case gives the recorded values, to the last digit, in both engines."""
+"""Every case gives the recorded values, to the last digit, in both engines.
+
+Recorded is what the object model did that came before the kernel (``golden.json.gz``), but for cases that a later
+change of a rule has moved: those are in ``changed.json.gz`` with their new values.  Changes so far, all found by
+recorded schedules of Xen's own code (``tests/platform/cpu/test_xen_traces.py``):
+
+* order at one instant: ticks and accounting of a scheduler come before ends of slices, and a pCPU that several
+  causes ask chooses once (Xen 3.2, ``schedule.c``: a slice timer only raises a softirq, served after all timers);
+* credit: the idle slice of 3.2, the tick that moves a running vCPU to an idle pCPU, stealing in turn, the residue of
+  a debit, kicks of the pre-empted, last tickled pCPU kept by each pCPU.
+"""
 
 from typing import Any
 
@@ -9,6 +19,7 @@ from .compact import differences, read
 from .record import GOLDEN, observe
 
 STORED = read(GOLDEN)
+CHANGED = read(GOLDEN.with_name("changed.json.gz"))
 
 
 def test_every_case_is_recorded():
@@ -29,6 +40,7 @@ def _runs() -> list[Any]:
 @pytest.mark.parametrize(("name", "engine"), _runs())
 def test_case_as_recorded(name: str, engine: str):
     found = observe(CASES[name], engine)
+    stored = {**STORED[name], "values": CHANGED.get(name, STORED[name]["values"])}
     for part in ("input", "values"):
-        differing = list(differences(STORED[name][part], found[part]))
+        differing = list(differences(stored[part], found[part]))
         assert not differing, f"{name}: {len(differing)} of {part} differ, the first: {differing[0]}"

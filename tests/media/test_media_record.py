@@ -4,7 +4,7 @@ import pytest
 from media_systems import MS, run
 
 from vftsim.media.fit import TARGETS, Target, overrides
-from vftsim.media.record import RIGHT, experiment, score, separating, table
+from vftsim.media.record import RIGHT, experiment, known_mean, score, separating, table
 from vftsim.media.statements import Judged
 
 
@@ -72,3 +72,9 @@ def test_tables():
     ]
     mean = {"loss_percent": 1.0, "delay_mean_ms": 2.0, "delay_p99_ms": 3.0}
     assert "| a | 1.00 | 2 | 3 | loss worse_than:b: 1 % against 2 % | holds |" in table({"a": {"mean": mean}}, right)
+
+
+def test_a_mean_leaves_out_replications_without_a_value():
+    """Voice quality has none where so much is lost that the E-model says nothing."""
+    assert known_mean([4.0, None, 2.0]) == 3.0
+    assert known_mean([None, None]) is None

@@ -82,9 +82,15 @@ def run_experiment(key: str, costs: tuple[float, float], structure: tuple[str, .
                 )
             )
         ),
-        "mean": {name: _mean([row.get(name, 0) for row in rows]) for name in rows[0]},
+        "mean": {name: known_mean([row.get(name) for row in rows]) for name in rows[0]},
         "drops": dict(drops),
     }
+
+
+def known_mean(values: Sequence[float | None]) -> float | None:
+    """Mean over the replications that have a value (voice quality has none outside the E-model's validity)."""
+    known = [value for value in values if value is not None]
+    return _mean(known) if known else None
 
 
 def judge_all(results: Mapping[str, Mapping[str, Any]]) -> list[Judged]:

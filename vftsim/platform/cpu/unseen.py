@@ -36,7 +36,7 @@ def hide(engine: Engine, row: int, scheduler: SchedulerSpec) -> bool:
 
 @entry
 def account_for_unseen(sim: Sim, row: int, _: int) -> int:
-    """Bring the accounts of an unseen load, and of its vCPU and pCPU, up to now, without later events of this instant."""
+    """Bring the accounts of an unseen load, its vCPU and pCPU up to now, without later events of this instant."""
     load = cyclic_loads(sim)[row]
     unseen = unseen_loads(sim)[row]
     if unseen.pcpu == 0:
