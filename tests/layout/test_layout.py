@@ -14,11 +14,12 @@ _FILES = sorted(_PACKAGE.rglob("*.py"))
 
 _LEVELS: tuple[tuple[str, ...], ...] = (
     ("_version", "errors", "spec"),
-    ("engine",),
-    ("sampling", "stats"),
-    ("cpu",),
+    ("engine", "kernel"),
+    ("sampling", "stats", "labs"),
+    ("cpu", "platform"),
     ("net",),
     ("protection",),
+    ("workloads",),
     ("sip", "media"),
     ("calibrate", "report", "study"),
     ("cli",),
@@ -27,7 +28,7 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
 
 _NEIGHBOURS = {"spec": {"errors"}, "report": {"study"}, "study": {"report"}, "calibrate": {"report", "study"}}
 _LEVEL = {room: level for level, rooms in enumerate(_LEVELS) for room in rooms}
-_MODEL_ROOMS = {"engine", "sampling", "cpu", "net", "protection", "sip", "media"}
+_MODEL_ROOMS = {"engine", "kernel", "platform", "workloads", "sampling", "cpu", "net", "protection", "sip", "media"}
 
 
 def _name(path: Path) -> str:
@@ -84,7 +85,7 @@ def test_imports_run_one_way(path: Path) -> None:
 
 def test_only_the_engine_knows_simpy() -> None:
     knows = {_room(path) for path in _FILES if any(n.split(".")[0] == "simpy" for n in _imported(path))}
-    assert knows <= {"engine"}
+    assert knows <= {"engine", "kernel"}
 
 
 @pytest.mark.parametrize("path", _FILES, ids=_name)
