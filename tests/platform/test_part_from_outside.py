@@ -10,7 +10,7 @@ import pytest
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PAGE = _ROOT / "docs" / "extend" / "add-a-scheduler.md"
-_BLOCK = re.compile(r"^```(?P<language>python|toml)\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(?P<language>python|toml)(?: part)?\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def _blocks(language: str) -> list[str]:
