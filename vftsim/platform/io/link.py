@@ -17,12 +17,14 @@ LONGEST_NS = 1 << 61
 class Link(Record):
     """One direction of a link.
 
-    ``queue_ns`` is the backlog that the transmitter accepts, the frame in transmission included; ``queue_full`` the
-    row of ``drops`` that counts the others.  ``sent`` counts frames offered, ``sent_bytes`` what was carried.
+    ``byte_ns`` is what a byte takes if that is a whole number, else 0.  ``queue_ns`` is the backlog that the
+    transmitter accepts, the frame in transmission included; ``queue_full`` the row of ``drops`` that counts the others.
+    ``sent`` counts frames offered, ``sent_bytes`` what was carried.
     """
 
     row: int
     rate_bits_per_s: int
+    byte_ns: int
     latency_ns: int
     queue_ns: int
     queue_full: int
@@ -43,6 +45,7 @@ def add_link(engine: Engine, rate_bits_per_s: int, latency_ns: int, queue_bytes:
     place, _ = engine.add(drops)
     row, link = engine.add(
         links, rate_bits_per_s=rate_bits_per_s, latency_ns=latency_ns,
+        byte_ns=BITS_NS // rate_bits_per_s if BITS_NS % rate_bits_per_s == 0 else 0,
         queue_ns=long_transmission_ns(queue_bytes, rate_bits_per_s), queue_full=place,
     )  # fmt: skip
     link.row = row
@@ -62,6 +65,8 @@ def utilization(sent_bytes: float, rate_bits_per_s: int, elapsed_ns: int) -> flo
 @part
 def transmission_ns(link: Link, size_bytes: int) -> int:
     """Return how long a frame occupies the transmitter; below 1.1 GB, or the product passes 64 bits."""
+    if link.byte_ns > 0:
+        return size_bytes * link.byte_ns  # a division takes as long as the rest of this function
     return size_bytes * BITS_NS // link.rate_bits_per_s
 
 
