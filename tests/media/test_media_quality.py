@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vftsim.media.quality import (
+from vftsim.workloads.voice_quality import (
     burst_ratio,
     delay_impairment,
     e_model,

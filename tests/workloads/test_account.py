@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from vftsim.kernel import Sim, Table, entry, link
 from vftsim.kernel.choose import make_engine
-from vftsim.media.quality import burst_ratio
+from vftsim.workloads.voice_quality import burst_ratio
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.account import (
     accounts,

@@ -169,7 +169,7 @@ class MediaHost:
             rtp = load.rtp
             flow = self._add_flow("media", rtp_streams, rtp.to, "media_relay", rtp.frame_bytes)
             self._open_account("media", rtp.streams, rtp.playout_ns, rtp.interval_ns)
-            sources[self.system.domains[rtp.to].nic].append(RtpSource(rtp, self.streams, flow, self.end_ns))
+            sources[self.system.domains[rtp.to].nic].append(RtpSource(rtp, self.streams, flow, self.end_ns, rtp.link_bit_per_s))
         if load.signaling is not None:
             signaling = load.signaling
             flow = self._add_flow("signaling", calls, signaling.to, "signaling_server", MESSAGE_BYTES)

@@ -6,73 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from vftsim.media.build import MediaHost
-from vftsim.media.quality import VoiceQuality, burst_ratio, e_model
 from vftsim.media.system import MediaSystem
 from vftsim.platform.cpu.records import hosts, pcpus, vcpus
 from vftsim.platform.io.nic import nics
 from vftsim.sampling import Streams
-from vftsim.stats.histogram import DelayHistogram
 from vftsim.workloads.account import accounts, mean_jitter_ns
 from vftsim.workloads.delays import histogram
+from vftsim.workloads.flow_result import FlowResult
 
 BASELINE_ENTITY = 0
-_PACKETIZATION_MS = 20.0
 _MS = 1e6
-
-
-@dataclass(frozen=True, slots=True)
-class FlowResult:
-    """What the clients of one flow saw, of packets sent after the warm-up.
-
-    Parameters
-    ----------
-    delivered, dropped : int
-        Packets; those in flight at the end count in neither.
-    late : int
-        Delivered, but after the play-out delay.
-    loss_events : int
-        Losses no more than one packet interval (20 ms) apart are one event.
-    loss_bursts : int
-        Unbroken rows of dropped or late packets, each within a stream.
-    delays : DelayHistogram
-        There and back.
-    jitter_ns : float
-        RFC 3550, mean over the streams.
-    seconds : float
-        Measured time.
-    """
-
-    delivered: int
-    dropped: int
-    late: int
-    loss_events: int
-    loss_bursts: int
-    delays: DelayHistogram
-    jitter_ns: float
-    seconds: float
-    playout_ns: int
-
-    @property
-    def loss_ratio(self) -> float:
-        """Dropped packets as a fraction of all whose fate is known."""
-        known = self.delivered + self.dropped
-        return self.dropped / known if known else 0.0
-
-    def delay_ms(self, percent: float) -> float:
-        """Percentile of the delay; nan without deliveries."""
-        return self.delays.percentile(percent) / _MS if self.delivered else float("nan")
-
-    @property
-    def mean_delay_ms(self) -> float:
-        """Mean delay; nan without deliveries."""
-        return self.delays.mean / _MS if self.delivered else float("nan")
-
-    def voice(self) -> VoiceQuality:
-        """E-model for G.711 with concealment: 20 ms of packetization and the play-out delay, losses as they cluster."""
-        known, lost = self.delivered + self.dropped, self.dropped + self.late
-        delay_ms = _PACKETIZATION_MS + self.playout_ns / _MS
-        share = 100.0 * lost / known if known else 0.0
-        return e_model(delay_ms, share, burst_ratio=burst_ratio(lost, self.loss_bursts, known))
 
 
 @dataclass(frozen=True, slots=True)

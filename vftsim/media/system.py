@@ -13,7 +13,7 @@ from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec, sche
 from vftsim.platform.io.driver_domain import DriverDomainSpec
 from vftsim.platform.io.nic import NicSpec
 from vftsim.platform.io.parameters import IoPathSpec, io_paths
-from vftsim.spec import DURATION, DurationNs, Items, OneOf, PositiveDurationNs, Spec, format_duration
+from vftsim.spec import DURATION, BitRate, DurationNs, Items, OneOf, PositiveDurationNs, Spec, format_duration
 from vftsim.workloads.calls import SignalingSpec
 from vftsim.workloads.cpu_bound import CpuBoundSpec
 from vftsim.workloads.media_relay import MediaRelaySpec
@@ -59,10 +59,16 @@ class DomainSpec(DomainScheduling):
     applications: dict[str, Application] = Field(default_factory=dict, description="Programs by name.")
 
 
+class LinkedStreamsSpec(RtpStreamsSpec):
+    """Media streams and the link that they come by."""
+
+    link_bit_per_s: BitRate = Field(1_000_000_000, description="Speed of the link into the host.")
+
+
 class WorkloadSpec(Spec):
     """The traffic."""
 
-    rtp: RtpStreamsSpec | None = Field(None, description="Media streams.")
+    rtp: LinkedStreamsSpec | None = Field(None, description="Media streams.")
     signaling: SignalingSpec | None = Field(None, description="Calls.")
     link_latency_ns: DurationNs = Field(
         10_000,

@@ -19,7 +19,7 @@ class Pause(Record):
     is_due: bool
 
 
-pauses = Table("pauses", Pause, 256)
+pauses = Table("pauses", Pause, 4096)
 
 
 @event

@@ -10,16 +10,20 @@ Left out: network loss and queues (the lab's clients shared a fast LAN with the 
 
 from __future__ import annotations
 
+from typing import Any, ClassVar, Literal
+
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from vftsim.kernel import Sim
+from vftsim.kernel import Kind, Sim, Table
 from vftsim.platform.io.packet import Flow, delivered, lost, workload
 from vftsim.sampling import Streams, poisson_gaps_ns
 from vftsim.spec.base import Spec
 from vftsim.spec.units import PositiveDurationNs
+from vftsim.workloads import flow
 from vftsim.workloads.account import count_delivered, count_lost
+from vftsim.workloads.parts import WORKLOADS, Target, WorkloadSpec
 
 calls = workload.kind("calls")
 
@@ -34,7 +38,7 @@ _SETUP, _TEARDOWN = 0, 1
 class SignalingSpec(Spec):
     """Calls from outside."""
 
-    to: str = Field("signaling", description="Domain that answers.")
+    to: str = Field("signaling", description="Application that answers: `domain.application`, or its domain.")
     calls_per_s: float = Field(60.0, ge=0.0, le=1e6, description="Call rate. Default: Patnaik 2009, 6.4.")
     received_packets: int = Field(5, ge=1, le=1000, description="Packets received a call; each is answered.")
     packet_gap_ns: PositiveDurationNs = Field(
@@ -128,3 +132,21 @@ def call_delivered(sim: Sim, flow: Flow, packet: int) -> None:
 def call_lost(sim: Sim, flow: Flow, packet: int) -> None:
     """Count it."""
     count_lost(sim, flow, packet)
+
+
+@WORKLOADS.register
+class CallsWorkload(SignalingSpec, WorkloadSpec):
+    """Calls."""
+
+    part: ClassVar[Kind] = calls
+    speaks: ClassVar[str] = "calls"
+    entries: ClassVar[tuple[Any, ...]] = flow.ENTRIES
+    tables: ClassVar[tuple[Table[Any], ...]] = flow.TABLES
+
+    kind: Literal["calls"] = "calls"
+
+    def install(self, target: Target) -> flow.FlowDriver:
+        """Add the calls."""
+        driver = flow.FlowDriver(target, calls, size_bytes=MESSAGE_BYTES, streams=1, late_ns=self.hold_ns)
+        driver.sends(CallSource(self, target.streams, driver.flow, target.end_ns))
+        return driver

@@ -1,44 +1,23 @@
 """A process that computes and pauses: bursts of computation with idle times between them, drawn beforehand."""
 
-from typing import ClassVar, Literal
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, entry, event, part
-from vftsim.kernel.inputs import Feeder, draw
+from vftsim.kernel.inputs import Feeder, draw, feeds
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import application
 from vftsim.sampling import Streams, gamma_ns
-from vftsim.spec.base import Spec
 from vftsim.spec.units import Percent, PositiveDurationNs
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, Home, Program
 
 cpu_bound = application.kind("cpu_bound")
 
 _AT_ONCE = 256
-
-
-class CpuBoundSpec(Spec):
-    """A compute-bound process: bursts of computation with idle times between them."""
-
-    part: ClassVar[Kind] = cpu_bound
-
-    kind: Literal["cpu_bound"] = "cpu_bound"
-    duty: Percent = Field(
-        90.0,
-        gt=0.0,
-        le=100.0,
-        description="Computation in percent of a cycle, of its own CPU. Assumption: 'small idle periods'.",
-    )
-    cycle_ns: PositiveDurationNs = Field(
-        100_000_000, description="Mean length of a burst and the idle time after it. Assumption."
-    )
-    cv: float = Field(
-        0.5,
-        ge=0.0,
-        le=2.0,
-        description="Coefficient of variation of bursts and idle times (gamma). Assumption.",
-    )
 
 
 class CpuBound(Record):
@@ -117,3 +96,52 @@ def add_cpu_bound(
     pause = feeder.add(_Draws(streams, "cpu_bound.idle", number, idle_ns, spec.cv, first=0), _AT_ONCE)
     row, _ = engine.add(cpu_bounds, domain=domain, number=number, busy=busy, pause=pause)
     return row
+
+
+@APPLICATIONS.register
+class CpuBoundSpec(ApplicationSpec):
+    """A compute-bound process: bursts of computation with idle times between them."""
+
+    part: ClassVar[Kind] = cpu_bound
+    entries: ClassVar[tuple[Any, ...]] = ENTRIES
+    tables: ClassVar[tuple[Table[Any], ...]] = (*TABLES, feeds)
+
+    kind: Literal["cpu_bound"] = "cpu_bound"
+    duty: Percent = Field(
+        90.0,
+        gt=0.0,
+        le=100.0,
+        description="Computation in percent of a cycle, of its own CPU. Assumption: 'small idle periods'.",
+    )
+    cycle_ns: PositiveDurationNs = Field(
+        100_000_000, description="Mean length of a burst and the idle time after it. Assumption."
+    )
+    cv: float = Field(
+        0.5,
+        ge=0.0,
+        le=2.0,
+        description="Coefficient of variation of bursts and idle times (gamma). Assumption.",
+    )
+
+    def install(self, home: Home) -> CpuBoundProgram:
+        """Add the process to a domain."""
+        return CpuBoundProgram(self, home)
+
+
+class CpuBoundProgram(Program):
+    """A compute-bound process in a running model.
+
+    Attributes
+    ----------
+    process : int
+        Its row.
+    """
+
+    def __init__(self, spec: CpuBoundSpec, home: Home) -> None:
+        self.engine = home.engine
+        number = home.others.get(spec.kind, 0)
+        self.process = add_cpu_bound(home.engine, home.feeder, home.domain, spec, home.streams, number)
+
+    def start(self) -> None:
+        """Start with a pause."""
+        self.engine.call(start_cpu_bound, self.process)

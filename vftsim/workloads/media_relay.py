@@ -1,21 +1,25 @@
 """A media relay: a pool of threads that take a packet, compute, and send it on."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Kind, Sim
+from vftsim.kernel import Kind, Sim, Table
 from vftsim.platform.io.packet import Application, application, go_on, receive
 from vftsim.spec.units import DurationNs
+from vftsim.workloads.parts import APPLICATIONS
 from vftsim.workloads.pool import PoolSpec, pools, take_in, wake_sender
 
 media_relay = application.kind("media_relay")
 
 
+@APPLICATIONS.register
 class MediaRelaySpec(PoolSpec):
     """A pool of threads that take a packet, compute, and send it on."""
 
     part: ClassVar[Kind] = media_relay
+    speaks: ClassVar[str] = "rtp"
+    tables: ClassVar[tuple[Table[Any], ...]] = (pools,)
 
     kind: Literal["media_relay"] = "media_relay"
     threads: int = Field(8, ge=1, le=1000, description="Threads of the pool. Assumption: any number above the vCPUs.")

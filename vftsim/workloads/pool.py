@@ -7,6 +7,10 @@ the way out has no room.
 Left out: locks between threads, page faults, the disk work of the call server.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 from vftsim.kernel import Engine, Kind, Record, Sim, Table, part
 from vftsim.kernel.declare import Failure, fail
 from vftsim.platform.cpu.jobs import continue_with, submit
@@ -15,18 +19,22 @@ from vftsim.platform.io.marks import PROGRAM_DONE, PROGRAM_TAKEN, mark, mark_log
 from vftsim.platform.io.packet import applications, drop, packet_list, packets, ports
 from vftsim.platform.io.ring import Ring, keep_slot, wait_for_slot
 from vftsim.platform.protection.guard import put_out
-from vftsim.spec.base import Spec
+from vftsim.workloads.parts import ApplicationSpec, Home, Program
 
 NO_SLOT = Failure("a thread was woken for a slot that is not there")
 
 
-class PoolSpec(Spec):
+class PoolSpec(ApplicationSpec):
     """What all pools have; each kind has its own defaults."""
 
     threads: int
     packet_ns: int
     receive_buffer_bytes: int
     packet_charge_bytes: int
+
+    def install(self, home: Home) -> PoolProgram:
+        """Add the pool to a domain."""
+        return PoolProgram(self, home)
 
 
 class Pool(Record):
@@ -127,3 +135,27 @@ def add_pool(engine: Engine, domain: int, kind: Kind, spec: PoolSpec, drop_place
     application, program = engine.add(applications, program=engine.number(kind), own=row, domain=domain)
     program.row = application
     return application
+
+
+class PoolProgram(Program):
+    """A pool in a running model."""
+
+    def __init__(self, spec: PoolSpec, home: Home) -> None:
+        self.engine = home.engine
+        self.name = home.name
+        self.row = add_pool(home.engine, home.domain, spec.part, spec, home.place("socket buffer", "full"))
+        if home.cpu_inflation != 1.0:
+            self.record.packet_ns = round(spec.packet_ns * home.cpu_inflation)
+
+    @property
+    def record(self) -> Any:
+        """The pool's record."""
+        return self.engine.rows(pools)[self.engine.rows(applications)[self.row].own]
+
+    def in_flight(self) -> int:
+        """Packets in the socket's buffer and in the hands of threads."""
+        return int(self.record.socket.packets.length) + int(self.record.active)
+
+    def occupancy(self) -> tuple[str, int]:
+        """Packets in the socket's buffer, those in the hands of threads included."""
+        return f"{self.name} socket buffer", int(self.record.socket.occupied)

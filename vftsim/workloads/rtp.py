@@ -13,16 +13,20 @@ Left out: network loss and queues (the lab's clients shared a fast LAN with the 
 
 from __future__ import annotations
 
+from typing import Any, ClassVar, Literal
+
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from vftsim.kernel import Sim
+from vftsim.kernel import Kind, Sim, Table
 from vftsim.platform.io.packet import Flow, delivered, lost, workload
 from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
-from vftsim.spec.units import BitRate, DurationNs, PositiveDurationNs
+from vftsim.spec.units import DurationNs, PositiveDurationNs
+from vftsim.workloads import flow
 from vftsim.workloads.account import count_delivered, count_lost
+from vftsim.workloads.parts import WORKLOADS, Target, WorkloadSpec
 
 rtp_streams = workload.kind("rtp")
 
@@ -35,7 +39,7 @@ _PACKETS = 4096
 class RtpStreamsSpec(Spec):
     """Media streams from outside."""
 
-    to: str = Field("media", description="Domain that relays them.")
+    to: str = Field("media", description="Application that relays them: `domain.application`, or its domain.")
     streams: int = Field(800, ge=0, le=100_000, description="Streams. Default: Patnaik 2009, 6.3.")
     interval_ns: PositiveDurationNs = Field(20 * _MS, description="Between packets of a stream.")
     frame_bytes: int = Field(
@@ -57,7 +61,6 @@ class RtpStreamsSpec(Spec):
     playout_ns: PositiveDurationNs = Field(
         60 * _MS, description="Play-out delay; later packets count as lost for voice quality."
     )
-    link_bit_per_s: BitRate = Field(1_000_000_000, description="Speed of the link into the host.")
 
 
 class RtpSource:
@@ -72,14 +75,18 @@ class RtpSource:
         Row of their flow.
     end_ns : int
         What arrives later is left out.
+    link_bits_per_s : int
+        Rate of the link into the host.
     """
 
-    def __init__(self, spec: RtpStreamsSpec, streams: Streams, flow: int, end_ns: int) -> None:
+    def __init__(
+        self, spec: RtpStreamsSpec, streams: Streams, flow: int, end_ns: int, link_bits_per_s: int
+    ) -> None:
         self.flow = flow
         self._spec = spec
         self._end_ns = end_ns
         self._phases_ns, self._errors = senders(spec, streams)
-        self._frame_ns = spec.frame_bytes * 8_000_000_000 // spec.link_bit_per_s
+        self._frame_ns = spec.frame_bytes * 8_000_000_000 // link_bits_per_s
         self._numbers = np.arange(spec.streams, dtype=np.int64)
         self._cycle = 0
         self._free_ns = 0
@@ -135,3 +142,24 @@ def media_delivered(sim: Sim, flow: Flow, packet: int) -> None:
 def media_lost(sim: Sim, flow: Flow, packet: int) -> None:
     """Count it."""
     count_lost(sim, flow, packet)
+
+
+@WORKLOADS.register
+class RtpWorkload(RtpStreamsSpec, WorkloadSpec):
+    """Media streams."""
+
+    part: ClassVar[Kind] = rtp_streams
+    speaks: ClassVar[str] = "rtp"
+    entries: ClassVar[tuple[Any, ...]] = flow.ENTRIES
+    tables: ClassVar[tuple[Table[Any], ...]] = flow.TABLES
+
+    kind: Literal["rtp"] = "rtp"
+
+    def install(self, target: Target) -> flow.FlowDriver:
+        """Add the streams."""
+        driver = flow.FlowDriver(
+            target, rtp_streams, size_bytes=self.frame_bytes, streams=self.streams, late_ns=self.playout_ns,
+            interval_ns=self.interval_ns,
+        )  # fmt: skip
+        driver.sends(RtpSource(self, target.streams, driver.flow, target.end_ns, target.rate_bits_per_s))
+        return driver

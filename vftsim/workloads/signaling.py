@@ -1,21 +1,25 @@
 """A call server: a pool of threads that compute and answer each packet."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Kind, Sim
+from vftsim.kernel import Kind, Sim, Table
 from vftsim.platform.io.packet import Application, application, go_on, receive
 from vftsim.spec.units import DurationNs
+from vftsim.workloads.parts import APPLICATIONS
 from vftsim.workloads.pool import PoolSpec, pools, take_in, wake_sender
 
 signaling_server = application.kind("signaling_server")
 
 
+@APPLICATIONS.register
 class SignalingServerSpec(PoolSpec):
     """A call server: computes and answers each packet."""
 
     part: ClassVar[Kind] = signaling_server
+    speaks: ClassVar[str] = "calls"
+    tables: ClassVar[tuple[Table[Any], ...]] = (pools,)
 
     kind: Literal["signaling_server"] = "signaling_server"
     threads: int = Field(4, ge=1, le=1000, description="Threads. Assumption.")

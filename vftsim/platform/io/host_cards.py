@@ -121,6 +121,25 @@ class HostCards:
         return row
 
 
+def add_card(engine: Engine, rate_bits_per_s: int, latency_ns: int, queue_bytes: int) -> int:
+    """Add a card and the link behind it, both directions alike; return its row."""
+    to_host = add_link(engine, rate_bits_per_s, latency_ns, queue_bytes)
+    from_host = add_link(engine, rate_bits_per_s, latency_ns, queue_bytes)
+    row, card = engine.add(cards, to_host=to_host, from_host=from_host)
+    card.row = row
+    return row
+
+
+def start_background(engine: Engine, card: int, number: int, spec: BackgroundTrafficSpec, dropped: int) -> None:
+    """Start a card's background traffic; ``number`` orders its bursts among those of one instant."""
+    link = int(engine.rows(cards)[card].from_host)
+    row, _ = engine.add(
+        bursts, link=link, number=number, size_bytes=spec.burst, period_ns=spec.period,
+        duration_ns=long_transmission_ns(spec.burst, int(engine.rows(links)[link].rate_bits_per_s)), dropped=dropped,
+    )  # fmt: skip
+    engine.at(engine.now_ns + spec.period, EventKind.DEVICE, 1 + number, engine.number(on_burst), row)
+
+
 @part
 def send_to_host(sim: Sim, packet: int) -> None:
     """Put a packet on the way to the card of its port; the network may drop it."""

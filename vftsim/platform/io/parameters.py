@@ -50,15 +50,21 @@ class IoPathSpec(Spec):
     tasks: ClassVar[tuple[Kind, ...]]
     needs_driver_domain: ClassVar[bool] = True
     needs_stub_domain: ClassVar[bool] = False
+    has_host_ring: ClassVar[bool] = True
+    """Whether packets enter by the receive ring of a network interface of the host."""
+
+    def connect(self, io: Io, site: Site) -> None:
+        """Add the path's rings and stages and write its parameters into the ports' records."""
+        raise TypeError(f"{type(self).__name__} must say how to connect itself")
+
+
+class RingPathSpec(IoPathSpec):
+    """Base of the paths by which packets enter a guest through a ring and an event."""
 
     event_ns: DurationNs = Field(
         1_500,
         description="Upcall of the guest for an interrupt or event. Assumption: 2,400 cycles at 1.6 GHz.",
     )
-
-    def connect(self, io: Io, site: Site) -> None:
-        """Add the path's rings and stages and write its parameters into the ports' records."""
-        raise TypeError(f"{type(self).__name__} must say how to connect itself")
 
 
 IO_PATHS: PartRegistry[IoPathSpec] = PartRegistry("I/O path", IoPathSpec)

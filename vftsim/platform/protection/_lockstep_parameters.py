@@ -78,6 +78,11 @@ class PrimaryCostSpec(Spec):
 class ChannelSpec(Spec):
     """The logging channel."""
 
+    network: str | None = Field(
+        None,
+        description="Network of the model that carries the log: its rate and latency; the VM's own, and entries share "
+        "its link with the VM's packets. Not given: a network of its own with the rate and latency here.",
+    )
     shared: bool = Field(
         False,
         description="Log entries leave through the VM's own network card instead of one for FT logging.",

@@ -66,6 +66,9 @@ class FaultSpec(Spec):
 
     part: ClassVar[Kind]
     at: When = Field(description="When it happens: `20 s` of the run, or `step 2 + 300 s`.")
+    domain: str | None = Field(
+        None, description="Domain that it strikes; the only one that is protected or has an interface if not given."
+    )
 
     @property
     def needs_backup(self) -> bool:

@@ -19,7 +19,7 @@ Left out: several vCPUs (replay was uniprocessor); a crash of both hosts; the se
 Parameters and their sources: :mod:`vftsim.platform.protection._lockstep_parameters`.
 """
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
 from vftsim.platform.io.packet import packet_list
@@ -100,6 +100,16 @@ class LockstepSpec(LockstepFields, ProtectionSpec):
     def most_vcpus(self) -> int:
         """Replay handles one."""
         return 1
+
+    @property
+    def channel_network(self) -> str | None:
+        """Network that carries the log."""
+        return self.channel.network
+
+    def on_network(self, rate_bits_per_s: int, latency_ns: int, *, is_shared: bool) -> Self:
+        """Return these parameters with the channel's rate and latency those of the network."""
+        found = {"rate": rate_bits_per_s, "latency": latency_ns, "shared": is_shared}
+        return self.model_copy(update={"channel": self.channel.model_copy(update=found)})
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""

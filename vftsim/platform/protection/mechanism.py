@@ -6,7 +6,7 @@ last input that its backup will know of can never be seen outside, so a mechanis
 A mechanism that implements nothing costs nothing and delays nothing, and a crash is the end of the service.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from vftsim.kernel import Engine, Failure, Kind, Sim, entry, event, fail, part
 from vftsim.platform.protection import machine
@@ -50,6 +50,15 @@ class ProtectionSpec(Spec):
     def most_vcpus(self) -> int:
         """How many vCPUs a protected domain may have."""
         return 64
+
+    @property
+    def channel_network(self) -> str | None:
+        """Network of the model that carries the mechanism's traffic; ``None``: its own parameters say its rate."""
+        return None
+
+    def on_network(self, rate_bits_per_s: int, latency_ns: int, *, is_shared: bool) -> Self:
+        """Return these parameters for the network that they name; ``is_shared``: the domain's packets use it too."""
+        return self
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the mechanism's records of a guard.

@@ -52,7 +52,7 @@ class Manager:
         Coefficient of variation of the drawn demands.
     series : Series
     on_phase : callable, optional
-        Called with each :class:`PhaseRecord` when its measured part ends.
+        Called with each :class:`PhaseRecord` when its phase ends, the stir phase included.
     """
 
     def __init__(
@@ -195,6 +195,8 @@ class Manager:
             yield
         record.end_ns = self.engine.now_ns
         self.engine.rows(phases)[row].end_ns = record.end_ns
+        if self.on_phase is not None:
+            self.on_phase(record)
 
     def _step(self, step: int) -> Generator[None, None, PhaseRecord]:
         spec = self.spec.steps

@@ -28,7 +28,7 @@ from vftsim.workloads.sip.records import sip_servers
 _S = 1_000_000_000
 _BEFORE_ARRIVALS = 0
 MOST_SAMPLES = 1 << 10
-MOST_PLACES = 16
+MOST_PLACES = 64
 
 
 class Sampler(Record):

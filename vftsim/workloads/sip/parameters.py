@@ -32,6 +32,10 @@ class SipServerSpec(Spec):
     register_touch_cost: PositiveDurationNs = Field(
         650_000, description="CPU time for a registration message received or sent."
     )
+    relay_cost: DurationNs = Field(
+        0, description="Further CPU time for each message of a forwarded transaction received or sent. Assumption: "
+        "relaying wakes other processes and sets timers, which exit to the hypervisor; registrations do not.",
+    )
     database_cost: DurationNs = Field(
         0,
         description="CPU time of the database for the query of a REGISTER with credentials; the worker sleeps "

@@ -16,7 +16,7 @@ from vftsim.platform.io.build import Io
 from vftsim.platform.io.driver_domain import TASKS, back_ends
 from vftsim.platform.io.guest_driver import guest_driver
 from vftsim.platform.io.packet import REFUSED, Port, drop, packets, ports
-from vftsim.platform.io.parameters import IoPathSpec, Site
+from vftsim.platform.io.parameters import RingPathSpec, Site
 from vftsim.platform.io.ring import keep_slot, rings
 from vftsim.platform.io.stage import Stage, deliver, push, put, task
 from vftsim.spec.units import DurationNs
@@ -25,7 +25,7 @@ injecting = task.kind("device model receive")
 fetching = task.kind("device model transmit")
 
 
-class DeviceModelCosts(IoPathSpec):
+class DeviceModelCosts(RingPathSpec):
     """Costs of an emulated NIC, wherever its device model runs."""
 
     tasks: ClassVar[tuple[Kind, ...]] = (guest_driver, injecting, fetching, *TASKS)

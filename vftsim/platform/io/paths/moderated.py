@@ -11,11 +11,14 @@ under way) never reaches the guest.  Where nothing costs anything and nobody gua
 socket.
 """
 
+from typing import ClassVar, Literal
+
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
+from vftsim.kernel import Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
 from vftsim.platform.cpu.jobs import raise_interrupt
 from vftsim.platform.cpu.records import domains, vcpus, work_done
+from vftsim.platform.io.build import Io
 from vftsim.platform.io.host_cards import send_from_host
 from vftsim.platform.io.packet import (
     Port,
@@ -35,6 +38,7 @@ from vftsim.platform.io.packet import (
     send,
     unmask,
 )
+from vftsim.platform.io.parameters import IO_PATHS, IoPathSpec, Site
 from vftsim.platform.protection.guard import take_note
 from vftsim.spec import DurationNs, Spec
 
@@ -48,6 +52,30 @@ class GuestNicSpec(Spec):
     moderation: DurationNs = Field(
         125_000, description="Least time between interrupts (e1000 default: 8000 interrupts a second)."
     )
+
+
+@IO_PATHS.register
+class Moderated(GuestNicSpec, IoPathSpec):
+    """A network card of the guest's own, real or emulated by the hypervisor itself."""
+
+    part: ClassVar[Kind] = moderated
+    tasks: ClassVar[tuple[Kind, ...]] = ()
+    needs_driver_domain: ClassVar[bool] = False
+    has_host_ring: ClassVar[bool] = False
+
+    kind: Literal["moderated"] = "moderated"
+    interrupt_cost: DurationNs = Field(
+        0, description="CPU time of the guest for each interrupt, however many packets it announces."
+    )
+    packet_cost: DurationNs = Field(
+        0, description="CPU time of the guest for each packet received or sent (exits, copies of a virtual card)."
+    )
+
+    def connect(self, io: Io, site: Site) -> None:
+        """Give each port its card."""
+        for port in site.ports:
+            io.engine.rows(ports)[port].transmit_ns = self.packet_cost
+            install(io.engine, port, self, self.interrupt_cost, self.packet_cost, io)
 
 
 class GuestNic(Record):
@@ -80,15 +108,21 @@ class GuestNic(Record):
 guest_nics = Table("guest_nics", GuestNic, beside=ports)
 
 
-def install(engine: Engine, port: int, spec: GuestNicSpec, interrupt_cost_ns: int, packet_cost_ns: int) -> None:
+def install(
+    engine: Engine, port: int, spec: GuestNicSpec, interrupt_cost_ns: int, packet_cost_ns: int, io: Io | None = None
+) -> None:
     """Make the card of a port; costs are CPU time of an interrupt and of each packet it announces."""
     nic = engine.rows(guest_nics)[port]
     nic.ring_packets = spec.ring
     nic.moderation_ns = spec.moderation
     nic.interrupt_cost_ns = interrupt_cost_ns
     nic.packet_cost_ns = packet_cost_ns
-    nic.ring_full, _ = engine.add(drops)
-    nic.down, _ = engine.add(drops)
+    if io is None:
+        nic.ring_full, _ = engine.add(drops)
+        nic.down, _ = engine.add(drops)
+    else:
+        nic.ring_full = io.place("NIC ring", "full")
+        nic.down = io.place("NIC", "down")
 
 
 @moderated.implements(arrive)

@@ -15,7 +15,7 @@ from vftsim.platform.io.build import Io
 from vftsim.platform.io.guest_driver import guest_driver
 from vftsim.platform.io.nic import nics
 from vftsim.platform.io.packet import Port, arrive, leave, path, send
-from vftsim.platform.io.parameters import IO_PATHS, IoPathSpec, Site
+from vftsim.platform.io.parameters import IO_PATHS, RingPathSpec, Site
 from vftsim.platform.io.paths import _owned_nic
 from vftsim.platform.io.stage import take_in
 from vftsim.spec.units import DurationNs
@@ -24,7 +24,7 @@ native = path.kind("native")
 
 
 @IO_PATHS.register
-class Native(IoPathSpec):
+class Native(RingPathSpec):
     """Bare metal."""
 
     part: ClassVar[Kind] = native

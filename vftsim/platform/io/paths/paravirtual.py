@@ -21,7 +21,7 @@ from vftsim.platform.io.driver_domain import TASKS, back_ends
 from vftsim.platform.io.guest_driver import guest_driver
 from vftsim.platform.io.nic import nics
 from vftsim.platform.io.packet import REFUSED, Port, arrive, carry_in, drop, path, ports, reserve, send
-from vftsim.platform.io.parameters import IO_PATHS, IoPathSpec, Site
+from vftsim.platform.io.parameters import IO_PATHS, RingPathSpec, Site
 from vftsim.platform.io.ring import keep_slot, rings
 from vftsim.platform.io.stage import push, put, take_in
 from vftsim.spec.units import DurationNs
@@ -30,7 +30,7 @@ paravirtual = path.kind("paravirtual")
 
 
 @IO_PATHS.register
-class Paravirtual(IoPathSpec):
+class Paravirtual(RingPathSpec):
     """Xen's split driver."""
 
     part: ClassVar[Kind] = paravirtual

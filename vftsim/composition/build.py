@@ -1,0 +1,336 @@
+"""A model put together in an engine, host by host: domains, ways to the network, programs, guards, workloads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from vftsim.composition.hosts import DomainSpec, HostSpec, InterfaceSpec
+from vftsim.composition.link import guarded
+from vftsim.composition.model import ModelSpec
+from vftsim.kernel import Engine
+from vftsim.kernel.agenda import Agenda
+from vftsim.kernel.inputs import Feeder
+from vftsim.platform.cpu import build as cpu
+from vftsim.platform.cpu.records import domains, hosts, pcpus
+from vftsim.platform.cpu.unseen import hide
+from vftsim.platform.io import build as io
+from vftsim.platform.io.host_cards import add_card, cards, start_background
+from vftsim.platform.io.link import links
+from vftsim.platform.io.parameters import Site
+from vftsim.platform.protection import build as protect
+from vftsim.platform.protection.mechanism import ProtectionSpec
+from vftsim.sampling import Streams
+from vftsim.workloads.arrivals import NicFeeder, Source
+from vftsim.workloads.parts import Driver, Home, Program, Target, WorkloadSpec
+
+OVERLOAD = ("full", "no slot", "receive ring full", "queue full")
+"""Causes of drops that come of load, not of faults."""
+
+
+@dataclass
+class BuiltHost:
+    """A host in an engine.
+
+    Parameters
+    ----------
+    name : str
+    row : int
+    spec : HostSpec
+    io : Io
+    cards : dict of str to int
+        Rows of the cards by network, where the link to it is modelled.
+    domains : list of str
+        Names of its domains, in the order in which they were added.
+    """
+
+    name: str
+    row: int
+    spec: HostSpec
+    io: io.Io
+    cards: dict[str, int] = field(default_factory=dict)
+    domains: list[str] = field(default_factory=list)
+
+
+class BuiltModel:
+    """A model in an engine, ready to start.
+
+    Parameters
+    ----------
+    engine : Engine
+    spec : ModelSpec
+    streams : Streams
+        Random streams of the replication.
+    agenda : Agenda
+    on_phase : callable
+        Called with each finished phase of a workload that has phases.
+    observed : bool
+        Hosts write notes of every scheduling event.
+
+    Attributes
+    ----------
+    domains : dict of str to int
+        Rows of the domains, by host in the order in which they were added.
+    programs : dict of str to Program
+        Applications as ``domain.application``.
+    ports : dict of (str, str) to int
+        Rows of the ports by application and interface.
+    guards : dict of str to int
+        Rows of the guards by domain.
+    drivers : dict of str to Driver
+        Workloads; one of a domain that stands for several has its number appended.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        spec: ModelSpec,
+        streams: Streams,
+        agenda: Agenda,
+        on_phase: Callable[[Any], None],
+        *,
+        observed: bool = False,
+    ) -> None:
+        self.engine, self.spec, self.streams, self.agenda = engine, spec, streams, agenda
+        self.feeder = Feeder(engine)
+        self.hosts: dict[str, BuiltHost] = {}
+        self.domains: dict[str, int] = {}
+        self.programs: dict[str, Program] = {}
+        self.ports: dict[tuple[str, str], int] = {}
+        self.guards: dict[str, int] = {}
+        self.drivers: dict[str, Driver] = {}
+        self.nic_feeders: list[NicFeeder] = []
+        self._kinds: Counter[str] = Counter()
+        self._on_phase = on_phase
+        self.specs = spec.expanded()
+        for name, host in spec.hosts.items():
+            self._add_host(name, host, observed=observed)
+        for name in self.specs:
+            if name in guarded(spec):
+                self._add_guard(name)
+        for name, workload in spec.workloads.items():
+            self._add_workload(name, workload)
+        self._feed_nics()
+
+    @property
+    def window_ns(self) -> tuple[int, int]:
+        """When measuring begins and ends, where no workload has phases of its own."""
+        longest_ns = max((each.longest_ns() for each in self.spec.workloads.values()), default=0)
+        begin_ns = self.spec.measure.warm_up
+        return begin_ns, longest_ns or begin_ns + self.spec.measure.duration
+
+    def host_of(self, domain: str) -> BuiltHost:
+        """Return the host of a domain."""
+        return next(host for host in self.hosts.values() if domain in host.domains)
+
+    def is_linked(self, host: str, network: str) -> bool:
+        """Whether packets between a host and a network cross a modelled link.
+
+        They need not where all that comes is drawn beforehand and nothing else is on the way.
+        """
+        spec = self.spec
+        on_it = [
+            interface
+            for domain in spec.domains.values() if spec.host_of(domain) == host
+            for interface in domain.interfaces.values() if spec.network_of(domain, interface) == network
+        ]  # fmt: skip
+        if spec.networks[network].background and (on_it or len(spec.hosts) == 1):
+            return True
+        if any(not interface.path.has_host_ring for interface in on_it):
+            return True
+        return any(
+            workload.needs_link and self._way(workload)[:2] == (host, network) for workload in spec.workloads.values()
+        )
+
+    def _way(self, workload: WorkloadSpec) -> tuple[str, str, str]:
+        """Return host, network and interface by which a workload reaches its application."""
+        domain = self.spec.domains[self.spec.target_of(workload)[0]]
+        key = next(
+            key for key, interface in domain.interfaces.items()
+            if workload.network in (None, self.spec.network_of(domain, interface))
+        )  # fmt: skip
+        return self.spec.host_of(domain), self.spec.network_of(domain, domain.interfaces[key]), key
+
+    def _add_host(self, name: str, spec: HostSpec, *, observed: bool) -> None:
+        engine = self.engine
+        row = cpu.add_host(engine, spec.pcpus, spec.scheduler, spec.switch_cost, observed=observed)
+        host = self.hosts[name] = BuiltHost(name, row, spec, io.Io(engine))
+        for nic, own in self.spec.nics_of(name).items():
+            host.io.add_nic(nic, own)
+        for network, wire in self.spec.networks.items():
+            if self.is_linked(name, network):
+                host.cards[network] = card = add_card(engine, wire.rate, wire.latency, wire.queue)
+                record = engine.rows(cards)[card]
+                for link, way in ((record.to_host, "to"), (record.from_host, "from")):
+                    place = (f"link of {network} {way} {name}", "queue full")
+                    host.io.places[place] = int(engine.rows(links)[link].queue_full)
+        own_domains = {each: d for each, d in self.specs.items() if self.spec.host_of(d) == name}
+        for number, (each, domain) in enumerate(own_domains.items()):
+            self._add_domain(host, each, domain, number)
+        transmit = self._add_driver_domain(host)
+        for each, domain in own_domains.items():
+            for key, interface in domain.interfaces.items():
+                self._connect(host, each, key, domain, interface, transmit)
+
+    def _add_domain(self, host: BuiltHost, name: str, spec: DomainSpec, number: int) -> None:
+        row = cpu.add_domain(self.engine, host.row, spec, spec.vcpus, spec.affinity, spec.quantum)
+        self.domains[name] = row
+        host.domains.append(name)
+        for key, application in spec.applications.items():
+            home = Home(
+                self.engine, row, f"{name}.{key}", number, spec.cpu_inflation, self.streams, self.feeder,
+                host.io.place, lambda load: hide(self.engine, load, host.spec.scheduler), self._kinds,
+            )  # fmt: skip
+            self.programs[f"{name}.{key}"] = application.install(home)
+            self._kinds[application.kind] += 1
+
+    def _add_driver_domain(self, host: BuiltHost) -> int:
+        name = self.spec.driver_of(host.name)
+        if name is None:
+            return 0
+        spec = self.specs[name]
+        owned = {
+            self.spec.nic_of(domain, interface)
+            for domain in self.specs.values() if self.spec.host_of(domain) == host.name
+            for interface in domain.interfaces.values() if interface.path.needs_driver_domain
+        }  # fmt: skip
+        rows = [row for nic, row in host.io.nics.items() if nic in owned]
+        assert spec.driver is not None
+        return host.io.add_driver_domain(spec.driver, self.domains[name], rows)
+
+    def _connect(
+        self, host: BuiltHost, name: str, key: str, spec: DomainSpec, interface: InterfaceSpec, transmit: int
+    ) -> None:
+        way, network = interface.path, self.spec.network_of(spec, interface)
+        stub = 0
+        if way.needs_stub_domain:
+            stub_spec = DomainSpec(weight=spec.weight)
+            self._add_domain(host, f"{name}-stub", stub_spec, len(host.domains))
+            stub = self.domains[f"{name}-stub"]
+        nic = host.io.nics[self.spec.nic_of(spec, interface)] if way.has_host_ring else host.cards[network]
+        own = [f"{name}.{program}" for program in spec.applications if self.programs[f"{name}.{program}"].row]
+        for program in own:
+            row = host.io.add_port(name, self.domains[name], nic, self.programs[program].row, way)
+            self.ports[program, key] = row
+        driver = self.domains.get(self.spec.driver_of(host.name) or "", 0)
+        rows = tuple(self.ports[program, key] for program in own)
+        way.connect(host.io, Site(name, self.domains[name], nic, rows, driver, transmit, stub))
+        for program in own:
+            self.programs[program].connected(self.ports[program, key])
+
+    def protection_of(self, name: str) -> ProtectionSpec:
+        """Return the mechanism of a domain, with the rate and latency of the network that it names."""
+        spec, domain = self.spec, self.specs[name]
+        network = domain.protection.channel_network
+        if network is None:
+            return domain.protection
+        used = {spec.network_of(domain, interface) for interface in domain.interfaces.values()}
+        wire = spec.networks[network]
+        return domain.protection.on_network(wire.rate, wire.latency, is_shared=network in used)
+
+    def _add_guard(self, name: str) -> None:
+        host, domain = self.host_of(name), self.specs[name]
+        own = [row for (program, _), row in self.ports.items() if program.rpartition(".")[0] == name]
+        programs = [p.row for key, p in self.programs.items() if key.rpartition(".")[0] == name and p.row]
+        networks = [self.spec.network_of(domain, interface) for interface in domain.interfaces.values()]
+        card = next((host.cards[network] for network in networks if network in host.cards), 0)
+        link = int(self.engine.rows(cards)[card].from_host) if card else 0
+        mechanism = self.protection_of(name)
+        self.guards[name] = protect.add_guard(self.engine, mechanism, self.domains[name], own, programs, link)
+
+    def _add_workload(self, name: str, workload: WorkloadSpec) -> None:
+        entry, application, spec = self.spec.target_of(workload)
+        copies = self.spec.copies(entry)
+        host_name, network, key = self._way(workload)
+        host, wire = self.hosts[host_name], self.spec.networks[network]
+        for number, domain in enumerate(copies):
+            program = f"{domain}.{application}"
+            target = Target(
+                self.engine, name, number, self.ports[program, key], self.programs[program], spec,
+                self.domains[domain], self.guards.get(domain, 0), wire.rate, wire.latency,
+                self.domains[workload.agents] if workload.agents else 0, self.specs[domain].memory_available,
+                self.window_ns, self.window_ns[1], network in host.cards, self.streams, self.agenda,
+                {f"{where} {why}": row for (where, why), row in host.io.places.items() if why in OVERLOAD},
+                self._on_phase,
+            )  # fmt: skip
+            self.drivers[name if len(copies) == 1 else f"{name}-{number + 1}"] = workload.install(target)
+
+    def _feed_nics(self) -> None:
+        """Give each interface what is drawn beforehand for it, in the order of the workloads."""
+        sources: dict[int, list[Source]] = {}
+        for name, driver in self.drivers.items():
+            workload = self.spec.workloads.get(name) or self.spec.workloads[name.rpartition("-")[0]]
+            if not driver.sources:
+                continue
+            host_name, _, key = self._way(workload)
+            domain = self.spec.domains[self.spec.target_of(workload)[0]]
+            nic = self.hosts[host_name].io.nics[self.spec.nic_of(domain, domain.interfaces[key])]
+            sources.setdefault(nic, []).extend(driver.sources)
+        order = [row for host in self.hosts.values() for row in host.io.nics.values()]
+        self.nic_feeders = [NicFeeder(self.engine, row, sources[row]) for row in order if row in sources]
+
+    def start(self) -> None:
+        """Start everything, workloads last."""
+        engine = self.engine
+        for host in self.hosts.values():
+            cpu.start(engine, host.row, host.spec.scheduler)
+        for program in self.programs.values():
+            program.start()
+        for host in self.hosts.values():
+            host.io.start()
+            self._start_background(host)
+        for name, guard in self.guards.items():
+            blows = [each for each in self.spec.faults if self.spec.struck_by(each) == name]
+            protect.start(engine, guard, self.protection_of(name), blows, self.spec.time_of)
+        for driver in self.drivers.values():
+            driver.begin()
+
+    def _start_background(self, host: BuiltHost) -> None:
+        own = {
+            name: (card, traffic)
+            for network, card in host.cards.items()
+            for name, traffic in self.spec.networks[network].background.items()
+        }
+        for number, (_, (card, traffic)) in enumerate(sorted(own.items())):
+            start_background(self.engine, card, number, traffic, host.io.place("background traffic", "queue full"))
+
+    def settle(self) -> None:
+        """Bring all accounts of all hosts up to now."""
+        for program in self.programs.values():
+            program.settle()
+        for host in self.hosts.values():
+            self.engine.call(cpu.bring_up_to_date, host.row)
+
+    def vcpu_rows(self) -> Iterator[tuple[str, int, int]]:
+        """Return domain, number within it and row of each vCPU, host by host."""
+        for name, row in self.domains.items():
+            domain = self.engine.rows(domains)[row]
+            for number in range(int(domain.vcpus)):
+                yield name, number, int(domain.first_vcpu) + number
+
+    def pcpu_rows(self, host: str) -> range:
+        """Return the rows of a host's pCPUs."""
+        record = self.engine.rows(hosts)[self.hosts[host].row]
+        return range(int(record.first_pcpu), int(record.first_pcpu + record.pcpus))
+
+    def switching_ns(self, host: str) -> int:
+        """Time lost to switching on all pCPUs of a host; a switch counts when it begins."""
+        return sum(int(self.engine.rows(pcpus)[row].switching_ns) for row in self.pcpu_rows(host))
+
+    def occupancies(self) -> list[tuple[str, int]]:
+        """Packets in every ring and buffer, by name."""
+        found: list[tuple[str, int]] = []
+        for host in self.hosts.values():
+            host.io.catch_up()
+            found += host.io.occupancies()
+        held = [program.occupancy() for program in self.programs.values()]
+        return found + [each for each in held if each is not None]
+
+    def drop_counts(self) -> dict[tuple[str, str], int]:
+        """Dropped packets by place and cause, where there are any."""
+        found: Counter[tuple[str, str]] = Counter()
+        for host in self.hosts.values():
+            found.update(host.io.drop_counts())
+        return dict(found)

@@ -1,0 +1,88 @@
+"""What a model file says of machines, networks and domains."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec, schedulers
+from vftsim.platform.cpu.schedulers.native import Native
+from vftsim.platform.io.driver_domain import DriverDomainSpec
+from vftsim.platform.io.host_cards import BackgroundTrafficSpec
+from vftsim.platform.io.nic import NicSpec
+from vftsim.platform.io.parameters import IoPathSpec, io_paths
+from vftsim.platform.protection.mechanism import ProtectionSpec, protections
+from vftsim.platform.protection.none import NoProtectionSpec
+from vftsim.spec import BitRate, ByteCount, DurationNs, Items, OneOf, PositiveDurationNs, Spec
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, discover_parts
+
+discover_parts()
+_MS = 1_000_000
+
+
+class HostNicSpec(NicSpec):
+    """A network interface of a host, as paths through the host's rings use it."""
+
+    network: str | None = Field(None, description="Network it is plugged into; the model's only one if not given.")
+
+
+class HostSpec(Spec):
+    """A machine and its hypervisor."""
+
+    pcpus: int = Field(1, ge=1, le=1024, description="Physical CPUs.")
+    scheduler: Annotated[SchedulerSpec, OneOf(schedulers())] = Field(
+        default_factory=Native, description="CPU scheduler of the hypervisor; `native` on bare metal."
+    )
+    switch_cost: DurationNs = Field(0, description="Time a pCPU loses when it changes from one vCPU to another.")
+    nics: dict[str, HostNicSpec] = Field(
+        default_factory=dict, description="Network interfaces by name; one for each network with defaults if not given."
+    )
+
+
+class NetworkSpec(Spec):
+    """A network: the link between each host and everybody else on it, both directions alike."""
+
+    rate: Annotated[BitRate, Field(gt=0)] = Field(1_000_000_000, description="Rate of a host's link.")
+    latency: DurationNs = Field(100_000, description="One-way delay beside transmission: switch, driver, interrupt.")
+    queue: Annotated[ByteCount, Field(gt=0)] = Field(256 * 1024, description="Transmit queue of a link's end.")
+    background: dict[str, BackgroundTrafficSpec] = Field(
+        default_factory=dict, description="Traffic that a host sends beside the workloads, by what it is."
+    )
+
+
+class InterfaceSpec(Spec):
+    """A domain's way to a network."""
+
+    network: str | None = Field(None, description="Network it leads to; that of its `nic`, or the model's only one.")
+    nic: str | None = Field(None, description="Interface of the host it uses; the first on the network if not given.")
+    path: Annotated[IoPathSpec, OneOf(io_paths())] = Field(description="I/O path.")
+
+
+class DomainSpec(DomainScheduling):
+    """A domain: its vCPUs, how they are scheduled, how it reaches networks, what runs in it, what protects it."""
+
+    host: str | None = Field(None, description="Host it runs on; the model's only one if not given.")
+    count: int = Field(1, ge=1, le=10_000, description="So many of it, named `name-1`, `name-2`, ... if above 1.")
+    vcpus: int = Field(1, ge=1, le=64, description="Virtual CPUs.")
+    affinity: Items[int] | None = Field(None, description="pCPUs its vCPUs may use; all of them if left out.")
+    quantum: PositiveDurationNs = Field(
+        100 * _MS, description="Time slice of the guest's own scheduler (Linux 2.6.18 O(1): 100 ms at nice 0)."
+    )
+    cpu_inflation: float = Field(
+        1.0,
+        ge=1.0,
+        le=10.0,
+        description="Factor on the CPU work of its applications (shadow paging, exits in computation).",
+    )
+    memory_available: ByteCount = Field(4 * 1024**3, description="Memory free before the run.")
+    driver: DriverDomainSpec | None = Field(
+        None, description="It is the host's driver domain, which carries the packets of others; its work for each."
+    )
+    interfaces: dict[str, InterfaceSpec] = Field(default_factory=dict, description="Ways to networks by name.")
+    applications: dict[str, Annotated[ApplicationSpec, OneOf(APPLICATIONS)]] = Field(
+        default_factory=dict, description="Programs by name."
+    )
+    protection: Annotated[ProtectionSpec, OneOf(protections())] = Field(
+        default_factory=NoProtectionSpec, description="Fault tolerance of the domain."
+    )

@@ -1,0 +1,274 @@
+"""A model file: hosts, networks, domains with what runs in them, workloads, faults, and what is measured.
+
+Every part is looked up by its ``kind`` in the registry of its sort, and anything may stand with anything that it fits;
+what does not fit is refused with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from vftsim.composition.hosts import DomainSpec, HostNicSpec, HostSpec, InterfaceSpec, NetworkSpec
+from vftsim.platform.protection.faults import FAULTS, FaultSpec
+from vftsim.platform.protection.when import Instant
+from vftsim.spec import DURATION, Items, OneOf, RatePerSecond, Spec, format_duration
+from vftsim.spec.suggest import did_you_mean, listing
+from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, WorkloadSpec
+
+_MS = 1_000_000
+_S = 1_000_000_000
+
+FORMAT = 2
+SHORTEST_NS = 100 * _MS
+LONGEST_NS = 3600 * _S
+MeasuredNs = Annotated[int, replace(DURATION, upper=LONGEST_NS, example="2 s")]
+WarmUpNs = Annotated[int, replace(DURATION, upper=600 * _S, example="500 ms")]
+MOST_DOMAINS = 10_000
+
+
+class MeasureSpec(Spec):
+    """What of a run is measured, where workloads have no phases of their own."""
+
+    warm_up: WarmUpNs = Field(
+        500 * _MS,
+        description="Simulated before, not measured. Default: 17 accounting periods of the credit scheduler (30 ms), "
+        "25 packets of a stream.",
+    )
+    duration: MeasuredNs = Field(
+        2 * _S, description="Measured time of a replication, after the warm-up. From 100 ms (five packets of a stream)."
+    )
+
+    @field_validator("duration")
+    @classmethod
+    def _long_enough(cls, duration_ns: int) -> int:
+        if duration_ns < SHORTEST_NS:
+            raise ValueError(
+                f"must be at least {format_duration(SHORTEST_NS)}, five packets of a stream; "
+                f"got {format_duration(duration_ns)}"
+            )
+        return duration_ns
+
+
+class MeasuredSpec(Spec):
+    """What was measured of the real system; shown beside predictions, used for none."""
+
+    capacity: RatePerSecond | None = Field(None, gt=0, description="Design objective capacity, attempts a second.")
+
+
+class ModelSpec(Spec):
+    """A composed system under its workloads."""
+
+    format: Literal[2] = Field(FORMAT, description="Version of the form of model files.")
+    name: str = Field("", max_length=100, description="Name of the system; the file's if not given.")
+    description: str = Field("", max_length=4000, description="What the system is, and where its values come from.")
+    hosts: dict[str, HostSpec] = Field(
+        default_factory=lambda: {"host": HostSpec()}, min_length=1, description="Machines by name."
+    )
+    networks: dict[str, NetworkSpec] = Field(
+        default_factory=lambda: {"lan": NetworkSpec()}, min_length=1, description="Networks by name."
+    )
+    domains: dict[str, DomainSpec] = Field(min_length=1, description="Domains by name, in order of creation.")
+    workloads: dict[str, Annotated[WorkloadSpec, OneOf(WORKLOADS)]] = Field(
+        default_factory=dict, description="Traffic and clients by name."
+    )
+    faults: Items[Annotated[FaultSpec, OneOf(FAULTS)]] = Field((), description="What fails and when.")
+    measure: MeasureSpec = Field(default_factory=MeasureSpec, description="What is measured.")
+    measured: MeasuredSpec = Field(default_factory=MeasuredSpec, description="What the real system did.")
+
+    def host_of(self, domain: DomainSpec) -> str:
+        """Return the host of a domain."""
+        return domain.host or next(iter(self.hosts))
+
+    def network_of(self, domain: DomainSpec, interface: InterfaceSpec) -> str:
+        """Return the network that an interface leads to."""
+        if interface.network is not None:
+            return interface.network
+        if interface.nic is not None:
+            nic = self.hosts[self.host_of(domain)].nics.get(interface.nic)
+            if nic is not None and nic.network is not None:
+                return nic.network
+        return next(iter(self.networks))
+
+    def nics_of(self, host: str) -> dict[str, HostNicSpec]:
+        """Return the network interfaces of a host: its own, and one for each further network that domains use."""
+        nics = dict(self.hosts[host].nics)
+        plugged = {nic.network or next(iter(self.networks)) for nic in nics.values()}
+        for domain in self.domains.values():
+            for interface in domain.interfaces.values() if self.host_of(domain) == host else ():
+                network = self.network_of(domain, interface)
+                if network not in plugged and interface.path.has_host_ring:
+                    nics[network] = HostNicSpec(network=network)
+                    plugged.add(network)
+        return nics
+
+    def nic_of(self, domain: DomainSpec, interface: InterfaceSpec) -> str:
+        """Return the network interface of the host that a domain's interface uses."""
+        if interface.nic is not None:
+            return interface.nic
+        network, default = self.network_of(domain, interface), next(iter(self.networks))
+        nics = self.nics_of(self.host_of(domain))
+        return next((name for name, nic in nics.items() if (nic.network or default) == network), network)
+
+    def driver_of(self, host: str) -> str | None:
+        """Return the driver domain of a host."""
+        own = (name for name, d in self.domains.items() if d.driver is not None and self.host_of(d) == host)
+        return next(own, None)
+
+    def expanded(self) -> dict[str, DomainSpec]:
+        """Return every domain with those that stand for several written out."""
+        found: dict[str, DomainSpec] = {}
+        for name, domain in self.domains.items():
+            for each in self.copies(name):
+                found[each] = domain
+        return found
+
+    def copies(self, name: str) -> list[str]:
+        """Return the names of the domains that one entry stands for."""
+        count = self.domains[name].count
+        return [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
+
+    def target_of(self, workload: WorkloadSpec) -> tuple[str, str, ApplicationSpec]:
+        """Return the entry of the domain, the name and the spec of the application that a workload is directed at.
+
+        Raises
+        ------
+        ValueError
+            There is none, or several.
+        """
+        domain_name, _, wanted = workload.to.partition(".")
+        domain = self.domains.get(domain_name)
+        if domain is None:
+            hint = did_you_mean(domain_name, list(self.domains)) or f"; domains are {listing(list(self.domains))}"
+            raise ValueError(f"to: '{workload.to}' names no domain{hint}")
+        fitting = {
+            name: program
+            for name, program in domain.applications.items()
+            if program.speaks == workload.speaks and wanted in ("", name)
+        }
+        if len(fitting) != 1:
+            has = listing([f"{n} ({p.kind})" for n, p in domain.applications.items()]) or "none"
+            raise ValueError(
+                f"to: '{workload.to}' must be one application that takes {workload.speaks} traffic; "
+                f"{domain_name} has {has}"
+            )
+        if not domain.interfaces:
+            raise ValueError(f"to: domain '{domain_name}' has no interface by which the traffic could reach it")
+        name, program = next(iter(fitting.items()))
+        return domain_name, name, program
+
+    def time_of(self, instant: Instant) -> int:
+        """Return the time of a run in ns; raises ValueError for a phase that no workload has."""
+        if instant.phase == "run":
+            return instant.offset_ns
+        for workload in self.workloads.values():
+            time_ns = workload.time_of(instant.phase, instant.offset_ns)
+            if time_ns is not None:
+                return time_ns
+        raise ValueError(f"'{instant}': no workload of the model has such a phase; say the time of the run: '20 s'")
+
+    def struck_by(self, fault: FaultSpec) -> str:
+        """Return the domain that a fault strikes; raises ValueError if that is open."""
+        if fault.domain is not None:
+            if fault.domain not in self.expanded():
+                raise ValueError(f"domain '{fault.domain}' of a fault is none of {listing(list(self.expanded()))}")
+            return fault.domain
+        guarded = [name for name, d in self.expanded().items() if d.protection.kind != "none"]  # type: ignore[attr-defined]
+        reached = [name for name, d in self.expanded().items() if d.interfaces]
+        for names in (guarded, reached):
+            if len(names) == 1:
+                return names[0]
+        raise ValueError("a fault must say its `domain`: the model has several that it could strike")
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        for problem in self._problems():
+            raise ValueError(problem)
+        return self
+
+    def _problems(self) -> Iterator[str]:
+        """Yield what is wrong with how the parts stand together."""
+        if sum(domain.count for domain in self.domains.values()) > MOST_DOMAINS:
+            yield f"more than {MOST_DOMAINS} domains"
+        for name, host in self.hosts.items():
+            for nic, own in host.nics.items():
+                if own.network is not None and own.network not in self.networks:
+                    yield f"hosts.{name}.nics.{nic}.network '{own.network}' is none of {listing(list(self.networks))}"
+        for name, domain in self.domains.items():
+            yield from self._domain_problems(name, domain)
+        yield from self._nic_problems()
+        for name, workload in self.workloads.items():
+            yield from self._workload_problems(name, workload)
+        yield from self._fault_problems()
+
+    def _domain_problems(self, name: str, domain: DomainSpec) -> Iterator[str]:
+        if domain.host is None and len(self.hosts) > 1:
+            yield f"domains.{name} must say its host: {listing(list(self.hosts))}"
+        if domain.host is not None and domain.host not in self.hosts:
+            yield f"domains.{name}.host '{domain.host}' is none of {listing(list(self.hosts))}"
+            return
+        pcpus = self.hosts[self.host_of(domain)].pcpus
+        if domain.affinity == () or any(not 0 <= p < pcpus for p in domain.affinity or ()):
+            yield f"domains.{name}.affinity must name pCPUs 0 to {pcpus - 1} of its host"
+        if domain.vcpus > domain.protection.most_vcpus:
+            yield (
+                f"domains.{name}.protection: this protection mechanism handles {domain.protection.most_vcpus} vCPU "
+                f"at most, not {domain.vcpus}"
+            )
+        network = domain.protection.channel_network
+        if network is not None and network not in self.networks:
+            yield f"domains.{name}.protection: its network '{network}' is none of {listing(list(self.networks))}"
+        for key, interface in domain.interfaces.items():
+            yield from self._interface_problems(f"domains.{name}.interfaces.{key}", domain, interface)
+
+    def _interface_problems(self, where: str, domain: DomainSpec, interface: InterfaceSpec) -> Iterator[str]:
+        host = self.host_of(domain)
+        if interface.network is not None and interface.network not in self.networks:
+            yield f"{where}.network '{interface.network}' is none of {listing(list(self.networks))}"
+        elif interface.nic is not None and interface.nic not in self.hosts[host].nics:
+            yield f"{where}.nic '{interface.nic}' is none of the host's: {listing(list(self.hosts[host].nics)) or 'none'}"
+        elif interface.path.needs_driver_domain and self.driver_of(host) is None:
+            yield f"{where}.path needs a driver domain on host '{host}': give one of its domains a `driver`"
+
+    def _nic_problems(self) -> Iterator[str]:
+        owners: dict[tuple[str, str], str] = {}
+        for host in self.hosts:
+            drivers = [n for n, d in self.domains.items() if d.driver is not None and self.host_of(d) == host]
+            if len(drivers) > 1:
+                yield f"host '{host}' has several driver domains: {listing(drivers)}; one at most"
+        for name, domain in self.expanded().items():
+            host = self.host_of(domain)
+            for interface in domain.interfaces.values():
+                if not interface.path.has_host_ring:
+                    continue
+                user = (self.driver_of(host) or "") if interface.path.needs_driver_domain else name
+                nic = self.nic_of(domain, interface)
+                if owners.setdefault((host, nic), user) != user:
+                    yield f"NIC '{nic}' belongs to both '{owners[host, nic]}' and '{user}'; add another"
+
+    def _workload_problems(self, name: str, workload: WorkloadSpec) -> Iterator[str]:
+        try:
+            self.target_of(workload)
+        except ValueError as error:
+            yield f"workloads.{name}.{error}"
+        if workload.agents is not None and workload.agents not in self.domains:
+            yield f"workloads.{name}: no domain '{workload.agents}'{did_you_mean(workload.agents, list(self.domains))}"
+        same = [n for n, w in self.workloads.items() if w.kind == workload.kind and w.longest_ns()]
+        if len(same) > 1 and same[0] == name:
+            yield f"workloads {listing(same)}: one with phases of its own at most"
+
+    def _fault_problems(self) -> Iterator[str]:
+        instants = [fault.at for fault in self.faults]
+        instants += [d.protection.begins for d in self.domains.values() if d.protection.begins is not None]
+        try:
+            for instant in instants:
+                self.time_of(instant)
+            for fault in self.faults:
+                struck = self.expanded()[self.struck_by(fault)]
+                if fault.needs_backup and not struck.protection.has_backup:
+                    yield "a fault of the backup or its channel needs a mechanism that has them"
+        except ValueError as error:
+            yield str(error)

@@ -1,0 +1,191 @@
+"""Model files of the first form, which had kinds of systems (``sip_lab``, ``media_host``): what they say, said anew.
+
+Such a file is not run: it is refused with the new form of what it says, ready to be saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+OLD_KINDS = ("media_host", "sip_lab")
+Path = tuple[str, ...]
+Tree = dict[str, Any]
+
+_SIP: tuple[tuple[str, str], ...] = (
+    ("host", "hosts.host"),
+    ("server.quantum", "domains.sut.quantum"),
+    ("server", "domains.sut.applications.proxy"),
+    ("virtualization.cpu_inflation", "domains.sut.cpu_inflation"),
+    ("virtualization.relay_cost", "domains.sut.applications.proxy.relay_cost"),
+    ("virtualization", "domains.sut.interfaces.eth0.path"),
+    ("protection", "domains.sut.protection"),
+    ("nics.cards", "networks"),
+    ("nics.layout.vm", "domains.sut.interfaces.eth0.network"),
+    ("nic", "domains.sut.interfaces.eth0.path"),
+    ("workload", "workloads.calls"),
+    ("measured_doc", "measured.capacity"),
+    ("memory_available", "domains.sut.memory_available"),
+)
+_MEDIA: tuple[tuple[str, str], ...] = (
+    ("title", "description"),
+    ("host.switch_cost_ns", "hosts.host.switch_cost"),
+    ("host", "hosts.host"),
+    ("nics", "hosts.host.nics"),
+    ("workload.duration", "measure.duration"),
+    ("workload.warm_up", "measure.warm_up"),
+    ("workload.link_latency_ns", "networks.lan.latency"),
+    ("workload.rtp.link_bit_per_s", "networks.lan.rate"),
+    ("workload.rtp", "workloads.media"),
+    ("workload.signaling", "workloads.signaling"),
+)
+_KINDS = {
+    "domains.sut.applications.proxy": "sip_server",
+    "domains.sut.interfaces.eth0.path": "moderated",
+    "workloads.calls": "ims_bench",
+    "workloads.media": "rtp",
+    "workloads.signaling": "calls",
+}
+_LOCATION = {"workloads.calls": "sut.proxy"}
+
+
+def in_new_form(kind: str, old: Mapping[str, Any], *, is_whole: bool = True) -> Tree:
+    """Return what a file of an old kind says, in the new form.
+
+    Parameters
+    ----------
+    kind : str
+        One of :data:`OLD_KINDS`.
+    old : mapping
+        The file as plain data; what it says about other files (``extends``) is kept.
+    is_whole : bool
+        It extends nothing: what every file of its kind implied is written out.
+    """
+    new: Tree = {}
+    leaves = dict(_leaves(old, ()))
+    leaves.pop(("kind",), None)
+    for path, value in leaves.items():
+        if value is None and is_whole:
+            continue
+        for place, said in _said_anew(kind, path, value, leaves):
+            _put(new, place, said)
+    if is_whole:
+        _imply(kind, new, leaves)
+    for where, part in _KINDS.items():
+        entry = _at(new, where)
+        if isinstance(entry, dict) and "kind" not in entry and (is_whole or where.startswith("workloads")):
+            entry["kind"] = part
+            if is_whole and where in _LOCATION:
+                entry["to"] = _LOCATION[where]
+    return new
+
+
+def new_assignment(kind: str, assignment: str) -> str:
+    """Return a ``--set`` assignment with its path in the new form."""
+    old, equals, value = assignment.partition("=")
+    path = tuple(old.strip().split("."))
+    return ".".join(_moved(kind, path)) + equals + value
+
+
+def _leaves(tree: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    if isinstance(tree, Mapping) and tree:
+        for key, value in tree.items():
+            yield from _leaves(value, (*path, str(key)))
+    else:
+        yield path, tree
+
+
+def _said_anew(kind: str, path: Path, value: Any, leaves: Mapping[Path, Any]) -> Iterator[tuple[Path, Any]]:
+    if kind == "sip_lab" and path[:2] in (("nics", "background"), ("nics", "layout")) and value == {}:
+        return
+    if kind == "sip_lab" and path[:2] == ("nics", "background"):
+        card = leaves.get(("nics", "layout", path[2])) or next(_cards(leaves))
+        yield ("networks", str(card), "background", *path[2:]), value
+    elif kind == "sip_lab" and path[:2] == ("nics", "layout") and path[2] != "vm":
+        return
+    elif kind == "sip_lab" and path[0] == "domains" and path[2:] == ("message_cost",):
+        if path[1] == "uac":
+            yield ("workloads", "calls", "message_cost"), value
+            yield ("workloads", "calls", "agents_in"), path[1]
+    elif kind == "media_host" and path == ("driver_domain",):
+        if value is not None:
+            yield ("domains", str(value), "driver"), {}
+    elif kind == "media_host" and path[0] == "driver":
+        yield ("domains", str(leaves.get(("driver_domain",), "dom0")), *path), value
+    else:
+        new = _moved(kind, path)
+        yield new, value
+        if "background" in new[:4] and new[0] == "domains" and value is not None:
+            yield (*new[:4], "kind"), "periodic_load"
+
+
+def _moved(kind: str, path: Path) -> Path:
+    if path[0] == "domains" and len(path) > 2:
+        return _moved_in_domain(path)
+    dotted = ".".join(path)
+    for old, new in _SIP if kind == "sip_lab" else _MEDIA:
+        if dotted == old or dotted.startswith(old + "."):
+            return (*new.split("."), *path[old.count(".") + 1 :])
+    return path
+
+
+def _moved_in_domain(path: Path) -> Path:
+    head, key, rest = path[:2], path[2], path[3:]
+    if key == "background":
+        return (*head, "applications", "background", *rest)
+    if key == "io_path":
+        return (*head, "interfaces", "eth0", "path", *rest)
+    if key == "nic":
+        return (*head, "interfaces", "eth0", "nic", *rest)
+    if key == "quantum_ns":
+        return (*head, "quantum", *rest)
+    return path
+
+
+def _cards(leaves: Mapping[Path, Any]) -> Iterator[str]:
+    yield from (path[2] for path in leaves if path[:2] == ("nics", "cards"))
+    yield "vmnic0"
+
+
+def _imply(kind: str, new: Tree, leaves: Mapping[Path, Any]) -> None:
+    """Write out what every file of an old kind implied."""
+    if kind == "sip_lab":
+        sut = new["domains"]["sut"] = new.setdefault("domains", {}).get("sut") or {}
+        new["domains"] = {"sut": sut, **{name: new["domains"][name] for name in sorted(new["domains"]) if name != "sut"}}
+        new.setdefault("networks", {}).setdefault(next(_cards(leaves)), {})
+        eth0 = sut.setdefault("interfaces", {}).setdefault("eth0", {})
+        eth0.setdefault("path", {})
+        sut.setdefault("applications", {}).setdefault("proxy", {})
+        new.setdefault("workloads", {}).setdefault("calls", {})
+    else:
+        new.setdefault("networks", {}).setdefault("lan", {}).setdefault("latency", "10 us")
+        host = new.setdefault("hosts", {}).setdefault("host", {})
+        host.setdefault("switch_cost", "3 us")
+        host.setdefault("pcpus", 4)
+        host.setdefault("nics", {"eth0": {}})
+        for domain in new["domains"].values():
+            if not (_at(domain, "interfaces.eth0.path") if isinstance(domain, dict) else True):
+                domain.pop("interfaces", None)
+        driver = leaves.get(("driver_domain",), "dom0")
+        if driver is not None:
+            new["domains"].setdefault(driver, {}).setdefault("driver", {})
+        for name, default in (("media", "media"), ("signaling", "signaling")):
+            if name in new.get("workloads", {}):
+                new["workloads"][name].setdefault("to", default)
+
+
+def _put(tree: Tree, path: Path, value: Any) -> None:
+    for key in path[:-1]:
+        below = tree.setdefault(key, {})
+        if not isinstance(below, dict):
+            below = tree[key] = {}
+        tree = below
+    if isinstance(value, dict) and isinstance(tree.get(path[-1]), dict):
+        return
+    tree[path[-1]] = value
+
+
+def _at(tree: Any, dotted: str) -> Any:
+    for key in dotted.split("."):
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    return tree

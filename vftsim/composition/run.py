@@ -1,0 +1,286 @@
+"""One run of a model: start, phases, measurement, conservation, record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from vftsim.composition.build import BuiltModel
+from vftsim.composition.link import linked_for
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord, Window
+from vftsim.errors import ConservationError
+from vftsim.kernel import EventKind
+from vftsim.kernel.agenda import Agenda
+from vftsim.kernel.choose import make_engine
+from vftsim.platform.cpu import build as cpu
+from vftsim.platform.cpu.records import hosts, pcpus, vcpus
+from vftsim.platform.io.host_cards import cards
+from vftsim.platform.io.link import links, utilization
+from vftsim.platform.io.nic import nics
+from vftsim.platform.io.paths.moderated import guest_nics
+from vftsim.platform.pauses import Pauses
+from vftsim.platform.protection import build as protect
+from vftsim.platform.protection.account import timeline
+from vftsim.sampling import Streams
+
+_S = 1_000_000_000
+LONGEST_DRAIN_NS = 120 * _S
+BASELINE_ENTITY = 0
+_ACTION_ENTITY = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Totals:
+    """Accounts at an instant."""
+
+    time_ns: int
+    domain_ns: dict[str, int]
+    pcpu_ns: dict[str, list[int]]
+    switching_ns: int
+    context_switches: int
+    link_bytes: dict[str, int]
+
+
+class Run:
+    """One replication of a model.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    seed, replication : int
+        Root seed and number of the replication.
+    on_phase : callable, optional
+        Called with the record of each finished phase of a workload that has phases.
+    engine : str
+        ``auto``, ``compiled`` or ``simpy``; results are the same.
+    observed : bool
+        Hosts write notes of every scheduling event.
+    """
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        seed: int,
+        replication: int,
+        on_phase: Callable[[Any], None] | None = None,
+        engine: str = "auto",
+        *,
+        observed: bool = False,
+    ) -> None:
+        self.spec = spec
+        self.engine = make_engine(linked_for(spec), engine, self.on_input)
+        self.agenda = Agenda(self.engine)
+        self.pauses = Pauses(self.engine)
+        self.listeners: list[Any] = []
+        self.windows: list[Window] = []
+        self._on_phase = on_phase
+        self._links = dict[str, tuple[int, int]]()
+        self.built = BuiltModel(
+            self.engine, spec, Streams(seed, replication), self.agenda, self._phase_over, observed=observed
+        )
+        self._find_links()
+        self._before = self._read()
+        self.phased = any(workload.longest_ns() for workload in spec.workloads.values())
+
+    def run(self) -> RunRecord:
+        """Run from the start to the end; return the record.
+
+        Raises
+        ------
+        ConservationError
+            An invariant of the simulation failed.
+        RunFailure
+            The model needs more than a run can hold.
+        """
+        self.start()
+        if self.phased:
+            self._play()
+        else:
+            self.engine.run(self.built.window_ns[1])
+        for listener in self.listeners:
+            listener.read()
+        return self.finish()
+
+    def start(self) -> None:
+        """Start everything, at time 0."""
+        if not self.phased:
+            self.pauses.add(self.built.window_ns[0], BASELINE_ENTITY, self._begin_window)
+        self.built.start()
+
+    def finish(self) -> RunRecord:
+        """Check that everything adds up, and return the record of a run that is over."""
+        for driver in self.built.drivers.values():
+            driver.complete()
+        in_flight = self.check_conservation()
+        if not self.phased:
+            self._end_window("measured")
+        return self._record(in_flight)
+
+    def on_input(self) -> None:
+        """Do what the run has paused for: draw more, empty logs, act, look."""
+        built = self.built
+        built.feeder.fill()
+        for feeder in built.nic_feeders:
+            feeder.fill()
+        for driver in built.drivers.values():
+            driver.on_input()
+        for listener in self.listeners:
+            listener.read()
+        self.agenda.serve()
+        self.pauses.look()
+
+    def at(self, time_ns: int, action: Callable[[], None]) -> None:
+        """Have something done at an instant of the run, after the workloads' own actions there."""
+        self.agenda.at(time_ns, EventKind.CONTROL, _ACTION_ENTITY, self.agenda.add(action))
+
+    @property
+    def now_ns(self) -> int:
+        """Simulated time."""
+        return self.engine.now_ns
+
+    def check_conservation(self) -> int:
+        """Raise unless packets and CPU time add up on every host; return the packets in flight."""
+        engine, built = self.engine, self.built
+        for program in built.programs.values():
+            program.check()
+        for guard in built.guards.values():
+            protect.check_conservation(engine, guard)
+        in_flight = self._check_packets()
+        built.settle()
+        for host in built.hosts.values():
+            cpu.check_conservation(engine, host.row)
+        return in_flight
+
+    def _play(self) -> None:
+        """Run until every workload has played its phases, and what is under way is over, two minutes at most."""
+        engine, drivers = self.engine, self.built.drivers.values()
+        while not all(driver.is_over for driver in drivers):
+            engine.run(engine.now_ns + 60 * _S)
+        end_ns = engine.now_ns + LONGEST_DRAIN_NS
+        while any(driver.under_way for driver in drivers) and engine.now_ns < end_ns:
+            engine.run(engine.now_ns + _S)
+
+    def _check_packets(self) -> int:
+        """Packets that entered by a host's interfaces are delivered, dropped or in flight; likewise at guests' cards."""
+        engine, built = self.engine, self.built
+        in_flight = 0
+        for host in built.hosts.values():
+            host.io.catch_up()
+            in_flight += host.io.in_flight()
+        in_flight += sum(program.in_flight() for program in built.programs.values())
+        if not any(host.cards for host in built.hosts.values()) and not built.guards:
+            sent = sum(int(engine.rows(nics)[row].admitted) for host in built.hosts.values() for row in host.io.nics.values())
+            delivered = sum(driver.delivered() for driver in built.drivers.values())
+            dropped = sum(built.drop_counts().values())
+            if sent != delivered + dropped + in_flight:
+                raise ConservationError(
+                    f"{sent} packets sent, but {delivered} delivered + {dropped} dropped + {in_flight} in flight"
+                )
+        self._check_guest_cards()
+        return in_flight
+
+    def _check_guest_cards(self) -> None:
+        """What a link has delivered has reached the cards behind it; what they took in reached the sockets."""
+        engine, built = self.engine, self.built
+        arrived: dict[int, int] = {}
+        for (program, key), port in built.ports.items():
+            domain = program.rpartition(".")[0]
+            interface = built.specs[domain].interfaces[key]
+            if interface.path.has_host_ring:
+                return
+            card = built.host_of(domain).cards[self.spec.network_of(built.specs[domain], interface)]
+            nic = engine.rows(guest_nics)[port]
+            arrived[card] = arrived.get(card, 0) + int(nic.received)
+        for card, received in arrived.items():
+            if received != engine.rows(links)[engine.rows(cards)[card].to_host].delivered:
+                raise ConservationError("a link and the network cards behind it disagree on what arrived")
+
+    def _find_links(self) -> None:
+        for host in self.built.hosts.values():
+            for network, card in host.cards.items():
+                record = self.engine.rows(cards)[card]
+                rate = self.spec.networks[network].rate
+                self._links[f"{network} to {host.name}"] = int(record.to_host), rate
+                self._links[f"{network} from {host.name}"] = int(record.from_host), rate
+
+    def _read(self) -> _Totals:
+        """Read the accounts without charging anybody: time since the last charge is added here."""
+        rows, built, now_ns = self.engine.rows, self.built, self.engine.now_ns
+        for program in built.programs.values():
+            program.settle()
+        domain_ns = dict.fromkeys(built.domains, 0)
+        running_ns: dict[int, int] = {}
+        for name, _, row in built.vcpu_rows():
+            vcpu: Any = rows(vcpus)[row]
+            more_ns = max(now_ns - int(vcpu.dispatched_ns), 0) if vcpu.pcpu else 0
+            running_ns[int(vcpu.pcpu)] = more_ns
+            domain_ns[name] += int(vcpu.run_ns) + more_ns
+        pcpu_ns = {
+            name: [int(rows(pcpus)[row].busy_ns) + running_ns.get(row, 0) for row in built.pcpu_rows(name)]
+            for name in built.hosts
+        }
+        return _Totals(
+            now_ns, domain_ns, pcpu_ns, sum(built.switching_ns(name) for name in built.hosts),
+            sum(int(rows(hosts)[host.row].context_switches) for host in built.hosts.values()),
+            {name: int(rows(links)[row].sent_bytes) for name, (row, _) in self._links.items()},
+        )  # fmt: skip
+
+    def _begin_window(self) -> None:
+        self.built.settle()
+        self._before = self._read()
+
+    def _end_window(self, name: str) -> None:
+        before, after = self._before, self._read()
+        length_ns = max(after.time_ns - before.time_ns, 1)
+        self.windows.append(Window(
+            name, before.time_ns, after.time_ns,
+            {key: (ns - before.domain_ns.get(key, 0)) / length_ns for key, ns in after.domain_ns.items()},
+            {
+                key: [(now - then) / length_ns for now, then in zip(busy, before.pcpu_ns[key], strict=True)]
+                for key, busy in after.pcpu_ns.items()
+            },
+            (after.switching_ns - before.switching_ns) / length_ns,
+            after.context_switches - before.context_switches,
+            {
+                key: utilization(total - before.link_bytes[key], self._links[key][1], length_ns)
+                for key, total in after.link_bytes.items()
+            },
+        ))  # fmt: skip
+        self._before = after
+
+    def _phase_over(self, phase: Any) -> None:
+        if phase.name == "stir":
+            self._before = self._read()
+            return
+        self._end_window(phase.name)
+        if self._on_phase is not None:
+            self._on_phase(phase)
+
+    def _record(self, in_flight: int) -> RunRecord:
+        built, rows = self.built, self.engine.rows
+        counters: dict[str, int] = {}
+        for host in built.hosts.values():
+            for name, count in host.spec.scheduler.counters(self.engine, host.row).items():
+                counters[name] = counters.get(name, 0) + count
+        return RunRecord(
+            workloads={name: driver.result() for name, driver in built.drivers.items()},
+            windows=tuple(self.windows),
+            drops=built.drop_counts(),
+            counters={name: count for name, count in counters.items() if count},
+            interrupts=sum(
+                int(rows(nics)[row].interrupts) for host in built.hosts.values() for row in host.io.nics.values()
+            ),
+            in_flight=in_flight,
+            events=self.engine.events,
+            timelines={name: timeline(self.engine, guard) for name, guard in built.guards.items()},
+            protection={
+                name: built.protection_of(name).summary(self.engine, guard) for name, guard in built.guards.items()
+            },
+        )
+
+
+def run_model(spec: ModelSpec, seed: int, replication: int, engine: str = "auto") -> RunRecord:
+    """Run one replication of a model."""
+    return Run(spec, seed, replication, engine=engine).run()

@@ -1,0 +1,72 @@
+"""Traffic drawn beforehand, as a workload of a model: its flow, its account, its packets.
+
+Its packets reach the host's network interface at their own instants, or, where they share a modelled link with others,
+queue for that link first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vftsim.kernel import Kind
+from vftsim.platform.io.packet import flows
+from vftsim.workloads import account
+from vftsim.workloads.account import accounts, add_account, mean_jitter_ns
+from vftsim.workloads.arrivals import Source
+from vftsim.workloads.delays import histogram
+from vftsim.workloads.flow_result import FlowResult
+from vftsim.workloads.parts import Driver, Target
+
+ENTRIES = account.ENTRIES
+TABLES = account.TABLES
+
+
+class FlowDriver(Driver):
+    """A flow with an account.
+
+    Parameters
+    ----------
+    target : Target
+    kind : Kind
+        Kind of the workload.
+    size_bytes : int
+        Of a packet on the wire.
+    streams : int
+        Streams of the flow.
+    late_ns : int
+        Delay above which a packet counts as late.
+    interval_ns : int
+        Time between packets of a stream; 0: it has none.
+    """
+
+    def __init__(
+        self, target: Target, kind: Kind, *, size_bytes: int, streams: int, late_ns: int, interval_ns: int = 0
+    ) -> None:
+        engine = self.engine = target.engine
+        begin_ns, end_ns = target.window_ns
+        self._seconds = (end_ns - begin_ns) / 1e9
+        self.flow, flow = engine.add(
+            flows, workload=engine.number(kind), port=target.port, size_bytes=size_bytes
+        )  # fmt: skip
+        flow.row = self.flow
+        wire_ns = 0 if target.is_linked else 2 * target.latency_ns
+        self.account = add_account(
+            engine, streams, warmup_ns=begin_ns, wire_ns=wire_ns, late_ns=late_ns, interval_ns=interval_ns
+        )
+        flow.own = self.account
+
+    def sends(self, source: Source) -> None:
+        """Say what it sends."""
+        self.sources = (source,)
+
+    def delivered(self) -> int:
+        """Packets that came back, from the start."""
+        return int(self.engine.rows(accounts)[self.account].all_delivered)
+
+    def result(self) -> FlowResult:
+        """Return what its clients saw."""
+        own: Any = self.engine.rows(accounts)[self.account]
+        return FlowResult(
+            int(own.delivered), int(own.dropped), int(own.late), int(own.loss_events), int(own.loss_bursts),
+            histogram(own.delays), mean_jitter_ns(self.engine, self.account), self._seconds, int(own.late_ns),
+        )  # fmt: skip

@@ -1,0 +1,162 @@
+"""The IMS benchmark as a workload of a model: its agents, manager and samples put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from vftsim.kernel import Engine, Kind
+from vftsim.platform.delays import install_buckets
+from vftsim.platform.io.packet import flows
+from vftsim.spec import DurationNs
+from vftsim.workloads.ims_bench.agents import ims_bench
+from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
+from vftsim.workloads.ims_bench.attempt import Bench, benches
+from vftsim.workloads.ims_bench.benchmark import Manager
+from vftsim.workloads.ims_bench.metrics import PhaseRecord
+from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
+from vftsim.workloads.ims_bench.sampler import Series, add_sampler, begin_sampling, busy_now, end_sampling
+from vftsim.workloads.ims_bench.subscribers import fill_pools
+from vftsim.workloads.parts import WORKLOADS, Driver, Target, WorkloadSpec
+from vftsim.workloads.sip.application import SipServerApplication, SipServerProgram
+
+_S = 1_000_000_000
+LONGEST_DRAIN_NS = 120 * _S
+
+
+@WORKLOADS.register
+class ImsBenchWorkload(ImsBenchSpec, WorkloadSpec):
+    """The IMS benchmark against a SIP server."""
+
+    part: ClassVar[Kind] = ims_bench
+    speaks: ClassVar[str] = "sip"
+    needs_link: ClassVar[bool] = True
+    entries: ClassVar[tuple[Any, ...]] = (
+        begin_arrivals, begin_batches, judge_overdue, begin_sampling, end_sampling, busy_now,
+    )  # fmt: skip
+
+    kind: Literal["ims_bench"] = "ims_bench"
+    to: str = Field(description="Application that is tested: `domain.application`, or its domain.")
+    agents_in: str | None = Field(
+        None, description="Domain in which the user agents run; on machines of their own if not given."
+    )
+    message_cost: DurationNs = Field(
+        0, description="CPU time for each SIP message received or sent by user agents that run in a domain."
+    )
+
+    @model_validator(mode="after")
+    def _agents_that_cost(self) -> ImsBenchWorkload:
+        if self.message_cost and self.agents_in is None:
+            raise ValueError("message_cost is CPU time of a domain of the model: say which with agents_in")
+        return self
+
+    @property
+    def agents(self) -> str | None:
+        """Domain in which its user agents run."""
+        return self.agents_in
+
+    def longest_ns(self) -> int:
+        """Return the time of all phases, and of what is under way after the last."""
+        return self._steps_begin_ns() + self.steps.count * self.steps.duration + LONGEST_DRAIN_NS + 60 * _S
+
+    def time_of(self, phase: str, offset_ns: int) -> int | None:
+        """Return the time of an instant after the start of a phase."""
+        if phase == "pre-registration":
+            return offset_ns
+        if phase == "stir":
+            return self._stir_begins_ns() + offset_ns
+        if phase.startswith("step ") and int(phase[5:]) <= self.steps.most:
+            return self._steps_begin_ns() + (int(phase[5:]) - 1) * self.steps.duration + offset_ns
+        return None
+
+    def install(self, target: Target) -> BenchDriver:
+        """Add the benchmark."""
+        return BenchDriver(self, target)
+
+    def _stir_begins_ns(self) -> int:
+        batch_ns = round(self.test_systems * _S / self.pre_registration.rate)
+        return self.pre_registration.duration // batch_ns * batch_ns
+
+    def _steps_begin_ns(self) -> int:
+        return self._stir_begins_ns() + self.stir.duration // self.stir.steps * self.stir.steps
+
+
+class BenchDriver(Driver):
+    """A benchmark in a running model.
+
+    Attributes
+    ----------
+    bench : int
+        Its row.
+    manager : Manager
+    series : Series
+    """
+
+    def __init__(self, spec: ImsBenchWorkload, target: Target) -> None:
+        engine, application, program = target.engine, target.application, target.program
+        assert isinstance(application, SipServerApplication)
+        assert isinstance(program, SipServerProgram)
+        install_buckets(engine)
+        self.engine = engine
+        self.bench, bench = engine.add(benches, port=target.port)
+        bench.row = self.bench
+        self.flow, flow = engine.add(flows, workload=engine.number(ims_bench), own=self.bench, port=target.port)
+        flow.row = bench.flow = self.flow
+        write_rules(bench, spec)
+        bench.domain, bench.message_cost_ns = target.agents_domain, spec.message_cost
+        fill_pools(engine, bench, spec.subscribers, int(spec.subscribers * spec.registered / 100.0))
+        add_sampler(
+            engine, self.bench, program.server, target.domain, target.guard, spec.sample_period,
+            list(target.drop_places.values()),
+        )  # fmt: skip
+        memory = (target.memory_bytes, application.memory_per_attempt, application.memory_per_transaction)
+        self.series = Series(engine, memory, has_lag=target.guard != 0)
+        self.manager = Manager(
+            engine, target.agenda, self.bench, spec, target.streams, application.demand_cv, self.series,
+            target.on_phase,
+        )  # fmt: skip
+
+    def begin(self) -> None:
+        """Begin the first phase."""
+        self.manager.begin()
+
+    def on_input(self) -> None:
+        """Take samples over, and draw attempts ahead."""
+        self.series.drain()
+        self.manager.write_draws()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last phase is over."""
+        return self.manager.finished
+
+    @property
+    def under_way(self) -> int:
+        """Attempts begun and not over."""
+        return self.manager.under_way
+
+    def complete(self) -> None:
+        """Bring the records of all phases up to now."""
+        self.manager.complete()
+
+    def result(self) -> Sequence[PhaseRecord]:
+        """Return the measured phases."""
+        return self.manager.phases
+
+
+def write_rules(bench: Bench, spec: ImsBenchSpec) -> None:
+    """Write the limits and timers of user agents into a benchmark's record."""
+    limits: Any = spec.thresholds
+    bench.t1_ns, bench.t2_ns = spec.t1, spec.t2
+    bench.invite_retransmissions = spec.invite_retransmissions
+    bench.request_retransmissions = spec.request_retransmissions
+    bench.session_setup_ns, bench.release_ns = limits.session_setup, limits.release
+    bench.message_ns = limits.message
+    bench.registration_ns, bench.reregistration_ns = limits.registration, limits.reregistration
+
+
+def busy_ns(engine: Engine, domain: int) -> int:
+    """Return the CPU time that a domain has used up to now."""
+    return engine.call(busy_now, domain)

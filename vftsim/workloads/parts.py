@@ -1,0 +1,242 @@
+"""Applications and workloads as a model file names them: one registry for each, and what a part says of itself.
+
+A new application or workload is one new file: its spec (a subclass of :class:`ApplicationSpec` or
+:class:`WorkloadSpec`, registered here), its records and its functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, Kind
+from vftsim.kernel.agenda import Agenda
+from vftsim.kernel.declare import Table
+from vftsim.kernel.inputs import Feeder
+from vftsim.sampling import Streams
+from vftsim.spec.base import Spec
+from vftsim.spec.registry import PartRegistry, discover
+from vftsim.workloads.arrivals import Source
+
+
+@dataclass(frozen=True)
+class Home:
+    """The domain that an application is put into, while a model is built.
+
+    Parameters
+    ----------
+    domain : int
+        Row of the domain.
+    name : str
+        ``domain.application``.
+    number : int
+        Number of the domain on its host, from 0.
+    cpu_inflation : float
+        Factor on CPU work that the domain's hypervisor causes.
+    hide : callable
+        Lets a periodic load run unseen, if nobody can see it; see :mod:`vftsim.platform.cpu.unseen`.
+    """
+
+    engine: Engine
+    domain: int
+    name: str
+    number: int
+    cpu_inflation: float
+    streams: Streams
+    feeder: Feeder
+    place: Callable[[str, str], int]
+    hide: Callable[[int], bool]
+    others: Mapping[str, int]
+    """Applications of each kind that the model has had so far: whose draws are whose."""
+
+
+class Program:
+    """An application in a running model.
+
+    Attributes
+    ----------
+    row : int
+        Row of the application; 0: it receives nothing.
+    """
+
+    row: int = 0
+
+    def connected(self, port: int) -> None:
+        """Take note of a port by which it reaches the network."""
+
+    def start(self) -> None:
+        """Begin, at the present instant."""
+
+    def in_flight(self) -> int:
+        """Packets that it holds."""
+        return 0
+
+    def occupancy(self) -> tuple[str, int] | None:
+        """Packets in its socket's buffer, by name; ``None``: it has none."""
+        return None
+
+    def settle(self) -> None:
+        """Bring its accounts up to now."""
+
+    def check(self) -> None:
+        """Raise :class:`~vftsim.errors.ConservationError` unless its own accounts add up."""
+
+
+class ApplicationSpec(Spec):
+    """Base of the applications' parameters."""
+
+    part: ClassVar[Kind]
+    speaks: ClassVar[str] = ""
+    """Protocol of the packets it takes; empty: it takes none."""
+    entries: ClassVar[tuple[Any, ...]] = ()
+    actions: ClassVar[tuple[Any, ...]] = ()
+    tables: ClassVar[tuple[Table[Any], ...]] = ()
+
+    kind: str
+
+    def install(self, home: Home) -> Program:
+        """Add it to a domain."""
+        raise TypeError(f"{type(self).__name__} must say how to install itself")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a workload is directed at, while a model is built.
+
+    Parameters
+    ----------
+    port : int
+        Row of the port by which the application is reached.
+    program : Program
+    application : ApplicationSpec
+    domain : int
+        Row of its domain.
+    guard : int
+        Row of the domain's guard; 0: none.
+    rate_bits_per_s, latency_ns : int
+        Of the network between.
+    agents_domain : int
+        Row of the domain in which the clients run; 0: outside.
+    memory_bytes : int
+        Memory free in the application's domain before the run.
+    window_ns : tuple of (int, int)
+        When measuring begins and ends, as ``measure`` says; a workload with phases of its own has its own.
+    end_ns : int
+        No run of the model lasts longer.
+    is_linked : bool
+        Packets cross a modelled link, both ways; else the way outside is a constant delay.
+    drop_places : mapping
+        Rows of ``drops`` on the way to the application and back, by name.
+    on_phase : callable
+        To be called with each finished phase of a workload that has phases.
+    """
+
+    engine: Engine
+    name: str
+    number: int
+    port: int
+    program: Program
+    application: ApplicationSpec
+    domain: int
+    guard: int
+    rate_bits_per_s: int
+    latency_ns: int
+    agents_domain: int
+    memory_bytes: int
+    window_ns: tuple[int, int]
+    end_ns: int
+    is_linked: bool
+    streams: Streams
+    agenda: Agenda
+    drop_places: Mapping[str, int]
+    on_phase: Callable[[Any], None]
+
+
+class Driver:
+    """A workload in a running model.
+
+    Attributes
+    ----------
+    flow : int
+        Row of its flow.
+    sources : sequence of Source
+        What it sends to the network interface by itself, drawn beforehand.
+    """
+
+    flow: int = 0
+    sources: Sequence[Source] = ()
+
+    def begin(self) -> None:
+        """Begin, at the present instant."""
+
+    def on_input(self) -> None:
+        """Do what the run may have paused for."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it needs no further events before the end of the run."""
+        return True
+
+    @property
+    def under_way(self) -> int:
+        """What it has begun and not seen the end of."""
+        return 0
+
+    def complete(self) -> None:
+        """Bring its record up to now: the run is over."""
+
+    def delivered(self) -> int:
+        """Packets that came back to it, from the start; for conservation."""
+        return 0
+
+    def result(self) -> Any:
+        """Return what it has measured."""
+        return None
+
+
+class WorkloadSpec(Spec):
+    """Base of the workloads' parameters."""
+
+    part: ClassVar[Kind]
+    speaks: ClassVar[str]
+    """Protocol of its packets: what the application it is directed at must speak."""
+    needs_link: ClassVar[bool] = False
+    """Whether its packets are sent by events of the run, and so cross a modelled link."""
+    entries: ClassVar[tuple[Any, ...]] = ()
+    actions: ClassVar[tuple[Any, ...]] = ()
+    tables: ClassVar[tuple[Table[Any], ...]] = ()
+
+    kind: str
+    to: str
+    network: str | None = Field(
+        None, description="Network by which the application is reached; that of its first interface if not given."
+    )
+
+    @property
+    def agents(self) -> str | None:
+        """Domain in which its clients run; ``None``: on machines of their own."""
+        return None
+
+    def longest_ns(self) -> int:
+        """Return how long it may last by phases of its own; 0: as long as ``measure`` says."""
+        return 0
+
+    def time_of(self, phase: str, offset_ns: int) -> int | None:
+        """Return the time of a run at which a phase of its own has lasted for so long; ``None``: it has no such."""
+        return None
+
+    def install(self, target: Target) -> Driver:
+        """Add it to a model."""
+        raise TypeError(f"{type(self).__name__} must say how to install itself")
+
+
+APPLICATIONS: PartRegistry[ApplicationSpec] = PartRegistry("application", ApplicationSpec)
+WORKLOADS: PartRegistry[WorkloadSpec] = PartRegistry("workload", WorkloadSpec)
+
+
+def discover_parts() -> None:
+    """Import every application and workload of :mod:`vftsim.workloads`, so that they register."""
+    discover("vftsim.workloads")

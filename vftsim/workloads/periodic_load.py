@@ -1,0 +1,48 @@
+"""Periodic CPU work as an application: machines and duties that share a host without being modelled further."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from vftsim.kernel import Kind
+from vftsim.platform.cpu.background import CyclicLoadSpec, add_load, begin_load
+from vftsim.platform.cpu.unseen import account_for_unseen
+from vftsim.platform.io.packet import application
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, Home, Program
+
+periodic_load = application.kind("periodic_load")
+
+
+@APPLICATIONS.register
+class PeriodicLoadSpec(CyclicLoadSpec, ApplicationSpec):
+    """``busy`` CPU time at the start of every ``period``: a management VM, the hypervisor's own work."""
+
+    part: ClassVar[Kind] = periodic_load
+    entries: ClassVar[tuple[Any, ...]] = (begin_load, account_for_unseen)
+
+    kind: Literal["periodic_load"] = "periodic_load"
+
+    def install(self, home: Home) -> PeriodicLoad:
+        """Add the load."""
+        return PeriodicLoad(self, home)
+
+
+class PeriodicLoad(Program):
+    """A periodic load in a running model."""
+
+    def __init__(self, spec: PeriodicLoadSpec, home: Home) -> None:
+        self.engine = home.engine
+        self._load = add_load(home.engine, home.domain, spec, home.number)
+        self._hide = home.hide
+        self._is_unseen = False
+
+    def start(self) -> None:
+        """Begin the first period."""
+        self._is_unseen = self._hide(self._load)
+        if not self._is_unseen:
+            self.engine.call(begin_load, self._load)
+
+    def settle(self) -> None:
+        """Compute what has run unseen."""
+        if self._is_unseen:
+            self.engine.call(account_for_unseen, self._load)

@@ -1,0 +1,81 @@
+"""The SIP server as an application of a domain."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from vftsim.errors import ConservationError
+from vftsim.kernel import Kind
+from vftsim.kernel.declare import Table
+from vftsim.platform.io.packet import applications, drops, ports
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, Home, Program
+from vftsim.workloads.sip.messages import install_messages
+from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
+from vftsim.workloads.sip.records import sip_rules, sip_servers
+from vftsim.workloads.sip.server import add_server, sip_server, start_server
+
+
+@APPLICATIONS.register
+class SipServerApplication(SipServerSpec, ApplicationSpec):
+    """A stateful SIP proxy and registrar."""
+
+    part: ClassVar[Kind] = sip_server
+    speaks: ClassVar[str] = "sip"
+    entries: ClassVar[tuple[Any, ...]] = (start_server,)
+    tables: ClassVar[tuple[Table[Any], ...]] = ()
+
+    kind: Literal["sip_server"] = "sip_server"
+
+    def install(self, home: Home) -> SipServerProgram:
+        """Add the server."""
+        return SipServerProgram(self, home)
+
+
+class SipServerProgram(Program):
+    """A SIP server in a running model.
+
+    Attributes
+    ----------
+    server : int
+        Its row.
+    """
+
+    def __init__(self, spec: SipServerSpec, home: Home) -> None:
+        self.engine = home.engine
+        self.name = home.name
+        self._processes = spec.processes
+        install_messages(self.engine)
+        self.row, program = self.engine.add(applications)
+        program.row = self.row
+        virtual = VirtualizationSpec(cpu_inflation=home.cpu_inflation, relay_cost=spec.relay_cost)
+        self.server = add_server(self.engine, home.domain, self.row, spec, virtual)
+        self.record.buffer_full = home.place(f"{home.name} socket buffer", "full")
+        self.record.no_room = home.place(f"{home.name} socket", "no room on the path")
+
+    @property
+    def record(self) -> Any:
+        """The server's record."""
+        return self.engine.rows(sip_servers)[self.server]
+
+    def connected(self, port: int) -> None:
+        """A worker pays the path's transmit work for each datagram."""
+        self.engine.rows(sip_rules)[self.server].packet_cost_ns = self.engine.rows(ports)[port].transmit_ns
+
+    def start(self) -> None:
+        """Let the processes wait for datagrams and the timers run."""
+        self.engine.call(start_server, self.server)
+
+    def in_flight(self) -> int:
+        """Datagrams in the socket's buffer and in the hands of processes."""
+        server = self.record
+        return int(server.buffer.length) + self._processes - int(server.idle.length)
+
+    def check(self) -> None:
+        """Raise unless what came to the socket is done, dropped, lost in a crash or in progress."""
+        server, in_progress = self.record, self.in_flight()
+        dropped = self.engine.rows(drops)[server.buffer_full].count
+        if server.received != server.taken + dropped + in_progress + server.lost_in_crash or server.held < 0:
+            raise ConservationError(
+                f"of {server.received} datagrams at the socket of {self.name} {server.taken} are done, {dropped} were "
+                f"dropped, {server.lost_in_crash} were lost in a crash and {in_progress} are in progress"
+            )
