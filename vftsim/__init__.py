@@ -87,19 +87,19 @@ def capacity(
     ----------
     model : Model, str or Path
     method : str, optional
-        ``ramp``: the lab's procedure, once for each replication (default of a SIP lab); ``search``: the
-        largest constant load that stays within the limit in 90 % of the runs (the method of a media host).
+        ``ramp``: the lab's procedure, once for each replication (default with a benchmark); ``search``: the
+        largest constant load that stays within the limit in 90 % of the runs (the method with media streams).
     replications : int, optional
         Ramps; by default 10.
     seed, jobs : int
     quick : bool
-        Measure a minute of each step, or half a second of a media host, at most.
+        Measure a minute of each step, or half a second of a steady state, at most.
     after_stop_s : float, optional
-        SIP lab: search for the largest load that recovers from a stop of so many seconds instead.
+        With a benchmark: search for the largest load that recovers from a stop of so many seconds instead.
     ihs_limit_percent : float, optional
-        SIP lab: by default the model's stop rule.
+        With a benchmark: by default the model's stop rule.
     loss_limit_percent : float, optional
-        Media host: allowed loss of media packets; by default 0.1.
+        With media streams: allowed loss of media packets; by default 0.1.
     directory : str or Path, optional
         Keep every finished run and the answer here; the same call goes on from them.
     force : bool
@@ -107,6 +107,7 @@ def capacity(
     """
     from vftsim.errors import UsageError
     from vftsim.study.capacity_request import CapacityRequest
+    from vftsim.study.find_capacity import find_capacity
     from vftsim.study.kept import keep_answer, kept_in
 
     if method not in (None, "ramp", "search"):
@@ -118,7 +119,7 @@ def capacity(
             ihs_limit_percent=ihs_limit_percent, loss_limit_percent=loss_limit_percent,
             after_stop_ns=None if after_stop_s is None else round(after_stop_s * 1e9), store=store,
         )  # fmt: skip
-        answer = chosen.system.capacity(chosen, request)
+        answer = find_capacity(chosen, request)
         keep_answer(store, answer)
     return answer
 

@@ -1,34 +1,16 @@
-"""The golden cases: a shipped model, assignments as after ``--set``, seed and replication.
+"""The golden cases by name; each stored entry holds the whole model that it ran, seed and replication.
 
 The cases are short, the settings far from each other: every scheduler, I/O path, protection and fault, drops at
-every place, overload and collapse.  :data:`CASES` has all of them by name, :data:`FAST` those of the normal test
-run.
+every place, overload and collapse.  :data:`FAST` are those of the normal test run.
 """
 
-from dataclasses import dataclass
-from zlib import crc32
+from pathlib import Path
 
-from .cases_media import MEDIA
-from .cases_sip import PROTECTED, SIP
+from .compact import read
 
+GOLDEN = Path(__file__).with_name("golden.json.gz")
+STORED = read(GOLDEN)
 
-@dataclass(frozen=True)
-class Case:
-    """One run."""
-
-    model: str
-    assignments: tuple[str, ...]
-    seed: int
-    replication: int
-
-
-def _case(name: str, model: str, assignments: tuple[str, ...]) -> Case:
-    # Seeds and replications differ, so that no rule of the random streams is met only once.
-    number = crc32(name.encode())
-    return Case(model, assignments, seed=1 + number % 7, replication=number % 3)
-
-
-CASES = {name: _case(name, *entry) for table in (SIP, PROTECTED, MEDIA) for name, entry in table.items()}
 FAST = (
     "native-ramp",
     "virtual-shared-core-credit-4.3",

@@ -26,37 +26,37 @@ is called ``D-stub``.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vftsim.media.build import MediaHost
-from vftsim.media.run import finish
-from vftsim.media.system import MediaSystem
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import Run
 from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, note_count, notes
 from vftsim.platform.cpu.records import BUSY, hosts, pcpus, vcpus
 from vftsim.platform.io.nic import nics
 from vftsim.platform.io.stage import stages
-from vftsim.sampling import Streams
 from vftsim.workloads.account import accounts, ends_of
-from vftsim.workloads.cpu_bound import cpu_bounds
+from vftsim.workloads.cpu_bound import CpuBoundProgram, cpu_bounds
 from vftsim.workloads.delays import histogram
+from vftsim.workloads.pool import PoolProgram
 
 from .compact import digest
 from .observe import Values, histogram_values, list_values
 
 _ENTITY = 1
+HOST = "host"
 _NOBODY = "-"
 
 
 class Watch:
     """Who is on each pCPU at the end of each instant."""
 
-    def __init__(self, media: MediaHost) -> None:
-        self.media = media
-        self.first_pcpu = media.pcpu_rows().start
-        self.names = {row: f"{name}.{number}" for name, number, row in media.vcpu_rows()}
-        self.last: list[dict[int, str]] = [{} for _ in media.pcpu_rows()]
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.first_pcpu = run.built.pcpu_rows(HOST).start
+        self.names = {row: f"{name}.{number}" for name, number, row in run.built.vcpu_rows()}
+        self.last: list[dict[int, str]] = [{} for _ in run.built.pcpu_rows(HOST)]
 
     def read(self) -> None:
-        count = self.media.engine.rows(note_count)[1]
-        rows = self.media.engine.rows(notes)
+        count = self.run.engine.rows(note_count)[1]
+        rows = self.run.engine.rows(notes)
         for number in range(1, int(count.written) + 1):
             note = rows[number]
             if note.what in (DISPATCHED, STOPPED):
@@ -79,60 +79,61 @@ def _changes(last: Sequence[tuple[int, str]]) -> Iterator[str]:
             before = who
 
 
-def observe_media(spec: MediaSystem, seed: int, replication: int, engine: str) -> tuple[Values, int]:
+def observe_media(spec: ModelSpec, seed: int, replication: int, engine: str) -> tuple[Values, int]:
     """Run a host; return the values and the number of events."""
-    warm_up_ns = spec.workload.warm_up
-    end_ns = warm_up_ns + spec.workload.duration
-    media = MediaHost(spec, Streams(seed, replication), warm_up_ns, end_ns, engine, observed=True)
-    watching = Watch(media)
-    media.listeners.append(watching)
+    run = Run(spec, seed, replication, engine=engine, observed=True)
+    watching = Watch(run)
+    run.listeners.append(watching)
     found: Values = {}
-    media.pauses.add(warm_up_ns, _ENTITY, lambda: found.update(_at_warm_up_end(media)))
-    result = finish(media)
-    found |= dict(_machine(media)) | dict(watching.values())
-    for name in media.flows:
-        found |= _flow(media, name)
-    for (place, cause), count in result.drops.items():
+    run.pauses.add(spec.measure.warm_up, _ENTITY, lambda: found.update(_at_warm_up_end(run)))
+    record = run.run()
+    found |= dict(_machine(run)) | dict(watching.values())
+    for name in record.workloads:
+        found |= _flow(run, name)
+    for (place, cause), count in record.drops.items():
         found[f"drop.{place}.{cause}"] = count
-    found["in_flight"] = result.in_flight
-    return found | dict(_parts(media)), media.engine.events
+    found["in_flight"] = record.in_flight
+    return found | dict(_parts(run)), run.engine.events
 
 
-def _machine(media: MediaHost) -> Iterator[tuple[str, Any]]:
-    rows, now_ns = media.engine.rows, media.engine.now_ns
+def _machine(run: Run) -> Iterator[tuple[str, Any]]:
+    rows, now_ns = run.engine.rows, run.engine.now_ns
     yield "end_ns", now_ns
-    yield "host.context_switches", int(rows(hosts)[media.host].context_switches)
-    for name, number, row in media.vcpu_rows():
+    yield "host.context_switches", int(rows(hosts)[run.built.hosts[HOST].row].context_switches)
+    for name, number, row in run.built.vcpu_rows():
         for field in ("run_ns", "wait_ns", "wakeups", "context_switches", "migrations"):
             yield f"vcpu.{name}.{number}.{field}", int(getattr(rows(vcpus)[row], field))
-    for number, row in enumerate(media.pcpu_rows()):
+    for number, row in enumerate(run.built.pcpu_rows(HOST)):
         pcpu: Any = rows(pcpus)[row]
         ahead_ns = max(int(rows(vcpus)[pcpu.running].dispatched_ns) - now_ns, 0) if pcpu.running else 0
         yield f"pcpu.{number}.busy_ns", int(pcpu.busy_ns)
         yield f"pcpu.{number}.switching_ns", int(pcpu.switching_ns) - ahead_ns
         since_ns = now_ns if pcpu.idle_since_ns == BUSY else int(pcpu.idle_since_ns)
         yield f"pcpu.{number}.idle_ns", int(pcpu.idle_ns) + now_ns - since_ns
-    for name, count in media.scheduler.counters(media.engine, media.host).items():
+    for name, count in run.spec.hosts[HOST].scheduler.counters(run.engine, run.built.hosts[HOST].row).items():
         if count:
             yield f"scheduler.{name}", count
 
 
-def _at_warm_up_end(media: MediaHost) -> Values:
-    media.settle()
-    rows = media.engine.rows
+def _at_warm_up_end(run: Run) -> Values:
+    run.built.settle()
+    rows = run.engine.rows
     found: Values = {
-        f"warm_up.vcpu.{name}.{number}.run_ns": int(rows(vcpus)[row].run_ns) for name, number, row in media.vcpu_rows()
+        f"warm_up.vcpu.{name}.{number}.run_ns": int(rows(vcpus)[row].run_ns)
+        for name, number, row in run.built.vcpu_rows()
     }
-    found |= {f"warm_up.pcpu.{n}.busy_ns": int(rows(pcpus)[row].busy_ns) for n, row in enumerate(media.pcpu_rows())}
-    return found | {"warm_up.host.context_switches": int(rows(hosts)[media.host].context_switches)}
+    found |= {
+        f"warm_up.pcpu.{n}.busy_ns": int(rows(pcpus)[row].busy_ns) for n, row in enumerate(run.built.pcpu_rows(HOST))
+    }
+    return found | {"warm_up.host.context_switches": int(rows(hosts)[run.built.hosts[HOST].row].context_switches)}
 
 
-def _flow(media: MediaHost, name: str) -> Values:
-    head, row = f"flow.{name}", media.accounts[name]
-    own: Any = media.engine.rows(accounts)[row]
+def _flow(run: Run, name: str) -> Values:
+    head, row = f"flow.{name}", run.built.drivers[name].account
+    own: Any = run.engine.rows(accounts)[row]
     fields = ("delivered", "dropped", "late", "loss_events", "all_delivered", "all_dropped")
     found: Values = {f"{head}.{field}": int(getattr(own, field)) for field in fields}
-    ends = ends_of(media.engine, row)
+    ends = ends_of(run.engine, row)
     jitter = [float(end.jitter_ns) for end in ends if end.received]
     # By the rule of the recording: a stream with one packet counts as one without jitter.
     found[f"{head}.jitter.mean"] = (sum(jitter) / len(jitter) if jitter else 0.0).hex()
@@ -140,22 +141,23 @@ def _flow(media: MediaHost, name: str) -> Values:
     return found | histogram_values(f"{head}.delay", histogram(own.delays))
 
 
-def _parts(media: MediaHost) -> Iterator[tuple[str, Any]]:
-    rows = media.engine.rows
-    for name, row in media.io.nics.items():
+def _parts(run: Run) -> Iterator[tuple[str, Any]]:
+    rows = run.engine.rows
+    for name, row in run.built.hosts[HOST].io.nics.items():
         yield f"nic.{name}.admitted", int(rows(nics)[row].admitted)
         yield f"nic.{name}.interrupts", int(rows(nics)[row].interrupts)
-    for name, occupied in media.occupancies():
+    for name, occupied in run.built.occupancies():
         yield f"ring.{name}.occupied", occupied
-    names = {row: name for name, row in media.io.nics.items()}
-    for stage in media.io.stages:
+    names = {row: name for name, row in run.built.hosts[HOST].io.nics.items()}
+    for stage in run.built.hosts[HOST].io.stages:
         own: Any = rows(stages)[stage.row]
         name = f"{stage.owner}.{stage.name}"
         if not stage.owner:
             name = f"driver.receive {names[int(own.nic)]}" if own.nic else "driver.transmit"
         yield f"stage.{name}.batches", int(own.batches)
-    for name in media.pools:
-        yield f"application.{name}.blocked", int(media.pool(name).blocked)
-        yield f"application.{name}.active", int(media.pool(name).active)
-    for name, row in media.cpu_bound.items():
-        yield f"application.{name}.bursts", int(rows(cpu_bounds)[row].bursts)
+    for name, program in run.built.programs.items():
+        if isinstance(program, PoolProgram):
+            yield f"application.{name}.blocked", int(program.record.blocked)
+            yield f"application.{name}.active", int(program.record.active)
+        elif isinstance(program, CpuBoundProgram):
+            yield f"application.{name}.bursts", int(rows(cpu_bounds)[program.process].bursts)

@@ -80,6 +80,9 @@ The log of a pair that is protected, or whose channel is broken, is written up t
 
 from typing import Any
 
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import Run
+from vftsim.composition.views import bench_of
 from vftsim.kernel import Engine
 from vftsim.platform.cpu import notes
 from vftsim.platform.cpu.records import BUSY, domains, hosts, pcpus, vcpus
@@ -95,11 +98,11 @@ from vftsim.platform.protection.lockstep import LockstepSpec, state_name
 from vftsim.platform.protection.mechanism import bring_up_to_date
 from vftsim.platform.protection.pair import pairs
 from vftsim.platform.protection.throttle import throttles
-from vftsim.sip.lab import SipLab
-from vftsim.sip.system import SipLabSpec
 from vftsim.workloads.ims_bench.attempt import benches
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
 from vftsim.workloads.ims_bench.ramp_end import ramp_end
+from vftsim.workloads.ims_bench.workload import BenchDriver, busy_ns
+from vftsim.workloads.sip.application import SipServerProgram
 from vftsim.workloads.sip.messages import Message, Scenario
 from vftsim.workloads.sip.records import sip_servers
 
@@ -109,12 +112,21 @@ from .observe import Values, histogram_values, list_values
 _NOBODY = "-"
 
 
-class ObservedRun(SipLab):
+class ObservedRun(Run):
     """A run that keeps who was on each pCPU at the end of each instant."""
 
-    def __init__(self, spec: SipLabSpec, seed: int, replication: int, engine: str) -> None:
+    def __init__(self, spec: ModelSpec, seed: int, replication: int, engine: str) -> None:
         self.last: dict[tuple[int, int], int] = {}
         super().__init__(spec, seed, replication, engine=engine, observed=True)
+        driver, program = self.built.drivers["calls"], self.built.programs["sut.proxy"]
+        assert isinstance(driver, BenchDriver)
+        assert isinstance(program, SipServerProgram)
+        self.bench, self.driver, self.server, self.program = driver.bench, driver, program.server, program
+        self.guard = self.built.guards.get("sut", 0)
+        self.port = self.built.ports["sut.proxy", "eth0"]
+
+    def place(self, where: str, cause: str) -> int:
+        return _count(self.engine, self.built.hosts["host"].io.place(where, cause))
 
     def on_input(self) -> None:
         self.keep_notes()
@@ -131,18 +143,18 @@ class ObservedRun(SipLab):
         count.written = 0
 
 
-def observe_sip(spec: SipLabSpec, seed: int, replication: int, engine: str) -> tuple[Values, int]:
+def observe_sip(spec: ModelSpec, seed: int, replication: int, engine: str) -> tuple[Values, int]:
     """Run a lab; return the values and the number of events."""
     run = ObservedRun(spec, seed, replication, engine)
-    phases = run.run()
-    if run.built.guard:
-        run.engine.call(bring_up_to_date, run.built.guard)
+    phases = run.run().workloads["calls"]
+    if run.guard:
+        run.engine.call(bring_up_to_date, run.guard)
     run.keep_notes()
     found = _machine(run)
     found["phases"] = " ".join(phase.name for phase in phases)
     for phase in phases:
         found |= _phase(phase)
-    end = ramp_end(phases, spec.workload.steps.stop_above_ihs)
+    end = ramp_end(phases, bench_of(spec).steps.stop_above_ihs)
     found |= {
         "ramp.stop_step": end.stop_step,
         "ramp.stop_saps": float(end.stop_saps).hex(),
@@ -168,8 +180,8 @@ def _phase(phase: PhaseRecord) -> Values:
 
 def _machine(run: ObservedRun) -> Values:
     engine = run.engine
-    host = engine.rows(hosts)[run.built.host]
-    run.server_busy_ns()
+    host = engine.rows(hosts)[run.built.hosts["host"].row]
+    busy_ns(engine, run.built.domains["sut"])
     found: Values = {"end_ns": engine.now_ns, "host.context_switches": int(host.context_switches)}
     names = {0: _NOBODY}
     for name, row in run.built.domains.items():
@@ -184,7 +196,7 @@ def _machine(run: ObservedRun) -> Values:
         lines = _switches(run, int(host.first_pcpu) + n, names)
         found[f"pcpu.{n}.switches.count"] = len(lines)
         found[f"pcpu.{n}.switches.sha256"] = digest(lines)
-    counted = run.built.scheduler.counters(engine, run.built.host)
+    counted = run.spec.hosts["host"].scheduler.counters(engine, run.built.hosts["host"].row)
     return found | {f"scheduler.{name}": count for name, count in counted.items() if count}
 
 
@@ -210,10 +222,10 @@ def _switches(run: ObservedRun, row: int, names: dict[int, str]) -> list[str]:
 
 
 def _attempts(run: ObservedRun) -> Values:
-    bench = run.engine.rows(benches)[run.built.bench]
+    bench = run.engine.rows(benches)[run.bench]
     found: Values = {
         "attempts.begun": int(bench.begun),
-        "attempts.under_way": run.manager.under_way,
+        "attempts.under_way": run.driver.under_way,
         "attempts.inadequate_noted": int(bench.inadequate),
         "attempts.inadequate_noted_uac": int(bench.uac_inadequate),
     }
@@ -231,15 +243,15 @@ def _attempts(run: ObservedRun) -> Values:
 
 
 def _server(run: ObservedRun) -> Values:
-    server = run.engine.rows(sip_servers)[run.built.server]
-    in_progress = int(server.buffer.length) + run.spec.server.processes - int(server.idle.length)
-    alive = not run.engine.rows(guards)[run.built.guard].dead
+    server = run.engine.rows(sip_servers)[run.server]
+    in_progress = run.program.in_flight()
+    alive = not run.engine.rows(guards)[run.guard].dead
     return {
         "server.received": int(server.received),
         "server.handled": int(server.taken),
         "server.retransmissions": int(server.retransmissions),
         "server.transactions.created": int(server.created + server.created_before),
-        "drop.socket buffer.full": run.dropped("socket buffer"),
+        "drop.socket buffer.full": _count(run.engine, int(server.buffer_full)),
         "server.in_progress": in_progress if alive else 0,
         "server.transactions.held": int(server.held) if alive else 0,
         "server.transactions.completed": int(server.waiting) if alive else 0,
@@ -252,12 +264,12 @@ def _server(run: ObservedRun) -> Values:
 
 def _network(run: ObservedRun) -> Values:
     engine, lab = run.engine, run.built
-    found: Values = {"drop.background.queue full": _count(engine, lab.cards.bursts_lost)}
-    for name, row in lab.cards.rows.items():
+    found: Values = {"drop.background.queue full": run.place("background traffic", "queue full")}
+    for name, row in lab.hosts["host"].cards.items():
         card = engine.rows(cards)[row]
         for way, link in (("in", int(card.to_host)), ("out", int(card.from_host))):
             found |= _link(engine, name, way, link)
-    nic = engine.rows(guest_nics)[lab.port]
+    nic = engine.rows(guest_nics)[run.port]
     return found | {
         "nic.sut.received": int(nic.received),
         "nic.sut.interrupts": int(nic.interrupts),
@@ -278,13 +290,13 @@ def _link(engine: Engine, card: str, way: str, row: int) -> Values:
 
 
 def _protection(run: ObservedRun) -> Values:
-    engine, row = run.engine, run.built.guard
+    engine, row = run.engine, run.guard
     if not row:
         return {}
     found: Values = {f"protection.count.{name}": count for name, count in counters(engine, row).items()}
     found["protection.timeline"] = [part for instant in sorted(timeline(engine, row)) for part in instant]
     found["protection.stopped_ns"] = int(engine.rows(guards)[row].stopped_ns)
-    return found | _pair(engine, row) if isinstance(run.built.protection, LockstepSpec) else found
+    return found | _pair(engine, row) if isinstance(run.built.protection_of("sut"), LockstepSpec) else found
 
 
 def _pair(engine: Engine, row: int) -> Values:

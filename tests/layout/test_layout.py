@@ -18,15 +18,22 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
     ("sampling", "stats", "labs"),
     ("platform",),
     ("workloads",),
-    ("sip", "media"),
-    ("calibrate", "report", "study"),
+    ("composition",),
+    ("tracing",),
+    ("calibrate", "records", "report", "study"),
     ("cli",),
 )
 """A room may import its own level's neighbours only where ``_NEIGHBOURS`` says so, and any level above it here."""
 
-_NEIGHBOURS = {"spec": {"errors"}, "report": {"study"}, "study": {"report"}, "calibrate": {"report", "study"}}
+_NEIGHBOURS = {
+    "spec": {"errors"},
+    "report": {"study"},
+    "study": {"report"},
+    "calibrate": {"report", "study"},
+    "records": {"study"},
+}
 _LEVEL = {room: level for level, rooms in enumerate(_LEVELS) for room in rooms}
-_MODEL_ROOMS = {"kernel", "platform", "workloads", "sampling", "sip", "media"}
+_MODEL_ROOMS = {"kernel", "platform", "workloads", "sampling", "composition", "tracing"}
 
 
 def _name(path: Path) -> str:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from vftsim.kernel import Sim, Table, entry, link
 from vftsim.kernel.choose import make_engine
-from vftsim.workloads.voice_quality import burst_ratio
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.account import (
     accounts,
@@ -21,6 +20,7 @@ from vftsim.workloads.account import (
     stream_jitter_ns,
 )
 from vftsim.workloads.delays import Delays, add_delay, bucket_ends, histogram, write_bucket_ends
+from vftsim.workloads.voice_quality import burst_ratio
 
 distributions = Table("distributions", Delays, 64)
 

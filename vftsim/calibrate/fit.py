@@ -11,7 +11,7 @@ at a bound, and pairs with a correlation beyond 0.95 are reported as not identif
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,11 +23,12 @@ from scipy.optimize import least_squares
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
 from vftsim.calibrate.identify import BOX_DEVIATION, Identification, identification, told
 from vftsim.calibrate.observations import DELAY_PERCENTILES, check_known, simulated
+from vftsim.composition.keys import read, with_values
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import Run
+from vftsim.composition.views import phases_of
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations
-from vftsim.sip.lab import SipLab
-from vftsim.sip.system import SipLabSpec
-from vftsim.spec import Spec
 from vftsim.stats._special import student_t_quantile
 
 Array = NDArray[np.float64]
@@ -56,44 +57,19 @@ class Fit:
     sensitivity: Identification | None = None
 
 
-def with_values(spec: SipLabSpec, values: Mapping[str, Any]) -> SipLabSpec:
-    """Return the model with numbers at dotted keys replaced."""
-    for path, value in values.items():
-        spec = _replaced(spec, path.split("."), value, path)
-    return spec
-
-
-def _replaced(node: Any, keys: list[str], value: float, path: str) -> Any:
-    key = keys[0]
-    if not isinstance(node, Spec) or key not in type(node).model_fields:
-        raise UsageError(f"the model has no key '{path}'")
-    old = getattr(node, key)
-    whole = round(value) if isinstance(old, int) else value
-    new = _replaced(old, keys[1:], value, path) if len(keys) > 1 else whole
-    return node.model_copy(update={key: new})
-
-
-def parameter_values(spec: SipLabSpec, parameters: tuple[FreeParameter, ...], x: Array) -> dict[str, float]:
+def parameter_values(spec: ModelSpec, parameters: tuple[FreeParameter, ...], x: Array) -> dict[str, float]:
     """Return the model keys that a point of the search sets."""
     values: dict[str, float] = {}
     for parameter, value in zip(parameters, x, strict=True):
         values[parameter.path] = float(value)
         for path in parameter.scales:
-            values[path] = read(spec, path) * float(value) / read(spec, parameter.path)
+            values[path] = float(read(spec, path)) * float(value) / float(read(spec, parameter.path))
     return values
 
 
-def read(spec: SipLabSpec, path: str) -> float:
-    """Return the number at a dotted key."""
-    node: Any = spec
-    for key in path.split("."):
-        node = getattr(node, key)
-    return float(node)
-
-
-def observe(spec: SipLabSpec, seed: int, replication: int) -> Observations:
-    """Run the lab once and return what was observed."""
-    return simulated(SipLab(spec, seed, replication).run())
+def observe(spec: ModelSpec, seed: int, replication: int) -> Observations:
+    """Run the model once and return what was observed."""
+    return simulated(phases_of(Run(spec, seed, replication).run()))
 
 
 def chosen(definition: CalibrationSpec, data: Observations) -> list[tuple[str, str]]:
@@ -120,7 +96,7 @@ def residual(definition: CalibrationSpec, quantity: str, predicted: float, measu
 
 def fit(
     definition: CalibrationSpec,
-    spec: SipLabSpec,
+    spec: ModelSpec,
     data: Observations,
     jobs: int = 1,
     progress: Callable[[int, float], None] | None = None,
@@ -130,7 +106,7 @@ def fit(
     Parameters
     ----------
     definition : CalibrationSpec
-    spec : SipLabSpec
+    spec : ModelSpec
         The model, with the definition's overrides already applied.
     data : Observations
         Measured numbers.
@@ -197,7 +173,7 @@ def _traffic(of: Observations, phase: str, data: Observations) -> float:
 
 
 def _residuals(
-    definition: CalibrationSpec, spec: SipLabSpec, keys: list[tuple[str, str]], data: Observations, first: bool
+    definition: CalibrationSpec, spec: ModelSpec, keys: list[tuple[str, str]], data: Observations, first: bool
 ) -> Array:
     total = np.zeros(len(keys))
     for replication in range(definition.replications):

@@ -11,8 +11,9 @@ from vftsim._version import __version__
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.fit import Fit
 from vftsim.calibrate.provenance import data_sha256
+from vftsim.composition.keys import read
+from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations
-from vftsim.sip.system import SipLabSpec
 from vftsim.spec import format_duration
 from vftsim.study.digest import sha256_of
 from vftsim.study.files import write_file
@@ -21,7 +22,7 @@ FORMAT = 1
 
 
 def as_record(
-    definition: CalibrationSpec, spec: SipLabSpec, data: Observations, fit: Fit, manifest: dict[str, Any]
+    definition: CalibrationSpec, spec: ModelSpec, data: Observations, fit: Fit, manifest: dict[str, Any]
 ) -> dict[str, Any]:
     """Return a fit as plain data, sufficient to tell how it came to be."""
     calibration = definition.model_dump(mode="json")
@@ -74,18 +75,11 @@ def write(path: Path, record: dict[str, Any]) -> None:
     write_file(path, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
 
 
-def unit_of(spec: SipLabSpec, path: str) -> str:
+def unit_of(spec: ModelSpec, path: str) -> str:
     """Return ``ns`` for durations and an empty string for plain numbers."""
-    return "ns" if isinstance(_value(spec, path), int) else ""
+    return "ns" if isinstance(read(spec, path), int) else ""
 
 
-def shown(spec: SipLabSpec, path: str, value: float) -> str:
+def shown(spec: ModelSpec, path: str, value: float) -> str:
     """Return a parameter's value for a table."""
     return format_duration(value) if unit_of(spec, path) == "ns" else f"{value:.4g}"
-
-
-def _value(spec: SipLabSpec, path: str) -> object:
-    node: Any = spec
-    for key in path.split("."):
-        node = getattr(node, key)
-    return node

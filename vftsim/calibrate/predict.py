@@ -9,9 +9,10 @@ from joblib import Parallel, delayed
 
 from vftsim.calibrate.observations import simulated
 from vftsim.calibrate.validation import EnvironmentSpec, ValidationSpec
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import Run
+from vftsim.composition.views import bench_of, phases_of, with_bench
 from vftsim.labs.dataset import Observations
-from vftsim.sip.lab import SipLab
-from vftsim.sip.system import SipLabSpec
 from vftsim.workloads.ims_bench.ramp_end import RampEnd, ramp_end
 
 
@@ -23,17 +24,16 @@ class PredictedRamp:
     end: RampEnd
 
 
-def ramp_spec(spec: SipLabSpec, validation: ValidationSpec) -> SipLabSpec:
+def ramp_spec(spec: ModelSpec, validation: ValidationSpec) -> ModelSpec:
     """Return the model with the validation's step length."""
-    steps = spec.workload.steps.model_copy(
-        update={"duration": validation.step_duration, "transient": validation.transient}
-    )
-    return spec.model_copy(update={"workload": spec.workload.model_copy(update={"steps": steps})})
+    bench = bench_of(spec)
+    steps = bench.steps.model_copy(update={"duration": validation.step_duration, "transient": validation.transient})
+    return with_bench(spec, bench.model_copy(update={"steps": steps}))
 
 
-def edge_spec(spec: SipLabSpec, validation: ValidationSpec, step: int) -> SipLabSpec:
+def edge_spec(spec: ModelSpec, validation: ValidationSpec, step: int) -> ModelSpec:
     """Return the model that plays one step of the ramp alone, at full length."""
-    workload = spec.workload
+    workload = bench_of(spec)
     load = workload.steps.initial + (step - 1) * workload.steps.increment
     steps = workload.steps.model_copy(
         update={
@@ -45,23 +45,23 @@ def edge_spec(spec: SipLabSpec, validation: ValidationSpec, step: int) -> SipLab
     )
     pre = workload.pre_registration.model_copy(update={"duration": 0})
     changed = workload.model_copy(update={"steps": steps, "pre_registration": pre})
-    return spec.model_copy(update={"workload": changed})
+    return with_bench(spec, changed)
 
 
-def run_ramp(spec: SipLabSpec, seed: int, replication: int) -> PredictedRamp:
+def run_ramp(spec: ModelSpec, seed: int, replication: int) -> PredictedRamp:
     """Play the ramp once."""
-    phases = SipLab(spec, seed, replication).run()
-    return PredictedRamp(simulated(phases), ramp_end(phases, spec.workload.steps.stop_above_ihs))
+    phases = phases_of(Run(spec, seed, replication).run())
+    return PredictedRamp(simulated(phases), ramp_end(phases, bench_of(spec).steps.stop_above_ihs))
 
 
-def run_edge(spec: SipLabSpec, step: int, seed: int, replication: int) -> Observations:
+def run_edge(spec: ModelSpec, step: int, seed: int, replication: int) -> Observations:
     """Play one step once; its observations carry the step's own name."""
-    seen = simulated(SipLab(spec, seed, replication).run())
+    seen = simulated(phases_of(Run(spec, seed, replication).run()))
     return {(f"step_{step}" if phase == "step_1" else phase, quantity): v for (phase, quantity), v in seen.items()}
 
 
 def run_environment(
-    spec: SipLabSpec,
+    spec: ModelSpec,
     environment: EnvironmentSpec,
     validation: ValidationSpec,
     jobs: int,

@@ -10,8 +10,9 @@ from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.fit import Fit, fit
 from vftsim.calibrate.observations import measured
 from vftsim.calibrate.references import dataset_path, model_file, place, read_definition
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.views import has_bench
 from vftsim.errors import ModelFileError
-from vftsim.sip.system import SipLabSpec
 from vftsim.spec.yaml_source import Node
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model, load_model
@@ -23,12 +24,12 @@ class Calibrated:
     """A finished calibration."""
 
     definition: CalibrationSpec
-    spec: SipLabSpec
+    spec: ModelSpec
     fit: Fit
     record: dict[str, Any]
 
 
-def sip_model(named: Node, key: str, overrides: tuple[str, ...] = ()) -> tuple[Model, SipLabSpec]:
+def sip_model(named: Node, key: str, overrides: tuple[str, ...] = ()) -> tuple[Model, ModelSpec]:
     """Load the SIP model that a calibration or validation names.
 
     Parameters
@@ -45,9 +46,9 @@ def sip_model(named: Node, key: str, overrides: tuple[str, ...] = ()) -> tuple[M
         There is no such model, or it is of another kind.
     """
     model = replace(load_model(model_file(named, key), overrides), label=str(named.value))
-    if not isinstance(model.spec, SipLabSpec):
+    if not has_bench(model.spec):
         raise ModelFileError(
-            f"'{model.label}' is a {model.kind}; this needs a sip_lab model", named.file, named.line, key
+            f"'{model.label}' has no workload of kind ims_bench, which this is about", named.file, named.line, key
         )
     return model, model.spec
 

@@ -12,6 +12,7 @@ from vftsim.calibrate.predict import PredictedRamp, run_environment
 from vftsim.calibrate.references import dataset_path, place, read_definition
 from vftsim.calibrate.run import sip_model
 from vftsim.calibrate.validation import EnvironmentSpec, ValidationSpec
+from vftsim.composition.views import bench_of
 from vftsim.errors import UsageError
 from vftsim.study.progress import Progress
 
@@ -78,12 +79,12 @@ def run_validation(
         found.warnings += provenance.warnings(folder, name, data)
         runs, edge = run_environment(models[name], environment, spec, jobs, progress.advance)
         # Memory falls with every attempt served: shortened steps serve fewer.
-        shortened = spec.step_duration < models[name].workload.steps.duration
+        shortened = spec.step_duration < bench_of(models[name]).steps.duration
         without = ("load", "memory") if shortened else ("load",)
         rows = rows_of(name, environment, data, [run.observations for run in runs], without=without)
         found.rows += rows
         found.verdicts += [(name, v) for v in verdicts(environment, spec.targets, rows)]
-        found.verdicts += [(name, v) for v in _stops(runs, environment, models[name].workload.steps.increment)]
+        found.verdicts += [(name, v) for v in _stops(runs, environment, bench_of(models[name]).steps.increment)]
         if edge:
             phase = f"step_{environment.edge_step}"
             edge_rows = [r for r in rows_of(name, environment, data, edge, EDGE_QUANTITIES) if r.phase == phase]

@@ -226,16 +226,16 @@ class BuiltModel:
         network = domain.protection.channel_network
         if network is None:
             return domain.protection
-        used = {spec.network_of(domain, interface) for interface in domain.interfaces.values()}
         wire = spec.networks[network]
-        return domain.protection.on_network(wire.rate, wire.latency, is_shared=network in used)
+        return domain.protection.on_network(wire.rate, wire.latency)
 
     def _add_guard(self, name: str) -> None:
         host, domain = self.host_of(name), self.specs[name]
         own = [row for (program, _), row in self.ports.items() if program.rpartition(".")[0] == name]
         programs = [p.row for key, p in self.programs.items() if key.rpartition(".")[0] == name and p.row]
         networks = [self.spec.network_of(domain, interface) for interface in domain.interfaces.values()]
-        card = next((host.cards[network] for network in networks if network in host.cards), 0)
+        network = domain.protection.channel_network
+        card = host.cards.get(network, 0) if network is not None and network in networks else 0
         link = int(self.engine.rows(cards)[card].from_host) if card else 0
         mechanism = self.protection_of(name)
         self.guards[name] = protect.add_guard(self.engine, mechanism, self.domains[name], own, programs, link)

@@ -69,7 +69,7 @@ def _linked(
 ) -> Linked:
     chosen = {sort: [kind for kind in kinds if kind.sort is sort] for sort in _SORTS}
     more = [*Agenda.ACTIONS, *pauses.ACTIONS, on_burst, *actions]
-    rows = [*cpu.TABLES, *io.TABLES, *pauses.TABLES, agenda_due, cards, feeds, *tables]
+    rows: list[Table[Any]] = [*cpu.TABLES, *io.TABLES, *pauses.TABLES, agenda_due, cards, feeds, *tables]
     calls = [*cpu.ENTRIES, *io.ENTRIES, *entries]
     if any(kind.sort is protection for kind in kinds):
         more += protect.ACTIONS

@@ -22,7 +22,6 @@ from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, WorkloadSpec
 _MS = 1_000_000
 _S = 1_000_000_000
 
-FORMAT = 2
 SHORTEST_NS = 100 * _MS
 LONGEST_NS = 3600 * _S
 MeasuredNs = Annotated[int, replace(DURATION, upper=LONGEST_NS, example="2 s")]
@@ -62,7 +61,7 @@ class MeasuredSpec(Spec):
 class ModelSpec(Spec):
     """A composed system under its workloads."""
 
-    format: Literal[2] = Field(FORMAT, description="Version of the form of model files.")
+    format: Literal[2] = Field(2, description="Version of the form of model files.")
     name: str = Field("", max_length=100, description="Name of the system; the file's if not given.")
     description: str = Field("", max_length=4000, description="What the system is, and where its values come from.")
     hosts: dict[str, HostSpec] = Field(
@@ -229,7 +228,8 @@ class ModelSpec(Spec):
         if interface.network is not None and interface.network not in self.networks:
             yield f"{where}.network '{interface.network}' is none of {listing(list(self.networks))}"
         elif interface.nic is not None and interface.nic not in self.hosts[host].nics:
-            yield f"{where}.nic '{interface.nic}' is none of the host's: {listing(list(self.hosts[host].nics)) or 'none'}"
+            own = listing(list(self.hosts[host].nics)) or "it has none"
+            yield f"{where}.nic '{interface.nic}' is none of the host's: {own}"
         elif interface.path.needs_driver_domain and self.driver_of(host) is None:
             yield f"{where}.path needs a driver domain on host '{host}': give one of its domains a `driver`"
 

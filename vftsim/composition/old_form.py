@@ -96,27 +96,47 @@ def _leaves(tree: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 
 def _said_anew(kind: str, path: Path, value: Any, leaves: Mapping[Path, Any]) -> Iterator[tuple[Path, Any]]:
-    if kind == "sip_lab" and path[:2] in (("nics", "background"), ("nics", "layout")) and value == {}:
+    """Yield places and values of what one leaf said, none if the new form has no need of it."""
+    special = (_special_of_lab if kind == "sip_lab" else _special_of_host)(path, value, leaves)
+    if special is not None:
+        yield from special
         return
-    if kind == "sip_lab" and path[:2] == ("nics", "background"):
-        card = leaves.get(("nics", "layout", path[2])) or next(_cards(leaves))
-        yield ("networks", str(card), "background", *path[2:]), value
-    elif kind == "sip_lab" and path[:2] == ("nics", "layout") and path[2] != "vm":
-        return
-    elif kind == "sip_lab" and path[0] == "domains" and path[2:] == ("message_cost",):
-        if path[1] == "uac":
-            yield ("workloads", "calls", "message_cost"), value
-            yield ("workloads", "calls", "agents_in"), path[1]
-    elif kind == "media_host" and path == ("driver_domain",):
-        if value is not None:
-            yield ("domains", str(value), "driver"), {}
-    elif kind == "media_host" and path[0] == "driver":
-        yield ("domains", str(leaves.get(("driver_domain",), "dom0")), *path), value
-    else:
-        new = _moved(kind, path)
-        yield new, value
-        if "background" in new[:4] and new[0] == "domains" and value is not None:
-            yield (*new[:4], "kind"), "periodic_load"
+    new = _moved(kind, path)
+    yield new, value
+    if "background" in new[:4] and new[0] == "domains" and value is not None:
+        yield (*new[:4], "kind"), "periodic_load"
+
+
+def _special_of_lab(path: Path, value: Any, leaves: Mapping[Path, Any]) -> list[tuple[Path, Any]] | None:
+    """Return what a leaf of a SIP lab says anew where that hangs on other leaves; ``None``: it does not."""
+    card = str(leaves.get(("nics", "layout", "vm")) or next(_cards(leaves)))
+    is_shared = bool(leaves.get(("protection", "channel", "shared")))
+    match path:
+        case ("nics", "background", traffic, *rest):
+            own = leaves.get(("nics", "layout", traffic)) or next(_cards(leaves))
+            return [(("networks", str(own), "background", traffic, *rest), value)]
+        case ("nics", "background") | ("nics", "layout"):
+            return []
+        case ("nics", "layout", traffic) if traffic != "vm":
+            return []
+        case ("protection", "channel", "shared"):
+            return [(("domains", "sut", "protection", "channel", "network"), card)] if value else []
+        case ("protection", "channel", "rate") if is_shared:
+            return []
+        case ("domains", name, "message_cost"):
+            calls = ("workloads", "calls")
+            return [((*calls, "message_cost"), value), ((*calls, "agents_in"), name)] if name == "uac" else []
+    return None
+
+
+def _special_of_host(path: Path, value: Any, leaves: Mapping[Path, Any]) -> list[tuple[Path, Any]] | None:
+    """Return what a leaf of a media host says anew where that hangs on other leaves; ``None``: it does not."""
+    match path:
+        case ("driver_domain",):
+            return [(("domains", str(value), "driver"), {})] if value is not None else []
+        case ("driver", *_):
+            return [(("domains", str(leaves.get(("driver_domain",), "dom0")), *path), value)]
+    return None
 
 
 def _moved(kind: str, path: Path) -> Path:
@@ -151,7 +171,10 @@ def _imply(kind: str, new: Tree, leaves: Mapping[Path, Any]) -> None:
     """Write out what every file of an old kind implied."""
     if kind == "sip_lab":
         sut = new["domains"]["sut"] = new.setdefault("domains", {}).get("sut") or {}
-        new["domains"] = {"sut": sut, **{name: new["domains"][name] for name in sorted(new["domains"]) if name != "sut"}}
+        new["domains"] = {
+            "sut": sut,
+            **{name: new["domains"][name] for name in sorted(new["domains"]) if name != "sut"},
+        }
         new.setdefault("networks", {}).setdefault(next(_cards(leaves)), {})
         eth0 = sut.setdefault("interfaces", {}).setdefault("eth0", {})
         eth0.setdefault("path", {})

@@ -163,7 +163,7 @@ class Run:
             engine.run(engine.now_ns + _S)
 
     def _check_packets(self) -> int:
-        """Packets that entered by a host's interfaces are delivered, dropped or in flight; likewise at guests' cards."""
+        """Check that what entered by hosts' interfaces is delivered, dropped or in flight; return the latter."""
         engine, built = self.engine, self.built
         in_flight = 0
         for host in built.hosts.values():
@@ -171,7 +171,9 @@ class Run:
             in_flight += host.io.in_flight()
         in_flight += sum(program.in_flight() for program in built.programs.values())
         if not any(host.cards for host in built.hosts.values()) and not built.guards:
-            sent = sum(int(engine.rows(nics)[row].admitted) for host in built.hosts.values() for row in host.io.nics.values())
+            sent = sum(
+                int(engine.rows(nics)[row].admitted) for host in built.hosts.values() for row in host.io.nics.values()
+            )
             delivered = sum(driver.delivered() for driver in built.drivers.values())
             dropped = sum(built.drop_counts().values())
             if sent != delivered + dropped + in_flight:

@@ -6,13 +6,14 @@ Equal data give equal files: no pyplot, no clock, the Agg renderer and matplotli
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
+from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.sip.messages import Scenario
 
 if TYPE_CHECKING:
@@ -114,22 +115,22 @@ def plot_probability(
     ax.legend(fontsize=8)
 
 
-def sip_figures(spec: Any, runs: Runs) -> dict[str, Figure]:
+def sip_figures(bench: ImsBenchSpec, name: str, runs: Runs) -> dict[str, Figure]:
     """Return the plots of a SIP run: load and CPU over time, IHS, delays."""
-    period_ns = spec.workload.sample_period
+    period_ns = bench.sample_period
     first = runs[0]
     over_time, (load_axes, cpu_axes) = new_figure(rows=2)
     plot_load_and_cpu(load_axes, cpu_axes, first[1], period_ns)
-    load_axes.set_title(f"{spec.name}, replication {first[0]}", fontsize=10)
+    load_axes.set_title(f"{name}, replication {first[0]}", fontsize=10)
     figures = {"load_and_cpu": over_time}
     if any(phase.index > 0 for phase in first[1]):
         ihs, (ax,) = new_figure()
-        plot_ihs(ax, runs, spec.workload.steps.stop_above_ihs)
-        ax.set_title(f"{spec.name}, {len(runs)} replications", fontsize=10)
+        plot_ihs(ax, runs, bench.steps.stop_above_ihs)
+        ax.set_title(f"{name}, {len(runs)} replications", fontsize=10)
         delays, both = new_figure(rows=2, height_in=6.5)
         for axes, percent in zip(both, (50.0, 99.0), strict=True):
             plot_delays(axes, runs, percent)
-        both[0].set_title(f"{spec.name}, mean of {len(runs)} replications", fontsize=10)
+        both[0].set_title(f"{name}, mean of {len(runs)} replications", fontsize=10)
         both[1].set_xlabel("requested load (scenario attempts per second)")
         figures |= {"ihs": ihs, "delays": delays}
     return figures

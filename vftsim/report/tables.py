@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.views import has_bench
 from vftsim.report.screen import error_bar, print_table, print_text
 
 if TYPE_CHECKING:
@@ -49,16 +51,19 @@ def print_head(models: Sequence[dict[str, Any]], seed: int) -> None:
     """Print what was simulated, and what was changed."""
     for model in models:
         changes = [*(f"--set {text}" for text in model["set"]), *model["notes"]]
-        print_text(f"{model['label']} ({model['kind']}), seed {seed}{''.join(f'; {c}' for c in changes)}")
+        print_text(
+            f"{model['label']} ({', '.join(model['workloads'])}), seed {seed}{''.join(f'; {c}' for c in changes)}"
+        )
 
 
 def print_run(result: RunResult, everything: bool) -> None:
     """Print a run: the step table, or all tables of the report."""
     print_head(result.manifest["models"], result.manifest["seed"])
     summary, caption = result.summary, _caption(result)
-    if result.model.kind != "sip_lab":
+    if not has_bench(result.model.spec):
         _print_any(result, caption)
         return
+    summary = summary[summary["table"] != "runs"]
     header = ("phase", "asked", *(column[0] for column in _STEP_COLUMNS), "n")
     body = []
     for (phase, saps), rows in summary.groupby(["phase", "requested_saps"], sort=False):
@@ -101,12 +106,12 @@ def print_capacity(study: CapacityStudy) -> None:
 def print_streams(found: StreamCapacity) -> None:
     """Print how many media streams a host carries, and what limits them."""
     print_head(found.manifest["models"], found.manifest["seed"])
-    e, workload = found.result.estimate, found.model.spec.workload
+    e, measure = found.result.estimate, found.model.spec.measure
     within = f"lose at most {found.limit_percent:g} % of their media packets"
     print_text(f"Capacity: {_found(found, '.0f', 'media streams', within)}")
     calls = found.calls_per_stream
     print_text(
-        f"A run measures {workload.duration / 1e9:g} s after {workload.warm_up / 1e9:g} s. "
+        f"A run measures {measure.duration / 1e9:g} s after {measure.warm_up / 1e9:g} s. "
         + (f"Calls go with streams: {calls:.3g} calls/s for each" if calls else "No calls")
         + (f", {calls * e.mean:.3g} calls/s at the capacity." if calls and found.result.answer == "between" else ".")
     )
@@ -125,7 +130,7 @@ def print_streams(found: StreamCapacity) -> None:
     )  # fmt: skip
     if found.resources.empty:
         return
-    from vftsim.study.stream_resources import limit_in_words  # noqa: PLC0415 - only this table needs it
+    from vftsim.study.resources import limit_in_words  # noqa: PLC0415 - only this table needs it
 
     print_text(f"Limiting resource: {limit_in_words(found.resources)}")
     judged = "the lowest load that fails" if found.watched_streams >= e.high else "the highest load tried"
@@ -161,9 +166,9 @@ def print_comparison(result: Comparison) -> None:
         _warn_unfailed(capacity)
 
 
-def _measured(spec: Any) -> str:
+def _measured(spec: ModelSpec) -> str:
     """Return what a model's file says was measured on the real system."""
-    return "" if spec.measured_doc is None else f"{spec.measured_doc:g}"
+    return "" if spec.measured.capacity is None else f"{spec.measured.capacity:g}"
 
 
 def _print_ramp(ramp: RampCapacity) -> None:
@@ -317,9 +322,8 @@ def _print_figures(title: str, rows: pd.DataFrame, names: Sequence[str]) -> None
 def _print_any(result: RunResult, caption: str) -> None:
     """Print the summary of a system that has no table of its own here."""
     summary = result.summary
-    keys = [c for c in summary.columns if c not in {"estimate", "low", "high", "confidence"}]
-    body = [(*(str(getattr(row, key)) for key in keys), _figure(row)) for row in summary.itertuples()]
-    print_table("Summary", (*keys, "estimate"), body, caption)
+    body = [(str(row.metric), str(row.n), str(row.interval), _figure(row)) for row in summary.itertuples()]
+    print_table("Summary", ("metric", "n", "interval", "estimate"), body, caption)
 
 
 def _caption(result: RunResult) -> str:

@@ -3,7 +3,8 @@
 Rules of the merge: mappings merge key by key and the extending file wins; a list or a value replaces
 what it extends; ``null`` removes an inherited key (its default then applies), and is an ordinary value
 where nothing is inherited; a mapping that changes its ``kind`` replaces the inherited one, because the
-other part's keys mean nothing to it.
+other part's keys mean nothing to it.  Name, description and measured values of the extended file stay there: they
+tell of another system.
 
 A name with a suffix is a path from the extending file's folder.  Without a suffix it is a file in that
 folder, other than the extending file itself, or else what the caller's search finds.
@@ -19,6 +20,8 @@ from vftsim.spec.suggest import did_you_mean, listing, shown
 from vftsim.spec.yaml_source import Node, read_yaml
 
 KEY = "extends"
+NOT_INHERITED = ("name", "description", "measured")
+"""What tells of one system and would be false of another: its name, its description, what was measured of it."""
 MAX_CHAIN = 8
 SUFFIX = ".yaml"
 
@@ -34,6 +37,9 @@ def read_chain(path: Path, search: Search) -> tuple[Node, tuple[Path, ...]]:
         layer = _mapping(read_yaml(following))
         files.append(following)
         base = layer.value.pop(KEY, None) if isinstance(layer.value, dict) else None
+        if layers and isinstance(layer.value, dict):
+            for key in NOT_INHERITED:
+                layer.value.pop(key, None)
         layers.append(layer)
         following = None if base is None else _base_path(base, files, search)
     tree = layers[-1]

@@ -1,5 +1,4 @@
 """Studies: a model run many times, what comes out, and what it says about capacity.
 
-The rooms below know statistics and models; what a kind of system measures stands in
-:mod:`vftsim.study.systems`, one file a kind.
+What a study does with a model, whatever it is composed of: :mod:`vftsim.study.composed`.
 """

@@ -7,13 +7,14 @@ from typing import Any
 
 import pandas as pd
 
+from vftsim.composition.views import bench_of
 from vftsim.errors import UsageError
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.constant_load import Stop
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
-from vftsim.study.ramp import RampCapacity, ramp_capacity_of, sip_spec
+from vftsim.study.ramp import RampCapacity, ramp_capacity_of
 from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, check_study, replicate
 from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.search import COLLAPSED, SearchCapacity, search_capacity
@@ -99,9 +100,7 @@ def sip_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
     Interrupted
         Ctrl-C before anything was judged.
     """
-    request.refuse(
-        {"loss_limit_percent": "--loss-limit"}, f"'{model.label}' is a {model.kind}; its limit is --ihs-limit"
-    )
+    request.refuse({"loss_limit_percent": "--loss-limit"}, f"'{model.label}' has a benchmark; its limit is --ihs-limit")
     if request.after_stop_ns is None:
         request.refuse({"window_ns": "--window"}, "goes with --after-stop")
     if request.method == "search" or request.after_stop_ns is not None:
@@ -144,7 +143,7 @@ def ramp_study(
     Interrupted
         Ctrl-C before one ramp was done.
     """
-    sip_spec(model)
+    bench_of(model.spec)
     started, workers = utc_now(), checked_jobs(jobs)
     ramp_capacity_of(model, [], ihs_limit_percent)  # refuses a limit that cannot be judged before the work
     (done,) = replicate([model], replications, seed, workers, progress=progress, store=store)

@@ -14,12 +14,13 @@ from typing import Any
 
 import pandas as pd
 
+from vftsim.composition.views import bench_of
 from vftsim.errors import UsageError
 from vftsim.stats import Estimate, median_interval
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
-from vftsim.study.ramp import RampCapacity, ramp_capacity_of, sip_spec
+from vftsim.study.ramp import RampCapacity, ramp_capacity_of
 from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, replicate
 from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.sip_summary import estimate_columns
@@ -107,7 +108,7 @@ def compare_study(
     if len(models) < 2:
         raise UsageError("comparing takes at least two models; for one there is 'vftsim capacity'")
     for model in models:
-        sip_spec(model)
+        bench_of(model.spec)
     started, workers = utc_now(), checked_jobs(jobs)
     done = replicate(models, replications, seed, workers, progress=progress, store=store)
     common = sorted(set.intersection(*(set(each.records) for each in done)))

@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import Run
+from vftsim.composition.views import bench_of, phases_of, tested_of, with_bench, with_domain
 from vftsim.platform.protection.faults import Pause
 from vftsim.platform.protection.when import Instant
-from vftsim.sip.lab import SipLab
-from vftsim.sip.system import SipLabSpec
 from vftsim.study.sip_records import steps_of
 from vftsim.study.sip_tables import passed
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
@@ -51,7 +52,7 @@ class ConstantLoad:
 
     Parameters
     ----------
-    spec : SipLabSpec
+    spec : ModelSpec
     seed : int
     limit_percent : float
         Allowed share of inadequately handled attempts, of any scenario and of all.
@@ -59,7 +60,7 @@ class ConstantLoad:
         Stop the server, and judge what comes after.
     """
 
-    spec: SipLabSpec
+    spec: ModelSpec
     seed: int
     limit_percent: float
     stop: Stop | None = None
@@ -71,28 +72,30 @@ class ConstantLoad:
 
     def run(self, saps: float, replication: int) -> Sequence[PhaseRecord]:
         """Return the phases of the run."""
-        return self.prepare(saps, replication).run()
+        return phases_of(self.prepare(saps, replication).run())
 
-    def prepare(self, saps: float, replication: int) -> SipLab:
-        """Return the lab, ready to run."""
-        return SipLab(at_load(self.spec, saps, self.stop), self.seed, replication)
+    def prepare(self, saps: float, replication: int) -> Run:
+        """Return the run, ready to begin."""
+        return Run(at_load(self.spec, saps, self.stop), self.seed, replication)
 
 
-def at_load(spec: SipLabSpec, saps: float, stop: Stop | None = None) -> SipLabSpec:
+def at_load(spec: ModelSpec, saps: float, stop: Stop | None = None) -> ModelSpec:
     """Return the spec with one step at a load; a stop and its window are put before the measured part.
 
     The model's own faults belong to its own ramp and are left out; its protection is on from the start.
     """
-    workload, steps, protection = spec.workload, spec.workload.steps, spec.protection
+    bench = bench_of(spec)
+    steps = bench.steps
+    domain, tested, _ = tested_of(spec)
     transient_ns, duration_ns = steps.transient, steps.duration
     faults: tuple[Pause, ...] = ()
     if stop is not None:
-        faults = (Pause(at=Instant("step 1", transient_ns), duration=stop.length_ns),)
+        faults = (Pause(at=Instant("step 1", transient_ns), duration=stop.length_ns, domain=domain),)
         transient_ns += stop.length_ns + stop.window_ns
         duration_ns = transient_ns + stop.observed_ns
     one_step = {"initial": float(saps), "most": 1, "transient": transient_ns, "duration": duration_ns}
-    at_once = workload.pre_registration.model_copy(update={"duration": 0})
-    workload = workload.model_copy(update={"steps": steps.model_copy(update=one_step), "pre_registration": at_once})
-    if protection.begins is not None:
-        protection = protection.model_copy(update={"active_from": None})
-    return spec.model_copy(update={"workload": workload, "faults": faults, "protection": protection})
+    at_once = bench.pre_registration.model_copy(update={"duration": 0})
+    bench = bench.model_copy(update={"steps": steps.model_copy(update=one_step), "pre_registration": at_once})
+    if tested.protection.begins is not None:
+        spec = with_domain(spec, domain, protection=tested.protection.model_copy(update={"active_from": None}))
+    return with_bench(spec, bench).model_copy(update={"faults": faults})

@@ -63,7 +63,8 @@ def manifest(
         "command_line": [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv else [],
         "models": [
             {
-                "label": model.label, "kind": model.kind, "name": model.name, "set": list(model.assignments),
+                "label": model.label, "workloads": list(model.workloads), "name": model.name,
+                "set": list(model.assignments),
                 "notes": list(model.notes), "sha256": model.digest(), "resolved": model.resolved(),
             }
             for model in models

@@ -13,14 +13,16 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 
+from vftsim.composition.views import has_bench
 from vftsim.errors import UsageError
 from vftsim.stats import ReplicationResult, StoppingRule, run_replications
+from vftsim.study import composed
+from vftsim.study.composed import Record
 from vftsim.study.model import Model
 from vftsim.study.replicate import Replications
-from vftsim.study.system import Record
 
-DEFAULT_FIGURES = {"sip_lab": "step_1.cpu_percent", "media_host": "delay_mean_ms"}
-_TABLES = {"sip_lab": "steps", "media_host": "runs"}
+BENCH_FIGURE, STEADY_FIGURE = "step_1.cpu_percent", "delay_mean_ms"
+"""Watched where the user names none: with a benchmark, and without."""
 
 Batch = Callable[[int, dict[int, Record]], Replications]
 """Runs replications 0 to n-1 except the known ones: ``batch(n, known)``."""
@@ -36,7 +38,7 @@ def precision_rule(model: Model, percent: float, figures: Sequence[str], most: i
     """
     if not 0.0 < percent < 100.0:
         raise UsageError(f"--precision: above 0 and below 100 %, got {percent:g} %")
-    chosen = tuple(dict.fromkeys(figures)) or (DEFAULT_FIGURES[model.kind],)
+    chosen = tuple(dict.fromkeys(figures)) or (BENCH_FIGURE if has_bench(model.spec) else STEADY_FIGURE,)
     return StoppingRule(chosen, relative_half_width=percent / 100.0, budget=most)
 
 
@@ -68,7 +70,9 @@ def outcome(model: Model, record: Record, replication: int, figures: Sequence[st
     UsageError
         The replication has no such figure.
     """
-    table = model.system.tables(model.name, model.spec, [(replication, record)])[_TABLES[model.kind]]
+    table = composed.tables(model.name, model.spec, [(replication, record)])[
+        "steps" if has_bench(model.spec) else "runs"
+    ]
     return {figure: _value(table, figure, replication) for figure in figures}
 
 

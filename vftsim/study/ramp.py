@@ -18,8 +18,8 @@ from typing import Any
 
 import pandas as pd
 
+from vftsim.composition.views import bench_of, phases_of
 from vftsim.errors import UsageError
-from vftsim.sip.system import SipLabSpec
 from vftsim.stats import Estimate, binomial_interval, median_interval
 from vftsim.study.model import Model
 from vftsim.study.sip_summary import estimate_columns
@@ -91,7 +91,7 @@ class RampCapacity:
     def steps(self) -> list[Step]:
         """Every load step that a ramp came to."""
         ends = [end for _, end in self.runs]
-        first = self.model.spec.workload.steps.initial
+        first = bench_of(self.model.spec).steps.initial
         most = max(round((end.stop_saps - first) / self.step_saps) + 1 if self.step_saps else 1 for end in ends)
         return [
             Step(
@@ -153,25 +153,18 @@ def ramp_capacity_of(
     Parameters
     ----------
     model : Model
-        A SIP lab.
+        One with a benchmark.
     records : sequence of (int, record)
     ihs_limit_percent : float, optional
         By default the model's stop rule.
     confidence : float
     """
-    steps = sip_spec(model).workload.steps
+    steps = bench_of(model.spec).steps
     limit = steps.stop_above_ihs if ihs_limit_percent is None else ihs_limit_percent
     if limit > steps.stop_above_ihs:
         raise UsageError(
             f"the ramp stops above {steps.stop_above_ihs:g} % IHS, so a limit of {limit:g} % cannot be judged; "
             "raise the stop rule with it: --set 'workload.steps.stop_above_ihs=... %'"
         )
-    runs = tuple((number, ramp_end(record, limit)) for number, record in records)
+    runs = tuple((number, ramp_end(phases_of(record), limit)) for number, record in records)
     return RampCapacity(model, runs, steps.increment, limit, confidence)
-
-
-def sip_spec(model: Model) -> SipLabSpec:
-    """Return the spec of a SIP lab; other systems have no SAPS."""
-    if not isinstance(model.spec, SipLabSpec):
-        raise UsageError(f"'{model.label}' is a {model.kind}; capacity in SAPS is that of a sip_lab")
-    return model.spec

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vftsim.errors import UsageError
+from vftsim.study import composed
+from vftsim.study.composed import Record
 from vftsim.study.manifest import identity
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.store import Store
-from vftsim.study.system import Record, system_of
 from vftsim.study.workers import Workers, checked_jobs, deferred_interrupts
 
 DEFAULT_SEED = 1
@@ -48,14 +49,13 @@ class Replications:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    kind: str
     spec: Any
     seed: int
     replication: int
 
 
 def _simulate(task: _Task) -> Record:
-    return system_of(task.kind).simulate(task.spec, task.seed, task.replication)
+    return composed.simulate(task.spec, task.seed, task.replication)
 
 
 class _Shelf:
@@ -70,17 +70,17 @@ class _Shelf:
     def known(self, number: int, replications: int) -> dict[int, Record]:
         if self._store is None:
             return {}
-        said, system = self._identities[number], self._models[number].system
+        said = self._identities[number]
         known = {n: data for n, data in self._store.known(said).items() if n < replications}
         self._kept |= {(said["model"], n) for n in known}
-        return {n: system.from_dict(data) for n, data in known.items()}
+        return {n: composed.from_dict(data) for n, data in known.items()}
 
     def keep(self, number: int, replication: int, record: Record) -> None:
         if self._store is None:
             return
         said = self._identities[number]
         if (said["model"], replication) not in self._kept:
-            self._store.keep(said, replication, self._models[number].system.to_dict(record))
+            self._store.keep(said, replication, composed.to_dict(record))
             self._kept.add((said["model"], replication))
 
 
@@ -139,7 +139,7 @@ def replicate(
             result.records |= {n: r for n, r in known[number].items() if n < replications}
     # Replication by replication: an interrupted comparison has complete pairs.
     wanted = [(m, n) for n in range(replications) for m, result in enumerate(results) if n not in result.records]
-    tasks = [_Task(models[m].kind, models[m].spec, seed, n) for m, n in wanted]
+    tasks = [_Task(models[m].spec, seed, n) for m, n in wanted]
     show.total(len(tasks))
     try:
         for index, record in Workers(_simulate, jobs, show.say).as_they_come(tasks):

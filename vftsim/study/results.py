@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from ruamel.yaml import YAML
 
+from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
+from vftsim.study import composed
+from vftsim.study.composed import Record
 from vftsim.study.files import to_json, write_file
 from vftsim.study.model import Model
 from vftsim.study.store import MANIFEST
-from vftsim.study.system import Record, system_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from vftsim.stats import ReplicationResult
 
 CONFIDENCE = 0.95
+FORMAT = 2
+"""Version of the form of results; 1 had another record for each kind of system."""
 
 
 class RunResult:
@@ -65,12 +69,12 @@ class RunResult:
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
         """Tidy tables, one row a replication and observation."""
-        return self.model.system.tables(self.model.name, self.model.spec, self.records)
+        return composed.tables(self.model.name, self.model.spec, self.records)
 
     @cached_property
     def summary(self) -> pd.DataFrame:
         """All figures across replications, with intervals."""
-        return self.model.system.summary(self.tables, self.confidence)
+        return composed.summary(self.tables, self.confidence)
 
     @property
     def interrupted(self) -> bool:
@@ -87,25 +91,26 @@ class RunResult:
 
     def figures(self) -> dict[str, Figure]:
         """Return the plots by name."""
-        return self.model.system.figures(self.model.spec, self.records)
+        return composed.figures(self.model.spec, self.model.name, self.records)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data; :meth:`from_dict` reads it back."""
         return {
-            "kind": self.model.kind,
+            "format": FORMAT,
             "confidence": self.confidence,
             "manifest": self.manifest,
-            "records": [[number, self.model.system.to_dict(record)] for number, record in self.records],
+            "records": [[number, composed.to_dict(record)] for number, record in self.records],
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RunResult:
         """Rebuild what :meth:`to_dict` returned."""
         said = data["manifest"]["models"][0]
-        system = system_of(data["kind"])
-        spec = system.root.model_validate(said["resolved"])
-        model = Model(said["label"], data["kind"], spec, tuple(said["set"]), tuple(said["notes"]))
-        records = [(int(number), system.from_dict(record)) for number, record in data["records"]]
+        if data.get("format") != FORMAT:
+            raise UsageError("the result is of another version of vftsim, which had another record; run it again")
+        spec = ModelSpec.model_validate(said["resolved"])
+        model = Model(said["label"], spec, tuple(said["set"]), tuple(said["notes"]))
+        records = [(int(number), composed.from_dict(record)) for number, record in data["records"]]
         return cls(model, records, data["manifest"], data["confidence"])
 
     def for_machines(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from vftsim.errors import UsageError
 from vftsim.stats import StoppingRule
+from vftsim.study.composed import Record
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.precision import run_until
@@ -19,7 +20,6 @@ from vftsim.study.replicate import (
 )
 from vftsim.study.results import RunResult
 from vftsim.study.store import Opening, Store
-from vftsim.study.system import Record
 from vftsim.study.workers import Interrupted, checked_jobs
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from vftsim.composition.views import bench_of, with_bench
 from vftsim.errors import UsageError
 from vftsim.stats import CapacityResult
 from vftsim.study.constant_load import ConstantLoad, Stop
@@ -24,8 +25,7 @@ from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress, Silent
-from vftsim.study.ramp import sip_spec
-from vftsim.study.resources import ResourceTask, limiting_resource, watch
+from vftsim.study.resources import WatchedRun, from_rows, resource_table, to_rows, watch
 from vftsim.study.search_levels import SearchMapper, SearchSettings, probe_table, search_levels
 from vftsim.study.sip_records import steps_of
 from vftsim.study.store import Store
@@ -85,8 +85,8 @@ def search_capacity(
     Interrupted
         Ctrl-C before a single run was judged.
     """
-    spec = sip_spec(model)
-    limit = spec.workload.steps.stop_above_ihs if limit_percent is None else limit_percent
+    spec, bench = model.spec, bench_of(model.spec)
+    limit = bench.steps.stop_above_ihs if limit_percent is None else limit_percent
     if not 0.0 <= limit < 100.0:
         raise UsageError(f"an IHS limit is from 0 to below 100 %, got {limit:g}")
     load = ConstantLoad(spec, seed, limit, stop)
@@ -98,21 +98,24 @@ def search_capacity(
     resources = pd.DataFrame()
     if stop is None and not mapper.interrupted and result.estimate.mean > 0:
         watched = result.estimate.mean
-        tasks = {n: ResourceTask(load, watched, n) for n in range(WATCHED_REPLICATIONS)}
-        uses = kept.at(watched=watched).in_order(Workers(watch, jobs, mapper.progress.say), tasks)
-        resources = limiting_resource(uses, settings.confidence)
+        begin_ns = bench.stir.duration // bench.stir.steps * bench.stir.steps
+        window_ns = begin_ns + bench.steps.transient, begin_ns + bench.steps.duration
+        tasks = {n: WatchedRun(load, watched, n, *window_ns) for n in range(WATCHED_REPLICATIONS)}
+        of_watching = Kept(kept.store, kept.identity, to_rows, from_rows).at(watched=watched)
+        uses = of_watching.in_order(Workers(watch, jobs, mapper.progress.say), tasks)
+        resources = resource_table(uses, settings.confidence)
     return SearchCapacity(model, result, limit, settings, stop, resources, mapper.interrupted)
 
 
 def saturating_saps(load: ConstantLoad) -> float:
     """Return the load that would fill the CPU, from one run at the model's first step: where to look."""
-    workload = load.spec.workload
-    first, shortest_ns = workload.steps.initial, workload.steps.transient + PILOT_NS
-    steps = workload.steps.model_copy(update={"duration": max(workload.steps.duration, shortest_ns)})
-    spec = load.spec.model_copy(update={"workload": workload.model_copy(update={"steps": steps})})
+    bench = bench_of(load.spec)
+    first, shortest_ns = bench.steps.initial, bench.steps.transient + PILOT_NS
+    steps = bench.steps.model_copy(update={"duration": max(bench.steps.duration, shortest_ns)})
+    spec = with_bench(load.spec, bench.model_copy(update={"steps": steps}))
     step = steps_of(list(dataclasses.replace(load, spec=spec).run(first, 0)))[0]
     cpu = step.series["cpu_percent"]
     busy = sum(cpu) / len(cpu) if cpu else 0.0
     if busy <= 0.0:
-        raise UsageError(f"the server does nothing at {first:g} attempts a second; raise workload.steps.initial")
+        raise UsageError(f"the server does nothing at {first:g} attempts a second; raise the initial load of its steps")
     return first * 100.0 / busy

@@ -23,10 +23,10 @@ from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Silent
 from vftsim.study.replicate import check_study
+from vftsim.study.resources import WatchedRun, from_rows, resource_table, to_rows, watch
 from vftsim.study.results import rows
 from vftsim.study.search_levels import SearchMapper, SearchSettings, answer_columns, probe_table, search_levels
 from vftsim.study.stream_load import StreamLoad, StreamRun, calls_per_stream, saturating_streams
-from vftsim.study.stream_resources import StreamTask, from_rows, resource_table, to_rows, watch
 from vftsim.study.workers import Workers, checked_jobs
 
 LOSS_LIMIT_PERCENT = 0.1
@@ -140,7 +140,9 @@ def stream_capacity(model: Model, request: CapacityRequest) -> StreamCapacity:
     resources, interrupted = pd.DataFrame(), mapper.interrupted
     if not interrupted:
         try:
-            tasks = {n: StreamTask(load, watched, n) for n in range(WATCHED_REPLICATIONS)}
+            begin_ns = model.spec.measure.warm_up
+            window_ns = begin_ns, begin_ns + model.spec.measure.duration
+            tasks = {n: WatchedRun(load, watched, n, *window_ns) for n in range(WATCHED_REPLICATIONS)}
             of_watching = Kept(kept.store, kept.identity, to_rows, from_rows).at(watched=watched)
             uses = of_watching.in_order(Workers(watch, jobs, mapper.progress.say), tasks)
             resources = resource_table(uses, settings.confidence)
@@ -156,7 +158,7 @@ def stream_capacity(model: Model, request: CapacityRequest) -> StreamCapacity:
 
 def _checked_limit(model: Model, request: CapacityRequest) -> float:
     """Refuse what a media host has not; return the loss limit."""
-    what = f"'{model.label}' is a {model.kind}"
+    what = f"'{model.label}' has media streams"
     if request.method == "ramp":
         raise UsageError(f"--method ramp: {what}, whose capacity in media streams is found by search")
     request.refuse({"ihs_limit_percent": "--ihs-limit"}, f"{what}; its limit is --loss-limit")

@@ -8,16 +8,19 @@ denser: the replications are common random numbers.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
+from vftsim.composition.model import MeasureSpec, ModelSpec
+from vftsim.composition.record import RunRecord
+from vftsim.composition.run import Run
+from vftsim.composition.views import calls_of, media_of, of_kind, rtp_of, with_workload
 from vftsim.errors import UsageError
-from vftsim.media.run import MediaResult, run_media
-from vftsim.media.system import MediaSystem
+from vftsim.study.resources import ceiling_pcpus, handling_domains
+from vftsim.workloads.calls import CallsWorkload
+from vftsim.workloads.rtp import RtpWorkload
 
 PILOT_STREAMS = 100
 PILOT_NS = 200_000_000
-CFS_PERIOD_NS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,53 +40,57 @@ class StreamLoad:
 
     Parameters
     ----------
-    spec : MediaSystem
+    spec : ModelSpec
     seed : int
     limit_percent : float
         Allowed loss of media packets.
     """
 
-    spec: MediaSystem
+    spec: ModelSpec
     seed: int
     limit_percent: float
 
     def __call__(self, streams: float, replication: int) -> StreamRun:
         """Run and judge; a run that neither delivers nor drops anything has failed."""
-        media = self.run(streams, replication).media
+        media = media_of(self.spec, self.run(streams, replication))
         loss_percent = 100.0 * media.loss_ratio if media.delivered + media.dropped else 100.0
         return StreamRun(loss_percent, loss_percent <= self.limit_percent)
 
-    def run(self, streams: float, replication: int) -> MediaResult:
+    def run(self, streams: float, replication: int) -> RunRecord:
         """Return the measurements of a replication."""
-        workload = self.spec.workload
-        return run_media(at_streams(self.spec, streams), self.seed, replication, workload.duration, workload.warm_up)
+        return self.prepare(streams, replication).run()
+
+    def prepare(self, level: float, replication: int) -> Run:
+        """Return the run, ready to begin."""
+        return Run(at_streams(self.spec, level), self.seed, replication)
 
 
-def calls_per_stream(spec: MediaSystem) -> float:
+def calls_per_stream(spec: ModelSpec) -> float:
     """Return the calls a second that go with a stream."""
-    rtp, calls = spec.workload.rtp, spec.workload.signaling
+    rtp, calls = rtp_of(spec), calls_of(spec)
     if rtp is None:
-        raise UsageError("the model has no media streams: add workload.rtp")
+        raise UsageError("the model has no media streams: add a workload of kind rtp")
     if calls is None or calls.calls_per_s == 0.0:
         return 0.0
     if rtp.streams == 0:
         raise UsageError(
-            "workload.rtp.streams is 0, so nothing says how many calls go with a stream; "
-            "give it a number, or take the calls away: --set workload.signaling=null"
+            "streams is 0, so nothing says how many calls go with a stream; "
+            f"give it a number, or take the calls away: --set workloads.{of_kind(spec, CallsWorkload)}=null"
         )
     return calls.calls_per_s / rtp.streams
 
 
-def at_streams(spec: MediaSystem, streams: float) -> MediaSystem:
+def at_streams(spec: ModelSpec, streams: float) -> ModelSpec:
     """Return the spec with another number of streams, and the calls that go with them."""
-    workload = spec.workload
     ratio = calls_per_stream(spec)
-    assert workload.rtp is not None
-    traffic: dict[str, object] = {"rtp": workload.rtp.model_copy(update={"streams": round(streams)})}
-    if workload.signaling is not None:
-        calls = {"calls_per_s": ratio * round(streams)}
-        traffic["signaling"] = workload.signaling.model_copy(update=calls)
-    return spec.model_copy(update={"workload": workload.model_copy(update=traffic)})
+    name, rtp, calls = of_kind(spec, RtpWorkload), rtp_of(spec), calls_of(spec)
+    assert name is not None
+    assert rtp is not None
+    spec = with_workload(spec, name, rtp.model_copy(update={"streams": round(streams)}))
+    if calls is None:
+        return spec
+    of_calls = of_kind(spec, CallsWorkload) or ""
+    return with_workload(spec, of_calls, calls.model_copy(update={"calls_per_s": ratio * round(streams)}))
 
 
 def saturating_streams(load: StreamLoad) -> float:
@@ -98,37 +105,26 @@ def saturating_streams(load: StreamLoad) -> float:
     while result.drops and streams > 1:
         streams //= 10
         result = _pilot(load, streams)
-    used = result.domain_cpu
+    used = result.windows[-1].domain_cpu
     per_stream = {name: used[name] / streams for name in handling_domains(spec) if used[name] > 0.0}
     if not per_stream:
         raise UsageError("no domain does anything for a media stream; see domains.*.applications")
-    most = [spec.host.pcpus / sum(per_stream.values())]
+    specs = spec.expanded()
+    most = []
+    for name, host in spec.hosts.items():
+        on_it = [cost for domain, cost in per_stream.items() if spec.host_of(specs[domain]) == name]
+        if on_it:
+            most.append(host.pcpus / sum(on_it))
     for name, cost in per_stream.items():
-        domain = spec.domains[name]
-        pinned = spec.host.pcpus if domain.affinity is None else len(domain.affinity)
+        domain = specs[name]
+        pcpus = spec.hosts[spec.host_of(domain)].pcpus
+        pinned = pcpus if domain.affinity is None else len(domain.affinity)
         most.append(min(ceiling_pcpus(spec, name), domain.vcpus, pinned) / cost)
     return min(most)
 
 
-def _pilot(load: StreamLoad, streams: int) -> MediaResult:
-    warm_up_ns = load.spec.workload.warm_up
-    return run_media(at_streams(load.spec, streams), load.seed, 0, max(PILOT_NS, warm_up_ns), warm_up_ns)
-
-
-def handling_domains(spec: MediaSystem) -> list[str]:
-    """Return the domains a packet passes: the driver domain and those with traffic."""
-    targets = [flow.to for flow in (spec.workload.rtp, spec.workload.signaling) if flow is not None]
-    return [name for name in spec.domains if name == spec.driver_domain or name in targets]
-
-
-def ceiling_pcpus(spec: MediaSystem, name: str) -> float:
-    """Return the pCPUs that a domain's cap, limit or quota leaves it, as far as its scheduler reads them."""
-    domain = spec.domains[name]
-    kind = spec.host.scheduler.kind  # type: ignore[attr-defined]
-    if kind in {"credit", "credit2"} and domain.cap:
-        return domain.cap / 100.0
-    if kind == "esxi" and domain.limit:
-        return domain.limit / 100.0
-    if kind == "cfs" and domain.quota:
-        return domain.quota / (domain.period or CFS_PERIOD_NS)
-    return math.inf
+def _pilot(load: StreamLoad, streams: int) -> RunRecord:
+    warm_up_ns = load.spec.measure.warm_up
+    measure = MeasureSpec(warm_up=warm_up_ns, duration=max(PILOT_NS, warm_up_ns))
+    spec = at_streams(load.spec, streams).model_copy(update={"measure": measure})
+    return Run(spec, load.seed, 0).run()

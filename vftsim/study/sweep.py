@@ -168,7 +168,7 @@ class _Run:
                 if n in self.records[point.number] or said["model"] in planned:
                     continue
                 planned.add(said["model"])
-                self.tasks.append(Task(point.model.kind, point.model.spec, seed, n))
+                self.tasks.append(Task(point.model.spec, seed, n))
                 self.places.append(point.number)
 
     def arrived(self, index: int, figures: Figures, store: Store) -> None:

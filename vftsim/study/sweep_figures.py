@@ -11,11 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
+from vftsim.composition.views import bench_of, flows_of, has_bench, phases_of
 from vftsim.errors import UsageError
-from vftsim.media.run import MediaResult
 from vftsim.stats import Estimate, mean_interval, ratio_of_sums
+from vftsim.study.composed import row_of
+from vftsim.study.composed import simulate as run_once
 from vftsim.study.sip_records import steps_of
-from vftsim.study.system import system_of
 from vftsim.workloads.ims_bench.ramp_end import ramp_end
 
 Figures = dict[str, Any]
@@ -28,8 +31,7 @@ _MS = 1_000_000
 class Task:
     """One replication to be run, with all that determines it."""
 
-    kind: str
-    spec: Any
+    spec: ModelSpec
     seed: int
     replication: int
 
@@ -37,26 +39,27 @@ class Task:
 def simulate(task: Task) -> Figures:
     """Run a replication; a scheduler that cannot run the host gives its reason under ``refused``."""
     try:
-        return _media(task) if task.kind == "media_host" else _sip(task)
+        record = run_once(task.spec, task.seed, task.replication)
     except UsageError as error:
         return {REFUSED: str(error)}
+    figures = _of_bench(task.spec, record) if has_bench(task.spec) else {}
+    return figures | _of_flows(record) if flows_of(record) or not figures else figures
 
 
-def _media(task: Task) -> Figures:
-    result: MediaResult = system_of(task.kind).simulate(task.spec, task.seed, task.replication)
+def _of_flows(record: RunRecord) -> Figures:
     figures: Figures = {}
-    media = result.flows.get("media")
+    media = next((flow for flow in flows_of(record).values() if flow.is_voice), None)
     if media is not None:
         known = (media.delivered, media.dropped, media.loss_events, media.seconds)
         figures |= dict(zip(_COUNTS, known, strict=True))
-    used = sum(result.domain_cpu.values())
-    return figures | result.row() | {"cpu_all": used, "events": result.events}
+    used = sum(record.windows[-1].domain_cpu.values())
+    return figures | row_of(record) | {"cpu_all": used, "events": record.events}
 
 
-def _sip(task: Task) -> Figures:
-    record = system_of(task.kind).simulate(task.spec, task.seed, task.replication)
-    ramp = ramp_end(record, task.spec.workload.steps.stop_above_ihs)
-    first = steps_of(record)[0]
+def _of_bench(spec: ModelSpec, record: RunRecord) -> Figures:
+    phases = phases_of(record)
+    ramp = ramp_end(phases, bench_of(spec).steps.stop_above_ihs)
+    first = steps_of(phases)[0]
     cpu = first.series["cpu_percent"]
     delay = first.delays["SES1"]
     return {

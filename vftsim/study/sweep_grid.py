@@ -1,7 +1,7 @@
 """What a sweep varies: axes with their values, and the model at each point of the grid.
 
 An axis is a dotted key of the model (``domains.dom0.weight``) or a short name that stands for one or
-several of them.  Short names exist for the media host, where one question touches several domains.
+several of them.  Short names exist for media streams on a host, where one question touches several domains.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.views import has_bench, of_kind, rtp_of
 from vftsim.errors import ModelFileError, UsageError
-from vftsim.media.system import MediaSystem
 from vftsim.platform.cpu.parameters import schedulers
 from vftsim.spec import DURATION, Document, read_document
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.study.model import Model, load_model
+from vftsim.workloads.calls import CallsWorkload
+from vftsim.workloads.rtp import RtpWorkload
 
 DEFAULT_MODEL = "xen-media"
 SHORT_NAMES = ("weight", "cap", "streams", "calls")
@@ -28,9 +31,9 @@ SHORT_MEANINGS = {
 DEFAULT_GRID = ("weight=256,512,1024", "cap=0,60,30", "streams=400,600,800")
 COMPARISON_GRID = ("weight=256,1024", "cap=0,30", "streams=800")
 """Coarser: every scheduler multiplies it."""
-DEFAULT_TIMES = ("workload.duration=1 s", "workload.warm_up=300 ms")
+DEFAULT_TIMES = ("measure.duration=1 s", "measure.warm_up=300 ms")
 """Of the default study: ten accounting periods of the credit scheduler and fifteen packet intervals of warm-up."""
-DURATION_KEY = "workload.duration"
+DURATION_KEY = "measure.duration"
 
 MOST_POINTS = 100_000
 ALL = "all"
@@ -130,16 +133,16 @@ def make_grid(name: str | None, scheduler: str | None, grid: Sequence[str] = (),
 
 
 def with_duration(name: str | None, grid: Sequence[str], overrides: Sequence[str], measured_ns: int) -> tuple[str, ...]:
-    """Return the overrides and one more: the measured time of a media host."""
-    if not isinstance(load_model(name or DEFAULT_MODEL).spec, MediaSystem):
-        raise UsageError(f"--duration is for media hosts; '{name}' is measured for its own load steps")
+    """Return the overrides and one more: the measured time of a steady state."""
+    if has_bench(load_model(name or DEFAULT_MODEL).spec):
+        raise UsageError(f"--duration is for a steady state; '{name}' is measured for its own load steps")
     if _says(DURATION_KEY, grid, overrides):
         raise UsageError(f"--duration and {DURATION_KEY} are the same: give one")
     return (*overrides, f"{DURATION_KEY}={DURATION.format(measured_ns)}")
 
 
 def _default_times(name: str | None, grid: Sequence[str], overrides: Sequence[str]) -> tuple[str, ...]:
-    if name is not None or _says("workload", grid, overrides):
+    if name is not None or _says("measure", grid, overrides):
         return ()
     return tuple(text for text in DEFAULT_TIMES if not _says(text.partition("=")[0], grid, overrides))
 
@@ -149,18 +152,13 @@ def _says(key: str, grid: Sequence[str], overrides: Sequence[str]) -> bool:
 
 
 def _at(document: Document, model: Model, assignments: tuple[str, ...]) -> Model:
-    root = model.system.root
-    return Model(model.label, model.kind, document.override(root, assignments).validate(root), assignments)
+    return Model(model.label, document.override(ModelSpec, assignments).validate(ModelSpec), assignments)
 
 
 def _chosen_schedulers(model: Model, text: str | None) -> tuple[str, ...]:
-    if not isinstance(model.spec, MediaSystem):
-        if text is not None:
-            raise UsageError(f"'{model.label}' is a {model.kind}, which has no CPU scheduler to choose")
-        return ("",)
     known = sorted(schedulers())
     if text is None:
-        return (model.spec.host.scheduler.kind,)  # type: ignore[attr-defined]
+        return (_scheduler_of(model),)
     if text == ALL:
         return tuple(known)
     names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
@@ -173,14 +171,20 @@ def _chosen_schedulers(model: Model, text: str | None) -> tuple[str, ...]:
 
 def _switch(model: Model, kind: str) -> tuple[str, ...]:
     """Return what gives the model a scheduler; one that it has already keeps its parameters."""
-    if not isinstance(model.spec, MediaSystem) or model.spec.host.scheduler.kind == kind:  # type: ignore[attr-defined]
+    if _scheduler_of(model) == kind:
         return ()
-    return (f"host.scheduler={{kind: {kind}}}",)
+    return tuple(f"hosts.{host}.scheduler={{kind: {kind}}}" for host in model.spec.hosts)
+
+
+def _scheduler_of(model: Model) -> str:
+    """Return the scheduler of the model's first host."""
+    kind: str = next(iter(model.spec.hosts.values())).scheduler.kind  # type: ignore[attr-defined]
+    return kind
 
 
 def _axes(model: Model, grid: Sequence[str], default: Sequence[str]) -> tuple[Axis, ...]:
-    if not grid and not isinstance(model.spec, MediaSystem):
-        raise UsageError(f"a sweep of '{model.label}' needs axes, e.g. --grid server.touch_cost='4 ms,5 ms'")
+    if not grid and rtp_of(model.spec) is None:
+        raise UsageError(f"a sweep of '{model.label}' needs axes, e.g. --grid domains.sut.cpu_inflation=1,1.3")
     if grid:
         axes = tuple(_axis(model, text) for text in grid)
     else:
@@ -200,7 +204,7 @@ def _axis(model: Model, text: str) -> Axis:
         raise UsageError(f"--grid: '{text}' is not of the form name=value,value, e.g. weight=256,512,1024")
     if len(set(values)) < len(values):
         raise UsageError(f"--grid: '{text}' names a value twice")
-    if "." in name or not isinstance(model.spec, MediaSystem):
+    if "." in name:
         return Axis(name, (name,), values)
     if name not in SHORT_NAMES:
         hint = did_you_mean(name, SHORT_NAMES) or ";"
@@ -215,13 +219,13 @@ def _axis(model: Model, text: str) -> Axis:
 
 def _short_keys(model: Model, name: str) -> tuple[str, ...]:
     spec = model.spec
-    rtp = spec.workload.rtp
+    streams, calls = of_kind(spec, RtpWorkload), of_kind(spec, CallsWorkload)
     if name == "streams":
-        return ("workload.rtp.streams",) if rtp else ()
+        return (f"workloads.{streams}.streams",) if streams else ()
     if name == "calls":
-        return ("workload.signaling.calls_per_s",) if spec.workload.signaling else ()
+        return (f"workloads.{calls}.calls_per_s",) if calls else ()
     if name == "weight":
-        domains = (spec.driver_domain, rtp.to if rtp else None)
+        domains = (*map(spec.driver_of, spec.hosts), spec.target_of(spec.workloads[streams])[0] if streams else None)
         return tuple(f"domains.{domain}.weight" for domain in dict.fromkeys(domains) if domain)
     return tuple(
         f"domains.{domain}.cap"

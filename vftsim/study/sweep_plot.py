@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from vftsim.composition.views import has_bench
 from vftsim.study.sweep_grid import Axis, Grid
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def sweep_figure(grid: Grid, results: pd.DataFrame) -> Figure | None:
     figure = Figure(figsize=(max(6.0, 3.4 * len(columns)), 6.2), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(2, len(columns), squeeze=False, sharex=True, sharey="row")
-    for row, (metric, label) in enumerate(_MEDIA if grid.base.kind == "media_host" else _SIP):
+    for row, (metric, label) in enumerate(_SIP if has_bench(grid.base.spec) else _MEDIA):
         of_metric = results[results["metric"] == metric]
         for column, value in enumerate(columns):
             ax = panels[row, column]

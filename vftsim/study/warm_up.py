@@ -13,9 +13,10 @@ from typing import Any
 
 import pandas as pd
 
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import Run
+from vftsim.composition.views import bench_of, phases_of, with_bench
 from vftsim.errors import PrecisionNotReached, UsageError
-from vftsim.sip.lab import SipLab
-from vftsim.sip.system import SipLabSpec
 from vftsim.stats import WarmUp, warm_up
 from vftsim.study.constant_load import at_load
 from vftsim.study.model import Model
@@ -81,7 +82,7 @@ class WarmUpStudy:
 
 @dataclass(frozen=True, slots=True)
 class _Pilot:
-    spec: SipLabSpec
+    spec: ModelSpec
     seed: int
     replication: int
 
@@ -99,27 +100,23 @@ def warm_up_study(
     Raises
     ------
     UsageError
-        Not a SIP lab, or a step too short to tell.
+        No benchmark, or a step too short to tell.
     """
-    spec = model.spec
-    if not isinstance(spec, SipLabSpec):
-        raise UsageError(
-            f"'{model.label}' is a {model.kind}; a warm-up is found from what a sip_lab samples each second"
-        )
+    spec, bench = model.spec, bench_of(model.spec)
     workers = checked_jobs(jobs)
     check_study(PILOTS, seed, workers)
-    load = spec.workload.steps.initial if load_saps is None else load_saps
+    load = bench.steps.initial if load_saps is None else load_saps
     if not load > 0.0:
         raise UsageError(f"--load: above 0, got {load:g}")
     pilot = _measured_from_the_start(at_load(spec, load))
     series = _run([_Pilot(pilot, seed, n) for n in range(PILOTS)], workers, progress or Silent())
     found = {name: _cut([run[name] for run in series]) for name in SERIES}
-    return WarmUpStudy(model, load, spec.workload.sample_period, spec.workload.steps.transient, found)
+    return WarmUpStudy(model, load, bench.sample_period, bench.steps.transient, found)
 
 
-def _measured_from_the_start(spec: SipLabSpec) -> SipLabSpec:
-    steps = spec.workload.steps.model_copy(update={"transient": 0})
-    return spec.model_copy(update={"workload": spec.workload.model_copy(update={"steps": steps})})
+def _measured_from_the_start(spec: ModelSpec) -> ModelSpec:
+    bench = bench_of(spec)
+    return with_bench(spec, bench.model_copy(update={"steps": bench.steps.model_copy(update={"transient": 0})}))
 
 
 def _run(pilots: list[_Pilot], jobs: int, progress: Progress) -> list[dict[str, list[float]]]:
@@ -133,7 +130,7 @@ def _run(pilots: list[_Pilot], jobs: int, progress: Progress) -> list[dict[str, 
 
 
 def _samples(pilot: _Pilot) -> dict[str, list[float]]:
-    step = steps_of(SipLab(pilot.spec, pilot.seed, pilot.replication).run())[0]
+    step = steps_of(phases_of(Run(pilot.spec, pilot.seed, pilot.replication).run()))[0]
     return {name: list(step.series[name]) for name in SERIES}
 
 

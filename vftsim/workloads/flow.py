@@ -37,12 +37,16 @@ class FlowDriver(Driver):
         Delay above which a packet counts as late.
     interval_ns : int
         Time between packets of a stream; 0: it has none.
+    is_voice : bool
+        Whether its packets carry speech.
     """
 
     def __init__(
-        self, target: Target, kind: Kind, *, size_bytes: int, streams: int, late_ns: int, interval_ns: int = 0
-    ) -> None:
+        self, target: Target, kind: Kind, *, size_bytes: int, streams: int, late_ns: int, interval_ns: int = 0,
+        is_voice: bool = False,
+    ) -> None:  # fmt: skip
         engine = self.engine = target.engine
+        self._is_voice = is_voice
         begin_ns, end_ns = target.window_ns
         self._seconds = (end_ns - begin_ns) / 1e9
         self.flow, flow = engine.add(
@@ -69,4 +73,5 @@ class FlowDriver(Driver):
         return FlowResult(
             int(own.delivered), int(own.dropped), int(own.late), int(own.loss_events), int(own.loss_bursts),
             histogram(own.delays), mean_jitter_ns(self.engine, self.account), self._seconds, int(own.late_ns),
+            self._is_voice,
         )  # fmt: skip

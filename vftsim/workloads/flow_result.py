@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from vftsim.stats.histogram import DelayHistogram
 from vftsim.workloads.voice_quality import VoiceQuality, burst_ratio, e_model
@@ -31,6 +32,10 @@ class FlowResult:
         RFC 3550, mean over the streams.
     seconds : float
         Measured time.
+    playout_ns : int
+        Delay above which a packet is late.
+    is_voice : bool
+        Its packets carry speech, whose quality can be rated.
     """
 
     delivered: int
@@ -42,6 +47,7 @@ class FlowResult:
     jitter_ns: float
     seconds: float
     playout_ns: int
+    is_voice: bool = False
 
     @property
     def loss_ratio(self) -> float:
@@ -64,3 +70,16 @@ class FlowResult:
         delay_ms = _PACKETIZATION_MS + self.playout_ns / _MS
         share = 100.0 * lost / known if known else 0.0
         return e_model(delay_ms, share, burst_ratio=burst_ratio(lost, self.loss_bursts, known))
+
+    def row(self) -> dict[str, Any]:
+        """Return figures of a table row, by name with unit."""
+        voice = self.voice()
+        return {
+            "loss_percent": 100.0 * self.loss_ratio,
+            "loss_events_per_s": self.loss_events / self.seconds,
+            "delay_mean_ms": self.mean_delay_ms,
+            **{f"delay_p{p}_ms": self.delay_ms(p) for p in (5, 25, 50, 75, 95, 99)},
+            "jitter_ms": self.jitter_ns / _MS,
+            "r_factor": voice.r_factor if voice.is_valid else None,
+            "mos": voice.mos if voice.is_valid else None,
+        }

@@ -79,9 +79,7 @@ class RtpSource:
         Rate of the link into the host.
     """
 
-    def __init__(
-        self, spec: RtpStreamsSpec, streams: Streams, flow: int, end_ns: int, link_bits_per_s: int
-    ) -> None:
+    def __init__(self, spec: RtpStreamsSpec, streams: Streams, flow: int, end_ns: int, link_bits_per_s: int) -> None:
         self.flow = flow
         self._spec = spec
         self._end_ns = end_ns
@@ -159,7 +157,7 @@ class RtpWorkload(RtpStreamsSpec, WorkloadSpec):
         """Add the streams."""
         driver = flow.FlowDriver(
             target, rtp_streams, size_bytes=self.frame_bytes, streams=self.streams, late_ns=self.playout_ns,
-            interval_ns=self.interval_ns,
+            interval_ns=self.interval_ns, is_voice=True,
         )  # fmt: skip
         driver.sends(RtpSource(self, target.streams, driver.flow, target.end_ns, target.rate_bits_per_s))
         return driver

@@ -123,11 +123,12 @@ def _request(
 def _studied(model: Model, request: CapacityRequest, quiet: bool, output: Path | None, force: bool) -> CapacityAnswer:
     from dataclasses import replace
 
+    from vftsim.study.find_capacity import find_capacity
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
 
     with kept_in(output, "capacity", force) as store, make_progress(f"capacity of {model.name}", quiet) as progress:
-        answer = model.system.capacity(model, replace(request, progress=progress, store=store))
+        answer = find_capacity(model, replace(request, progress=progress, store=store))
         keep_answer(store, answer)
     options.say_remarks(store.remarks if store else ())
     return answer

@@ -11,7 +11,7 @@ from vftsim.cli.commands.trace import Length, Replication, Start, recorded_windo
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
-    from vftsim.media.trace import PacketTrace
+    from vftsim.tracing.trace import PacketTrace
 
 _WORDS = ("best", "median", "worst")
 
@@ -42,9 +42,9 @@ def explain(
     recorded = recorded_window(model, set_, seed, replication, start, length)
     number = _chosen(recorded.packets, packet)
     one = recorded.packets[number]
-    from vftsim.media.explain import explain as decompose
-    from vftsim.media.explain import format_parts
     from vftsim.report.screen import print_json, print_text
+    from vftsim.tracing.explain import explain as decompose
+    from vftsim.tracing.explain import format_parts
 
     parts = decompose(one, recorded)
     if as_json:

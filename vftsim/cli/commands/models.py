@@ -37,15 +37,16 @@ def models(
         return
     if set_:
         raise UsageError("--set changes a model: name one, e.g. vftsim models lab-virtual --set ...")
-    found = []
+    found, workloads = [], dict[str, tuple[str, ...]]()
     for name in shipped_models():
         try:
             each = load_model(name)
         except ModelFileError as error:
             raise AssertionError(f"shipped model '{name}' is broken: {error}") from error
-        found.append({"model": name, "kind": each.kind, "name": each.name, "description": each.description})
+        found.append({"model": name, "name": each.name, "description": each.description})
+        workloads[name] = each.workloads
     if as_json:
-        print_json(found)
+        print_json([{**each, "workloads": list(workloads[each["model"]])} for each in found])
     else:
-        rows = [(m["model"], m["kind"], " ".join(m["description"].split())) for m in found]
-        print_table("Shipped models", ("model", "kind", "description"), rows, texts=3)
+        rows = [(m["model"], ", ".join(workloads[m["model"]]), " ".join(m["description"].split())) for m in found]
+        print_table("Shipped models", ("model", "workloads", "description"), rows, texts=3)

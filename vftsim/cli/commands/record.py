@@ -13,8 +13,8 @@ from vftsim.cli import options
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
-    from vftsim.media.fit import Budget
-    from vftsim.media.statements import Judged
+    from vftsim.records.statements import Judged
+    from vftsim.records.xen_fit import Budget
 
 Judgements = Mapping[str, Sequence["Judged"]]
 """Judged statements by model."""
@@ -95,9 +95,9 @@ def _experiments(
     study: Study, rivals: Sequence[Rival], output: Path | None, jobs: int, quick: bool, *, as_json: bool, quiet: bool
 ) -> None:
     from vftsim.cli.files import write_whole
-    from vftsim.media import record as media
+    from vftsim.records import xen_media as media
+    from vftsim.records.xen_study import QUICK, run_record
     from vftsim.report.screen import print_text
-    from vftsim.study.media_record import QUICK, run_record
     from vftsim.study.progress import make_progress
 
     budget = QUICK if quick else media.RECORD
@@ -124,10 +124,10 @@ def _curve(
     from dataclasses import asdict
 
     from vftsim.cli.files import write_whole
-    from vftsim.media.curves import CURVE, CURVES
+    from vftsim.records.xen_curves import CURVE, CURVES
+    from vftsim.records.xen_study import QUICK, run_curve
     from vftsim.report.plots import new_figure
     from vftsim.report.screen import print_json, print_table, print_text
-    from vftsim.study.media_record import QUICK, run_curve
     from vftsim.study.progress import make_progress
     from vftsim.study.results import write_figure
 
@@ -171,7 +171,7 @@ def _write_text(path: Path, text: str) -> None:
 def _print_json(found: Mapping[str, Mapping[str, Any]], judged: Judgements, budget: Budget) -> None:
     from dataclasses import asdict
 
-    from vftsim.media.record import RIGHT, score
+    from vftsim.records.xen_media import RIGHT, score
     from vftsim.report.screen import print_json
 
     models = {
@@ -183,7 +183,7 @@ def _print_json(found: Mapping[str, Mapping[str, Any]], judged: Judgements, budg
 
 def _print_right(entry: Mapping[str, Any], judged: Sequence[Judged], budget: Budget) -> None:
     """Print every experiment with what is stated of it, under the fitted model."""
-    from vftsim.media.record import score
+    from vftsim.records.xen_media import score
     from vftsim.report.screen import print_table, print_text
 
     by_key: dict[str, list[Judged]] = {key: [] for key in entry["results"]}
@@ -209,7 +209,7 @@ def _print_right(entry: Mapping[str, Any], judged: Sequence[Judged], budget: Bud
 
 def _print_models(found: Mapping[str, Mapping[str, Any]], judged: Judgements) -> None:
     """Print the statements on which the models differ, and how many each gets right."""
-    from vftsim.media.record import RIGHT, in_words, score, separating
+    from vftsim.records.xen_media import RIGHT, in_words, score, separating
     from vftsim.report.screen import print_table, print_text
 
     rows = separating(judged, RIGHT)

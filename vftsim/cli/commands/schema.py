@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from vftsim.errors import UsageError
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -17,7 +19,7 @@ def schema(
         str | None,
         typer.Argument(
             metavar="[KIND]",
-            help="Only this kind of system, e.g. sip_lab; or dataset, calibration, validation: the files of a lab.",
+            help="dataset, calibration, validation: the files of a lab; a model file if not given.",
         ),
     ] = None,
 ) -> None:
@@ -34,7 +36,9 @@ def schema(
         "calibration": CalibrationSpec,
         "validation": ValidationSpec,
     }
-    if kind is not None and kind in others:
+    if kind is None:
+        print_json(models_schema())
+    elif kind in others:
         print_json(json_schema(others[kind], f"vftsim {kind}"))
     else:
-        print_json(models_schema(kind))
+        raise UsageError(f"no schema '{kind}'; there are {', '.join(others)}, and without a name that of model files")

@@ -50,7 +50,7 @@ def sweep(
     seed: options.Seed = options.DEFAULT_SEED,
     duration: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Measured time of a media host: short for --set workload.duration=TIME."),
+        typer.Option(metavar="TIME", help="Measured time of a steady state: short for --set measure.duration=TIME."),
     ] = None,
     jobs: options.Jobs = None,
     output: Annotated[
@@ -90,7 +90,7 @@ def sweep(
 
 
 def _duration_ns(text: str) -> int:
-    from vftsim.media.system import LONGEST_NS, SHORTEST_NS
+    from vftsim.composition.model import LONGEST_NS, SHORTEST_NS
     from vftsim.spec import DURATION
 
     value = int(options.parse_quantity("--duration", text, DURATION, "s"))
@@ -140,6 +140,7 @@ def _print(result: SweepResult, folder: Path) -> None:
 
 
 def _about(result: SweepResult) -> list[str]:
+    from vftsim.composition.views import has_bench
     from vftsim.study.sweep_grid import SHORT_MEANINGS
 
     lines = [
@@ -147,7 +148,7 @@ def _about(result: SweepResult) -> list[str]:
         for axis in result.grid.axes
         if axis.name in SHORT_MEANINGS and "." not in axis.name
     ]
-    if result.grid.base.kind == "media_host":
+    if not has_bench(result.grid.base.spec):
         lines.append(_times(result.grid))
     if result.already:
         lines.append(f"{result.already} of {result.wanted} replications were on disk already")
@@ -157,22 +158,26 @@ def _about(result: SweepResult) -> list[str]:
 def _times(grid: Grid) -> str:
     from vftsim.spec import DURATION
 
-    workloads = [point.model.spec.workload for point in grid.points]
+    measures = [point.model.spec.measure for point in grid.points]
     measured, warm_up = (
         ", ".join(DURATION.format(time_ns) for time_ns in dict.fromkeys(times_ns))
-        for times_ns in ((w.duration for w in workloads), (w.warm_up for w in workloads))
+        for times_ns in ((m.duration for m in measures), (m.warm_up for m in measures))
     )
     return (
-        f"Each replication measures {measured} after {warm_up} of warm-up (workload.duration, workload.warm_up); "
+        f"Each replication measures {measured} after {warm_up} of warm-up (measure.duration, measure.warm_up); "
         "more of it, or more --replications, sharpen the intervals"
     )
 
 
 def _columns(grid: Grid) -> list[tuple[str, str]]:
-    if grid.base.kind != "media_host":
-        return list(_SIP_COLUMNS)
+    from vftsim.composition.views import has_bench, rtp_of
+
     spec = grid.base.spec
-    names = {"driver": spec.driver_domain or "", "media": spec.workload.rtp.to if spec.workload.rtp else ""}
+    if has_bench(spec):
+        return list(_SIP_COLUMNS)
+    rtp = rtp_of(spec)
+    drivers = [driver for driver in map(spec.driver_of, spec.hosts) if driver]
+    names = {"driver": drivers[0] if drivers else "", "media": spec.target_of(rtp)[0] if rtp else ""}
     return [(head, metric.format(**names)) for head, metric in _MEDIA_COLUMNS]
 
 

@@ -11,7 +11,7 @@ from vftsim.cli import options
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
-    from vftsim.media.trace import Trace
+    from vftsim.tracing.trace import Trace
 
 _LONGEST_NS = 10_000_000_000
 
@@ -56,8 +56,8 @@ def trace(
     if gantt is not None:
         check_target(gantt, force, ".png")
     recorded = recorded_window(model, set_, seed, replication, start, length)
-    from vftsim.media.trace import write_chrome
     from vftsim.report.screen import print_text
+    from vftsim.tracing.trace import write_chrome
 
     if output is not None:
         write_whole(output, lambda path: write_chrome(recorded, path))
@@ -72,9 +72,9 @@ def trace(
 
 
 def _write_gantt(recorded: Trace, path: Path) -> None:
-    from vftsim.media.gantt import draw_gantt
     from vftsim.report.plots import new_figure
     from vftsim.study.results import write_figure
+    from vftsim.tracing.gantt import draw_gantt
 
     figure, (ax,) = new_figure(10.0, 1.4 + 0.55 * recorded.pcpus)
     draw_gantt(recorded, ax)
@@ -84,25 +84,23 @@ def _write_gantt(recorded: Trace, path: Path) -> None:
 def recorded_window(
     model: str, overrides: list[str] | None, seed: int, replication: int, start: str, length: str
 ) -> Trace:
-    """Run a media host up to the end of a window and return what was recorded in it."""
+    """Run a model up to the end of a window and return what was recorded in it."""
     from vftsim.spec import DURATION
+    from vftsim.tracing.trace import longest_ns
 
     start_ns = int(options.parse_quantity("--start", start, DURATION))
     length_ns = int(options.parse_quantity("--length", length, DURATION))
     if not 0 < length_ns <= _LONGEST_NS:
         raise UsageError("--length: above 0 and at most 10 s")
     chosen = options.prepared(model, overrides)
-    if chosen.kind != "media_host":
-        raise UsageError(f"'{model}' is a {chosen.kind}; a schedule is recorded of a media_host")
-    workload = chosen.spec.workload
-    end_ns = workload.warm_up + workload.duration
+    end_ns = longest_ns(chosen.spec)
     if start_ns + length_ns > end_ns:
         raise UsageError(
             f"--start, --length: the run ends after {end_ns / 1e9:g} s, before the window does; "
-            "--set workload.duration=... makes it longer"
+            "--set measure.duration=... makes it longer"
         )
-    from vftsim.media.trace import run_traced
     from vftsim.study.replicate import check_study
+    from vftsim.tracing.trace import run_traced
 
     check_study(1, seed, 1)
     if replication < 0:

@@ -26,10 +26,11 @@ def warmup(
     from vftsim.kernel.compiled_engine import CompiledEngine
     from vftsim.report.screen import print_text
     from vftsim.spec import list_shipped
+    from vftsim.study.composed import kernel
 
     for name in models or list_shipped("models"):
         model = options.prepared(name, set_)
         begun_s = time.monotonic()
-        CompiledEngine(model.system.kernel(model.spec))
+        CompiledEngine(kernel(model.spec))
         if not quiet:
             print_text(f"{model.name}: ready after {time.monotonic() - begun_s:.1f} s")

@@ -10,25 +10,12 @@ Assumption: the record names the kinds of traffic but prints no rate for any of 
 shipped models are typical values, marked as such.
 """
 
-from typing import Annotated, Literal, get_args
-
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event, part
 from vftsim.platform.io.link import add_link, backlog_ns, links, long_transmission_ns, reserve, transmit
 from vftsim.platform.io.packet import Port, arrive, delivered, drops, flows, packets, ports
-from vftsim.spec import BitRate, ByteCount, DurationNs, PositiveDurationNs, Spec
-
-Traffic = Literal["vm", "management", "migration", "ft_logging", "storage"]
-KINDS: tuple[str, ...] = get_args(Traffic)
-
-
-class NicSpec(Spec):
-    """One physical network card and the link behind it, both directions alike."""
-
-    rate: Annotated[BitRate, Field(gt=0)] = Field(1_000_000_000, description="Link rate.")
-    latency: DurationNs = Field(100_000, description="One-way delay beside transmission: switch, driver, interrupt.")
-    queue: Annotated[ByteCount, Field(gt=0)] = Field(256 * 1024, description="Transmit queue.")
+from vftsim.spec import ByteCount, PositiveDurationNs, Spec
 
 
 class BackgroundTrafficSpec(Spec):
@@ -36,31 +23,6 @@ class BackgroundTrafficSpec(Spec):
 
     burst: ByteCount = Field(description="Bytes sent at once.")
     period: PositiveDurationNs = Field(description="Time from burst to burst.")
-
-
-class NicsSpec(Spec):
-    """The cards of the host and what each carries."""
-
-    cards: dict[str, NicSpec] = Field(
-        default_factory=lambda: {"vmnic0": NicSpec()}, min_length=1, description="Network cards by name."
-    )
-    layout: dict[Traffic, str] = Field(
-        default_factory=dict, description="Card of each kind of traffic; the first card for kinds not named."
-    )
-    background: dict[Traffic, BackgroundTrafficSpec] = Field(
-        default_factory=dict, description="Background traffic by kind."
-    )
-
-    @model_validator(mode="after")
-    def _cards_exist(self) -> "NicsSpec":
-        for kind, card in self.layout.items():
-            if card not in self.cards:
-                raise ValueError(f"layout.{kind} names the card '{card}'; cards are {', '.join(self.cards)}")
-        return self
-
-    def card_of(self, kind: str) -> str:
-        """Name of the card that carries a kind of traffic."""
-        return next((card for name, card in self.layout.items() if name == kind), next(iter(self.cards)))
 
 
 class Card(Record):
@@ -84,41 +46,6 @@ class Burst(Record):
 
 cards = Table("cards", Card, 1024)
 bursts = Table("bursts", Burst, 64)
-
-
-class HostCards:
-    """The cards of one host as the driver knows them: rows by name, and where lost bursts are counted."""
-
-    def __init__(self, engine: Engine, spec: NicsSpec) -> None:
-        self.engine = engine
-        self.spec = spec
-        self.rows = {name: self._add(card) for name, card in spec.cards.items()}
-        self.bursts_lost, _ = engine.add(drops)
-
-    def carrying(self, kind: str) -> int:
-        """Return the row of the card that carries a kind of traffic."""
-        return self.rows[self.spec.card_of(kind)]
-
-    def start(self) -> None:
-        """Start the background traffic."""
-        engine = self.engine
-        for number, (kind, source) in enumerate(sorted(self.spec.background.items())):
-            link = int(engine.rows(cards)[self.carrying(kind)].from_host)
-            row, _ = engine.add(
-                bursts, link=link, number=number, size_bytes=source.burst, period_ns=source.period,
-                duration_ns=long_transmission_ns(source.burst, int(engine.rows(links)[link].rate_bits_per_s)),
-                dropped=self.bursts_lost,
-            )  # fmt: skip
-            first_ns = engine.now_ns + source.period
-            engine.at(first_ns, EventKind.DEVICE, 1 + number, engine.number(on_burst), row)
-
-    def _add(self, spec: NicSpec) -> int:
-        engine = self.engine
-        to_host = add_link(engine, spec.rate, spec.latency, spec.queue)
-        from_host = add_link(engine, spec.rate, spec.latency, spec.queue)
-        row, card = engine.add(cards, to_host=to_host, from_host=from_host)
-        card.row = row
-        return row
 
 
 def add_card(engine: Engine, rate_bits_per_s: int, latency_ns: int, queue_bytes: int) -> int:

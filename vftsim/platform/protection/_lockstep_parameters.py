@@ -80,19 +80,24 @@ class ChannelSpec(Spec):
 
     network: str | None = Field(
         None,
-        description="Network of the model that carries the log: its rate and latency; the VM's own, and entries share "
-        "its link with the VM's packets. Not given: a network of its own with the rate and latency here.",
+        description="Network of the model that carries the log; if it is the VM's own, entries share its link with the "
+        "VM's packets. Not given: a card of its own.",
     )
-    shared: bool = Field(
-        False,
-        description="Log entries leave through the VM's own network card instead of one for FT logging.",
+    rate: _PositiveBitRate | None = Field(
+        None, description="Rate of a logging card of its own; 1 Gbit/s if not given. Not beside `network`."
     )
-    rate: _PositiveBitRate = Field(1_000_000_000, description="Rate of the logging network card, if not shared.")
-    latency: DurationNs = Field(
-        74_500,
-        description="One way; with the acknowledgement a round trip of 150 us at 1 Gbit/s (S2).",
+    latency: DurationNs | None = Field(
+        None,
+        description="One way. Not given: the network's; of a card of its own 74.5 us, which with the acknowledgement "
+        "makes a round trip of 150 us at 1 Gbit/s (S2).",
     )
     ack: ByteCount = Field(64, description="Bytes of an acknowledgement.")
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> "ChannelSpec":
+        if self.network is not None and self.rate is not None:
+            raise ValueError("rate: the network has one; change it there, or give the channel no network")
+        return self
 
 
 class SecondarySpec(Spec):

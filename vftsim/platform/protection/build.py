@@ -40,7 +40,7 @@ def add_guard(
     ports, programs : iterable of int
         Rows of the domain's ports and applications.
     vm_link : int
-        Row of the transmitter of the domain's outputs; 0: none.
+        Row of the link of the domain's outputs, if the mechanism's traffic takes it too; 0: it does not.
 
     Raises
     ------

@@ -106,10 +106,18 @@ class LockstepSpec(LockstepFields, ProtectionSpec):
         """Network that carries the log."""
         return self.channel.network
 
-    def on_network(self, rate_bits_per_s: int, latency_ns: int, *, is_shared: bool) -> Self:
-        """Return these parameters with the channel's rate and latency those of the network."""
-        found = {"rate": rate_bits_per_s, "latency": latency_ns, "shared": is_shared}
+    def on_network(self, rate_bits_per_s: int, latency_ns: int) -> Self:
+        """Return these parameters with the channel's rate, and its latency if none is given, those of the network."""
+        own_ns = self.channel.latency
+        found = {"rate": rate_bits_per_s, "latency": latency_ns if own_ns is None else own_ns}
         return self.model_copy(update={"channel": self.channel.model_copy(update=found)})
+
+    def transmitters(self, engine: Engine, guard: int) -> dict[str, tuple[float, int]]:
+        """Return bytes sent and rate of the logging channel, if it is its own."""
+        one = engine.rows(channels)[guard]
+        if one.shared:
+            return {}
+        return {"logging channel": (float(one.sent_bytes), int(one.rate_bits_per_s))}
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""

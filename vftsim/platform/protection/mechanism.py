@@ -56,15 +56,20 @@ class ProtectionSpec(Spec):
         """Network of the model that carries the mechanism's traffic; ``None``: its own parameters say its rate."""
         return None
 
-    def on_network(self, rate_bits_per_s: int, latency_ns: int, *, is_shared: bool) -> Self:
-        """Return these parameters for the network that they name; ``is_shared``: the domain's packets use it too."""
+    def on_network(self, rate_bits_per_s: int, latency_ns: int) -> Self:
+        """Return these parameters for the network that they name."""
         return self
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the mechanism's records of a guard.
 
-        ``vm_link`` is the row of the transmitter of the domain's outputs, which a mechanism may share; 0: none known.
+        ``vm_link`` is the row of the link of the domain's outputs, if the mechanism's traffic takes it too; 0: it does
+        not.
         """
+
+    def transmitters(self, engine: Engine, guard: int) -> dict[str, tuple[float, int]]:
+        """Return bytes sent and rate in bits a second of what the mechanism sends over alone, by name."""
+        return {}
 
     def summary(self, engine: Engine, guard: int) -> dict[str, int | float]:
         """Return what the mechanism did and cost in the run so far."""

@@ -33,7 +33,8 @@ class SipServerSpec(Spec):
         650_000, description="CPU time for a registration message received or sent."
     )
     relay_cost: DurationNs = Field(
-        0, description="Further CPU time for each message of a forwarded transaction received or sent. Assumption: "
+        0,
+        description="Further CPU time for each message of a forwarded transaction received or sent. Assumption: "
         "relaying wakes other processes and sets timers, which exit to the hypervisor; registrations do not.",
     )
     database_cost: DurationNs = Field(

@@ -15,15 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vftsim.media.build import MediaHost
-from vftsim.media.run import MediaResult, finish
-from vftsim.media.system import MediaSystem
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
+from vftsim.composition.run import Run
 from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, WOKEN, note_count, notes
 from vftsim.platform.cpu.records import BLOCKED
 from vftsim.platform.io.marks import ARRIVED, DELIVERED, PROGRAM_DONE, PROGRAM_TAKEN, TAKEN, mark_logs
 from vftsim.platform.io.packet import flows
 from vftsim.platform.io.stage import stages
-from vftsim.sampling import Streams
 from vftsim.workloads.account import accounts
 
 SAMPLE_NS = 50_000
@@ -108,18 +107,18 @@ def _end_ns(one: Slice) -> int:
 class _Schedule:
     """Reads an observed host's notes and keeps what falls into a window."""
 
-    def __init__(self, media: MediaHost, trace: Trace) -> None:
-        self._media = media
+    def __init__(self, run: Run, trace: Trace) -> None:
+        self._run = run
         self._trace = trace
-        self._pcpus = {row: number for number, row in enumerate(media.pcpu_rows())}
-        self._vcpus = {row: number for number, (_, _, row) in enumerate(media.vcpu_rows())}
+        self._pcpus = {row: number for number, row in enumerate(_pcpu_rows(run))}
+        self._vcpus = {row: number for number, (_, _, row) in enumerate(run.built.vcpu_rows())}
         self._running: dict[int, tuple[int, int, str]] = {}
         self._waiting: dict[int, int] = {}
 
     def read(self) -> None:
         """Take over all notes since the last time."""
-        count: Any = self._media.engine.rows(note_count)[1]
-        rows: Any = self._media.engine.rows(notes)
+        count: Any = self._run.engine.rows(note_count)[1]
+        rows: Any = self._run.engine.rows(notes)
         for note in rows[1 : int(count.written) + 1]:
             self._take(int(note.what), int(note.pcpu), int(note.vcpu), int(note.time_ns), int(note.value))
         count.written = 0
@@ -139,7 +138,7 @@ class _Schedule:
             self._cut(vcpu, now_ns, self._name(value))
 
     def _name(self, priority: int) -> str:
-        return self._media.scheduler.priority_name(priority)
+        return next(iter(self._run.spec.hosts.values())).scheduler.priority_name(priority)
 
     def _cut(self, vcpu: int, now_ns: int, priority: str) -> None:
         """Cut a slice where its priority changes."""
@@ -176,17 +175,17 @@ class _Schedule:
 class _Packets:
     """Reads the log of passed boundaries and keeps the packets that arrive and leave in a window."""
 
-    def __init__(self, media: MediaHost, trace: Trace) -> None:
-        self._media = media
+    def __init__(self, run: Run, trace: Trace) -> None:
+        self._run = run
         self._trace = trace
-        self._stages = {stage.row: stage.name for stage in media.io.stages}
-        self._flows = {row: name for name, row in media.flows.items()}
+        self._stages = {stage.row: stage.name for host in run.built.hosts.values() for stage in host.io.stages}
+        self._flows = {driver.flow: name for name, driver in run.built.drivers.items()}
         self._marks: dict[int, list[tuple[str, int, int]]] = {}
         self._origins: dict[int, tuple[int, int]] = {}
 
     def read(self) -> None:
         """Take over all marks since the last time."""
-        log: Any = self._media.engine.rows(mark_logs)[1]
+        log: Any = self._run.engine.rows(mark_logs)[1]
         count = int(log.written)
         columns = [list(column[:count]) for column in (log.packet, log.what, log.place, log.time_ns, log.spent_ns)]
         for entry in zip(*columns, strict=True):
@@ -209,41 +208,61 @@ class _Packets:
         if marks[0][1] < self._trace.start_ns:
             return
         flow, stream = self._origins[packet]
-        rows = self._media.engine.rows
-        domain = self._media.io.owners[int(rows(flows)[flow].port)]
+        rows = self._run.engine.rows
+        port = int(rows(flows)[flow].port)
+        domain = next(host.io.owners[port] for host in self._run.built.hosts.values() if port in host.io.owners)
         wire_ns = int(rows(accounts)[int(rows(flows)[flow].own)].wire_ns)
         self._trace.packets.append(PacketTrace(self._flows[flow], domain, stream, tuple(marks), now_ns, wire_ns))
 
 
+def longest_ns(spec: ModelSpec) -> int:
+    """Return how long a run of a model lasts at most."""
+    of_phases = max((workload.longest_ns() for workload in spec.workloads.values()), default=0)
+    return of_phases or spec.measure.warm_up + spec.measure.duration
+
+
 def run_traced(
-    system: MediaSystem, seed: int, replication: int, start_ns: int, length_ns: int, engine: str = "auto"
-) -> tuple[MediaResult, Trace]:
-    """Run up to the end of a window and record it; everything before the window is warm-up."""
+    spec: ModelSpec, seed: int, replication: int, start_ns: int, length_ns: int, engine: str = "auto"
+) -> tuple[RunRecord, Trace]:
+    """Run up to the end of a window and record it; of a steady state everything before the window is warm-up."""
     end_ns = start_ns + length_ns
-    media = MediaHost(system, Streams(seed, replication), start_ns, end_ns, engine, observed=True, tracing=True)
-    names = [f"{name}.{number}" for name, number, _ in media.vcpu_rows()]
-    trace = Trace(start_ns, end_ns, system.host.pcpus, names)
-    numbers = {row: number for number, (_, _, row) in enumerate(media.vcpu_rows())}
+    measure = spec.measure.model_copy(update={"warm_up": start_ns, "duration": length_ns})
+    run = Run(spec.model_copy(update={"measure": measure}), seed, replication, engine=engine, observed=True)
+    run.engine.rows(mark_logs)[1].is_on = True
+    names = [f"{name}.{number}" for name, number, _ in run.built.vcpu_rows()]
+    trace = Trace(start_ns, end_ns, len(list(_pcpu_rows(run))), names)
+    numbers = {row: number for number, (_, _, row) in enumerate(run.built.vcpu_rows())}
     trace.vcpu_of_stage = {
         (stage.owner, stage.name): numbers[int(vcpu)]
-        for stage in media.io.stages
-        if (vcpu := media.engine.rows(stages)[stage.row].vcpu)
+        for host in run.built.hosts.values()
+        for stage in host.io.stages
+        if (vcpu := run.engine.rows(stages)[stage.row].vcpu)
     }
-    schedule = _Schedule(media, trace)
-    media.listeners += [schedule, _Packets(media, trace)]
-    trace.rings = {name: [] for name, _ in media.occupancies()}
-    media.pauses.add(start_ns, _SAMPLE_ENTITY, lambda: _sample(media, trace), SAMPLE_NS, end_ns)
-    result = finish(media)
+    schedule = _Schedule(run, trace)
+    run.listeners += [schedule, _Packets(run, trace)]
+    trace.rings = {name: [] for name, _ in run.built.occupancies()}
+    run.pauses.add(start_ns, _SAMPLE_ENTITY, lambda: _sample(run, trace), SAMPLE_NS, end_ns)
+    run.start()
+    run.engine.run(end_ns)
+    for listener in run.listeners:
+        listener.read()
+    record = run.finish()
     schedule.close()
-    return result, trace
+    return record, trace
 
 
-def _sample(media: MediaHost, trace: Trace) -> None:
+def _pcpu_rows(run: Run) -> Iterator[int]:
+    """Return the rows of all pCPUs, host by host."""
+    for host in run.built.hosts:
+        yield from run.built.pcpu_rows(host)
+
+
+def _sample(run: Run, trace: Trace) -> None:
     """Note how full each ring is, where that has changed."""
-    for name, occupied in media.occupancies():
+    for name, occupied in run.built.occupancies():
         samples = trace.rings[name]
         if not samples or samples[-1][1] != occupied:
-            samples.append((media.engine.now_ns, occupied))
+            samples.append((run.now_ns, occupied))
 
 
 def chrome_events(trace: Trace) -> Iterator[dict[str, Any]]:

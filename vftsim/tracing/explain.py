@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vftsim.media.trace import PacketTrace, Trace
+from vftsim.tracing.trace import PacketTrace, Trace
 
 
 @dataclass(frozen=True, slots=True)

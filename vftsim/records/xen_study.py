@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vftsim.media import curves, record
-from vftsim.media.fit import STRUCTURES, Budget, overrides
-from vftsim.media.system import MediaSystem
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.views import rtp_of
+from vftsim.records import xen_curves as curves
+from vftsim.records import xen_media as record
+from vftsim.records.xen_fit import STRUCTURES, Budget, overrides
 from vftsim.spec import load, shipped_dir
 from vftsim.study.progress import Progress
 from vftsim.study.workers import Workers
@@ -27,11 +29,12 @@ def costs_of(name: str) -> Costs:
 
 
 def _shipped_costs() -> Costs:
-    spec = load("xen-media", MediaSystem)
-    assert spec.workload.rtp is not None
-    media = spec.domains[spec.workload.rtp.to]
-    relay = next(program for program in media.applications.values() if program.kind == "media_relay")
-    path: Any = media.io_path
+    spec = load("xen-media", ModelSpec)
+    rtp = rtp_of(spec)
+    assert rtp is not None
+    media = spec.domains[spec.target_of(rtp)[0]]
+    relay: Any = next(program for program in media.applications.values() if program.kind == "media_relay")
+    path: Any = next(iter(media.interfaces.values())).path
     return path.backend_receive_ns / 1000, relay.packet_ns / 1000
 
 

@@ -1,6 +1,6 @@
 """Fit two costs on three stated figures, by the protocol in ``calibration/xen-media/protocol.md``.
 
-``python -m vftsim.media.fit`` writes ``fit.json``: every grid point with its losses, the best point,
+``python -m vftsim.records.xen_fit`` writes ``fit.json``: every grid point with its losses, the best point,
 the points inside the accuracy asked for, and the evaluation on fresh seeds.  All points see the same traffic
 (common random numbers).  A point whose first experiment is far off is not run further.
 """
@@ -15,8 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from vftsim.media.run import run_media
-from vftsim.media.system import MediaSystem
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
+from vftsim.composition.run import run_model
+from vftsim.composition.views import media_of
 from vftsim.spec import load, shipped_dir
 
 _S = 1_000_000_000
@@ -80,7 +82,7 @@ class Point:
 def overrides(backend_us: float, relay_us: float, structure: Sequence[str] = ()) -> list[str]:
     """Return the costs as assignments to a model."""
     backend = [
-        f"domains.{domain}.io_path.{cost}={backend_us} us"
+        f"domains.{domain}.interfaces.eth0.path.{cost}={backend_us} us"
         for domain in ("media", "signaling")
         for cost in ("backend_receive_ns", "backend_transmit_ns")
     ]
@@ -92,15 +94,20 @@ def loss_percent(experiment: str, assignments: Sequence[str], budget: Budget) ->
     path = shipped_dir("experiments") / f"xen-media/{experiment}.yaml"
     if experiment.startswith("turnkey"):
         assignments = [a for a in assignments if not a.startswith("domains.cpu")]
-    system = load(path, MediaSystem, assignments)
+    system = load(path, ModelSpec, assignments)
     dropped = known = 0
     for replication in range(budget.replications):
-        media = run_media(
-            system, budget.seed, replication, int(budget.seconds * _S), int(budget.warmup_seconds * _S)
-        ).media
+        media = media_of(system, run_for(system, budget, replication))
         dropped += media.dropped
         known += media.dropped + media.delivered
     return 100.0 * dropped / known
+
+
+def run_for(spec: ModelSpec, budget: Budget, replication: int) -> RunRecord:
+    """Run a replication for as long as a budget says."""
+    times = {"duration": int(budget.seconds * _S), "warm_up": int(budget.warmup_seconds * _S)}
+    spec = spec.model_copy(update={"measure": spec.measure.model_copy(update=times)})
+    return run_model(spec, budget.seed, replication)
 
 
 def evaluate(backend_us: float, relay_us: float, structure: tuple[str, ...], budget: Budget) -> Point:
@@ -183,15 +190,15 @@ def _range(values: list[float]) -> list[float] | None:
     return [min(values), max(values)] if values else None
 
 
-_ANY = "driver.placement=any"
-_NO_BOOST = "host.scheduler.boost=false"
-_ROUND_ROBIN = "host.scheduler={kind: round_robin}"
+_ANY = "domains.dom0.driver.placement=any"
+_NO_BOOST = "hosts.host.scheduler.boost=false"
+_ROUND_ROBIN = "hosts.host.scheduler={kind: round_robin}"
 _HALF_DUTY = tuple(f"domains.{guest}.applications.job.duty=50 %" for guest in ("cpu1", "cpu2"))
 
 STRUCTURES: dict[str, tuple[str, ...]] = {
     "any vCPU": (_ANY,),
-    "receive and transmit on one vCPU each": ("driver.placement=spread",),
-    "all on one vCPU": ("driver.placement=one",),
+    "receive and transmit on one vCPU each": ("domains.dom0.driver.placement=spread",),
+    "all on one vCPU": ("domains.dom0.driver.placement=one",),
     "no wake-up boost": (_ANY, _NO_BOOST),
     "round robin": (_ANY, _ROUND_ROBIN),
     "CPU-bound guests at 50 % duty": (_ANY, *_HALF_DUTY),

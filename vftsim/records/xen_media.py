@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from vftsim.media.fit import Budget, overrides
-from vftsim.media.run import run_media
-from vftsim.media.statements import Judged, Outcome, judge
-from vftsim.media.system import MediaSystem
+from vftsim.composition.model import ModelSpec
+from vftsim.records.statements import Judged, Outcome, judge
+from vftsim.records.xen_fit import Budget, overrides, run_for
 from vftsim.spec import load, shipped_dir
+from vftsim.study.composed import row_of
 
 RIGHT = "any vCPU"
 RIVALS = {
@@ -30,7 +30,6 @@ RIVALS = {
 """What the model is compared with, as the command line says it and as the fit calls it."""
 
 RECORD = Budget(303, 3, 1.0, 0.3)
-_S = 1_000_000_000
 _NATIVE = "mixed.N"
 
 
@@ -40,9 +39,9 @@ def measured_rows() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def experiment(key: str, assignments: Sequence[str] = ()) -> MediaSystem:
+def experiment(key: str, assignments: Sequence[str] = ()) -> ModelSpec:
     """Return the system of one experiment, by its key in the measured table."""
-    return load(shipped_dir("experiments") / f"xen-media/{key}.yaml", MediaSystem, assignments)
+    return load(shipped_dir("experiments") / f"xen-media/{key}.yaml", ModelSpec, assignments)
 
 
 def _assignments(key: str, costs: tuple[float, float], structure: Sequence[str]) -> list[str]:
@@ -53,7 +52,7 @@ def _assignments(key: str, costs: tuple[float, float], structure: Sequence[str])
     known = experiment(key).domains
     every = [a for a in overrides(backend_us, relay_us, structure) if _domain_of(a) in {None, *known}]
     if key.startswith("bypass.") and key != "bypass.D":
-        return [a for a in every if not a.startswith("domains.media.io_path")]
+        return [a for a in every if not a.startswith("domains.media.interfaces")]
     return every
 
 
@@ -65,11 +64,8 @@ def _domain_of(assignment: str) -> str | None:
 def run_experiment(key: str, costs: tuple[float, float], structure: tuple[str, ...], budget: Budget) -> dict[str, Any]:
     """Run all replications of one experiment."""
     system = experiment(key, _assignments(key, costs, structure))
-    results = [
-        run_media(system, budget.seed, r, int(budget.seconds * _S), int(budget.warmup_seconds * _S))
-        for r in range(budget.replications)
-    ]
-    rows = [result.row() for result in results]
+    results = [run_for(system, budget, r) for r in range(budget.replications)]
+    rows = [row_of(result) for result in results]
     drops: Counter[str] = Counter()
     for result in results:
         drops.update({f"{place}: {cause}": count for (place, cause), count in result.drops.items()})

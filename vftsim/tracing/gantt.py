@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vftsim.media.trace import Slice, Trace
+from vftsim.tracing.trace import Slice, Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vftsim.media.fit import Budget
-from vftsim.media.record import experiment
-from vftsim.media.run import run_media
+from vftsim.composition.views import media_of
+from vftsim.records.xen_fit import Budget, run_for
+from vftsim.records.xen_media import experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,16 +22,12 @@ DUTIES = (50, 70, 80, 90, 95, 100)
 CYCLES_MS = (10, 100, 1000)
 STREAMS = (120, 240, 360, 480, 600, 720)
 CURVE = Budget(404, 3, 1.0, 0.3)
-_S = 1_000_000_000
 
 
 def figures(name: str, assignments: Sequence[str], budget: Budget) -> dict[str, Any]:
     """Return losses and delays of an experiment, a value for each replication."""
     system = experiment(name, assignments)
-    flows = [
-        run_media(system, budget.seed, r, int(budget.seconds * _S), int(budget.warmup_seconds * _S)).media
-        for r in range(budget.replications)
-    ]
+    flows = [media_of(system, run_for(system, budget, r)) for r in range(budget.replications)]
     return {
         "loss_percent": [100.0 * flow.loss_ratio for flow in flows],
         "loss_events": [flow.loss_events for flow in flows],

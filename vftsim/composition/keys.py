@@ -1,0 +1,55 @@
+"""Numbers of a checked model by dotted key: ``domains.sut.applications.proxy.touch_cost``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from vftsim.composition.model import ModelSpec
+from vftsim.errors import UsageError
+from vftsim.spec import Spec
+
+
+def read(spec: ModelSpec, path: str) -> Any:
+    """Return what stands at a key.
+
+    Raises
+    ------
+    UsageError
+        The model has no such key.
+    """
+    node: Any = spec
+    for key in path.split("."):
+        node = _below(node, key, path)
+    return node
+
+
+def with_values(spec: ModelSpec, values: Mapping[str, Any]) -> ModelSpec:
+    """Return the model with numbers at keys replaced; a whole number stays one.
+
+    Raises
+    ------
+    UsageError
+        The model has no such key.
+    """
+    for path, value in values.items():
+        spec = _replaced(spec, path.split("."), value, path)
+    return spec
+
+
+def _below(node: Any, key: str, path: str) -> Any:
+    if isinstance(node, Mapping) and key in node:
+        return node[key]
+    if isinstance(node, Spec) and key in type(node).model_fields:
+        return getattr(node, key)
+    raise UsageError(f"the model has no key '{path}'")
+
+
+def _replaced(node: Any, keys: list[str], value: Any, path: str) -> Any:
+    key = keys[0]
+    old = _below(node, key, path)
+    last = round(value) if isinstance(old, int) and len(keys) == 1 else value
+    new = _replaced(old, keys[1:], value, path) if len(keys) > 1 else last
+    if isinstance(node, Mapping):
+        return {**node, key: new}
+    return node.model_copy(update={key: new})

@@ -1,1 +1,0 @@
-"""Media relaying on a virtualized host: traffic, applications, metrics."""

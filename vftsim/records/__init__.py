@@ -1,0 +1,1 @@
+"""What published studies state of their systems, beside what the models predict."""

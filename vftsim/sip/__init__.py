@@ -1,1 +1,0 @@
-"""The SIP lab: server, test systems, benchmark."""

@@ -1,0 +1,297 @@
+"""What a study does with a composed model: run it, turn its record into data and tables, shorten it.
+
+One record and one set of tables for every model: ``windows`` has the use of resources, ``drops`` the packets lost,
+``timeline`` what happened to guarded domains; a benchmark adds the tables of its report, flows of packets add theirs.
+"""
+
+# ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from vftsim.composition.link import linked_for
+from vftsim.composition.model import LONGEST_NS, SHORTEST_NS, ModelSpec
+from vftsim.composition.record import RunRecord, Window
+from vftsim.composition.run import run_model
+from vftsim.composition.views import bench_of, flows_of, has_bench, phases_of, with_bench
+from vftsim.errors import UsageError
+from vftsim.kernel import Linked
+from vftsim.spec import format_duration
+from vftsim.stats import DelayHistogram, Estimate, mean_interval, ratio_of_sums
+from vftsim.study import sip_records
+from vftsim.workloads.flow_result import FlowResult
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+_S = 1_000_000_000
+_SHORTEST_STEP_NS = 2 * _S
+_QUICK_STEP_NS = 60 * _S
+QUICK_NS = 500_000_000
+_FLOW = ("delivered", "dropped", "late", "loss_events", "loss_bursts", "jitter_ns", "seconds", "playout_ns", "is_voice")
+_PLAIN = ("counters", "interrupts", "in_flight", "events", "protection")
+
+Record = RunRecord
+Records = Sequence[tuple[int, RunRecord]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    """A spec with less simulated time, and what was changed, in words for the user (empty: nothing)."""
+
+    spec: ModelSpec
+    note: str
+
+
+def kernel(spec: ModelSpec) -> Linked:
+    """Return the kernel that a model runs on."""
+    return linked_for(spec)
+
+
+def simulate(spec: ModelSpec, seed: int, replication: int) -> RunRecord:
+    """Run one replication."""
+    return run_model(spec, seed, replication)
+
+
+def to_dict(record: RunRecord) -> dict[str, Any]:
+    """Return a record as plain data for JSON."""
+    return {
+        "workloads": {name: _result_to_dict(result) for name, result in record.workloads.items()},
+        "windows": [asdict(window) for window in record.windows],
+        "drops": [[place, cause, count] for (place, cause), count in record.drops.items()],
+        "timelines": {name: [list(moment) for moment in moments] for name, moments in record.timelines.items()},
+        **{name: getattr(record, name) for name in _PLAIN},
+    }
+
+
+def from_dict(data: Mapping[str, Any]) -> RunRecord:
+    """Rebuild what :func:`to_dict` returned."""
+    return RunRecord(
+        workloads={name: _result_from_dict(result) for name, result in data["workloads"].items()},
+        windows=tuple(Window(**window) for window in data["windows"]),
+        drops={(place, cause): count for place, cause, count in data["drops"]},
+        timelines={name: [(ns, what) for ns, what in moments] for name, moments in data["timelines"].items()},
+        **{name: data[name] for name in _PLAIN},
+    )
+
+
+def _result_to_dict(result: Any) -> dict[str, Any]:
+    if isinstance(result, FlowResult):
+        plain = {key: getattr(result, key) for key in _FLOW}
+        return {"flow": {**plain, "delays": result.delays.to_dict()}}
+    return {"benchmark": sip_records.to_dict(result)}
+
+
+def _result_from_dict(data: Mapping[str, Any]) -> Any:
+    if "flow" in data:
+        flow = data["flow"]
+        return FlowResult(delays=DelayHistogram.from_dict(flow["delays"]), **{key: flow[key] for key in _FLOW})
+    return sip_records.from_dict(data["benchmark"])
+
+
+def tables(name: str, spec: ModelSpec, records: Records) -> dict[str, pd.DataFrame]:
+    """Return tidy tables, one row a replication and observation; those of the workloads first."""
+    import pandas as pd
+
+    found: dict[str, pd.DataFrame] = {}
+    if has_bench(spec):
+        found |= _bench_tables(name, spec, [(n, phases_of(record)) for n, record in records])
+    if any(flows_of(record) for _, record in records):
+        found["runs"] = pd.DataFrame([{"replication": n, "model": name, **row_of(record)} for n, record in records])
+        found["flows"] = pd.DataFrame([row for n, record in records for row in _flow_rows(n, record)])
+    found["windows"] = pd.DataFrame([row for n, record in records for row in _window_rows(n, record)])
+    drops = [
+        {"replication": n, "place": place, "cause": cause, "packets": count}
+        for n, record in records
+        for (place, cause), count in record.drops.items()
+    ]
+    found["drops"] = pd.DataFrame(drops, columns=["replication", "place", "cause", "packets"])
+    moments = [
+        {"replication": n, "domain": domain, "time_s": time_ns / 1e9, "what": what}
+        for n, record in records
+        for domain, timeline in record.timelines.items()
+        for time_ns, what in sorted(timeline)
+    ]
+    if any(record.timelines for _, record in records):
+        found["timeline"] = pd.DataFrame(moments, columns=["replication", "domain", "time_s", "what"])
+    return found
+
+
+def _bench_tables(name: str, spec: ModelSpec, runs: Any) -> dict[str, pd.DataFrame]:
+    from vftsim.study import sip_tables
+
+    bench = bench_of(spec)
+    return {
+        "steps": sip_tables.steps_table(name, bench.steps.stop_above_ihs, runs),
+        "per_second": sip_tables.per_second_table(runs),
+        "delays": sip_tables.delays_table(runs),
+        "percentiles": sip_tables.percentiles_table(runs),
+        "series": sip_tables.series_table(runs, bench.sample_period),
+    }
+
+
+def row_of(record: RunRecord) -> dict[str, Any]:
+    """Return a steady replication's figures as one row, by name with unit.
+
+    Those of media streams come first and bear no flow's name; a model has one flow of them at most in this row.
+    """
+    flows = flows_of(record)
+    media = next((flow for flow in flows.values() if flow.is_voice), None)
+    window = record.windows[-1]
+    row: dict[str, Any] = media.row() if media is not None else {}
+    row |= {f"cpu_{name}": used for name, used in window.domain_cpu.items()}
+    row |= {"switching": window.switching, "context_switches_per_s": window.context_switches / window.seconds}
+    return row | record.counters
+
+
+def _flow_rows(replication: int, record: RunRecord) -> Iterator[dict[str, Any]]:
+    for name, flow in flows_of(record).items():
+        yield {
+            "replication": replication, "flow": name, "delivered": flow.delivered, "dropped": flow.dropped,
+            "late": flow.late, "loss_events": flow.loss_events, "jitter_ms": flow.jitter_ns / 1e6,
+            "delay_mean_ms": flow.mean_delay_ms,
+        }  # fmt: skip
+
+
+def _window_rows(replication: int, record: RunRecord) -> Iterator[dict[str, Any]]:
+    for window in record.windows:
+        figures: dict[tuple[str, str], float] = {
+            (name, "vCPUs of CPU time"): used for name, used in window.domain_cpu.items()
+        }
+        for host, busy in window.pcpu_busy.items():
+            figures |= {(f"{host} pCPU {n}", "busy percent"): 100.0 * share for n, share in enumerate(busy)}
+        figures |= {(f"link of {name}", "busy percent"): 100.0 * share for name, share in window.links.items()}
+        figures["all hosts", "switching pCPUs"] = window.switching
+        figures["all hosts", "context switches/s"] = window.context_switches / max(window.seconds, 1e-9)
+        for (resource, figure), value in figures.items():
+            yield {
+                "replication": replication, "window": window.name, "begin_s": window.begin_ns / 1e9,
+                "end_s": window.end_ns / 1e9, "resource": resource, "figure": figure, "value": value,
+            }  # fmt: skip
+
+
+def summary(found: Mapping[str, pd.DataFrame], confidence: float) -> pd.DataFrame:
+    """Return the tables' figures across replications, with intervals, in long form."""
+    import pandas as pd
+
+    from vftsim.study.sip_summary import COLUMNS, estimate_columns, summarize
+
+    parts = [summarize(found, confidence)] if "steps" in found else []
+    if "runs" in found:
+        rows = [
+            {"table": "runs", "phase": "measured", "metric": metric, **estimate_columns(estimate)}
+            for metric, estimate in _figures(found, confidence)
+        ]
+        parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
+
+
+def _figures(found: Mapping[str, pd.DataFrame], confidence: float) -> Iterator[tuple[str, Estimate]]:
+    """Return every figure with its estimate; losses as ratios of sums, the rest as means of replications."""
+    flows = found["flows"]
+    for name, flow in flows.groupby("flow", sort=False):
+        known = flow["delivered"] + flow["dropped"]
+        if known.sum():
+            e = ratio_of_sums(flow["dropped"].tolist(), known.tolist(), confidence)
+            yield f"{name}_loss_percent", _times(e, 100.0)
+    runs = found["runs"].drop(columns=["replication", "model"])
+    for column in runs.columns:
+        values = runs[column].dropna().tolist()
+        if column != "loss_percent" and values:
+            yield str(column), mean_interval([float(x) for x in values], confidence)
+
+
+def _times(e: Estimate, factor: float) -> Estimate:
+    mean, half, low, high = (factor * x for x in (e.mean, e.half_width, e.low, e.high))
+    return Estimate(mean, half, low, high, e.n, e.confidence, e.kind)
+
+
+def figures(spec: ModelSpec, label: str, records: Records) -> dict[str, Figure]:
+    """Return the plots of a run by file name without suffix."""
+    from vftsim.report.plots import new_figure, plot_delay_distribution, sip_figures
+
+    found: dict[str, Figure] = {}
+    if has_bench(spec):
+        found |= sip_figures(bench_of(spec), label, [(n, phases_of(record)) for n, record in records])
+    for name in dict.fromkeys(name for _, record in records for name in flows_of(record)):
+        delays = DelayHistogram()
+        for _, record in records:
+            delays.merge(flows_of(record)[name].delays)
+        if delays.count and flows_of(records[0][1])[name].is_voice:
+            figure, (ax,) = new_figure()
+            plot_delay_distribution(ax, delays, f"{name}, there and back")
+            ax.set_title(f"{spec.description or label}, {len(records)} replications", fontsize=10)
+            found["delays" if "delays" not in found else f"delays_{name}"] = figure
+    return found
+
+
+def shorten(spec: ModelSpec, factor: float) -> Shortened:
+    """Scale what is measured.
+
+    Transients and warm-up stay: they are as long as a call or the scheduler's memory lasts, not as a test.
+    """
+    if has_bench(spec):
+        steps = bench_of(spec).steps
+        return _with_steps(spec, round((steps.duration - steps.transient) * factor), factor)
+    return _measured_for(spec, round(spec.measure.duration * factor))
+
+
+def quick(spec: ModelSpec) -> Shortened:
+    """Measure a minute of each step, or half a second, at most."""
+    if has_bench(spec):
+        steps = bench_of(spec).steps
+        measured_ns = steps.duration - steps.transient
+        return _with_steps(spec, min(measured_ns, _QUICK_STEP_NS), min(1.0, _QUICK_STEP_NS / measured_ns))
+    return _measured_for(spec, min(spec.measure.duration, QUICK_NS))
+
+
+def _measured_for(spec: ModelSpec, measured_ns: int) -> Shortened:
+    before_ns = spec.measure.duration
+    measured_ns = max(measured_ns, min(SHORTEST_NS, before_ns))
+    if measured_ns > LONGEST_NS:
+        raise UsageError(
+            f"that would measure {format_duration(measured_ns)}; a steady state is measured for at most "
+            f"{format_duration(LONGEST_NS)}"
+        )
+    if measured_ns == before_ns:
+        return Shortened(spec, "")
+    measure = spec.measure.model_copy(update={"duration": measured_ns})
+    note = (
+        f"measured for {format_duration(measured_ns)} instead of {format_duration(before_ns)} "
+        f"(warm-up of {format_duration(measure.warm_up)} kept)"
+    )
+    if measured_ns < before_ns:
+        note += "; losses come in bursts, so shorter runs differ more"
+    return Shortened(spec.model_copy(update={"measure": measure}), note)
+
+
+def _with_steps(spec: ModelSpec, measured_ns: int, factor: float) -> Shortened:
+    bench = bench_of(spec)
+    steps, pre = bench.steps, bench.pre_registration
+    before_ns = steps.duration - steps.transient
+    if measured_ns == before_ns:
+        return Shortened(spec, "")
+    measured_ns = max(measured_ns, min(_SHORTEST_STEP_NS, before_ns))
+    registering_ns = pre.transient + round((pre.duration - pre.transient) * factor)
+    pre = pre.model_copy(update={"duration": registering_ns if pre.duration > pre.transient else pre.duration})
+    steps = steps.model_copy(update={"duration": steps.transient + measured_ns})
+    bench = bench.model_copy(update={"steps": steps, "pre_registration": pre})
+    note = (
+        f"steps measured for {format_duration(measured_ns)} instead of {format_duration(before_ns)} "
+        f"(transient of {format_duration(steps.transient)} kept)"
+    )
+    if measured_ns < before_ns:
+        note += "; a shorter step leaves an overload less time to build up, so capacity may come out higher"
+    return Shortened(with_bench(spec, bench), note)
+
+
+def check_has_media(spec: ModelSpec, label: str) -> None:
+    """Refuse a model without media streams."""
+    from vftsim.composition.views import rtp_of
+
+    if rtp_of(spec) is None:
+        raise UsageError(f"'{label}' has no workload of kind rtp: there are no media streams to speak of")
