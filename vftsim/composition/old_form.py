@@ -115,12 +115,14 @@ def _special_of_lab(path: Path, value: Any, leaves: Mapping[Path, Any]) -> list[
         case ("nics", "background", traffic, *rest):
             own = leaves.get(("nics", "layout", traffic)) or next(_cards(leaves))
             return [(("networks", str(own), "background", traffic, *rest), value)]
-        case ("nics", "background") | ("nics", "layout"):
+        case ("protection", "channel", "shared") if value:
+            return [(("domains", "sut", "protection", "channel", "network"), card)]
+        case (
+            ("nics", "background" | "layout")
+            | ("nics", "layout", "management" | "migration" | "ft_logging" | "storage")
+            | ("protection", "channel", "shared")
+        ):
             return []
-        case ("nics", "layout", traffic) if traffic != "vm":
-            return []
-        case ("protection", "channel", "shared"):
-            return [(("domains", "sut", "protection", "channel", "network"), card)] if value else []
         case ("protection", "channel", "rate") if is_shared:
             return []
         case ("domains", name, "message_cost"):
