@@ -39,6 +39,9 @@ _MEDIA: tuple[tuple[str, str], ...] = (
     ("workload.rtp", "workloads.media"),
     ("workload.signaling", "workloads.signaling"),
 )
+_NOTHING_AS_NULL = ("background", "io_path", "measured_doc")
+"""Keys whose null in a whole file says that a part is not there; elsewhere null is a value."""
+
 _KINDS = {
     "domains.sut.applications.proxy": "sip_server",
     "domains.sut.interfaces.eth0.path": "moderated",
@@ -65,7 +68,7 @@ def in_new_form(kind: str, old: Mapping[str, Any], *, is_whole: bool = True) -> 
     leaves = dict(_leaves(old, ()))
     leaves.pop(("kind",), None)
     for path, value in leaves.items():
-        if value is None and is_whole:
+        if value is None and is_whole and path[-1] in _NOTHING_AS_NULL:
             continue
         for place, said in _said_anew(kind, path, value, leaves):
             _put(new, place, said)
