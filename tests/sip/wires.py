@@ -159,7 +159,7 @@ class Wires:
         card_row, card = engine.add(cards, to_host=to_host, from_host=from_host)
         card.row = card_row
         row, port = engine.add(
-            ports, domain=self.domain_row, path=engine.number(moderated), nic=card_row, application=self.program_row
+            ports, domain=self.domain_row, path=engine.number(moderated), card=card_row, application=self.program_row
         )
         port.row = row
         install(engine, row, GuestNicSpec(), 0, 0)

@@ -167,7 +167,7 @@ class BuiltLab:
     def _add_port(self, program: int) -> int:
         engine, virtual = self.engine, self.spec.virtualization
         row, port = engine.add(
-            ports, domain=self.domains["sut"], path=engine.number(moderated), nic=self.cards.carrying("vm"),
+            ports, domain=self.domains["sut"], path=engine.number(moderated), card=self.cards.carrying("vm"),
             application=program,
         )  # fmt: skip
         port.row = row

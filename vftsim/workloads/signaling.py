@@ -4,12 +4,13 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Kind, Sim
-from vftsim.platform.io.packet import Application, application, go_on, receive
+from vftsim.kernel import Kind
+from vftsim.platform.io.packet import application
 from vftsim.spec.units import DurationNs
-from vftsim.workloads.pool import PoolSpec, pools, take_in, wake_sender
+from vftsim.workloads.pool import PoolSpec, is_pool
 
 signaling_server = application.kind("signaling_server")
+is_pool(signaling_server)
 
 
 class SignalingServerSpec(PoolSpec):
@@ -24,15 +25,3 @@ class SignalingServerSpec(PoolSpec):
     )
     receive_buffer_bytes: int = Field(110_592, ge=1, description="Socket receive buffer. Default: Linux 2.6.18.")
     packet_charge_bytes: int = Field(496, ge=1, description="What a packet takes of it.")
-
-
-@signaling_server.implements(receive)
-def receive_request(sim: Sim, program: Application, packet: int) -> None:
-    """Into the socket."""
-    take_in(sim, pools(sim)[program.own], packet)
-
-
-@signaling_server.implements(go_on)
-def go_on_answering(sim: Sim, program: Application, packet: int) -> None:
-    """Wake the thread that waits with this packet."""
-    wake_sender(sim, pools(sim)[program.own], packet)
