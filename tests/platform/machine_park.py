@@ -96,13 +96,22 @@ class Case:
     scheduler: str = "credit"
     blow: str = "pause"
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return self.application, self.path, self.protection, self.scheduler, self.blow
+
     def __str__(self) -> str:
-        return "-".join((self.application, self.path, self.protection, self.scheduler, self.blow))
+        return "-".join(self.parts)
+
+
+def every_case() -> list[Case]:
+    """All combinations of parts."""
+    return [Case(*parts) for parts in product(APPLICATIONS, PATHS, PROTECTIONS, SCHEDULERS, BLOWS)]
 
 
 def every_pair() -> list[Case]:
     """Cases in which every two parts of different sorts stand together at least once."""
-    every = list(product(APPLICATIONS, PATHS, PROTECTIONS, SCHEDULERS, BLOWS))
+    every = [one.parts for one in every_case()]
     missing = {pair for one in every for pair in _pairs(one)}
     chosen = []
     while missing:
