@@ -212,7 +212,7 @@ class Lab:
         self.program, _ = engine.add(applications, row=1, program=engine.number(answerer), domain=self.domain)
         engine.rows(answerers)[self.program].execution = 1.0
         self.port, _ = engine.add(
-            ports, row=1, domain=self.domain, path=engine.number(tapped), nic=card, application=self.program
+            ports, row=1, domain=self.domain, path=engine.number(tapped), card=card, application=self.program
         )
         nic = script["nic"]
         moderated.install(

@@ -138,7 +138,7 @@ class Network:
         return found
 
     def use_card(self, card: int) -> None:
-        self.engine.rows(ports)[self.port].nic = card
+        self.engine.rows(ports)[self.port].card = card
 
     def at(self, time_ns: int, kind: EventKind, entity: int, action: Callable[[], Any]) -> None:
         self.agenda.at(time_ns, kind, entity, self.agenda.add(action))

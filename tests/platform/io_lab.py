@@ -91,7 +91,7 @@ def send_one(sim: Sim, ring: int, number: int) -> int:
     packet = new_packet(sim, 1, ring, number)
     if push(sim, rings(sim)[ring], packet):
         return 0
-    wait_for_slot(sim, ports(sim)[1], packet)
+    wait_for_slot(sim, ports(sim)[1], packet, 1)
     return 1
 
 

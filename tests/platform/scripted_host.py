@@ -93,7 +93,10 @@ class ScriptedHost:
         self.spec = TypeAdapter(schedulers()[parameters["kind"]]).validate_python(parameters)
         self.script = script
         self.last: dict[tuple[int, int], int] = {}
-        self.host = build.add_host(engine, script["pcpus"], self.spec, script["switch_cost_ns"], observed=True)
+        self.host = build.add_host(
+            engine, script["pcpus"], self.spec, script["switch_cost_ns"], observed=True,
+            cpu_speed=script.get("cpu_speed", 1.0),
+        )  # fmt: skip
         self.domains = [
             build.add_domain(
                 engine, self.host, DomainScheduling(**d["scheduling"]), d["vcpus"], d["affinity"], d["quantum_ns"]

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from vftsim.sip.build import write_rules
+
 from vftsim.kernel import EventKind, Linked, Sim, entry, link
 from vftsim.kernel.agenda import Agenda, agenda_due
 from vftsim.kernel.simpy_engine import SimpyEngine
@@ -20,7 +22,6 @@ from vftsim.platform.io.host_cards import cards, on_burst
 from vftsim.platform.io.link import add_link
 from vftsim.platform.io.packet import application, applications, flows, packets, path, ports, receive, workload
 from vftsim.platform.io.paths.moderated import GuestNicSpec, install, moderated
-from vftsim.sip.build import write_rules
 from vftsim.workloads.ims_bench.agents import ims_bench, start_attempt
 from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
 from vftsim.workloads.ims_bench.attempt import benches, phases
@@ -159,7 +160,7 @@ class Wires:
         card_row, card = engine.add(cards, to_host=to_host, from_host=from_host)
         card.row = card_row
         row, port = engine.add(
-            ports, domain=self.domain_row, path=engine.number(moderated), nic=card_row, application=self.program_row
+            ports, domain=self.domain_row, path=engine.number(moderated), card=card_row, application=self.program_row
         )
         port.row = row
         install(engine, row, GuestNicSpec(), 0, 0)

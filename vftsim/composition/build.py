@@ -19,8 +19,10 @@ from vftsim.platform.cpu.unseen import hide
 from vftsim.platform.io import build as io
 from vftsim.platform.io.host_cards import add_card, cards, start_background
 from vftsim.platform.io.link import links
+from vftsim.platform.io.packet import ports
 from vftsim.platform.io.parameters import Site
 from vftsim.platform.protection import build as protect
+from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.sampling import Streams
 from vftsim.workloads.arrivals import NicFeeder, Source
@@ -155,7 +157,9 @@ class BuiltModel:
 
     def _add_host(self, name: str, spec: HostSpec, *, observed: bool) -> None:
         engine = self.engine
-        row = cpu.add_host(engine, spec.pcpus, spec.scheduler, spec.switch_cost, observed=observed)
+        row = cpu.add_host(
+            engine, spec.pcpus, spec.scheduler, spec.switch_cost, observed=observed, cpu_speed=spec.cpu_speed
+        )
         host = self.hosts[name] = BuiltHost(name, row, spec, io.Io(engine))
         for nic, own in self.spec.nics_of(name).items():
             host.io.add_nic(nic, own)
@@ -201,7 +205,7 @@ class BuiltModel:
         return host.io.add_driver_domain(spec.driver, self.domains[name], rows)
 
     def _connect(
-        self, host: BuiltHost, name: str, key: str, spec: DomainSpec, interface: InterfaceSpec, transmit: int
+        self, host: BuiltHost, name: str, label: str, spec: DomainSpec, interface: InterfaceSpec, transmit: int
     ) -> None:
         way, network = interface.path, self.spec.network_of(spec, interface)
         stub = 0
@@ -209,16 +213,17 @@ class BuiltModel:
             stub_spec = DomainSpec(weight=spec.weight)
             self._add_domain(host, f"{name}-stub", stub_spec, len(host.domains))
             stub = self.domains[f"{name}-stub"]
-        nic = host.io.nics[self.spec.nic_of(spec, interface)] if way.has_host_ring else host.cards[network]
-        own = [f"{name}.{program}" for program in spec.applications if self.programs[f"{name}.{program}"].row]
+        nic = host.io.nics[self.spec.nic_of(spec, interface)] if way.has_host_ring else 0
+        own = [f"{name}.{key}" for key, application in spec.applications.items() if application.speaks]
         for program in own:
             row = host.io.add_port(name, self.domains[name], nic, self.programs[program].row, way)
-            self.ports[program, key] = row
+            self.engine.rows(ports)[row].card = host.cards.get(network, 0)
+            self.ports[program, label] = row
         driver = self.domains.get(self.spec.driver_of(host.name) or "", 0)
-        rows = tuple(self.ports[program, key] for program in own)
+        rows = tuple(self.ports[program, label] for program in own)
         way.connect(host.io, Site(name, self.domains[name], nic, rows, driver, transmit, stub))
         for program in own:
-            self.programs[program].connected(self.ports[program, key])
+            self.programs[program].connected(self.ports[program, label])
 
     def protection_of(self, name: str) -> ProtectionSpec:
         """Return the mechanism of a domain, with the rate and latency of the network that it names."""
@@ -238,7 +243,9 @@ class BuiltModel:
         card = host.cards.get(network, 0) if network is not None and network in networks else 0
         link = int(self.engine.rows(cards)[card].from_host) if card else 0
         mechanism = self.protection_of(name)
-        self.guards[name] = protect.add_guard(self.engine, mechanism, self.domains[name], own, programs, link)
+        guard = protect.add_guard(self.engine, mechanism, self.domains[name], own, programs, link)
+        host.io.places[f"outputs of {name}", "no room when released"] = int(self.engine.rows(guards)[guard].no_room)
+        self.guards[name] = guard
 
     def _add_workload(self, name: str, workload: WorkloadSpec) -> None:
         entry, application, spec = self.spec.target_of(workload)

@@ -31,6 +31,12 @@ class HostSpec(Spec):
     """A machine and its hypervisor."""
 
     pcpus: int = Field(1, ge=1, le=1024, description="Physical CPUs.")
+    cpu_speed: float = Field(
+        1.0,
+        ge=0.001,
+        le=1000.0,
+        description="Speed of its pCPUs, as a multiple of the one that CPU work of the model is stated for.",
+    )
     scheduler: Annotated[SchedulerSpec, OneOf(schedulers())] = Field(
         default_factory=Native, description="CPU scheduler of the hypervisor; `native` on bare metal."
     )

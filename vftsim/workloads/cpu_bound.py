@@ -1,4 +1,8 @@
-"""A process that computes and pauses: bursts of computation with idle times between them, drawn beforehand."""
+"""A process that computes and pauses: bursts of computation with idle times between them, drawn beforehand.
+
+Protection makes a burst cost ``execution`` times as much; the process sends nothing and has no exits of its own.  One
+that has lost its memory begins anew with a pause.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, entry
 from vftsim.kernel.inputs import Feeder, draw, feeds
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
-from vftsim.platform.io.packet import application
+from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
 from vftsim.sampling import Streams, gamma_ns
 from vftsim.spec.units import Percent, PositiveDurationNs
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, Home, Program
@@ -21,13 +25,21 @@ _AT_ONCE = 256
 
 
 class CpuBound(Record):
-    """A process; ``number`` orders simultaneous bursts of several, ``busy`` and ``pause`` are feeds."""
+    """A process; ``number`` orders simultaneous bursts of several, ``busy`` and ``pause`` are feeds.
 
+    ``program`` is its row as an application, ``burst`` the event planned for its next burst, ``done`` counts bursts
+    that have been computed to their end.
+    """
+
+    program: int
     domain: int
     number: int
     bursts: int
+    done: int
     busy: int
     pause: int
+    burst: int
+    execution: float
 
 
 cpu_bounds = Table("cpu_bounds", CpuBound, 4096)
@@ -37,21 +49,38 @@ cpu_bounds = Table("cpu_bounds", CpuBound, 4096)
 def rest(sim: Sim, row: int) -> None:
     """Pause until the next burst."""
     own = cpu_bounds(sim)[row]
-    at(sim, sim.now_ns + draw(sim, own.pause), EventKind.TIMER, own.number, on_burst, row)
+    own.burst = at(sim, sim.now_ns + draw(sim, own.pause), EventKind.TIMER, own.number, on_burst, row)
 
 
 @event
 def on_burst(sim: Sim, place: int, token: int) -> None:
     """Begin to compute."""
     own = cpu_bounds(sim)[place]
+    if token != own.burst:
+        return
     own.bursts += 1
-    submit(sim, domains(sim)[own.domain], max(1, draw(sim, own.busy)), on_burst_done, place, 0)
+    burst_ns = int(max(1, draw(sim, own.busy)) * own.execution)
+    submit(sim, domains(sim)[own.domain], burst_ns, on_burst_done, place, 0)
 
 
 @work_done
 def on_burst_done(sim: Sim, place: int, argument: int) -> None:
     """Pause."""
+    cpu_bounds(sim)[place].done += 1
     rest(sim, place)
+
+
+@cpu_bound.implements(set_overhead)
+def bear(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
+    """Let bursts that begin from now on cost what protection makes them cost."""
+    cpu_bounds(sim)[program.own].execution = execution
+
+
+@cpu_bound.implements(lose_state)
+def begin_anew(sim: Sim, program: Application) -> None:
+    """Forget the burst or the pause under way, and begin with a pause."""
+    cpu_bounds(sim)[program.own].execution = 1.0
+    rest(sim, program.own)
 
 
 @entry
@@ -94,7 +123,9 @@ def add_cpu_bound(
     # Burst n has draw n, and the first is number 1; the first pause is number 0.
     busy = feeder.add(_Draws(streams, "cpu_bound.busy", number, busy_ns, spec.cv, first=1), _AT_ONCE)
     pause = feeder.add(_Draws(streams, "cpu_bound.idle", number, idle_ns, spec.cv, first=0), _AT_ONCE)
-    row, _ = engine.add(cpu_bounds, domain=domain, number=number, busy=busy, pause=pause)
+    row, own = engine.add(cpu_bounds, domain=domain, number=number, busy=busy, pause=pause, execution=1.0)
+    own.program, program = engine.add(applications, program=engine.number(cpu_bound), own=row, domain=domain)
+    program.row = own.program
     return row
 
 
@@ -141,6 +172,7 @@ class CpuBoundProgram(Program):
         self.engine = home.engine
         number = home.others.get(spec.kind, 0)
         self.process = add_cpu_bound(home.engine, home.feeder, home.domain, spec, home.streams, number)
+        self.row = int(home.engine.rows(cpu_bounds)[self.process].program)
 
     def start(self) -> None:
         """Start with a pause."""

@@ -4,13 +4,14 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Kind, Sim, Table
-from vftsim.platform.io.packet import Application, application, go_on, receive
+from vftsim.kernel import Kind, Table
+from vftsim.platform.io.packet import application
 from vftsim.spec.units import DurationNs
 from vftsim.workloads.parts import APPLICATIONS
-from vftsim.workloads.pool import PoolSpec, pools, take_in, wake_sender
+from vftsim.workloads.pool import PoolSpec, is_pool, pools
 
 media_relay = application.kind("media_relay")
+is_pool(media_relay)
 
 
 @APPLICATIONS.register
@@ -36,15 +37,3 @@ class MediaRelaySpec(PoolSpec):
         ge=1,
         description="What a packet takes of it: 320 bytes of data and 176 of sk_buff (2.6.18).",
     )
-
-
-@media_relay.implements(receive)
-def receive_media(sim: Sim, program: Application, packet: int) -> None:
-    """Into the socket."""
-    take_in(sim, pools(sim)[program.own], packet)
-
-
-@media_relay.implements(go_on)
-def go_on_sending(sim: Sim, program: Application, packet: int) -> None:
-    """Wake the thread that waits with this packet."""
-    wake_sender(sim, pools(sim)[program.own], packet)

@@ -4,13 +4,14 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Kind, Sim, Table
-from vftsim.platform.io.packet import Application, application, go_on, receive
+from vftsim.kernel import Kind, Table
+from vftsim.platform.io.packet import application
 from vftsim.spec.units import DurationNs
 from vftsim.workloads.parts import APPLICATIONS
-from vftsim.workloads.pool import PoolSpec, pools, take_in, wake_sender
+from vftsim.workloads.pool import PoolSpec, is_pool, pools
 
 signaling_server = application.kind("signaling_server")
+is_pool(signaling_server)
 
 
 @APPLICATIONS.register
@@ -28,15 +29,3 @@ class SignalingServerSpec(PoolSpec):
     )
     receive_buffer_bytes: int = Field(110_592, ge=1, description="Socket receive buffer. Default: Linux 2.6.18.")
     packet_charge_bytes: int = Field(496, ge=1, description="What a packet takes of it.")
-
-
-@signaling_server.implements(receive)
-def receive_request(sim: Sim, program: Application, packet: int) -> None:
-    """Into the socket."""
-    take_in(sim, pools(sim)[program.own], packet)
-
-
-@signaling_server.implements(go_on)
-def go_on_answering(sim: Sim, program: Application, packet: int) -> None:
-    """Wake the thread that waits with this packet."""
-    wake_sender(sim, pools(sim)[program.own], packet)

@@ -80,6 +80,17 @@ def test_freeze_keeps_interrupts_and_what_is_left_of_the_work():
     assert lab.run_ns("A") == 11 * MS
 
 
+def test_interrupt_work_frozen_during_the_switch_to_its_vcpu_is_done_once():
+    """Switch 2 ms; interrupt of 3 ms at 0, a job of 4 ms at 1; frozen 1-10, so the switch ends with nothing to do."""
+    lab = Lab(Native(), switch_cost_ns=2 * MS)
+    lab.domain("A", quantum_ns=10 * MS)
+    lab.work("A", 0, 3 * MS, "interrupt")
+    lab.burst("A", 1, demand_ms=4)
+    lab.pause("A", 1, 10)
+    assert lab.run(40).finished == [(13, "irq"), (17, "A")]
+    assert lab.run_ns("A") == 7 * MS
+
+
 @work_done
 def start_two(sim: Sim, place: int, argument: int) -> None:
     """Start two jobs, that of the other domain first."""

@@ -44,11 +44,25 @@ TABLES = (asked, affinities, entitlements, note_count)
 
 
 def add_host(
-    engine: Engine, pcpu_count: int, spec: SchedulerSpec, switch_cost_ns: int = 0, *, observed: bool = False
-) -> int:
-    """Add a host; its domains must be added before the next host's.  Returns its row."""
+    engine: Engine, pcpu_count: int, spec: SchedulerSpec, switch_cost_ns: int = 0, *, observed: bool = False,
+    cpu_speed: float = 1.0,
+) -> int:  # fmt: skip
+    """Add a host; its domains must be added before the next host's.  Returns its row.
+
+    All CPU work on it takes its stated time divided by ``cpu_speed``; what the hypervisor does between pieces of work
+    (``switch_cost_ns``, slices) does not.
+
+    Raises
+    ------
+    UsageError
+        If the speed is not between 0.001 and 1000.
+    """
+    if not 0.001 <= cpu_speed <= 1000.0:
+        raise UsageError(
+            f"cpu_speed {cpu_speed} must be between 0.001 and 1000; 1 is the speed that work is stated for"
+        )
     row, host = engine.add(
-        hosts, pcpus=pcpu_count, switch_cost_ns=switch_cost_ns, observed=observed,
+        hosts, pcpus=pcpu_count, switch_cost_ns=switch_cost_ns, observed=observed, cpu_speed=cpu_speed,
         scheduler=engine.number(spec.part), begin_ns=engine.now_ns,
     )  # fmt: skip
     host.row = row
@@ -73,7 +87,9 @@ def add_domain(
     allowed = sorted(set(range(host.pcpus) if affinity is None else affinity))
     if not allowed or allowed[0] < 0 or allowed[-1] >= host.pcpus:
         raise UsageError(f"affinity {allowed} must name at least one of the pCPUs 0 to {host.pcpus - 1}")
-    row, domain = engine.add(domains, host=host_row, vcpus=vcpu_count, quantum_ns=quantum_ns)
+    row, domain = engine.add(
+        domains, host=host_row, vcpus=vcpu_count, quantum_ns=quantum_ns, cpu_speed=float(host.cpu_speed)
+    )
     domain.row = row
     _entitle(engine, row, scheduling)
     for number in range(vcpu_count):

@@ -72,15 +72,17 @@ def finish(sim: Sim, vcpu: Vcpu) -> int:
     if current == 0:
         return 0
     work = works(sim)[current]
+    is_interrupt = vcpu.interrupts.length > 0 and vcpu.interrupts.first == current
     if work.remaining_ns > 0:
-        if work.quantum_left_ns <= 0:
+        # Interrupt work, which has no quantum, comes here too: frozen during the switch to its vCPU.
+        if work.quantum_left_ns <= 0 and not is_interrupt:
             domain = domains(sim)[vcpu.domain]
             work.quantum_left_ns = domain.quantum_ns
             if domain.jobs.length > 0:
                 work_list.push(sim, domain.jobs, current)
                 vcpu.current = 0
         return 0
-    if vcpu.interrupts.length > 0 and vcpu.interrupts.first == current:
+    if is_interrupt:
         work_list.pop(sim, vcpu.interrupts)
     vcpu.current = 0
     return current

@@ -1,16 +1,19 @@
 """Giving a domain work: jobs for any of its vCPUs, background jobs, interrupt work for one vCPU; freezing it."""
 
 from vftsim.kernel import Sim, part
+from vftsim.platform.arithmetic import nearest
 from vftsim.platform.cpu.host import interrupt, wake
 from vftsim.platform.cpu.records import BLOCKED, RUNNING, Domain, Vcpu, vcpus, work_list, works
 
 
 @part
-def new_work(sim: Sim, demand_ns: int, quantum_ns: int, on_done: int, place: int, argument: int) -> int:
-    """Take a row for a piece of work."""
+def new_work(sim: Sim, domain: Domain, demand_ns: int, quantum_ns: int, on_done: int, place: int, argument: int) -> int:
+    """Take a row for a piece of work; a pCPU of twice the speed does it in half the time, to the nearest ns."""
     row = works.new(sim)
     work = works(sim)[row]
     work.remaining_ns = demand_ns
+    if domain.cpu_speed != 1.0:
+        work.remaining_ns = nearest(demand_ns / domain.cpu_speed)
     work.quantum_left_ns = quantum_ns
     work.on_done = on_done
     work.place = place
@@ -32,7 +35,7 @@ def submit(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, a
 @part
 def submit_background(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
     """Make a job runnable that waits until no other job does."""
-    row = new_work(sim, demand_ns, domain.quantum_ns, on_done, place, argument)
+    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, place, argument)
     work_list.push(sim, domain.background, row)
     if not domain.frozen:
         wake_idle_vcpu(sim, domain)
@@ -41,14 +44,14 @@ def submit_background(sim: Sim, domain: Domain, demand_ns: int, on_done: int, pl
 @part
 def submit_next(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
     """Go on with a job before any other; for a ``work_done``: the process keeps the CPU."""
-    row = new_work(sim, demand_ns, domain.quantum_ns, on_done, place, argument)
+    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, place, argument)
     work_list.push_front(sim, domain.jobs, row)
 
 
 @part
 def continue_with(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
     """Let a process go on with its next piece where it is: no wake-up, no other vCPU is asked."""
-    row = new_work(sim, demand_ns, domain.quantum_ns, on_done, place, argument)
+    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, place, argument)
     work_list.push(sim, domain.jobs, row)
 
 
@@ -57,7 +60,7 @@ def raise_interrupt(
     sim: Sim, domain: Domain, vcpu: Vcpu, demand_ns: int, on_done: int, place: int, argument: int
 ) -> None:
     """Give ``vcpu`` interrupt work: before any job, in order of arrival."""
-    row = new_work(sim, demand_ns, 0, on_done, place, argument)
+    row = new_work(sim, domain, demand_ns, 0, on_done, place, argument)
     work_list.push(sim, vcpu.interrupts, row)
     if domain.frozen:
         return

@@ -33,6 +33,7 @@ class Host(Record):
     first_vcpu: int
     vcpus: int
     switch_cost_ns: int
+    cpu_speed: float
     context_switches: int
     begin_ns: int
     observed: bool
@@ -98,13 +99,17 @@ class Affinity(Record):
 
 
 class Domain(Record):
-    """A domain: its vCPUs stand in consecutive rows and share its jobs."""
+    """A domain: its vCPUs stand in consecutive rows and share its jobs.
+
+    ``cpu_speed`` is that of its host's pCPUs, as a multiple of the one that work is stated for.
+    """
 
     row: int
     host: int
     first_vcpu: int
     vcpus: int
     quantum_ns: int
+    cpu_speed: float
     jobs: Fifo
     background: Fifo
     frozen: bool

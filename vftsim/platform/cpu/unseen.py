@@ -1,7 +1,8 @@
 """Periodic work alone on a pCPU: nobody can see when it runs, so its accounts are computed and not simulated.
 
 It is as if each period's work had run at once: exact as long as nothing else runs in the domain or on the pCPU, the
-scheduler decides nothing there, and a period's work ends within the period, the switch to it included.
+scheduler decides nothing there, the pCPU has the speed that work is stated for, and a period's work ends within the
+period, the switch to it included.
 """
 
 from vftsim.kernel import Engine, Record, Sim, Table, entry
@@ -27,6 +28,8 @@ def hide(engine: Engine, row: int, scheduler: SchedulerSpec) -> bool:
     domain = engine.rows(domains)[load.domain]
     host = engine.rows(hosts)[domain.host]
     pcpu = scheduler.own_pcpu(engine, int(domain.first_vcpu)) if domain.vcpus == 1 else 0
+    if domain.cpu_speed != 1.0:
+        return False
     if pcpu == 0 or host.observed or load.busy_ns == 0 or load.busy_ns + host.switch_cost_ns >= load.period_ns:
         return False
     unseen = engine.rows(unseen_loads)[row]

@@ -11,6 +11,7 @@ from vftsim.kernel.declare import Sim
 from vftsim.platform.cpu.records import domains
 from vftsim.platform.io.driver_domain import DriverDomainSpec, back_ends, receiving, transmitting
 from vftsim.platform.io.guest_driver import entrances, guest_driver
+from vftsim.platform.io.guest_end import guest_ends
 from vftsim.platform.io.marks import mark_logs
 from vftsim.platform.io.nic import NicSpec, arrivals, catch_up, nics, plan_look
 from vftsim.platform.io.packet import drops, flows, ports
@@ -42,7 +43,7 @@ def serve_ring(sim: Sim, stage: int, ring: int) -> int:
 
 
 ENTRIES = (look_at_nic, start_nic, start_stage, serve_ring)
-TABLES = (arrivals, back_ends, drops, entrances, flows, mark_logs)
+TABLES = (arrivals, back_ends, drops, entrances, flows, guest_ends, mark_logs)
 
 
 @dataclass(frozen=True)
@@ -128,10 +129,17 @@ class Io:
         self, site: Site, name: str, *, event_ns: int, packet_ns: int, ring: int = 0, nic: int = 0
     ) -> int:
         """Add the stage by which packets enter a guest, on its first vCPU."""
-        return self.add_stage(
+        stage = self.add_stage(
             site.name, name, guest_driver, site.domain, event_ns=event_ns, packet_ns=packet_ns, ring=ring, nic=nic,
             on_first_vcpu=True,
         )  # fmt: skip
+        down, lost = self.place("guest", "disconnected"), self.place("guest", "lost in crash")
+        for row in site.ports:
+            end = self.engine.rows(guest_ends)[row]
+            end.driver, end.nic, end.receive_ring, end.down, end.lost = stage, nic, ring, down, lost
+        if nic:
+            self.engine.rows(nics)[nic].down = down
+        return stage
 
     def add_driver_domain(self, spec: DriverDomainSpec, domain: int, owned: Iterable[int]) -> int:
         """Add receive stages for the interfaces ``owned`` and the transmit stage; return the latter's row."""

@@ -23,7 +23,8 @@ from typing import Literal
 from pydantic import Field
 
 from vftsim.kernel import Record, Sim, Table
-from vftsim.platform.io.packet import carry_in, leave, packets, ports, reserve
+from vftsim.platform.io.host_cards import leave
+from vftsim.platform.io.packet import carry_in, packets, ports, reserve
 from vftsim.platform.io.stage import NAPI_BUDGET, Stage, deliver, price, task
 from vftsim.spec.base import Spec
 from vftsim.spec.units import DurationNs

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event, part
 from vftsim.platform.io.link import add_link, backlog_ns, links, long_transmission_ns, reserve, transmit
+from vftsim.platform.io.marks import DELIVERED, mark, mark_logs
 from vftsim.platform.io.packet import Port, arrive, delivered, drops, flows, packets, ports
 from vftsim.spec import ByteCount, PositiveDurationNs, Spec
 
@@ -70,7 +71,7 @@ def start_background(engine: Engine, card: int, number: int, spec: BackgroundTra
 @part
 def send_to_host(sim: Sim, packet: int) -> None:
     """Put a packet on the way to the card of its port; the network may drop it."""
-    card = cards(sim)[ports(sim)[packets(sim)[packet].port].nic]
+    card = cards(sim)[ports(sim)[packets(sim)[packet].port].card]
     transmit(sim, links(sim)[card.to_host], packet, on_reaching_host)
 
 
@@ -78,21 +79,33 @@ def send_to_host(sim: Sim, packet: int) -> None:
 def on_reaching_host(sim: Sim, place: int, token: int) -> None:
     """A packet has reached the card of its port."""
     port = ports(sim)[packets(sim)[place].port]
-    links(sim)[cards(sim)[port.nic].to_host].delivered += 1
+    links(sim)[cards(sim)[port.card].to_host].delivered += 1
     arrive(sim, port, place)
+
+
+@part
+def leave(sim: Sim, packet: int) -> None:
+    """Let a packet leave the host: onto the link of its port's card, or, if none is modelled, back to its flow."""
+    if mark_logs(sim)[1].is_on:
+        mark(sim, packet, DELIVERED, 0, sim.now_ns, 0)
+    port = ports(sim)[packets(sim)[packet].port]
+    if port.card != 0:
+        send_from_host(sim, port, packet)
+    else:
+        delivered(sim, flows(sim)[packets(sim)[packet].flow], packet)
 
 
 @part
 def send_from_host(sim: Sim, port: Port, packet: int) -> None:
     """Put a packet of the port on the way out; the network may drop it."""
-    transmit(sim, links(sim)[cards(sim)[port.nic].from_host], packet, on_leaving_network)
+    transmit(sim, links(sim)[cards(sim)[port.card].from_host], packet, on_leaving_network)
 
 
 @event
 def on_leaving_network(sim: Sim, place: int, token: int) -> None:
     """A packet from the host has reached its far end."""
     packet = packets(sim)[place]
-    links(sim)[cards(sim)[ports(sim)[packet.port].nic].from_host].delivered += 1
+    links(sim)[cards(sim)[ports(sim)[packet.port].card].from_host].delivered += 1
     delivered(sim, flows(sim)[packet.flow], place)
 
 

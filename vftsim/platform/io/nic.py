@@ -62,7 +62,7 @@ class Nic(Record):
 
     ``interrupt`` is the token of the planned interrupt; ``is_unmasked`` while the driver waits for one.
     ``first_ns`` is when the oldest packet in the ring arrived.  ``unnoted`` packets are lost and not yet
-    counted.
+    counted.  One that ``is_cut`` off loses what arrives, which counts in the row ``down`` of ``drops``.
     """
 
     row: int
@@ -81,6 +81,8 @@ class Nic(Record):
     coalescing_time_ns: int
     coalescing_packets: int
     drop_place: int
+    is_cut: bool
+    down: int
 
 
 class Arrivals(Record):
@@ -142,6 +144,7 @@ def new_packet(sim: Sim, flow: int, stream: int, sent_ns: int) -> int:
     packet.port = flows(sim)[flow].port
     packet.ring = 0
     packet.stream = stream
+    packet.entity = stream
     packet.what = 0
     packet.size_bytes = flows(sim)[flow].size_bytes
     packet.sent_ns = sent_ns
@@ -154,6 +157,9 @@ def new_packet(sim: Sim, flow: int, stream: int, sent_ns: int) -> int:
 def admit(sim: Sim, nic: Nic, packet: int, time_ns: int) -> None:
     """Give a packet that arrives at ``time_ns`` a descriptor; without one it is lost."""
     nic.admitted += 1
+    if nic.is_cut:
+        drop(sim, packet, nic.down)
+        return
     if nic.occupied >= nic.capacity:
         packet_list.push(sim, nic.unnoted, packet)
         return

@@ -6,7 +6,6 @@ means to both ends (``stream``, ``what``); there is no switchboard.  Protection 
 """
 
 from vftsim.kernel import Chain, Record, Sim, Sort, Table, part
-from vftsim.platform.io.marks import DELIVERED, mark, mark_logs
 
 
 class Packet(Record):
@@ -15,13 +14,15 @@ class Packet(Record):
     ``flow`` is the row of the traffic it belongs to and returns to, ``port`` the guest's end of its path, ``stream`` a
     stream, call or attempt within the flow, ``what`` the message it carries in the words of both ends; ``sent_ns`` is
     when it left its sender (or reached the host's NIC, where the sender's link is not modelled).  ``entity`` orders
-    packets that arrive at one instant; ``ring`` is the ring that it entered last.
+    packets that arrive at one instant; ``ring`` is the ring that it entered last,
+    ``sender`` who sleeps with it while it waits for room there (see :func:`~vftsim.platform.io.ring.wait_for_slot`).
     """
 
     link: int
     flow: int
     port: int
     ring: int
+    sender: int
     stream: int
     what: int
     size_bytes: int
@@ -32,14 +33,17 @@ class Packet(Record):
 class Port(Record):
     """A guest's end of an I/O path: which domain, by which kind of path, to which application, guarded by what.
 
-    Ports of several applications of a domain share its path.  ``transmit_ns`` is what a sender pays of its own
-    CPU time for each packet, ``send_ring`` the ring its packets enter (0: there is always room).
+    Ports of several applications of a domain share its path.  ``nic`` is the interface of the path that has rings;
+    ``card`` (see :mod:`.host_cards`) has the links on which packets reach the host and leave it, 0: nothing is
+    modelled outside.  ``transmit_ns`` is what a sender pays of its own CPU time for each packet, ``send_ring`` the
+    ring its packets enter (0: there is always room).
     """
 
     row: int
     domain: int
     path: int
     nic: int
+    card: int
     application: int
     guard: int
     transmit_ns: int
@@ -96,7 +100,10 @@ def arrive(sim: Sim, port: Port, packet: int) -> None:
 
 @path.slot
 def send(sim: Sim, port: Port, packet: int) -> bool:
-    """Send a packet of the application; False if there is no room, and then the packet is still the caller's."""
+    """Send a packet of the application; False if there is no room, and then the packet is still the caller's.
+
+    Only a path with a ``send_ring`` may refuse: there the caller waits.
+    """
     return False
 
 
@@ -214,11 +221,3 @@ def drop(sim: Sim, packet: int, place: int) -> None:
     drops(sim)[place].count += 1
     lost(sim, flows(sim)[packets(sim)[packet].flow], packet)
     packets.free(sim, packet)
-
-
-@part
-def leave(sim: Sim, packet: int) -> None:
-    """Hand a packet that leaves the host to its flow, which frees it."""
-    if mark_logs(sim)[1].is_on:
-        mark(sim, packet, DELIVERED, 0, sim.now_ns, 0)
-    delivered(sim, flows(sim)[packets(sim)[packet].flow], packet)

@@ -10,14 +10,15 @@ each way.  Left out: packets of several slots (media packets are far below one p
 """
 
 from vftsim.kernel import Chain, Fifo, Record, Sim, Table, part
-from vftsim.platform.io.packet import Port, applications, go_on, packet_list, packets, ports
+from vftsim.platform.io.packet import Port, applications, go_on, packet_list, packets, ports, send
 
 
 class Ring(Record):
     """A bounded ring of one consumer.
 
     ``occupied`` slots are taken: by ``packets``, by packets still to be filled in, by packets that the consumer
-    has in its hands.  ``waiting`` are packets whose senders sleep until a slot is free.  ``stage`` is the
+    has in its hands.  ``waiting`` are packets that wait for a slot; those of a guest that stands still
+    (``is_masked``) do not get one, because their senders do not run.  ``stage`` is the
     consumer, ``next_ring`` the next ring of the same consumer.
     """
 
@@ -29,6 +30,7 @@ class Ring(Record):
     stage: int
     next_ring: int
     drop_place: int
+    is_masked: bool
 
 
 rings = Table("rings", Ring, 16_384)
@@ -45,16 +47,31 @@ def keep_slot(ring: Ring) -> bool:
 
 
 @part
-def wait_for_slot(sim: Sim, port: Port, packet: int) -> None:
-    """Keep a packet that was refused until its port's ring has a free slot: its application is then told to go on."""
+def wait_for_slot(sim: Sim, port: Port, packet: int, sender: int) -> None:
+    """Keep a packet that was refused until its port's ring has a free slot: its application is then told to go on.
+
+    ``sender`` is whatever the application knows the sleeper by; 0: nobody sleeps, and the packet is sent by itself.
+    """
+    packets(sim)[packet].sender = sender
     packet_list.push(sim, rings(sim)[port.send_ring].waiting, packet)
 
 
 @part
 def give_back(sim: Sim, ring: Ring, slots: int) -> None:
-    """Free the slots of finished packets and let as many senders that wait go on."""
+    """Free the slots of finished packets and let as many that wait go on, in order."""
     ring.occupied -= slots
+    serve_waiting(sim, ring)
+
+
+@part
+def serve_waiting(sim: Sim, ring: Ring) -> None:
+    """Let those go on for whom there is a slot."""
     while ring.waiting.length > 0 and ring.occupied < ring.capacity:
+        if ring.is_masked and packets(sim)[ring.waiting.first].sender != 0:
+            return
         packet = packet_list.pop(sim, ring.waiting)
-        program = ports(sim)[packets(sim)[packet].port].application
-        go_on(sim, applications(sim)[program], packet)
+        port = ports(sim)[packets(sim)[packet].port]
+        if packets(sim)[packet].sender == 0:
+            send(sim, port, packet)
+        else:
+            go_on(sim, applications(sim)[port.application], packet)

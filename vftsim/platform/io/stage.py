@@ -31,7 +31,8 @@ class Stage(Record):
 
     ``task`` is its kind.  The source is ``nic`` or, if that is 0, ``rings``, several served in turn.  ``vcpu``
     pays as interrupt work; 0: jobs on any vCPU of the domain, up to ``parallel`` batches at once.  ``held``
-    packets are in its hands.
+    packets are in its hands, in the batch ``in_hand`` if it works on one at a time.  While it ``is_masked`` it starts
+    nothing; ``is_due``: its event came meanwhile.
     """
 
     row: int
@@ -41,6 +42,9 @@ class Stage(Record):
     nic: int
     rings: Fifo
     is_armed: bool
+    is_masked: bool
+    is_due: bool
+    in_hand: int
     event_ns: int
     packet_ns: int
     budget: int
@@ -102,6 +106,9 @@ def push(sim: Sim, ring: Ring, packet: int) -> bool:
 @part
 def kick(sim: Sim, stage: Stage) -> None:
     """Start batches as long as there are packets and room for one more batch."""
+    if stage.is_masked:
+        stage.is_due = True
+        return
     while stage.active < stage.parallel:
         row = batches.new(sim)
         batch = batches(sim)[row]
@@ -155,6 +162,7 @@ def begin(sim: Sim, stage: Stage, row: int, event_ns: int, is_continued: bool) -
     """Start the work on a batch that has been taken."""
     batch = batches(sim)[row]
     stage.batches += 1
+    stage.in_hand = row
     batch.taken = batch.packets.length
     demand_ns = event_ns + price_all(sim, stage, batch)
     batch.demand_ns = demand_ns

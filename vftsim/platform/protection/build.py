@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from vftsim.errors import ConservationError, UsageError
 from vftsim.kernel import Engine, EventKind
 from vftsim.platform.cpu.records import domains
+from vftsim.platform.io.packet import drops
 from vftsim.platform.protection.account import moments, tallies
 from vftsim.platform.protection.faults import FaultSpec, announce_fault, faults, inject, on_fault
 from vftsim.platform.protection.guard import guard_port, guard_program, guarded_programs, guards
@@ -26,10 +27,14 @@ TABLES = (faults, guarded_programs, moments, tallies)
 
 _BEGINS_ENTITY = 3
 
+MOST_WAITING = 1000
+"""Outputs that wait for room on their way out: ``txqueuelen`` of an Ethernet interface (Linux 2.6)."""
+
 
 def add_guard(
-    engine: Engine, spec: ProtectionSpec, domain: int, ports: Iterable[int], programs: Iterable[int], vm_link: int = 0
-) -> int:
+    engine: Engine, spec: ProtectionSpec, domain: int, ports: Iterable[int], programs: Iterable[int], vm_link: int = 0,
+    most_waiting: int = MOST_WAITING,
+) -> int:  # fmt: skip
     """Put a domain under protection: its ports and applications; return the guard's row.
 
     Parameters
@@ -41,6 +46,8 @@ def add_guard(
         Rows of the domain's ports and applications.
     vm_link : int
         Row of the link of the domain's outputs, if the mechanism's traffic takes it too; 0: it does not.
+    most_waiting : int
+        Outputs that may wait for room when they are released; the others are dropped.
 
     Raises
     ------
@@ -50,8 +57,9 @@ def add_guard(
     vcpu_count = int(engine.rows(domains)[domain].vcpus)
     if vcpu_count > spec.most_vcpus:
         raise UsageError(f"this protection mechanism handles {spec.most_vcpus} vCPU at most, not {vcpu_count}")
-    row, guard = engine.add(guards, mechanism=engine.number(spec.part), domain=domain)
+    row, guard = engine.add(guards, mechanism=engine.number(spec.part), domain=domain, most_waiting=most_waiting)
     guard.row = row
+    guard.no_room, _ = engine.add(drops)
     for port in ports:
         engine.call(guard_port, row, port)
     for program in programs:

@@ -8,6 +8,7 @@ Here is what the way of a packet meets; what faults and the course of a run ask 
 
 from vftsim.kernel import Chain, Fifo, Record, Sim, Sort, Table, entry, part
 from vftsim.platform.io.packet import Port, applications, discard, drop, packets, ports, send
+from vftsim.platform.io.ring import rings, wait_for_slot
 
 LOST = -1
 """Answer of :func:`take_note` for a packet that no surviving replica will know of."""
@@ -18,8 +19,10 @@ class Guard(Record):
 
     ``mechanism`` is its kind; a kind keeps its own fields in a table beside this one.  ``reasons`` are the causes, a
     bit for each, for which the machine stands still at present; ``stopped_ns`` is how long it has stood still in stops
-    that are over, ``resumed_ns`` when the last one ended.  A machine that is ``dead`` has lost its host.  ``no_room``
-    is the row of ``drops`` where outputs count that found the path full when they were released.
+    that are over, ``resumed_ns`` when the last one ended.  A machine that is ``dead`` has lost its host.
+
+    Outputs that find the way out full when they are released wait for room, ``most_waiting`` at most; the others count
+    in the row ``no_room`` of ``drops``.  ``offered`` is the output about which a mechanism is being asked.
     """
 
     row: int
@@ -33,7 +36,9 @@ class Guard(Record):
     stopped_since_ns: int
     stopped_ns: int
     resumed_ns: int
+    most_waiting: int
     no_room: int
+    offered: int
     tallies: Fifo
 
 
@@ -59,7 +64,11 @@ def note_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
 
 @protection.slot
 def hold_output(sim: Sim, guard: Guard, packet: int) -> None:
-    """Hold a packet that the guest sends; :func:`release` it when it may leave."""
+    """Hold a packet that the guest sends; :func:`release` it when it may leave.
+
+    A mechanism that holds nothing at present releases it here; if the way out is full, the packet stays the sender's,
+    who is asked again when there is room.
+    """
     release(sim, packet)
 
 
@@ -80,6 +89,8 @@ def take_note(sim: Sim, port: Port, size_bytes: int) -> int:
 def put_out(sim: Sim, port: Port, packet: int) -> bool:
     """Send a packet of the guest through the guard, if any; False if the path has no room and nothing holds it.
 
+    Whoever is refused waits (:func:`~vftsim.platform.io.ring.wait_for_slot`) and comes here again.
+
     Timers of a dead machine's programs may still go off in the simulation; what they send reaches nobody.
     """
     if port.guard == 0:
@@ -88,9 +99,12 @@ def put_out(sim: Sim, port: Port, packet: int) -> bool:
     packets(sim)[packet].port = port.row
     if guard.dead:
         discard(sim, packet)
-    else:
-        hold_output(sim, guard, packet)
-    return True
+        return True
+    guard.offered = packet
+    hold_output(sim, guard, packet)
+    is_taken = guard.offered == packet
+    guard.offered = 0
+    return is_taken
 
 
 @part
@@ -101,10 +115,17 @@ def is_dead(sim: Sim, port: Port) -> bool:
 
 @part
 def release(sim: Sim, packet: int) -> None:
-    """Let a packet that was held go its way; one that finds no room there is dropped, as from a full queue."""
+    """Let a packet go its way; one that was held and finds no room there waits for it, or is lost to a full queue."""
     port = ports(sim)[packets(sim)[packet].port]
-    if not send(sim, port, packet):
-        drop(sim, packet, guards(sim)[port.guard].no_room)
+    if send(sim, port, packet):
+        return
+    guard = guards(sim)[port.guard]
+    if guard.offered == packet:
+        guard.offered = 0
+    elif rings(sim)[port.send_ring].waiting.length < guard.most_waiting:
+        wait_for_slot(sim, port, packet, 0)
+    else:
+        drop(sim, packet, guard.no_room)
 
 
 @entry

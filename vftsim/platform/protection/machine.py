@@ -67,8 +67,8 @@ def go_on(sim: Sim, guard: Guard) -> None:
 def kill(sim: Sim, guard: Guard) -> None:
     """Lose the machine for good, unless :func:`reboot` brings it back."""
     stop(sim, guard, DEAD)
-    disconnect(sim, guard)
     guard.dead = True
+    disconnect(sim, guard)
 
 
 @part

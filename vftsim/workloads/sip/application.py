@@ -50,7 +50,6 @@ class SipServerProgram(Program):
         virtual = VirtualizationSpec(cpu_inflation=home.cpu_inflation, relay_cost=spec.relay_cost)
         self.server = add_server(self.engine, home.domain, self.row, spec, virtual)
         self.record.buffer_full = home.place(f"{home.name} socket buffer", "full")
-        self.record.no_room = home.place(f"{home.name} socket", "no room on the path")
 
     @property
     def record(self) -> Any:

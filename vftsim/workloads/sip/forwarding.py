@@ -3,18 +3,22 @@
 from vftsim.kernel import Sim, event, part
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
-from vftsim.platform.io.packet import drop, packets, ports
+from vftsim.platform.io.packet import packets, ports
+from vftsim.platform.io.ring import wait_for_slot
 from vftsim.platform.protection.guard import is_dead, put_out
 from vftsim.workloads.sip.messages import Message, message_facts
-from vftsim.workloads.sip.records import SipServer, Transaction, sip_rules, sip_servers, transactions
+from vftsim.workloads.sip.records import SipServer, Transaction, sip_rules, sip_servers, transactions, workers
 from vftsim.workloads.sip.retransmission import NO_LIMIT, begin, goes_on, wait
 from vftsim.workloads.sip.streams import keep, streams
 from vftsim.workloads.sip.transactions import belongs_to_the_living, complete, drop_use, use
 
+TIMER_PROCESS = -1
+"""Who sends what no worker sends."""
+
 
 @part
 def say(sim: Sim, server: SipServer, flow: int, port: int, stream: int, message: int) -> None:
-    """Put a datagram on its way to the user agents."""
+    """Put a datagram on its way to the user agents, or have the process that sends it sleep until there is room."""
     row = packets.new(sim)
     packet = packets(sim)[row]
     packet.flow = flow
@@ -25,8 +29,13 @@ def say(sim: Sim, server: SipServer, flow: int, port: int, stream: int, message:
     packet.sent_ns = sim.now_ns
     packet.entity = streams(sim)[stream].number
     keep(sim, stream)
-    if not put_out(sim, ports(sim)[port], row):
-        drop(sim, row, server.no_room)
+    if put_out(sim, ports(sim)[port], row):
+        return
+    if server.speaker == 0:
+        wait_for_slot(sim, ports(sim)[port], row, TIMER_PROCESS)
+    else:
+        workers(sim)[server.speaker].unsent += 1
+        wait_for_slot(sim, ports(sim)[port], row, server.speaker)
 
 
 @part

@@ -47,8 +47,8 @@ class SipServer(Record):
     ``buffer`` is the socket's, ``idle`` the processes without work, ``ringing`` the INVITEs that were answered
     provisionally, in order of the instant they are given up.  ``held`` transactions are in memory, ``waiting`` of them
     completed.  ``boots`` counts how often the server began with empty memory; ``created`` transactions are those since,
-    ``created_before`` those until then.  ``buffer_full`` and ``no_room`` are rows
-    of ``drops``: datagrams that met a full socket buffer, and answers that met a full path.
+    ``created_before`` those until then.  ``buffer_full`` is the row of ``drops`` of datagrams that met a full socket
+    buffer.  ``speaker`` is the worker that is sending at present, 0: the timer process.
     """
 
     row: int
@@ -75,7 +75,7 @@ class SipServer(Record):
     stall: int
     end_of_stall: int
     buffer_full: int
-    no_room: int
+    speaker: int
     received: int
     taken: int
     lost_in_crash: int
@@ -83,7 +83,10 @@ class SipServer(Record):
 
 
 class Worker(Record):
-    """A process of a server and what it has in hand: a packet, its transaction, and the work that is left."""
+    """A process of a server and what it has in hand: a packet, its transaction, and the work that is left.
+
+    While ``unsent`` datagrams of its own wait for room on their way out, it sleeps.
+    """
 
     link: int
     server: int
@@ -92,6 +95,7 @@ class Worker(Record):
     is_again: bool
     left_ns: int
     after_ns: int
+    unsent: int
 
 
 class Transaction(Record):

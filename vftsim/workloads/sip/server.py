@@ -30,6 +30,11 @@ Stalls: every ``stall_period`` no worker takes a message for ``stall_duration``,
 of the database; messages already in hand are finished.  They use no CPU, the flush of location records does.
 An assumption for what-ifs: the lab shows none, so the default is none.
 
+Sending: the UDP socket of OpenSIPS blocks (``udp_send``, plain ``sendto``), so a process sleeps while the way out has
+no room, as a thread of a pool does: until all it has to send for a message has left, in order.  A datagram of the timer
+process waits in the same order; the timer's other work, modelled as jobs of their own, does not wait for it, and timers
+of a request run from the instant at which its sending began.
+
 Left out: TCP, forking, DNS, failure replies other than 408 (503, redirection); the CPU time of transaction
 timers apart from the sends they cause.
 """
@@ -41,6 +46,7 @@ from vftsim.platform.io.packet import (
     applications,
     drop,
     drops,
+    go_on,
     lose_state,
     packet_list,
     packets,
@@ -62,7 +68,7 @@ from vftsim.workloads.sip.records import (
 )
 from vftsim.workloads.sip.streams import let_go
 from vftsim.workloads.sip.transactions import drop_use
-from vftsim.workloads.sip.worker import put_down, work_on
+from vftsim.workloads.sip.worker import put_down, send_now, work_on
 
 sip_server = application.kind("sip_server")
 _SAME_NAMES = ("processes", "work_after_send", "growth_per_transaction", "growth_per_active_worker",
@@ -83,7 +89,6 @@ def add_server(engine: Engine, domain: int, program: int, spec: SipServerSpec, v
     engine.rows(sip_rules)[row].wait_periods = max(1, spec.transaction_wait // spec.timer_period)
     _write_rules(engine.rows(sip_rules)[row], spec, virtual)
     server.buffer_full, _ = engine.add(drops)
-    server.no_room, _ = engine.add(drops)
     for number in range(spec.processes):
         worker, _ = engine.add(workers, server=row)
         if number == 0:
@@ -146,6 +151,12 @@ def take_datagram(sim: Sim, program: Application, packet: int) -> None:
         drop(sim, packet, server.buffer_full)
 
 
+@sip_server.implements(go_on)
+def go_on_sending(sim: Sim, program: Application, packet: int) -> None:
+    """Send a datagram that has waited for room."""
+    send_now(sim, sip_servers(sim)[program.own], packet)
+
+
 @sip_server.implements(set_overhead)
 def bear(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
     """Let work that begins from now on cost what protection makes it cost."""
@@ -193,6 +204,7 @@ def forget_datagrams(sim: Sim, server: SipServer) -> None:
     while server.idle.length > 0:
         worker_list.pop(sim, server.idle)
     for row in range(server.first_worker, server.first_worker + sip_rules(sim)[server.row].processes):
+        workers(sim)[row].unsent = 0
         if workers(sim)[row].packet != 0:
             put_down(sim, workers(sim)[row])
 

@@ -3,10 +3,11 @@
 Rules: :mod:`vftsim.workloads.sip.server`.
 """
 
-from vftsim.kernel import Sim, part
+from vftsim.kernel import Failure, Sim, fail, part
 from vftsim.platform.cpu.jobs import submit, submit_next
 from vftsim.platform.cpu.records import domains, work_done
-from vftsim.platform.io.packet import Packet, packet_list, packets
+from vftsim.platform.io.packet import Packet, packet_list, packets, ports
+from vftsim.platform.protection.guard import put_out
 from vftsim.workloads.sip.forwarding import answer_from, forward, say, stop_repeating
 from vftsim.workloads.sip.messages import Message, message_facts
 from vftsim.workloads.sip.records import (
@@ -21,6 +22,8 @@ from vftsim.workloads.sip.records import (
 )
 from vftsim.workloads.sip.streams import let_go, streams
 from vftsim.workloads.sip.transactions import complete, create, current, drop_use, use
+
+NO_ROOM = Failure("a process of a SIP server was woken to send although there is no room")
 
 
 @part
@@ -95,15 +98,34 @@ def on_result(sim: Sim, place: int, argument: int) -> None:
 
 @work_done
 def on_answer(sim: Sim, place: int, argument: int) -> None:
-    """The part of the work before the outputs is done: send them, and do the rest."""
+    """The part of the work before the outputs is done: send them, and do the rest; sleep before if one has no room."""
     worker = workers(sim)[place]
     server = sip_servers(sim)[worker.server]
+    server.speaker = place
     answer(sim, server, worker, packets(sim)[worker.packet])
+    server.speaker = 0
     put_down(sim, worker)
+    if worker.unsent > 0:
+        return
     if worker.after_ns > 0:
         submit_next(sim, domains(sim)[server.domain], worker.after_ns, on_end, place, 0)
     else:
         release(sim, server, place)
+
+
+@part
+def send_now(sim: Sim, server: SipServer, packet: int) -> None:
+    """Send a datagram for which there is room now; wake its process when it was the last that it waited with."""
+    row = packets(sim)[packet].sender
+    if not put_out(sim, ports(sim)[packets(sim)[packet].port], packet):
+        fail(sim, NO_ROOM)
+    if row > 0:
+        worker = workers(sim)[row]
+        worker.unsent -= 1
+        if worker.unsent == 0 and worker.after_ns > 0:
+            submit(sim, domains(sim)[server.domain], worker.after_ns, on_end, row, 0)
+        elif worker.unsent == 0:
+            release(sim, server, row)
 
 
 @part

@@ -15,6 +15,7 @@ from vftsim.kernel import Kind, Record, Sim, Table, part
 from vftsim.platform.io.build import Io
 from vftsim.platform.io.driver_domain import TASKS, back_ends
 from vftsim.platform.io.guest_driver import guest_driver
+from vftsim.platform.io.guest_end import is_gone
 from vftsim.platform.io.packet import REFUSED, Port, drop, packets, ports
 from vftsim.platform.io.parameters import RingPathSpec, Site
 from vftsim.platform.io.ring import keep_slot, rings
@@ -88,6 +89,8 @@ device_models = Table("device_models", DeviceModel, beside=ports)
 @part
 def reserve_in_tap(sim: Sim, port: Port, packet: int) -> int:
     """Keep a place in the tap queue, or drop the packet."""
+    if is_gone(sim, packet):
+        return REFUSED
     own = device_models(sim)[port.row]
     ring = rings(sim)[own.tap]
     if keep_slot(ring):
@@ -105,7 +108,8 @@ def put_into_tap(sim: Sim, port: Port, packet: int) -> None:
 @injecting.implements(deliver)
 def inject(sim: Sim, stage: Stage, packet: int) -> None:
     """Copy into guest memory and inject an interrupt; a guest without a free buffer loses the packet."""
-    push_or_drop(sim, device_models(sim)[packets(sim)[packet].port].guest_ring, packet)
+    if not is_gone(sim, packet):
+        push_or_drop(sim, device_models(sim)[packets(sim)[packet].port].guest_ring, packet)
 
 
 @fetching.implements(deliver)

@@ -13,14 +13,17 @@ from pydantic import Field
 from vftsim.kernel import Kind, Sim
 from vftsim.platform.io.build import Io
 from vftsim.platform.io.guest_driver import guest_driver
+from vftsim.platform.io.guest_end import stands_by_its_rings
+from vftsim.platform.io.host_cards import leave
 from vftsim.platform.io.nic import nics
-from vftsim.platform.io.packet import Port, arrive, leave, path, send
+from vftsim.platform.io.packet import Port, arrive, path, send
 from vftsim.platform.io.parameters import IO_PATHS, RingPathSpec, Site
 from vftsim.platform.io.paths import _owned_nic
 from vftsim.platform.io.stage import take_in
 from vftsim.spec.units import DurationNs
 
 direct = path.kind("direct")
+stands_by_its_rings(direct)
 
 
 @IO_PATHS.register

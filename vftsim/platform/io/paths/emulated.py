@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 
 from vftsim.kernel import Kind, Sim
 from vftsim.platform.io.build import Io
+from vftsim.platform.io.guest_end import stands_by_its_rings
 from vftsim.platform.io.nic import nics
 from vftsim.platform.io.packet import Port, arrive, carry_in, path, reserve, send
 from vftsim.platform.io.parameters import IO_PATHS, Site
@@ -18,6 +19,7 @@ from vftsim.platform.io.paths._device_model import DeviceModelCosts, put_into_ta
 from vftsim.platform.io.stage import take_in
 
 emulated = path.kind("emulated")
+stands_by_its_rings(emulated)
 
 
 @IO_PATHS.register

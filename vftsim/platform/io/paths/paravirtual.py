@@ -19,6 +19,7 @@ from vftsim.kernel import Kind, Record, Sim, Table
 from vftsim.platform.io.build import Io
 from vftsim.platform.io.driver_domain import TASKS, back_ends
 from vftsim.platform.io.guest_driver import guest_driver
+from vftsim.platform.io.guest_end import is_gone, stands_by_its_rings
 from vftsim.platform.io.nic import nics
 from vftsim.platform.io.packet import REFUSED, Port, arrive, carry_in, drop, path, ports, reserve, send
 from vftsim.platform.io.parameters import IO_PATHS, RingPathSpec, Site
@@ -27,6 +28,7 @@ from vftsim.platform.io.stage import push, put, take_in
 from vftsim.spec.units import DurationNs
 
 paravirtual = path.kind("paravirtual")
+stands_by_its_rings(paravirtual)
 
 
 @IO_PATHS.register
@@ -88,6 +90,8 @@ def arrive_paravirtual(sim: Sim, port: Port, packet: int) -> None:
 @paravirtual.implements(reserve)
 def reserve_slot(sim: Sim, port: Port, packet: int) -> int:
     """Keep a slot of the receive ring, or drop the packet."""
+    if is_gone(sim, packet):
+        return REFUSED
     own = split_drivers(sim)[port.row]
     ring = rings(sim)[own.receive_ring]
     if keep_slot(ring):
@@ -98,8 +102,12 @@ def reserve_slot(sim: Sim, port: Port, packet: int) -> int:
 
 @paravirtual.implements(carry_in)
 def fill_slot(sim: Sim, port: Port, packet: int) -> None:
-    """Fill the slot: the back-end has done its work."""
-    put(sim, rings(sim)[split_drivers(sim)[port.row].receive_ring], packet)
+    """Fill the slot: the back-end has done its work; the port may have been cut off since the slot was kept."""
+    ring = rings(sim)[split_drivers(sim)[port.row].receive_ring]
+    if is_gone(sim, packet):
+        ring.occupied -= 1
+    else:
+        put(sim, ring, packet)
 
 
 @paravirtual.implements(send)

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from vftsim.kernel import Kind, Sim
 from vftsim.platform.io.build import Io
+from vftsim.platform.io.guest_end import stands_by_its_rings
 from vftsim.platform.io.nic import nics
 from vftsim.platform.io.packet import Port, arrive, carry_in, path, reserve, send
 from vftsim.platform.io.parameters import IO_PATHS, Site
@@ -21,6 +22,7 @@ from vftsim.platform.io.stage import take_in
 from vftsim.spec.units import DurationNs
 
 stub_domain = path.kind("stub_domain")
+stands_by_its_rings(stub_domain)
 
 
 @IO_PATHS.register

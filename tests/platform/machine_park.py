@@ -1,0 +1,344 @@
+"""A guest with any application behind any path, under any protection and scheduler, with links to its clients.
+
+The host has two pCPUs, or as many as vCPUs without a hypervisor; beside the guest there are a driver domain and a
+neighbour that computes for itself.  Clients of pools send packets at instants drawn from a number, those of a SIP
+server begin attempts; both reach the host over a link of its card and hear over another.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations, product
+from random import Random
+from typing import Any
+
+from pydantic import TypeAdapter
+from vftsim.sip.build import write_rules
+
+from vftsim.kernel import EventKind, Table
+from vftsim.kernel.choose import make_engine
+from vftsim.platform.cpu import build as cpu
+from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
+from vftsim.platform.cpu.records import vcpus
+from vftsim.platform.delays import delays, install_buckets
+from vftsim.platform.io import build as io
+from vftsim.platform.io.driver_domain import DriverDomainSpec
+from vftsim.platform.io.host_cards import HostCards, NicsSpec, cards
+from vftsim.platform.io.link import links
+from vftsim.platform.io.nic import NicSpec, nics
+from vftsim.platform.io.packet import (
+    applications,
+    drops,
+    flows,
+    ports,
+)
+from vftsim.platform.io.parameters import Site, io_paths
+from vftsim.platform.io.paths import moderated
+from vftsim.platform.io.ring import rings
+from vftsim.platform.io.stage import stages
+from vftsim.platform.protection import account
+from vftsim.platform.protection import build as protect
+from vftsim.platform.protection._lockstep_records import locksteps, plans
+from vftsim.platform.protection.faults import FAULTS
+from vftsim.platform.protection.guard import guards
+from vftsim.platform.protection.mechanism import protections
+from vftsim.platform.protection.pair import pairs
+from vftsim.workloads.cyclic_load import CyclicLoadSpec, add_cyclic_load, start_cyclic_load
+from vftsim.workloads.ims_bench.agents import ims_bench
+from vftsim.workloads.ims_bench.attempt import attempts, benches, phases
+from vftsim.workloads.ims_bench.metrics import HISTOGRAMS
+from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
+from vftsim.workloads.ims_bench.subscribers import fill_pools
+from vftsim.workloads.pool import add_pool, pool_threads, pools
+from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Scenario, install_messages
+from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
+from vftsim.workloads.sip.records import sip_rules, sip_servers, workers
+from vftsim.workloads.sip.server import add_server, start_server
+from vftsim.workloads.sip.streams import streams
+
+from .park_kernel import (
+    APPLICATIONS,
+    PATHS,
+    POOLS,
+    PROTECTIONS,
+    SCHEDULERS,
+    linked,
+    on_attempt,
+    on_visit,
+    seen,
+    tally,
+    visitors,
+)  # fmt: skip
+
+US, MS, S = 1_000, 1_000_000, 1_000_000_000
+BLOWS = ("primary_crash", "pause")
+
+_PROTECTION: dict[str, dict[str, Any]] = {
+    "none": {},
+    "ha_restart": {"heartbeat_interval": 2 * MS, "heartbeat_timeout": 5 * MS, "placement": 0, "boot_time": 9 * MS},
+    "lockstep": {
+        "cost": {"execution": 1.3, "output": 10 * US},
+        "failover": {
+            "heartbeat_interval": 3 * MS, "heartbeat_timeout": 9 * MS, "log_timeout": 8 * MS, "go_live": 2 * MS,
+            "announcement": 1 * MS, "storage_latency": 500 * US, "secondary_delay": 1 * MS,
+        },
+        "reprotection": None,
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """What stands together in a park, and what happens to it."""
+
+    application: str = "media_relay"
+    path: str = "paravirtual"
+    protection: str = "none"
+    scheduler: str = "credit"
+    blow: str = "pause"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return self.application, self.path, self.protection, self.scheduler, self.blow
+
+    def __str__(self) -> str:
+        return "-".join(self.parts)
+
+
+def every_case() -> list[Case]:
+    """All combinations of parts."""
+    return [Case(*parts) for parts in product(APPLICATIONS, PATHS, PROTECTIONS, SCHEDULERS, BLOWS)]
+
+
+def every_pair() -> list[Case]:
+    """Cases in which every two parts of different sorts stand together at least once."""
+    every = [one.parts for one in every_case()]
+    missing = {pair for one in every for pair in _pairs(one)}
+    chosen = []
+    while missing:
+        best = max(every, key=lambda one: len(missing & _pairs(one)))
+        missing -= _pairs(best)
+        chosen.append(Case(*best))
+    return chosen
+
+
+def _pairs(one: tuple[str, ...]) -> set[Any]:
+    return set(combinations(enumerate(one), 2))
+
+
+class Park:
+    """A case in an engine; ``load`` packets or attempts in the first 60 ms, unless ``visits`` says when."""
+
+    def __init__(
+        self, engine: str, case: Case, *, seed: int = 1, load: int = 300, ring: int = 8, visits: Iterable[int] = (),
+        blows: list[dict[str, Any]] | None = None, protection: dict[str, Any] | None = None,
+        most_waiting: int = 1000, application: dict[str, Any] | None = None, path: dict[str, Any] | None = None,
+        scenarios: Iterable[str] = ("IMS_UAC", "IMS_MSGC", "IMS_REREG"),
+    ) -> None:  # fmt: skip
+        self.case = case
+        self.engine = make_engine(linked(), engine, lambda: None)
+        self._pick = Random(seed)
+        self._ring = ring
+        self._path = path or {}
+        self._application = application or {}
+        self._scenarios = [Scenario[name] for name in scenarios]
+        install_messages(self.engine)
+        install_buckets(self.engine)
+        self.scheduling: Any = TypeAdapter(schedulers()[case.scheduler]).validate_python({"kind": case.scheduler})
+        pcpus = 5 if case.scheduler == "native" else 2
+        self.host = cpu.add_host(self.engine, pcpus, self.scheduling, 2 * US)
+        self.driver, self.guest, self.neighbour, self.stub = (
+            cpu.add_domain(self.engine, self.host, DomainScheduling(), count, None, 10 * MS) for count in (2, 1, 1, 1)
+        )
+        self.io = io.Io(self.engine)
+        self.cards = HostCards(self.engine, NicsSpec())
+        self.card = self.cards.carrying("vm")
+        self.program = self._add_application()
+        self.port = self._add_port()
+        self._add_clients()
+        self.spec: Any = protections()[case.protection].model_validate(
+            {"kind": case.protection, **_PROTECTION[case.protection], **(protection or {})}
+        )
+        self.guard = protect.add_guard(
+            self.engine, self.spec, self.guest, [self.port], [self.program], most_waiting=most_waiting
+        )
+        cpu.start(self.engine, self.host, self.scheduling)
+        self.io.start()
+        load_spec = CyclicLoadSpec(busy=3 * MS, period=10 * MS)
+        self.engine.call(start_cyclic_load, add_cyclic_load(self.engine, self.neighbour, load_spec, 1))
+        if case.application == "sip_server":
+            self.engine.call(start_server, self.server)
+        self._plan(load, list(visits))
+        if blows is None:
+            blows = [{"kind": case.blow, "at": f"{20 * MS + 137} ns"}]
+            if case.blow == "pause":
+                blows[0]["duration"] = 10 * MS
+        faults = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in blows]
+        protect.start(self.engine, self.guard, self.spec, faults, lambda instant: instant.offset_ns)
+
+    def _add_application(self) -> int:
+        engine, kind = self.engine, self.case.application
+        if kind in POOLS:
+            spec: Any = POOLS[kind](**{"receive_buffer_bytes": 496 * 20, **self._application})
+            lost_place = self.io.place("socket buffer", "lost in crash")
+            full = self.io.place("socket buffer", "full")
+            program = add_pool(engine, self.guest, spec.part, spec, full, lost_place)
+            self.pool = engine.rows(pools)[engine.rows(applications)[program].own]
+            return program
+        program, row = engine.add(applications)
+        row.row = program
+        server = SipServerSpec(
+            touch_cost=40 * US, register_touch_cost=40 * US, demand_cv=0.0, t1=8 * MS, **self._application
+        )
+        self.server = add_server(engine, self.guest, program, server, VirtualizationSpec())
+        return program
+
+    def _add_port(self) -> int:
+        engine, kind = self.engine, self.case.path
+        if kind == "moderated":
+            row, port = engine.add(
+                ports, domain=self.guest, path=engine.number(moderated.moderated), application=self.program
+            )
+            port.row = row
+            moderated.install(engine, row, moderated.GuestNicSpec(ring=32, moderation=100 * US), 3 * US, 2 * US)
+        else:
+            sizes = {"ring_packets": self._ring} if kind in ("paravirtual", "emulated", "stub_domain") else {}
+            spec: Any = io_paths()[kind].model_validate({"kind": kind, **sizes, **self._path})
+            nic = self.io.add_nic("eth0", NicSpec(receive_ring_packets=32))
+            owned = [nic] if spec.needs_driver_domain else []
+            transmit = self.io.add_driver_domain(DriverDomainSpec(placement="spread"), self.driver, owned)
+            row = self.io.add_port("guest", self.guest, nic, self.program, spec)
+            spec.connect(self.io, Site("guest", self.guest, nic, (row,), self.driver, transmit, self.stub))
+        engine.rows(ports)[row].card = self.card
+        return row
+
+    def _add_clients(self) -> None:
+        engine = self.engine
+        row, flow = engine.add(flows, workload=engine.number(visitors), port=self.port, size_bytes=238)
+        flow.row = row
+        if self.case.application != "sip_server":
+            return
+        flow.workload = engine.number(ims_bench)
+        flow.own, self.bench = engine.add(benches, port=self.port)
+        self.bench.row, self.bench.flow = flow.own, row
+        write_rules(self.bench, ImsBenchSpec())
+        self.bench.t1_ns = 9 * MS
+        fill_pools(engine, self.bench, 1 << 12, 0)
+        self.bench.unregistered.count = 0
+        self.bench.phase, phase = engine.add(phases)
+        rows = [engine.new(delays) for _ in HISTOGRAMS]
+        phase.first_delay = rows[0]
+
+    def _plan(self, load: int, visits: list[int]) -> None:
+        instants = visits or sorted(self._pick.randrange(1, 60 * MS) for _ in range(load))
+        for number, time_ns in enumerate(instants, 1):
+            if self.case.application == "sip_server":
+                place = self._attempt(number, time_ns)
+                self.engine.at(time_ns, EventKind.ARRIVAL, number, self.engine.number(on_attempt), place)
+            else:
+                self.engine.at(time_ns, EventKind.ARRIVAL, number, self.engine.number(on_visit), number)
+
+    def _attempt(self, number: int, time_ns: int) -> int:
+        row, stream = self.engine.add(streams, number=number, uses=1)
+        stream.demands[:] = [1.0] * DEMANDS_PER_ATTEMPT
+        own = self.engine.rows(attempts)[row]
+        scenario = self._pick.choice(self._scenarios)
+        own.bench, own.phase, own.scenario, own.counted = self.bench.row, self.bench.phase, int(scenario), True
+        own.start_ns, own.ring_ns, own.hold_ns, own.destination = time_ns, 2 * MS, 3 * MS, -1
+        return row
+
+    def run(self, until_ns: int = 200 * MS) -> "Park":
+        """Run to an instant, looking now and then whether everything adds up."""
+        while self.engine.now_ns < until_ns:
+            self.engine.run(min(until_ns, self.engine.now_ns + 7 * MS + 1))
+            self.check()
+        return self
+
+    def rows(self, table: Table[Any]) -> list[Any]:
+        return [self.engine.rows(table)[row] for row in range(1, self.engine.used(table) + 1)]
+
+    def dropped(self, row: int) -> int:
+        return int(self.engine.rows(drops)[row].count)
+
+    def drop_counts(self) -> dict[tuple[str, str], int]:
+        """Drops by place and cause, those of links, guard and moderated card too."""
+        nic = self.engine.rows(moderated.guest_nics)[self.port]
+        own = {
+            ("guard", "no room"): int(self.engine.rows(guards)[self.guard].no_room),
+            ("card", "ring full"): int(nic.ring_full), ("card", "down"): int(nic.down),
+        }  # fmt: skip
+        if self.case.application == "sip_server":
+            own["socket buffer", "full"] = int(self.engine.rows(sip_servers)[self.server].buffer_full)
+        own |= {("link", str(number)): int(row.queue_full) for number, row in enumerate(self.rows(links))}
+        counts = {key: self.dropped(row) for key, row in own.items() if row}
+        return {key: count for key, count in (self.io.drop_counts() | counts).items() if count}
+
+    def packets_in_use(self) -> int:
+        """Rows of packets taken and not given back."""
+        sim: Any = self.engine.sim
+        unused, row = 0, int(sim.packets_unused)
+        while row:
+            unused += 1
+            row = int(sim.packets_after[row])
+        return int(sim.packets_used) - unused
+
+    def packets_found(self) -> int:
+        """Packets on links, in interfaces, rings, stages, sockets, processes, and held by a mechanism."""
+        found = sum(int(one.sent - one.delivered) - self.dropped(int(one.queue_full)) for one in self.rows(links))
+        found += sum(int(one.packets.length + one.unnoted.length) for one in self.rows(nics))
+        found += sum(int(one.packets.length + one.waiting.length) for one in self.rows(rings))
+        found += sum(int(one.held) for one in self.rows(stages))
+        card = self.engine.rows(moderated.guest_nics)[self.port]
+        found += int(card.ring.length + card.announced.length + card.batch.length + card.taken.length)
+        found += sum(int(one.socket.packets.length) for one in self.rows(pools))
+        found += sum(1 for one in self.rows(pool_threads) if one.packet and not one.is_blocked)
+        found += sum(int(one.buffer.length) for one in self.rows(sip_servers))
+        found += sum(1 for one in self.rows(workers) if one.packet)
+        found += sum(int(one.outputs.length) for one in self.rows(pairs))
+        found += sum(int(one.packets.length) for one in self.rows(plans))
+        return found + int(self.engine.rows(locksteps)[self.guard].pending.length)
+
+    def check(self) -> None:
+        """Everything that was sent was delivered, dropped, or is on its way."""
+        self.io.catch_up()
+        in_use = self.packets_in_use()
+        assert in_use == self.packets_found()
+        if self.case.application == "sip_server":
+            self._check_server()
+        else:
+            own = self.engine.rows(tally)[1]
+            assert own.lost == sum(self.drop_counts().values())
+            assert own.sent + own.copied == own.delivered + own.lost + own.discarded + in_use
+        cpu.check_conservation(self.engine, self.host)
+        protect.check_conservation(self.engine, self.guard)
+
+    def _check_server(self) -> None:
+        server = self.engine.rows(sip_servers)[self.server]
+        busy = self.engine.rows(sip_rules)[self.server].processes - server.idle.length
+        in_progress = int(server.buffer.length + busy)
+        done = server.taken + self.dropped(int(server.buffer_full)) + server.lost_in_crash
+        assert server.received == done + in_progress
+        card = self.engine.rows(cards)[self.card]
+        assert sum(self.bench.to_server) == self.engine.rows(links)[card.to_host].sent
+
+    def result(self) -> dict[str, Any]:
+        """What came of it, to compare engines."""
+        own = self.engine.rows(tally)[1]
+        made: dict[str, Any] = {
+            "drops": self.drop_counts(), "in_use": self.packets_in_use(), "events": self.engine.events,
+            "timeline": account.timeline(self.engine, self.guard),
+            "counters": account.counters(self.engine, self.guard),
+            "run_ns": [int(one.run_ns) for one in self.rows(vcpus)],
+            "stopped_ns": int(self.engine.rows(guards)[self.guard].stopped_ns),
+            "links": [(int(one.sent), int(one.delivered), int(one.free_ns)) for one in self.rows(links)],
+            "seen": [(int(one.time_ns), int(one.number)) for one in self.rows(seen)],
+            "tally": (int(own.sent), int(own.delivered), int(own.lost), int(own.copied), int(own.discarded)),
+        }  # fmt: skip
+        if self.case.application == "sip_server":
+            server = self.engine.rows(sip_servers)[self.server]
+            made["server"] = (int(server.received), int(server.taken), int(server.lost_in_crash))
+            made["from_server"] = [int(count) for count in self.bench.from_server]
+            made["ends_ns"] = [int(at_ns) for at_ns in self.bench.ends_ns]
+        return made
+
+
+__all__ = ["APPLICATIONS", "BLOWS", "MS", "PATHS", "PROTECTIONS", "SCHEDULERS", "US", "Case", "Park", "every_pair"]

@@ -1,0 +1,186 @@
+"""The guest's end of a path that has rings, while its machine is stopped, cut off the network, lost, booted again.
+
+What others do goes on: the driver domain (or the NIC of a guest that owns one) goes on filling the guest's receive
+ring while there is room and drops what finds none, and it goes on emptying the transmit ring of a guest that stands
+still.  Only the guest itself does nothing: its driver takes no packet, so that nothing enters it, and its senders that
+sleep for want of room are not woken.
+
+A port that is cut off loses what stands in its receive ring, and what the network or the driver domain brings.  What
+the guest has put into its transmit ring leaves, unless the machine has lost its host: then it is lost with it.
+
+Assumption: a host that takes a machine over has a driver domain in the same state as the lost host's, and what that one
+had in its hands leaves: both are not a matter of this guest alone.
+"""
+
+from vftsim.kernel import EventKind, Kind, Record, Sim, Table, at, event, part
+from vftsim.platform.io.nic import MOST_NICS, Nic, catch_up, nics
+from vftsim.platform.io.packet import (
+    Port,
+    connect,
+    disconnect,
+    drop,
+    forget,
+    mask,
+    packet_list,
+    packets,
+    ports,
+    unmask,
+)
+from vftsim.platform.io.ring import Ring, rings, serve_waiting
+from vftsim.platform.io.stage import Stage, batches, kick, stages
+from vftsim.platform.protection.guard import is_dead
+
+
+class GuestEnd(Record):
+    """What a port has of its guest: the ``driver`` stage, which takes packets from ``nic`` or else ``receive_ring``.
+
+    ``is_cut``: the port is off the network.  ``down`` and ``lost`` are rows of ``drops``: packets for a port that is
+    cut off, and packets that the guest had in memory when its machine was lost.
+    """
+
+    driver: int
+    nic: int
+    receive_ring: int
+    is_cut: bool
+    down: int
+    lost: int
+
+
+guest_ends = Table("guest_ends", GuestEnd, beside=ports)
+
+
+def stands_by_its_rings(kind: Kind) -> None:
+    """Let a path of this kind be stopped and cut as this module says."""
+    kind.implements(mask)(mask_driver)
+    kind.implements(unmask)(unmask_driver)
+    kind.implements(disconnect)(cut_off)
+    kind.implements(connect)(reconnect)
+    kind.implements(forget)(forget_packets)
+
+
+@part
+def mask_driver(sim: Sim, port: Port) -> None:
+    """Let the guest's driver take nothing from now on, and its senders sleep."""
+    stages(sim)[guest_ends(sim)[port.row].driver].is_masked = True
+    if port.send_ring != 0:
+        rings(sim)[port.send_ring].is_masked = True
+
+
+@part
+def unmask_driver(sim: Sim, port: Port) -> None:
+    """Let the guest's driver take packets again, after this event, and wake senders for whom there is room."""
+    stage = stages(sim)[guest_ends(sim)[port.row].driver]
+    stage.is_masked = False
+    start_if_due(sim, stage)
+    if port.send_ring != 0:
+        rings(sim)[port.send_ring].is_masked = False
+        at(sim, sim.now_ns, EventKind.DEVICE, 2 * MOST_NICS + stage.row, on_room, port.send_ring)
+
+
+@part
+def start_if_due(sim: Sim, stage: Stage) -> None:
+    """Plan the start of a driver whose event has come, unless it is masked."""
+    if stage.is_due and not stage.is_masked:
+        at(sim, sim.now_ns, EventKind.DEVICE, 2 * MOST_NICS + stage.row, on_unmasked, stage.row)
+
+
+@event
+def on_unmasked(sim: Sim, place: int, token: int) -> None:
+    """Start a driver whose event has come while it was masked; it may be masked again by now."""
+    stage = stages(sim)[place]
+    if stage.is_due and not stage.is_masked:
+        stage.is_due = False
+        kick(sim, stage)
+
+
+@event
+def on_room(sim: Sim, place: int, token: int) -> None:
+    """The guest runs again: its senders find what room has become free meanwhile."""
+    serve_waiting(sim, rings(sim)[place])
+
+
+@part
+def cut_off(sim: Sim, port: Port) -> None:
+    """Lose what stands in the receive ring; what the guest's driver has in its hands has entered the guest."""
+    end = guest_ends(sim)[port.row]
+    end.is_cut = True
+    if end.nic != 0:
+        nic = nics(sim)[end.nic]
+        catch_up(sim, nic)
+        nic.is_cut = True
+        lose_descriptors(sim, nic, end.down)
+    else:
+        lose_slots(sim, rings(sim)[end.receive_ring], end.down)
+    if port.send_ring != 0 and is_dead(sim, port):
+        lose_slots(sim, rings(sim)[port.send_ring], end.lost)
+
+
+@part
+def reconnect(sim: Sim, port: Port) -> None:
+    """Take packets again, from now on."""
+    end = guest_ends(sim)[port.row]
+    if end.nic != 0:
+        catch_up(sim, nics(sim)[end.nic])
+        nics(sim)[end.nic].is_cut = False
+    end.is_cut = False
+
+
+@part
+def is_gone(sim: Sim, packet: int) -> bool:
+    """Tell whether the port of a packet on its way in is cut off; it has then been dropped."""
+    end = guest_ends(sim)[packets(sim)[packet].port]
+    if end.is_cut:
+        drop(sim, packet, end.down)
+    return end.is_cut
+
+
+@part
+def forget_packets(sim: Sim, port: Port) -> None:
+    """Lose what rings and driver hold, and what waits for room there: all of it was in the guest's memory."""
+    end = guest_ends(sim)[port.row]
+    forget_batch(sim, stages(sim)[end.driver], end.lost)
+    if end.nic != 0:
+        catch_up(sim, nics(sim)[end.nic])
+        lose_descriptors(sim, nics(sim)[end.nic], end.lost)
+    else:
+        lose_slots(sim, rings(sim)[end.receive_ring], end.lost)
+    if port.send_ring != 0:
+        ring = rings(sim)[port.send_ring]
+        lose_slots(sim, ring, end.lost)
+        while ring.waiting.length > 0:
+            drop(sim, packet_list.pop(sim, ring.waiting), end.lost)
+
+
+@part
+def forget_batch(sim: Sim, stage: Stage, place: int) -> None:
+    """Lose the batch in a driver's hands, whose interrupt work is lost too; the driver begins anew when it may."""
+    if stage.active == 0:
+        return
+    batch = batches(sim)[stage.in_hand]
+    while batch.packets.length > 0:
+        drop(sim, packet_list.pop(sim, batch.packets), place)
+    if stage.nic != 0:
+        nics(sim)[stage.nic].occupied -= batch.taken
+    else:
+        rings(sim)[stage.rings.first].occupied -= batch.taken
+    batches.free(sim, stage.in_hand)
+    stage.active = 0
+    stage.held = 0
+    stage.is_due = True
+    start_if_due(sim, stage)
+
+
+@part
+def lose_descriptors(sim: Sim, nic: Nic, place: int) -> None:
+    """Drop what waits in a NIC's ring."""
+    nic.occupied -= nic.packets.length
+    while nic.packets.length > 0:
+        drop(sim, packet_list.pop(sim, nic.packets), place)
+
+
+@part
+def lose_slots(sim: Sim, ring: Ring, place: int) -> None:
+    """Drop what waits in a ring; slots that are kept or in somebody's hands are given back by those who have them."""
+    ring.occupied -= ring.packets.length
+    while ring.packets.length > 0:
+        drop(sim, packet_list.pop(sim, ring.packets), place)
