@@ -37,9 +37,17 @@ def _runs() -> list[Any]:
     return runs
 
 
+def without_later_keys(found: Any, stored: Any) -> Any:
+    """What a model says without keys that came after the recording; their defaults change no value."""
+    if isinstance(found, dict) and isinstance(stored, dict):
+        return {key: without_later_keys(value, stored[key]) for key, value in found.items() if key in stored}
+    return found
+
+
 @pytest.mark.parametrize(("name", "engine"), _runs())
 def test_case_as_recorded(name: str, engine: str):
     found = observe(CASES[name], engine)
+    found["input"] = without_later_keys(found["input"], STORED[name]["input"])
     stored = {**STORED[name], "values": CHANGED.get(name, STORED[name]["values"])}
     for part in ("input", "values"):
         differing = list(differences(stored[part], found[part]))

@@ -10,6 +10,7 @@ from vftsim.kernel import Engine, Kind, Linked, Sort, link
 from vftsim.kernel.agenda import Agenda, agenda_due
 from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.background import add_load, begin_load
+from vftsim.platform.cpu.guest_scheduler import guest_scheduler
 from vftsim.platform.cpu.parameters import DomainScheduling
 from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.cpu.unseen import account_for_unseen, hide
@@ -44,14 +45,19 @@ _S = 1_000_000_000
 
 
 @cache
-def linked(scheduling: Kind, mechanism: Kind | None = None) -> Linked:
-    """Return the kernel of SIP labs under a scheduler and, if the server has a guard, under a mechanism."""
+def linked(scheduling: Kind, mechanism: Kind | None = None, guests: tuple[Kind, ...] = ()) -> Linked:
+    """Return the kernel of SIP labs under a scheduler and, if the server has a guard, under a mechanism.
+
+    ``guests`` are the process schedulers of :func:`vftsim.platform.cpu.build.guest_kinds`.
+    """
     kinds: dict[Sort, Sequence[Kind]] = {
         scheduler: [scheduling],
         path: [moderated],
         application: [sip_server],
         workload: [ims_bench],
     }
+    if guests:
+        kinds[guest_scheduler] = guests
     actions: list[Any] = [*Agenda.ACTIONS, on_burst]
     if mechanism is None:
         return link(ENTRIES, kinds, actions, TABLES)
@@ -63,7 +69,8 @@ def linked(scheduling: Kind, mechanism: Kind | None = None) -> Linked:
 def linked_for(spec: SipLabSpec) -> Linked:
     """Return the kernel of a lab."""
     guarded_by = protection_of(spec)
-    return linked(spec.host.scheduler.part, None if guarded_by is None else guarded_by.part)
+    guests = cpu.guest_kinds(domain.guest_scheduler for domain in spec.domains.values())
+    return linked(spec.host.scheduler.part, None if guarded_by is None else guarded_by.part, tuple(guests))
 
 
 def protection_of(spec: SipLabSpec) -> ProtectionSpec | None:
@@ -110,7 +117,9 @@ class BuiltLab:
         self.to_server, self.to_agents = int(card.to_host), int(card.from_host)
         program, _ = engine.add(applications)
         engine.rows(applications)[program].row = program
-        self.server = add_server(engine, self.domains["sut"], program, spec.server, spec.virtualization)
+        self.server = add_server(
+            engine, self.domains["sut"], program, spec.server, spec.virtualization, spec.domains["sut"].guest_scheduler
+        )
         self.port = self._add_port(program)
         self.protection = protection_of(spec)
         self.guard = 0
@@ -161,8 +170,9 @@ class BuiltLab:
         domain = self.spec.domains[name]
         shares = {key: getattr(domain, key) for key in DomainScheduling.model_fields}
         return cpu.add_domain(
-            self.engine, self.host, DomainScheduling(**shares), domain.vcpus, domain.affinity, self.spec.server.quantum
-        )
+            self.engine, self.host, DomainScheduling(**shares), domain.vcpus, domain.affinity,
+            self.spec.server.quantum, domain.guest_scheduler,
+        )  # fmt: skip
 
     def _add_port(self, program: int) -> int:
         engine, virtual = self.engine, self.spec.virtualization
@@ -195,6 +205,7 @@ def write_rules(bench: Bench, spec: ImsBenchSpec) -> None:
     bench.t1_ns, bench.t2_ns = spec.t1, spec.t2
     bench.invite_retransmissions = spec.invite_retransmissions
     bench.request_retransmissions = spec.request_retransmissions
+    bench.fails_on_second_challenge = spec.fails_on_second_challenge
     bench.session_setup_ns, bench.release_ns = limits.session_setup, limits.release
     bench.message_ns = limits.message
     bench.registration_ns, bench.reregistration_ns = limits.registration, limits.reregistration

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from vftsim.platform.cpu.background import CyclicLoadSpec
+from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec
+from vftsim.platform.cpu.guest_schedulers.round_robin import RoundRobinGuest
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.schedulers.native import Native
 from vftsim.platform.io.host_cards import NicsSpec
@@ -17,6 +19,7 @@ from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
 
 discover("vftsim.platform.cpu.schedulers")
+discover("vftsim.platform.cpu.guest_schedulers")
 discover("vftsim.platform.protection")
 
 
@@ -33,6 +36,9 @@ class LabDomainSpec(DomainScheduling):
 
     vcpus: int = Field(1, ge=1, le=64, description="Virtual CPUs.")
     affinity: Items[int] | None = Field(None, description="pCPUs it may run on; all if not given.")
+    guest_scheduler: Annotated[GuestSchedulerSpec, OneOf(GUEST_SCHEDULERS)] = Field(
+        default_factory=RoundRobinGuest, description="Process scheduler of its operating system."
+    )
     background: CyclicLoadSpec | None = Field(None, description="CPU work that the domain does by itself.")
     message_cost: DurationNs = Field(
         0, description="CPU time for each SIP message received or sent by user agents that run in this domain (`uac`)."

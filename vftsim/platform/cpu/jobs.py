@@ -1,6 +1,7 @@
 """Giving a domain work: jobs for any of its vCPUs, background jobs, interrupt work for one vCPU; freezing it."""
 
 from vftsim.kernel import Sim, part
+from vftsim.platform.cpu import guest_scheduler
 from vftsim.platform.cpu.host import interrupt, wake
 from vftsim.platform.cpu.records import BLOCKED, RUNNING, Domain, Vcpu, vcpus, work_list, works
 
@@ -10,6 +11,7 @@ def new_work(sim: Sim, demand_ns: int, quantum_ns: int, on_done: int, place: int
     """Take a row for a piece of work."""
     row = works.new(sim)
     work = works(sim)[row]
+    work.process = 0
     work.remaining_ns = demand_ns
     work.quantum_left_ns = quantum_ns
     work.on_done = on_done
@@ -21,35 +23,50 @@ def new_work(sim: Sim, demand_ns: int, quantum_ns: int, on_done: int, place: int
 @part
 def submit(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
     """Make a job of ``demand_ns`` runnable; ``on_done`` (a ``work_done``) hears of its end."""
-    continue_with(sim, domain, demand_ns, on_done, place, argument)
-    if domain.frozen:
-        return
-    wake_idle_vcpu(sim, domain)
-    if domain.has_unlimited and domain.jobs.length > 0:
-        end_unlimited_runs(sim, domain)
+    submit_for(sim, domain, 0, demand_ns, on_done, place, argument)
+
+
+@part
+def submit_for(sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, place: int, argument: int) -> None:
+    """Make a job of a process runnable; a process (0: one of its own) does its jobs one after the other."""
+    row = new_work(sim, demand_ns, domain.quantum_ns, on_done, place, argument)
+    works(sim)[row].process = process
+    is_new = guest_scheduler.enqueue(sim, domain, row, guest_scheduler.JOB)
+    if is_new and not domain.frozen:
+        wake_idle_vcpu(sim, domain)
+        make_room(sim, domain)
 
 
 @part
 def submit_background(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
-    """Make a job runnable that waits until no other job does."""
+    """Make a job runnable that waits until no other job does, where the domain's scheduler knows of no priorities."""
     row = new_work(sim, demand_ns, domain.quantum_ns, on_done, place, argument)
-    work_list.push(sim, domain.background, row)
-    if not domain.frozen:
+    is_new = guest_scheduler.enqueue(sim, domain, row, guest_scheduler.BACKGROUND)
+    if is_new and not domain.frozen:
         wake_idle_vcpu(sim, domain)
 
 
 @part
 def submit_next(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
     """Go on with a job before any other; for a ``work_done``: the process keeps the CPU."""
+    submit_next_for(sim, domain, 0, demand_ns, on_done, place, argument)
+
+
+@part
+def submit_next_for(
+    sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, place: int, argument: int
+) -> None:
+    """Go on with a job of a process before any other; for the ``work_done`` of that process."""
     row = new_work(sim, demand_ns, domain.quantum_ns, on_done, place, argument)
-    work_list.push_front(sim, domain.jobs, row)
+    works(sim)[row].process = process
+    guest_scheduler.enqueue(sim, domain, row, guest_scheduler.NEXT)
 
 
 @part
 def continue_with(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
     """Let a process go on with its next piece where it is: no wake-up, no other vCPU is asked."""
     row = new_work(sim, demand_ns, domain.quantum_ns, on_done, place, argument)
-    work_list.push(sim, domain.jobs, row)
+    guest_scheduler.enqueue(sim, domain, row, guest_scheduler.JOB)
 
 
 @part
@@ -76,6 +93,13 @@ def wake_idle_vcpu(sim: Sim, domain: Domain) -> None:
             return
 
 
+@guest_scheduler.guest_scheduler.slot
+def make_room(sim: Sim, domain: Domain) -> None:
+    """After a job has come: end, or limit, the runs of others that must now give way."""
+    if domain.has_unlimited and domain.jobs.length > 0:
+        end_unlimited_runs(sim, domain)
+
+
 @part
 def end_unlimited_runs(sim: Sim, domain: Domain) -> None:
     """Let runs that were planned while no job waited end with their quantum."""
@@ -91,10 +115,7 @@ def end_unlimited_runs(sim: Sim, domain: Domain) -> None:
 @part
 def forget(sim: Sim, domain: Domain) -> None:
     """Lose all jobs: the memory they were in is gone."""
-    while domain.jobs.length > 0:
-        works.free(sim, work_list.pop(sim, domain.jobs))
-    while domain.background.length > 0:
-        works.free(sim, work_list.pop(sim, domain.background))
+    guest_scheduler.forget_jobs(sim, domain)
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         vcpu = vcpus(sim)[row]
         # Interrupt work that is being done is the first of its list.
@@ -120,7 +141,7 @@ def freeze(sim: Sim, domain: Domain) -> None:
 def thaw(sim: Sim, domain: Domain) -> None:
     """Go on where :func:`freeze` stopped."""
     domain.frozen = False
-    waiting = domain.jobs.length + domain.background.length
+    waiting = guest_scheduler.jobs_waiting(sim, domain)
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         vcpu = vcpus(sim)[row]
         if vcpu.state != BLOCKED:
