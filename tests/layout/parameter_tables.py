@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from vftsim.spec import Quantity, Spec
 
@@ -19,7 +19,8 @@ _TABLE = re.compile(r"<!-- parameters: (?P<spec>[\w.]+) -->\n(?:\|[^\n]*\n)*")
 
 def _row(name: str, field: Any) -> str:
     quantity = next((item for item in field.metadata if isinstance(item, Quantity)), None)
-    kind = quantity.name if quantity else getattr(field.annotation, "__name__", "")
+    plain = float if float in get_args(field.annotation) else field.annotation
+    kind = quantity.name if quantity else getattr(plain, "__name__", "")
     if field.default_factory is not None:
         default = "see below"
     elif field.is_required():
@@ -27,7 +28,8 @@ def _row(name: str, field: Any) -> str:
     elif quantity is not None:
         default = str(quantity.format(field.default))
     else:
-        default = "all" if field.default is None else str(field.default)
+        unset = "none" if plain is float else "all"
+        default = unset if field.default is None else str(field.default)
     return f"| `{name}` | {kind} | {default} | {field.description} |\n"
 
 

@@ -179,13 +179,13 @@ class BuiltModel:
                 self._connect(host, each, key, domain, interface, transmit)
 
     def _add_domain(self, host: BuiltHost, name: str, spec: DomainSpec, number: int) -> None:
-        row = cpu.add_domain(self.engine, host.row, spec, spec.vcpus, spec.affinity, spec.quantum)
+        row = cpu.add_domain(self.engine, host.row, spec, spec.vcpus, spec.affinity, spec.quantum, spec.guest_scheduler)
         self.domains[name] = row
         host.domains.append(name)
         for key, application in spec.applications.items():
             home = Home(
-                self.engine, row, f"{name}.{key}", number, spec.cpu_inflation, self.streams, self.feeder,
-                host.io.place, lambda load: hide(self.engine, load, host.spec.scheduler), self._kinds,
+                self.engine, row, f"{name}.{key}", number, spec.cpu_inflation, spec.guest_scheduler, self.streams,
+                self.feeder, host.io.place, lambda load: hide(self.engine, load, host.spec.scheduler), self._kinds,
             )  # fmt: skip
             self.programs[f"{name}.{key}"] = application.install(home)
             self._kinds[application.kind] += 1

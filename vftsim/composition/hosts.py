@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec
+from vftsim.platform.cpu.guest_schedulers.round_robin import RoundRobinGuest
 from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec, schedulers
 from vftsim.platform.cpu.schedulers.native import Native
 from vftsim.platform.io.driver_domain import DriverDomainSpec
@@ -14,10 +16,11 @@ from vftsim.platform.io.nic import NicSpec
 from vftsim.platform.io.parameters import IoPathSpec, io_paths
 from vftsim.platform.protection.mechanism import ProtectionSpec, protections
 from vftsim.platform.protection.none import NoProtectionSpec
-from vftsim.spec import BitRate, ByteCount, DurationNs, Items, OneOf, PositiveDurationNs, Spec
+from vftsim.spec import BitRate, ByteCount, DurationNs, Items, OneOf, PositiveDurationNs, Spec, discover
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, discover_parts
 
 discover_parts()
+discover("vftsim.platform.cpu.guest_schedulers")
 _MS = 1_000_000
 
 
@@ -74,6 +77,9 @@ class DomainSpec(DomainScheduling):
     affinity: Items[int] | None = Field(None, description="pCPUs its vCPUs may use; all of them if left out.")
     quantum: PositiveDurationNs = Field(
         100 * _MS, description="Time slice of the guest's own scheduler (Linux 2.6.18 O(1): 100 ms at nice 0)."
+    )
+    guest_scheduler: Annotated[GuestSchedulerSpec, OneOf(GUEST_SCHEDULERS)] = Field(
+        default_factory=RoundRobinGuest, description="Process scheduler of its operating system."
     )
     cpu_inflation: float = Field(
         1.0,

@@ -11,6 +11,7 @@ from vftsim.kernel.agenda import Agenda, agenda_due
 from vftsim.kernel.inputs import feeds
 from vftsim.platform import pauses
 from vftsim.platform.cpu import build as cpu
+from vftsim.platform.cpu.guest_scheduler import guest_scheduler
 from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.io import build as io
 from vftsim.platform.io.driver_domain import TASKS as DRIVER_TASKS
@@ -22,7 +23,7 @@ from vftsim.platform.protection.faults import FAULTS, fault
 from vftsim.platform.protection.guard import protection
 from vftsim.workloads.parts import ApplicationSpec, WorkloadSpec
 
-_SORTS: tuple[Sort, ...] = (scheduler, path, task, application, workload, protection, fault)
+_SORTS: tuple[Sort, ...] = (scheduler, guest_scheduler, path, task, application, workload, protection, fault)
 
 
 def guarded(spec: ModelSpec) -> set[str]:
@@ -42,6 +43,7 @@ def kinds_of(spec: ModelSpec) -> frozenset[Kind]:
     """Return the kinds of parts that a model uses."""
     found: set[Kind] = {host.scheduler.part for host in spec.hosts.values()}
     found |= {part.part for part in parts_of(spec)}
+    found |= set(cpu.guest_kinds(domain.guest_scheduler for domain in spec.domains.values()))
     for domain in spec.domains.values():
         for interface in domain.interfaces.values():
             found |= {interface.path.part, *interface.path.tasks}

@@ -39,7 +39,7 @@ _MEDIA: tuple[tuple[str, str], ...] = (
     ("workload.rtp", "workloads.media"),
     ("workload.signaling", "workloads.signaling"),
 )
-_NOTHING_AS_NULL = ("background", "io_path", "measured_doc")
+_NOTHING_AS_NULL = ("background", "io_path", "measured_doc", "rtp", "signaling")
 """Keys whose null in a whole file says that a part is not there; elsewhere null is a value."""
 
 _KINDS = {

@@ -16,6 +16,7 @@ from vftsim.kernel import Engine, Kind
 from vftsim.kernel.agenda import Agenda
 from vftsim.kernel.declare import Table
 from vftsim.kernel.inputs import Feeder
+from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
 from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
@@ -36,6 +37,8 @@ class Home:
         Number of the domain on its host, from 0.
     cpu_inflation : float
         Factor on CPU work that the domain's hypervisor causes.
+    guest_scheduler : GuestSchedulerSpec
+        Process scheduler of the domain.
     hide : callable
         Lets a periodic load run unseen, if nobody can see it; see :mod:`vftsim.platform.cpu.unseen`.
     """
@@ -45,6 +48,7 @@ class Home:
     name: str
     number: int
     cpu_inflation: float
+    guest_scheduler: GuestSchedulerSpec
     streams: Streams
     feeder: Feeder
     place: Callable[[str, str], int]

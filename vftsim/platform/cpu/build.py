@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from vftsim.errors import ConservationError, UsageError
-from vftsim.kernel import Engine, Sim, entry
+from vftsim.kernel import Engine, Kind, Sim, entry
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.entitlement import entitlements
+from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
+from vftsim.platform.cpu.guest_schedulers.round_robin import RoundRobinGuest, round_robin
 from vftsim.platform.cpu.host import settle
 from vftsim.platform.cpu.notes import note_count
 from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec
+from vftsim.platform.cpu.processes import processes
 from vftsim.platform.cpu.records import (
     BUSY,
     WORD_BITS,
@@ -40,7 +43,13 @@ def bring_up_to_date(sim: Sim, host: int, _: int) -> int:
 
 
 ENTRIES = (attach, bring_up_to_date)
-TABLES = (asked, affinities, entitlements, note_count)
+TABLES = (asked, affinities, entitlements, note_count, processes)
+
+
+def guest_kinds(specs: Iterable[GuestSchedulerSpec]) -> list[Kind]:
+    """Return the kinds of guest scheduler that a kernel needs for domains with these; none if all take turns."""
+    kinds = {spec.part for spec in specs}
+    return [] if kinds <= {round_robin} else sorted(kinds | {round_robin}, key=lambda kind: kind.name)
 
 
 def add_host(
@@ -81,8 +90,12 @@ def add_domain(
     vcpu_count: int,
     affinity: Iterable[int] | None = None,
     quantum_ns: int = FOREVER_QUANTUM_NS,
+    guest_scheduler: GuestSchedulerSpec | None = None,
 ) -> int:
-    """Add a domain with its vCPUs; ``affinity`` defaults to every pCPU.  Returns its row."""
+    """Add a domain with its vCPUs; ``affinity`` defaults to every pCPU.  Returns its row.
+
+    ``guest_scheduler`` must be among the kinds of the kernel, with ``round_robin``, unless it is that one.
+    """
     host = engine.rows(hosts)[host_row]
     allowed = sorted(set(range(host.pcpus) if affinity is None else affinity))
     if not allowed or allowed[0] < 0 or allowed[-1] >= host.pcpus:
@@ -92,6 +105,9 @@ def add_domain(
     )
     domain.row = row
     _entitle(engine, row, scheduling)
+    if guest_scheduler is not None and not isinstance(guest_scheduler, RoundRobinGuest):
+        domain.guest_scheduler = engine.number(guest_scheduler.part)
+        guest_scheduler.install(engine, row)
     for number in range(vcpu_count):
         vcpu_row = _add_vcpu(engine, host_row, row, allowed)
         if number == 0:

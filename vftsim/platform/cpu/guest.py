@@ -1,21 +1,18 @@
 """The operating system of a domain, as far as it decides which work its vCPUs do next.
 
 Rules: interrupt work belongs to one vCPU, goes before any job and in order of arrival; the job it
-displaces stays on that vCPU, as a task under an interrupt does in Linux.  Jobs wait in one queue for
-all vCPUs.  A job gives way at the end of its quantum only if another waits by then: one that has run
-alone for longer gives way at the next multiple of the quantum, because an expired time slice that
-nobody else wants is simply refilled.  A vCPU that loses its pCPU keeps what it was doing.  Background
-jobs run when no other job waits, as a process that Linux has found to compute without sleeping runs after those
-that sleep much (O(1) scheduler of 2.6: dynamic priority); one that has begun is not displaced, so make them short.
+displaces stays on that vCPU, as a task under an interrupt does in Linux.  Which job comes next, and for how long, is
+the domain's process scheduler's to say (:mod:`.guest_scheduler`).  A vCPU that loses its pCPU keeps what it was doing.
 
-Left out: other priorities among jobs, load balancing between run queues, the cost of a process switch
-(part of the measured demand).
+Left out: load balancing between run queues (the jobs of a domain wait for all its vCPUs together), the cost of a
+process switch (part of the measured demand).
 
 Here are the functions that only look at queues; those that make a host act are in :mod:`.jobs`.
 """
 
 from vftsim.kernel import Sim, part
-from vftsim.platform.cpu.records import Domain, Vcpu, Work, domains, work_list, works
+from vftsim.platform.cpu import guest_scheduler
+from vftsim.platform.cpu.records import Vcpu, domains, work_list, works
 
 
 @part
@@ -31,38 +28,7 @@ def next_run(sim: Sim, vcpu: Vcpu) -> int:
                 vcpu.interrupted = vcpu.current
             vcpu.current = first
         return works(sim)[first].remaining_ns
-    if vcpu.current == 0:
-        take_job(sim, domain, vcpu)
-        if vcpu.current == 0:
-            return -1
-    return job_run(sim, domain, works(sim)[vcpu.current])
-
-
-@part
-def take_job(sim: Sim, domain: Domain, vcpu: Vcpu) -> None:
-    """Give an idle vCPU the job it was interrupted in, else the next one that waits, if any."""
-    if vcpu.interrupted != 0:
-        vcpu.current = vcpu.interrupted
-        vcpu.interrupted = 0
-    elif domain.jobs.length > 0:
-        vcpu.current = work_list.pop(sim, domain.jobs)
-    else:
-        vcpu.current = work_list.pop(sim, domain.background)
-
-
-@part
-def job_run(sim: Sim, domain: Domain, work: Work) -> int:
-    """Return how long a job runs on: to its end, or to the end of its quantum if others wait."""
-    if work.remaining_ns <= work.quantum_left_ns:
-        return work.remaining_ns
-    if domain.jobs.length == 0:
-        domain.has_unlimited = True
-        return work.remaining_ns
-    if work.quantum_left_ns <= 0:
-        # Quanta that passed while it ran alone expired unnoticed: what counts is the rest of the present one.
-        rest_ns = work.quantum_left_ns % domain.quantum_ns
-        work.quantum_left_ns = rest_ns if rest_ns > 0 else domain.quantum_ns
-    return min(work.remaining_ns, work.quantum_left_ns)
+    return guest_scheduler.go_on(sim, domain, vcpu)
 
 
 @part
@@ -71,18 +37,16 @@ def finish(sim: Sim, vcpu: Vcpu) -> int:
     current = vcpu.current
     if current == 0:
         return 0
-    work = works(sim)[current]
+    domain = domains(sim)[vcpu.domain]
     is_interrupt = vcpu.interrupts.length > 0 and vcpu.interrupts.first == current
-    if work.remaining_ns > 0:
+    if works(sim)[current].remaining_ns > 0:
         # Interrupt work, which has no quantum, comes here too: frozen during the switch to its vCPU.
-        if work.quantum_left_ns <= 0 and not is_interrupt:
-            domain = domains(sim)[vcpu.domain]
-            work.quantum_left_ns = domain.quantum_ns
-            if domain.jobs.length > 0:
-                work_list.push(sim, domain.jobs, current)
-                vcpu.current = 0
+        if not is_interrupt:
+            guest_scheduler.run_over(sim, domain, vcpu)
         return 0
     if is_interrupt:
         work_list.pop(sim, vcpu.interrupts)
+    else:
+        guest_scheduler.job_done(sim, domain, vcpu)
     vcpu.current = 0
     return current

@@ -10,7 +10,7 @@ again before its callback returns; the host then leaves the pCPU as the callback
 """
 
 from vftsim.kernel import EventKind, Sim, at, event, is_due_before, part
-from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu import guest_scheduler, scheduler
 from vftsim.platform.cpu.guest import finish, next_run
 from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, WOKEN, note
 from vftsim.platform.cpu.records import (
@@ -23,6 +23,7 @@ from vftsim.platform.cpu.records import (
     Pcpu,
     Vcpu,
     asked,
+    domains,
     hosts,
     pcpus,
     vcpus,
@@ -119,6 +120,7 @@ def charge(sim: Sim, vcpu: Vcpu, ran_ns: int) -> None:
         work = works(sim)[vcpu.current]
         work.remaining_ns -= ran_ns
         work.quantum_left_ns -= ran_ns
+        guest_scheduler.charge_job(sim, domains(sim)[vcpu.domain], vcpu, ran_ns)
     scheduler.charge(sim, hosts(sim)[vcpu.host], vcpu, ran_ns)
 
 

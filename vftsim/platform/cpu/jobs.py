@@ -2,6 +2,7 @@
 
 from vftsim.kernel import Sim, part
 from vftsim.platform.arithmetic import nearest
+from vftsim.platform.cpu import guest_scheduler
 from vftsim.platform.cpu.host import interrupt, wake
 from vftsim.platform.cpu.records import BLOCKED, RUNNING, Domain, Vcpu, vcpus, work_list, works
 
@@ -11,6 +12,7 @@ def new_work(sim: Sim, domain: Domain, demand_ns: int, quantum_ns: int, on_done:
     """Take a row for a piece of work; a pCPU of twice the speed does it in half the time, to the nearest ns."""
     row = works.new(sim)
     work = works(sim)[row]
+    work.process = 0
     work.remaining_ns = demand_ns
     if domain.cpu_speed != 1.0:
         work.remaining_ns = nearest(demand_ns / domain.cpu_speed)
@@ -24,35 +26,50 @@ def new_work(sim: Sim, domain: Domain, demand_ns: int, quantum_ns: int, on_done:
 @part
 def submit(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
     """Make a job of ``demand_ns`` runnable; ``on_done`` (a ``work_done``) hears of its end."""
-    continue_with(sim, domain, demand_ns, on_done, place, argument)
-    if domain.frozen:
-        return
-    wake_idle_vcpu(sim, domain)
-    if domain.has_unlimited and domain.jobs.length > 0:
-        end_unlimited_runs(sim, domain)
+    submit_for(sim, domain, 0, demand_ns, on_done, place, argument)
+
+
+@part
+def submit_for(sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, place: int, argument: int) -> None:
+    """Make a job of a process runnable; a process (0: one of its own) does its jobs one after the other."""
+    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, place, argument)
+    works(sim)[row].process = process
+    is_new = guest_scheduler.enqueue(sim, domain, row, guest_scheduler.JOB)
+    if is_new and not domain.frozen:
+        wake_idle_vcpu(sim, domain)
+        make_room(sim, domain)
 
 
 @part
 def submit_background(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
-    """Make a job runnable that waits until no other job does."""
+    """Make a job runnable that waits until no other job does, where the domain's scheduler knows of no priorities."""
     row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, place, argument)
-    work_list.push(sim, domain.background, row)
-    if not domain.frozen:
+    is_new = guest_scheduler.enqueue(sim, domain, row, guest_scheduler.BACKGROUND)
+    if is_new and not domain.frozen:
         wake_idle_vcpu(sim, domain)
 
 
 @part
 def submit_next(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
     """Go on with a job before any other; for a ``work_done``: the process keeps the CPU."""
+    submit_next_for(sim, domain, 0, demand_ns, on_done, place, argument)
+
+
+@part
+def submit_next_for(
+    sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, place: int, argument: int
+) -> None:
+    """Go on with a job of a process before any other; for the ``work_done`` of that process."""
     row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, place, argument)
-    work_list.push_front(sim, domain.jobs, row)
+    works(sim)[row].process = process
+    guest_scheduler.enqueue(sim, domain, row, guest_scheduler.NEXT)
 
 
 @part
 def continue_with(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
     """Let a process go on with its next piece where it is: no wake-up, no other vCPU is asked."""
     row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, place, argument)
-    work_list.push(sim, domain.jobs, row)
+    guest_scheduler.enqueue(sim, domain, row, guest_scheduler.JOB)
 
 
 @part
@@ -79,6 +96,13 @@ def wake_idle_vcpu(sim: Sim, domain: Domain) -> None:
             return
 
 
+@guest_scheduler.guest_scheduler.slot
+def make_room(sim: Sim, domain: Domain) -> None:
+    """After a job has come: end, or limit, the runs of others that must now give way."""
+    if domain.has_unlimited and domain.jobs.length > 0:
+        end_unlimited_runs(sim, domain)
+
+
 @part
 def end_unlimited_runs(sim: Sim, domain: Domain) -> None:
     """Let runs that were planned while no job waited end with their quantum."""
@@ -94,10 +118,7 @@ def end_unlimited_runs(sim: Sim, domain: Domain) -> None:
 @part
 def forget(sim: Sim, domain: Domain) -> None:
     """Lose all jobs: the memory they were in is gone."""
-    while domain.jobs.length > 0:
-        works.free(sim, work_list.pop(sim, domain.jobs))
-    while domain.background.length > 0:
-        works.free(sim, work_list.pop(sim, domain.background))
+    guest_scheduler.forget_jobs(sim, domain)
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         vcpu = vcpus(sim)[row]
         # Interrupt work that is being done is the first of its list.
@@ -123,7 +144,7 @@ def freeze(sim: Sim, domain: Domain) -> None:
 def thaw(sim: Sim, domain: Domain) -> None:
     """Go on where :func:`freeze` stopped."""
     domain.frozen = False
-    waiting = domain.jobs.length + domain.background.length
+    waiting = guest_scheduler.jobs_waiting(sim, domain)
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         vcpu = vcpus(sim)[row]
         if vcpu.state != BLOCKED:

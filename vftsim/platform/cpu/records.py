@@ -102,10 +102,12 @@ class Domain(Record):
     """A domain: its vCPUs stand in consecutive rows and share its jobs.
 
     ``cpu_speed`` is that of its host's pCPUs, as a multiple of the one that work is stated for.
+    ``guest_scheduler`` is the kind of its process scheduler, 0 for the one by default.
     """
 
     row: int
     host: int
+    guest_scheduler: int
     first_vcpu: int
     vcpus: int
     quantum_ns: int
@@ -117,9 +119,13 @@ class Domain(Record):
 
 
 class Work(Record):
-    """A piece of CPU work; ``on_done`` is called with ``place`` and ``argument`` when it has been done."""
+    """A piece of CPU work; ``on_done`` is called with ``place`` and ``argument`` when it has been done.
+
+    ``process`` is the one it belongs to; 0: it is interrupt work, or a process by itself.
+    """
 
     link: int
+    process: int
     remaining_ns: int
     quantum_left_ns: int
     on_done: int

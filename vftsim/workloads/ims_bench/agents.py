@@ -230,8 +230,14 @@ def hear_reply(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: int)
 
 @part
 def challenged(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
-    """Register again with credentials."""
-    if not mark(attempt, Message.UNAUTHORIZED) or attempt.ended:
+    """Register again with credentials; a second challenge is unexpected."""
+    is_first = mark(attempt, Message.UNAUTHORIZED)
+    if attempt.ended:
+        return
+    if not is_first:
+        if bench.fails_on_second_challenge:
+            answered(attempt)
+            fail_attempt(sim, bench, attempt)
         return
     answered(attempt)
     measure(sim, bench, attempt, REG1, sim.now_ns - attempt.sent_ns)

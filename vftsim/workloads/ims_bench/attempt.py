@@ -87,6 +87,7 @@ class Bench(Record):
     t2_ns: int
     invite_retransmissions: int
     request_retransmissions: int
+    fails_on_second_challenge: bool
     session_setup_ns: int
     release_ns: int
     message_ns: int

@@ -115,4 +115,9 @@ class ImsBenchSpec(Spec):
     t2: PositiveDurationNs = Field(4 * _S, description="Retransmission ceiling T2, not for INVITE.")
     invite_retransmissions: int = Field(5, ge=0, le=32, description="Retransmissions of an INVITE (SIPp: 5).")
     request_retransmissions: int = Field(9, ge=0, le=32, description="Retransmissions of other messages (SIPp: 9).")
+    fails_on_second_challenge: bool = Field(
+        False,
+        description="Whether an attempt fails when a second 401 comes, as any unexpected message does in SIPp "
+        "(`call.cpp`: every 401 has another nonce, so it is no repetition).",
+    )
     sample_period: PositiveDurationNs = Field(_S, description="Interval of the CPU, load and memory series.")

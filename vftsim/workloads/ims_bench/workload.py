@@ -152,6 +152,7 @@ def write_rules(bench: Bench, spec: ImsBenchSpec) -> None:
     bench.t1_ns, bench.t2_ns = spec.t1, spec.t2
     bench.invite_retransmissions = spec.invite_retransmissions
     bench.request_retransmissions = spec.request_retransmissions
+    bench.fails_on_second_challenge = spec.fails_on_second_challenge
     bench.session_setup_ns, bench.release_ns = limits.session_setup, limits.release
     bench.message_ns = limits.message
     bench.registration_ns, bench.reregistration_ns = limits.registration, limits.reregistration

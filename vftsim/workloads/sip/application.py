@@ -48,7 +48,7 @@ class SipServerProgram(Program):
         self.row, program = self.engine.add(applications)
         program.row = self.row
         virtual = VirtualizationSpec(cpu_inflation=home.cpu_inflation, relay_cost=spec.relay_cost)
-        self.server = add_server(self.engine, home.domain, self.row, spec, virtual)
+        self.server = add_server(self.engine, home.domain, self.row, spec, virtual, home.guest_scheduler)
         self.record.buffer_full = home.place(f"{home.name} socket buffer", "full")
 
     @property

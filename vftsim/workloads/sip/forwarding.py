@@ -1,16 +1,25 @@
 """What a SIP server sends: replies, forwarded requests, and those again that nobody has answered."""
 
 from vftsim.kernel import Sim, event, part
-from vftsim.platform.cpu.jobs import submit
+from vftsim.platform.cpu.jobs import submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import packets, ports
 from vftsim.platform.io.ring import wait_for_slot
 from vftsim.platform.protection.guard import is_dead, put_out
 from vftsim.workloads.sip.messages import Message, message_facts
-from vftsim.workloads.sip.records import SipServer, Transaction, sip_rules, sip_servers, transactions, workers
+from vftsim.workloads.sip.records import (
+    SipServer,
+    Transaction,
+    late_list,
+    sip_rules,
+    sip_servers,
+    transactions,
+    workers,
+)
 from vftsim.workloads.sip.retransmission import NO_LIMIT, begin, goes_on, wait
 from vftsim.workloads.sip.streams import keep, streams
 from vftsim.workloads.sip.transactions import belongs_to_the_living, complete, drop_use, use
+from vftsim.workloads.sip.utilization import busy_factor
 
 TIMER_PROCESS = -1
 """Who sends what no worker sends."""
@@ -79,13 +88,24 @@ def on_unanswered(sim: Sim, place: int, token: int) -> None:
         stop_repeating(sim, place)
         return
     server = sip_servers(sim)[transaction.server]
+    if server.is_flushing and sip_rules(sim)[server.row].timers_wait_for_flush:
+        late_list.push(sim, server.late, place)
+        use(sim, place)
+    else:
+        repeat_or_give_up(sim, server, place)
+
+
+@part
+def repeat_or_give_up(sim: Sim, server: SipServer, place: int) -> None:
+    """Send a forwarded request again, unless it is time to give it up."""
+    transaction = transactions(sim)[place]
     number = streams(sim)[transaction.stream].number
     if goes_on(sim, transaction.forward, number, on_unanswered, place):
         if not is_dead(sim, ports(sim)[transaction.port]):
             server.retransmissions += 1
-        cost_ns = int(touch_ns(server) * sip_rules(sim)[server.row].retransmission_cost)
+        cost_ns = int(touch_ns(server) * sip_rules(sim)[server.row].own_repeat * busy_factor(sim, server))
         use(sim, place)
-        submit(sim, domains(sim)[server.domain], cost_ns + server.send_cost_ns, on_repeat, place, 0)
+        do_in_timer_process(sim, server, cost_ns + server.send_cost_ns, on_repeat, place)
     else:
         give_up(sim, server, place)
         drop_use(sim, place)
@@ -107,7 +127,24 @@ def give_up(sim: Sim, server: SipServer, row: int) -> None:
         return
     complete(sim, server, row, Message.REQUEST_TIMEOUT)
     use(sim, row)
-    submit(sim, domains(sim)[server.domain], int(touch_ns(server)) + server.send_cost_ns, on_give_up, row, 0)
+    cost_ns = int(touch_ns(server) * busy_factor(sim, server)) + server.send_cost_ns
+    do_in_timer_process(sim, server, cost_ns, on_give_up, row)
+
+
+@part
+def do_in_timer_process(sim: Sim, server: SipServer, cost_ns: int, on_done: int, place: int) -> None:
+    """Have the timer process do a piece of work."""
+    submit_for(sim, domains(sim)[server.domain], server.timer_process, cost_ns, on_done, place, 0)
+
+
+@part
+def catch_up(sim: Sim, server: SipServer) -> None:
+    """Repeat or give up what came due while the timer process was busy, unless an answer has come since."""
+    while server.late.length > 0:
+        row = late_list.pop(sim, server.late)
+        if transactions(sim)[row].forward.timer != 0:
+            repeat_or_give_up(sim, server, row)
+        drop_use(sim, row)
 
 
 @work_done

@@ -4,10 +4,10 @@ Rules: :mod:`vftsim.workloads.sip.server` and :mod:`vftsim.workloads.sip.transac
 """
 
 from vftsim.kernel import EventKind, Sim, at, event, part
-from vftsim.platform.cpu.jobs import submit, submit_background
+from vftsim.platform.cpu.jobs import submit_background, submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import packet_list
-from vftsim.workloads.sip.forwarding import give_up
+from vftsim.workloads.sip.forwarding import catch_up, do_in_timer_process, give_up
 from vftsim.workloads.sip.records import (
     SipRules,
     SipServer,
@@ -18,6 +18,7 @@ from vftsim.workloads.sip.records import (
     worker_list,
 )
 from vftsim.workloads.sip.transactions import drop_use, tick
+from vftsim.workloads.sip.utilization import busy_factor
 from vftsim.workloads.sip.worker import work_on
 
 _REMOVAL, _FLUSH, _STALL = 0, 1, 2
@@ -51,13 +52,24 @@ def on_housekeeping(sim: Sim, place: int, token: int) -> None:
     if token != server.housekeeping:
         return
     rules = sip_rules(sim)[place]
-    give_up_ringing(sim, server)
-    expired = tick(sim, server)
-    fixed_ns = rules.housekeeping_cost_ns if expired > 0 else 0
-    cost_ns = int(server.inflation * (rules.removal_cost_ns * expired + fixed_ns))
-    if cost_ns > 0:
-        submit(sim, domains(sim)[server.domain], cost_ns, on_removed, place, 0)
+    if server.is_flushing and rules.timers_wait_for_flush:
+        server.late_ticks += 1
+    else:
+        keep_house(sim, server, rules, 1)
     plan_housekeeping(sim, server, rules)
+
+
+@part
+def keep_house(sim: Sim, server: SipServer, rules: SipRules, ticks: int) -> None:
+    """Do the work of one or more periods of the timer process."""
+    give_up_ringing(sim, server)
+    expired = 0
+    for _ in range(ticks):
+        expired += tick(sim, server)
+    fixed_ns = rules.housekeeping_cost_ns if expired > 0 else 0
+    cost_ns = int(server.inflation * (rules.removal_cost_ns * expired + fixed_ns) * busy_factor(sim, server))
+    if cost_ns > 0:
+        do_in_timer_process(sim, server, cost_ns, on_removed, server.row)
 
 
 @part
@@ -90,15 +102,31 @@ def on_flush(sim: Sim, place: int, token: int) -> None:
     server.records_to_write += server.changed_records
     server.changed_records = 0
     if was_idle and server.records_to_write > 0:
+        server.is_flushing = sip_rules(sim)[place].flush_in_timer_process
         write_record(sim, server)
     plan_flush(sim, server, sip_rules(sim)[place])
 
 
 @part
 def write_record(sim: Sim, server: SipServer) -> None:
-    """Write one location record in the background."""
-    cost_ns = max(1, int(server.inflation * sip_rules(sim)[server.row].write_cost_ns))
-    submit_background(sim, domains(sim)[server.domain], cost_ns, on_written, server.row, 0)
+    """Write one location record, in the background or from the timer process, which prepares the query and sleeps."""
+    rules = sip_rules(sim)[server.row]
+    cost_ns = max(1, int(server.inflation * rules.write_cost_ns * busy_factor(sim, server)))
+    if rules.flush_in_timer_process:
+        prepare_ns = max(1, int(cost_ns * (1.0 - rules.write_share)))
+        submit_for(
+            sim, domains(sim)[server.domain], server.timer_process, prepare_ns, on_prepared, server.row,
+            max(1, cost_ns - prepare_ns),
+        )  # fmt: skip
+    else:
+        submit_background(sim, domains(sim)[server.domain], cost_ns, on_written, server.row, 0)
+
+
+@work_done
+def on_prepared(sim: Sim, place: int, argument: int) -> None:
+    """The timer process waits for the database, which writes the record for ``argument`` ns."""
+    server = sip_servers(sim)[place]
+    submit_for(sim, domains(sim)[server.domain], server.flush_database, argument, on_written, place, 0)
 
 
 @work_done
@@ -108,6 +136,19 @@ def on_written(sim: Sim, place: int, argument: int) -> None:
     server.records_to_write -= 1
     if server.records_to_write > 0:
         write_record(sim, server)
+    elif server.is_flushing:
+        end_flush(sim, server)
+
+
+@part
+def end_flush(sim: Sim, server: SipServer) -> None:
+    """The timer process turns to what has come due during the flush."""
+    server.is_flushing = False
+    ticks = server.late_ticks
+    server.late_ticks = 0
+    if ticks > 0:
+        keep_house(sim, server, sip_rules(sim)[server.row], ticks)
+    catch_up(sim, server)
 
 
 @part

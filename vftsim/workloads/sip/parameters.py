@@ -70,11 +70,53 @@ class SipServerSpec(Spec):
         le=1.0,
         description="Growth of the CPU work for each request served since the start, relative. Assumption; 0: none.",
     )
+    growth_with_utilization: float = Field(
+        0.0,
+        ge=0.0,
+        le=5.0,
+        description="Growth of all CPU work with the utilization of the CPU, relative, at 100 %. Assumption; 0: none.",
+    )
+    utilization_time: PositiveDurationNs = Field(
+        300 * _MS, description="Time over which the utilization is averaged for that. Assumption."
+    )
     retransmission_cost: float = Field(
         0.4,
         ge=0.0,
         le=1.0,
         description="CPU work of a retransmission that meets its transaction, relative to a new message.",
+    )
+    repeated_request_cost: float | None = Field(
+        None,
+        ge=0.0,
+        le=2.0,
+        description="The same for a repeated request alone, relative to a message of two touches. Assumption: 0.5, one "
+        "received and answered from memory. None: `retransmission_cost`.",
+    )
+    repeated_reply_cost: float | None = Field(
+        None,
+        ge=0.0,
+        le=2.0,
+        description="The same for a repeated reply that goes no further. Assumption: 0.5, received and not sent. None: "
+        "`retransmission_cost`.",
+    )
+    repeated_ok_cost: float | None = Field(
+        None,
+        ge=0.0,
+        le=2.0,
+        description="The same for a repeated 200 to an INVITE, which is relayed like the first: 1. None: "
+        "`retransmission_cost`.",
+    )
+    own_repeat_cost: float | None = Field(
+        None,
+        ge=0.0,
+        le=2.0,
+        description="CPU work of the server's own repetition of a request, relative to a message sent. Assumption: 1. "
+        "None: `retransmission_cost`.",
+    )
+    nonces_good_once: bool = Field(
+        False,
+        description="Whether credentials that come again are challenged again (OpenSIPS 1.6.2 `auth`: each nonce is "
+        "good once).",
     )
     timer_period: PositiveDurationNs = Field(_S, description="Period of the timer process (OpenSIPS tm: 1 s).")
     transaction_wait: PositiveDurationNs = Field(
@@ -93,6 +135,27 @@ class SipServerSpec(Spec):
     location_write_cost: DurationNs = Field(
         0,
         description="CPU time to write one changed location record, server and database together. Assumption; 0: none.",
+    )
+    flush_in_timer_process: bool = Field(
+        False,
+        description="Whether the timer process writes the records, one query after the other, each a job of its own "
+        "and one of the database (OpenSIPS 1.6.2 `timer.c`, `usrloc`); otherwise when no message waits.",
+    )
+    flush_database_share: float = Field(
+        0.5,
+        ge=0.0,
+        le=1.0,
+        description="Share of `location_write_cost` that is the database's in this case. Assumption: half.",
+    )
+    timers_wait_for_flush: bool = Field(
+        False,
+        description="Whether removals, repetitions of forwarded requests and their giving up wait until the timer "
+        "process has written all records (OpenSIPS 1.6.2: one process serves both); needs `flush_in_timer_process`.",
+    )
+    flush_waits_on_disk: bool = Field(
+        False,
+        description="Whether the waits of timer process and database in a flush are disk sleeps, which Linux 2.6 does "
+        "not reward with priority (`o1`). Assumption: they wait for each other.",
     )
     stall_period: PositiveDurationNs = Field(60 * _S, description="Time from one stall of all workers to the next.")
     stall_duration: DurationNs = Field(
@@ -132,6 +195,10 @@ class SipServerSpec(Spec):
             raise ValueError("socket_buffer must hold at least one datagram of memory_per_datagram")
         if self.stall_duration >= self.stall_period:
             raise ValueError("stall_duration must be shorter than stall_period, or the server never works")
+        if self.timers_wait_for_flush and not self.flush_in_timer_process:
+            raise ValueError(
+                "timers_wait_for_flush needs flush_in_timer_process: nothing else keeps the timers waiting"
+            )
         return self
 
 

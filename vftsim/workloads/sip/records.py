@@ -23,12 +23,22 @@ class SipRules(Record):
     growth_per_transaction: float
     growth_per_active_worker: float
     growth_per_attempt: float
-    retransmission_cost: float
+    growth_with_utilization: float
+    utilization_ns: int
+    repeated_invite: float
+    repeated_request: float
+    repeated_ok: float
+    repeated_reply: float
+    own_repeat: float
+    nonces_good_once: bool
     timer_period_ns: int
     removal_cost_ns: int
     housekeeping_cost_ns: int
     flush_period_ns: int
     write_cost_ns: int
+    flush_in_timer_process: bool
+    timers_wait_for_flush: bool
+    write_share: float
     stall_period_ns: int
     stall_ns: int
     t1_ns: int
@@ -45,15 +55,19 @@ class SipServer(Record):
     """The server process group of one domain.
 
     ``buffer`` is the socket's, ``idle`` the processes without work, ``ringing`` the INVITEs that were answered
-    provisionally, in order of the instant they are given up.  ``held`` transactions are in memory, ``waiting`` of them
-    completed.  ``boots`` counts how often the server began with empty memory; ``created`` transactions are those since,
-    ``created_before`` those until then.  ``buffer_full`` is the row of ``drops`` of datagrams that met a full socket
-    buffer.  ``speaker`` is the worker that is sending at present, 0: the timer process.
+    provisionally, in order of the instant they are given up.  ``held`` transactions are in memory, ``waiting`` of
+    them completed.  ``timer_process`` and ``flush_database`` are processes of its operating system.
+    ``is_flushing``: the timer process writes location records; ``late`` transactions and ``late_ticks`` wait for
+    it.  ``boots`` counts how often the server began with empty memory; ``created`` transactions are those since,
+    ``created_before`` those until then.  ``buffer_full`` is the row of ``drops`` of datagrams that
+    met a full socket buffer.  ``speaker`` is the worker that is sending at present, 0: the timer process.
     """
 
     row: int
     domain: int
     boots: int
+    timer_process: int
+    flush_database: int
     first_worker: int
     first_expiry: int
     inflation: float
@@ -63,6 +77,12 @@ class SipServer(Record):
     idle: Fifo
     ringing: Fifo
     stalled: bool
+    is_flushing: bool
+    late: Fifo
+    late_ticks: int
+    utilization: float
+    looked_ns: int
+    ran_before_ns: int
     held: int
     waiting: int
     created: int
@@ -86,10 +106,13 @@ class Worker(Record):
     """A process of a server and what it has in hand: a packet, its transaction, and the work that is left.
 
     While ``unsent`` datagrams of its own wait for room on their way out, it sleeps.
+    ``process`` is itself in its operating system, ``database`` the one that serves its queries.
     """
 
     link: int
     server: int
+    process: int
+    database: int
     packet: int
     transaction: int
     is_again: bool
@@ -107,6 +130,7 @@ class Transaction(Record):
     """
 
     after: int
+    later: int
     server: int
     boot: int
     stream: int
@@ -125,11 +149,13 @@ class Request(Record):
     """A stream's transaction in progress at its server.
 
     It belongs to the stream ``number`` and to the server as it was after ``boot`` boots: another's is none.
+    ``nonce_used``: credentials with the stream's nonce have been accepted.
     """
 
     number: int
     boot: int
     transaction: int
+    nonce_used: bool
 
 
 class Expiry(Record):
@@ -146,3 +172,4 @@ requests = Table("sip_requests", Request, beside=streams)
 expiries = Table("sip_expiries", Expiry, 1 << 20, "make transaction_wait shorter or timer_period longer")
 worker_list = Chain(workers, "link")
 ringing_list = Chain(transactions, "after")
+late_list = Chain(transactions, "later")

@@ -53,7 +53,8 @@ def wait(sim: Sim, own: Repetition, entity: int, action: int, place: int) -> Non
 @part
 def goes_on(sim: Sim, own: Repetition, entity: int, action: int, place: int) -> bool:
     """At the end of a wait: plan the next one, or stop; tell whether the message is sent again."""
-    if own.count >= own.limit or sim.now_ns == own.end_ns:
+    # A process that is late with its timers may come here after the end.
+    if own.count >= own.limit or (own.end_ns != 0 and sim.now_ns >= own.end_ns):
         own.timer = 0
         return False
     own.count += 1

@@ -26,6 +26,15 @@ own, and one in the background: on Linux 2.6.18 processes that compute without a
 as the workers do.  The same cost for all records is an assumption; the lab's CPU series of the
 registration phase shows such flushes (8.5 points from second to second, one second at 86 %).  Zero turns it off.
 
+With ``flush_in_timer_process`` the records are written as OpenSIPS 1.6.2 does it (``timer.c``, ``usrloc``
+``udomain.c``): the timer process prepares each query, sleeps until the database has written, and goes on; both are
+processes of the guest, whose scheduler decides whether they run before the workers.  With ``timers_wait_for_flush``
+the one-second timer of transactions and the repetitions of forwarded requests, which the same process serves, wait
+until it is done.
+
+A nonce is good once (``nonces_good_once``; OpenSIPS 1.6.2 ``auth/api.c``, ``post_auth``): credentials that come a
+second time are looked up and then challenged again.
+
 Stalls: every ``stall_period`` no worker takes a message for ``stall_duration``, as when all of them wait for one lock
 of the database; messages already in hand are finished.  They use no CPU, the flush of location records does.
 An assumption for what-ifs: the lab shows none, so the default is none.
@@ -40,6 +49,9 @@ timers apart from the sends they cause.
 """
 
 from vftsim.kernel import Engine, Sim, entry, part
+from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
+from vftsim.platform.cpu.guest_schedulers.round_robin import RoundRobinGuest
+from vftsim.platform.cpu.processes import add_process, processes
 from vftsim.platform.io.packet import (
     Application,
     application,
@@ -53,13 +65,15 @@ from vftsim.platform.io.packet import (
     receive,
     set_overhead,
 )
+from vftsim.workloads.sip.forwarding import stop_repeating
 from vftsim.workloads.sip.housekeeping import start_timers
-from vftsim.workloads.sip.messages import RECEIVED, Message, message_facts
+from vftsim.workloads.sip.messages import RECEIVED, TOUCHES, Message, message_facts
 from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
 from vftsim.workloads.sip.records import (
     SipRules,
     SipServer,
     expiries,
+    late_list,
     ringing_list,
     sip_rules,
     sip_servers,
@@ -72,25 +86,40 @@ from vftsim.workloads.sip.worker import put_down, send_now, work_on
 
 sip_server = application.kind("sip_server")
 _SAME_NAMES = ("processes", "work_after_send", "growth_per_transaction", "growth_per_active_worker",
-               "growth_per_attempt", "retransmission_cost")  # fmt: skip
+               "growth_per_attempt", "growth_with_utilization", "nonces_good_once", "flush_in_timer_process",
+               "timers_wait_for_flush")  # fmt: skip
 _TIMES = {
     "touch_cost_ns": "touch_cost", "register_touch_cost_ns": "register_touch_cost", "database_cost_ns": "database_cost",
     "timer_period_ns": "timer_period", "removal_cost_ns": "removal_cost", "housekeeping_cost_ns": "housekeeping_cost",
     "flush_period_ns": "location_flush_period", "write_cost_ns": "location_write_cost",
     "stall_period_ns": "stall_period", "stall_ns": "stall_duration", "t1_ns": "t1", "t2_ns": "t2",
-    "reply_timeout_ns": "reply_timeout", "ringing_timeout_ns": "ringing_timeout",
+    "reply_timeout_ns": "reply_timeout", "ringing_timeout_ns": "ringing_timeout", "utilization_ns": "utilization_time",
 }  # fmt: skip
 
 
-def add_server(engine: Engine, domain: int, program: int, spec: SipServerSpec, virtual: VirtualizationSpec) -> int:
-    """Make an application row a SIP server of a domain; return the server's row."""
+def add_server(
+    engine: Engine,
+    domain: int,
+    program: int,
+    spec: SipServerSpec,
+    virtual: VirtualizationSpec,
+    guest: GuestSchedulerSpec | None = None,
+) -> int:
+    """Make an application row a SIP server of a domain, whose process scheduler is ``guest``; return its row."""
     row, server = engine.add(sip_servers, domain=domain, boots=1)
     server.row = row
     engine.rows(sip_rules)[row].wait_periods = max(1, spec.transaction_wait // spec.timer_period)
     _write_rules(engine.rows(sip_rules)[row], spec, virtual)
     server.buffer_full, _ = engine.add(drops)
+    guest = guest or RoundRobinGuest()
+    server.timer_process = add_process(engine, domain, guest)
+    server.flush_database = add_process(engine, domain, guest)
+    for process in (server.timer_process, server.flush_database):
+        engine.rows(processes)[process].sleeps_on_disk = spec.flush_waits_on_disk
     for number in range(spec.processes):
-        worker, _ = engine.add(workers, server=row)
+        worker, _ = engine.add(
+            workers, server=row, process=add_process(engine, domain, guest), database=add_process(engine, domain, guest)
+        )
         if number == 0:
             server.first_worker = worker
     for number in range(engine.rows(sip_rules)[row].wait_periods + 1):
@@ -109,10 +138,23 @@ def _write_rules(rules: SipRules, spec: SipServerSpec, virtual: VirtualizationSp
         setattr(rules, name, getattr(spec, name))
     for name, key in _TIMES.items():
         setattr(rules, name, getattr(spec, key))
+    _write_prices(rules, spec)
+    rules.write_share = spec.flush_database_share
     rules.most_queued = spec.socket_buffer_messages
     rules.cpu_inflation = virtual.cpu_inflation
     rules.relay_cost_ns = virtual.relay_cost
     rules.packet_cost_ns = virtual.packet_cost
+
+
+def _write_prices(rules: SipRules, spec: SipServerSpec) -> None:
+    common = spec.retransmission_cost
+    request, reply, ok = spec.repeated_request_cost, spec.repeated_reply_cost, spec.repeated_ok_cost
+    # A price is relative to a message of two touches; an INVITE causes three.
+    rules.repeated_invite = common if request is None else request * 2 / TOUCHES[Message.INVITE]
+    rules.repeated_request = common if request is None else request
+    rules.repeated_reply = common if reply is None else reply
+    rules.repeated_ok = common if ok is None else ok
+    rules.own_repeat = common if spec.own_repeat_cost is None else spec.own_repeat_cost
 
 
 @entry
@@ -189,6 +231,8 @@ def boot(sim: Sim, program: Application) -> None:
     server.stalled = False
     server.changed_records = 0
     server.records_to_write = 0
+    server.is_flushing = False
+    server.late_ticks = 0
     set_costs(sim, server, 0, 1.0, 1.0)
     rest(sim, server)
     start_timers(sim, server)
@@ -214,6 +258,10 @@ def forget_transactions(sim: Sim, server: SipServer) -> None:
     """Lose all transactions; those repeated at present find out when their timer goes off."""
     while server.ringing.length > 0:
         drop_use(sim, ringing_list.pop(sim, server.ringing))
+    while server.late.length > 0:
+        late = late_list.pop(sim, server.late)
+        stop_repeating(sim, late)
+        drop_use(sim, late)
     for row in range(server.first_expiry, server.first_expiry + sip_rules(sim)[server.row].wait_periods + 1):
         expiries(sim)[row].count = 0
     server.slot = 0

@@ -34,6 +34,7 @@ def current(sim: Sim, server: SipServer, stream: int) -> int:
         replace_current(sim, stream, 0)
         own.number = streams(sim)[stream].number
         own.boot = server.boots
+        own.nonce_used = False
     return own.transaction
 
 

@@ -4,15 +4,17 @@ Rules: :mod:`vftsim.workloads.sip.server`.
 """
 
 from vftsim.kernel import Failure, Sim, fail, part
-from vftsim.platform.cpu.jobs import submit, submit_next
+from vftsim.platform.cpu.jobs import submit_for, submit_next_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import Packet, packet_list, packets, ports
 from vftsim.platform.protection.guard import put_out
 from vftsim.workloads.sip.forwarding import answer_from, forward, say, stop_repeating
 from vftsim.workloads.sip.messages import Message, message_facts
 from vftsim.workloads.sip.records import (
+    SipRules,
     SipServer,
     Worker,
+    requests,
     ringing_list,
     sip_rules,
     sip_servers,
@@ -22,6 +24,7 @@ from vftsim.workloads.sip.records import (
 )
 from vftsim.workloads.sip.streams import let_go, streams
 from vftsim.workloads.sip.transactions import complete, create, current, drop_use, use
+from vftsim.workloads.sip.utilization import busy_factor
 
 NO_ROOM = Failure("a process of a SIP server was woken to send although there is no room")
 
@@ -39,16 +42,28 @@ def work_on(sim: Sim, server: SipServer, row: int, packet: int) -> None:
     demand = server.cost_ns[message] * streams(sim)[datagram.stream].demands[facts.slot]
     demand *= growth(sim, server, message)
     if worker.is_again:
-        demand *= rules.retransmission_cost
+        demand *= price_again(rules, message)
     worker.after_ns = int(demand * rules.work_after_send)
     before_ns = int(demand) - worker.after_ns + (facts.touches - 1) * server.send_cost_ns
     domain = domains(sim)[server.domain]
     if message == Message.REGISTER_CREDENTIALS and rules.database_cost_ns > 0:
         until_query_ns = min(before_ns, int(demand) // facts.touches)
         worker.left_ns = before_ns - until_query_ns
-        submit(sim, domain, until_query_ns, on_query, row, 0)
+        submit_for(sim, domain, worker.process, until_query_ns, on_query, row, 0)
     else:
-        submit(sim, domain, before_ns, on_answer, row, 0)
+        submit_for(sim, domain, worker.process, before_ns, on_answer, row, 0)
+
+
+@part
+def price_again(rules: SipRules, message: int) -> float:
+    """Return what a repeated message costs, relative to its original."""
+    if message == Message.INVITE:
+        return rules.repeated_invite
+    if message in (Message.BYE, Message.MESSAGE):
+        return rules.repeated_request
+    if message == Message.OK_INVITE:
+        return rules.repeated_ok
+    return rules.repeated_reply
 
 
 @part
@@ -78,22 +93,24 @@ def growth(sim: Sim, server: SipServer, message: int) -> float:
     factor = 1.0 + rules.growth_per_transaction * server.waiting + rules.growth_per_attempt * server.created
     if rules.growth_per_active_worker > 0.0 and message > Message.REGISTER_CREDENTIALS:
         factor += rules.growth_per_active_worker * (rules.processes - server.idle.length - 1)
-    return factor
+    return factor * busy_factor(sim, server)
 
 
 @work_done
 def on_query(sim: Sim, place: int, argument: int) -> None:
     """The process asks the database for the credentials and sleeps; the database waits for the CPU."""
-    server = sip_servers(sim)[workers(sim)[place].server]
-    cost_ns = max(1, int(server.inflation * sip_rules(sim)[server.row].database_cost_ns))
-    submit(sim, domains(sim)[server.domain], cost_ns, on_result, place, 0)
+    worker = workers(sim)[place]
+    server = sip_servers(sim)[worker.server]
+    cost_ns = max(1, int(server.inflation * sip_rules(sim)[server.row].database_cost_ns * busy_factor(sim, server)))
+    submit_for(sim, domains(sim)[server.domain], worker.database, cost_ns, on_result, place, 0)
 
 
 @work_done
 def on_result(sim: Sim, place: int, argument: int) -> None:
     """The database has answered; the process waits for the CPU again."""
     worker = workers(sim)[place]
-    submit(sim, domains(sim)[sip_servers(sim)[worker.server].domain], worker.left_ns, on_answer, place, 0)
+    domain = domains(sim)[sip_servers(sim)[worker.server].domain]
+    submit_for(sim, domain, worker.process, worker.left_ns, on_answer, place, 0)
 
 
 @work_done
@@ -108,7 +125,7 @@ def on_answer(sim: Sim, place: int, argument: int) -> None:
     if worker.unsent > 0:
         return
     if worker.after_ns > 0:
-        submit_next(sim, domains(sim)[server.domain], worker.after_ns, on_end, place, 0)
+        submit_next_for(sim, domains(sim)[server.domain], worker.process, worker.after_ns, on_end, place, 0)
     else:
         release(sim, server, place)
 
@@ -123,7 +140,7 @@ def send_now(sim: Sim, server: SipServer, packet: int) -> None:
         worker = workers(sim)[row]
         worker.unsent -= 1
         if worker.unsent == 0 and worker.after_ns > 0:
-            submit(sim, domains(sim)[server.domain], worker.after_ns, on_end, row, 0)
+            submit_for(sim, domains(sim)[server.domain], worker.process, worker.after_ns, on_end, row, 0)
         elif worker.unsent == 0:
             release(sim, server, row)
 
@@ -147,8 +164,7 @@ def answer(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
     if message == Message.REGISTER:
         say(sim, server, packet.flow, packet.port, packet.stream, Message.UNAUTHORIZED)
     elif message == Message.REGISTER_CREDENTIALS:
-        server.changed_records += 1
-        say(sim, server, packet.flow, packet.port, packet.stream, Message.OK_REGISTER)
+        answer_credentials(sim, server, packet)
     elif message == Message.ACK:
         say(sim, server, packet.flow, packet.port, packet.stream, Message.ACK)
     elif row == 0:
@@ -164,6 +180,20 @@ def answer(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
             relay_ringing(sim, server, row)
         else:
             relay_final(sim, server, worker, message)
+
+
+@part
+def answer_credentials(sim: Sim, server: SipServer, packet: Packet) -> None:
+    """Accept credentials, or challenge again those whose nonce has been used."""
+    if sip_rules(sim)[server.row].nonces_good_once:
+        current(sim, server, packet.stream)
+        own = requests(sim)[packet.stream]
+        if own.nonce_used:
+            say(sim, server, packet.flow, packet.port, packet.stream, Message.UNAUTHORIZED)
+            return
+        own.nonce_used = True
+    server.changed_records += 1
+    say(sim, server, packet.flow, packet.port, packet.stream, Message.OK_REGISTER)
 
 
 @part

@@ -1,0 +1,1 @@
+"""The process schedulers of guests; one a file."""

@@ -1,0 +1,183 @@
+"""The completely fair scheduler, as Linux ran processes from 2.6.23 to 6.5 (``kernel/sched/fair.c``).
+
+Rules, for ordinary processes on one CPU:
+
+* Virtual run time advances by CPU time x 1024 / weight (1024 at nice 0, about 1.25 times a step); the least
+  runs next.
+* A process may run for its part by weight of a period: ``latency``, or ``granularity`` for each runnable
+  process when there are more than latency / granularity of them; also, after ``granularity``, until it is ahead
+  of the least waiting one by that part.
+* A process that wakes is placed no further back than half the latency (``GENTLE_FAIR_SLEEPERS``) before the
+  least virtual run time, which never goes back.  It pre-empts if it is behind the one that runs by more than
+  ``wakeup_granularity``.
+
+As modelled: runs end exactly where the kernel looks at ticks; several vCPUs share one queue and divide its
+weight. Left out: groups and their bandwidth, ``LAST_BUDDY``, the half slice by which a new process starts
+behind.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Chain, Engine, Fifo, Kind, Record, Sim, Table, part
+from vftsim.platform.cpu import processes as shared
+from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec
+from vftsim.platform.cpu.guest_scheduler import guest_scheduler
+from vftsim.platform.cpu.processes import NICE_0, NO_LIMIT_NS, READY, Process, process_domains, processes
+from vftsim.platform.cpu.records import Domain, domains
+from vftsim.spec.units import DurationNs, PositiveDurationNs
+
+_US = 1_000
+cfs_guest = shared.share_processes(guest_scheduler.kind("cfs"))
+
+
+class CfsGuestDomain(Record):
+    """A domain's constants and runnable processes; ``least_ns`` is the least virtual run time so far."""
+
+    runnable: Fifo
+    weight: int
+    least_ns: int
+    latency_ns: int
+    granularity_ns: int
+    wakeup_ns: int
+
+
+class CfsGuestProcess(Record):
+    """A process: virtual run time, what passed of its next nanosecond in parts of the weight, and its present run."""
+
+    link: int
+    virtual_ns: int
+    residue: int
+    ran_ns: int
+
+
+cfs_guest_domains = Table("cfs_guest_domains", CfsGuestDomain, beside=domains)
+cfs_guest_processes = Table("cfs_guest_processes", CfsGuestProcess, beside=processes)
+cfs_guest_list = Chain(cfs_guest_processes, "link")
+
+
+@GUEST_SCHEDULERS.register
+class CfsGuest(GuestSchedulerSpec):
+    """Linux 2.6.23 to 6.5, one CPU."""
+
+    kind: Literal["cfs"] = "cfs"
+    part: ClassVar[Kind] = cfs_guest
+    latency: PositiveDurationNs = Field(
+        6000 * _US, description="Period in which each runs once. Default 6 ms: sched_latency_ns of one CPU."
+    )
+    granularity: PositiveDurationNs = Field(
+        750 * _US, description="Least turn in it. Default 0.75 ms: sched_min_granularity_ns of one CPU."
+    )
+    wakeup_granularity: DurationNs = Field(
+        1000 * _US, description="Lead from which a waking process pre-empts. Default 1 ms: sched_wakeup_granularity_ns."
+    )
+
+    def install(self, engine: Engine, domain: int) -> None:
+        """Write the constants."""
+        own = engine.rows(cfs_guest_domains)[domain]
+        own.latency_ns, own.granularity_ns, own.wakeup_ns = self.latency, self.granularity, self.wakeup_granularity
+
+
+@cfs_guest.implements(shared.begin_single)
+def begin_single(sim: Sim, domain: Domain, process: Process) -> None:
+    """Begin at the least virtual run time."""
+    own = cfs_guest_processes(sim)[process.row]
+    own.virtual_ns = cfs_guest_domains(sim)[domain.row].least_ns
+    own.residue = 0
+
+
+@cfs_guest.implements(shared.awake)
+def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool) -> None:
+    """Place it before the least by half a latency at most, and queue it."""
+    ours = cfs_guest_domains(sim)[domain.row]
+    own = cfs_guest_processes(sim)[process.row]
+    own.virtual_ns = max(own.virtual_ns, ours.least_ns - ours.latency_ns // 2)
+    ours.weight += process.weight
+    cfs_guest_list.push(sim, ours.runnable, process.row)
+
+
+@cfs_guest.implements(shared.asleep)
+def asleep(sim: Sim, domain: Domain, process: Process) -> None:
+    """Leave the queue."""
+    ours = cfs_guest_domains(sim)[domain.row]
+    ours.weight -= process.weight
+    cfs_guest_list.remove(sim, ours.runnable, process.row)
+    advance(sim, ours)
+
+
+@part
+def advance(sim: Sim, ours: CfsGuestDomain) -> None:
+    """Move the least virtual run time forward."""
+    row = ours.runnable.first
+    if row == 0:
+        return
+    least_ns = cfs_guest_processes(sim)[row].virtual_ns
+    while row != 0:
+        least_ns = min(least_ns, cfs_guest_processes(sim)[row].virtual_ns)
+        row = cfs_guest_processes(sim)[row].link
+    ours.least_ns = max(ours.least_ns, least_ns)
+
+
+@cfs_guest.implements(shared.ran)
+def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int) -> None:
+    """Advance virtual run time."""
+    own = cfs_guest_processes(sim)[process.row]
+    parts = own.residue + ran_ns * NICE_0
+    own.virtual_ns += parts // process.weight
+    own.residue = parts % process.weight
+    own.ran_ns += ran_ns
+    advance(sim, cfs_guest_domains(sim)[domain.row])
+
+
+@part
+def first_ready(sim: Sim, ours: CfsGuestDomain) -> int:
+    """Return the waiting process of least virtual run time, of equals the first to queue."""
+    best = 0
+    row = ours.runnable.first
+    while row != 0:
+        own = cfs_guest_processes(sim)[row]
+        if processes(sim)[row].state == READY and (
+            best == 0 or own.virtual_ns < cfs_guest_processes(sim)[best].virtual_ns
+        ):
+            best = row
+        row = own.link
+    return best
+
+
+@cfs_guest.implements(shared.pick)
+def pick(sim: Sim, domain: Domain) -> int:
+    """Take the one of least virtual run time."""
+    row = first_ready(sim, cfs_guest_domains(sim)[domain.row])
+    cfs_guest_processes(sim)[row].ran_ns = 0
+    return row
+
+
+@part
+def slice_ns(ours: CfsGuestDomain, process: Process, vcpus: int) -> int:
+    """Return a process's part of a period; the vCPUs divide the weight."""
+    count = (ours.runnable.length + vcpus - 1) // vcpus
+    period_ns = ours.latency_ns
+    if count > ours.latency_ns // ours.granularity_ns:
+        period_ns = count * ours.granularity_ns
+    return min(period_ns * process.weight * vcpus // ours.weight, period_ns)
+
+
+@cfs_guest.implements(shared.longest_ns)
+def longest_ns(sim: Sim, domain: Domain, process: Process) -> int:
+    """Run alone without a limit; else for the slice, or until too far ahead of the least that waits."""
+    if process_domains(sim)[domain.row].ready == 0:
+        return NO_LIMIT_NS
+    ours = cfs_guest_domains(sim)[domain.row]
+    own = cfs_guest_processes(sim)[process.row]
+    turn_ns = slice_ns(ours, process, domain.vcpus)
+    lead_ns = own.virtual_ns - cfs_guest_processes(sim)[first_ready(sim, ours)].virtual_ns
+    until_ahead_ns = (turn_ns - lead_ns) * process.weight // NICE_0
+    return min(turn_ns - own.ran_ns, max(ours.granularity_ns - own.ran_ns, until_ahead_ns))
+
+
+@cfs_guest.implements(shared.preempts)
+def preempts(sim: Sim, domain: Domain, newcomer: Process, process: Process) -> bool:
+    """It does if its virtual run time is less by more than the granularity, by its own weight."""
+    lead_ns = cfs_guest_processes(sim)[process.row].virtual_ns - cfs_guest_processes(sim)[newcomer.row].virtual_ns
+    return lead_ns * newcomer.weight > cfs_guest_domains(sim)[domain.row].wakeup_ns * NICE_0

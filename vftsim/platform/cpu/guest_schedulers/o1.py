@@ -1,0 +1,360 @@
+"""The O(1) scheduler of Linux 2.6 before 2.6.23, as 2.6.18 has it (``kernel/sched.c``).
+
+Rules, for ordinary processes on one CPU:
+
+* **Priority**: 120 + nice, less a bonus of -5 to +5 by how much of late the process has slept: ``sleep_avg``,
+  at most 1 s, cut to tenths.  100 to 139; the smaller number first, and in order of arrival among equals.
+* **Sleep** counts when the process wakes.  A sleep of more than 799 ms (nice 0) lifts ``sleep_avg`` to 799 ms
+  at once and earns nothing further; waits for a disk lift it no higher than that.  Waiting in the run queue
+  after a wake-up counts as well until the process is first picked: wholly if an interrupt woke it, three tenths
+  otherwise.
+* **Running** takes run time / bonus from it, when the process leaves the CPU or is weighed against others.
+* **Time slices** by nice: 100 ms at 0, 5 ms at 19, 800 ms at -20.  At the end of one the priority is worked out
+  anew; an interactive process (bonus 2 + nice / 4 above the middle) joins the end of its list in the active
+  array again, any other the expired array, and so does every one while the expired array starves: its first has
+  waited for longer than 1 s for each runnable process, or one of better nice waits there.  The arrays swap when
+  the active one is empty.
+* **Granularity**: an interactive process goes behind its equals every 10 ms x 2^(9 - bonus) of its slice.
+* **Wake-up**: pre-empts a process of worse priority, not an equal.  A process that is pre-empted keeps its
+  place.
+
+As modelled: a list in order of priority for the array of 140 lists; slices count CPU time exactly where the
+kernel counts ticks; several vCPUs share the arrays, which swap when none in the active one waits.  Assumption:
+a process that is a job by itself begins with the middle bonus.  Left out: real-time classes, ``SCHED_BATCH``,
+the sharing of slices between parent and child.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Chain, Engine, Fifo, Kind, Record, Sim, Table, part
+from vftsim.platform.cpu import processes as shared
+from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec
+from vftsim.platform.cpu.guest_scheduler import guest_scheduler
+from vftsim.platform.cpu.processes import READY, Process, processes
+from vftsim.platform.cpu.records import Domain, domains
+from vftsim.spec.units import PositiveDurationNs
+
+_MS = 1_000_000
+MOST_BONUS = 10
+BEST, WORST, MIDDLE = 100, 139, 120
+SHORTEST_SLICE_NS = 5 * _MS
+NORMAL, DISK, INTERACTIVE, INTERRUPTED = 0, 1, 2, 3
+"""What the last sleep was: counted, one that earns nothing in the queue, ended by a process, by an interrupt."""
+
+o1 = shared.share_processes(guest_scheduler.kind("o1"))
+
+
+class O1Domain(Record):
+    """A domain's arrays and constants.
+
+    ``expired_ns`` is when the first process joined the expired array (0: none has), ``best_expired`` the best
+    nice level there as a priority; ``running`` counts runnable processes.
+    """
+
+    active: int
+    expired: int
+    expired_ns: int
+    best_expired: int
+    running: int
+    slice_ns: int
+    tick_ns: int
+    granularity_ns: int
+    most_sleep_ns: int
+
+
+class O1Array(Record):
+    """An array of priorities: its processes by priority, in order of arrival among equals."""
+
+    listed: Fifo
+
+
+class O1Process(Record):
+    """A process: priority, what it has slept, what is left of its slice and until it goes behind its equals."""
+
+    link: int
+    array: int
+    priority: int
+    sleep_ns: int
+    sleep_kind: int
+    stamp_ns: int
+    slice_left_ns: int
+    turn_left_ns: int
+
+
+o1_domains = Table("o1_domains", O1Domain, beside=domains)
+o1_arrays = Table("o1_arrays", O1Array, 2 * 4096)
+o1_processes = Table("o1_processes", O1Process, beside=processes)
+o1_list = Chain(o1_processes, "link")
+
+
+@GUEST_SCHEDULERS.register
+class O1Guest(GuestSchedulerSpec):
+    """Linux 2.6.18."""
+
+    kind: Literal["o1"] = "o1"
+    part: ClassVar[Kind] = o1
+    time_slice: PositiveDurationNs = Field(
+        100 * _MS, description="Time slice at nice 0. Default 100 ms: DEF_TIMESLICE of Linux 2.6.18."
+    )
+    most_sleep: PositiveDurationNs = Field(
+        1000 * _MS,
+        description="Most sleep that counts, and how long for each runnable process the expired array may wait. "
+        "Default 1 s: MAX_SLEEP_AVG, STARVATION_LIMIT.",
+    )
+    granularity: PositiveDurationNs = Field(
+        10 * _MS, description="Turn among equals of the best priority. Default 10 ms: GRANULARITY."
+    )
+    tick: PositiveDurationNs = Field(
+        _MS, description="Timer tick, to which sleep is cut. Default 1 ms: HZ 1000, as in kernels of the RHEL 5 class."
+    )
+
+    def install(self, engine: Engine, domain: int) -> None:
+        """Write the constants, and make the two arrays."""
+        own = engine.rows(o1_domains)[domain]
+        own.active, own.expired = engine.new(o1_arrays), engine.new(o1_arrays)
+        own.best_expired = WORST + 1
+        own.slice_ns, own.most_sleep_ns = self.time_slice, self.most_sleep
+        own.granularity_ns, own.tick_ns = self.granularity, self.tick
+
+    def add(self, engine: Engine, process: int) -> None:
+        """Begin with a whole slice and no sleep."""
+        own = engine.rows(o1_processes)[process]
+        nice = int(engine.rows(processes)[process].nice)
+        own.priority = MIDDLE + nice + MOST_BONUS // 2
+        own.slice_left_ns = slice_of(self.time_slice, nice)
+
+
+def slice_of(base_ns: int, nice: int) -> int:
+    """Return the time slice of a nice level: in proportion to 140 less the priority, times four below 0."""
+    longest_ns = 4 * base_ns if nice < 0 else base_ns
+    return max(longest_ns * (WORST + 1 - MIDDLE - nice) // 20, SHORTEST_SLICE_NS)
+
+
+@o1.implements(shared.begin_single)
+def begin_single(sim: Sim, domain: Domain, process: Process) -> None:
+    """Begin in the middle."""
+    ours = o1_domains(sim)[domain.row]
+    own = o1_processes(sim)[process.row]
+    own.sleep_ns = ours.most_sleep_ns // 2
+    own.sleep_kind = DISK
+    own.stamp_ns = sim.now_ns
+    own.slice_left_ns = slice_ns(ours, process)
+
+
+@part
+def slice_ns(ours: O1Domain, process: Process) -> int:
+    """Return the time slice of a process."""
+    longest_ns = ours.slice_ns
+    if process.nice < 0:
+        longest_ns = 4 * ours.slice_ns
+    return max(longest_ns * (WORST + 1 - MIDDLE - process.nice) // 20, SHORTEST_SLICE_NS)
+
+
+@part
+def bonus(ours: O1Domain, own: O1Process) -> int:
+    """Return the bonus for sleep, 0 to 10; the greatest at the most sleep only."""
+    return own.sleep_ns // ours.tick_ns * MOST_BONUS // (ours.most_sleep_ns // ours.tick_ns)
+
+
+@part
+def dynamic_priority(ours: O1Domain, process: Process, own: O1Process) -> int:
+    """Return the priority with the bonus."""
+    priority = MIDDLE + process.nice - (bonus(ours, own) - MOST_BONUS // 2)
+    return min(max(priority, BEST), WORST)
+
+
+@part
+def interactive_bonus(process: Process) -> int:
+    """Return how far above the middle the bonus of an interactive process is at least."""
+    return (process.nice + 20) * MOST_BONUS // 40 - 5 + 2
+
+
+@part
+def count_sleep(ours: O1Domain, process: Process, own: O1Process, until_ns: int) -> None:
+    """Add the time since the stamp to what a process has slept, and work out its priority."""
+    slept_ns = until_ns - own.stamp_ns
+    tenths = MOST_BONUS // 2 + interactive_bonus(process) + 1
+    ceiling_ns = ours.most_sleep_ns * tenths // MOST_BONUS - ours.tick_ns
+    if slept_ns > ceiling_ns and own.sleep_ns < ceiling_ns:
+        own.sleep_ns = ceiling_ns
+        own.sleep_kind = DISK
+    else:
+        if own.sleep_kind == DISK and own.sleep_ns >= ceiling_ns:
+            slept_ns = 0
+        elif own.sleep_kind == DISK and own.sleep_ns + slept_ns >= ceiling_ns:
+            own.sleep_ns = ceiling_ns
+            slept_ns = 0
+        own.sleep_ns = min(own.sleep_ns + slept_ns, ours.most_sleep_ns)
+    own.priority = dynamic_priority(ours, process, own)
+
+
+@o1.implements(shared.awake)
+def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool) -> None:
+    """Count the sleep, and join the active array."""
+    ours = o1_domains(sim)[domain.row]
+    own = o1_processes(sim)[process.row]
+    if process.sleeps_on_disk:
+        own.sleep_kind = DISK
+    count_sleep(ours, process, own, sim.now_ns)
+    if own.sleep_kind == NORMAL:
+        own.sleep_kind = INTERRUPTED if by_interrupt else INTERACTIVE
+    own.stamp_ns = sim.now_ns
+    ours.running += 1
+    join(sim, process.row, own, ours.active)
+
+
+@part
+def join(sim: Sim, row: int, own: O1Process, array: int) -> None:
+    """Put a process behind those of its priority in an array."""
+    listed = o1_arrays(sim)[array].listed
+    before = 0
+    here = listed.first
+    while here != 0 and o1_processes(sim)[here].priority <= own.priority:
+        before = here
+        here = o1_processes(sim)[here].link
+    o1_list.insert_after(sim, listed, before, row)
+    own.array = array
+
+
+@part
+def leave(sim: Sim, row: int, own: O1Process) -> None:
+    """Take a process out of its array."""
+    o1_list.remove(sim, o1_arrays(sim)[own.array].listed, row)
+
+
+@o1.implements(shared.asleep)
+def asleep(sim: Sim, domain: Domain, process: Process) -> None:
+    """Charge what has run, and leave the array."""
+    ours = o1_domains(sim)[domain.row]
+    own = o1_processes(sim)[process.row]
+    charge_sleep(sim, ours, own)
+    ours.running -= 1
+    leave(sim, process.row, own)
+
+
+@o1.implements(shared.off_cpu)
+def off_cpu(sim: Sim, domain: Domain, process: Process) -> None:
+    """Charge what has run; the place in the array stays."""
+    charge_sleep(sim, o1_domains(sim)[domain.row], o1_processes(sim)[process.row])
+
+
+@part
+def charge_sleep(sim: Sim, ours: O1Domain, own: O1Process) -> None:
+    """Take the time on the CPU from what a process has slept, the less the more it has; the clock is the wall's."""
+    ran_ns = min(sim.now_ns - own.stamp_ns, ours.most_sleep_ns)
+    own.sleep_ns = max(own.sleep_ns - ran_ns // max(bonus(ours, own), 1), 0)
+    own.stamp_ns = sim.now_ns
+
+
+@o1.implements(shared.pick)
+def pick(sim: Sim, domain: Domain) -> int:
+    """Take the first of the active array that waits; if there is none, swap the arrays."""
+    ours = o1_domains(sim)[domain.row]
+    row = first_ready(sim, ours.active)
+    if row == 0:
+        before = ours.active
+        ours.active = ours.expired
+        ours.expired = before
+        ours.expired_ns = 0
+        ours.best_expired = WORST + 1
+        row = first_ready(sim, ours.active)
+    own = o1_processes(sim)[row]
+    if own.sleep_kind == INTERACTIVE or own.sleep_kind == INTERRUPTED:
+        count_wait(sim, ours, processes(sim)[row], own)
+    own.sleep_kind = NORMAL
+    own.stamp_ns = sim.now_ns
+    set_turn(ours, processes(sim)[row], own)
+    return row
+
+
+@part
+def first_ready(sim: Sim, array: int) -> int:
+    """Return the first process of an array that is on no vCPU."""
+    row = o1_arrays(sim)[array].listed.first
+    while row != 0 and processes(sim)[row].state != READY:
+        row = o1_processes(sim)[row].link
+    return row
+
+
+@part
+def count_wait(sim: Sim, ours: O1Domain, process: Process, own: O1Process) -> None:
+    """Count the wait in the run queue after a wake-up as sleep; a new priority moves the process in its array."""
+    waited_ns = sim.now_ns - own.stamp_ns
+    if own.sleep_kind == INTERACTIVE:
+        # ON_RUNQUEUE_WEIGHT of 30 %, in 128ths.
+        waited_ns = waited_ns * 38 // 128
+    before = own.priority
+    count_sleep(ours, process, own, own.stamp_ns + waited_ns)
+    if own.priority != before:
+        leave(sim, process.row, own)
+        join(sim, process.row, own, own.array)
+
+
+@part
+def set_turn(ours: O1Domain, process: Process, own: O1Process) -> None:
+    """Work out how long a process runs before it goes behind its equals: to the next multiple of its turn."""
+    own.turn_left_ns = own.slice_left_ns
+    if own.priority > MIDDLE + process.nice - interactive_bonus(process):
+        return
+    turn_ns = ours.granularity_ns << (max(MOST_BONUS - bonus(ours, own), 1) - 1)
+    left_ns = turn_ns - (slice_ns(ours, process) - own.slice_left_ns) % turn_ns
+    if own.slice_left_ns - left_ns >= turn_ns:
+        own.turn_left_ns = left_ns
+
+
+@o1.implements(shared.ran)
+def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int) -> None:
+    """Take it from the slice."""
+    own = o1_processes(sim)[process.row]
+    own.slice_left_ns -= ran_ns
+    own.turn_left_ns -= ran_ns
+
+
+@o1.implements(shared.longest_ns)
+def longest_ns(sim: Sim, domain: Domain, process: Process) -> int:
+    """Run to the end of the turn, or of the slice."""
+    own = o1_processes(sim)[process.row]
+    return min(own.slice_left_ns, own.turn_left_ns)
+
+
+@o1.implements(shared.used_up)
+def used_up(sim: Sim, domain: Domain, process: Process) -> None:
+    """Go behind the equals; at the end of a slice, into the expired array unless the process is interactive."""
+    ours = o1_domains(sim)[domain.row]
+    own = o1_processes(sim)[process.row]
+    leave(sim, process.row, own)
+    array = own.array
+    if own.slice_left_ns <= 0:
+        own.priority = dynamic_priority(ours, process, own)
+        own.slice_left_ns = slice_ns(ours, process)
+        array = array_after_slice(sim, ours, process, own)
+    join(sim, process.row, own, array)
+    set_turn(ours, process, own)
+
+
+@part
+def array_after_slice(sim: Sim, ours: O1Domain, process: Process, own: O1Process) -> int:
+    """Return the array that a process joins at the end of a slice."""
+    if ours.expired_ns == 0:
+        ours.expired_ns = sim.now_ns
+    is_interactive = own.priority <= MIDDLE + process.nice - interactive_bonus(process)
+    if is_interactive and not starves(sim, ours, process):
+        return ours.active
+    ours.best_expired = min(ours.best_expired, MIDDLE + process.nice)
+    return ours.expired
+
+
+@part
+def starves(sim: Sim, ours: O1Domain, process: Process) -> bool:
+    """Tell whether the expired array has waited for too long."""
+    if MIDDLE + process.nice > ours.best_expired:
+        return True
+    return sim.now_ns - ours.expired_ns > ours.most_sleep_ns * ours.running
+
+
+@o1.implements(shared.preempts)
+def preempts(sim: Sim, domain: Domain, newcomer: Process, process: Process) -> bool:
+    """Only a better priority does."""
+    return o1_processes(sim)[newcomer.row].priority < o1_processes(sim)[process.row].priority

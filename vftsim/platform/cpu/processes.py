@@ -1,0 +1,339 @@
+"""Processes of a guest: what the schedulers that know sleep and priorities have in common.
+
+A process does its jobs one after the other, in order.  It sleeps while it has none; a job wakes it.  The
+process whose job has just been done stays on its vCPU until what hears of it returns, so a process that goes on
+at once does not sleep.  A job without a process is one by itself, which ends with the job.
+
+A scheduler of this kind (:func:`share_processes`) says what happens when a process wakes, falls asleep, leaves
+its vCPU or has run for as long as it may; which of those that wait is next; and whether a newcomer pre-empts.
+
+Left out: run queues of their own for each vCPU and the balancing between them (the processes of a domain wait
+for all its vCPUs together); the time of interrupts, which real kernels charge to the process they hit.
+"""
+
+from typing import Any
+
+from vftsim.kernel import Chain, Engine, Fifo, Kind, Record, Sim, Table, part
+from vftsim.platform.cpu import guest_scheduler as slots
+from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
+from vftsim.platform.cpu.guest_scheduler import guest_scheduler
+from vftsim.platform.cpu.host import interrupt, sync
+from vftsim.platform.cpu.jobs import make_room
+from vftsim.platform.cpu.records import RUNNING, Domain, Vcpu, domains, vcpus, work_list, works
+
+ASLEEP, READY, ON_CPU = 0, 1, 2
+NO_LIMIT_NS = 1 << 61
+NICE_0 = 1024
+
+# Linux kernel/sched: weights of the nice levels -20 to 19, about 1.25 times a step.
+WEIGHTS = (
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
+    9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
+    1024, 820, 655, 526, 423, 335, 272, 215, 172, 137,
+    110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+)  # fmt: skip
+
+
+class Process(Record):
+    """A process; ``jobs`` it has to do, the first being done.
+
+    ``is_single``: it ends with its job.  ``sleeps_on_disk``: its sleeps are waits for a disk, which no signal
+    ends.
+    """
+
+    row: int
+    domain: int
+    member: int
+    state: int
+    nice: int
+    weight: int
+    is_single: bool
+    sleeps_on_disk: bool
+    jobs: Fifo
+
+
+class ProcessDomain(Record):
+    """The processes of a domain; ``ready`` of them wait for a vCPU.  ``newcomer`` woke last."""
+
+    members: Fifo
+    ready: int
+    newcomer: int
+
+
+class ProcessVcpu(Record):
+    """The process on a vCPU, 0 for none.
+
+    ``must_choose``: it is to be weighed against the others.  ``has_finished``: its job has just been done.
+    """
+
+    process: int
+    must_choose: bool
+    has_finished: bool
+
+
+processes = Table("processes", Process, 1 << 17, "give the servers fewer processes")
+process_domains = Table("process_domains", ProcessDomain, beside=domains)
+process_vcpus = Table("process_vcpus", ProcessVcpu, beside=vcpus)
+member_list = Chain(processes, "member")
+
+
+def add_process(engine: Engine, domain: int, spec: GuestSchedulerSpec, nice: int = 0) -> int:
+    """Add a process to a domain; return its row.  Under ``round_robin`` it makes no difference."""
+    row, process = engine.add(processes, domain=domain, nice=nice, weight=WEIGHTS[nice + 20])
+    process.row = row
+    spec.add(engine, row)
+    return row
+
+
+# What a scheduler of processes says
+
+
+@guest_scheduler.slot
+def begin_single(sim: Sim, domain: Domain, process: Process) -> None:
+    """Set what a process that is a job by itself begins with."""
+
+
+@guest_scheduler.slot
+def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool) -> None:
+    """Take in a process that has something to do; ``by_interrupt``: no process has woken it."""
+
+
+@guest_scheduler.slot
+def asleep(sim: Sim, domain: Domain, process: Process) -> None:
+    """Let go a process that has nothing to do: it was on a vCPU, or has been forgotten while it waited."""
+
+
+@guest_scheduler.slot
+def off_cpu(sim: Sim, domain: Domain, process: Process) -> None:
+    """Take note that a process which still has something to do is weighed against the others."""
+
+
+@guest_scheduler.slot
+def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int) -> None:
+    """Take note that a process has run."""
+
+
+@guest_scheduler.slot
+def longest_ns(sim: Sim, domain: Domain, process: Process) -> int:
+    """Return how long the process on a vCPU may run on; 0 or below: no longer."""
+    return NO_LIMIT_NS
+
+
+@guest_scheduler.slot
+def used_up(sim: Sim, domain: Domain, process: Process) -> None:
+    """Take note that a process has run for as long as it may; it is weighed against the others next."""
+
+
+@guest_scheduler.slot
+def pick(sim: Sim, domain: Domain) -> int:
+    """Return the process, of those that are ready, that gets a vCPU; 0 if none is."""
+    return 0
+
+
+@guest_scheduler.slot
+def preempts(sim: Sim, domain: Domain, newcomer: Process, process: Process) -> bool:
+    """Tell whether a process that has woken takes the place of the one on a vCPU."""
+    return False
+
+
+# What they have in common
+
+
+@part
+def process_of(sim: Sim, domain: Domain, row: int) -> int:
+    """Return the process of a job; made for it if it names none."""
+    if works(sim)[row].process != 0:
+        return works(sim)[row].process
+    made = processes.new(sim)
+    process = processes(sim)[made]
+    process.row = made
+    process.domain = domain.row
+    process.state = ASLEEP
+    process.nice = 0
+    process.weight = NICE_0
+    process.is_single = True
+    process.sleeps_on_disk = False
+    works(sim)[row].process = made
+    begin_single(sim, domain, process)
+    return made
+
+
+@part
+def enqueue(sim: Sim, domain: Domain, row: int, where: int) -> bool:
+    """Give a process a job, and wake it if it sleeps."""
+    process = processes(sim)[process_of(sim, domain, row)]
+    work_list.push(sim, process.jobs, row)
+    if process.state != ASLEEP:
+        return False
+    own = process_domains(sim)[domain.row]
+    settle_domain(sim, domain)
+    member_list.push(sim, own.members, process.row)
+    process.state = READY
+    own.ready += 1
+    own.newcomer = process.row
+    awake(sim, domain, process, not is_woken_by_process(sim, domain))
+    return True
+
+
+@part
+def settle_domain(sim: Sim, domain: Domain) -> None:
+    """Charge what runs up to now: where a newcomer is placed depends on it."""
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        sync(sim, vcpus(sim)[row])
+
+
+@part
+def is_woken_by_process(sim: Sim, domain: Domain) -> bool:
+    """Tell whether what happens now follows from a process's work that has just been done."""
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        if process_vcpus(sim)[row].has_finished:
+            return True
+    return False
+
+
+@part
+def go_on(sim: Sim, domain: Domain, vcpu: Vcpu) -> int:
+    """Keep the process of a vCPU, or weigh it against the others; return how long it may run."""
+    own = process_vcpus(sim)[vcpu.row]
+    own.has_finished = False
+    vcpu.interrupted = 0
+    if own.process != 0:
+        look_at_current(sim, domain, own)
+    if own.process == 0 or own.must_choose:
+        choose(sim, domain, own)
+    vcpu.current = 0
+    if own.process == 0:
+        return -1
+    process = processes(sim)[own.process]
+    vcpu.current = process.jobs.first
+    # A process that has just been chosen may run for a moment at least.
+    return min(works(sim)[vcpu.current].remaining_ns, max(longest_ns(sim, domain, process), 1))
+
+
+@part
+def look_at_current(sim: Sim, domain: Domain, own: ProcessVcpu) -> None:
+    """Let the process of a vCPU sleep if it has nothing to do, and give way if it has run for long enough."""
+    process = processes(sim)[own.process]
+    if process.jobs.length == 0:
+        own.process = 0
+        fall_asleep(sim, domain, process)
+    elif longest_ns(sim, domain, process) <= 0:
+        used_up(sim, domain, process)
+        own.must_choose = True
+
+
+@part
+def fall_asleep(sim: Sim, domain: Domain, process: Process) -> None:
+    """Let a process sleep."""
+    process.state = ASLEEP
+    member_list.remove(sim, process_domains(sim)[domain.row].members, process.row)
+    asleep(sim, domain, process)
+    if process.is_single:
+        processes.free(sim, process.row)
+
+
+@part
+def choose(sim: Sim, domain: Domain, own: ProcessVcpu) -> None:
+    """Put the next process on a vCPU; the one there waits with the others."""
+    ours = process_domains(sim)[domain.row]
+    own.must_choose = False
+    if own.process != 0:
+        process = processes(sim)[own.process]
+        process.state = READY
+        ours.ready += 1
+        off_cpu(sim, domain, process)
+    own.process = 0
+    if ours.ready > 0:
+        own.process = pick(sim, domain)
+        processes(sim)[own.process].state = ON_CPU
+        ours.ready -= 1
+
+
+@part
+def on_job_of_process(sim: Sim, vcpu: Vcpu) -> bool:
+    """Tell whether a vCPU does a job of its process, not interrupt work or nothing."""
+    row = process_vcpus(sim)[vcpu.row].process
+    return row != 0 and vcpu.current != 0 and vcpu.current == processes(sim)[row].jobs.first
+
+
+@part
+def charge_job(sim: Sim, domain: Domain, vcpu: Vcpu, ran_ns: int) -> None:
+    """Charge the process on a vCPU for what it has run."""
+    if on_job_of_process(sim, vcpu):
+        ran(sim, domain, processes(sim)[process_vcpus(sim)[vcpu.row].process], ran_ns)
+
+
+@part
+def run_over(sim: Sim, domain: Domain, vcpu: Vcpu) -> None:
+    """A run was limited; :func:`go_on` looks at what follows."""
+
+
+@part
+def job_done(sim: Sim, domain: Domain, vcpu: Vcpu) -> None:
+    """Take a job from its process, which stays on the vCPU for now."""
+    own = process_vcpus(sim)[vcpu.row]
+    work_list.pop(sim, processes(sim)[own.process].jobs)
+    own.has_finished = True
+
+
+@part
+def give_way(sim: Sim, domain: Domain) -> None:
+    """Let a newcomer pre-empt, and limit the runs that were planned without it."""
+    ours = process_domains(sim)[domain.row]
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        own = process_vcpus(sim)[row]
+        if own.process == 0 or ours.ready == 0:
+            continue
+        newcomer = processes(sim)[ours.newcomer]
+        if newcomer.state == READY and preempts(sim, domain, newcomer, processes(sim)[own.process]):
+            own.must_choose = True
+        vcpu = vcpus(sim)[row]
+        # Not while the end of a job is being heard of (the vCPU does nothing then): its process may go on yet.
+        if vcpu.state == RUNNING and vcpu.interrupts.length == 0 and vcpu.current != 0:
+            interrupt(sim, vcpu)
+
+
+@part
+def jobs_waiting(sim: Sim, domain: Domain) -> int:
+    """Count processes that wait, and those that have something to do on a vCPU that does nothing."""
+    count = process_domains(sim)[domain.row].ready
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        vcpu = vcpus(sim)[row]
+        process = process_vcpus(sim)[row].process
+        is_held = process != 0 and vcpu.current == 0 and vcpu.interrupted == 0
+        if is_held and processes(sim)[process].jobs.length > 0:
+            count += 1
+    return count
+
+
+@part
+def forget_jobs(sim: Sim, domain: Domain) -> None:
+    """Lose all jobs; every process sleeps."""
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        vcpu = vcpus(sim)[row]
+        if on_job_of_process(sim, vcpu):
+            vcpu.current = 0
+        vcpu.interrupted = 0
+        own = process_vcpus(sim)[row]
+        own.process = 0
+        own.must_choose = False
+        own.has_finished = False
+    ours = process_domains(sim)[domain.row]
+    while ours.members.length > 0:
+        process = processes(sim)[ours.members.first]
+        while process.jobs.length > 0:
+            works.free(sim, work_list.pop(sim, process.jobs))
+        fall_asleep(sim, domain, process)
+    ours.ready = 0
+
+
+def share_processes(kind: Kind) -> Kind:
+    """Give a kind of guest scheduler what schedulers of processes have in common; return it."""
+    shared: tuple[tuple[Any, Any], ...] = (
+        (slots.enqueue, enqueue), (slots.go_on, go_on), (slots.charge_job, charge_job), (slots.run_over, run_over),
+        (slots.job_done, job_done), (slots.jobs_waiting, jobs_waiting), (slots.forget_jobs, forget_jobs),
+        (make_room, give_way),
+    )  # fmt: skip
+    for slot, function in shared:
+        kind.implements(slot)(function)
+    return kind

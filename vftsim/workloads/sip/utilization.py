@@ -1,0 +1,42 @@
+"""Work that grows with the utilization of the CPU.
+
+Rule: all CPU work of a server is multiplied by 1 + ``growth_with_utilization`` x U, where U is the utilization of
+the domain's vCPUs by anything, averaged over the last ``utilization_time`` (exponentially, each look weighing the
+time since the one before by passed / (passed + ``utilization_time``)).
+
+Assumption: the measured CPU per attempt grows with load in all environments, alike at equal utilization.  Caches that
+others have displaced, process switches and waiting for locks would do so; none of them is shown by the record.
+"""
+
+from vftsim.kernel import Sim, part
+from vftsim.platform.cpu.records import RUNNING, Domain, domains, vcpus
+from vftsim.workloads.sip.records import SipServer, sip_rules
+
+
+@part
+def busy_factor(sim: Sim, server: SipServer) -> float:
+    """Return the factor on CPU work that begins now; 1 where it does not grow with utilization."""
+    rules = sip_rules(sim)[server.row]
+    if rules.growth_with_utilization == 0.0:
+        return 1.0
+    domain = domains(sim)[server.domain]
+    passed_ns = sim.now_ns - server.looked_ns
+    if passed_ns > 0:
+        ran_ns = run_ns(sim, domain)
+        share = (ran_ns - server.ran_before_ns) / (passed_ns * domain.vcpus)
+        server.utilization += (share - server.utilization) * passed_ns / (passed_ns + rules.utilization_ns)
+        server.looked_ns = sim.now_ns
+        server.ran_before_ns = ran_ns
+    return 1.0 + rules.growth_with_utilization * server.utilization
+
+
+@part
+def run_ns(sim: Sim, domain: Domain) -> int:
+    """Return the CPU time of a domain up to now."""
+    total_ns = 0
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        vcpu = vcpus(sim)[row]
+        total_ns += vcpu.run_ns
+        if vcpu.state == RUNNING:
+            total_ns += max(sim.now_ns - vcpu.dispatched_ns, 0)
+    return total_ns
