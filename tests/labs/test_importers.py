@@ -16,6 +16,7 @@ KINDS = {
     "sipp_uac_screen.log": "sipp-screen", "sipp_uas_screen.log": "sipp-screen",
     "sadf_u.csv": "sadf", "sar_u.txt": "sar", "sar_all_24.txt": "sar",
     "cgroup_v1.txt": "cgroup-cpu", "cgroup_v2.txt": "cgroup-cpu",
+    "httperf_ok.txt": "httperf", "httperf_overload.txt": "httperf",
 }  # fmt: skip
 
 
