@@ -10,7 +10,9 @@ from vftsim.kernel import EventKind, Fifo, Record, Sim, Table, at, entry, event,
 from vftsim.kernel.choose import make_engine
 from vftsim.kernel.inputs import Feeder
 from vftsim.platform.cpu import build as cpu
+from vftsim.platform.cpu import jobs
 from vftsim.platform.cpu.parameters import DomainScheduling
+from vftsim.platform.cpu.records import domains, vcpus
 from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.cpu.schedulers.native import Native, native
 from vftsim.platform.delays import bucket_ends
@@ -29,7 +31,7 @@ from vftsim.platform.io.packet import (
     workload,
 )
 from vftsim.platform.io.paths import moderated
-from vftsim.platform.io.paths.moderated import GuestNicSpec
+from vftsim.platform.io.paths.moderated import GuestNicSpec, guest_nics
 from vftsim.platform.protection.guard import Guard, guard_port, guards, hold_output, protection, release
 from vftsim.sampling import Streams
 from vftsim.workloads import burden
@@ -62,7 +64,12 @@ def on_beat(sim: Sim, place: int, token: int) -> None:
 
 @entry
 def boot_program(sim: Sim, row: int, _: int) -> int:
+    """As a hypervisor boots a machine: its CPU work is gone, then what its program had in memory."""
+    domain = domains(sim)[applications(sim)[row].domain]
+    jobs.freeze(sim, domain)
+    jobs.forget(sim, domain)
     lose_state(sim, applications(sim)[row])
+    jobs.thaw(sim, domain)
     return 0
 
 
@@ -83,7 +90,7 @@ def linked(programs, workloads, parts):
         {scheduler: [native], path: [moderated.moderated], application: list(programs), workload: list(workloads),
          protection: [beat]},
         [on_beat, *actions],
-        [*cpu.TABLES, *burden.TABLES, cards, drops, flows, beats, bucket_ends, links, *tables],
+        [*cpu.TABLES, *burden.TABLES, cards, drops, flows, beats, bucket_ends, guest_nics, links, *tables],
     )  # fmt: skip
 
 
@@ -140,6 +147,4 @@ class Lab:
         return sum(int(self.engine.rows(drops)[row].count) for row in range(1, self.engine.used(drops) + 1))
 
     def busy_ns(self):
-        from vftsim.platform.cpu.records import vcpus
-
         return int(sum(int(row.run_ns) for row in self.engine.rows(vcpus)[1 : self.engine.used(vcpus) + 1]))
