@@ -36,7 +36,7 @@ def test_file_and_folder_name_the_same_dataset(tmp_path):
 
 
 def test_every_unit_has_a_size_and_a_place():
-    assert {observed_unit(unit) for unit in UNITS} == {"ms", "/s", "%", "MB", "count"}
+    assert {observed_unit(unit) for unit in UNITS} == {"ms", "/s", "%", "MB", "Mbit/s", "count"}
     assert observed(1.5, "s") == 1500.0
     assert observed(512, "MiB") == pytest.approx(536.870912)
     assert observed(120, "/min") == pytest.approx(2.0)

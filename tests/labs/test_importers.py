@@ -16,6 +16,10 @@ KINDS = {
     "sipp_uac_screen.log": "sipp-screen", "sipp_uas_screen.log": "sipp-screen",
     "sadf_u.csv": "sadf", "sar_u.txt": "sar", "sar_all_24.txt": "sar",
     "cgroup_v1.txt": "cgroup-cpu", "cgroup_v2.txt": "cgroup-cpu",
+    "httperf_ok.txt": "httperf", "httperf_overload.txt": "httperf",
+    "iperf2_tcp.txt": "iperf2", "iperf2_two.txt": "iperf2", "iperf2_udp.txt": "iperf2",
+    "iperf2_udp_server.txt": "iperf2",
+    "iperf3_tcp.json": "iperf3", "iperf3_two.json": "iperf3", "iperf3_udp.json": "iperf3",
 }  # fmt: skip
 
 

@@ -63,7 +63,7 @@ class Figure:
     ----------
     metric : str
     unit : str
-        ``ms``, ``/s``, ``%``, ``MB`` or ``count``.
+        ``ms``, ``/s``, ``%``, ``MB``, ``Mbit/s`` or ``count``.
     statistics : dict
         ``mean``, ``p50`` and so on, as in ``dataset.yaml``.
     phase : str

@@ -1,6 +1,6 @@
 """Units of measured columns, and the one unit of each dimension that observations are in.
 
-Observations are in ms, /s, %, MB and counts, whatever a table is in.  Prefixes follow SI and IEC 80000-13
+Observations are in ms, /s, %, MB, Mbit/s and counts, whatever a table is in.  Prefixes follow SI and IEC 80000-13
 (k = 1000, Ki = 1024).
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 Unit = Literal["ns", "us", "ms", "s", "min", "/s", "/min", "/h", "%", "ratio", "B", "kB", "MB", "GB", "KiB", "MiB",
-               "GiB", "count"]  # fmt: skip
+               "GiB", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "count"]  # fmt: skip
 
 UNITS: tuple[str, ...] = get_args(Unit)
 
@@ -19,6 +19,7 @@ _SIZES: dict[str, tuple[str, float]] = {
     "%": ("%", 1.0), "ratio": ("%", 100.0),
     "B": ("MB", 1e-6), "kB": ("MB", 1e-3), "MB": ("MB", 1.0), "GB": ("MB", 1e3),
     "KiB": ("MB", 2**10 / 1e6), "MiB": ("MB", 2**20 / 1e6), "GiB": ("MB", 2**30 / 1e6),
+    "bit/s": ("Mbit/s", 1e-6), "kbit/s": ("Mbit/s", 1e-3), "Mbit/s": ("Mbit/s", 1.0), "Gbit/s": ("Mbit/s", 1e3),
     "count": ("count", 1.0),
 }  # fmt: skip
 

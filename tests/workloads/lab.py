@@ -1,0 +1,150 @@
+"""A host with one guest behind a gigabit link, for any program and workload; a mechanism that lets outputs go in beats.
+
+The guest's way in and out is the moderated card, free of cost unless said otherwise.  The mechanism ``beat`` releases
+what the guest has sent at every whole period, as checkpoints that cost nothing would.
+"""
+
+from functools import cache
+
+from vftsim.kernel import EventKind, Fifo, Record, Sim, Table, at, entry, event, link
+from vftsim.kernel.choose import make_engine
+from vftsim.kernel.inputs import Feeder
+from vftsim.platform.cpu import build as cpu
+from vftsim.platform.cpu import jobs
+from vftsim.platform.cpu.parameters import DomainScheduling
+from vftsim.platform.cpu.records import domains, vcpus
+from vftsim.platform.cpu.scheduler import scheduler
+from vftsim.platform.cpu.schedulers.native import Native, native
+from vftsim.platform.delays import bucket_ends
+from vftsim.platform.io.host_cards import HostCards, NicSpec, NicsSpec, cards
+from vftsim.platform.io.link import links
+from vftsim.platform.io.packet import (
+    application,
+    applications,
+    drops,
+    flows,
+    lose_state,
+    packet_list,
+    path,
+    ports,
+    set_overhead,
+    workload,
+)
+from vftsim.platform.io.paths import moderated
+from vftsim.platform.io.paths.moderated import GuestNicSpec, guest_nics
+from vftsim.platform.protection.guard import Guard, guard_port, guards, hold_output, protection, release
+from vftsim.sampling import Streams
+from vftsim.workloads import burden
+
+beat = protection.kind("beat")
+FOREVER_QUANTUM_NS = 1 << 61
+
+
+class Beat(Record):
+    period_ns: int
+    held: Fifo
+
+
+beats = Table("beats", Beat, beside=guards)
+
+
+@beat.implements(hold_output)
+def hold(sim: Sim, guard: Guard, packet: int) -> None:
+    packet_list.push(sim, beats(sim)[guard.row].held, packet)
+
+
+@event
+def on_beat(sim: Sim, place: int, token: int) -> None:
+    own = beats(sim)[place]
+    count = own.held.length
+    for _ in range(count):
+        release(sim, packet_list.pop(sim, own.held))
+    at(sim, sim.now_ns + own.period_ns, EventKind.CONTROL, 0, on_beat, place)
+
+
+@entry
+def boot_program(sim: Sim, row: int, _: int) -> int:
+    """As a hypervisor boots a machine: its CPU work is gone, then what its program had in memory."""
+    domain = domains(sim)[applications(sim)[row].domain]
+    jobs.freeze(sim, domain)
+    jobs.forget(sim, domain)
+    lose_state(sim, applications(sim)[row])
+    jobs.thaw(sim, domain)
+    return 0
+
+
+@entry
+def burden_program(sim: Sim, row: int, output_ns: int) -> int:
+    """Execution twice as long, and so much for each output."""
+    set_overhead(sim, applications(sim)[row], output_ns, 2.0, 1.0)
+    return 0
+
+
+@cache
+def linked(programs, workloads, parts):
+    entries = [e for module in parts for e in module.ENTRIES]
+    actions = [a for module in parts for a in module.ACTIONS]
+    tables = [t for module in parts for t in module.TABLES]
+    return link(
+        [*cpu.ENTRIES, guard_port, boot_program, burden_program, *entries],
+        {scheduler: [native], path: [moderated.moderated], application: list(programs), workload: list(workloads),
+         protection: [beat]},
+        [on_beat, *actions],
+        [*cpu.TABLES, *burden.TABLES, cards, drops, flows, beats, bucket_ends, guest_nics, links, *tables],
+    )  # fmt: skip
+
+
+class Lab:
+    """One guest; ``linked`` names the kinds and the modules that a test uses."""
+
+    def __init__(self, kernel, engine="simpy", *, pcpus=1, latency_ns=50_000, rate=10**9, queue=256 * 1024,
+                 quantum_ns=FOREVER_QUANTUM_NS, packet_ns=0, interrupt_ns=0, seed=1, **nic):  # fmt: skip
+        self.feeder = None
+        self.engine = make_engine(kernel, engine, self.on_input)
+        self.feeder = Feeder(self.engine)
+        self.streams = Streams(seed, 0)
+        self.host = cpu.add_host(self.engine, pcpus, Native())
+        self.domain = cpu.add_domain(self.engine, self.host, DomainScheduling(), pcpus, None, quantum_ns)
+        self.cards = HostCards(
+            self.engine, NicsSpec(cards={"eth0": NicSpec(rate=rate, latency=latency_ns, queue=queue)})
+        )
+        self.card = self.cards.rows["eth0"]
+        self.port, port = self.engine.add(
+            ports, domain=self.domain, nic=self.card, path=self.engine.number(moderated.moderated)
+        )
+        port.row = self.port
+        moderated.install(self.engine, self.port, GuestNicSpec(**nic), interrupt_ns, packet_ns)
+
+    def on_input(self):
+        if self.feeder is not None:
+            self.feeder.fill()
+
+    def run_program(self, program):
+        self.engine.rows(ports)[self.port].application = program
+        self.program = program
+        return program
+
+    def hold_in_beats(self, period_ns):
+        no_room, _ = self.engine.add(drops)
+        row, guard = self.engine.add(guards, mechanism=self.engine.number(beat), domain=self.domain, no_room=no_room)
+        guard.row = row
+        self.engine.call(guard_port, row, self.port)
+        self.engine.rows(beats)[row].period_ns = period_ns
+        self.engine.at(period_ns, EventKind.CONTROL, 0, self.engine.number(on_beat), row)
+
+    def start(self):
+        cpu.start(self.engine, self.host, Native())
+
+    def run(self, until_ns):
+        self.engine.run(until_ns)
+        self.engine.check()
+        return self
+
+    def link(self, way):
+        return self.engine.rows(links)[getattr(self.engine.rows(cards)[self.card], way)]
+
+    def dropped(self):
+        return sum(int(self.engine.rows(drops)[row].count) for row in range(1, self.engine.used(drops) + 1))
+
+    def busy_ns(self):
+        return int(sum(int(row.run_ns) for row in self.engine.rows(vcpus)[1 : self.engine.used(vcpus) + 1]))

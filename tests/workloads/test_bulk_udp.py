@@ -1,0 +1,117 @@
+"""Bulk UDP: offered, sent and received; jitter in closed form; loss at socket, switch and line; flow control."""
+
+import pytest
+
+from tests.workloads import lab
+from vftsim.workloads import bulk_udp, udp_sink
+from vftsim.workloads.bulk_udp import BulkUdpSpec, add_bulk_udp, bulk_udp_result, moderation_jitter_ns
+from vftsim.workloads.stations import StationsSpec
+from vftsim.workloads.udp_sink import UdpSinkSpec, add_udp_sink
+
+US, MS, S = 1000, 1_000_000, 1_000_000_000
+KERNEL = lab.linked((udp_sink.udp_sink,), (bulk_udp.bulk_udp,), (udp_sink, bulk_udp))
+FRAME = 1470 + 66
+LINE = 1470 / FRAME * 1e9
+
+
+class Bulk(lab.Lab):
+    def __init__(self, duration_ns, sink=None, network=None, until_ns=None, **spec):
+        lab_keys = {"engine", "pcpus", "latency_ns", "queue", "rate_host", "packet_ns", "interrupt_ns", "moderation",
+                    "quantum_ns", "ring"}  # fmt: skip
+        own = {key: spec.pop(key) for key in list(spec) if key in lab_keys}
+        super().__init__(KERNEL, **({"rate": own.pop("rate_host", 10**9)} | own))
+        self.run_program(add_udp_sink(self.engine, self.domain, UdpSinkSpec(**({"read_cost": 0} | (sink or {})))))
+        self.spec = BulkUdpSpec(network=StationsSpec(**(network or {})), duration=duration_ns, **({"spread": 0} | spec))
+        self.row = add_bulk_udp(self.engine, self.port, self.spec, self.streams, 0)
+        self.start()
+        self.engine.call(bulk_udp.start_bulk_udp, self.row)
+        self.run(duration_ns + 10 * MS if until_ns is None else until_ns)
+
+    @property
+    def results(self):
+        return bulk_udp_result(self.engine, self.row)
+
+
+def test_below_the_line_everything_arrives():
+    found = Bulk(100 * MS, rate=500_000_000).results[0]
+    assert found.sent == found.received == found.total == -(-100 * MS // (1470 * 8 * 2))
+    assert (found.lost, found.late, found.jitter_ns) == (0, 0, 0.0)
+    assert found.sent_bits_per_s == pytest.approx(500e6, rel=1e-3)
+
+
+def test_above_the_line_the_socket_blocks():
+    """Offered 1.2 Gbit/s: the client's card takes the line's 957 Mbit/s (and what its queue holds), nothing is lost."""
+    found = Bulk(200 * MS, rate=1_200_000_000)
+    result = found.results[0]
+    assert result.lost == found.dropped() == 0
+    assert result.received_bits_per_s == pytest.approx(LINE, rel=0.015)
+    assert result.sent_bits_per_s == pytest.approx(LINE, rel=0.015)
+
+
+def test_a_slow_client_sends_less_than_it_offers():
+    """The printed example: 900 Mbit/s asked for, 814 sent; a datagram each 14.4 us."""
+    found = Bulk(100 * MS, rate=900_000_000, send_cost=14_447)
+    assert found.results[0].sent_bits_per_s == pytest.approx(814e6, rel=1e-3)
+
+
+@pytest.mark.parametrize(("spacing_us", "period_us", "read_us"), [(12.5, 125, 2), (25, 125, 5), (50, 500, 10)])
+def test_jitter_under_interrupt_moderation(spacing_us, period_us, read_us):
+    """Closed form 2 (s - g) (1 - s / t) for whole batches; J itself swings around it."""
+    found = Bulk(
+        400 * MS, rate=int(1470 * 8 / (spacing_us * 1e-6)), sink={"read_cost": int(read_us * US)}, packet_ns=1,
+        moderation=int(period_us * US), rate_host=10**10, latency_ns=0,
+    ).results[0]  # fmt: skip
+    expected = moderation_jitter_ns(spacing_us * 1e3, period_us * 1e3, read_us * 1e3)
+    assert found.mean_difference_ns == pytest.approx(expected, rel=0.02)
+    assert found.jitter_ns == pytest.approx(expected, rel=0.75)
+    assert found.lost == 0
+
+
+def test_a_reader_too_slow_loses_the_difference():
+    """Datagrams each 20 us, 30 us to read: a third is lost at the socket, once its 92 places are full."""
+    result = Bulk(600 * MS, rate=588_000_000, sink={"read_cost": 30 * US}).results[0]
+    assert result.lost / result.total == pytest.approx(1 / 3, abs=0.005)
+    assert result.lost == pytest.approx(result.socket_drops, abs=1)
+    # 92 places fill at a third of a datagram each: nothing is lost before number 3 x 92 or so.
+    early = Bulk(5 * MS, rate=588_000_000, sink={"read_cost": 30 * US}).results[0]
+    assert early.lost == 0
+
+
+def test_clients_of_a_switch_lose_what_the_line_cannot_carry_unless_it_pauses_them():
+    """Three senders of the line's rate: two thirds are lost at the switch, or nothing with IEEE 802.3x."""
+    lossy = Bulk(60 * MS, clients=3, rate=10**9, network={"switched": True})
+    assert lossy.dropped() / sum(r.sent for r in lossy.results) == pytest.approx(2 / 3, abs=0.05)
+    paused = Bulk(100 * MS, clients=3, rate=10**9, network={"switched": True, "flow_control": True}, until_ns=100 * MS)
+    assert paused.dropped() == 0
+    for result in paused.results:
+        assert result.received_bits_per_s == pytest.approx(LINE / 3, rel=0.05)
+    assert sum(r.received_bits_per_s for r in paused.results) == pytest.approx(LINE, rel=0.02)
+
+
+def test_each_flow_has_its_own_buffer():
+    """Bursts of four clients into one socket of 20 places overflow; into a socket each they do not."""
+    keys = {"clients": 4, "rate": 200_000_000, "packet_ns": 1, "moderation": 2 * MS, "rate_host": 10**10}
+    sink = {"read_cost": US, "receive_buffer": 40 * 2304}
+    own = Bulk(50 * MS, sink=sink, **keys)
+    shared = Bulk(50 * MS, sink=sink | {"shared_buffer": True}, **keys)
+    assert own.dropped() == 0
+    assert shared.dropped() > 0
+    assert sum(r.socket_drops for r in shared.results) == shared.dropped()
+    # By its numbers a receiver does not know of the datagrams that would have been the last.
+    assert 0 <= shared.dropped() - sum(r.lost for r in shared.results) <= 4 * 34
+
+
+def test_a_reboot_loses_what_was_in_the_sockets():
+    found = Bulk(S, rate=588_000_000, sink={"read_cost": 30 * US}, until_ns=20 * MS)
+    before, sent = found.dropped(), found.results[0]
+    found.engine.call(lab.boot_program, found.program)
+    assert found.dropped() - before == 92
+    assert sent.received + found.dropped() == pytest.approx(sent.sent, abs=6)
+
+
+@pytest.mark.slow
+def test_engines_agree():
+    keys = {"clients": 3, "rate": 900_000_000, "network": {"switched": True}, "sink": {"read_cost": 20 * US}}
+    both = [Bulk(30 * MS, engine=engine, packet_ns=US, **keys) for engine in ("simpy", "compiled")]
+    assert both[0].results == both[1].results
+    assert both[0].dropped() == both[1].dropped() > 0

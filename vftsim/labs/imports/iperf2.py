@@ -1,0 +1,176 @@
+"""iperf 2's printed reports, of the client and of the server: read, and written in the same form.
+
+A report has one line for each interval of each connection, and one for its whole time; datagrams add jitter and loss,
+which the client prints as the server's report.  KByte, MByte and GByte are powers of 1024, Kbit, Mbit and Gbit of 1000
+(``stdio.c``); a printed figure has three digits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from vftsim.labs.importing import Figure, Importer, Source, of_values, register
+
+SUM = "SUM"
+_PREFIXES = ("", "K", "M", "G")
+_RULE = "-" * 60
+_HEAD = "[ ID] Interval       Transfer     Bandwidth"
+_LOSS_HEAD = _HEAD + "        Jitter   Lost/Total Datagrams"
+
+
+@dataclass(frozen=True)
+class Iperf2Line:
+    """One line: what a connection (or ``SUM``) carried in a span; jitter and loss are the server's alone."""
+
+    connection: str
+    begin_s: float
+    end_s: float
+    bytes: float
+    bits_per_s: float
+    jitter_ms: float | None = None
+    lost: int | None = None
+    total: int | None = None
+
+    def text(self) -> str:
+        """Return the line as iperf 2 prints it."""
+        line = (
+            f"[{self.connection:>3}] {self.begin_s:.4f}-{self.end_s:.4f} sec  {_scaled(self.bytes, 1024.0)}Bytes  "
+            f"{_scaled(self.bits_per_s, 1000.0)}bits/sec"
+        )
+        if self.jitter_ms is None or self.lost is None or self.total is None:
+            return line
+        share = 100.0 * self.lost / self.total if self.total else 0.0
+        return line + f"  {self.jitter_ms:6.3f} ms {self.lost:4d}/{self.total:5d} ({share:.2g}%)"
+
+
+@dataclass(frozen=True)
+class Iperf2Report:
+    """Lines of a client's or a server's report; ``served`` are those that the server reported to a client."""
+
+    lines: tuple[Iperf2Line, ...]
+    served: tuple[Iperf2Line, ...] = ()
+    sent_datagrams: int | None = None
+
+    def wholes(self) -> dict[str, Iperf2Line]:
+        """Return the line of each connection's whole time: the last one printed that begins at 0."""
+        return {line.connection: line for line in self.lines if line.begin_s == 0.0}
+
+    def intervals(self) -> list[Iperf2Line]:
+        """Return the lines of intervals: all but each connection's last, or the last where it is the only one."""
+        wholes = self.wholes()
+        found = [line for line in self.lines if line is not wholes.get(line.connection)]
+        return found or list(wholes.values())
+
+    def text(self) -> str:
+        """Return the report as iperf 2 prints it, from the line of column names on."""
+        head = _LOSS_HEAD if any(line.jitter_ms is not None for line in self.lines) else _HEAD
+        parts = [head, *(line.text() for line in self.lines)]
+        if self.sent_datagrams is not None:
+            parts.append(f"[{self.lines[-1].connection:>3}] Sent {self.sent_datagrams} datagrams")
+        if self.served:
+            parts += [f"[{self.lines[-1].connection:>3}] Server Report:", _LOSS_HEAD]
+            parts += [line.text() for line in self.served]
+        return "\n".join(parts) + "\n"
+
+
+def _scaled(value: float, base: float) -> str:
+    prefix = 0
+    while value >= base and prefix < len(_PREFIXES) - 1:
+        value /= base
+        prefix += 1
+    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:4.{digits}f} {_PREFIXES[prefix]}"
+
+
+_N = r"(\d+(?:\.\d+)?)"
+_LINE = re.compile(
+    rf"\[ *(\d+|SUM)\] +{_N} *- *{_N} sec +{_N} ([KMG]?)Bytes +{_N} ([KMG]?)bits/sec"
+    rf"(?: +{_N} ms +(\d+)/ *(\d+) \([^)]*\))?"
+)
+_SENT = re.compile(r"\] Sent (\d+) datagrams")
+
+
+def read_report(source: Source) -> Iperf2Report:
+    """Return the report in a file.
+
+    Raises
+    ------
+    ModelFileError
+        It has no line of a connection.
+    """
+    lines: list[Iperf2Line] = []
+    served: list[Iperf2Line] = []
+    sent, is_server = None, False
+    for text in source.text.splitlines():
+        if "Server Report" in text:
+            is_server = True
+        if found := _SENT.search(text):
+            sent = (sent or 0) + int(found[1])
+        if found := _LINE.search(text):
+            (served if is_server else lines).append(_line(found))
+    if not lines:
+        source.refuse("has no line of a connection, as '[  1] 0.0000-1.0000 sec  1.00 MBytes  8.39 Mbits/sec'")
+    return Iperf2Report(tuple(lines), tuple(served), sent)
+
+
+def _line(found: re.Match[str]) -> Iperf2Line:
+    connection, begin, end, size, size_unit, rate, rate_unit, jitter, lost, total = found.groups()
+    return Iperf2Line(
+        connection, float(begin), float(end), float(size) * 1024.0 ** _PREFIXES.index(size_unit),
+        float(rate) * 1000.0 ** _PREFIXES.index(rate_unit), None if jitter is None else float(jitter),
+        None if lost is None else int(lost), None if total is None else int(total),
+    )  # fmt: skip
+
+
+def _read(source: Source) -> list[Figure]:
+    report = read_report(source)
+    wholes = report.wholes()
+    spans = _together(line for line in report.intervals() if source.window.holds(line.begin_s, line.end_s))
+    if not spans:
+        return []
+    whole = _together(wholes.values())
+    mean = max(whole) if source.window.whole and whole else None
+    found = [of_values("throughput", "Mbit/s", spans, mean=mean)]
+    if source.window.whole:
+        each = {name: line for name, line in wholes.items() if name != SUM}
+        if len(each) > 1:
+            found += [
+                Figure(f"throughput/{name}", "Mbit/s", {"mean": line.bits_per_s * 1e-6})
+                for name, line in sorted(each.items())
+            ]
+        found += _datagrams(report)
+    return found
+
+
+def _together(lines: Iterable[Iperf2Line]) -> list[float]:
+    """Return the rate of all connections together in each span, in Mbit/s: the line SUM, or the sum."""
+    sums: dict[float, float] = {}
+    singles: dict[float, float] = {}
+    for line in lines:
+        into = sums if line.connection == SUM else singles
+        begin = round(line.begin_s, 2)
+        into[begin] = into.get(begin, 0.0) + line.bits_per_s * 1e-6
+    return list((sums or singles).values())
+
+
+def _datagrams(report: Iperf2Report) -> list[Figure]:
+    ends = [line for line in report.served or report.wholes().values() if line.total is not None]
+    found = []
+    if report.sent_datagrams is not None:
+        found.append(Figure("sent", "count", {"total": report.sent_datagrams}))
+    ends = [line for line in ends if line.connection != SUM]
+    total = sum(line.total or 0 for line in ends)
+    if total:
+        lost = sum(line.lost or 0 for line in ends)
+        found.append(Figure("lost", "%", {"n": total, "mean": 100.0 * lost / total}))
+        found.append(Figure("jitter", "ms", {"mean": sum(line.jitter_ms or 0.0 for line in ends) / len(ends)}))
+    return found
+
+
+def _recognizes(text: str) -> bool:
+    return _LINE.search(text) is not None and ("Interval" in text or text.startswith(_RULE))
+
+
+register(Importer("iperf2", "iperf 2's report", _recognizes, _read))

@@ -1,0 +1,285 @@
+"""Jobs that compute, write memory and wait for a disk: benchmarks and users that need no network.
+
+Each process runs transactions without end: a share of the CPU time, a disk operation, a share, ... and a pause
+before the next one.  A transaction writes ``pages`` of memory, spread evenly over its CPU time, which are counted:
+what a checkpoint has to copy.
+
+A disk operation is a waiting time here, whatever others do: right for a disk array far from its limit.  A machine
+that is booted again begins all transactions anew.
+
+Left out: memory reads and caches (part of the CPU time), the disk's own queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, entry, event, part
+from vftsim.kernel.inputs import Feeder
+from vftsim.platform.cpu.jobs import submit
+from vftsim.platform.cpu.records import domains, work_done
+from vftsim.platform.delays import add_delay, delays, histogram, install_buckets
+from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
+from vftsim.sampling import Streams
+from vftsim.spec.base import Spec
+from vftsim.spec.units import DurationNs
+from vftsim.stats import DelayHistogram
+from vftsim.workloads.burden import add_program, bear, burdened_ns
+from vftsim.workloads.gamma_feed import duration_ns, gamma_feed
+
+batch = application.kind("batch")
+
+_S = 1_000_000_000
+
+
+class BatchSpec(Spec):
+    """Processes that run transactions of CPU time, disk operations and memory writes."""
+
+    part: ClassVar[Kind] = batch
+
+    kind: Literal["batch"] = "batch"
+    processes: int = Field(1, ge=1, le=1000, description="Processes, users or threads, each with one transaction.")
+    demand: DurationNs = Field(
+        10_000_000, gt=0, description="Mean CPU time of a transaction. Assumption: to be taken from the benchmark."
+    )
+    demand_cv: float = Field(
+        0.0, ge=0.0, le=5.0, description="Coefficient of variation of each share of it (gamma); 0: always the same."
+    )
+    disk_operations: int = Field(0, ge=0, le=1000, description="Disk operations of a transaction.")
+    disk_wait: DurationNs = Field(
+        8_000_000, description="Mean wait for one. Assumption: a seek and half a turn of a disk of 7,200/min."
+    )
+    disk_cv: float = Field(0.0, ge=0.0, le=5.0, description="Coefficient of variation of the wait (gamma).")
+    think: DurationNs = Field(0, description="Mean pause before the next transaction; 0: none, a benchmark's.")
+    think_cv: float = Field(0.0, ge=0.0, le=5.0, description="Coefficient of variation of the pause (gamma).")
+    pages: int = Field(0, ge=0, le=1_000_000, description="Pages of memory that a transaction writes.")
+
+
+MIXES: Mapping[str, Mapping[str, Any]] = {
+    "specjbb": {"processes": 4, "demand": 500_000, "demand_cv": 0.5, "pages": 40},
+    "kernel_compile": {
+        "processes": 4, "demand": 1_500_000_000, "demand_cv": 0.7, "disk_operations": 6, "pages": 20_000,
+    },
+    "random_disk_io": {
+        "processes": 16, "demand": 100_000, "disk_operations": 1, "disk_wait": 8_000_000, "disk_cv": 0.5, "pages": 4,
+    },
+    "database": {
+        "processes": 20, "demand": 4_000_000, "demand_cv": 1.0, "disk_operations": 5, "disk_wait": 6_000_000,
+        "disk_cv": 0.7, "pages": 60,
+    },
+    "exchange_users": {
+        "processes": 200, "demand": 8_000_000, "demand_cv": 1.0, "disk_operations": 4, "disk_wait": 8_000_000,
+        "disk_cv": 0.7, "think": 10_000_000_000, "think_cv": 1.0, "pages": 80,
+    },
+}  # fmt: skip
+"""Values of :class:`BatchSpec` for kinds of job by name.  Assumption: orders of magnitude, until somebody measures."""
+
+
+def batch_of_mix(name: str, **changes: Any) -> BatchSpec:
+    """Return the spec of a kind of job by name, with other values where they are given.
+
+    Raises
+    ------
+    KeyError
+        If there is no such kind.
+    """
+    return BatchSpec(**{**MIXES[name], **changes})
+
+
+class Batch(Record):
+    """The processes of one program; they stand in consecutive rows.  ``measured`` ended after the warm-up."""
+
+    row: int
+    program: int
+    domain: int
+    first: int
+    processes: int
+    boots: int
+    share_ns: int
+    operations: int
+    disk_ns: int
+    think_ns: int
+    pages: int
+    warmup_ns: int
+    begun: int
+    ended: int
+    measured: int
+    disk_operations: int
+    pages_written: int
+    durations: int
+
+
+class BatchProcess(Record):
+    """One process: ``left`` disk operations of its transaction, ``planned`` the event that it waits for."""
+
+    row: int
+    batch: int
+    begin_ns: int
+    left: int
+    planned: int
+    demands: int
+    waits: int
+    thinks: int
+
+
+batches = Table("batches", Batch, 256)
+batch_processes = Table("batch_processes", BatchProcess, 1 << 16, "use fewer processes")
+
+
+@part
+def compute(sim: Sim, own: Batch, process: BatchProcess) -> None:
+    """Do the next share of a transaction's computation."""
+    demand_ns = max(1, burdened_ns(sim, own.program, duration_ns(sim, process.demands, own.share_ns), 0))
+    submit(sim, domains(sim)[own.domain], demand_ns, on_computed, process.row, own.row)
+
+
+@work_done
+def on_computed(sim: Sim, place: int, argument: int) -> None:
+    """Ask the disk, or end the transaction."""
+    own = batches(sim)[argument]
+    process = batch_processes(sim)[place]
+    # Pages of shares 1 to n of n + 1 add up to all with the last one.
+    done = own.operations - process.left
+    own.pages_written += own.pages * (done + 1) // (own.operations + 1) - own.pages * done // (own.operations + 1)
+    if process.left == 0:
+        end(sim, own, process)
+        return
+    process.left -= 1
+    own.disk_operations += 1
+    due_ns = sim.now_ns + duration_ns(sim, process.waits, own.disk_ns)
+    process.planned = at(sim, due_ns, EventKind.DEVICE, place, on_disk, place)
+
+
+@event
+def on_disk(sim: Sim, place: int, token: int) -> None:
+    """A disk operation is done."""
+    process = batch_processes(sim)[place]
+    if token == process.planned:
+        process.planned = 0
+        compute(sim, batches(sim)[process.batch], process)
+
+
+@part
+def end(sim: Sim, own: Batch, process: BatchProcess) -> None:
+    """End a transaction, and pause."""
+    own.ended += 1
+    if sim.now_ns >= own.warmup_ns:
+        own.measured += 1
+    if process.begin_ns >= own.warmup_ns:
+        add_delay(sim, own.durations, sim.now_ns - process.begin_ns)
+    pause(sim, own, process)
+
+
+@part
+def pause(sim: Sim, own: Batch, process: BatchProcess) -> None:
+    """Pause before the next transaction."""
+    due_ns = sim.now_ns + duration_ns(sim, process.thinks, own.think_ns)
+    process.planned = at(sim, due_ns, EventKind.TIMER, process.row, on_begin, process.row)
+
+
+@event
+def on_begin(sim: Sim, place: int, token: int) -> None:
+    """Begin a transaction."""
+    process = batch_processes(sim)[place]
+    if token != process.planned:
+        return
+    process.planned = 0
+    own = batches(sim)[process.batch]
+    own.begun += 1
+    process.begin_ns = sim.now_ns
+    process.left = own.operations
+    compute(sim, own, process)
+
+
+@batch.implements(set_overhead)
+def bear_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
+    """Let work that begins from now on cost what protection makes it cost."""
+    bear(sim, program, output_ns, execution)
+
+
+@batch.implements(lose_state)
+def boot(sim: Sim, program: Application) -> None:
+    """Begin all transactions anew; the CPU work is gone already, and what the disk does is for nobody."""
+    bear(sim, program, 0, 1.0)
+    batches(sim)[program.own].boots += 1
+    begin_all(sim, batches(sim)[program.own])
+
+
+@part
+def begin_all(sim: Sim, own: Batch) -> None:
+    """Let every process begin with a pause."""
+    for row in range(own.first, own.first + own.processes):
+        pause(sim, own, batch_processes(sim)[row])
+
+
+@entry
+def add_processes(sim: Sim, row: int, count: int) -> int:
+    """Give a program its processes; return the first one's row."""
+    own = batches(sim)[row]
+    own.processes = count
+    for number in range(count):
+        made = batch_processes.new(sim)
+        batch_processes(sim)[made].row = made
+        batch_processes(sim)[made].batch = row
+        if number == 0:
+            own.first = made
+    return own.first
+
+
+@entry
+def start_batch(sim: Sim, program: int, _: int) -> int:
+    """Let the processes of an application begin."""
+    begin_all(sim, batches(sim)[applications(sim)[program].own])
+    return 0
+
+
+ENTRIES = (add_processes, start_batch)
+ACTIONS = ()
+TABLES = (batches, batch_processes)
+
+
+def add_batch(
+    engine: Engine, feeder: Feeder, domain: int, spec: BatchSpec, streams: Streams, number: int, warmup_ns: int
+) -> int:
+    """Add a program to a domain; ``number`` says whose draws are its own.  Return its application row."""
+    install_buckets(engine)
+    share_ns = spec.demand // (spec.disk_operations + 1)
+    row, own = engine.add(
+        batches, domain=domain, share_ns=share_ns, operations=spec.disk_operations, disk_ns=spec.disk_wait,
+        think_ns=spec.think, pages=spec.pages, warmup_ns=warmup_ns, durations=engine.new(delays),
+    )  # fmt: skip
+    own.row = row
+    first = engine.call(add_processes, row, spec.processes)
+    for n in range(spec.processes):
+        process, entity = engine.rows(batch_processes)[first + n], (number << 20) + n
+        process.demands = gamma_feed(feeder, streams, "batch.demand", entity, share_ns, spec.demand_cv)
+        process.waits = gamma_feed(feeder, streams, "batch.disk", entity, spec.disk_wait, spec.disk_cv)
+        process.thinks = gamma_feed(feeder, streams, "batch.think", entity, spec.think, spec.think_cv)
+    own.program = add_program(engine, batch, row, domain)
+    return int(own.program)
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What the processes did; rate and durations after the warm-up, counts of all."""
+
+    begun: int
+    ended: int
+    rate_per_s: float
+    durations: DelayHistogram
+    disk_operations: int
+    pages_written: int
+
+
+def batch_result(engine: Engine, program: int) -> BatchResult:
+    """Return the figures of an application row up to now."""
+    own = engine.rows(batches)[engine.rows(applications)[program].own]
+    measured_ns = engine.now_ns - int(own.warmup_ns)
+    return BatchResult(
+        int(own.begun), int(own.ended), int(own.measured) * _S / measured_ns if measured_ns > 0 else 0.0,
+        histogram(engine, int(own.durations)), int(own.disk_operations), int(own.pages_written),
+    )  # fmt: skip

@@ -1,0 +1,64 @@
+"""What iperf 2 and iperf3 would report of a simulated test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vftsim.labs.imports.iperf2 import SUM, Iperf2Line, Iperf2Report
+from vftsim.labs.imports.iperf3 import Iperf3Report, Iperf3Stream
+from vftsim.workloads.bulk_tcp import TcpConnectionResult
+from vftsim.workloads.bulk_udp import UdpFlowResult
+
+_NS_MS = 1e-6
+
+
+def iperf2_of_tcp(results: Sequence[TcpConnectionResult]) -> Iperf2Report:
+    """Return the client's report: intervals, then whole times, with sums where there are several connections."""
+    lines: list[Iperf2Line] = []
+    for n in range(max(len(result.intervals) for result in results)):
+        lines += _with_sum([
+            _line(str(result.client), *result.intervals[n]) for result in results if n < len(result.intervals)
+        ])  # fmt: skip
+    lines += _with_sum([_line(str(r.client), 0.0, r.intervals[-1][1], r.bytes) for r in results])
+    return Iperf2Report(tuple(lines))
+
+
+def _line(connection: str, begin_s: float, end_s: float, size_bytes: float) -> Iperf2Line:
+    return Iperf2Line(connection, begin_s, end_s, size_bytes, size_bytes * 8 / (end_s - begin_s))
+
+
+def _with_sum(lines: list[Iperf2Line]) -> list[Iperf2Line]:
+    if len(lines) < 2:
+        return lines
+    return [*lines, _line(SUM, lines[0].begin_s, lines[0].end_s, sum(line.bytes for line in lines))]
+
+
+def iperf2_of_udp(result: UdpFlowResult, seconds: float) -> Iperf2Report:
+    """Return the report of one client, the server's in it."""
+    connection = str(result.client)
+    sent = Iperf2Line(connection, 0.0, seconds, result.sent_bits_per_s * seconds / 8, result.sent_bits_per_s)
+    served = Iperf2Line(
+        connection, 0.0, seconds, result.received_bits_per_s * seconds / 8, result.received_bits_per_s,
+        result.jitter_ns * _NS_MS, result.lost, result.total,
+    )  # fmt: skip
+    return Iperf2Report((sent,), (served,), result.sent)
+
+
+def iperf3_of_tcp(results: Sequence[TcpConnectionResult]) -> Iperf3Report:
+    """Return the report of a test; what was sent is what was received in order, retransmissions apart."""
+    return Iperf3Report(
+        "TCP", tuple(Iperf3Stream(r.intervals, r.bytes, r.bytes, r.retransmitted) for r in results)
+    )  # fmt: skip
+
+
+def iperf3_of_udp(results: Sequence[UdpFlowResult], seconds: float) -> Iperf3Report:
+    """Return the report of a test as one interval."""
+    return Iperf3Report("UDP", tuple(_datagram_stream(result, seconds) for result in results))
+
+
+def _datagram_stream(result: UdpFlowResult, seconds: float) -> Iperf3Stream:
+    sent = round(result.sent_bits_per_s * seconds / 8)
+    return Iperf3Stream(
+        ((0.0, seconds, sent),), sent, round(result.received_bits_per_s * seconds / 8), None,
+        result.jitter_ns * _NS_MS, result.lost, result.total,
+    )  # fmt: skip

@@ -1,0 +1,186 @@
+"""Client machines: each on a link of its own to a switch, or alone on the cable to the host.
+
+A client's own card never drops: its stack waits until there is room in the transmit queue (Linux: a socket may write
+again when a good part of its buffer is free, ``sk_stream_write_space``; here when half of the queue is).  The switch's
+port to the host has the queue of the host's link; a frame that does not fit is dropped there.
+
+**Ethernet flow control** (IEEE 802.3x, annex 31B) as a switch: no frame is dropped; what does not fit waits, in
+order of arrival, and counts as still in the queue of its sender, which thus stands still.
+
+Frames cross the switch whole (store and forward), and come back to their client over its own link.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, EventKind, Family, Fifo, Record, Sim, Table, at, event, part
+from vftsim.platform.io.host_cards import cards, send_to_host
+from vftsim.platform.io.link import Link, add_link, backlog_ns, links, transmission_ns, transmit
+from vftsim.platform.io.packet import packet_list, packets, ports
+from vftsim.spec.base import Spec
+from vftsim.spec.units import BitRate, ByteCount, DurationNs
+
+room = Family("station_room", 1)
+"""What a client does that waited for room in its transmit queue: ``(sim, place)``."""
+
+
+class StationsSpec(Spec):
+    """How the client machines hang on the network."""
+
+    switched: bool = Field(
+        False, description="Each client has a link of its own to a switch; else all share the link to the host."
+    )
+    rate: BitRate = Field(1_000_000_000, gt=0, description="Rate of a client's link.")
+    latency: DurationNs = Field(5_000, description="One way, beside transmission. Assumption: cable and switch.")
+    queue: ByteCount = Field(256 * 1024, gt=0, description="A client's transmit queue. Assumption.")
+    flow_control: bool = Field(
+        False, description="Switch and cards send pause frames (IEEE 802.3x): a full switch stops the clients."
+    )
+
+
+class Station(Record):
+    """A client machine.
+
+    ``out_link`` is where it transmits first, ``in_link`` where frames from the switch reach it (0: no switch).
+    ``held_ns`` is the time that its frames which the switch holds back take on ``out_link``; ``on_room`` (a ``room``)
+    hears with ``place`` when there is room again.
+    """
+
+    row: int
+    port: int
+    out_link: int
+    in_link: int
+    flow_control: bool
+    held_ns: int
+    is_waiting: bool
+    on_room: int
+    place: int
+
+
+class Egress(Record):
+    """The switch's port to a host: frames that flow control holds back, stands beside the link."""
+
+    held: Fifo
+    is_planned: bool
+
+
+stations = Table("stations", Station, 1 << 14, "use fewer clients")
+egresses = Table("egresses", Egress, beside=links)
+ENTRIES = ()
+ACTIONS = ()
+TABLES = (stations, egresses)
+
+
+@part
+def has_room(sim: Sim, station: Station, size_bytes: int) -> bool:
+    """Tell whether a frame fits into a client's transmit queue."""
+    out = links(sim)[station.out_link]
+    return backlog_ns(sim, out) + station.held_ns + transmission_ns(out, size_bytes) <= out.queue_ns
+
+
+@part
+def say(sim: Sim, station: Station, packet: int) -> None:
+    """Put a client's packet on the way to the host; see to :func:`has_room` first."""
+    if station.in_link == 0:
+        send_to_host(sim, packet)
+    else:
+        packets(sim)[packet].entity = station.row
+        transmit(sim, links(sim)[station.out_link], packet, on_reaching_switch)
+
+
+@event
+def on_reaching_switch(sim: Sim, place: int, token: int) -> None:
+    """A frame of a client has crossed its own link."""
+    packet = packets(sim)[place]
+    station = stations(sim)[packet.entity]
+    links(sim)[station.out_link].delivered += 1
+    if not station.flow_control:
+        send_to_host(sim, place)
+        return
+    egress = egress_of(sim, packet.port)
+    if egresses(sim)[egress].held.length == 0 and fits(sim, links(sim)[egress], packet.size_bytes):
+        send_to_host(sim, place)
+        return
+    packet_list.push(sim, egresses(sim)[egress].held, place)
+    station.held_ns += transmission_ns(links(sim)[station.out_link], packet.size_bytes)
+    plan_release(sim, egress)
+
+
+@part
+def egress_of(sim: Sim, port: int) -> int:
+    """Return the link from the switch to a port's card."""
+    return cards(sim)[ports(sim)[port].nic].to_host
+
+
+@part
+def fits(sim: Sim, link: Link, size_bytes: int) -> bool:
+    """Tell whether a frame fits into a link's queue."""
+    return backlog_ns(sim, link) + transmission_ns(link, size_bytes) <= link.queue_ns
+
+
+@part
+def plan_release(sim: Sim, row: int) -> None:
+    """See to the first frame that is held back, for when it fits."""
+    egress = egresses(sim)[row]
+    if egress.is_planned or egress.held.length == 0:
+        return
+    egress.is_planned = True
+    link = links(sim)[row]
+    missing_ns = (
+        backlog_ns(sim, link) + transmission_ns(link, packets(sim)[egress.held.first].size_bytes) - link.queue_ns
+    )
+    at(sim, sim.now_ns + max(0, missing_ns), EventKind.DEVICE, row, on_release, row)
+
+
+@event
+def on_release(sim: Sim, place: int, token: int) -> None:
+    """Let frames that were held back go as far as they fit, and their senders with them."""
+    egress = egresses(sim)[place]
+    egress.is_planned = False
+    while egress.held.length > 0 and fits(sim, links(sim)[place], packets(sim)[egress.held.first].size_bytes):
+        made = packet_list.pop(sim, egress.held)
+        station = stations(sim)[packets(sim)[made].entity]
+        station.held_ns -= transmission_ns(links(sim)[station.out_link], packets(sim)[made].size_bytes)
+        send_to_host(sim, made)
+        if station.is_waiting:
+            plan_room(sim, station)
+    plan_release(sim, place)
+
+
+@part
+def wait_for_room(sim: Sim, station: Station) -> None:
+    """Tell the client when half of its transmit queue is free."""
+    if not station.is_waiting:
+        station.is_waiting = True
+        plan_room(sim, station)
+
+
+@part
+def plan_room(sim: Sim, station: Station) -> None:
+    """Plan to look when half of the queue will be free, unless the switch holds so much back that it says when."""
+    out = links(sim)[station.out_link]
+    if station.held_ns <= out.queue_ns // 2:
+        due_ns = sim.now_ns + max(0, backlog_ns(sim, out) + station.held_ns - out.queue_ns // 2)
+        at(sim, due_ns, EventKind.DEVICE, station.row, on_room, station.row)
+
+
+@event
+def on_room(sim: Sim, place: int, token: int) -> None:
+    """Let a client go on; a second event for one wait finds nobody waiting."""
+    station = stations(sim)[place]
+    if station.is_waiting:
+        station.is_waiting = False
+        room.call(sim, station.on_room, station.place)
+
+
+def add_station(engine: Engine, port: int, spec: StationsSpec) -> int:
+    """Add a client machine of a port; return its row."""
+    row, station = engine.add(stations, port=port, flow_control=spec.flow_control)
+    station.row = row
+    if spec.switched:
+        station.out_link = add_link(engine, spec.rate, spec.latency, 2 * spec.queue)
+        station.in_link = add_link(engine, spec.rate, spec.latency, spec.queue)
+    else:
+        station.out_link = int(engine.rows(cards)[engine.rows(ports)[port].nic].to_host)
+    return row

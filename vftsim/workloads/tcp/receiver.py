@@ -1,0 +1,71 @@
+"""The receiving end of a connection: order, and when to acknowledge.
+
+Rules: an acknowledgement for at least every second segment (RFC 5681, 4.2), else after the delay; at once for a segment
+out of order, and when a gap is filled (RFC 5681, 4.2).
+"""
+
+from vftsim.kernel import Failure, Sim, fail, part
+from vftsim.workloads.tcp.records import COUNTS, MOST_IN_WINDOW, WORD_BITS, Bulk, Connection
+
+TOO_FAR = Failure("a TCP segment lies beyond what a receiver can hold; make the window smaller")
+
+
+@part
+def take_data(sim: Sim, bulk: Bulk, connection: Connection, what: int, stamp_ns: int) -> bool:
+    """Take in a packet of data; True if it must be acknowledged at once (it is ``pending`` otherwise)."""
+    first = what // COUNTS
+    end = first + what % COUNTS
+    if first > connection.expected:
+        mark_beyond(sim, connection, first, end)
+        return True
+    if end <= connection.expected:
+        return True
+    if connection.pending == 0:
+        connection.echo_ns = stamp_ns
+    had_gap = connection.beyond_count > 0
+    connection.pending += end - connection.expected
+    connection.expected = end
+    unmark_below(connection, first, end)
+    skip_marked(connection)
+    return had_gap or connection.pending >= 2 or bulk.delayed_ack_ns == 0
+
+
+@part
+def mark_beyond(sim: Sim, connection: Connection, first: int, end: int) -> None:
+    """Remember segments that came too early."""
+    if end - connection.expected > MOST_IN_WINDOW:
+        fail(sim, TOO_FAR)
+        return
+    for segment in range(first, end):
+        word = segment // WORD_BITS % (MOST_IN_WINDOW // WORD_BITS)
+        bit = 1 << (segment % WORD_BITS)
+        if connection.beyond[word] & bit == 0:
+            connection.beyond[word] |= bit
+            connection.beyond_count += 1
+
+
+@part
+def unmark(connection: Connection, segment: int) -> bool:
+    """Forget that a segment came too early; tell whether it had."""
+    word = segment // WORD_BITS % (MOST_IN_WINDOW // WORD_BITS)
+    bit = 1 << (segment % WORD_BITS)
+    if connection.beyond[word] & bit == 0:
+        return False
+    connection.beyond[word] -= bit
+    connection.beyond_count -= 1
+    return True
+
+
+@part
+def unmark_below(connection: Connection, first: int, end: int) -> None:
+    """Forget marks of segments that have come again, in order."""
+    if connection.beyond_count > 0:
+        for segment in range(first, end):
+            unmark(connection, segment)
+
+
+@part
+def skip_marked(connection: Connection) -> None:
+    """Move on over segments that are there already."""
+    while connection.beyond_count > 0 and unmark(connection, connection.expected):
+        connection.expected += 1

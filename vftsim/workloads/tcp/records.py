@@ -1,0 +1,142 @@
+"""The records of bulk TCP, and how a packet says what it carries.
+
+Sequence numbers count segments of full size from 0.  A packet of data carries ``what`` = first segment x 256 +
+number of segments; an acknowledgement carries the next segment expected x 256.  ``sent_ns`` is the time stamp of
+RFC 7323: of data when it was sent, of an acknowledgement the one that it echoes.
+"""
+
+from typing import Annotated
+
+from vftsim.kernel import Chain, Fifo, Record, Sim, Table, part
+from vftsim.platform.io.packet import packets
+
+COUNTS = 256
+WORDS = 128
+WORD_BITS = 32
+MOST_IN_WINDOW = WORDS * WORD_BITS
+"""Segments that a receiver can hold out of order."""
+
+NO_SEGMENT = -1
+
+
+class Bulk(Record):
+    """One workload of bulk TCP; its connections stand in consecutive rows."""
+
+    row: int
+    flow: int
+    port: int
+    first: int
+    clients: int
+    is_upload: bool
+    segment_bytes: int
+    header_bytes: int
+    most_segments: int
+    window: int
+    initial_window: int
+    delayed_ack_ns: int
+    min_rto_ns: int
+    first_rto_ns: int
+    duration_ns: int
+    interval_ns: int
+    dropped: int
+
+
+class Connection(Record):
+    """One connection.
+
+    Identity: its workload, station, the ``program`` at the server's end (an application's row).  Sender: segments
+    up to ``una`` are acknowledged, up to ``nxt`` sent; ``resend`` is one to be sent again now.  ``recover`` is the
+    highest segment sent when loss was last found.  Times: ``due_ns`` of the retransmission (0: none); ``timer`` is
+    the one event planned for it, which looks again when it comes early.  Receiver: everything below ``expected`` is
+    there, ``beyond`` marks segments above; ``pending`` segments are not acknowledged; ``echo_ns`` is the time stamp
+    to echo.  Process at the server's end: packets wait in ``queue``, ``packet`` is in work.
+    """
+
+    row: int
+    bulk: int
+    station: int
+    program: int
+    link: int
+    first_ns: int
+    end_ns: int
+    is_over: bool
+    una: int
+    nxt: int
+    window: int
+    threshold: int
+    credit: int
+    duplicates: int
+    is_recovering: bool
+    recover: int
+    resend: int
+    rtt_ns: int
+    deviation_ns: int
+    rto_ns: int
+    due_ns: int
+    timer: int
+    expected: int
+    beyond: Annotated[list[int], WORDS]
+    beyond_count: int
+    pending: int
+    echo_ns: int
+    owes: bool
+    delay_timer: int
+    queue: Fifo
+    packet: int
+    is_busy: bool
+    is_blocked: bool
+    is_asked: bool
+    is_reset: bool
+    retransmitted: int
+    timeouts: int
+    recoveries: int
+    acknowledgements: int
+    reported: int
+
+
+class Interval(Record):
+    """What a connection's receiver had by the end of an interval."""
+
+    connection: int
+    begin_ns: int
+    end_ns: int
+    segments: int
+
+
+bulks = Table("tcp_bulks", Bulk, 256)
+connections = Table("tcp_connections", Connection, 1 << 14, "use fewer clients")
+intervals = Table("tcp_intervals", Interval, 1 << 18, "report longer intervals")
+connection_list = Chain(connections, "link")
+
+
+@part
+def new_segments(sim: Sim, bulk: Bulk, connection: Connection, what: int) -> int:
+    """Make a packet of data."""
+    count = what % COUNTS
+    return new_packet(sim, bulk, connection, what, sim.now_ns, count * (bulk.segment_bytes + bulk.header_bytes))
+
+
+@part
+def new_acknowledgement(sim: Sim, bulk: Bulk, connection: Connection) -> int:
+    """Make an acknowledgement of all that has come in order; nothing is owed then."""
+    connection.pending = 0
+    connection.owes = False
+    connection.delay_timer = 0
+    connection.acknowledgements += 1
+    return new_packet(sim, bulk, connection, connection.expected * COUNTS, connection.echo_ns, bulk.header_bytes)
+
+
+@part
+def new_packet(sim: Sim, bulk: Bulk, connection: Connection, what: int, stamp_ns: int, size_bytes: int) -> int:
+    """Make a packet of a connection."""
+    row = packets.new(sim)
+    made = packets(sim)[row]
+    made.flow = bulk.flow
+    made.port = bulk.port
+    made.ring = 0
+    made.stream = connection.row
+    made.what = what
+    made.size_bytes = size_bytes
+    made.sent_ns = stamp_ns
+    made.entity = connection.station
+    return row

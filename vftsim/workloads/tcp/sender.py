@@ -1,0 +1,165 @@
+"""The sending end of a connection: window, slow start, loss recovery.
+
+Rules, in segments:
+
+* **Slow start and congestion avoidance** (RFC 5681, 3.1; RFC 3465: by what is acknowledged, as Linux counts): the
+  congestion window grows by the segments acknowledged below the threshold, above it by one for each window of them.
+* **Fast retransmit and recovery** (RFC 5681, 3.2; RFC 6582): the third duplicate acknowledgement halves the window and
+  sends the missing packet again; each further one lets one more out; a partial acknowledgement sends the next missing
+  packet; the acknowledgement of all that had been sent ends it.
+* **Time-out** (RFC 6298): smoothed round trip + 4 deviations, between ``min_rto`` and a minute, doubled each time; the
+  window becomes one segment and everything not acknowledged is sent again (RFC 5681, 3.1).  Round trips come from time
+  stamps (RFC 7323), so retransmissions need no exception.
+
+Left out: selective acknowledgement (several losses in one window take a round trip each), CUBIC, window scaling by the
+receiver's buffer use (the receive window is constant), the Nagle algorithm, connection set-up and close.
+"""
+
+from vftsim.kernel import EventKind, Sim, at, part
+from vftsim.workloads.tcp.records import COUNTS, NO_SEGMENT, Bulk, Connection
+
+DUPLICATES = 3
+LONGEST_RTO_NS = 60_000_000_000
+
+
+@part
+def start_sender(bulk: Bulk, connection: Connection) -> None:
+    """Begin a connection that has sent nothing."""
+    connection.window = bulk.initial_window
+    connection.threshold = bulk.window
+    connection.resend = NO_SEGMENT
+    connection.rto_ns = bulk.first_rto_ns
+
+
+@part
+def next_segments(sim: Sim, bulk: Bulk, connection: Connection) -> int:
+    """Return what may be sent now (as :mod:`.records` writes it), 0 if nothing; it stays to be sent."""
+    if connection.resend != NO_SEGMENT:
+        count = max(1, min(bulk.most_segments, connection.recover - connection.resend))
+        return connection.resend * COUNTS + count
+    open_segments = connection.una + min(connection.window, bulk.window) - connection.nxt
+    # Beyond what was sent before the last loss there is nothing new to send once time is up.
+    is_new = connection.nxt >= connection.recover
+    if open_segments <= 0 or (is_new and sim.now_ns >= connection.end_ns):
+        return 0
+    return connection.nxt * COUNTS + min(open_segments, bulk.most_segments)
+
+
+@part
+def note_sent(sim: Sim, connection: Connection, what: int, on_due: int) -> None:
+    """Take note that segments go out; ``on_due`` is the event of the retransmission timer."""
+    first = what // COUNTS
+    end = first + what % COUNTS
+    if connection.resend != NO_SEGMENT:
+        connection.resend = NO_SEGMENT
+        connection.retransmitted += what % COUNTS
+    else:
+        connection.retransmitted += max(0, min(end, connection.recover) - first)
+        connection.nxt = end
+    if connection.due_ns == 0:
+        set_timer(sim, connection, on_due)
+
+
+@part
+def set_timer(sim: Sim, connection: Connection, on_due: int) -> None:
+    """Let the retransmission timer run from now on; an event already planned for earlier looks again."""
+    connection.due_ns = sim.now_ns + connection.rto_ns
+    if connection.timer == 0:
+        connection.timer = at(sim, connection.due_ns, EventKind.TIMER, connection.row, on_due, connection.row)
+
+
+@part
+def take_acknowledgement(
+    sim: Sim, bulk: Bulk, connection: Connection, expected: int, echo_ns: int, on_due: int
+) -> None:
+    """Take in an acknowledgement; send what :func:`next_segments` says then."""
+    if expected > connection.una:
+        acknowledged(sim, bulk, connection, expected, echo_ns)
+        connection.due_ns = 0
+        if connection.nxt > connection.una:
+            set_timer(sim, connection, on_due)
+    elif expected == connection.una and connection.nxt > connection.una:
+        duplicated(connection)
+
+
+@part
+def acknowledged(sim: Sim, bulk: Bulk, connection: Connection, expected: int, echo_ns: int) -> None:
+    """Take in that segments have arrived."""
+    count = expected - connection.una
+    connection.una = expected
+    connection.nxt = max(connection.nxt, expected)
+    connection.duplicates = 0
+    if echo_ns >= 0:
+        measure(bulk, connection, sim.now_ns - echo_ns)
+    if not connection.is_recovering:
+        grow(connection, count)
+        connection.window = min(connection.window, bulk.window)
+    elif expected >= connection.recover:
+        connection.is_recovering = False
+        connection.window = min(connection.threshold, connection.nxt - expected + 1)
+        connection.credit = 0
+    else:
+        connection.resend = expected
+        connection.window = max(1, connection.window - count + 1)
+
+
+@part
+def grow(connection: Connection, count: int) -> None:
+    """Widen the window for segments acknowledged while nothing is known to be lost."""
+    slow = min(count, max(0, connection.threshold - connection.window))
+    connection.window += slow
+    connection.credit += count - slow
+    if connection.credit >= connection.window:
+        connection.credit -= connection.window
+        connection.window += 1
+
+
+@part
+def duplicated(connection: Connection) -> None:
+    """Take in a duplicate acknowledgement."""
+    connection.duplicates += 1
+    if connection.is_recovering:
+        connection.window += 1
+    elif connection.duplicates == DUPLICATES and connection.una >= connection.recover:
+        connection.is_recovering = True
+        connection.recoveries += 1
+        connection.recover = connection.nxt
+        connection.threshold = max((connection.nxt - connection.una) // 2, 2)
+        connection.window = connection.threshold + DUPLICATES
+        connection.resend = connection.una
+
+
+@part
+def measure(bulk: Bulk, connection: Connection, rtt_ns: int) -> None:
+    """Take in a round trip (RFC 6298, 2); clock granularity: 0."""
+    if connection.rtt_ns == 0:
+        connection.rtt_ns = rtt_ns
+        connection.deviation_ns = rtt_ns // 2
+    else:
+        connection.deviation_ns += (abs(connection.rtt_ns - rtt_ns) - connection.deviation_ns) // 4
+        connection.rtt_ns += (rtt_ns - connection.rtt_ns) // 8
+    longest_ns = max(bulk.min_rto_ns, connection.rtt_ns + 4 * connection.deviation_ns)
+    connection.rto_ns = min(longest_ns, LONGEST_RTO_NS)
+
+
+@part
+def is_timed_out(sim: Sim, connection: Connection, on_due: int) -> bool:
+    """Look at the timer whose event has come; True if the window has been taken back and sending must begin again."""
+    connection.timer = 0
+    if connection.due_ns == 0:
+        return False
+    if connection.due_ns > sim.now_ns:
+        connection.timer = at(sim, connection.due_ns, EventKind.TIMER, connection.row, on_due, connection.row)
+        return False
+    connection.due_ns = 0
+    connection.timeouts += 1
+    connection.threshold = max((connection.nxt - connection.una) // 2, 2)
+    connection.window = 1
+    connection.credit = 0
+    connection.duplicates = 0
+    connection.is_recovering = False
+    connection.recover = max(connection.recover, connection.nxt)
+    connection.nxt = connection.una
+    connection.resend = NO_SEGMENT
+    connection.rto_ns = min(2 * connection.rto_ns, LONGEST_RTO_NS)
+    return True

@@ -1,0 +1,1 @@
+"""A prefork web server, and httperf as its client."""

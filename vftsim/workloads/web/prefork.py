@@ -1,0 +1,389 @@
+"""A prefork web server: a process for each connection, a parent that keeps some idle, a script that computes.
+
+Rules:
+
+* **Accept queue** (Linux, ``tcp_v4_conn_request``, ``sk_acceptq_is_full``): a SYN is dropped while more connections
+than
+  the backlog wait for a process; the client repeats it.  A connection waits from its request on.
+* **Processes** (Apache 2.2 ``prefork.c``, ``perform_idle_server_maintenance``): once a second the parent counts idle
+  processes; above ``max_spare`` it ends one, below ``min_spare`` it starts 1, then 2, 4, ... 32 in successive counts.
+* **Script**: computes, then puts the reply out piece by piece, computing on.  It runs to its first output although the
+  client may have given up meanwhile; output to a closed connection ends it.
+* **Swapping** (assumption): where the processes do not fit into memory, each has the same share of its pages on
+disk, and
+  reads them in when it begins a request; the disk serves one after the other.
+
+A connection that the server does not know (it was booted) is answered with a reset.
+
+Left out: keep-alive, lingering close (a process is free with its last piece), the cost of a fork, the server's own
+retransmission (a client that misses a piece asks again).
+"""
+
+from vftsim.kernel import Engine, EventKind, Fifo, Record, Sim, Table, at, entry, event, part
+from vftsim.platform.cpu.jobs import submit
+from vftsim.platform.cpu.records import domains, work_done
+from vftsim.platform.io.packet import (
+    Application,
+    applications,
+    drop,
+    drops,
+    flows,
+    go_on,
+    lose_state,
+    packets,
+    ports,
+    receive,
+    set_overhead,
+)
+from vftsim.platform.io.ring import wait_for_slot
+from vftsim.platform.protection.guard import put_out
+from vftsim.sampling import Streams
+from vftsim.workloads.burden import add_program, bear, burdened_ns
+from vftsim.workloads.web.loads import flow_of
+from vftsim.workloads.web.parameters import (
+    HEADER_BYTES,
+    PIECE_BYTES,
+    PreforkWebServerSpec,
+    prefork_web_server,
+    wire_bytes,
+)
+from vftsim.workloads.web.records import (
+    DONE,
+    FIN,
+    HALF_OPEN,
+    IN_WORK,
+    KINDS,
+    LAST_PIECE,
+    PIECE,
+    PIECES,
+    QUEUED,
+    REQUEST,
+    RESET,
+    SYN,
+    SYN_ACK,
+    UNKNOWN,
+    HttpConnection,
+    connection_list,
+    fill_packet,
+    give_back,
+    http_connections,
+    is_stale,
+)
+
+MOST_SPAWNED = 32
+
+
+class PreforkServer(Record):
+    """One server: ``total`` processes, ``busy`` ones of them have a connection of ``in_work``."""
+
+    row: int
+    program: int
+    domain: int
+    boots: int
+    start_servers: int
+    min_spare: int
+    max_spare: int
+    max_clients: int
+    maintenance_ns: int
+    phase_ns: int
+    backlog: int
+    before_ns: int
+    piece_ns: int
+    pieces: int
+    piece_bytes: int
+    last_bytes: int
+    aborts: bool
+    memory_bytes: int
+    base_bytes: int
+    process_bytes: int
+    read_bytes_per_s: int
+    disk_free_ns: int
+    total: int
+    busy: int
+    most_total: int
+    spawn: int
+    accept: Fifo
+    in_work: Fifo
+    maintenance: int
+    scripts: int
+    aborted: int
+    swapped_ns: int
+    accept_full: int
+
+
+prefork_servers = Table("prefork_servers", PreforkServer, 256)
+
+
+@prefork_web_server.implements(receive)
+def take_packet(sim: Sim, program: Application, packet: int) -> None:
+    """Act on a packet in the kernel, and free it."""
+    if is_stale(sim, packet):
+        packets.free(sim, packet)
+        return
+    own = prefork_servers(sim)[program.own]
+    connection = http_connections(sim)[packets(sim)[packet].stream]
+    if connection.state != UNKNOWN and connection.boot != own.boots:
+        connection.state = UNKNOWN
+    what = packets(sim)[packet].what
+    if is_refused(own, connection, what % KINDS):
+        drop(sim, packet, own.accept_full)
+        return
+    if what % KINDS == SYN:
+        take_syn(sim, own, connection)
+    elif what % KINDS == REQUEST:
+        take_request(sim, own, connection, what // KINDS % PIECES)
+    elif what % KINDS == FIN:
+        connection.left = True
+    packets.free(sim, packet)
+
+
+@part
+def is_refused(own: PreforkServer, connection: HttpConnection, kind: int) -> bool:
+    """Tell whether a full accept queue drops a packet: a new SYN, or what ends the handshake."""
+    if own.accept.length <= own.backlog:
+        return False
+    is_new = kind == SYN and connection.state == UNKNOWN
+    return is_new or (kind == REQUEST and connection.state == HALF_OPEN)
+
+
+@part
+def take_syn(sim: Sim, own: PreforkServer, connection: HttpConnection) -> None:
+    """Answer a client that connects; again, if it has not heard the answer."""
+    if connection.state == UNKNOWN:
+        connection.state = HALF_OPEN
+        connection.server = own.row
+        connection.boot = own.boots
+    send(sim, connection, SYN_ACK)
+
+
+@part
+def take_request(sim: Sim, own: PreforkServer, connection: HttpConnection, received: int) -> None:
+    """Queue a request for a process; one that comes again asks for the pieces that its client misses."""
+    if connection.state == UNKNOWN:
+        send(sim, connection, RESET)
+    elif connection.state == HALF_OPEN:
+        connection.state = QUEUED
+        connection_list.push(sim, own.accept, connection.row)
+        give_work(sim, own)
+    else:
+        for piece in range(received, connection.put_out):
+            again = new_piece(sim, own, connection, piece)
+            if not put_out(sim, ports(sim)[packets(sim)[again].port], again):
+                wait_for_slot(sim, ports(sim)[packets(sim)[again].port], again)
+
+
+@part
+def new_piece(sim: Sim, own: PreforkServer, connection: HttpConnection, piece: int) -> int:
+    """Make the packet of a piece of the reply."""
+    if piece == own.pieces - 1:
+        return new_packet(sim, connection, LAST_PIECE, piece, own.last_bytes)
+    return new_packet(sim, connection, PIECE, piece, own.piece_bytes)
+
+
+@part
+def send(sim: Sim, connection: HttpConnection, kind: int) -> None:
+    """Send a packet without data from the kernel; one that finds no room waits for it."""
+    packet = new_packet(sim, connection, kind, 0, HEADER_BYTES)
+    port = ports(sim)[packets(sim)[packet].port]
+    if not put_out(sim, port, packet):
+        wait_for_slot(sim, port, packet)
+
+
+@part
+def new_packet(sim: Sim, connection: HttpConnection, kind: int, piece: int, size_bytes: int) -> int:
+    """Make a packet to a connection's client."""
+    packet = packets.new(sim)
+    packets(sim)[packet].flow = flow_of(sim, connection.load)
+    packets(sim)[packet].port = flows(sim)[packets(sim)[packet].flow].port
+    fill_packet(sim, packet, connection, kind, piece, size_bytes)
+    return packet
+
+
+@part
+def give_work(sim: Sim, own: PreforkServer) -> None:
+    """Let idle processes accept what waits."""
+    while own.busy < own.total and own.accept.length > 0:
+        row = connection_list.pop(sim, own.accept)
+        connection_list.push(sim, own.in_work, row)
+        http_connections(sim)[row].state = IN_WORK
+        own.busy += 1
+        own.scripts += 1
+        wait_ns = swap_in_ns(sim, own)
+        if wait_ns > 0:
+            at(sim, sim.now_ns + wait_ns, EventKind.DEVICE, row, on_swapped_in, row)
+        else:
+            compute(sim, own, row)
+
+
+@part
+def swap_in_ns(sim: Sim, own: PreforkServer) -> int:
+    """Return how long a process waits for its pages from the disk; 0 where there is memory for all."""
+    excess_bytes = own.base_bytes + own.total * own.process_bytes - own.memory_bytes
+    if own.memory_bytes == 0 or excess_bytes <= 0:
+        return 0
+    read_bytes = min(own.process_bytes, excess_bytes // own.total)
+    # Below 2**33 bytes the product stays within 64 bits.
+    own.disk_free_ns = max(own.disk_free_ns, sim.now_ns) + read_bytes * 1_000_000_000 // own.read_bytes_per_s
+    own.swapped_ns += own.disk_free_ns - sim.now_ns
+    return own.disk_free_ns - sim.now_ns
+
+
+@event
+def on_swapped_in(sim: Sim, place: int, token: int) -> None:
+    """A process has its pages, unless the machine was booted meanwhile."""
+    connection = http_connections(sim)[place]
+    own = prefork_servers(sim)[connection.server]
+    if connection.state == IN_WORK and connection.boot == own.boots:
+        compute(sim, own, place)
+
+
+@part
+def compute(sim: Sim, own: PreforkServer, row: int) -> None:
+    """Run the script up to its first output."""
+    demand_ns = burdened_ns(sim, own.program, own.before_ns, 0) + piece_cost_ns(sim, own, row)
+    submit(sim, domains(sim)[own.domain], demand_ns, on_piece, row, own.row)
+
+
+@part
+def piece_cost_ns(sim: Sim, own: PreforkServer, row: int) -> int:
+    """Return what a piece of the reply costs."""
+    port = flows(sim)[flow_of(sim, http_connections(sim)[row].load)].port
+    return burdened_ns(sim, own.program, own.piece_ns, 1) + ports(sim)[port].transmit_ns
+
+
+@work_done
+def on_piece(sim: Sim, place: int, argument: int) -> None:
+    """The work up to an output is done: put it out, or learn that the client has gone."""
+    own = prefork_servers(sim)[argument]
+    connection = http_connections(sim)[place]
+    if connection.left and own.aborts:
+        own.aborted += 1
+        finish(sim, own, connection)
+        return
+    packet = new_piece(sim, own, connection, connection.put_out)
+    connection.put_out += 1
+    port = ports(sim)[packets(sim)[packet].port]
+    if put_out(sim, port, packet):
+        next_piece(sim, own, connection)
+    else:
+        connection.is_blocked = True
+        wait_for_slot(sim, port, packet)
+
+
+@part
+def next_piece(sim: Sim, own: PreforkServer, connection: HttpConnection) -> None:
+    """Go on with the script, or end it with the last piece."""
+    if connection.put_out >= own.pieces:
+        finish(sim, own, connection)
+    else:
+        demand_ns = piece_cost_ns(sim, own, connection.row)
+        submit(sim, domains(sim)[own.domain], demand_ns, on_piece, connection.row, own.row)
+
+
+@part
+def finish(sim: Sim, own: PreforkServer, connection: HttpConnection) -> None:
+    """Let a process be done with its connection and accept the next."""
+    connection_list.remove(sim, own.in_work, connection.row)
+    connection.state = DONE
+    own.busy -= 1
+    give_back(sim, connection)
+    give_work(sim, own)
+
+
+@prefork_web_server.implements(go_on)
+def put_again(sim: Sim, program: Application, packet: int) -> None:
+    """Send a packet that had no room, and let the process go on that slept with it."""
+    own = prefork_servers(sim)[program.own]
+    connection = http_connections(sim)[packets(sim)[packet].stream]
+    stale = is_stale(sim, packet)
+    kind = packets(sim)[packet].what % KINDS
+    if not put_out(sim, ports(sim)[packets(sim)[packet].port], packet):
+        wait_for_slot(sim, ports(sim)[packets(sim)[packet].port], packet)
+    elif not stale and (kind == PIECE or kind == LAST_PIECE) and connection.is_blocked:
+        connection.is_blocked = False
+        next_piece(sim, own, connection)
+
+
+@event
+def on_maintenance(sim: Sim, place: int, token: int) -> None:
+    """The parent counts idle processes."""
+    own = prefork_servers(sim)[place]
+    if token != own.maintenance:
+        return
+    own.maintenance = at(sim, sim.now_ns + own.maintenance_ns, EventKind.TIMER, place, on_maintenance, place)
+    idle = own.total - own.busy
+    if idle > own.max_spare:
+        own.total -= 1
+        own.spawn = 1
+    elif idle < own.min_spare and own.total < own.max_clients:
+        own.total = min(own.total + own.spawn, own.max_clients)
+        own.most_total = max(own.most_total, own.total)
+        own.spawn = min(2 * own.spawn, MOST_SPAWNED)
+        give_work(sim, own)
+    else:
+        own.spawn = 1
+
+
+@prefork_web_server.implements(set_overhead)
+def bear_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
+    """Let work that begins from now on cost what protection makes it cost."""
+    bear(sim, program, output_ns, execution)
+
+
+@prefork_web_server.implements(lose_state)
+def boot(sim: Sim, program: Application) -> None:
+    """Start anew: no connection is known, the first processes are there."""
+    own = prefork_servers(sim)[program.own]
+    bear(sim, program, 0, 1.0)
+    while own.accept.length > 0:
+        forget(sim, http_connections(sim)[connection_list.pop(sim, own.accept)])
+    while own.in_work.length > 0:
+        forget(sim, http_connections(sim)[connection_list.pop(sim, own.in_work)])
+    start(sim, own)
+
+
+@part
+def forget(sim: Sim, connection: HttpConnection) -> None:
+    """Know nothing of a connection any more."""
+    connection.state = UNKNOWN
+    connection.put_out = 0
+    connection.is_blocked = False
+    give_back(sim, connection)
+
+
+@part
+def start(sim: Sim, own: PreforkServer) -> None:
+    """Begin with the first processes, all idle."""
+    own.boots += 1
+    own.total = own.start_servers
+    own.most_total = max(own.most_total, own.total)
+    own.busy = 0
+    own.spawn = 1
+    own.disk_free_ns = 0
+    own.maintenance = at(sim, sim.now_ns + own.phase_ns, EventKind.TIMER, own.row, on_maintenance, own.row)
+
+
+@entry
+def start_web_server(sim: Sim, row: int, _: int) -> int:
+    """Start a server that was added."""
+    start(sim, prefork_servers(sim)[applications(sim)[row].own])
+    return 0
+
+
+def add_web_server(engine: Engine, domain: int, spec: PreforkWebServerSpec, streams: Streams, number: int) -> int:
+    """Add a server to a domain; ``number`` says whose draws are its own.  Return its application row."""
+    pieces = -(-spec.reply_size // PIECE_BYTES)
+    output_ns = round(spec.script * spec.output_share / 100.0)
+    accept_full, _ = engine.add(drops)
+    row, own = engine.add(
+        prefork_servers, domain=domain, start_servers=spec.start_servers, min_spare=spec.min_spare,
+        max_spare=spec.max_spare, max_clients=spec.max_clients, maintenance_ns=spec.maintenance,
+        backlog=spec.accept_queue, before_ns=spec.script - output_ns, piece_ns=output_ns // pieces, pieces=pieces,
+        piece_bytes=wire_bytes(PIECE_BYTES), last_bytes=wire_bytes(spec.reply_size - (pieces - 1) * PIECE_BYTES),
+        aborts=spec.abort_when_closed, memory_bytes=spec.swap.memory, base_bytes=spec.swap.base,
+        process_bytes=spec.swap.process, read_bytes_per_s=spec.swap.read_rate, accept_full=accept_full,
+        phase_ns=int(streams.uniforms("prefork.maintenance", number, count=1)[0] * spec.maintenance),
+    )  # fmt: skip
+    own.row = row
+    own.program = add_program(engine, prefork_web_server, row, domain)
+    return int(own.program)
