@@ -16,7 +16,7 @@ from vftsim.platform.cpu.records import domains, vcpus
 from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.cpu.schedulers.native import Native, native
 from vftsim.platform.delays import bucket_ends
-from vftsim.platform.io.host_cards import HostCards, NicSpec, NicsSpec, cards
+from vftsim.platform.io.host_cards import add_card, cards
 from vftsim.platform.io.link import links
 from vftsim.platform.io.packet import (
     application,
@@ -105,12 +105,9 @@ class Lab:
         self.streams = Streams(seed, 0)
         self.host = cpu.add_host(self.engine, pcpus, Native())
         self.domain = cpu.add_domain(self.engine, self.host, DomainScheduling(), pcpus, None, quantum_ns)
-        self.cards = HostCards(
-            self.engine, NicsSpec(cards={"eth0": NicSpec(rate=rate, latency=latency_ns, queue=queue)})
-        )
-        self.card = self.cards.rows["eth0"]
+        self.card = add_card(self.engine, rate, latency_ns, queue)
         self.port, port = self.engine.add(
-            ports, domain=self.domain, nic=self.card, path=self.engine.number(moderated.moderated)
+            ports, domain=self.domain, card=self.card, path=self.engine.number(moderated.moderated)
         )
         port.row = self.port
         moderated.install(self.engine, self.port, GuestNicSpec(**nic), interrupt_ns, packet_ns)

@@ -110,7 +110,7 @@ def on_reaching_switch(sim: Sim, place: int, token: int) -> None:
 @part
 def egress_of(sim: Sim, port: int) -> int:
     """Return the link from the switch to a port's card."""
-    return cards(sim)[ports(sim)[port].nic].to_host
+    return cards(sim)[ports(sim)[port].card].to_host
 
 
 @part
@@ -182,5 +182,5 @@ def add_station(engine: Engine, port: int, spec: StationsSpec) -> int:
         station.out_link = add_link(engine, spec.rate, spec.latency, 2 * spec.queue)
         station.in_link = add_link(engine, spec.rate, spec.latency, spec.queue)
     else:
-        station.out_link = int(engine.rows(cards)[engine.rows(ports)[port].nic].to_host)
+        station.out_link = int(engine.rows(cards)[engine.rows(ports)[port].card].to_host)
     return row
