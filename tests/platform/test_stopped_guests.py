@@ -57,7 +57,7 @@ def test_a_guest_that_boots_again_has_lost_what_it_had_and_what_came_meanwhile(p
     assert park.drop_counts() == {("socket buffer", "lost in crash"): 12, down: 10}
 
 
-def slow_way_out(protection: str, **changes: Any) -> Park:
+def slow_way_out(protection: str, engine: str = "simpy", **changes: Any) -> Park:
     """Twenty packets at once to a relay whose back-end takes 5 ms to send one, with a ring of two."""
     parameters: dict[str, Any] = {"load": 0, "blows": [], "ring": 2, "path": {"backend_transmit_ns": 5 * MS}}
     if protection == "lockstep":
@@ -65,7 +65,7 @@ def slow_way_out(protection: str, **changes: Any) -> Park:
     # Packets are so far apart that the receive ring always has a slot.
     visits = [2 * MS + 200 * US * number for number in range(20)]
     case = Case(protection=protection, scheduler="native")
-    return Park("simpy", case, visits=visits, **(parameters | changes))
+    return Park(engine, case, visits=visits, **(parameters | changes))
 
 
 def test_threads_sleep_while_the_way_out_has_no_room():
@@ -139,10 +139,10 @@ def test_protection_makes_the_work_of_packets_dearer(path: str):
     assert used[1] - used[0] == 50 * (int(plain_ns * 1.3) - plain_ns + 10 * US)
 
 
-def busy_server(protection: str, blows: list[dict[str, Any]]) -> Park:
+def busy_server(protection: str, blows: list[dict[str, Any]], engine: str = "simpy") -> Park:
     """Twelve registrations in a row at a server of four processes whose back-end takes 5 ms to send a datagram."""
     return Park(
-        "simpy", Case("sip_server", protection=protection, scheduler="native"), ring=2, blows=blows,
+        engine, Case("sip_server", protection=protection, scheduler="native"), ring=2, blows=blows,
         visits=[2 * MS + 300 * US * number for number in range(12)], application={"processes": 4},
         path={"backend_transmit_ns": 5 * MS, "backend_receive_ns": 0}, scenarios=["IMS_REREG"],
     )  # fmt: skip
@@ -171,3 +171,18 @@ def test_a_server_that_boots_again_has_forgotten_what_its_processes_slept_with()
     assert park.drop_counts() == {("guest", "lost in crash"): 5, ("guest", "disconnected"): 1}
     park.run(900 * MS)
     assert park.bench.over == 12
+
+
+@pytest.mark.slow
+def test_both_engines_agree():
+    crash, pause = {"kind": "primary_crash", "at": "20 ms"}, {"kind": "pause", "at": "8 ms", "duration": 30 * MS}
+    for blow in (crash, pause):
+        for protection in ("none", "ha_restart", "lockstep"):
+            plain, compiled = (
+                (
+                    slow_way_out(protection, engine, blows=[blow], most_waiting=9).run(200 * MS).result(),
+                    busy_server(protection, [blow], engine).run(200 * MS).result(),
+                )
+                for engine in ("simpy", "compiled")
+            )
+            assert plain == compiled, (protection, blow)

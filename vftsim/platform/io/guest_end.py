@@ -8,8 +8,8 @@ sleep for want of room are not woken.
 A port that is cut off loses what stands in its receive ring, and what the network or the driver domain brings.  What
 the guest has put into its transmit ring leaves, unless the machine has lost its host: then it is lost with it.
 
-Assumption: a host that takes a machine over has a driver domain in the same state as the lost host's, and what that one
-had in its hands leaves: both are not a matter of this guest alone.
+Assumption: a host that takes a machine over has a driver domain (and device model) in the same state as the lost
+host's, and what that one had in its hands leaves: both are not a matter of this guest alone.
 """
 
 from vftsim.kernel import EventKind, Kind, Record, Sim, Table, at, event, part

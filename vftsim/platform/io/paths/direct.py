@@ -2,8 +2,8 @@
 
 No driver domain on the data path.  The guest pays the NIC driver itself; the interrupt still enters
 the hypervisor, which sends it on as an event (before posted interrupts), and so costs more than on
-bare metal.  Consequence left to other parts: without a software interposer the output of such a
-guest cannot be held back or logged by a protection mechanism.
+bare metal.  Without a software interposer the output of such a guest cannot be held back or logged by a
+protection mechanism.  Assumption: one that is under such a mechanism has an interposer that costs nothing.
 """
 
 from typing import ClassVar, Literal

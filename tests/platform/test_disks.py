@@ -1,0 +1,268 @@
+"""Disks: queues against theory, schedules worked out by hand, what a stop and a crash do."""
+
+from functools import cache
+from math import exp, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+from vftsim.kernel import EventKind, Linked, Record, Sim, Table, event, link
+from vftsim.kernel.choose import make_engine
+from vftsim.kernel.inputs import Feeder, feeds
+from vftsim.platform.cpu import build as cpu
+from vftsim.platform.cpu.parameters import DomainScheduling
+from vftsim.platform.cpu.records import vcpus
+from vftsim.platform.cpu.scheduler import scheduler
+from vftsim.platform.cpu.schedulers.native import Native, native
+from vftsim.platform.io import disk as disks
+from vftsim.platform.io.disk import add_disk, disk, transfer_done
+from vftsim.platform.io.disks.local import LocalDiskSpec, local, local_disks
+from vftsim.platform.io.packet import Application, application, applications, path, workload
+from vftsim.platform.protection import build as protect
+from vftsim.platform.protection.faults import FAULTS, fault
+from vftsim.platform.protection.guard import protection
+from vftsim.platform.protection.mechanism import protections
+from vftsim.sampling import Streams
+from vftsim.workloads import disk_bound
+
+US, MS, S = 1_000, 1_000_000, 1_000_000_000
+READ, WRITE, FLUSH = 1, 2, 3
+
+asker = application.kind("asker of a disk")
+
+
+class Answer(Record):
+    time_ns: int
+    tag: int
+
+
+answers = Table("disk_answers", Answer, 1 << 18)
+
+
+@event
+def on_ask(sim: Sim, place: int, token: int) -> None:
+    """Ask for what the place says, 10 times a tag and what; what is done at once is noted at once."""
+    own = disks.disks(sim)[1]
+    is_done = False
+    if place % 10 == READ:
+        disks.read(sim, own, 1, place // 10, 0)
+    elif place % 10 == WRITE:
+        is_done = disks.write(sim, own, 1, place // 10, 1000)
+    else:
+        is_done = disks.flush(sim, own, 1, place // 10)
+    if is_done:
+        row = answers.new(sim)
+        answers(sim)[row].time_ns = sim.now_ns
+        answers(sim)[row].tag = place // 10
+
+
+@asker.implements(transfer_done)
+def note_answer(sim: Sim, program: Application, tag: int) -> None:
+    row = answers.new(sim)
+    answers(sim)[row].time_ns = sim.now_ns
+    answers(sim)[row].tag = tag
+
+
+@cache
+def linked() -> Linked:
+    kinds = {
+        scheduler: [native], path: [], workload: [], application: [asker, disk_bound.disk_bound], disk: [local],
+        protection: [spec.part for spec in protections().values()],
+        fault: [spec.part for spec in FAULTS.values()],
+    }  # fmt: skip
+    return link(
+        [*cpu.ENTRIES, *protect.ENTRIES, *disk_bound.ENTRIES], kinds, [*protect.ACTIONS, on_ask],
+        [*cpu.TABLES, *protect.TABLES, *disk_bound.TABLES, feeds, answers],
+    )  # fmt: skip
+
+
+class DiskLab:
+    """A guest with one vCPU and a disk; a disk works 4 ms on a request, and its interrupts cost nothing."""
+
+    def __init__(self, engine: str = "simpy", **disk_values: Any) -> None:
+        self.engine = make_engine(linked(), engine, self.fill)
+        self.feeder = Feeder(self.engine)
+        self.host = cpu.add_host(self.engine, 1, Native())
+        self.domain = cpu.add_domain(self.engine, self.host, DomainScheduling(), 1)
+        spec = LocalDiskSpec(**{"service": 4 * MS, "interrupt": 0, "rate": 8 * 10**13, **disk_values})
+        self.disk = add_disk(self.engine, self.domain, spec)
+        self.own = self.engine.rows(local_disks)[self.disk]
+        cpu.start(self.engine, self.host, Native())
+
+    def fill(self) -> None:
+        self.feeder.fill()
+
+    def asking(self, *asked: tuple[int, int]) -> "DiskLab":
+        """Ask for (time, what) with tags from 1 on."""
+        row, program = self.engine.add(applications, program=self.engine.number(asker), domain=self.domain)
+        program.row = row
+        for tag, (time_ns, what) in enumerate(asked, 1):
+            self.engine.at(time_ns, EventKind.ARRIVAL, tag, self.engine.number(on_ask), 10 * tag + what)
+        return self
+
+    def computing(self, **values: Any) -> "DiskLab":
+        spec = disk_bound.DiskBoundSpec(**{"size": 0, **values})
+        row = disk_bound.add_disk_bound(self.engine, self.feeder, self.domain, self.disk, spec, Streams(5, 0), 0)
+        self.program = self.engine.rows(disk_bound.disk_bounds)[row]
+        self.engine.call(disk_bound.start_disk_bound, row)
+        return self
+
+    def guarded(self, parameters: dict[str, Any], *faults: dict[str, Any]) -> "DiskLab":
+        spec: Any = protections()[parameters["kind"]].model_validate(parameters)
+        guard = protect.add_guard(self.engine, spec, self.domain, [], [int(self.program.program)])
+        blows = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in faults]
+        protect.start(self.engine, guard, spec, blows, lambda instant: instant.offset_ns)
+        return self
+
+    def run(self, until_ns: int) -> "DiskLab":
+        self.engine.run(until_ns)
+        cpu.check_conservation(self.engine, self.host)
+        return self
+
+    def answered(self) -> list[tuple[float, int]]:
+        rows = [self.engine.rows(answers)[row] for row in range(1, self.engine.used(answers) + 1)]
+        return [(int(row.time_ns) / MS, int(row.tag)) for row in rows]
+
+
+def test_waiting_at_a_disk_is_that_of_an_m_d_1_queue():
+    """Mean wait = load x service / 2 (1 - load) (Pollaczek-Khinchine); the error from 40 batches of 500."""
+    for load in (0.3, 0.7):
+        gaps = np.random.default_rng(11).exponential(4 * MS / load, 20_000)
+        times = np.cumsum(gaps).astype(np.int64).tolist()
+        lab = DiskLab().asking(*((time_ns, READ) for time_ns in times)).run(times[-1] + S)
+        done = {tag: time_ms for time_ms, tag in lab.answered()}
+        waits_ms = np.array([done[tag] - time_ns / MS - 4.0 for tag, time_ns in enumerate(times, 1)])
+        means = waits_ms.reshape(40, 500).mean(axis=1)
+        error = means.std(ddof=1) / sqrt(40)
+        assert waits_ms.mean() == pytest.approx(load * 4.0 / 2 / (1 - load), abs=4 * error)
+        assert 0 < error < 1
+        assert lab.own.response_ns / lab.own.waited == pytest.approx((waits_ms.mean() + 4.0) * MS)
+        assert lab.own.busy_ns == 20_000 * 4 * MS
+
+
+def test_one_process_takes_computation_and_service_in_turn():
+    """1 ms of computation, 4 ms of disk, 0.5 ms of interrupt: 18 cycles of 5.5 ms, and 0.9 ms of the next."""
+    lab = DiskLab(interrupt=500 * US).computing(processes=1, cv=0, reads=100).run(99 * MS + 900 * US)
+    assert lab.program.transfers == 18
+    assert lab.engine.rows(vcpus)[1].run_ns == 18 * 1500 * US + 900 * US
+
+
+def test_several_processes_keep_the_disk_busy():
+    """Computation is hidden behind the disk: after the first ms it never rests."""
+    lab = DiskLab().computing(processes=3, cv=0, reads=50).run(2001 * MS + 1)
+    assert lab.program.transfers == 500
+    assert lab.own.reads + lab.own.writes == 500
+
+
+def test_two_processes_share_cpu_and_disk_as_theory_has_it():
+    """Exponential computation of 3 ms, 4 ms of disk: an M/D/1 queue with room for two.
+
+    A departure finds the other request waiting unless none came in its service, exp(-4/3); then the next comes after
+    3 ms: one transfer takes 4 + 3 exp(-4/3) ms.
+    """
+    lab = DiskLab().computing(processes=2, compute=3 * MS, cv=1, reads=100)
+    counts = []
+    for second in range(1, 101):
+        before = int(lab.program.transfers)
+        lab.run(second * S)
+        counts.append(int(lab.program.transfers) - before)
+    mean, error = np.mean(counts), np.std(counts, ddof=1) / 10
+    assert mean == pytest.approx(1000 / (4 + 3 * exp(-4 / 3)), abs=4 * error)
+    assert error < 2
+
+
+def test_requests_are_served_in_order_and_as_long_as_they_are():
+    """1000 bytes at 8 Mbit/s take 1 ms more."""
+    lab = DiskLab(rate=8_000_000).asking((0, READ), (0, WRITE), (MS, READ), (20 * MS, WRITE)).run(S)
+    assert lab.answered() == [(4.0, 1), (9.0, 2), (13.0, 3), (25.0, 4)]
+
+
+def test_a_flush_waits_for_all_that_was_asked_before():
+    lab = DiskLab().asking((0, FLUSH), (MS, WRITE), (2 * MS, WRITE), (3 * MS, FLUSH), (3 * MS, READ)).run(S)
+    assert lab.answered() == [(0.0, 1), (5.0, 2), (9.0, 3), (9.0, 4), (13.0, 5)]
+
+
+def test_buffered_writes_are_done_at_once_and_written_later():
+    """Two writes at 1 and 2 ms go to the disk at 11 ms; a read at 12 ms waits for both."""
+    lab = DiskLab(writes="buffered", flush_period=10 * MS).asking((MS, WRITE), (2 * MS, WRITE), (12 * MS, READ))
+    lab.run(11 * MS)
+    assert (lab.answered(), lab.own.writes, lab.own.dirty_bytes) == ([(1.0, 1), (2.0, 2)], 0, 2000)
+    lab.run(S)
+    assert lab.answered()[2:] == [(23.0, 3)]
+    assert (lab.own.writes, lab.own.dirty_bytes, lab.own.busy_ns) == (2, 0, 12 * MS)
+
+
+def test_a_flush_writes_what_is_buffered():
+    lab = DiskLab(writes="buffered").asking((0, WRITE), (0, WRITE), (MS, FLUSH), (2 * MS, WRITE), (20 * MS, READ))
+    lab.run(5 * S)
+    assert lab.answered() == [(0.0, 1), (0.0, 2), (2.0, 4), (9.0, 3), (24.0, 5)]
+    assert lab.own.writes == 2
+    lab.run(6 * S)
+    assert lab.own.writes == 3
+
+
+def test_a_writer_beyond_the_limit_of_dirty_data_waits():
+    """There is room for two writes of 1000 bytes; the third waits for the disk, and so does the fourth."""
+    lab = DiskLab(writes="buffered", dirty_limit=2500, flush_period=20 * MS)
+    lab.asking(*((number * MS, WRITE) for number in range(4)), (40 * MS, WRITE)).run(S)
+    assert lab.answered() == [(0.0, 1), (1.0, 2), (6.0, 3), (10.0, 4), (40.0, 5)]
+
+
+def test_a_process_waits_for_its_flushes():
+    """Buffered writes after 1 ms each; after two of them a flush of 8 ms: 2 transfers every 10 ms."""
+    lab = DiskLab(writes="buffered").computing(processes=1, cv=0, reads=0, flush_every=2).run(100 * MS + 1)
+    assert (lab.program.transfers, lab.own.writes) == (20, 20)
+
+
+def test_a_guest_that_stands_still_hears_of_its_transfer_when_it_runs_again():
+    """A read from 1 to 5 ms; a pause from 2 to 12 ms: computation goes on at 12 and ends at 13."""
+    pause = {"kind": "pause", "at": "2 ms", "duration": "10 ms"}
+    lab = DiskLab().computing(processes=1, cv=0, reads=100).guarded({"kind": "none"}, pause)
+    assert lab.run(11 * MS).program.transfers == 0
+    assert lab.own.reads == 1
+    assert lab.run(16 * MS).program.transfers == 1
+    assert lab.run(17 * MS + 1).program.transfers == 2
+
+
+def test_protection_makes_computation_dearer():
+    """2 ms instead of 1 ms, and 4 ms of disk."""
+    lockstep = {"kind": "lockstep", "log": {"timer_rate": 0}, "cost": {"execution": 2.0}}
+    lab = DiskLab().computing(processes=1, cv=0, reads=100).guarded(lockstep).run(61 * MS)
+    # The first computation began before protection did.
+    assert lab.program.transfers == 10
+
+
+HA = {"kind": "ha_restart", "heartbeat_interval": 5 * MS, "heartbeat_timeout": 10 * MS, "placement": 0,
+      "boot_time": 10 * MS}  # fmt: skip
+
+
+def test_a_crash_loses_what_is_not_on_the_disk():
+    """One buffered write a ms; a crash at 7.5 ms loses seven; booted at 25 ms, the eighth write comes at 26 ms."""
+    crash = {"kind": "primary_crash", "at": "7.5 ms"}
+    lab = DiskLab(writes="buffered").computing(processes=1, cv=0, reads=0).guarded(HA, crash).run(26 * MS + 1)
+    assert (lab.program.transfers, lab.own.lost_writes, lab.own.dirty_bytes) == (8, 7, 0)
+
+
+def test_transfers_of_a_machine_that_was_lost_reach_nobody():
+    """Three processes read from 1 ms on, a crash at 6 ms: one has read, one is being served, one waits."""
+    crash = {"kind": "primary_crash", "at": "6 ms"}
+    lab = DiskLab().computing(processes=3, cv=0, reads=100).guarded(HA, crash).run(24 * MS)
+    assert lab.program.transfers == 1
+    lab.run(30 * MS + 1)
+    # Booted at 25 ms; 26 ms: the first asks again, and reads until 30.
+    assert lab.program.transfers == 2
+    assert lab.run(225 * MS).program.transfers == 50
+
+
+@pytest.mark.slow
+def test_both_engines_agree():
+    found = []
+    for engine in ("simpy", "compiled"):
+        crash = {"kind": "primary_crash", "at": "307 ms"}
+        lab = DiskLab(engine, writes="buffered", flush_period=30 * MS, interrupt=5 * US)
+        lab.computing(processes=5, flush_every=3).guarded(HA, crash).run(3 * S)
+        names = ("reads", "writes", "waited", "response_ns", "busy_ns", "lost_writes", "dirty_bytes")
+        found.append([lab.engine.events, int(lab.program.transfers), *(int(getattr(lab.own, n)) for n in names)])
+    assert found[0] == found[1]

@@ -1,0 +1,106 @@
+"""Disks of domains: what a program asks of one, and how it hears that a transfer is over.
+
+A program names itself and a ``tag`` of its own in what it asks.  A transfer that takes time ends with an interrupt on
+the domain's first vCPU, so that a guest that stands still hears of it when it runs again; then the program's
+:func:`transfer_done` is called.  What is done at once is said so and is followed by nothing.
+
+Left out: what block I/O costs a driver domain or device model; the record of disk reads that a replaying secondary
+needs (lockstep takes their rate as a parameter).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, Kind, Record, Sim, Sort, Table, part
+from vftsim.platform.cpu.jobs import raise_interrupt
+from vftsim.platform.cpu.records import domains, vcpus, work_done
+from vftsim.platform.io.packet import Application, application, applications
+from vftsim.spec.base import Spec
+from vftsim.spec.registry import PartRegistry, discover
+from vftsim.spec.units import DurationNs
+
+
+class Disk(Record):
+    """A disk of a domain; ``model`` is its kind, ``interrupt_ns`` the domain's CPU work at the end of a transfer."""
+
+    row: int
+    model: int
+    domain: int
+    interrupt_ns: int
+
+
+disks = Table("disks", Disk, 4096)
+disk = Sort("disk", by="model")
+
+
+@disk.slot
+def read(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int) -> None:
+    """Read for a program, which hears of it."""
+
+
+@disk.slot
+def write(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int) -> bool:
+    """Write for a program; True: done at once, False: the program will hear of it."""
+    return True
+
+
+@disk.slot
+def flush(sim: Sim, own: Disk, program: int, tag: int) -> bool:
+    """Wait until all that was written is on the disk; True: it is, False: the program will hear of it."""
+    return True
+
+
+@disk.slot
+def forget(sim: Sim, own: Disk) -> None:
+    """Lose what the domain has in memory for the disk: nobody waits any more, and what is unwritten stays so."""
+
+
+@application.slot
+def transfer_done(sim: Sim, program: Application, tag: int) -> None:
+    """Take note that a transfer is over which the program has asked for under that tag."""
+
+
+@part
+def end_transfer(sim: Sim, own: Disk, program: int, tag: int) -> None:
+    """Let a program hear of the end of a transfer."""
+    domain = domains(sim)[own.domain]
+    raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], own.interrupt_ns, on_disk_interrupt, program, tag)
+
+
+@work_done
+def on_disk_interrupt(sim: Sim, place: int, argument: int) -> None:
+    """The domain has handled the interrupt: wake the program."""
+    transfer_done(sim, applications(sim)[place], argument)
+
+
+class DiskSpec(Spec):
+    """Base of the disks; one subclass a file in :mod:`vftsim.platform.io.disks`."""
+
+    part: ClassVar[Kind]
+
+    interrupt: DurationNs = Field(
+        5_000, description="CPU work of the domain at the end of a transfer. Assumption: 8,000 cycles at 1.6 GHz."
+    )
+
+    def install(self, engine: Engine, row: int) -> None:
+        """Write these parameters into the records of a disk."""
+
+
+DISKS: PartRegistry[DiskSpec] = PartRegistry("disk", DiskSpec)
+
+
+def disk_kinds() -> PartRegistry[DiskSpec]:
+    """Return the registry with every disk of :mod:`vftsim.platform.io.disks` in it."""
+    discover("vftsim.platform.io.disks")
+    return DISKS
+
+
+def add_disk(engine: Engine, domain: int, spec: DiskSpec) -> int:
+    """Give a domain a disk; return its row."""
+    row, own = engine.add(disks, model=engine.number(spec.part), domain=domain, interrupt_ns=spec.interrupt)
+    own.row = row
+    spec.install(engine, row)
+    return row

@@ -1,0 +1,1 @@
+"""Disks: where the data of a domain are, one file a kind."""

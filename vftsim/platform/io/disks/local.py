@@ -1,0 +1,242 @@
+"""A disk in the host: one request at a time, in order of arrival.
+
+A request takes ``service`` (seek and half a turn) and its size at ``rate``.  Reads always wait for the disk.  Writes do
+too if they are written ``through``; ``buffered`` ones are done as soon as they are in the page cache, from where they
+go to the disk ``flush_period`` after the first of them (Linux 2.6: ``dirty_writeback_centisecs``), together and each by
+itself, or when somebody waits for a flush.  A writer that would exceed ``dirty_limit`` waits for its own write (Linux
+2.6: ``balance_dirty_pages``).  A crash loses what was not on the disk.
+
+Assumptions: requests are not merged or sorted (an elevator does both); nothing is read from the page cache; data and
+order on the disk are as asked.  Left out: the limit of a queue (``nr_requests``, 128): closed programs stay below it.
+"""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Chain, Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
+from vftsim.platform.io.disk import DISKS, Disk, DiskSpec, disk, disks, end_transfer, flush, forget, read, write
+from vftsim.spec.units import BitRate, ByteCount, DurationNs, PositiveDurationNs
+
+local = disk.kind("local")
+
+BITS_NS = 8_000_000_000
+ENTITY = 1 << 20
+"""Orders disks behind network interfaces among devices at one instant."""
+
+READ, WRITE, BARRIER = 1, 2, 3
+
+
+@DISKS.register
+class LocalDiskSpec(DiskSpec):
+    """A disk in the host."""
+
+    kind: Literal["local"] = "local"
+    part: ClassVar[Kind] = local
+    service: DurationNs = Field(
+        4_000_000, description="Time of a request beside its transfer. Assumption: seek and half a turn at 10,000 rpm."
+    )
+    rate: Annotated[BitRate, Field(gt=0)] = Field(
+        640_000_000, description="Transfer. Assumption: 80 MB/s, a disk of 2008."
+    )
+    writes: Literal["through", "buffered"] = Field("through", description="What a writer waits for.")
+    flush_period: PositiveDurationNs = Field(
+        5_000_000_000, description="Buffered data are written after this. Default: Linux 2.6."
+    )
+    dirty_limit: ByteCount = Field(
+        64 << 20,
+        description="Buffered data not yet on the disk. Assumption; Linux 2.6 takes 40 % of memory (dirty_ratio).",
+    )
+
+    def install(self, engine: Engine, row: int) -> None:
+        """Write these parameters into the record of a disk."""
+        own = engine.rows(local_disks)[row]
+        own.service_ns, own.rate_bits_per_s = self.service, self.rate
+        own.is_buffered = self.writes == "buffered"
+        own.flush_period_ns, own.dirty_limit_bytes = self.flush_period, self.dirty_limit
+
+
+class LocalDisk(Record):
+    """The queue of a disk and what it has done.
+
+    ``in_service`` is the request that the disk works on.  ``dirty`` are writes in the page cache; ``dirty_bytes``
+    counts them until they are on the disk.  ``response_ns`` adds up the time from asking to the end, of reads and of
+    writes that were waited for, which ``waited`` counts.
+    """
+
+    service_ns: int
+    rate_bits_per_s: int
+    is_buffered: bool
+    flush_period_ns: int
+    dirty_limit_bytes: int
+    queue: Fifo
+    in_service: int
+    dirty: Fifo
+    dirty_bytes: int
+    flushing: int
+    busy_ns: int
+    reads: int
+    writes: int
+    waited: int
+    response_ns: int
+    lost_writes: int
+
+
+class Request(Record):
+    """Something a disk is asked for; ``program`` 0: nobody waits.  ``is_dirty``: it comes from the page cache."""
+
+    link: int
+    what: int
+    program: int
+    tag: int
+    size_bytes: int
+    asked_ns: int
+    is_dirty: bool
+
+
+local_disks = Table("local_disks", LocalDisk, beside=disks)
+requests = Table("disk_requests", Request, 1 << 20, "lower the load of the disks")
+request_list = Chain(requests, "link")
+
+
+@local.implements(read)
+def read_local(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int) -> None:
+    """Wait for the disk."""
+    ask(sim, own, new_request(sim, READ, program, tag, size_bytes))
+
+
+@local.implements(write)
+def write_local(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int) -> bool:
+    """Into the page cache, if it has room; else wait for the disk."""
+    disk_own = local_disks(sim)[own.row]
+    if not disk_own.is_buffered or disk_own.dirty_bytes + size_bytes > disk_own.dirty_limit_bytes:
+        ask(sim, own, new_request(sim, WRITE, program, tag, size_bytes))
+        return False
+    row = new_request(sim, WRITE, 0, 0, size_bytes)
+    requests(sim)[row].is_dirty = True
+    disk_own.dirty_bytes += size_bytes
+    request_list.push(sim, disk_own.dirty, row)
+    if disk_own.flushing == 0:
+        due_ns = sim.now_ns + disk_own.flush_period_ns
+        disk_own.flushing = at(sim, due_ns, EventKind.DEVICE, ENTITY + own.row, on_flush, own.row)
+    return True
+
+
+@local.implements(flush)
+def flush_local(sim: Sim, own: Disk, program: int, tag: int) -> bool:
+    """Write what is dirty, and wait for all that was asked before."""
+    disk_own = local_disks(sim)[own.row]
+    write_dirty(sim, own, disk_own)
+    if disk_own.in_service == 0:
+        return True
+    ask(sim, own, new_request(sim, BARRIER, program, tag, 0))
+    return False
+
+
+@local.implements(forget)
+def forget_local(sim: Sim, own: Disk) -> None:
+    """Lose the page cache and the queue; what the disk works on, it ends."""
+    disk_own = local_disks(sim)[own.row]
+    disk_own.flushing = 0
+    lose_requests(sim, disk_own, disk_own.dirty)
+    lose_requests(sim, disk_own, disk_own.queue)
+    if disk_own.in_service != 0:
+        requests(sim)[disk_own.in_service].program = 0
+
+
+@part
+def lose_requests(sim: Sim, own: LocalDisk, listed: Fifo) -> None:
+    """Free requests that will not be served."""
+    while listed.length > 0:
+        row = request_list.pop(sim, listed)
+        if requests(sim)[row].what == WRITE:
+            own.lost_writes += 1
+        if requests(sim)[row].is_dirty:
+            own.dirty_bytes -= requests(sim)[row].size_bytes
+        requests.free(sim, row)
+
+
+@part
+def new_request(sim: Sim, what: int, program: int, tag: int, size_bytes: int) -> int:
+    """Make a request that waits for its disk."""
+    row = requests.new(sim)
+    request = requests(sim)[row]
+    request.what = what
+    request.program = program
+    request.tag = tag
+    request.size_bytes = size_bytes
+    request.asked_ns = sim.now_ns
+    request.is_dirty = False
+    return row
+
+
+@part
+def ask(sim: Sim, own: Disk, row: int) -> None:
+    """Put a request into the queue."""
+    request_list.push(sim, local_disks(sim)[own.row].queue, row)
+    serve_next(sim, own)
+
+
+@part
+def serve_next(sim: Sim, own: Disk) -> None:
+    """Begin with the next request, if the disk is idle."""
+    disk_own = local_disks(sim)[own.row]
+    if disk_own.in_service != 0 or disk_own.queue.length == 0:
+        return
+    disk_own.in_service = request_list.pop(sim, disk_own.queue)
+    time_ns = service_ns(disk_own, requests(sim)[disk_own.in_service])
+    disk_own.busy_ns += time_ns
+    at(sim, sim.now_ns + time_ns, EventKind.DEVICE, ENTITY + own.row, on_served, own.row)
+
+
+@part
+def service_ns(own: LocalDisk, request: Request) -> int:
+    """Return how long the disk works on a request; sizes are below 1.1 GB, or the product passes 64 bits."""
+    if request.what == BARRIER:
+        return 0
+    return own.service_ns + request.size_bytes * BITS_NS // own.rate_bits_per_s
+
+
+@event
+def on_served(sim: Sim, place: int, token: int) -> None:
+    """A request is done: let its program hear, and begin with the next."""
+    own = disks(sim)[place]
+    disk_own = local_disks(sim)[place]
+    row = disk_own.in_service
+    disk_own.in_service = 0
+    take_account(sim, disk_own, requests(sim)[row])
+    program, tag = requests(sim)[row].program, requests(sim)[row].tag
+    requests.free(sim, row)
+    serve_next(sim, own)
+    if program != 0:
+        end_transfer(sim, own, program, tag)
+
+
+@part
+def take_account(sim: Sim, own: LocalDisk, request: Request) -> None:
+    """Count a request that is done."""
+    if request.what == READ:
+        own.reads += 1
+    elif request.what == WRITE:
+        own.writes += 1
+    if request.is_dirty:
+        own.dirty_bytes -= request.size_bytes
+    elif request.program != 0 and request.what != BARRIER:
+        own.waited += 1
+        own.response_ns += sim.now_ns - request.asked_ns
+
+
+@part
+def write_dirty(sim: Sim, own: Disk, disk_own: LocalDisk) -> None:
+    """Have everything written that is dirty."""
+    disk_own.flushing = 0
+    while disk_own.dirty.length > 0:
+        request_list.push(sim, disk_own.queue, request_list.pop(sim, disk_own.dirty))
+    serve_next(sim, own)
+
+
+@event
+def on_flush(sim: Sim, place: int, token: int) -> None:
+    """The oldest dirty data have waited long enough."""
+    if token == local_disks(sim)[place].flushing:
+        write_dirty(sim, disks(sim)[place], local_disks(sim)[place])

@@ -1,0 +1,197 @@
+"""A program of processes that compute, then read or write, and so on: a closed loop between CPU and disk.
+
+Each process computes for a drawn time, asks the disk for one transfer, and waits for it unless it is done at once.
+After every ``flush_every`` writes it waits until all that was written is on the disk, as a database does at the end of
+a transaction.  Protection makes the computation cost ``execution`` times as much.  What a crash takes from a program
+are its processes: all begin anew, and what was not on the disk is lost.
+
+Left out: network requests that cause the transfers; locks between processes.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, Kind, Record, Sim, Table, entry, part
+from vftsim.kernel.inputs import Feeder, draw
+from vftsim.platform.cpu.jobs import continue_with, submit
+from vftsim.platform.cpu.records import domains, work_done
+from vftsim.platform.io.disk import disks, flush, forget, read, transfer_done, write
+from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
+from vftsim.sampling import Streams, gamma_ns
+from vftsim.spec.base import Spec
+from vftsim.spec.units import ByteCount, Percent, PositiveDurationNs
+
+disk_bound = application.kind("disk_bound")
+
+_AT_ONCE = 256
+
+
+class DiskBoundSpec(Spec):
+    """Processes that compute and read or write in turn."""
+
+    part: ClassVar[Kind] = disk_bound
+
+    kind: Literal["disk_bound"] = "disk_bound"
+    processes: int = Field(4, ge=1, le=1000, description="Processes. Assumption.")
+    compute: PositiveDurationNs = Field(1_000_000, description="Mean CPU work between two transfers. Assumption.")
+    cv: float = Field(1.0, ge=0.0, le=2.0, description="Coefficient of variation of it (gamma). Assumption.")
+    reads: Percent = Field(70.0, ge=0.0, le=100.0, description="Share of reads. Assumption: an OLTP database.")
+    size: ByteCount = Field(8192, description="Of a transfer. Default: a page of PostgreSQL.")
+    flush_every: int = Field(0, ge=0, le=1_000_000, description="Writes until a process waits for a flush; 0: never.")
+
+
+class DiskBound(Record):
+    """A program: its processes stand in consecutive rows; ``compute`` and ``choice`` are feeds.
+
+    ``transfers`` counts those that have ended.
+    """
+
+    program: int
+    domain: int
+    disk: int
+    processes: int
+    first_process: int
+    compute: int
+    choice: int
+    size_bytes: int
+    flush_every: int
+    execution: float
+    transfers: int
+
+
+class Process(Record):
+    """A process of a program; ``unflushed`` are its writes since it has waited for a flush."""
+
+    owner: int
+    unflushed: int
+    is_flushing: bool
+
+
+disk_bounds = Table("disk_bounds", DiskBound, 4096)
+processes = Table("disk_bound_processes", Process, 1 << 20, "give the programs fewer processes")
+
+
+@part
+def next_work_ns(sim: Sim, own: DiskBound) -> int:
+    """Draw how long a process computes."""
+    return max(1, int(draw(sim, own.compute) * own.execution))
+
+
+@part
+def compute(sim: Sim, row: int) -> None:
+    """Have a process that has slept compute until its next transfer."""
+    own = disk_bounds(sim)[processes(sim)[row].owner]
+    submit(sim, domains(sim)[own.domain], next_work_ns(sim, own), on_computed, row, 0)
+
+
+@work_done
+def on_computed(sim: Sim, place: int, argument: int) -> None:
+    """Ask for a transfer; a process that need not wait goes on."""
+    process = processes(sim)[place]
+    own = disk_bounds(sim)[process.owner]
+    if draw(sim, own.choice) == 1:
+        read(sim, disks(sim)[own.disk], own.program, place, own.size_bytes)
+        return
+    process.unflushed += 1
+    if write(sim, disks(sim)[own.disk], own.program, place, own.size_bytes):
+        own.transfers += 1
+        if not must_wait_for_flush(sim, own, process, place):
+            continue_with(sim, domains(sim)[own.domain], next_work_ns(sim, own), on_computed, place, 0)
+
+
+@part
+def must_wait_for_flush(sim: Sim, own: DiskBound, process: Process, row: int) -> bool:
+    """Tell whether a process must sleep until a flush is over, which it has asked for."""
+    if own.flush_every == 0 or process.unflushed < own.flush_every:
+        return False
+    process.unflushed = 0
+    process.is_flushing = not flush(sim, disks(sim)[own.disk], own.program, row)
+    return process.is_flushing
+
+
+@disk_bound.implements(transfer_done)
+def wake(sim: Sim, program: Application, tag: int) -> None:
+    """Let a process go on that has waited for a transfer or a flush."""
+    own = disk_bounds(sim)[program.own]
+    process = processes(sim)[tag]
+    if process.is_flushing:
+        process.is_flushing = False
+        compute(sim, tag)
+        return
+    own.transfers += 1
+    if not must_wait_for_flush(sim, own, process, tag):
+        compute(sim, tag)
+
+
+@disk_bound.implements(set_overhead)
+def bear(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
+    """Let computation that begins from now on cost what protection makes it cost."""
+    disk_bounds(sim)[program.own].execution = execution
+
+
+@disk_bound.implements(lose_state)
+def begin_anew(sim: Sim, program: Application) -> None:
+    """Forget all transfers under way; every process begins with computing."""
+    own = disk_bounds(sim)[program.own]
+    forget(sim, disks(sim)[own.disk])
+    own.execution = 1.0
+    begin_all(sim, own)
+
+
+@part
+def begin_all(sim: Sim, own: DiskBound) -> None:
+    """Start every process."""
+    for row in range(own.first_process, own.first_process + own.processes):
+        processes(sim)[row].unflushed = 0
+        processes(sim)[row].is_flushing = False
+        compute(sim, row)
+
+
+@entry
+def start_disk_bound(sim: Sim, row: int, _: int) -> int:
+    """Start a program that was added."""
+    begin_all(sim, disk_bounds(sim)[row])
+    return 0
+
+
+ENTRIES = (start_disk_bound,)
+TABLES = (disk_bounds,)
+
+
+class _Draws:
+    """Computation times, or choices of a read (1) or a write (0), in order."""
+
+    def __init__(self, streams: Streams, entity: int, spec: DiskBoundSpec, name: str) -> None:
+        self._streams = streams
+        self._key = (f"disk_bound.{name}", entity)
+        self._spec = spec
+        self._next = 0
+
+    def __call__(self, count: int) -> list[int]:
+        uniforms = self._streams.uniforms(*self._key, start=self._next, count=count)
+        self._next += count
+        if self._key[0].endswith("choice"):
+            return [int(value < self._spec.reads / 100.0) for value in uniforms.tolist()]
+        values: list[int] = gamma_ns(uniforms, self._spec.compute, self._spec.cv).tolist()
+        return values
+
+
+def add_disk_bound(
+    engine: Engine, feeder: Feeder, domain: int, disk: int, spec: DiskBoundSpec, streams: Streams, number: int
+) -> int:
+    """Add a program with its processes to a domain that has the disk; ``number`` says whose draws are its own.
+
+    Returns its row.
+    """
+    row, own = engine.add(
+        disk_bounds, domain=domain, disk=disk, processes=spec.processes, size_bytes=spec.size,
+        flush_every=spec.flush_every, execution=1.0,
+        compute=feeder.add(_Draws(streams, number, spec, "compute"), _AT_ONCE),
+        choice=feeder.add(_Draws(streams, number, spec, "choice"), _AT_ONCE),
+    )  # fmt: skip
+    rows = [engine.add(processes, owner=row)[0] for _ in range(spec.processes)]
+    own.first_process = rows[0]
+    own.program, program = engine.add(applications, program=engine.number(disk_bound), own=row, domain=domain)
+    program.row = own.program
+    return row
