@@ -25,10 +25,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from vftsim.media.run import run_media
-from vftsim.media.system import MediaSystem
-from vftsim.sip.lab import SipLab
-from vftsim.sip.system import SipLabSpec
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import run_model
 from vftsim.spec import load
 
 _LOAD_SAPS = {"lab-native": 110.0, "lab-virtual": 70.0, "lab-virtual-ft": 30.0}
@@ -63,27 +61,25 @@ class _Watch:
 
 def _lab(name: str, seconds: int) -> Speed:
     overrides = [
-        f"workload.steps.initial={_LOAD_SAPS[name]:g} /s",
-        f"workload.steps.duration={seconds} s",
-        "workload.steps.transient=1 s",
-        "workload.steps.most=1",
-        "workload.pre_registration.duration=0",
-        "workload.stir.duration=0",
+        f"workloads.calls.steps.initial={_LOAD_SAPS[name]:g} /s",
+        f"workloads.calls.steps.duration={seconds} s",
+        "workloads.calls.steps.transient=1 s",
+        "workloads.calls.steps.most=1",
+        "workloads.calls.pre_registration.duration=0",
+        "workloads.calls.stir.duration=0",
         "faults=[]",
     ]
-    spec = load(name, SipLabSpec, overrides)
+    spec = load(name, ModelSpec, overrides)
     watch = _Watch()
-    lab = SipLab(spec, seed=1, replication=0)
-    lab.run()
-    return Speed(name, seconds, lab.engine.events, *watch.read())
+    record = run_model(spec, seed=1, replication=0)
+    return Speed(name, seconds, record.events, *watch.read())
 
 
 def _media_host(seconds: int) -> Speed:
-    spec = load("xen-media", MediaSystem)
-    measured_ns, warm_up_ns = seconds * 10**9 // 30, spec.workload.warm_up
+    spec = load("xen-media", ModelSpec, [f"measure.duration={max(seconds * 1000 // 30, 100)} ms"])
     watch = _Watch()
-    result = run_media(spec, 1, 0, measured_ns, warm_up_ns)
-    return Speed("xen-media", (measured_ns + warm_up_ns) / 1e9, result.events, *watch.read())
+    record = run_model(spec, seed=1, replication=0)
+    return Speed("xen-media", (spec.measure.duration + spec.measure.warm_up) / 1e9, record.events, *watch.read())
 
 
 def _bare_simpy(customers: int = 20_000) -> Speed:

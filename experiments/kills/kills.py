@@ -24,21 +24,24 @@ from contextlib import closing
 from pathlib import Path
 
 MODEL = """\
-kind: sip_lab
 name: tiny
 domains:
-  sut: {}
-server:
-  touch_cost: 4 ms
-  register_touch_cost: 4 ms
-workload:
-  subscribers: 2000
-  registered: 50 %
-  ring_time: 500 ms
-  hold_time: 1 s
-  pre_registration: {duration: 3 s, rate: 20 /s, transient: 1 s}
-  stir: {duration: 2 s, steps: 1}
-  steps: {initial: 10 /s, increment: 10 /s, duration: 6 s, transient: 2 s, most: 5}
+  sut:
+    interfaces:
+      eth0: {path: {kind: moderated}}
+    applications:
+      proxy: {kind: sip_server, touch_cost: 4 ms, register_touch_cost: 4 ms}
+workloads:
+  calls:
+    kind: ims_bench
+    to: sut.proxy
+    subscribers: 2000
+    registered: 50 %
+    ring_time: 500 ms
+    hold_time: 1 s
+    pre_registration: {duration: 3 s, rate: 20 /s, transient: 1 s}
+    stir: {duration: 2 s, steps: 1}
+    steps: {initial: 10 /s, increment: 10 /s, duration: 6 s, transient: 2 s, most: 5}
 """
 VFTSIM = [sys.executable, "-m", "vftsim"]
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -51,7 +54,7 @@ def commands(model: str) -> dict[str, list[str]]:
     search = ["--method", "search", "--probability", "0.5", "--resolution", "8", "--budget", "40"]
     return {
         "run": ["run", model, "-n", "12"],
-        "sweep": ["sweep", model, "--grid", "server.touch_cost=3 ms,4 ms,5 ms", "-n", "4"],
+        "sweep": ["sweep", model, "--grid", "domains.sut.applications.proxy.touch_cost=3 ms,4 ms,5 ms", "-n", "4"],
         "compare": ["compare", model, model, "-n", "6"],
         "capacity ramp": ["capacity", model, "-n", "12"],
         "capacity search": ["capacity", model, *search],

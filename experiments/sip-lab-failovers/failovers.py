@@ -16,7 +16,8 @@ import argparse
 import numpy as np
 from joblib import Parallel, delayed
 
-from vftsim.sip.lab import SipLab
+from vftsim.composition.run import run_model
+from vftsim.composition.views import phases_of
 from vftsim.study.model import load_model
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
 from vftsim.workloads.sip.messages import Scenario
@@ -32,17 +33,16 @@ CRASH_S = 110
 def one_failover(saps: int, timeout_s: float, phase: float, replication: int) -> PhaseRecord:
     """Play one step with a crash; ``phase`` is that of the heartbeats, in [0, 1)."""
     overrides = (
-        f"protection.failover.heartbeat_timeout={timeout_s} s",
-        f"protection.failover.log_timeout={timeout_s} s",
-        "protection.reprotection=null",
+        f"domains.sut.protection.failover.heartbeat_timeout={timeout_s} s",
+        f"domains.sut.protection.failover.log_timeout={timeout_s} s",
+        "domains.sut.protection.reprotection=null",
         f"faults=[{{kind: primary_crash, at: step 1 + {CRASH_S + phase:.6f} s}}]",
-        "workload.pre_registration.duration=0 s",
-        f"workload.steps.initial={saps} /s",
-        "workload.steps.duration=150 s",
-        "workload.steps.most=1",
+        "workloads.calls.pre_registration.duration=0 s",
+        f"workloads.calls.steps.initial={saps} /s",
+        "workloads.calls.steps.duration=150 s",
+        "workloads.calls.steps.most=1",
     )
-    phases = SipLab(load_model("lab-virtual-ft", overrides).spec, SEED, replication).run()
-    return phases[-1]
+    return phases_of(run_model(load_model("lab-virtual-ft", overrides).spec, SEED, replication))[-1]
 
 
 def report(saps: int, timeout_s: float, records: list[PhaseRecord]) -> None:

@@ -22,25 +22,27 @@ from vftsim.calibrate.observations import measured
 from vftsim.spec import load, shipped_dir
 from vftsim.study.model import load_model
 
+_SERVER = "domains.sut.applications.proxy."
+
 CANDIDATES: dict[str, dict[str, float]] = {
     "both bursts, flush, growth with transactions, query, 4 workers": {},
-    "the same without a query": {"server.database_cost": 0},
-    "the same with 8 workers": {"server.processes": 8},
-    "the same with 13 workers": {"server.processes": 13},
-    "the same with 13 workers and without a query": {"server.processes": 13, "server.database_cost": 0},
-    "constant burst": {"server.removal_cost": 0},
-    "burst by expired transactions": {"server.housekeeping_cost": 0},
-    "no bursts": {"server.removal_cost": 0, "server.housekeeping_cost": 0},
-    "no flush": {"server.location_write_cost": 0},
-    "no growth": {"server.growth_per_transaction": 0},
-    "growth with workers at work": {"server.growth_per_transaction": 0},
+    "the same without a query": {"database_cost": 0},
+    "the same with 8 workers": {"processes": 8},
+    "the same with 13 workers": {"processes": 13},
+    "the same with 13 workers and without a query": {"processes": 13, "database_cost": 0},
+    "constant burst": {"removal_cost": 0},
+    "burst by expired transactions": {"housekeeping_cost": 0},
+    "no bursts": {"removal_cost": 0, "housekeeping_cost": 0},
+    "no flush": {"location_write_cost": 0},
+    "no growth": {"growth_per_transaction": 0},
+    "growth with workers at work": {"growth_per_transaction": 0},
     "growth with transactions and with workers": {},
-    "messages of constant demand": {"server.demand_cv": 0},
+    "messages of constant demand": {"demand_cv": 0},
 }
-"""Candidate: the keys that it holds at a value, unlike the first; the others of the calibration are fitted."""
+"""Candidate: keys of the server that it holds at a value, unlike the first; others of the calibration are fitted."""
 
 WORKERS_AT_WORK = FreeParameter(
-    path="server.growth_per_active_worker",
+    path=_SERVER + "growth_per_active_worker",
     low=0.0,
     high=0.5,
     start=0.1,
@@ -55,6 +57,7 @@ SCORING_SEEDS = range(1000, 1004)
 
 def candidate_score(name: str, fixed: dict[str, float]) -> dict[str, Any]:
     """Fit one candidate and score it."""
+    fixed = {_SERVER + key: value for key, value in fixed.items()}
     folder = shipped_dir("calibration") / "sip-lab"
     whole = load(folder / "virtual.yaml", CalibrationSpec)
     definition = whole.model_copy(

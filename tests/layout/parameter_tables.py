@@ -1,4 +1,4 @@
-"""Parameter tables of the pages under docs/sip, made from the specs.
+"""Parameter tables of the pages under docs, made from the specs.
 
 ``python tests/layout/parameter_tables.py`` rewrites them.
 A page says ``<!-- parameters: vftsim.workloads.ims_bench.parameters.StirSpec -->`` where it wants the table of a spec.
@@ -8,39 +8,98 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
-from vftsim.spec import Quantity, Spec
+from vftsim.platform.protection.when import WhenText
+from vftsim.spec import OneOf, Quantity, Spec
 
-PAGES = Path(__file__).parents[2] / "docs" / "sip"
+DOCS = Path(__file__).parents[2] / "docs"
 _TABLE = re.compile(r"<!-- parameters: (?P<spec>[\w.]+) -->\n(?:\|[^\n]*\n)*")
+_HEAD = "| parameter | quantity | default | meaning and source |\n|---|---|---|---|\n"
+_NOTHING = "| | | | no parameters |\n"
+
+
+def pages() -> list[Path]:
+    """Return the pages that have such a table."""
+    return [page for page in sorted(DOCS.rglob("*.md")) if _TABLE.search(page.read_text(encoding="utf-8"))]
+
+
+def shown() -> set[str]:
+    """Return the full names of all specs that have a table somewhere."""
+    return {found["spec"] for page in pages() for found in _TABLE.finditer(page.read_text(encoding="utf-8"))}
+
+
+def _metadata(annotation: Any) -> Iterator[Any]:
+    """Yield what annotations say of a type, also inside of ``X | None``."""
+    yield from getattr(annotation, "__metadata__", ())
+    if get_origin(annotation) in (Union, UnionType):
+        for option in get_args(annotation):
+            yield from _metadata(option)
+
+
+def _options(annotation: Any) -> list[Any]:
+    is_union = get_origin(annotation) in (Union, UnionType)
+    return [a for a in get_args(annotation) if a is not NoneType] if is_union else [annotation]
+
+
+def _kind(annotation: Any, said: list[Any]) -> str:
+    quantity = next((item for item in said if isinstance(item, Quantity)), None)
+    if quantity is not None:
+        return quantity.name
+    if any(isinstance(item, WhenText) or item is WhenText for item in said):
+        return "instant"
+    if any(isinstance(item, OneOf) for item in said):
+        return "part by `kind`"
+    option = _options(annotation)[0]
+    if get_origin(option) is Literal:
+        return " or ".join(f"`{value}`" for value in get_args(option))
+    if get_origin(option) is dict:
+        return "mapping by name"
+    if get_origin(option) is tuple or "Items" in str(option):
+        return "list"
+    if isinstance(option, type) and issubclass(option, Spec):
+        return "mapping"
+    return getattr(option, "__name__", "")
+
+
+def _default(field: Any, said: list[Any]) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    quantity = next((item for item in said if isinstance(item, Quantity)), None)
+    if isinstance(value, Spec):
+        return f"`{value.kind}`" if hasattr(value, "kind") else "its defaults"  # type: ignore[attr-defined]
+    if isinstance(value, dict) and value:
+        return ", ".join(f"`{name}`" for name in value)
+    if value in ({}, (), None, ""):
+        return "none"
+    return str(quantity.format(value)) if quantity is not None else str(value)
 
 
 def _row(name: str, field: Any) -> str:
-    quantity = next((item for item in field.metadata if isinstance(item, Quantity)), None)
-    plain = float if float in get_args(field.annotation) else field.annotation
-    kind = quantity.name if quantity else getattr(plain, "__name__", "")
-    if field.default_factory is not None:
-        default = "see below"
-    elif field.is_required():
-        default = "required"
-    elif quantity is not None:
-        default = str(quantity.format(field.default))
-    else:
-        unset = "none" if plain is float else "all"
-        default = unset if field.default is None else str(field.default)
-    return f"| `{name}` | {kind} | {default} | {field.description} |\n"
+    said = [*field.metadata, *_metadata(field.annotation)]
+    return f"| `{name}` | {_kind(field.annotation, said)} | {_default(field, said)} | {field.description or ''} |\n"
+
+
+def _has_own_table(field: Any) -> bool:
+    return isinstance(field.annotation, type) and issubclass(field.annotation, Spec) and not _is_part(field)
+
+
+def _is_part(field: Any) -> bool:
+    return any(isinstance(item, OneOf) for item in field.metadata)
 
 
 def table(spec: type[Spec]) -> str:
-    """One row for each plain parameter of a spec; parts with a table of their own are left out."""
+    """One row for each plain parameter of a spec; mappings with a table of their own are left out."""
     rows = [
         _row(name, field)
         for name, field in spec.model_fields.items()
-        if name != "kind" and not (isinstance(field.annotation, type) and issubclass(field.annotation, Spec))
+        if name not in ("kind", "format") and not _has_own_table(field)
     ]
-    return "| parameter | quantity | default | meaning and source |\n|---|---|---|---|\n" + "".join(rows)
+    return _HEAD + ("".join(rows) or _NOTHING)
 
 
 def rendered(text: str) -> str:
@@ -54,5 +113,5 @@ def rendered(text: str) -> str:
 
 
 if __name__ == "__main__":
-    for page in sorted(PAGES.glob("*.md")):
+    for page in pages():
         page.write_text(rendered(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -27,8 +27,20 @@ def test_merge_rules(write):
 
 def test_same_kind_merges(write):
     write(BASE, "base.yaml")
-    path = write("extends: base\nscheduler: {kind: rtds, budget: 5 ms}\n")
+    path = write("extends: base\nname: x\nscheduler: {kind: rtds, budget: 5 ms}\n")
     assert load(path, Model).scheduler == RtdsSpec(period=10_000_000, budget=5_000_000)
+
+
+def test_what_tells_of_one_system_is_not_inherited(write):
+    """Name, description and measured values of the extended file say nothing true of another system."""
+    base = BASE + "description: measured in a lab\nmeasured: {capacity: 139 /s}\n"
+    write(base, "base.yaml")
+    own = read_document(write("extends: base\nname: own\nlatency: 2 ms\n")).plain()
+    assert (own["name"], own["latency"], own["arrivals"]) == ("own", "2 ms", "50 /s")
+    assert not {"description", "measured"} & set(own)
+    write("extends: base\nmeasured: {capacity: 100 /s}\n", "middle.yaml")
+    assert "measured" not in read_document(write("extends: middle\n")).plain()
+    assert read_document(write(base)).plain()["measured"] == {"capacity": "139 /s"}
 
 
 def test_null_is_an_ordinary_value_where_nothing_is_inherited(write):
@@ -38,9 +50,9 @@ def test_null_is_an_ordinary_value_where_nothing_is_inherited(write):
 def test_relative_path_is_relative_to_the_extending_file(write, monkeypatch):
     write(BASE, "deep/er/base.yaml")
     write("extends: er/base.yaml\nname: middle\n", "deep/middle.yaml")
-    path = write("extends: deep/middle\n")
+    path = write("extends: deep/middle\nname: own\n")
     monkeypatch.chdir("/")
-    assert load(path, Model).name == "middle"
+    assert load(path, Model).latency == 10**6
     assert [p.name for p in read_document(path).files] == ["model.yaml", "middle.yaml", "base.yaml"]
 
 
@@ -52,11 +64,11 @@ def test_a_name_goes_to_the_search_but_never_to_the_file_itself(write):
 
 def test_a_fault_is_reported_in_the_file_that_holds_it(write):
     write(BASE.replace("weight: 512", "weight: 0"), "base.yaml")
-    error = refused(write("extends: base\ndomains:\n  dom0: {weight: 5}\n"))
+    error = refused(write("extends: base\nname: x\ndomains:\n  dom0: {weight: 5}\n"))
     assert place(error) == ("base.yaml", 11, "domains.sut.weight")
-    assert place(refused(write("extends: base\ndomains:\n  dom0: {weight: x}\n"))) == (
+    assert place(refused(write("extends: base\nname: x\ndomains:\n  dom0: {weight: x}\n"))) == (
         "model.yaml",
-        3,
+        4,
         "domains.dom0.weight",
     )
 
@@ -79,9 +91,9 @@ def test_depth(write, links, works):
     write(BASE, f"m{links}.yaml")
     for i in range(links):
         write(f"extends: m{i + 1}\n", f"m{i}.yaml")
-    path = write("extends: m1\n", "m0.yaml")
+    path = write("extends: m1\nname: first\n", "m0.yaml")
     if works:
-        assert load(path, Model).name == "base"
+        assert load(path, Model).latency == 10**6
     else:
         assert "more than 8 files extend one another" in refused(path).message
 

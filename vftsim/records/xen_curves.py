@@ -2,7 +2,7 @@
 
 The loss of ``mixed.D`` is not a prediction: it hangs on duty and cycle of the CPU-bound guests, which the
 study calls "highly compute-intensive tasks in between small idle periods".
-``vftsim record xen-media --curve duty`` or ``load`` runs them (:mod:`vftsim.study.media_record`).
+``vftsim record xen-media --curve duty`` or ``load`` runs them (:mod:`vftsim.records.xen_study`).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _duty(duty: int, cycle_ms: int) -> list[str]:
 
 
 def _load(streams: int) -> list[str]:
-    return [f"workload.rtp.streams={streams}", f"workload.signaling.calls_per_s={streams / 12}"]
+    return [f"workloads.media.streams={streams}", f"workloads.signaling.calls_per_s={streams / 12}"]
 
 
 def draw_duty_curve(points: Sequence[Mapping[str, Any]], ax: Axes) -> None:

@@ -2,7 +2,7 @@
 
 Every experiment file under ``experiments/xen-media`` with the costs that the model's own fit has found; numbers
 and statements with their verdicts; and the same for deliberately wrong models: what those pass too proves
-little.  ``vftsim record xen-media`` runs it (:mod:`vftsim.study.media_record`).
+little.  ``vftsim record xen-media`` runs it (:mod:`vftsim.records.xen_study`).
 """
 
 from __future__ import annotations

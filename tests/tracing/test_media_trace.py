@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import matplotlib as mpl
 import pytest
-from media_systems import MS, host, run
 
-from vftsim.media.explain import explain, format_parts, total_ns
-from vftsim.media.gantt import draw_gantt
-from vftsim.media.trace import run_traced, write_chrome
+from tests.composition.media_systems import MS, host, run
+from vftsim.tracing.explain import explain, format_parts, total_ns
+from vftsim.tracing.gantt import draw_gantt
+from vftsim.tracing.trace import run_traced, write_chrome
 
 mpl.use("Agg")
 
@@ -21,7 +21,7 @@ def busy():
         streams=400,
         scheduler={"kind": "credit", "version": "3.2"},
         pcpus=2,
-        switch_cost_ns=2_000,
+        switch_cost=2_000,
         domains={"cpu": {"applications": {"job": {"kind": "cpu_bound"}}}},
     )
 
@@ -33,9 +33,9 @@ def traced(busy):
 
 def test_listening_changes_nothing(busy, traced):
     plain = run(busy, 1, 0, 40 * MS, 50 * MS)
-    assert plain.flows == traced[0].flows
+    assert plain.workloads == traced[0].workloads
     assert plain.drops == traced[0].drops
-    assert plain.domain_cpu == traced[0].domain_cpu
+    assert plain.windows == traced[0].windows
 
 
 def test_parts_sum_to_the_delay(traced):
@@ -65,8 +65,9 @@ def test_waits_are_told_from_work(traced):
 def test_traced_delays_are_the_measured_ones(traced):
     result, trace = traced
     delays = sorted(p.delay_ns for p in trace.packets if p.flow == "media")
-    assert len(delays) == result.media.delivered
-    assert (delays[0], delays[-1]) == (result.media.delays.min, result.media.delays.max)
+    media = result.workloads["media"]
+    assert len(delays) == media.delivered
+    assert (delays[0], delays[-1]) == (media.delays.min, media.delays.max)
 
 
 def test_lone_packet_is_explained_by_its_costs():
@@ -100,11 +101,12 @@ def test_chrome_file_has_tracks_without_overlap(traced, tmp_path):
 
 
 def test_busy_time_of_the_trace_is_that_of_the_accounts(traced):
-    result, trace = traced
+    (window,), trace = traced[0].windows, traced[1]
     length = trace.end_ns - trace.start_ns
     for pcpu in range(trace.pcpus):
         sliced = sum(s.end_ns - s.start_ns for s in trace.slices if s.pcpu == pcpu) / length
-        assert result.pcpu_busy[pcpu] <= sliced <= result.pcpu_busy[pcpu] + result.switching + 1e-9
+        busy = window.pcpu_busy["host"][pcpu]
+        assert busy <= sliced <= busy + window.switching + 1e-9
 
 
 def test_gantt_draws_every_pcpu(traced):

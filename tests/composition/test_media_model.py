@@ -1,12 +1,14 @@
-"""The spec of a media host, and the experiment files against the measured table."""
+"""References between the parts of a model, and the experiment files against the measured table."""
 
 import pytest
-from media_systems import host
 
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.views import calls_of, rtp_of
 from vftsim.errors import ModelFileError
-from vftsim.media.record import experiment, measured_rows
-from vftsim.media.system import MediaSystem
+from vftsim.records.xen_media import experiment, measured_rows
 from vftsim.spec import load
+
+from .media_systems import host
 
 ROWS = measured_rows()
 DOMAINS = {"dom0": "dom0", "media_vm": "media", "cpu_vm_1": "cpu1", "cpu_vm_2": "cpu2"}
@@ -14,31 +16,34 @@ DOMAINS = {"dom0": "dom0", "media_vm": "media", "cpu_vm_1": "cpu1", "cpu_vm_2": 
 
 def refuse(message, *overrides):
     with pytest.raises(ModelFileError, match=message):
-        load("xen-media", MediaSystem, list(overrides))
+        load("xen-media", ModelSpec, list(overrides))
 
 
 def test_wrong_references_are_refused():
-    refuse("none of the domains", "workload.rtp.to=elsewhere")
-    refuse("no application of kind media_relay", "workload.rtp.to=signaling")
+    refuse("'elsewhere' names no domain; domains are", "workloads.media.to=elsewhere")
+    refuse("one application that takes rtp traffic; signaling has server", "workloads.media.to=signaling")
     refuse("affinity must name pCPUs 0 to 3", "domains.media.affinity=[4]")
-    refuse("belongs to both", "domains.media.io_path={kind: direct}")
-    refuse("none of the NICs", "domains.media.nic=eth7")
-    refuse("driver_domain 'domu'", "driver_domain=domu")
+    refuse("belongs to both", "domains.media.interfaces.eth0.path={kind: direct}")
+    refuse("none of the host's: eth0", "domains.media.interfaces.eth0.nic=eth7")
+    refuse("needs a driver domain on host 'host'", "domains.dom0.driver=null")
+    refuse("several driver domains: dom0, cpu1", "domains.cpu1.driver={}")
 
 
 def test_driver_domain_is_needed_by_a_split_driver_only():
-    with pytest.raises(ValueError, match="needs a driver_domain"):
-        MediaSystem.model_validate(host({"kind": "paravirtual"}).model_dump() | {"driver_domain": None})
-    assert host({"kind": "direct"}).driver_domain is None
+    split = host({"kind": "paravirtual"}).model_dump()
+    del split["domains"]["dom0"]
+    with pytest.raises(ValueError, match="needs a driver domain"):
+        ModelSpec.model_validate(split)
+    assert host({"kind": "direct"}).driver_of("host") is None
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["experiment_key"] for row in ROWS])
 def test_experiment_file_says_what_the_table_says(row):
     system = experiment(row["experiment_key"])
-    assert system.host.pcpus == int(row["cores"])
-    assert system.workload.rtp.streams == int(row["streams"])
+    assert system.hosts["host"].pcpus == int(row["cores"])
+    assert rtp_of(system).streams == int(row["streams"])
     if row["signaling_load_cps"]:
-        assert system.workload.signaling.calls_per_s == float(row["signaling_load_cps"])
+        assert calls_of(system).calls_per_s == float(row["signaling_load_cps"])
     domains = system.domains
     for column, name in (("weight_dom0", "dom0"), ("weight_media_vm", "media")):
         if row[column]:
@@ -50,12 +55,12 @@ def test_experiment_file_says_what_the_table_says(row):
         assert sum(name.startswith("cpu") for name in domains) == int(row["cpu_bound_vms"])
     capped = {DOMAINS[vm] for vm in row["capped_vms"].split(";") if vm not in {"", "none"}}
     assert {name for name, domain in domains.items() if domain.cap == 1.0} == capped
-    nic = system.nics["eth0"]
+    nic = system.hosts["host"].nics["eth0"]
     if row["interrupt_coalescing_us"]:
         assert nic.coalescing_time_ns == 1000 * int(row["interrupt_coalescing_us"])
         assert nic.coalescing_packets == int(row["interrupt_coalescing_packets"])
     if row["experiment_key"] != "mixed.N":
-        path = domains["media"].io_path.kind
+        path = domains["media"].interfaces["eth0"].path.kind
         assert path == ("direct" if row["vmm_bypass"] == "yes" else "paravirtual")
 
 

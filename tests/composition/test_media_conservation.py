@@ -3,14 +3,14 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from media_systems import MS, host, run
 
+from vftsim.composition.run import Run
+from vftsim.composition.views import flows_of
 from vftsim.errors import ConservationError
-from vftsim.media.build import MediaHost
-from vftsim.media.run import finish
 from vftsim.platform.io.nic import nics
-from vftsim.sampling import Streams
 from vftsim.workloads.account import accounts
+
+from .media_systems import MS, host, measured_for, run
 
 PATHS = st.sampled_from(["paravirtual", "emulated", "stub_domain", "direct", "native"])
 SCHEDULERS = st.sampled_from(
@@ -45,28 +45,29 @@ def test_sent_is_delivered_dropped_or_on_its_way(
         scheduler=scheduler,
         pcpus=pcpus,
         media={"cap": cap, "vcpus": 2},
-        switch_cost_ns=2_000,
+        switch_cost=2_000,
         driver={"placement": placement},
         nics={"eth0": nic},
     )
-    media = MediaHost(system, Streams(3, 0), 0, 70 * MS, "simpy")
-    result = finish(media)
-    sent = sum(media.engine.rows(nics)[row].admitted for row in media.io.nics.values())
-    ended = sum(flow.delivered + flow.dropped for flow in result.flows.values())
+    whole = Run(measured_for(system, 70 * MS), 3, 0, engine="simpy")
+    result = whole.run()
+    found = flows_of(result)
+    sent = sum(whole.engine.rows(nics)[row].admitted for row in whole.built.hosts["host"].io.nics.values())
+    ended = sum(flow.delivered + flow.dropped for flow in found.values())
     assert sent == ended + result.in_flight
-    assert result.media.delivered + result.media.dropped <= 4 * streams
-    assert sum(result.drops.values()) == sum(flow.dropped for flow in result.flows.values())
+    assert found["media"].delivered + found["media"].dropped <= 4 * streams
+    assert sum(result.drops.values()) == sum(flow.dropped for flow in found.values())
 
 
 def test_the_check_sees_a_lost_packet():
-    media = MediaHost(host({"kind": "native"}, streams=10), Streams(3, 0), 0, 50 * MS, "simpy")
-    media.engine.rows(accounts)[media.accounts["media"]].all_delivered -= 1
+    whole = Run(measured_for(host({"kind": "native"}, streams=10), 50 * MS), 3, 0, engine="simpy")
+    whole.engine.rows(accounts)[whole.built.drivers["media"].account].all_delivered -= 1
     with pytest.raises(ConservationError, match="delivered"):
-        finish(media)
+        whole.run()
 
 
 def test_same_key_same_result_and_other_key_another():
     system = host({"kind": "paravirtual"}, streams=300, scheduler={"kind": "credit", "version": "3.2"}, pcpus=2)
     first, again, other = (run(system, 9, r, 100 * MS) for r in (0, 0, 1))
     assert first == again
-    assert first.media.delays != other.media.delays
+    assert first.workloads["media"].delays != other.workloads["media"].delays

@@ -1,15 +1,18 @@
 """What the fitted model must keep giving, in short runs, and what tells it from a wrong one."""
 
 import pytest
-from media_systems import MS, run
 
-from vftsim.media.fit import TARGETS, Target, overrides
-from vftsim.media.record import RIGHT, experiment, known_mean, score, separating, table
-from vftsim.media.statements import Judged
+from tests.composition.media_systems import MS, run
+from vftsim.composition.views import media_of
+from vftsim.records.statements import Judged
+from vftsim.records.xen_curves import CURVES
+from vftsim.records.xen_fit import STRUCTURES, TARGETS, Target, overrides
+from vftsim.records.xen_media import RIGHT, experiment, known_mean, score, separating, table
 
 
 def loss(key, *assignments, seed=11):
-    media = run(experiment(key, assignments), seed, 0, 250 * MS, 150 * MS).media
+    system = experiment(key, assignments)
+    media = media_of(system, run(system, seed, 0, 250 * MS, 150 * MS))
     return 100.0 * media.loss_ratio, media
 
 
@@ -42,7 +45,7 @@ def test_capped_io_domain_loses_nearly_all(key):
 def test_four_cores_carry_720_streams_only_with_more_than_one_driver_vcpu():
     """One vCPU: 3 + 2*20 us at 36,000 packets a second is 1.55 CPUs, so it loses; several: 0."""
     assert loss("turnkey4.720")[0] == 0.0
-    assert loss("turnkey4.720", "driver.placement=one")[0] > 20.0
+    assert loss("turnkey4.720", "domains.dom0.driver.placement=one")[0] > 20.0
 
 
 def test_targets_know_their_bands():
@@ -56,7 +59,7 @@ def test_targets_know_their_bands():
 def test_costs_become_assignments():
     system = experiment("mixed.D", overrides(13.0, 7.0))
     for name in ("media", "signaling"):
-        path = system.domains[name].io_path
+        path = system.domains[name].interfaces["eth0"].path
         assert (path.backend_receive_ns, path.backend_transmit_ns) == (13_000, 13_000)
     assert system.domains["media"].applications["relay"].packet_ns == 7_000
 
@@ -78,3 +81,14 @@ def test_a_mean_leaves_out_replications_without_a_value():
     """Voice quality has none where so much is lost that the E-model says nothing."""
     assert known_mean([4.0, None, 2.0]) == 3.0
     assert known_mean([None, None]) is None
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_every_point_of_a_curve_is_a_model(name):
+    for _, assignments in CURVES[name].points:
+        experiment(CURVES[name].experiment, assignments)
+
+
+def test_every_structure_is_a_model():
+    for structure in STRUCTURES.values():
+        experiment("mixed.D", structure)

@@ -3,18 +3,20 @@
 import math
 
 import pytest
-from media_systems import MS, S, host, run
 
+from vftsim.composition.views import rtp_of
 from vftsim.sampling import Streams
 from vftsim.stats.intervals import ratio_of_sums, t_interval
 from vftsim.workloads.rtp import RtpSource
+
+from .media_systems import MS, S, host, run
 
 WIRE = 20_000
 
 
 def lone_delay(system, dur_ns=100 * MS):
     result = run(system, 1, 0, dur_ns)
-    delays = result.media.delays
+    delays = result.workloads["media"].delays
     assert delays.min == delays.max, "an undisturbed packet takes the same time again and again"
     return delays.min
 
@@ -45,7 +47,7 @@ def test_every_switch_is_paid():
     """One pCPU, four vCPUs in turn: the packet meets the switches to dom0.0, guest, dom0.1."""
     scheduler = {"kind": "round_robin"}
     base = host({"kind": "paravirtual"}, scheduler=scheduler, pcpus=1)
-    costly = host({"kind": "paravirtual"}, scheduler=scheduler, pcpus=1, switch_cost_ns=3_000)
+    costly = host({"kind": "paravirtual"}, scheduler=scheduler, pcpus=1, switch_cost=3_000)
     assert lone_delay(costly) == lone_delay(base) + 3 * 3_000
 
 
@@ -66,7 +68,7 @@ def poisson(demand_ns, rate, **server):
 def test_one_server_is_m_d_1():
     """Utilization 0.6, service 100 us: mean wait 0.6 * 100 / (2 * 0.4) = 75 us."""
     system = poisson(100_000, 6_000.0)
-    means = [run(system, 5, r, S // 2, 100 * MS).flows["signaling"].delays.mean for r in range(8)]
+    means = [run(system, 5, r, S // 2, 100 * MS).workloads["signaling"].delays.mean for r in range(8)]
     estimate = t_interval([mean - WIRE - 100_000 for mean in means])
     z = (estimate.mean - 75_000) / (estimate.half_width / 2.365)
     assert abs(z) <= 3.5
@@ -87,7 +89,7 @@ def m_d_1_k_loss(load, places):
 def test_full_socket_buffer_loses_as_m_d_1_k():
     """Five places with the packet in service, utilization 1.2."""
     system = poisson(100_000, 12_000.0, receive_buffer_bytes=2_500, packet_charge_bytes=500)
-    flows = [run(system, 7, r, S // 2, 100 * MS).flows["signaling"] for r in range(8)]
+    flows = [run(system, 7, r, S // 2, 100 * MS).workloads["signaling"] for r in range(8)]
     loss = ratio_of_sums([f.dropped for f in flows], [f.dropped + f.delivered for f in flows])
     z = (loss.mean - m_d_1_k_loss(1.2, 5)) / (loss.half_width / 2.365)
     assert abs(z) <= 3.5
@@ -98,8 +100,9 @@ def test_saturated_driver_domain_carries_one_packet_in_its_cost():
     """Back-end 40 us + driver 2 us at 100,000 packets a second: 1/42 us get through, the rest is lost."""
     path = {"kind": "paravirtual", "backend_receive_ns": 40_000, "backend_transmit_ns": 1_000}
     result = run(host(path, streams=2000, media={"vcpus": 2}), 1, 0, 800 * MS, 100 * MS)
-    known = result.media.delivered + result.media.dropped
-    assert result.media.loss_ratio == pytest.approx(1.0 - 1.0 / (42e-6 * 100_000), abs=0.004)
+    media = result.workloads["media"]
+    known = media.delivered + media.dropped
+    assert media.loss_ratio == pytest.approx(1.0 - 1.0 / (42e-6 * 100_000), abs=0.004)
     assert known == pytest.approx(80_000, rel=0.01)
     assert set(result.drops) == {("eth0", "receive ring full")}
 
@@ -118,16 +121,15 @@ def test_guest_without_cpu_loses_packets_in_the_driver_domain():
         500 * MS,
         500 * MS,
     )
-    assert result.media.loss_ratio > 0.8
+    assert result.workloads["media"].loss_ratio > 0.8
     assert ("receive ring", "no slot") in result.drops
 
 
 def test_sending_grid_makes_bursts_on_the_wire():
     """Phases fall to multiples of 4 ms; packets of one instant follow at 1904 ns (238 bytes at 1 Gbit/s)."""
     system = host({"kind": "native"}, streams=40)
-    rtp = system.workload.rtp.model_copy(update={"sending_grid_ns": 4 * MS})
-    system = system.model_copy(update={"workload": system.workload.model_copy(update={"rtp": rtp})})
-    source = RtpSource(system.workload.rtp, Streams(1, 0), flow=1, end_ns=20 * MS)
+    rtp = rtp_of(system).model_copy(update={"sending_grid_ns": 4 * MS})
+    source = RtpSource(rtp, Streams(1, 0), flow=1, end_ns=20 * MS, link_bits_per_s=system.networks["lan"].rate)
     times_ns, _ = source.more()
     offsets = [int(time_ns) % (4 * MS) for time_ns in times_ns[:40]]
     assert all(offset % 1904 == 0 for offset in offsets)

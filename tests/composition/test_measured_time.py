@@ -1,24 +1,28 @@
-"""Measured time and warm-up of a media host are the model's."""
+"""Measured time and warm-up where no workload has phases of its own."""
 
 import pytest
 
+from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
-from vftsim.media.run import run_media
+from vftsim.study import composed
 from vftsim.study.model import load_model
 
-FEW = "workload.rtp.streams=20"
+FEW = "workloads.media.streams=20"
 
 
 def times(model):
-    return model.spec.workload.duration, model.spec.workload.warm_up
+    return model.spec.measure.duration, model.spec.measure.warm_up
 
 
 def test_the_model_says_how_long_it_is_measured():
-    model = load_model("xen-media", [FEW, "workload.duration=200 ms", "workload.warm_up=60 ms"])
-    result = model.system.simulate(model.spec, 1, 0)
-    assert result.seconds == 0.2
-    expected = run_media(model.spec, 1, 0, 200_000_000, 60_000_000)
-    assert model.system.to_dict(result) == model.system.to_dict(expected)
+    model = load_model("xen-media", [FEW, "measure.duration=200 ms", "measure.warm_up=60 ms"])
+    record = composed.simulate(model.spec, 1, 0)
+    (window,) = record.windows
+    assert (window.begin_ns, window.end_ns, window.seconds) == (60_000_000, 260_000_000, 0.2)
+    assert record.workloads["media"].seconds == 0.2
+    again = run_model(model.spec, 1, 0)
+    assert composed.to_dict(record) == composed.to_dict(again)
+    assert composed.from_dict(composed.to_dict(record)) == record
 
 
 @pytest.mark.parametrize(
@@ -34,7 +38,7 @@ def test_the_model_says_how_long_it_is_measured():
 )
 def test_impossible_times_are_refused(key, value, message):
     with pytest.raises(ModelFileError, match=message):
-        load_model("xen-media", [f"workload.{key}={value}"])
+        load_model("xen-media", [f"measure.{key}={value}"])
 
 
 def test_scale_and_quick_change_what_is_measured_and_keep_the_warm_up():
@@ -49,8 +53,8 @@ def test_scale_and_quick_change_what_is_measured_and_keep_the_warm_up():
 def test_shortening_has_an_end():
     model = load_model("xen-media")
     assert times(model.shortened(0.001))[0] == 100_000_000
-    short = load_model("xen-media", ["workload.duration=300 ms"])
+    short = load_model("xen-media", ["measure.duration=300 ms"])
     assert times(short.quick()) == times(short)
     assert short.quick().notes == ()
     with pytest.raises(UsageError, match="at most 3600 s"):
-        load_model("xen-media", ["workload.duration=1 min"]).shortened(61)
+        load_model("xen-media", ["measure.duration=1 min"]).shortened(61)

@@ -1,0 +1,55 @@
+"""The pages under docs say what the code does: tables from the specs, names of tests and of pages that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from parameter_tables import DOCS, pages, rendered, shown
+
+from vftsim.composition import hosts, model
+from vftsim.platform.cpu.parameters import schedulers
+from vftsim.platform.io.parameters import io_paths
+from vftsim.platform.protection.faults import FAULTS
+from vftsim.platform.protection.mechanism import protections
+from vftsim.workloads.parts import APPLICATIONS, WORKLOADS
+
+_ROOT = Path(__file__).parents[2]
+_PAGES = sorted(DOCS.rglob("*.md"))
+_BASE = (
+    model.MeasureSpec,
+    model.MeasuredSpec,
+    model.ModelSpec,
+    hosts.DomainSpec,
+    hosts.HostNicSpec,
+    hosts.HostSpec,
+    hosts.InterfaceSpec,
+    hosts.NetworkSpec,
+)
+_REGISTRIES = (schedulers(), io_paths(), protections(), FAULTS, APPLICATIONS, WORKLOADS)
+_SPECS = [*_BASE, *(spec for registry in _REGISTRIES for spec in registry.values())]
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(DOCS))
+
+
+@pytest.mark.parametrize("page", pages(), ids=_name)
+def test_parameter_tables_are_those_of_the_specs(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert rendered(text) == text, "run: python tests/layout/parameter_tables.py"
+
+
+@pytest.mark.parametrize("spec", [f"{spec.__module__}.{spec.__name__}" for spec in _SPECS])
+def test_everything_that_a_model_file_can_say_has_its_table(spec: str) -> None:
+    assert spec in shown()
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=_name)
+def test_tests_and_pages_that_are_named_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name in re.findall(r"`((?:tests|vftsim|experiments)/[\w/]+\.py)`", text):
+        assert (_ROOT / name).is_file(), name
+    for name in re.findall(r"\]\((?!http)([^)#]+)\)", text):
+        assert (page.parent / name).exists(), name
