@@ -3,6 +3,8 @@
 from vftsim.kernel import part
 
 MOST = (1 << 63) - 1
+MOST_EXPONENT = 64.0
+TERMS = 16
 
 
 @part
@@ -37,3 +39,23 @@ def nearest(value: float) -> int:
     if over > 0.5 or (over == 0.5 and below % 2 == 1):
         return below + 1
     return below
+
+
+@part
+def exp_minus(value: float) -> float:
+    """Return e to the power of minus ``value``, of at least 0, to 13 digits.
+
+    Only sums and products of floats, so that both engines give the same bits, whatever their library's ``exp`` does.
+    """
+    if value > MOST_EXPONENT:
+        return 0.0
+    halvings = 0
+    while value > 0.5:
+        value /= 2.0
+        halvings += 1
+    result = 1.0
+    for term in range(TERMS, 0, -1):
+        result = 1.0 - value * result / term
+    for _ in range(halvings):
+        result *= result
+    return result

@@ -19,11 +19,12 @@ from vftsim.platform.protection.mechanism import (
     missing_now,
     on_begin,
 )
+from vftsim.platform.protection.rollback import cuts, foresee, foresights
 from vftsim.platform.protection.when import Instant
 
-ENTRIES = (announce_fault, begin_now, bring_up_to_date, guard_port, guard_program, lag_now, missing_now)
+ENTRIES = (announce_fault, begin_now, bring_up_to_date, foresee, guard_port, guard_program, lag_now, missing_now)
 ACTIONS = (on_begin, on_fault)
-TABLES = (faults, guarded_programs, moments, tallies)
+TABLES = (cuts, faults, foresights, guarded_programs, moments, tallies)
 
 _BEGINS_ENTITY = 3
 

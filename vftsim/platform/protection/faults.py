@@ -100,6 +100,7 @@ primary_crash = fault.kind("primary_crash")
 backup_crash = fault.kind("backup_crash")
 channel_loss = fault.kind("channel_loss")
 pause = fault.kind("pause")
+guest_error = fault.kind("guest_error")
 
 
 @FAULTS.register
@@ -190,3 +191,17 @@ class Pause(FaultSpec):
 def pause_guest(sim: Sim, blow: Fault) -> None:
     """Stop it."""
     mechanism.pause(sim, guards(sim)[blow.guard], blow.duration_ns)
+
+
+@FAULTS.register
+class GuestError(FaultSpec):
+    """The guest's own software fails, and its hypervisor notices at once; the host goes on."""
+
+    kind: Literal["guest_error"] = "guest_error"
+    part: ClassVar[Kind] = guest_error
+
+
+@guest_error.implements(strike)
+def fail_guest(sim: Sim, blow: Fault) -> None:
+    """Fail."""
+    mechanism.guest_error(sim, guards(sim)[blow.guard])

@@ -12,7 +12,7 @@ from vftsim.platform.io import packet
 from vftsim.platform.io.packet import applications, ports
 from vftsim.platform.protection.guard import Guard, before_stop, guarded_ports, guarded_programs
 
-DEAD, PAUSE, LOG_BUFFER, FAILOVER, MIGRATION, THROTTLE = 1, 2, 4, 8, 16, 32
+DEAD, PAUSE, LOG_BUFFER, FAILOVER, MIGRATION, THROTTLE, STATE = 1, 2, 4, 8, 16, 32, 64
 """Reasons to stand still, a bit each; parts outside this package take bits from 2**16 on."""
 
 ENTITY = 2

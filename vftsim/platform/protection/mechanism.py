@@ -25,6 +25,7 @@ NO_DURATION = -1
 """Duration of a loss for good."""
 
 CRASH = word("primary crash")
+GUEST_ERROR = word("guest error")
 PAUSED = word("pause")
 PAUSE_OVER = word("pause over")
 NO_BACKUP = Failure("this protection mechanism has no backup that could crash")
@@ -128,6 +129,13 @@ def backup_crash(sim: Sim, guard: Guard) -> None:
 def channel_loss(sim: Sim, guard: Guard, duration_ns: int) -> None:
     """Lose the channel between the hosts, for a time or for good (:data:`NO_DURATION`)."""
     fail(sim, NO_CHANNEL)
+
+
+@protection.slot
+def guest_error(sim: Sim, guard: Guard) -> None:
+    """Lose what the guest's software was doing: a copy of the same state would fail alike."""
+    note(sim, guard, GUEST_ERROR)
+    machine.kill(sim, guard)
 
 
 @protection.slot

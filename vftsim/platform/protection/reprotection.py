@@ -91,6 +91,12 @@ def start(sim: Sim, guard: Guard) -> None:
         own.next_step = machine.call_after(sim, guard, own.delay_ns, on_copy)
 
 
+@part
+def copy_now(sim: Sim, guard: Guard) -> None:
+    """Begin a first copy without delay: the machine was never protected."""
+    reprotections(sim)[guard.row].next_step = machine.call_after(sim, guard, 0, on_copy)
+
+
 @event
 def on_copy(sim: Sim, place: int, token: int) -> None:
     """The copy begins."""

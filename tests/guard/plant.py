@@ -1,0 +1,332 @@
+"""A guarded guest that computes without end and answers requests in no time, and clients that ask it.
+
+The guest's computation is cut into chunks, each of which may end with an output: outputs uniform in run time.  Clients
+ask at given instants, or again as soon as they have their answer.  Wires take no time: every delay is the mechanism's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from vftsim.kernel import Engine, EventKind, Kind, Linked, Record, Sim, Table, at, entry, event, link, part
+from vftsim.kernel.compiled_engine import CompiledEngine
+from vftsim.kernel.declare import Part
+from vftsim.kernel.simpy_engine import SimpyEngine
+from vftsim.platform.cpu import build, jobs
+from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
+from vftsim.platform.cpu.records import domains, vcpus, work_done
+from vftsim.platform.cpu.scheduler import scheduler
+from vftsim.platform.io import packet
+from vftsim.platform.io.packet import (
+    Application,
+    Flow,
+    Port,
+    application,
+    applications,
+    drops,
+    flows,
+    packets,
+    path,
+    ports,
+    workload,
+)
+from vftsim.platform.io.paths import moderated
+from vftsim.platform.protection import account, passes
+from vftsim.platform.protection import build as protect
+from vftsim.platform.protection.channel import channels
+from vftsim.platform.protection.faults import FAULTS, fault
+from vftsim.platform.protection.guard import Guard, before_stop, guards, protection, put_out
+from vftsim.platform.protection.mechanism import protections
+from vftsim.platform.protection.output_buffer import output_buffers
+from vftsim.platform.protection.replication import find
+from vftsim.platform.protection.rollback import Finding
+
+US = 1_000
+MS = 1_000_000
+S = 1_000_000_000
+
+OWN = 1 << 40
+"""Numbers of outputs that end a chunk begin here; below are answers."""
+
+ASKED_AGAIN = 1 << 32
+"""Distance of the numbers of requests that follow one another."""
+
+
+class Moment(Record):
+    time_ns: int
+    number: int
+
+
+class Habits(Record):
+    """How guest and clients behave: ``turns`` requests follow each other ``think_ns`` apart; -1: without end."""
+
+    chunk_ns: int
+    chunk_is_output: bool
+    chunk: int
+    size_bytes: int
+    think_ns: int
+    turns: int
+
+
+stops = Table("stops", Moment, 1 << 18)
+habits = Table("habits", Habits, 2, is_fixed=True)
+entered = Table("entered", Moment, 1 << 20)
+issued = Table("issued", Moment, 1 << 20)
+seen = Table("seen", Moment, 1 << 20)
+probes = Table("probes", Finding, 1 << 16)
+
+server = application.kind("server")
+clients = workload.kind("clients")
+wire = path.kind("wire")
+wire.implementations.update(moderated.moderated.implementations)
+
+
+packet_delivered = packet.delivered
+
+
+@part
+def write_down(sim: Sim, row: Moment, number: int) -> None:
+    row.time_ns = sim.now_ns
+    row.number = number
+
+
+def send_at_once(sim: Sim, port: Port, packet: int) -> bool:
+    """Without cost or delay, and written down."""
+    write_down(sim, seen(sim)[seen.new(sim)], packets(sim)[packet].what)
+    packet_delivered(sim, flows(sim)[packets(sim)[packet].flow], packet)
+    return True
+
+
+wire.implementations[packet.send.name] = Part(send_at_once)  # type: ignore[attr-defined]
+
+
+@clients.implements(packet.delivered)
+def hear(sim: Sim, flow: Flow, packet: int) -> None:
+    """An answer, or an output of the guest's own, has come: ask the next thing."""
+    number = packets(sim)[packet].what
+    packets.free(sim, packet)
+    own = habits(sim)[1]
+    if number < OWN and (own.turns < 0 or number // ASKED_AGAIN + 1 < own.turns):
+        at(sim, sim.now_ns + own.think_ns, EventKind.DELIVERY, number % ASKED_AGAIN, on_ask, number + ASKED_AGAIN)
+
+
+@clients.implements(packet.discarded)
+def forget(sim: Sim, flow: Flow, packet: int) -> None:
+    """An output has died with its host."""
+
+
+@event
+def on_ask(sim: Sim, place: int, token: int) -> None:
+    """A request reaches the card."""
+    row = packets.new(sim)
+    made = packets(sim)[row]
+    made.flow = 1
+    made.port = 1
+    made.what = place
+    made.size_bytes = habits(sim)[1].size_bytes
+    packet.arrive(sim, ports(sim)[1], row)
+
+
+@server.implements(packet.receive)
+def answer(sim: Sim, program: Application, packet: int) -> None:
+    """Answer at once."""
+    number = packets(sim)[packet].what
+    packets.free(sim, packet)
+    write_down(sim, entered(sim)[entered.new(sim)], number)
+    put(sim, number)
+
+
+@part
+def put(sim: Sim, number: int) -> None:
+    write_down(sim, issued(sim)[issued.new(sim)], number)
+    row = packets.new(sim)
+    made = packets(sim)[row]
+    made.flow = 1
+    made.port = 1
+    made.what = number
+    made.size_bytes = habits(sim)[1].size_bytes
+    put_out(sim, ports(sim)[1], row)
+
+
+@work_done
+def chunk_done(sim: Sim, place: int, argument: int) -> None:
+    own = habits(sim)[1]
+    own.chunk += 1
+    jobs.continue_with(sim, domains(sim)[1], own.chunk_ns, chunk_done, 0, 0)
+    if own.chunk_is_output:
+        put(sim, OWN + own.chunk)
+
+
+@entry
+def start_computing(sim: Sim, a: int, b: int) -> int:
+    """Begin the first chunk."""
+    jobs.submit(sim, domains(sim)[1], habits(sim)[1].chunk_ns, chunk_done, 0, 0)
+    return 0
+
+
+@event
+def on_probe(sim: Sim, place: int, token: int) -> None:
+    """Write down what a crash at this instant would find."""
+    row = probes.new(sim)
+    probes(sim)[row].crash_ns = sim.now_ns
+    find(sim, guards(sim)[place], probes(sim)[row], False)
+
+
+def watched(kind: Kind) -> Kind:
+    """A mechanism that does the same, and writes down when it stops the guest and what it had sent by then."""
+    made = Kind(f"watched_{kind.name}", kind.sort)
+    made.implementations.update(kind.implementations)
+    made.implementations[before_stop.name] = Part(write_stop)  # type: ignore[attr-defined]
+    return made
+
+
+def write_stop(sim: Sim, guard: Guard) -> None:
+    """The guest is about to be stopped."""
+    write_down(sim, stops(sim)[stops.new(sim)], channels(sim)[guard.row].sent_bytes)
+
+
+@cache
+def linked(*others: Kind) -> Linked:
+    """A kernel with every mechanism, or with others alone."""
+    kinds = others or tuple(spec.part for spec in protections().values())
+    return link(
+        [*build.ENTRIES, *protect.ENTRIES, start_computing],
+        {
+            scheduler: [schedulers()["native"].part], protection: kinds,
+            fault: [spec.part for spec in FAULTS.values()], path: [wire], application: [server], workload: [clients],
+        },
+        [on_ask, on_probe, *protect.ACTIONS],
+        [*build.TABLES, *protect.TABLES, habits, entered, issued, seen, probes, stops, output_buffers],
+    )  # fmt: skip
+
+
+@dataclass
+class Plant:
+    """One run: mechanism, guest, clients, faults."""
+
+    protection: dict[str, Any]
+    asks: list[int] = field(default_factory=list)
+    chunk_ns: int = S
+    chunk_is_output: bool = False
+    think_ns: int = 0
+    turns: int = 1
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    until_ns: int = S
+    part: Kind | None = None
+    size_bytes: int = 200
+    engine_type: type[Engine] = SimpyEngine
+    guest_runs: bool = True
+    spoil: Callable[[Engine], None] | None = None
+
+    def __post_init__(self) -> None:
+        chosen: Any = protections()[self.protection["kind"]]
+        part = self.part or chosen.part
+        if part is not chosen.part:
+            chosen = type("Other", (chosen,), {"__module__": __name__, "part": part})
+        spec = chosen.model_validate(self.protection)
+        self.engine = engine = self.engine_type(linked() if part is chosen.part else linked(part))
+        scheduling = TypeAdapter(schedulers()["native"]).validate_python({"kind": "native"})
+        self.host = build.add_host(engine, 1, scheduling)
+        self.domain = build.add_domain(engine, self.host, DomainScheduling(), 1, None, 1 << 60)
+        engine.add(flows, row=1, workload=engine.number(clients), port=1)
+        program, _ = engine.add(applications, row=1, program=engine.number(server), domain=self.domain)
+        port, _ = engine.add(ports, row=1, domain=self.domain, path=engine.number(wire), application=program)
+        moderated.install(engine, port, moderated.GuestNicSpec(ring=65536, moderation=0), 0, 0)
+        own = engine.rows(habits)[1]
+        own.chunk_ns, own.chunk_is_output, own.size_bytes = self.chunk_ns, self.chunk_is_output, self.size_bytes
+        own.think_ns, own.turns = self.think_ns, self.turns
+        self.spec = spec
+        self.guard = protect.add_guard(engine, spec, self.domain, [port], [program])
+        build.start(engine, self.host, scheduling)
+        faults = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in self.faults]
+        protect.start(engine, self.guard, spec, faults, lambda instant: instant.offset_ns)
+        if self.guest_runs:
+            engine.call(start_computing)
+        for number, at_ns in enumerate(self.asks):
+            engine.at(at_ns, EventKind.DELIVERY, number, engine.number(on_ask), number)
+        if self.spoil is not None:
+            self.spoil(engine)
+
+    def run(self) -> Plant:
+        """Play it in this one pass."""
+        self.engine.run(self.until_ns)
+        protect.check_conservation(self.engine, self.guard)
+        build.check_conservation(self.engine, self.host)
+        return self
+
+    def listed(self, table: Table[Any]) -> list[tuple[int, int]]:
+        rows = self.engine.rows(table)
+        return [(int(rows[n].time_ns), int(rows[n].number)) for n in range(1, self.engine.used(table) + 1)]
+
+    @property
+    def entered(self) -> list[tuple[int, int]]:
+        """Requests that the guest has taken, as (instant, number)."""
+        return self.listed(entered)
+
+    @property
+    def issued(self) -> list[tuple[int, int]]:
+        """Outputs of the guest's programs."""
+        return self.listed(issued)
+
+    @property
+    def seen(self) -> list[tuple[int, int]]:
+        """Outputs that the world has seen."""
+        return self.listed(seen)
+
+    @property
+    def stops(self) -> list[tuple[int, int]]:
+        """When a watched mechanism stopped the guest, and the bytes that it had sent by then."""
+        return self.listed(stops)
+
+    @property
+    def run_ns(self) -> int:
+        """CPU time of the guest."""
+        return int(self.engine.rows(vcpus)[1].run_ns)
+
+    @property
+    def timeline(self) -> list[tuple[int, str]]:
+        return account.timeline(self.engine, self.guard)
+
+    @property
+    def moments(self) -> dict[str, int]:
+        """When each thing of the timeline happened last."""
+        return {what: time_ns for time_ns, what in self.timeline}
+
+    @property
+    def summary(self) -> dict[str, int | float]:
+        return self.spec.summary(self.engine, self.guard)
+
+    def probe(self, times_ns: Iterable[int]) -> list[Any]:
+        """Run, and return what crashes at these instants would find."""
+        for time_ns in times_ns:
+            self.engine.at(time_ns, EventKind.CONTROL, 9, self.engine.number(on_probe), self.guard)
+        self.run()
+        return [self.engine.rows(probes)[row] for row in range(1, self.engine.used(probes) + 1)]
+
+    @property
+    def lost_at_the_card(self) -> int:
+        nic = self.engine.rows(moderated.guest_nics)[1]
+        return int(self.engine.rows(drops)[int(nic.down)].count)
+
+    def holds(self) -> list[int]:
+        """How long each output seen was held."""
+        when = {number: time_ns for time_ns, number in self.issued}
+        return [time_ns - when[number] for time_ns, number in self.seen]
+
+    def answer_times(self) -> list[int]:
+        """How long each client waited for the last of its answers."""
+        last = {number % ASKED_AGAIN: time_ns for time_ns, number in self.seen if number < OWN}
+        return [time_ns - self.asks[number] for number, time_ns in last.items()]
+
+
+def play(**fields: Any) -> passes.Played[Plant]:
+    """Play a run in passes."""
+    return passes.play(lambda: Plant(**fields), lambda plant: plant.engine, Plant.run)
+
+
+ENGINES = (SimpyEngine, CompiledEngine)

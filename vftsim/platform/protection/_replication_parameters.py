@@ -1,0 +1,144 @@
+"""Parameters that mechanisms share which send states of a guest to a backup, and how they get into the records.
+
+Sources: Remus, NSDI 2008; Xen ``tools/remus/remus`` and ``tools/python/xen/remus``; the thesis, Appendix G.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from vftsim.kernel import Engine
+from vftsim.platform.protection import channel, memory, output_buffer, reprotection, state_stream
+from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
+from vftsim.platform.protection._replication_records import UNPROTECTED, replications
+from vftsim.platform.protection.account import counters
+from vftsim.platform.protection.guard import guards
+from vftsim.platform.protection.mechanism import ProtectionSpec
+from vftsim.platform.protection.memory import MemorySpec
+from vftsim.platform.protection.state_stream import state_streams
+from vftsim.platform.protection.when import Instant, When
+from vftsim.spec.base import Spec
+from vftsim.spec.units import BitRate, ByteCount, DurationNs, PositiveDurationNs
+
+_US = 1_000
+_MS = 1_000_000
+_S = 1_000_000_000
+_PositiveBitRate = Annotated[BitRate, Field(gt=0)]
+_PositiveBytes = Annotated[ByteCount, Field(gt=0)]
+
+
+class StateSpec(Spec):
+    """What a state is made of on the wire."""
+
+    fixed: ByteCount = Field(64 * 1024, description="vCPUs, devices, headers. Assumption.")
+    page: _PositiveBytes = Field(4104, description="A page with its number (Xen: 4096 B and 8 B).")
+    compression: float = Field(1.0, ge=1.0, le=1000.0, description="Ratio by which pages shrink; 1: none.")
+    compression_cost: DurationNs = Field(0, description="Time to compress a page, while the guest runs. Assumption.")
+
+
+class StateChannelSpec(Spec):
+    """The link on which states travel."""
+
+    rate: _PositiveBitRate = Field(1_000_000_000, description="Rate of the replication network card.")
+    latency: DurationNs = Field(74_500, description="One way; with the acknowledgement a round trip of 150 us (S2).")
+    ack: ByteCount = Field(64, description="Bytes of an acknowledgement.")
+
+
+class DiskMirrorSpec(Spec):
+    """Disk writes that go to the backup with the state that covers them."""
+
+    write_rate: ByteCount = Field(0, description="Bytes the guest writes in a second of its CPU time; 0: none.")
+    apply_rate: _PositiveBytes = Field(
+        60_000_000, description="Bytes a second that the backup's disk takes. Assumption: a disk of 2008."
+    )
+
+
+class OutputQueueSpec(Spec):
+    """The queue in which outputs wait."""
+
+    most: int = Field(10_000, ge=1, le=1 << 18, description="Packets; further ones are dropped. Assumption.")
+    spacing: DurationNs = Field(0, description="Time between two packets of a burst leaving the queue. Assumption: 0.")
+
+
+class TakeoverSpec(Spec):
+    """How a failure is noticed, and what follows."""
+
+    timeout: PositiveDurationNs = Field(1 * _S, description="Silence after which the backup takes over (Remus: 1 s).")
+    backup_timeout: PositiveDurationNs = Field(
+        1 * _S, description="Wait for an acknowledgement after which the primary goes on alone (Remus: 1 s)."
+    )
+    fencing: bool = Field(
+        False, description="A lock on shared storage halts the loser. Remus has none (thesis, Appendix G)."
+    )
+    storage_latency: DurationNs = Field(5 * _MS, description="Time to take that lock. Assumption.")
+    activation_record: DurationNs = Field(5 * _MS, description="Writing the activation record. Assumption: one write.")
+    go_live: DurationNs = Field(100 * _MS, description="From the restored state to execution: devices. Assumption.")
+    announcement: DurationNs = Field(
+        10 * _MS, description="From then until the switches have learnt the new place. Assumption."
+    )
+
+
+class ReplicationFields(ProtectionSpec):
+    """Parameters of every mechanism of this sort."""
+
+    active_from: When | None = Field(None, description="When protection is turned on; from the start if not given.")
+    memory: MemorySpec = Field(default_factory=MemorySpec, description="What the guest writes to.")
+    state: StateSpec = Field(default_factory=StateSpec, description="A state on the wire.")
+    channel: StateChannelSpec = Field(default_factory=StateChannelSpec, description="Replication link.")
+    outputs: OutputQueueSpec = Field(default_factory=OutputQueueSpec, description="Queue of outputs.")
+    disk: DiskMirrorSpec = Field(default_factory=DiskMirrorSpec, description="Mirrored disk writes.")
+    failover: TakeoverSpec = Field(default_factory=TakeoverSpec, description="Detection and takeover.")
+    initial_copy: bool = Field(
+        False, description="Protection begins with a copy of the memory, as `reprotection` says; else at once."
+    )
+    reprotection: ReprotectionSpec | None = Field(
+        default_factory=ReprotectionSpec, description="Restoring redundancy; none if null."
+    )
+
+    @property
+    def has_backup(self) -> bool:
+        """It has."""
+        return True
+
+    @property
+    def begins(self) -> Instant | None:
+        """When protection is turned on."""
+        return self.active_from
+
+    def install(self, engine: Engine, guard: int, vm_link: int) -> None:
+        """Write these parameters into the records of a guard."""
+        memory.install(engine, guard, self.memory)
+        channel.install(engine, guard, self.channel.rate, self.channel.latency, self.channel.ack)
+        output_buffer.install(engine, guard, self.outputs.most, self.outputs.spacing)
+        reprotection.install(engine, guard, self.reprotection, 0)
+        self._install_stream(engine, guard)
+        self._install_takeover(engine, guard)
+
+    def _install_stream(self, engine: Engine, guard: int) -> None:
+        own = engine.rows(state_streams)[guard]
+        own.fixed_bytes = self.state.fixed
+        own.page_bytes = self.state.page / self.state.compression
+        own.page_ns = float(self.state.compression_cost)
+        own.disk_bytes_per_ns = self.disk.write_rate / _S
+        own.disk_rate = self.disk.apply_rate
+
+    def _install_takeover(self, engine: Engine, guard: int) -> None:
+        own, failover = engine.rows(replications)[guard], self.failover
+        own.state = UNPROTECTED
+        own.copies_first = self.initial_copy and self.reprotection is not None
+        own.timeout_ns = failover.timeout
+        own.backup_timeout_ns = failover.backup_timeout
+        own.is_fenced = failover.fencing
+        own.storage_ns = failover.storage_latency if failover.fencing else 0
+        own.activation_ns = failover.activation_record
+        own.go_live_ns = failover.go_live
+        own.announcement_ns = failover.announcement
+
+    def summary(self, engine: Engine, guard: int) -> dict[str, int | float]:
+        """Return what the mechanism did and cost in the run so far."""
+        return {
+            **counters(engine, guard),
+            **state_stream.summary(engine, guard),
+            **output_buffer.summary(engine, guard),
+            "stopped_s": int(engine.rows(guards)[guard].stopped_ns) / 1e9,
+        }

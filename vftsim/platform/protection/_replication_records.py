@@ -1,0 +1,76 @@
+"""The records of mechanisms that send states of a guest to a backup, and what such a mechanism implements."""
+
+from vftsim.kernel import Fifo, Record, Sim, Table
+from vftsim.platform.protection.guard import Guard, guards, protection
+
+UNPROTECTED, PROTECTED, BROKEN, FAILING_OVER, SPLIT = 1, 2, 3, 4, 5
+"""Where a guard stands; ``BROKEN``: nothing gets through to or from the backup, and neither host has acted on it."""
+
+
+class Replication(Record):
+    """The backup of one guard and what becomes of it.
+
+    Parameters: after which silence the backup takes over (``timeout_ns``; of heartbeats every ``heartbeat_ns``, or of
+    the states' own bytes if that is 0) and after which the primary gives the backup up; what a failover takes.
+
+    ``is_cut``: the guest has come to the end of a life that a crash to come destroys.  ``step`` is the token of the
+    mechanism's next event; ``alarm`` that of the backup's timeout, at ``alarm_ns``; ``alone`` that of the primary's;
+    ``live`` that of the takeover.  ``pending`` are packets that the backup sends when it goes live.
+    """
+
+    state: int
+    is_cut: bool
+    is_backup_dead: bool
+    is_split: bool
+    is_copied: bool
+    copies_first: bool
+    timeout_ns: int
+    heartbeat_ns: int
+    backup_timeout_ns: int
+    is_fenced: bool
+    storage_ns: int
+    activation_ns: int
+    go_live_ns: int
+    announcement_ns: int
+    step: int
+    alarm: int
+    alarm_ns: int
+    alone: int
+    live: int
+    mended: int
+    pending: Fifo
+
+
+replications = Table("replications", Replication, beside=guards)
+
+
+@protection.slot
+def start_cycle(sim: Sim, guard: Guard) -> None:
+    """Begin to protect: the backup is in step."""
+
+
+@protection.slot
+def acknowledged(sim: Sim, guard: Guard) -> None:
+    """Go on after the acknowledgement of the state that was taken last."""
+
+
+@protection.slot
+def abandon(sim: Sim, guard: Guard) -> None:
+    """Lose what the primary holds; give the backup what it is to send."""
+
+
+@protection.slot
+def go_alone(sim: Sim, guard: Guard) -> None:
+    """Release everything and go on without a backup."""
+
+
+@protection.slot
+def outputs_at_risk(sim: Sim, guard: Guard) -> int:
+    """Return how many outputs die with the primary if it fails now."""
+    return 0
+
+
+@protection.slot
+def underivable(sim: Sim, guard: Guard) -> int:
+    """Return how many outputs have left that the state last received does not derive: 0, by the promise."""
+    return 0

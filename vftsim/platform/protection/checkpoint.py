@@ -1,0 +1,285 @@
+"""Remus: checkpoints of a running guest several times a second, its outputs held until the backup has them.
+
+Rule (Cully et al., NSDI 2008, section 2; Xen ``tools/remus/remus``): the guest runs for an epoch; it is asked to
+suspend, and stops a little later; the pages that it has dirtied are copied to a buffer while it stands still; it
+resumes and the buffer is sent; the backup acknowledges; the outputs of the epoch leave.  One checkpoint is under way
+at a time: where transmission takes longer than the interval, the epoch is stretched.
+
+With p the pause, x the transmission, a the round trip, P from suspend to suspend and T the interval set, three rules
+for the next suspension exist:
+
+* ``suspend`` (Xen's tool: the clock is read when the guest has stopped, the rest slept after the commit):
+  P = max(T, p + x + a);
+* ``resume``: P = p + max(T, x + a);
+* ``after_ack`` (QEMU's micro-checkpointing): P = p + x + a + max(0, T - p);
+
+each plus the time from the request to the stop, during which the guest runs.
+
+Real-time packets that must not wait can be let past the queue (``real_time_below``).  That breaks the promise: what
+they say may be rolled back.  They are counted, and so are those seen that a crash makes underivable.
+
+Left out: CPU time of the copying and sending in the driver domain; sharing the VM's own network card; the adaptive
+interval.  See :mod:`.replication` for failures and :mod:`.state_stream` for the wire.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, Kind, Record, Sim, Table, event, part
+from vftsim.platform.arithmetic import nearest
+from vftsim.platform.io.packet import packets
+from vftsim.platform.protection import machine, output_buffer, state_stream
+from vftsim.platform.protection._replication_parameters import ReplicationFields
+from vftsim.platform.protection._replication_records import (
+    abandon,
+    acknowledged,
+    go_alone,
+    outputs_at_risk,
+    replications,
+    start_cycle,
+    underivable,
+)
+from vftsim.platform.protection.account import count, word
+from vftsim.platform.protection.guard import Guard, guards, hold_output, note_input, protection, release
+from vftsim.platform.protection.mechanism import (
+    PROTECTIONS,
+    backup_crash,
+    begin,
+    channel_loss,
+    missing,
+    primary_crash,
+)
+from vftsim.platform.protection.output_buffer import outputs_held
+from vftsim.platform.protection.replication import (
+    admit,
+    crash_backup,
+    crash_primary,
+    cut_here,
+    is_protecting,
+    lose_channel,
+    pass_on,
+    protect,
+    transmit,
+)
+from vftsim.platform.protection.rollback import reach_point
+from vftsim.platform.protection.state_stream import received_point, state_streams
+from vftsim.spec.base import Spec
+from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs
+
+_US = 1_000
+_MS = 1_000_000
+
+SUSPEND, RESUME, AFTER_ACK = 1, 2, 3
+RULES = {"suspend": SUSPEND, "resume": RESUME, "after_ack": AFTER_ACK}
+
+BYPASSED = word("outputs_past_the_queue")
+STRETCHED = word("epochs_stretched")
+
+checkpoint = protection.kind("checkpoint")
+
+
+class PauseSpec(Spec):
+    """How long the guest stands still at a checkpoint."""
+
+    fixed: DurationNs = Field(500 * _US, description="Part that does not depend on the pages. Assumption.")
+    page: DurationNs = Field(2 * _US, description="Copying a page to the buffer. Assumption.")
+
+
+class CheckpointFields(ReplicationFields):
+    """Parameters of mechanisms that checkpoint at intervals."""
+
+    interval: PositiveDurationNs = Field(200 * _MS, description="Interval set (Xen's tool: 200 ms; NSDI 2008: 25 ms).")
+    pause: PauseSpec = Field(default_factory=PauseSpec, description="The guest's pause.")
+
+    def install(self, engine: Engine, guard: int, vm_link: int) -> None:
+        """Write these parameters into the records of a guard."""
+        super().install(engine, guard, vm_link)
+        own = engine.rows(checkpoints)[guard]
+        own.interval_ns = self.interval
+        own.rule = SUSPEND
+        own.fixed_pause_ns = self.pause.fixed
+        own.page_pause_ns = float(self.pause.page)
+
+    def summary(self, engine: Engine, guard: int) -> dict[str, int | float]:
+        """Return what the mechanism did and cost in the run so far."""
+        own = engine.rows(checkpoints)[guard]
+        return {**super().summary(engine, guard), "longest_pause_ms": int(own.longest_pause_ns) / 1e6}
+
+
+@PROTECTIONS.register
+class CheckpointSpec(CheckpointFields):
+    """Asynchronous checkpoints to a backup (Remus)."""
+
+    kind: Literal["checkpoint"] = "checkpoint"
+    part: ClassVar[Kind] = checkpoint
+    rule: Literal["suspend", "resume", "after_ack"] = Field("suspend", description="What the interval counts from.")
+    suspend_request: DurationNs = Field(
+        100 * _US, description="From the request to the stop, during which the guest runs (thesis, Appendix G: 100 us)."
+    )
+    real_time_below: ByteCount = Field(
+        0, description="Outputs of fewer bytes do not wait, which breaks the promise for them; 0: all wait."
+    )
+
+    def install(self, engine: Engine, guard: int, vm_link: int) -> None:
+        """Write these parameters into the records of a guard."""
+        super().install(engine, guard, vm_link)
+        own = engine.rows(checkpoints)[guard]
+        own.rule = RULES[self.rule]
+        own.request_ns = self.suspend_request
+        own.real_time_bytes = self.real_time_below
+
+
+class Checkpoint(Record):
+    """The checkpoints of one guard.
+
+    The guest was suspended last at ``suspended_ns``, for ``pause_ns``.  ``bypassed`` outputs have not waited:
+    ``bypassed_then`` of them by the last suspension, ``bypassed_before`` by the one before.
+    """
+
+    rule: int
+    interval_ns: int
+    request_ns: int
+    fixed_pause_ns: int
+    page_pause_ns: float
+    real_time_bytes: int
+    is_local: bool
+    suspended_ns: int
+    pause_ns: int
+    longest_pause_ns: int
+    bypassed: int
+    bypassed_then: int
+    bypassed_before: int
+
+
+checkpoints = Table("checkpoints", Checkpoint, beside=guards)
+
+checkpoint.implements(note_input)(admit)
+checkpoint.implements(begin)(protect)
+checkpoint.implements(primary_crash)(crash_primary)
+checkpoint.implements(backup_crash)(crash_backup)
+checkpoint.implements(channel_loss)(lose_channel)
+checkpoint.implements(reach_point)(cut_here)
+checkpoint.implements(missing)(output_buffer.unaccounted)
+checkpoint.implements(abandon)(output_buffer.lose)
+checkpoint.implements(outputs_at_risk)(outputs_held)
+
+
+# An epoch
+
+
+@checkpoint.implements(start_cycle)
+def start_epochs(sim: Sim, guard: Guard) -> None:
+    """Begin the first epoch."""
+    own = checkpoints(sim)[guard.row]
+    own.suspended_ns = sim.now_ns
+    own.pause_ns = 0
+    own.bypassed_then = own.bypassed
+    own.bypassed_before = own.bypassed
+    replications(sim)[guard.row].step = machine.call_after(sim, guard, own.interval_ns, on_request)
+
+
+@checkpoint.implements(hold_output)
+def hold_for_checkpoint(sim: Sim, guard: Guard, packet: int) -> None:
+    """Hold an output until the checkpoint that ends this epoch is acknowledged."""
+    own = checkpoints(sim)[guard.row]
+    if not is_protecting(replications(sim)[guard.row]):
+        pass_on(sim, guard, packet)
+    elif packets(sim)[packet].size_bytes < own.real_time_bytes:
+        own.bypassed += 1
+        count(sim, guard, BYPASSED, 1)
+        release(sim, packet)
+    else:
+        output_buffer.hold(sim, guard, packet)
+
+
+@event
+def on_request(sim: Sim, place: int, token: int) -> None:
+    """The guest is asked to suspend; it runs until it does."""
+    own = replications(sim)[place]
+    if token != own.step:
+        return
+    request_ns = checkpoints(sim)[place].request_ns
+    if request_ns > 0:
+        own.step = machine.call_after(sim, guards(sim)[place], request_ns, on_suspend)
+    else:
+        suspend(sim, guards(sim)[place])
+
+
+@event
+def on_suspend(sim: Sim, place: int, token: int) -> None:
+    """The guest has come to a halt."""
+    if token == replications(sim)[place].step:
+        suspend(sim, guards(sim)[place])
+
+
+@part
+def suspend(sim: Sim, guard: Guard) -> None:
+    """End the epoch: state and barrier belong to the same instant, in which nothing runs."""
+    own = checkpoints(sim)[guard.row]
+    machine.stop(sim, guard, machine.STATE)
+    state_stream.take_state(sim, guard)
+    output_buffer.seal(sim, guard)
+    own.bypassed_before = own.bypassed_then
+    own.bypassed_then = own.bypassed
+    own.suspended_ns = sim.now_ns
+    own.pause_ns = own.fixed_pause_ns + nearest(own.page_pause_ns * state_streams(sim)[guard.row].pages)
+    own.longest_pause_ns = max(own.longest_pause_ns, own.pause_ns)
+    cut_here(sim, guard)
+    replications(sim)[guard.row].step = machine.call_after(sim, guard, own.pause_ns, on_copied)
+
+
+@event
+def on_copied(sim: Sim, place: int, token: int) -> None:
+    """The dirty pages are in the buffer: the guest resumes, the buffer is sent, or is the checkpoint already."""
+    guard = guards(sim)[place]
+    if token != replications(sim)[place].step:
+        return
+    machine.resume(sim, guard, machine.STATE)
+    if checkpoints(sim)[place].is_local:
+        state_stream.acknowledge(sim, guard)
+        acknowledged(sim, guard)
+    else:
+        transmit(sim, guard)
+
+
+@checkpoint.implements(acknowledged)
+def commit(sim: Sim, guard: Guard) -> None:
+    """Let the outputs of the epoch go, whose disk writes the backup has received too, and plan the next suspension."""
+    output_buffer.let_go(sim, guard)
+    own = replications(sim)[guard.row]
+    if not own.is_cut:
+        own.step = machine.call_after(sim, guard, rest_ns(sim, guard), on_request)
+
+
+@part
+def rest_ns(sim: Sim, guard: Guard) -> int:
+    """Return the time from an acknowledgement to the next request to suspend."""
+    own = checkpoints(sim)[guard.row]
+    due_ns = own.suspended_ns + own.interval_ns
+    if own.rule == RESUME:
+        due_ns += own.pause_ns
+    elif own.rule == AFTER_ACK:
+        due_ns = sim.now_ns + own.interval_ns - own.pause_ns
+    if due_ns < sim.now_ns:
+        count(sim, guard, STRETCHED, 1)
+    return max(0, due_ns - sim.now_ns)
+
+
+# What becomes of outputs when a host fails
+
+
+@checkpoint.implements(go_alone)
+def release_everything(sim: Sim, guard: Guard) -> None:
+    """Let everything go that waits: there is no backup to wait for."""
+    output_buffer.seal(sim, guard)
+    output_buffer.let_go(sim, guard)
+
+
+@checkpoint.implements(underivable)
+def bypassed_since(sim: Sim, guard: Guard) -> int:
+    """Return how many outputs past the queue a crash makes underivable: those since the state received last."""
+    own = checkpoints(sim)[guard.row]
+    if received_point(sim, guard) == state_streams(sim)[guard.row].point:
+        return own.bypassed - own.bypassed_then
+    return own.bypassed - own.bypassed_before

@@ -1,0 +1,92 @@
+"""Dirty pages: how much of a guest's memory has changed since its state was last taken.
+
+Rule: a guest writes to a working set of W pages, first touching r of them a second of its own CPU time while few are
+dirty; with every page as likely as any other the number of dirty pages after E of CPU time is
+
+    D(E) = W (1 - exp(-r E / W))
+
+which is r E for short and W for long stretches.  Each request adds pages of its own, which no other request touches
+(connection state, buffers): the guard counts the packets that enter.  D is the mean of that model, not a whole number.
+
+Guest time is CPU time: a guest that waits for the network writes nothing.
+
+Left out: pages that one epoch dirties and no later one does (a growing heap); a working set that wanders.  Assumption:
+the default values, which are those of a small server, can be replaced by counts of a real guest's dirty bitmap.
+"""
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.platform.arithmetic import exp_minus
+from vftsim.platform.protection.guard import Guard, guards
+from vftsim.platform.protection.machine import run_ns
+from vftsim.spec.base import Spec
+from vftsim.spec.units import RatePerSecond
+
+_S = 1e9
+
+
+class MemorySpec(Spec):
+    """The memory that a guest writes to."""
+
+    working_set: int = Field(
+        2000, ge=0, le=1 << 40, description="Pages that are written to again and again. Assumption."
+    )
+    touch_rate: RatePerSecond = Field(
+        10_000.0,
+        le=1e12,
+        description="Pages of the working set first touched, a second of guest CPU time, while few are dirty. "
+        "Assumption.",
+    )
+    per_request: float = Field(
+        0.0, ge=0.0, le=1e9, description="Further pages that each packet received dirties. Assumption: none."
+    )
+
+
+class Memory(Record):
+    """The memory of one guarded guest.
+
+    Its state was last taken when it had used ``run_ns`` of CPU time; ``requests`` packets have entered since.
+    """
+
+    working_set: float
+    touched_per_ns: float
+    per_request: float
+    run_ns: int
+    requests: int
+
+
+memories = Table("memories", Memory, beside=guards)
+
+
+def install(engine: Engine, guard: int, spec: MemorySpec) -> None:
+    """Write the parameters into the record of a guard."""
+    own = engine.rows(memories)[guard]
+    own.working_set = float(spec.working_set)
+    own.touched_per_ns = float(spec.touch_rate) / _S
+    own.per_request = float(spec.per_request)
+
+
+@part
+def run_since_ns(sim: Sim, guard: Guard) -> int:
+    """Return the CPU time that the guest has used since its state was last taken."""
+    return run_ns(sim, guard) - memories(sim)[guard.row].run_ns
+
+
+@part
+def dirty_pages(sim: Sim, guard: Guard) -> float:
+    """Return how many pages have changed since the state was last taken."""
+    own = memories(sim)[guard.row]
+    requested = own.per_request * own.requests
+    if own.working_set <= 0.0:
+        return requested
+    touched = own.touched_per_ns * run_since_ns(sim, guard)
+    return own.working_set * (1.0 - exp_minus(touched / own.working_set)) + requested
+
+
+@part
+def clean(sim: Sim, guard: Guard) -> None:
+    """Take every page as clean from now on."""
+    own = memories(sim)[guard.row]
+    own.run_ns = run_ns(sim, guard)
+    own.requests = 0

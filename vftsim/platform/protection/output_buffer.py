@@ -1,0 +1,173 @@
+"""Outputs that wait for a state: those issued since the last state was taken, those of a state that is under way.
+
+Rule (Remus, NSDI 2008; Linux ``sch_plug``): outputs go into a bounded queue; taking a state puts a barrier into it;
+when the backup has acknowledged that state everything before the barrier leaves, in order, as a burst.  What finds the
+queue full is dropped.
+
+``spacing`` is the time that the queue needs from one packet of a burst to the next: 0, the whole burst reaches the
+network card at once (the card's own rate spaces it); more, a crash can come between two packets.
+"""
+
+from vftsim.kernel import Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
+from vftsim.platform.io.packet import discard, drop, drops
+from vftsim.platform.protection.guard import Guard, guards, release
+
+_ENTITY = 5
+
+
+class HeldOutput(Record):
+    """An output that waits since ``issued_ns``."""
+
+    link: int
+    packet: int
+    issued_ns: int
+
+
+class OutputBuffer(Record):
+    """The outputs of one guard: ``fresh`` since the last barrier, ``sealed`` before it, ``leaving`` acknowledged.
+
+    ``full`` is the row of ``drops`` of those beyond ``most``.  ``hold_ns`` sums the waits of the ``released`` ones;
+    ``lost`` died with the primary; ``peak`` is the most there were at a time.
+    """
+
+    most: int
+    full: int
+    spacing_ns: int
+    fresh: Fifo
+    sealed: Fifo
+    leaving: Fifo
+    next_leaves: int
+    issued: int
+    released: int
+    lost: int
+    hold_ns: int
+    longest_ns: int
+    peak: int
+
+
+held_outputs = Table("held_outputs", HeldOutput, 1 << 18, "make the output queue or the epochs shorter")
+output_buffers = Table("output_buffers", OutputBuffer, beside=guards)
+held_list = Chain(held_outputs, "link")
+
+
+def install(engine: Engine, guard: int, most: int, spacing_ns: int) -> None:
+    """Set up the buffer of a guard for ``most`` packets."""
+    own = engine.rows(output_buffers)[guard]
+    own.most = most
+    own.spacing_ns = spacing_ns
+    own.full, _ = engine.add(drops)
+
+
+def summary(engine: Engine, guard: int) -> dict[str, int | float]:
+    """Return what became of the outputs of a guard."""
+    own = engine.rows(output_buffers)[guard]
+    return {
+        "output_wait_ms": int(own.hold_ns) / 1e6 / max(1, int(own.released)),
+        "longest_output_wait_ms": int(own.longest_ns) / 1e6,
+        "most_outputs_held": int(own.peak),
+        "outputs_dropped": int(engine.rows(drops)[int(own.full)].count),
+    }
+
+
+@part
+def held(own: OutputBuffer) -> int:
+    """Count the outputs that wait."""
+    return own.fresh.length + own.sealed.length + own.leaving.length
+
+
+@part
+def hold(sim: Sim, guard: Guard, packet: int) -> None:
+    """Take in an output."""
+    own = output_buffers(sim)[guard.row]
+    if held(own) >= own.most:
+        drop(sim, packet, own.full)
+        return
+    own.issued += 1
+    row = held_outputs.new(sim)
+    held_outputs(sim)[row].packet = packet
+    held_outputs(sim)[row].issued_ns = sim.now_ns
+    held_list.push(sim, own.fresh, row)
+    own.peak = max(own.peak, held(own))
+
+
+@part
+def seal(sim: Sim, guard: Guard) -> None:
+    """Put a barrier behind what has been issued so far."""
+    own = output_buffers(sim)[guard.row]
+    while own.fresh.length > 0:
+        held_list.push(sim, own.sealed, held_list.pop(sim, own.fresh))
+
+
+@part
+def let_go(sim: Sim, guard: Guard) -> None:
+    """Let everything before the barrier leave, behind what is leaving already."""
+    own = output_buffers(sim)[guard.row]
+    while own.sealed.length > 0:
+        held_list.push(sim, own.leaving, held_list.pop(sim, own.sealed))
+    if own.next_leaves == 0:
+        send_next(sim, guard, own)
+
+
+@part
+def send_next(sim: Sim, guard: Guard, own: OutputBuffer) -> None:
+    """Send the first of those that leave, and all of them at once where nothing spaces them."""
+    while own.leaving.length > 0:
+        release_first(sim, own)
+        if own.spacing_ns > 0:
+            own.next_leaves = at(sim, sim.now_ns + own.spacing_ns, EventKind.CHANNEL, _ENTITY, on_next, guard.row)
+            return
+
+
+@event
+def on_next(sim: Sim, place: int, token: int) -> None:
+    """The next packet of a burst leaves."""
+    own = output_buffers(sim)[place]
+    if token == own.next_leaves:
+        own.next_leaves = 0
+        send_next(sim, guards(sim)[place], own)
+
+
+@part
+def release_first(sim: Sim, own: OutputBuffer) -> None:
+    """Release the first of those that leave."""
+    row = held_list.pop(sim, own.leaving)
+    wait_ns = sim.now_ns - held_outputs(sim)[row].issued_ns
+    own.released += 1
+    own.hold_ns += wait_ns
+    own.longest_ns = max(own.longest_ns, wait_ns)
+    packet = held_outputs(sim)[row].packet
+    held_outputs.free(sim, row)
+    release(sim, packet)
+
+
+@part
+def lose(sim: Sim, guard: Guard) -> None:
+    """Lose everything with the host that it is in, a burst that is leaving included."""
+    own = output_buffers(sim)[guard.row]
+    own.next_leaves = 0
+    lose_list(sim, own, own.leaving)
+    lose_list(sim, own, own.sealed)
+    lose_list(sim, own, own.fresh)
+
+
+@part
+def lose_list(sim: Sim, own: OutputBuffer, outputs: Fifo) -> None:
+    """Lose the outputs of one list."""
+    while outputs.length > 0:
+        row = held_list.pop(sim, outputs)
+        own.lost += 1
+        discard(sim, held_outputs(sim)[row].packet)
+        held_outputs.free(sim, row)
+
+
+@part
+def outputs_held(sim: Sim, guard: Guard) -> int:
+    """Count the outputs of a guard that wait."""
+    return held(output_buffers(sim)[guard.row])
+
+
+@part
+def unaccounted(sim: Sim, guard: Guard) -> int:
+    """Return how many outputs were neither released nor lost nor wait: 0."""
+    own = output_buffers(sim)[guard.row]
+    return own.issued - own.released - own.lost - held(own)

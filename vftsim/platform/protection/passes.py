@@ -1,0 +1,97 @@
+"""Playing a run in passes, each of which foresees the rollbacks that the ones before have found.
+
+See :mod:`vftsim.platform.protection.rollback`.  One crash that rolls a guest back costs one pass more, and an
+unforeseen crash ends its pass, so a run with n of them plays at most n + 1 times up to its last crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Generic, TypeVar
+
+from vftsim.errors import RunFailure
+from vftsim.kernel import Engine
+from vftsim.platform.protection import rollback
+from vftsim.platform.protection.guard import guards
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCut:
+    """Where a guest's life ends, as a pass has found it; fields as in :class:`~.rollback.Finding`."""
+
+    guard: int
+    crash_ns: int
+    is_fenced: bool
+    point: int
+    heard_ns: int
+    rollback_ns: int
+    execution_ns: int
+    outputs_lost: int
+    outputs_underivable: int
+
+
+_FIELDS = tuple(field.name for field in fields(FoundCut) if field.name != "guard")
+
+
+@dataclass(frozen=True, slots=True)
+class Played(Generic[R]):
+    """A run played to its end with all its rollbacks foreseen."""
+
+    run: R
+    cuts: tuple[FoundCut, ...]
+
+
+def foresee(engine: Engine, cuts: Iterable[FoundCut]) -> None:
+    """Tell a model that is built and has not run of cuts, in the order in which they were found."""
+    for cut in cuts:
+        row, made = engine.add(rollback.cuts, guard=cut.guard)
+        for name in _FIELDS:
+            setattr(made.finding, name, getattr(cut, name))
+        engine.call(rollback.foresee, row)
+
+
+def found(engine: Engine) -> FoundCut | None:
+    """Return the cut at which a pass ended; ``None`` if it needs no other pass."""
+    rows = engine.rows(rollback.foresights)
+    for guard in range(1, engine.used(guards) + 1):
+        finding = rows[guard].finding
+        if finding.crash_ns:
+            values: dict[str, Any] = {name: int(getattr(finding, name)) for name in _FIELDS}
+            return FoundCut(guard, **{**values, "is_fenced": bool(finding.is_fenced)})
+    return None
+
+
+def play(build: Callable[[], R], engine_of: Callable[[R], Engine], run: Callable[[R], object]) -> Played[R]:
+    """Play a run in as many passes as it needs.
+
+    Parameters
+    ----------
+    build : callable
+        Makes the run anew, ready to begin; every time the same.
+    engine_of : callable
+        Returns the engine of what ``build`` made.
+    run : callable
+        Plays it; :class:`~vftsim.errors.RunFailure` because of an unforeseen rollback must get through.
+
+    Raises
+    ------
+    RunFailure
+        If the run cannot go on for another reason.
+    """
+    cuts: list[FoundCut] = []
+    while True:
+        made = build()
+        engine = engine_of(made)
+        foresee(engine, cuts)
+        try:
+            run(made)
+        except RunFailure:
+            cut = found(engine)
+            if cut is None:
+                raise
+            cuts.append(cut)
+            continue
+        return Played(made, tuple(cuts))

@@ -1,0 +1,382 @@
+"""What mechanisms have in common that send states of a guest to a backup: its life from first copy to failover.
+
+Rule (Remus, NSDI 2008, sections 2.1 and 5; thesis, Appendix G): a backup that has heard nothing for a timeout takes the
+last state that it has complete, lets its disk apply what belongs to it, writes an activation record and goes live;
+the switches learn its place from an announcement.  A primary that waits in vain for an acknowledgement drops its
+protection, releases its outputs and goes on alone.  With both hosts alive and the paths between them lost, each does so
+(split brain) unless a lock on shared storage (``fencing``) lets the first one live and halts the other.
+
+A crash rolls the guest back, by two passes: see :mod:`.rollback`.
+
+Left out: what the second of two live copies does; a crash of both hosts; the memory and CPU time of the backup.
+"""
+
+from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.platform.io.packet import packet_list
+from vftsim.platform.protection import machine, reprotection, state_stream
+from vftsim.platform.protection._replication_records import (
+    BROKEN,
+    FAILING_OVER,
+    PROTECTED,
+    SPLIT,
+    UNPROTECTED,
+    Replication,
+    abandon,
+    acknowledged,
+    go_alone,
+    outputs_at_risk,
+    replications,
+    start_cycle,
+    underivable,
+)
+from vftsim.platform.protection.account import count, note, note_at, word
+from vftsim.platform.protection.channel import channels
+from vftsim.platform.protection.detection import last_heard_ns
+from vftsim.platform.protection.guard import LOST, Guard, guards, release
+from vftsim.platform.protection.mechanism import CRASH, NO_DURATION, lose_machine
+from vftsim.platform.protection.memory import memories
+from vftsim.platform.protection.rollback import Finding, fenced_ns, foresights, is_cut_at, use_cut, want
+from vftsim.platform.protection.state_stream import state_streams
+
+ENTITY = 3
+"""Orders these events among simultaneous ones of their kind."""
+
+NOW_PROTECTED = word("protected")
+DECLARED = word("failure declared")
+RESTORED = word("state restored")
+LIVE = word("secondary live")
+LIVE_TOO = word("secondary live too")
+REACHABLE = word("reachable")
+FENCED = word("primary fenced")
+BACKUP_CRASH = word("backup crash")
+CHANNEL_LOSS = word("channel loss")
+CHANNEL_WORKS = word("channel works again")
+ALONE = word("primary goes on alone")
+FAILOVERS = word("failovers")
+WHILE_SPLIT = word("outputs_while_split")
+
+
+# Under protection
+
+
+@part
+def protect(sim: Sim, guard: Guard) -> None:
+    """Turn protection on with a backup that is in step, or begin to copy the guest there first."""
+    own = replications(sim)[guard.row]
+    if guard.dead:
+        return
+    if own.copies_first and not own.is_copied:
+        own.is_copied = True
+        reprotection.copy_now(sim, guard)
+        return
+    own.state = PROTECTED
+    own.is_backup_dead = False
+    own.is_split = False
+    state_stream.begin(sim, guard)
+    note(sim, guard, NOW_PROTECTED)
+    watch(sim, guard, own)
+    start_cycle(sim, guard)
+    cut_here(sim, guard)
+
+
+@part
+def is_protecting(own: Replication) -> bool:
+    """Tell whether outputs wait for states."""
+    return own.state in (PROTECTED, BROKEN) and not own.is_cut
+
+
+@part
+def admit(sim: Sim, guard: Guard, size_bytes: int) -> int:
+    """Take note of a packet that enters the guest; :data:`LOST` for one that enters a primary whose life is over."""
+    own = replications(sim)[guard.row]
+    if own.is_cut or own.state == FAILING_OVER:
+        return LOST
+    memories(sim)[guard.row].requests += 1
+    return 0
+
+
+@part
+def pass_on(sim: Sim, guard: Guard, packet: int) -> None:
+    """Send an output for which nothing waits, or keep one of a guest between two lives for the second."""
+    own = replications(sim)[guard.row]
+    if own.is_cut or own.state == FAILING_OVER:
+        packet_list.push(sim, own.pending, packet)
+        return
+    if own.state == SPLIT:
+        count(sim, guard, WHILE_SPLIT, 1)
+    release(sim, packet)
+
+
+@part
+def cut_here(sim: Sim, guard: Guard) -> None:
+    """Stop the guest for good if its life ends with the state that was taken last; that one is still sent.
+
+    Nothing that the backup hears later, in the life that is not simulated, counts for its alarm.
+    """
+    own = replications(sim)[guard.row]
+    if own.is_cut or not is_cut_at(sim, guard, state_streams(sim)[guard.row].point):
+        return
+    own.is_cut = True
+    own.step = 0
+    own.alarm = 0
+    if fenced_ns(sim, guard) > 0:
+        set_alarm(sim, guard, own, fenced_ns(sim, guard))
+    machine.disconnect(sim, guard)
+    machine.stop(sim, guard, machine.FAILOVER)
+
+
+@part
+def transmit(sim: Sim, guard: Guard) -> None:
+    """Send the state taken last, and wait for its acknowledgement."""
+    own = replications(sim)[guard.row]
+    state_stream.send(sim, guard)
+    own.step = at(
+        sim, state_stream.ack_arrival_ns(sim, guard), EventKind.CHANNEL, ENTITY, on_acknowledgement, guard.row
+    )
+    # A first byte that comes too late does not call the alarm off.
+    if own.state == PROTECTED and not own.is_cut and own.alarm_ns > sim.now_ns + channels(sim)[guard.row].latency_ns:
+        watch(sim, guard, own)
+
+
+@event
+def on_acknowledgement(sim: Sim, place: int, token: int) -> None:
+    """The acknowledgement of the state taken last is due."""
+    guard = guards(sim)[place]
+    own = replications(sim)[place]
+    if token != own.step:
+        return
+    own.step = 0
+    if has_come_back(sim, guard, own):
+        state_stream.acknowledge(sim, guard)
+        acknowledged(sim, guard)
+        return
+    declared_ns = max(sim.now_ns, state_streams(sim)[place].depart_ns + own.backup_timeout_ns)
+    own.alone = at(sim, declared_ns, EventKind.CONTROL, ENTITY, on_alone, place)
+
+
+@part
+def has_come_back(sim: Sim, guard: Guard, own: Replication) -> bool:
+    """Tell whether the acknowledgement that is due now has come through; a dead backup may have sent it before."""
+    lost_ns = state_streams(sim)[guard.row].lost_ns
+    if own.is_backup_dead:
+        return state_stream.arrival_ns(sim, guard) <= lost_ns
+    return sim.now_ns <= lost_ns
+
+
+@part
+def watch(sim: Sim, guard: Guard, own: Replication) -> None:
+    """Let the backup wait for the next byte after those that are on their way; with heartbeats these keep it calm."""
+    if own.heartbeat_ns == 0:
+        set_alarm(sim, guard, own, state_stream.arrival_ns(sim, guard) + own.timeout_ns)
+
+
+@part
+def set_alarm(sim: Sim, guard: Guard, own: Replication, time_ns: int) -> None:
+    """Let the backup's patience end at an instant."""
+    own.alarm_ns = max(sim.now_ns, time_ns)
+    own.alarm = at(sim, own.alarm_ns, EventKind.CONTROL, ENTITY, on_silence, guard.row)
+
+
+@part
+def heard_ns(sim: Sim, guard: Guard) -> int:
+    """Return when the backup hears of the primary for the last time if nothing leaves it from now on."""
+    own = replications(sim)[guard.row]
+    if own.heartbeat_ns == 0:
+        return state_stream.last_byte_ns(sim, guard)
+    sent_ns = min(sim.now_ns, state_streams(sim)[guard.row].lost_ns)
+    return last_heard_ns(sent_ns, own.heartbeat_ns, 0) + channels(sim)[guard.row].latency_ns
+
+
+# The primary fails
+
+
+@part
+def crash_primary(sim: Sim, guard: Guard) -> None:
+    """Fail over to the last state received, if there is a backup; that state must be foreseen."""
+    own = replications(sim)[guard.row]
+    if guard.dead or own.state == FAILING_OVER:
+        return
+    if own.state not in (PROTECTED, BROKEN) or own.is_backup_dead or own.is_split:
+        own.step = 0
+        own.alarm = 0
+        abandon(sim, guard)
+        lose_machine(sim, guard)
+    elif not own.is_cut:
+        look_back(sim, guard, False)
+    else:
+        note(sim, guard, CRASH)
+        last_heard = use_cut(sim, guard, state_stream.received_point(sim, guard))
+        fail_over(sim, guard, own, last_heard + own.timeout_ns)
+
+
+@part
+def look_back(sim: Sim, guard: Guard, is_fenced: bool) -> None:
+    """End this pass: the guest must be rolled back to the state received last."""
+    find(sim, guard, foresights(sim)[guard.row].finding, is_fenced)
+    want(sim, guard)
+
+
+@part
+def find(sim: Sim, guard: Guard, finding: Finding, is_fenced: bool) -> None:
+    """Write down what becomes of the guest if its primary's life ends now."""
+    finding.is_fenced = is_fenced
+    finding.point = state_stream.received_point(sim, guard)
+    finding.heard_ns = heard_ns(sim, guard)
+    finding.rollback_ns = sim.now_ns - state_stream.received_taken_ns(sim, guard)
+    finding.execution_ns = state_stream.execution_since_ns(sim, guard)
+    finding.outputs_lost = outputs_at_risk(sim, guard)
+    finding.outputs_underivable = underivable(sim, guard)
+
+
+@part
+def fail_over(sim: Sim, guard: Guard, own: Replication, declared_ns: int) -> None:
+    """Plan the backup's going live, with what its disk has to apply done while it waits for the verdict."""
+    own.state = FAILING_OVER
+    own.step = 0
+    own.alarm = 0
+    own.alone = 0
+    own.mended = 0
+    abandon(sim, guard)
+    locked_ns = declared_ns + own.storage_ns
+    restored_ns = max(locked_ns, state_stream.applied_by_ns(sim, guard)) + own.activation_ns
+    note_at(sim, guard, declared_ns, DECLARED)
+    note_at(sim, guard, restored_ns, RESTORED)
+    own.live = at(sim, max(sim.now_ns, restored_ns + own.go_live_ns), EventKind.CONTROL, ENTITY, on_live, guard.row)
+
+
+@event
+def on_live(sim: Sim, place: int, token: int) -> None:
+    """The backup goes live where the guest was cut."""
+    guard = guards(sim)[place]
+    own = replications(sim)[place]
+    if token != own.live:
+        return
+    own.live = 0
+    own.state = UNPROTECTED
+    own.is_cut = False
+    note(sim, guard, LIVE)
+    count(sim, guard, FAILOVERS, 1)
+    while own.pending.length > 0:
+        release(sim, packet_list.pop(sim, own.pending))
+    machine.call_after(sim, guard, own.announcement_ns, on_reachable)
+    machine.resume(sim, guard, machine.STATE)
+    machine.resume(sim, guard, machine.FAILOVER)
+    reprotection.start(sim, guard)
+
+
+@event
+def on_reachable(sim: Sim, place: int, token: int) -> None:
+    """The switches have learnt where the guest is now."""
+    guard = guards(sim)[place]
+    machine.connect(sim, guard)
+    note(sim, guard, REACHABLE)
+
+
+@event
+def on_silence(sim: Sim, place: int, token: int) -> None:
+    """The backup has waited in vain, and takes the primary for dead; it may live."""
+    guard = guards(sim)[place]
+    own = replications(sim)[place]
+    if token != own.alarm or guard.dead:
+        return
+    own.alarm = 0
+    if not own.is_fenced:
+        live_beside(sim, guard, own)
+    elif own.is_cut:
+        note(sim, guard, FENCED)
+        use_cut(sim, guard, state_stream.received_point(sim, guard))
+        fail_over(sim, guard, own, sim.now_ns)
+    else:
+        look_back(sim, guard, True)
+
+
+@part
+def live_beside(sim: Sim, guard: Guard, own: Replication) -> None:
+    """Let the backup go live beside the primary, which hears no acknowledgement from it any more."""
+    locked_ns = sim.now_ns + own.storage_ns
+    live_ns = max(locked_ns, state_stream.applied_by_ns(sim, guard)) + own.activation_ns + own.go_live_ns
+    note(sim, guard, DECLARED)
+    note_at(sim, guard, live_ns, LIVE_TOO)
+    own.is_split = True
+    if own.state == PROTECTED:
+        own.state = BROKEN
+        state_stream.lose(sim, guard)
+    elif own.state == UNPROTECTED:
+        own.state = SPLIT
+
+
+# The backup or the channel fails
+
+
+@part
+def crash_backup(sim: Sim, guard: Guard) -> None:
+    """Lose the backup; the primary goes on alone when it notices."""
+    own = replications(sim)[guard.row]
+    note(sim, guard, BACKUP_CRASH)
+    if own.state == UNPROTECTED:
+        reprotection.start(sim, guard)
+    elif own.state == PROTECTED:
+        own.state = BROKEN
+        own.is_backup_dead = True
+        own.alarm = 0
+        state_stream.lose(sim, guard)
+    elif own.state == FAILING_OVER:
+        own.state = UNPROTECTED
+        own.is_cut = False
+        own.live = 0
+        lose_machine(sim, guard)
+
+
+@part
+def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
+    """Lose every path between the hosts, for a time or for good."""
+    own = replications(sim)[guard.row]
+    note(sim, guard, CHANNEL_LOSS)
+    if own.state != PROTECTED:
+        return
+    own.state = BROKEN
+    state_stream.lose(sim, guard)
+    if not own.is_cut:
+        set_alarm(sim, guard, own, heard_ns(sim, guard) + own.timeout_ns)
+    own.mended = 0
+    if duration_ns != NO_DURATION:
+        own.mended = at(sim, sim.now_ns + duration_ns, EventKind.CHANNEL, ENTITY, on_mended, guard.row)
+
+
+@event
+def on_mended(sim: Sim, place: int, token: int) -> None:
+    """The channel works again; if nobody has acted on its loss, all goes on where it stood."""
+    guard = guards(sim)[place]
+    own = replications(sim)[place]
+    stream = state_streams(sim)[place]
+    if token != own.mended or own.state != BROKEN or own.is_split or own.is_backup_dead:
+        return
+    note(sim, guard, CHANNEL_WORKS)
+    own.state = PROTECTED
+    own.alone = 0
+    state_stream.repair(sim, guard)
+    if not own.is_cut:
+        own.alarm = 0
+        watch(sim, guard, own)
+    if stream.is_open and stream.is_sent:
+        ack_ns = state_stream.ack_arrival_ns(sim, guard)
+        own.step = at(sim, ack_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, place)
+
+
+@event
+def on_alone(sim: Sim, place: int, token: int) -> None:
+    """The primary gives its backup up: everything held leaves."""
+    guard = guards(sim)[place]
+    own = replications(sim)[place]
+    if token != own.alone or guard.dead or own.is_cut:
+        return
+    own.alone = 0
+    own.step = 0
+    own.state = SPLIT if own.is_split else UNPROTECTED
+    note(sim, guard, ALONE)
+    if own.is_fenced:
+        own.alarm = 0
+    go_alone(sim, guard)
+    machine.resume(sim, guard, machine.STATE)
+    if own.is_fenced or own.is_backup_dead:
+        reprotection.start(sim, guard)

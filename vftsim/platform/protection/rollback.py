@@ -1,0 +1,121 @@
+"""Rollback by two passes: a run that knows where a guest's life ends before its primary crashes.
+
+A guest that is rolled back to its last received state has lived on after that state, and nobody outside has seen it.
+Whether a state is received before a crash depends on what the guest does until then, so it cannot be known beforehand.
+But a run is deterministic.  The first pass plays it up to the crash, which nobody announces, and finds the last state
+that the backup has received (:func:`want`); the next pass stops the guest for good at that very point, lets the crash
+come, and resumes the guest when the backup goes live.  Nothing is saved or restored: a guest that does not run is its
+own saved state.  See :mod:`.passes` for the driver's side.
+
+Points are the states that a mechanism takes, numbered from 1 on through a run.
+"""
+
+from vftsim.kernel import Chain, Failure, Fifo, Record, Sim, Table, entry, fail, part
+from vftsim.platform.protection.account import count, word
+from vftsim.platform.protection.guard import Guard, guards, protection
+
+NEEDS_A_PASS = Failure(
+    "a crash rolls this guest back to a state that the run had not foreseen; play it in passes "
+    "(vftsim.platform.protection.passes)"
+)
+ROLLED_BACK = word("rollback_ns")
+EXECUTION_LOST = word("execution_lost_ns")
+OUTPUTS_LOST = word("outputs_lost_at_crash")
+UNDERIVABLE = word("outputs_underivable")
+PASSES_DIFFER = Failure("two passes of one run disagree on the state that a backup has received: a defect")
+
+
+class Finding(Record):
+    """What a pass has found at the end of a primary's life.
+
+    It ends at ``crash_ns`` (0: nothing found), by a crash or because the backup takes it for dead and halts it
+    (``is_fenced``).  The backup has received the state ``point`` and heard of the primary last at ``heard_ns``.  That
+    state is ``rollback_ns`` old, and the guest has used ``execution_ns`` of CPU time since.  ``outputs_lost`` die with
+    the primary; ``outputs_underivable`` were seen though they came after that state.
+    """
+
+    crash_ns: int
+    is_fenced: bool
+    point: int
+    heard_ns: int
+    rollback_ns: int
+    execution_ns: int
+    outputs_lost: int
+    outputs_underivable: int
+
+
+class Cut(Record):
+    """A point at which a guard's guest ends its life, because what is to come destroys what follows."""
+
+    link: int
+    guard: int
+    finding: Finding
+
+
+class Foresight(Record):
+    """The cuts of a guard that earlier passes have found, and what this pass has found."""
+
+    cuts: Fifo
+    finding: Finding
+
+
+cuts = Table("cuts", Cut, 1 << 14, "let fewer faults strike")
+cut_list = Chain(cuts, "link")
+foresights = Table("foresights", Foresight, beside=guards)
+
+
+@protection.slot
+def reach_point(sim: Sim, guard: Guard) -> None:
+    """Stop the guest for good if the state that was taken last is the one to which a crash to come rolls it back."""
+
+
+@entry
+def foresee(sim: Sim, cut: int, _: int) -> int:
+    """Take in a cut that an earlier pass has found; the first point may have been reached already."""
+    guard = guards(sim)[cuts(sim)[cut].guard]
+    cut_list.push(sim, foresights(sim)[guard.row].cuts, cut)
+    reach_point(sim, guard)
+    return 0
+
+
+@part
+def next_cut(sim: Sim, guard: Guard) -> Cut:
+    """Return the next cut of a guard; row 0 if none is foreseen."""
+    return cuts(sim)[foresights(sim)[guard.row].cuts.first]
+
+
+@part
+def is_cut_at(sim: Sim, guard: Guard, point: int) -> bool:
+    """Tell whether a guest's life ends at a point."""
+    return foresights(sim)[guard.row].cuts.first != 0 and next_cut(sim, guard).finding.point == point
+
+
+@part
+def fenced_ns(sim: Sim, guard: Guard) -> int:
+    """Return when the primary of the next cut is fenced; 0 if it crashes."""
+    finding = next_cut(sim, guard).finding
+    return finding.crash_ns if finding.is_fenced else 0
+
+
+@part
+def use_cut(sim: Sim, guard: Guard, point: int) -> int:
+    """Come to the end that a cut was made for; ``point`` has been received.  Return when the backup last heard."""
+    row = cut_list.pop(sim, foresights(sim)[guard.row].cuts)
+    finding = cuts(sim)[row].finding
+    if finding.point != point or finding.crash_ns != sim.now_ns:
+        fail(sim, PASSES_DIFFER)
+    count(sim, guard, ROLLED_BACK, finding.rollback_ns)
+    count(sim, guard, EXECUTION_LOST, finding.execution_ns)
+    count(sim, guard, OUTPUTS_LOST, finding.outputs_lost)
+    if finding.outputs_underivable > 0:
+        count(sim, guard, UNDERIVABLE, finding.outputs_underivable)
+    heard_ns = finding.heard_ns
+    cuts.free(sim, row)
+    return heard_ns
+
+
+@part
+def want(sim: Sim, guard: Guard) -> None:
+    """End this pass: what has come was not foreseen, and rolls the guest back as its ``finding`` says."""
+    foresights(sim)[guard.row].finding.crash_ns = sim.now_ns
+    fail(sim, NEEDS_A_PASS)
