@@ -123,7 +123,7 @@ def on_answer(sim: Sim, place: int, argument: int) -> None:
     if put_out(sim, port, place):
         take_next(sim, own)
     else:
-        wait_for_slot(sim, port, place)
+        wait_for_slot(sim, port, place, place)
 
 
 @part
@@ -144,7 +144,7 @@ def send_again(sim: Sim, program: Application, packet: int) -> None:
     if put_out(sim, ports(sim)[packets(sim)[packet].port], packet):
         take_next(sim, own)
     else:
-        wait_for_slot(sim, ports(sim)[packets(sim)[packet].port], packet)
+        wait_for_slot(sim, ports(sim)[packets(sim)[packet].port], packet, packet)
 
 
 @responder.implements(set_overhead)

@@ -175,7 +175,7 @@ def put(sim: Sim, own: TcpProgram, bulk: Bulk, connection: Connection, packet: i
         serve(sim, own, bulk, connection)
     else:
         connection.is_blocked = True
-        wait_for_slot(sim, ports(sim)[bulk.port], packet)
+        wait_for_slot(sim, ports(sim)[bulk.port], packet, packet)
 
 
 @tcp_sink.implements(go_on)

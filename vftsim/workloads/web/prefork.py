@@ -169,7 +169,7 @@ def take_request(sim: Sim, own: PreforkServer, connection: HttpConnection, recei
         for piece in range(received, connection.put_out):
             again = new_piece(sim, own, connection, piece)
             if not put_out(sim, ports(sim)[packets(sim)[again].port], again):
-                wait_for_slot(sim, ports(sim)[packets(sim)[again].port], again)
+                wait_for_slot(sim, ports(sim)[packets(sim)[again].port], again, again)
 
 
 @part
@@ -186,7 +186,7 @@ def send(sim: Sim, connection: HttpConnection, kind: int) -> None:
     packet = new_packet(sim, connection, kind, 0, HEADER_BYTES)
     port = ports(sim)[packets(sim)[packet].port]
     if not put_out(sim, port, packet):
-        wait_for_slot(sim, port, packet)
+        wait_for_slot(sim, port, packet, packet)
 
 
 @part
@@ -267,7 +267,7 @@ def on_piece(sim: Sim, place: int, argument: int) -> None:
         next_piece(sim, own, connection)
     else:
         connection.is_blocked = True
-        wait_for_slot(sim, port, packet)
+        wait_for_slot(sim, port, packet, packet)
 
 
 @part
@@ -298,7 +298,7 @@ def put_again(sim: Sim, program: Application, packet: int) -> None:
     stale = is_stale(sim, packet)
     kind = packets(sim)[packet].what % KINDS
     if not put_out(sim, ports(sim)[packets(sim)[packet].port], packet):
-        wait_for_slot(sim, ports(sim)[packets(sim)[packet].port], packet)
+        wait_for_slot(sim, ports(sim)[packets(sim)[packet].port], packet, packet)
     elif not stale and (kind == PIECE or kind == LAST_PIECE) and connection.is_blocked:
         connection.is_blocked = False
         next_piece(sim, own, connection)
