@@ -186,6 +186,7 @@ class BuiltModel:
             home = Home(
                 self.engine, row, f"{name}.{key}", number, spec.cpu_inflation, spec.guest_scheduler, self.streams,
                 self.feeder, host.io.place, lambda load: hide(self.engine, load, host.spec.scheduler), self._kinds,
+                self.window_ns,
             )  # fmt: skip
             self.programs[f"{name}.{key}"] = application.install(home)
             self._kinds[application.kind] += 1

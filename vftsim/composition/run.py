@@ -23,6 +23,7 @@ from vftsim.platform.io.paths.moderated import guest_nics
 from vftsim.platform.pauses import Pauses
 from vftsim.platform.protection import build as protect
 from vftsim.platform.protection.account import timeline
+from vftsim.platform.protection.passes import play
 from vftsim.sampling import Streams
 
 _S = 1_000_000_000
@@ -267,7 +268,8 @@ class Run:
             for name, count in host.spec.scheduler.counters(self.engine, host.row).items():
                 counters[name] = counters.get(name, 0) + count
         return RunRecord(
-            workloads={name: driver.result() for name, driver in built.drivers.items()},
+            workloads={name: driver.result() for name, driver in built.drivers.items()}
+            | {name: own for name, program in built.programs.items() if (own := program.result()) is not None},
             windows=tuple(self.windows),
             drops=built.drop_counts(),
             counters={name: count for name, count in counters.items() if count},
@@ -283,6 +285,33 @@ class Run:
         )
 
 
-def run_model(spec: ModelSpec, seed: int, replication: int, engine: str = "auto") -> RunRecord:
-    """Run one replication of a model."""
-    return Run(spec, seed, replication, engine=engine).run()
+def run_model(
+    spec: ModelSpec, seed: int, replication: int, engine: str = "auto", prepare: Callable[[Run], None] | None = None
+) -> RunRecord:
+    """Run one replication of a model, in as many passes as its rollbacks take.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    seed, replication : int
+    engine : str
+    prepare : callable, optional
+        Called with each pass before it begins.
+
+    Raises
+    ------
+    ConservationError
+        An invariant of the simulation failed.
+    RunFailure
+        The model needs more than a run can hold.
+    """
+    records: list[RunRecord] = []
+
+    def build() -> Run:
+        run = Run(spec, seed, replication, engine=engine)
+        if prepare is not None:
+            prepare(run)
+        return run
+
+    play(build, lambda run: run.engine, lambda run: records.append(run.run()))
+    return records[-1]

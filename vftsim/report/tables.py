@@ -63,7 +63,7 @@ def print_run(result: RunResult, everything: bool) -> None:
     if not has_bench(result.model.spec):
         _print_any(result, caption)
         return
-    summary = summary[summary["table"] != "runs"]
+    summary = summary[~summary["table"].isin(["runs", "figures"])]
     header = ("phase", "asked", *(column[0] for column in _STEP_COLUMNS), "n")
     body = []
     for (phase, saps), rows in summary.groupby(["phase", "requested_saps"], sort=False):

@@ -23,6 +23,7 @@ from vftsim.spec import format_duration
 from vftsim.stats import DelayHistogram, Estimate, mean_interval, ratio_of_sums
 from vftsim.study import sip_records
 from vftsim.workloads.flow_result import FlowResult
+from vftsim.workloads.parts import Measured
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,6 +84,9 @@ def _result_to_dict(result: Any) -> dict[str, Any]:
     if isinstance(result, FlowResult):
         plain = {key: getattr(result, key) for key in _FLOW}
         return {"flow": {**plain, "delays": result.delays.to_dict()}}
+    if isinstance(result, Measured):
+        delays = {name: histogram.to_dict() for name, histogram in result.delays.items()}
+        return {"measured": {"figures": dict(result.figures), "delays": delays, "report": result.report}}
     return {"benchmark": sip_records.to_dict(result)}
 
 
@@ -90,6 +94,10 @@ def _result_from_dict(data: Mapping[str, Any]) -> Any:
     if "flow" in data:
         flow = data["flow"]
         return FlowResult(delays=DelayHistogram.from_dict(flow["delays"]), **{key: flow[key] for key in _FLOW})
+    if "measured" in data:
+        found = data["measured"]
+        delays = {name: DelayHistogram.from_dict(histogram) for name, histogram in found["delays"].items()}
+        return Measured(found["figures"], delays, found["report"])
     return sip_records.from_dict(data["benchmark"])
 
 
@@ -103,6 +111,8 @@ def tables(name: str, spec: ModelSpec, records: Records) -> dict[str, pd.DataFra
     if any(flows_of(record) for _, record in records):
         found["runs"] = pd.DataFrame([{"replication": n, "model": name, **row_of(record)} for n, record in records])
         found["flows"] = pd.DataFrame([row for n, record in records for row in _flow_rows(n, record)])
+    if measured := [row for n, record in records for row in _measured_rows(n, record)]:
+        found["figures"] = pd.DataFrame(measured)
     found["windows"] = pd.DataFrame([row for n, record in records for row in _window_rows(n, record)])
     drops = [
         {"replication": n, "place": place, "cause": cause, "packets": count}
@@ -157,6 +167,19 @@ def _flow_rows(replication: int, record: RunRecord) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
+def _measured_rows(replication: int, record: RunRecord) -> Iterator[dict[str, Any]]:
+    for name, result in record.workloads.items():
+        if not isinstance(result, Measured):
+            continue
+        figures = dict(result.figures)
+        for label, delays in result.delays.items():
+            if delays.count:
+                figures |= {f"{label}_mean_ms": delays.mean / 1e6}
+                figures |= {f"{label}_p{p}_ms": delays.percentile(p) / 1e6 for p in (50, 95, 99)}
+        for figure, value in figures.items():
+            yield {"replication": replication, "workload": name, "figure": figure, "value": value}
+
+
 def _window_rows(replication: int, record: RunRecord) -> Iterator[dict[str, Any]]:
     for window in record.windows:
         figures: dict[tuple[str, str], float] = {
@@ -186,6 +209,14 @@ def summary(found: Mapping[str, pd.DataFrame], confidence: float) -> pd.DataFram
             {"table": "runs", "phase": "measured", "metric": metric, **estimate_columns(estimate)}
             for metric, estimate in _figures(found, confidence)
         ]
+        parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
+    if "figures" in found:
+        rows = [
+            {"table": "figures", "phase": "measured", "metric": f"{workload}.{figure}",
+             **estimate_columns(mean_interval([float(x) for x in group["value"].dropna()], confidence))}
+            for (workload, figure), group in found["figures"].groupby(["workload", "figure"], sort=False)
+            if group["value"].notna().any()
+        ]  # fmt: skip
         parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
 

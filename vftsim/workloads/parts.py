@@ -7,7 +7,7 @@ A new application or workload is one new file: its spec (a subclass of :class:`A
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -20,6 +20,7 @@ from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
 from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
+from vftsim.stats import DelayHistogram
 from vftsim.workloads.arrivals import Source
 
 
@@ -55,6 +56,27 @@ class Home:
     hide: Callable[[int], bool]
     others: Mapping[str, int]
     """Applications of each kind that the model has had so far: whose draws are whose."""
+    window_ns: tuple[int, int]
+    """When measuring begins and ends, as ``measure`` says."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a workload or an application has measured.
+
+    Parameters
+    ----------
+    figures : mapping
+        Numbers by name with unit, of the measured time.
+    delays : mapping
+        Distributions by name.
+    report : str
+        What the real tool would print, if it prints something.
+    """
+
+    figures: Mapping[str, float]
+    delays: Mapping[str, DelayHistogram] = field(default_factory=dict)
+    report: str = ""
 
 
 class Program:
@@ -87,6 +109,10 @@ class Program:
 
     def check(self) -> None:
         """Raise :class:`~vftsim.errors.ConservationError` unless its own accounts add up."""
+
+    def result(self) -> Measured | None:
+        """Return what it has measured, if it measures something by itself."""
+        return None
 
 
 class ApplicationSpec(Spec):

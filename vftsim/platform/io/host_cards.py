@@ -15,7 +15,7 @@ from pydantic import Field
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event, part
 from vftsim.platform.io.link import add_link, backlog_ns, links, long_transmission_ns, reserve, transmit
 from vftsim.platform.io.marks import DELIVERED, mark, mark_logs
-from vftsim.platform.io.packet import Port, arrive, delivered, drops, flows, packets, ports
+from vftsim.platform.io.packet import Port, arrive, drops, hand_back, packets, ports
 from vftsim.spec import ByteCount, PositiveDurationNs, Spec
 
 
@@ -92,7 +92,7 @@ def leave(sim: Sim, packet: int) -> None:
     if port.card != 0:
         send_from_host(sim, port, packet)
     else:
-        delivered(sim, flows(sim)[packets(sim)[packet].flow], packet)
+        hand_back(sim, packet)
 
 
 @part
@@ -104,9 +104,9 @@ def send_from_host(sim: Sim, port: Port, packet: int) -> None:
 @event
 def on_leaving_network(sim: Sim, place: int, token: int) -> None:
     """A packet from the host has reached its far end."""
-    packet = packets(sim)[place]
-    links(sim)[cards(sim)[ports(sim)[packet.port].card].from_host].delivered += 1
-    delivered(sim, flows(sim)[packet.flow], place)
+    port = ports(sim)[packets(sim)[place].port]
+    links(sim)[cards(sim)[port.card].from_host].delivered += 1
+    hand_back(sim, place)
 
 
 @event

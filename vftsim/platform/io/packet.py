@@ -53,7 +53,9 @@ class Port(Record):
 class Flow(Record):
     """Traffic from outside, as packets see it: ``workload`` is the kind of the workload, ``own`` its row there.
 
-    ``size_bytes`` is the size on the wire of packets that are drawn beforehand.
+    ``size_bytes`` is the size on the wire of packets that are drawn beforehand.  Gaps between packets that come out are
+    watched from ``watched_ns`` on, 0 for never: ``seen_ns`` is when the last one came, ``gap_ns`` the longest gap that
+    ended in the watched time, and ``gap_end_ns`` its end.
     """
 
     row: int
@@ -61,6 +63,10 @@ class Flow(Record):
     own: int
     port: int
     size_bytes: int
+    watched_ns: int
+    seen_ns: int
+    gap_ns: int
+    gap_end_ns: int
 
 
 class Application(Record):
@@ -213,6 +219,18 @@ def discard(sim: Sim, packet: int) -> None:
     """End a packet that nobody misses, and free it."""
     discarded(sim, flows(sim)[packets(sim)[packet].flow], packet)
     packets.free(sim, packet)
+
+
+@part
+def hand_back(sim: Sim, packet: int) -> None:
+    """Give a packet that has come out to its flow, which frees it."""
+    flow = flows(sim)[packets(sim)[packet].flow]
+    if flow.watched_ns > 0:
+        if sim.now_ns >= flow.watched_ns and sim.now_ns - flow.seen_ns > flow.gap_ns:
+            flow.gap_ns = sim.now_ns - flow.seen_ns
+            flow.gap_end_ns = sim.now_ns
+        flow.seen_ns = sim.now_ns
+    delivered(sim, flow, packet)
 
 
 @part
