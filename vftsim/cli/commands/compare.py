@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vftsim.cli import options
+
+if TYPE_CHECKING:
+    from vftsim.study.model import Model
 
 
 def register(app: typer.Typer) -> None:
@@ -18,6 +22,10 @@ def compare(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL...", help="Two or more models; the first is the reference.")
     ],
+    protection: Annotated[
+        str | None,
+        typer.Option(metavar="KIND,KIND", help="Compare mechanisms on one model instead: a list, or 'all'."),
+    ] = None,
     set_: options.Set = None,
     replications: options.Replications = options.DEFAULT_REPLICATIONS,
     seed: options.Seed = options.DEFAULT_SEED,
@@ -44,6 +52,9 @@ def compare(
     from vftsim.study.progress import make_progress
 
     options.check_force(force, output)
+    if protection is not None:
+        _mechanisms(chosen, protection, replications, seed, jobs, output, force, as_json, as_csv, quiet)
+        return
     with kept_in(output, "compare", force) as store, make_progress("compare", quiet) as progress:
         result = compare_study(chosen, replications, seed, jobs, progress=progress, store=store)
         keep_answer(store, result)
@@ -54,3 +65,28 @@ def compare(
 
         goes_on = f"; what had finished is in '{output}', the same command goes on" if output else ""
         raise interrupted(f"the figures above rest on the replications that all models had finished{goes_on}")
+
+
+def _mechanisms(
+    models: list[Model], named: str, replications: int, seed: int, jobs: int | None, output: Path | None, force: bool,
+    as_json: bool, as_csv: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Compare protection mechanisms on one model."""
+    from vftsim.errors import UsageError
+    from vftsim.report.protection_tables import print_protections
+    from vftsim.study.kept import keep_answer, kept_in
+    from vftsim.study.progress import make_progress
+    from vftsim.study.protections import compare_protections, kinds_named
+
+    if len(models) != 1:
+        raise UsageError("--protection compares mechanisms on one model; name one")
+    kinds = kinds_named(named)
+    with kept_in(output, "compare", force) as store, make_progress("compare", quiet) as progress:
+        result = compare_protections(models[0], kinds, replications, seed, jobs, progress=progress, store=store)
+        keep_answer(store, result)
+    options.say_remarks(store.remarks if store else ())
+    options.show(result, as_json, as_csv, print_protections)
+    if result.interrupted:
+        from vftsim.cli.main import interrupted
+
+        raise interrupted("the figures above rest on the replications that all mechanisms had finished")

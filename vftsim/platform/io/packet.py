@@ -54,8 +54,8 @@ class Flow(Record):
     """Traffic from outside, as packets see it: ``workload`` is the kind of the workload, ``own`` its row there.
 
     ``size_bytes`` is the size on the wire of packets that are drawn beforehand.  Gaps between packets that come out are
-    watched from ``watched_ns`` on, 0 for never: ``seen_ns`` is when the last one came, ``gap_ns`` the longest gap that
-    ended in the watched time, and ``gap_end_ns`` its end.
+    watched from ``watched_ns`` (0: never) until ``unwatched_ns``: ``seen_ns`` is when the last one came, ``gap_ns`` the
+    longest gap that ended in that time, and ``gap_end_ns`` its end.
     """
 
     row: int
@@ -64,6 +64,7 @@ class Flow(Record):
     port: int
     size_bytes: int
     watched_ns: int
+    unwatched_ns: int
     seen_ns: int
     gap_ns: int
     gap_end_ns: int
@@ -226,7 +227,8 @@ def hand_back(sim: Sim, packet: int) -> None:
     """Give a packet that has come out to its flow, which frees it."""
     flow = flows(sim)[packets(sim)[packet].flow]
     if flow.watched_ns > 0:
-        if sim.now_ns >= flow.watched_ns and sim.now_ns - flow.seen_ns > flow.gap_ns:
+        is_watched = flow.watched_ns <= sim.now_ns < flow.unwatched_ns
+        if is_watched and sim.now_ns - flow.seen_ns > flow.gap_ns:
             flow.gap_ns = sim.now_ns - flow.seen_ns
             flow.gap_end_ns = sim.now_ns
         flow.seen_ns = sim.now_ns

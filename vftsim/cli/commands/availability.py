@@ -1,0 +1,58 @@
+"""``vftsim availability``: a year with each protection mechanism."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from vftsim.cli import options
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("availability")(availability)
+
+
+def availability(
+    model: options.ModelName,
+    mtbf: Annotated[str, typer.Option(metavar="TIME", help="Mean time between failures of a host, e.g. '8760 h'.")],
+    protection: Annotated[
+        str, typer.Option(metavar="KIND,KIND", help="Mechanisms, or 'all'.")
+    ] = "none,ha_restart,lockstep,checkpoint",
+    crashes: Annotated[int, typer.Option("--crashes", "-n", help="Simulated failovers of each mechanism.")] = 10,
+    restart: Annotated[
+        str, typer.Option(metavar="TIME", help="Length of an outage that no mechanism shortens.")
+    ] = "77 s",
+    set_: options.Set = None,
+    seed: options.Seed = options.DEFAULT_SEED,
+    jobs: options.Jobs = None,
+    output: options.KeepIn = None,
+    force: options.StartOver = False,
+    as_json: options.Json = False,
+    as_csv: options.Csv = False,
+    quiet: options.Quiet = False,
+    engine: options.Engine = options.EngineName.auto,
+) -> None:
+    """Say how long the service is down in a year, how long unprotected, and what clients lose."""
+    options.use_engine(engine)
+    options.one_format(as_json, as_csv)
+    options.check_force(force, output)
+    from vftsim.report.protection_tables import print_availability
+    from vftsim.spec import DURATION
+    from vftsim.study.availability import availability_study
+    from vftsim.study.kept import keep_answer, kept_in
+    from vftsim.study.progress import make_progress
+    from vftsim.study.protections import kinds_named
+
+    mtbf_s = options.parse_quantity("--mtbf", mtbf, DURATION) / 1e9
+    restart_s = options.parse_quantity("--restart", restart, DURATION) / 1e9
+    chosen = options.prepared(model, set_)
+    with kept_in(output, "availability", force) as store, make_progress(f"failovers of {chosen.name}", quiet) as show:
+        study = availability_study(
+            chosen, kinds_named(protection), mtbf_s, crashes, seed, jobs, restart_s=restart_s, progress=show,
+            store=store,
+        )  # fmt: skip
+        keep_answer(store, study)
+    options.say_remarks(store.remarks if store else ())
+    options.show(study, as_json, as_csv, print_availability)

@@ -1,0 +1,74 @@
+"""``vftsim failover``: what clients see when the primary's host crashes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vftsim.cli import options
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("failover")(failover)
+
+
+def failover(
+    model: options.ModelName,
+    crashes: Annotated[int, typer.Option("--crashes", "-n", help="How many crashes, spread over the span.")] = 20,
+    load: Annotated[
+        float | None, typer.Option(metavar="SAPS", help="Attempts a second (default: the benchmark's first step).")
+    ] = None,
+    domain: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Whose host crashes (default: the one that is protected).")
+    ] = None,
+    over: Annotated[str, typer.Option(metavar="TIME", help="Stretch of time over which crashes are spread.")] = "1 s",
+    protection: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Protect the domain with this mechanism and its defaults.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Figure to write (.png): a timeline, the outages.")
+    ] = None,
+    set_: options.Set = None,
+    seed: options.Seed = options.DEFAULT_SEED,
+    jobs: options.Jobs = None,
+    output: options.KeepIn = None,
+    force: options.StartOver = False,
+    as_json: options.Json = False,
+    as_csv: options.Csv = False,
+    quiet: options.Quiet = False,
+    engine: options.Engine = options.EngineName.auto,
+) -> None:
+    """Let the primary's host crash at many instants; show detection, takeover, outage, and what clients lost."""
+    options.use_engine(engine)
+    options.one_format(as_json, as_csv)
+    options.check_force(force and plot is None, output)
+    from vftsim.cli.files import check_target, write_whole
+    from vftsim.report.protection_tables import print_failovers
+    from vftsim.spec import DURATION
+    from vftsim.study.failover import failover_study
+    from vftsim.study.kept import keep_answer, kept_in
+    from vftsim.study.progress import make_progress
+    from vftsim.study.protections import under
+
+    if plot is not None:
+        check_target(plot, force, ".png")
+    chosen = options.prepared(model, set_)
+    if protection is not None:
+        chosen = under(chosen, protection)
+    span_ns = round(options.parse_quantity("--over", over, DURATION))
+    with kept_in(output, "failover", force) as store, make_progress(f"failovers of {chosen.name}", quiet) as progress:
+        study = failover_study(
+            chosen, crashes, seed, jobs, load=load, domain=domain, span_ns=span_ns, progress=progress, store=store
+        )
+        keep_answer(store, study)
+    if plot is not None:
+        from vftsim.report.protection_plots import failover_figure
+        from vftsim.study.results import write_figure
+
+        figure = failover_figure(study)
+        write_whole(plot, lambda path: write_figure(figure, path))
+    options.say_remarks(store.remarks if store else ())
+    options.show(study, as_json, as_csv, print_failovers)

@@ -1,0 +1,116 @@
+"""Tables of failovers, of mechanisms side by side, and of a year with them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from vftsim.report.screen import error_bar, print_table, print_text
+from vftsim.report.tables import INTERVALS, print_head
+from vftsim.stats import Estimate
+
+if TYPE_CHECKING:
+    from vftsim.study.availability import AvailabilityStudy
+    from vftsim.study.failover import FailoverStudy
+    from vftsim.study.protections import ProtectionComparison
+
+_WORDS = {
+    "before_crash_s": "last packet to crash (s)",
+    "detection_s": "detection (s)",
+    "takeover_s": "takeover: replay, rollback or boot (s)",
+    "announcement_s": "announcement (s)",
+    "first_packet_s": "wait for the first packet (s)",
+    "outage_s": "outage as clients see it (s)",
+    "unprotected_s": "unprotected after the crash (s)",
+    "retransmissions": "messages repeated more",
+}
+_COMPARED = (
+    ("capacity_saps", "DOC SAPS"), ("cpu_percent", "CPU %"), ("SES1_p50_ms", "SES1 p50 ms"),
+    ("SES1_p95_ms", "SES1 p95 ms"), ("media_loss_percent", "media loss %"), ("media_delay_p99_ms", "delay p99 ms"),
+    ("media_mos", "MOS"), ("output_wait_ms", "output held ms"), ("stopped_percent", "stopped %"),
+    ("channel_mbit_per_s", "channel Mbit/s"), ("failover.outage_s", "outage s"),
+    ("failover.unprotected_s", "unprotected s"),
+)  # fmt: skip
+
+
+def print_failovers(study: FailoverStudy) -> None:
+    """Print the figures of failovers, and the timeline of the middle one."""
+    print_head(study.manifest["models"], study.manifest["seed"])
+    print_text(
+        f"Mechanism: {study.mechanism}; load: {study.load}; {len(study.failovers)} crashes of the primary's host"
+    )
+    body: list[tuple[str, ...]] = []
+    row: Any
+    for row in study.to_pandas().itertuples():
+        words = _WORDS.get(str(row.figure), str(row.figure).replace("failed_", "failed more: "))
+        if not row.of_which_known:
+            body.append((words, "never", "", "", ""))
+            continue
+        body.append((words, _bar(row), *(_plain(x) for x in (row.least, row.middle, row.largest))))
+    print_table(
+        "Failover", ("", "mean", "least", "middle", "largest"), body,
+        f"The parts add up to the outage. Failed and repeated: beyond the same traffic without the crash. {INTERVALS}",
+    )  # fmt: skip
+    middle = sorted(study.failovers, key=lambda each: each.outage_s)[len(study.failovers) // 2]
+    for time_s, what in middle.timeline:
+        if time_s >= 0:
+            print_text(f"{time_s:12.6f} s  {what}")
+
+
+def print_protections(result: ProtectionComparison) -> None:
+    """Print mechanisms side by side."""
+    first = result.manifest["models"][0]
+    print_head([{**first, "notes": [note for note in first["notes"] if not note.startswith("protection")]}],
+               result.manifest["seed"])  # fmt: skip
+    known = set(result.names())
+    columns = [(name, head) for name, head in _COMPARED if name in known]
+    body = [
+        (kind, *(_estimate(result.estimate(kind, name), name, result, kind) for name, _ in columns))
+        for kind in result.kinds
+    ]
+    print_table(
+        "Protection mechanisms", ("mechanism", *(head for _, head in columns)), body,
+        "CPU, delays and costs at the first load step (or in the measured time); output held: mean wait of an output; "
+        f"outage: gap that clients see when the primary's host crashes. {INTERVALS}",
+    )  # fmt: skip
+    for kind, text in result.notes.items():
+        print_text(f"{kind}: {text}; give the model its own parameters where they are known")
+    for kind, why in result.refused.items():
+        print_text(f"Left out: {kind}: {why}")
+
+
+def print_availability(study: AvailabilityStudy) -> None:
+    """Print a year with each mechanism."""
+    print_head(study.manifest["models"], study.manifest["seed"])
+    print_text(
+        f"Each host fails once in {study.mtbf_s / 86_400:.4g} days on average; second outage {study.restart_s:g} s"
+    )
+    body = [
+        (
+            row["mechanism"], _plain(row["outage_s"]), _plain(row["reprotection_s"]), f"{row['unavailability']:.3g}",
+            _plain(row["downtime_s_per_year"]), _plain(row["unprotected_h_per_year"]), _plain(row["failed_per_year"]),
+        )
+        for row in study.rows
+    ]  # fmt: skip
+    print_table(
+        "A year", ("mechanism", "outage s", "unprotected after s", "unavailability", "downtime s/year",
+                   "unprotected h/year", "attempts failed/year"), body,
+        "Outage and time unprotected: means of the simulated failovers; the year: a Markov model of failures, failover "
+        "and re-protection.",
+    )  # fmt: skip
+
+
+def _bar(row: Any) -> str:
+    return error_bar(row.estimate, row.low, row.high, row.interval)
+
+
+def _plain(value: float) -> str:
+    return "-" if value is None or math.isnan(value) else "never" if math.isinf(value) else f"{value:.4g}"
+
+
+def _estimate(estimate: Estimate | None, name: str, result: ProtectionComparison, kind: str) -> str:
+    if estimate is None:
+        return "never" if name == "failover.unprotected_s" and kind in result.failovers else "-"
+    if math.isinf(estimate.mean):
+        return "no end"
+    return error_bar(estimate.mean, estimate.low, estimate.high, estimate.kind)

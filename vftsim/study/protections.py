@@ -1,0 +1,252 @@
+"""One model under several protection mechanisms: what each costs, and what clients see when something fails.
+
+Every mechanism with its defaults, but the model's own with the parameters that the model gives it.  All meet the same
+traffic.  The model's faults are left out; a crash of the primary's host is simulated apart (:mod:`.failover`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from vftsim.composition.record import RunRecord
+from vftsim.composition.views import flows_of, has_bench, phases_of, with_domain
+from vftsim.errors import UsageError
+from vftsim.platform.protection.mechanism import protections
+from vftsim.spec.suggest import did_you_mean, listing
+from vftsim.stats import Estimate, mean_interval
+from vftsim.study.failover import FailoverStudy, failover_study
+from vftsim.study.manifest import manifest, utc_now
+from vftsim.study.model import Model
+from vftsim.study.progress import Progress
+from vftsim.study.ramp import RampCapacity, ramp_capacity_of
+from vftsim.study.replicate import DEFAULT_SEED, Replications, replicate
+from vftsim.study.results import CONFIDENCE, rows
+from vftsim.study.sip_records import steps_of
+from vftsim.study.sip_summary import estimate_columns
+from vftsim.study.store import Store
+from vftsim.study.workers import Interrupted, checked_jobs
+
+ALL = "all"
+_MS = 1e6
+UNCALIBRATED = {
+    "lockstep": "costs of recording are fitted on the SIP lab only",
+    "checkpoint": "memory and copying costs are assumptions, not measured for this model",
+}
+"""What must be said beside a cost: by mechanism, if the model does not give its own parameters."""
+
+
+@dataclass(frozen=True)
+class ProtectionComparison:
+    """A model under several mechanisms.
+
+    Parameters
+    ----------
+    base : Model
+    kinds : tuple of str
+    figures : dict
+        By mechanism: values over the replications, by name with unit.
+    capacities : dict
+        By mechanism, if the model has a benchmark.
+    failovers : dict
+        By mechanism.
+    refused : dict
+        Mechanisms that do not fit, with the reason.
+    notes : dict
+        What must be said of a mechanism's costs.
+    manifest : dict
+    """
+
+    base: Model
+    kinds: tuple[str, ...]
+    figures: Mapping[str, Mapping[str, list[float]]]
+    capacities: Mapping[str, RampCapacity]
+    failovers: Mapping[str, FailoverStudy]
+    refused: Mapping[str, str]
+    notes: Mapping[str, str]
+    manifest: dict[str, Any]
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the study was ended early."""
+        return bool(self.manifest["state"] == "interrupted")
+
+    def estimate(self, kind: str, name: str) -> Estimate | None:
+        """Return a figure of a mechanism across replications, or across crashes."""
+        if name == "capacity_saps":
+            return self.capacities[kind].estimate if kind in self.capacities else None
+        if name.startswith("failover."):
+            return self.failovers[kind].mean(name.removeprefix("failover.")) if kind in self.failovers else None
+        values = [value for value in self.figures[kind].get(name, []) if not math.isnan(value)]
+        return mean_interval(values, CONFIDENCE) if values else None
+
+    def names(self) -> list[str]:
+        """Return all figures that any mechanism has."""
+        found = dict.fromkeys(name for kind in self.kinds for name in self.figures[kind])
+        of_crashes = dict.fromkeys(f"failover.{name}" for study in self.failovers.values() for name in study.figures())
+        return [*(["capacity_saps"] if self.capacities else []), *found, *of_crashes]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a mechanism and figure."""
+        table = []
+        for kind in self.kinds:
+            for name in self.names():
+                estimate = self.estimate(kind, name)
+                if estimate is not None:
+                    table.append({"mechanism": kind, "figure": name, **estimate_columns(estimate)})
+        return pd.DataFrame(table)
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest, "comparison": rows(self.to_pandas()), "refused": dict(self.refused),
+            "notes": dict(self.notes),
+        }  # fmt: skip
+
+
+def kinds_named(text: str) -> tuple[str, ...]:
+    """Return the mechanisms of a list with commas, or all.
+
+    Raises
+    ------
+    UsageError
+        One of them does not exist.
+    """
+    known = sorted(protections())
+    if text == ALL:
+        return ("none", *(kind for kind in known if kind != "none"))
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known) or ";"
+            raise UsageError(f"--protection: no mechanism '{name}'{hint} mechanisms: {listing(known)}, or all")
+    return names
+
+
+def under(model: Model, kind: str) -> Model:
+    """Return a model with its protected domain, or the one that has traffic, under a mechanism; without faults.
+
+    Raises
+    ------
+    UsageError
+        The mechanism does not fit, or it is open which domain is meant.
+    """
+    (kind,) = kinds_named(kind)
+    spec = model.spec.model_copy(update={"faults": ()})
+    name = protected_domain(model)
+    domain = spec.domains[name]
+    if domain.protection.kind == kind:  # type: ignore[attr-defined]
+        return replace(model, spec=spec, notes=(*model.notes, f"protection: {kind}"))
+    mechanism = protections()[kind]()
+    if domain.vcpus > mechanism.most_vcpus:
+        raise UsageError(f"{kind} handles {mechanism.most_vcpus} vCPU at most, and '{name}' has {domain.vcpus}")
+    return replace(
+        model, spec=with_domain(spec, name, protection=mechanism), notes=(*model.notes, f"protection: {kind}")
+    )
+
+
+def protected_domain(model: Model) -> str:
+    """Return the domain that is compared: protected, or the only one with traffic, else the first with it."""
+    spec = model.spec
+    guarded = [name for name, d in spec.domains.items() if d.protection.kind != "none"]  # type: ignore[attr-defined]
+    if guarded:
+        return guarded[0]
+    reached = [spec.target_of(workload)[0] for workload in spec.workloads.values()]
+    if not reached:
+        raise UsageError(f"'{model.label}' has no workload, so no domain whose protection a client could see")
+    return reached[0]
+
+
+def compare_protections(
+    model: Model,
+    kinds: Sequence[str],
+    replications: int,
+    seed: int = DEFAULT_SEED,
+    jobs: int | None = None,
+    *,
+    progress: Progress | None = None,
+    store: Store | None = None,
+) -> ProtectionComparison:
+    """Run a model under every mechanism for the same replications, and as many crashes of each.
+
+    Raises
+    ------
+    UsageError
+        No mechanism fits the model.
+    Interrupted
+        Ctrl-C before one replication of every mechanism was done.
+    """
+    started, workers = utc_now(), checked_jobs(jobs)
+    models: dict[str, Model] = {}
+    refused: dict[str, str] = {}
+    for kind in kinds:
+        try:
+            models[kind] = under(model, kind)
+        except UsageError as error:
+            refused[kind] = str(error)
+    if not models:
+        raise UsageError("; ".join(refused.values()))
+    done = replicate(list(models.values()), replications, seed, workers, progress=progress, store=store)
+    common = sorted(set.intersection(*(set(each.records) for each in done)))
+    if not common:
+        raise Interrupted("no replication of all mechanisms had finished")
+    by_kind = dict(zip(models, done, strict=True))
+    figures = {kind: _figures(models[kind], each, common) for kind, each in by_kind.items()}
+    capacities = (
+        {k: ramp_capacity_of(each.model, [(n, each.records[n]) for n in common]) for k, each in by_kind.items()}
+        if has_bench(model.spec)
+        else {}
+    )
+    name = protected_domain(model)
+    failovers = {
+        kind: failover_study(each, max(replications, 2), seed, workers, domain=name, progress=progress, store=store)
+        for kind, each in models.items()
+    }
+    own: str = model.spec.domains[name].protection.kind  # type: ignore[attr-defined]
+    notes = {kind: text for kind, text in UNCALIBRATED.items() if kind in models and kind != own}
+    said = manifest(
+        list(models.values()), command="compare", seed=seed, replications=common, wanted=replications, jobs=workers,
+        started=started, state="interrupted" if done[0].interrupted else "finished",
+    )  # fmt: skip
+    return ProtectionComparison(model, tuple(models), figures, capacities, failovers, refused, notes, said)
+
+
+def _figures(model: Model, done: Replications, common: Sequence[int]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for number in common:
+        for name, value in _of_run(model, done.records[number]).items():
+            found.setdefault(name, []).append(value)
+    return found
+
+
+def _of_run(model: Model, record: RunRecord) -> dict[str, float]:
+    """Return what protection costs in one replication: in the first load step of a benchmark, or all of it."""
+    name = protected_domain(model)
+    found: dict[str, float] = {}
+    if has_bench(model.spec):
+        step = steps_of(phases_of(record))[0]
+        delays = step.delays["SES1"]
+        if delays.count:
+            found |= {f"SES1_p{p}_ms": delays.percentile(p) / _MS for p in (50, 95)}
+    for label, flow in flows_of(record).items():
+        found |= {f"{label}_loss_percent": 100.0 * flow.loss_ratio, f"{label}_delay_p99_ms": flow.delay_ms(99)}
+        if flow.is_voice:
+            voice = flow.voice()
+            found |= {
+                f"{label}_jitter_ms": flow.jitter_ns / _MS,
+                f"{label}_mos": voice.mos if voice.is_valid else math.nan,
+            }
+    steps = [window for window in record.windows if window.name in {"step_1", "measured"}]
+    found["cpu_percent"] = 100.0 * steps[0].domain_cpu[name] / model.spec.domains[name].vcpus if steps else math.nan
+    own = record.protection.get(name, {})
+    seconds = record.windows[-1].end_ns / 1e9
+    sent = float(own.get("log_bytes", own.get("state_bytes", 0)))
+    found["channel_mbit_per_s"] = sent * 8e-6 / seconds
+    found["output_wait_ms"] = float(own.get("output_wait_ms", 0.0))
+    found["stopped_percent"] = 100.0 * float(own.get("stopped_s", 0.0)) / seconds
+    found["backup_cpu_percent"] = 100.0 * float(own.get("secondary_cpu_s", 0.0)) / seconds
+    return found
