@@ -1,7 +1,7 @@
 """Write ``baseline.json``, the speed of the engine ``simpy``: ``python -m tests.golden.baseline``.
 
-For information: figures of the machine at hand.  The file as it stands was measured of the object model that went before,
-to be quoted beside those of the engine.
+For information: figures of the machine at hand.  The file as it stands was measured of the object model that went
+before, to be quoted beside those of the engine.
 """
 
 import platform

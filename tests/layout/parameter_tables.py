@@ -76,7 +76,9 @@ def _default(field: Any, said: list[Any]) -> str:
         return ", ".join(f"`{name}`" for name in value)
     if value in ({}, (), None, ""):
         return "none"
-    return str(quantity.format(value)) if quantity is not None else str(value)
+    if quantity is not None:
+        return str(quantity.format(value))
+    return f"`{value}`" if isinstance(value, str) else str(value)
 
 
 def _row(name: str, field: Any) -> str:
