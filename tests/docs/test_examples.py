@@ -1,7 +1,7 @@
 """Every Python example in the documentation is run; one that opens with ``python slow`` if VFTSIM_SLOW_DOCS is set.
 
 Those that open with ``python part`` belong to a distribution, which another test lays out
-(``tests/platform/test_part_from_outside.py``).
+(``tests/platform/test_part_from_outside.py``, ``tests/composition/test_parts_from_outside.py``).
 """
 
 import importlib.util

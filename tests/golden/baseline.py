@@ -1,6 +1,7 @@
-"""Write ``baseline.json``, the speed of the object model: ``python -m tests.golden.baseline``.
+"""Write ``baseline.json``, the speed of the engine ``simpy``: ``python -m tests.golden.baseline``.
 
-For information: figures of the machine at hand, quoted beside those of a rebuilt engine measured in the same way.
+For information: figures of the machine at hand.  The file as it stands was measured of the object model that went
+before, to be quoted beside those of the engine.
 """
 
 import platform
@@ -9,10 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from vftsim.media.build import MediaHost
-from vftsim.media.run import finish
-from vftsim.sampling import Streams
-from vftsim.sip.lab import SipLab
+from vftsim.composition.run import Run
 from vftsim.study.model import load_model
 
 from .compact import write
@@ -21,14 +19,14 @@ BASELINE = Path(__file__).with_name("baseline.json")
 RUNS = 8
 SEED, REPLICATION = 1, 0
 _SIP = (
-    "workload.pre_registration={duration: 10 s, rate: 50 /s, transient: 1 s}",
-    "workload.stir={duration: 5 s, steps: 2}",
+    "workloads.calls.pre_registration={duration: 10 s, rate: 50 /s, transient: 1 s}",
+    "workloads.calls.stir={duration: 5 s, steps: 2}",
 )
-_MEDIA = ("workload.duration=300 ms", "workload.warm_up=100 ms")
+_MEDIA = ("measure.duration=300 ms", "measure.warm_up=100 ms")
 
 
 def _steps(loads: str) -> str:
-    return f"workload.steps={{loads: [{loads}], duration: 20 s, transient: 2 s}}"
+    return f"workloads.calls.steps={{loads: [{loads}], duration: 20 s, transient: 2 s}}"
 
 
 SETTINGS = {
@@ -53,25 +51,12 @@ METHOD = (
 )
 
 
-def _sip(spec: Any) -> tuple[float, int, int]:
-    lab = SipLab(spec, SEED, REPLICATION)
-    begun_s = time.process_time()
-    lab.run()
-    return time.process_time() - begun_s, lab.engine.events, lab.now_ns
-
-
-def _media(spec: Any) -> tuple[float, int, int]:
-    warm_up_ns = spec.workload.warm_up
-    media = MediaHost(spec, Streams(SEED, REPLICATION), warm_up_ns, warm_up_ns + spec.workload.duration, "simpy")
-    begun_s = time.process_time()
-    finish(media)
-    return time.process_time() - begun_s, media.engine.events, media.engine.now_ns
-
-
 def run(model: str) -> tuple[float, int, int]:
     """Run one model; return CPU seconds, events and the simulated time at the end in ns."""
-    spec: Any = load_model(model, SETTINGS[model]).spec
-    return (_sip if spec.kind == "sip_lab" else _media)(spec)
+    whole = Run(load_model(model, SETTINGS[model]).spec, SEED, REPLICATION, engine="simpy")
+    begun_s = time.process_time()
+    whole.run()
+    return time.process_time() - begun_s, whole.engine.events, whole.now_ns
 
 
 def figures(model: str, runs: list[tuple[float, int, int]]) -> dict[str, Any]:

@@ -49,20 +49,20 @@ def _kind(annotation: Any, said: list[Any]) -> str:  # noqa: PLR0911 - one line 
     quantity = next((item for item in said if isinstance(item, Quantity)), None)
     if quantity is not None:
         return quantity.name
-    if any(isinstance(item, WhenText) or item is WhenText for item in said):
+    if any(isinstance(item, WhenText) for item in said):
         return "instant"
-    if any(isinstance(item, OneOf) for item in said):
-        return "part by `kind`"
-    option = _options(annotation)[0]
+    return "part by `kind`" if any(isinstance(item, OneOf) for item in said) else _plain_kind(_options(annotation)[0])
+
+
+def _plain_kind(option: Any) -> str:
     if get_origin(option) is Literal:
         return " or ".join(f"`{value}`" for value in get_args(option))
     if get_origin(option) is dict:
         return "mapping by name"
     if get_origin(option) is tuple or "Items" in str(option):
         return "list"
-    if isinstance(option, type) and issubclass(option, Spec):
-        return "mapping"
-    return getattr(option, "__name__", "")
+    is_spec = isinstance(option, type) and issubclass(option, Spec)
+    return "mapping" if is_spec else getattr(option, "__name__", "")
 
 
 def _default(field: Any, said: list[Any]) -> str:
@@ -76,7 +76,9 @@ def _default(field: Any, said: list[Any]) -> str:
         return ", ".join(f"`{name}`" for name in value)
     if value in ({}, (), None, ""):
         return "none"
-    return str(quantity.format(value)) if quantity is not None else str(value)
+    if quantity is not None:
+        return str(quantity.format(value))
+    return f"`{value}`" if isinstance(value, str) else str(value)
 
 
 def _row(name: str, field: Any) -> str:

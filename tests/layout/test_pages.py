@@ -1,4 +1,4 @@
-"""The pages under docs say what the code does: tables from the specs, names of tests and of pages that exist."""
+"""The pages under docs say what the code does: tables from the specs, names of files that exist."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ def test_everything_that_a_model_file_can_say_has_its_table(spec: str) -> None:
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=_name)
-def test_tests_and_pages_that_are_named_exist(page: Path) -> None:
+def test_files_that_are_named_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for name in re.findall(r"`((?:tests|vftsim|experiments)/[\w/]+\.py)`", text):
         assert (_ROOT / name).is_file(), name
-    for name in re.findall(r"\]\((?!http)([^)#]+)\)", text):
-        assert (page.parent / name).exists(), name
