@@ -49,7 +49,7 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.workloads.sip.housekeeping import start_timers
 from vftsim.workloads.sip.messages import RECEIVED, Message, message_facts
-from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
+from vftsim.workloads.sip.parameters import SipServerSpec
 from vftsim.workloads.sip.records import (
     SipRules,
     SipServer,
@@ -68,7 +68,8 @@ sip_server = application.kind("sip_server")
 _SAME_NAMES = ("processes", "work_after_send", "growth_per_transaction", "growth_per_active_worker",
                "growth_per_attempt", "retransmission_cost")  # fmt: skip
 _TIMES = {
-    "touch_cost_ns": "touch_cost", "register_touch_cost_ns": "register_touch_cost", "database_cost_ns": "database_cost",
+    "touch_cost_ns": "touch_cost", "register_touch_cost_ns": "register_touch_cost", "relay_cost_ns": "relay_cost",
+    "database_cost_ns": "database_cost",
     "timer_period_ns": "timer_period", "removal_cost_ns": "removal_cost", "housekeeping_cost_ns": "housekeeping_cost",
     "flush_period_ns": "location_flush_period", "write_cost_ns": "location_write_cost",
     "stall_period_ns": "stall_period", "stall_ns": "stall_duration", "t1_ns": "t1", "t2_ns": "t2",
@@ -76,12 +77,24 @@ _TIMES = {
 }  # fmt: skip
 
 
-def add_server(engine: Engine, domain: int, program: int, spec: SipServerSpec, virtual: VirtualizationSpec) -> int:
-    """Make an application row a SIP server of a domain; return the server's row."""
+def add_server(
+    engine: Engine, domain: int, program: int, spec: SipServerSpec, cpu_inflation: float = 1.0, packet_cost_ns: int = 0
+) -> int:
+    """Make an application row a SIP server of a domain; return the server's row.
+
+    Parameters
+    ----------
+    cpu_inflation : float
+        Factor that the hypervisor puts on the server's CPU work; 1 on bare metal.
+    packet_cost_ns : int
+        CPU time that a worker pays the I/O path for each datagram it sends.
+    """
     row, server = engine.add(sip_servers, domain=domain, boots=1)
     server.row = row
     engine.rows(sip_rules)[row].wait_periods = max(1, spec.transaction_wait // spec.timer_period)
-    _write_rules(engine.rows(sip_rules)[row], spec, virtual)
+    rules = engine.rows(sip_rules)[row]
+    _write_rules(rules, spec)
+    rules.cpu_inflation, rules.packet_cost_ns = cpu_inflation, packet_cost_ns
     server.buffer_full, _ = engine.add(drops)
     server.no_room, _ = engine.add(drops)
     for number in range(spec.processes):
@@ -99,15 +112,12 @@ def add_server(engine: Engine, domain: int, program: int, spec: SipServerSpec, v
     return row
 
 
-def _write_rules(rules: SipRules, spec: SipServerSpec, virtual: VirtualizationSpec) -> None:
+def _write_rules(rules: SipRules, spec: SipServerSpec) -> None:
     for name in _SAME_NAMES:
         setattr(rules, name, getattr(spec, name))
     for name, key in _TIMES.items():
         setattr(rules, name, getattr(spec, key))
     rules.most_queued = spec.socket_buffer_messages
-    rules.cpu_inflation = virtual.cpu_inflation
-    rules.relay_cost_ns = virtual.relay_cost
-    rules.packet_cost_ns = virtual.packet_cost
 
 
 @entry
