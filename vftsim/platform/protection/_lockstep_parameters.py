@@ -70,7 +70,7 @@ class PrimaryCostSpec(Spec):
         1.0,
         ge=1.0,
         le=1000.0,
-        description="Factor on the guest's exits to the hypervisor (`virtualization.relay_cost`) while it is "
+        description="Factor on the guest's exits to the hypervisor (`relay_cost` of the server) while it is "
         "recorded: each is logged as well. Assumption; 1 turns it off.",
     )
 
