@@ -63,7 +63,7 @@ def _duty(duty: int, cycle_ms: int) -> list[str]:
 
 
 def _load(streams: int) -> list[str]:
-    return [f"workload.rtp.streams={streams}", f"workload.signaling.calls_per_s={streams / 12}"]
+    return [f"workloads.media.streams={streams}", f"workloads.signaling.calls_per_s={streams / 12}"]
 
 
 def draw_duty_curve(points: Sequence[Mapping[str, Any]], ax: Axes) -> None:
