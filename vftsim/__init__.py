@@ -4,7 +4,7 @@ The Python interface mirrors the command line::
 
     import vftsim
 
-    model = vftsim.load("lab-virtual", ["workload.steps.initial=80 /s"])
+    model = vftsim.load("lab-virtual", ["workloads.calls.steps.initial=80 /s"])
     vftsim.run(model, replications=10).to_pandas("summary")
     vftsim.capacity("lab-virtual", quick=True).to_pandas()
     vftsim.compare(["lab-native", "lab-virtual"], quick=True).to_pandas()

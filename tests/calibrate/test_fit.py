@@ -4,29 +4,33 @@ import numpy as np
 import pytest
 
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.fit import at_measured_traffic, fit, observe, with_values
+from vftsim.calibrate.fit import at_measured_traffic, fit, observe
+from vftsim.composition.keys import with_values
+from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.sip.system import SipLabSpec
 
 S = 10**9
+PROXY = "domains.sut.applications.proxy"
 
 
 def lab(touch_cost_ns=800_000):
-    return SipLabSpec(
-        name="small",
-        domains={"sut": {}},
-        server={"touch_cost": touch_cost_ns},
-        workload={
-            "subscribers": 3000,
-            "pre_registration": {"duration": 0},
-            "stir": {"duration": 5 * S},
-            "steps": {"initial": 20.0, "increment": 10.0, "duration": 20 * S, "transient": 4 * S, "most": 2},
-        },
-    )
+    sut = {
+        "interfaces": {"eth0": {"path": {"kind": "moderated"}}},
+        "applications": {"proxy": {"kind": "sip_server", "touch_cost": touch_cost_ns}},
+    }
+    calls = {
+        "kind": "ims_bench",
+        "to": "sut.proxy",
+        "subscribers": 3000,
+        "pre_registration": {"duration": 0},
+        "stir": {"duration": 5 * S},
+        "steps": {"initial": 20.0, "increment": 10.0, "duration": 20 * S, "transient": 4 * S, "most": 2},
+    }
+    return ModelSpec(name="small", domains={"sut": sut}, workloads={"calls": calls})
 
 
 def definition(**changes):
-    parameter = {"path": "server.touch_cost", "low": "0.3 ms", "high": "1.5 ms", "start": "0.5 ms", "meaning": "cost"}
+    parameter = {"path": f"{PROXY}.touch_cost", "low": "0.3 ms", "high": "1.5 ms", "start": "0.5 ms", "meaning": "cost"}
     return CalibrationSpec(
         **{
             "name": "small", "model": "small", "dataset": "data", "environment": "x", "parameters": [parameter],
@@ -40,14 +44,14 @@ def test_known_cost_is_recovered():
     truth = observe(lab(800_000), 99, 0)
     found = fit(definition(), lab(500_000), truth)
     # Another seed made the data: messages of a 16 s step scatter by a few percent around their mean.
-    assert found.values["server.touch_cost"] == pytest.approx(800_000, rel=0.06)
-    assert found.low["server.touch_cost"] <= found.values["server.touch_cost"] <= found.high["server.touch_cost"]
+    assert found.values[f"{PROXY}.touch_cost"] == pytest.approx(800_000, rel=0.06)
+    assert found.low[f"{PROXY}.touch_cost"] <= found.values[f"{PROXY}.touch_cost"] <= found.high[f"{PROXY}.touch_cost"]
     assert set(found.residuals) == {("step_1", "cpu"), ("step_2", "cpu")}
 
 
 def test_parameter_at_its_bound_is_called_not_identified():
     truth = observe(lab(1_000_000), 99, 0)
-    bounded = {"path": "server.touch_cost", "low": "0.3 ms", "high": "0.6 ms", "start": "0.5 ms", "meaning": "cost"}
+    bounded = {"path": f"{PROXY}.touch_cost", "low": "0.3 ms", "high": "0.6 ms", "start": "0.5 ms", "meaning": "cost"}
     found = fit(definition(parameters=[bounded]), lab(500_000), truth)
     assert any("at a bound" in note for note in found.not_identified)
 
@@ -74,27 +78,28 @@ def test_cpu_is_compared_at_the_measured_traffic():
 
 
 def test_unknown_key_and_empty_selection_are_refused():
-    with pytest.raises(UsageError, match=r"no key 'server\.speed'"):
-        with_values(lab(), {"server.speed": 1.0})
+    with pytest.raises(UsageError, match=r"no key 'domains\.sut\.applications\.proxy\.speed'"):
+        with_values(lab(), {f"{PROXY}.speed": 1.0})
     with pytest.raises(UsageError, match="no observations"):
         fit(definition(quantities=["nothing"]), lab(), {("step_1", "cpu"): 1.0})
 
 
 def test_replaced_values_keep_their_type():
-    changed = with_values(lab(), {"server.touch_cost": 123_456.7, "server.work_after_send": np.float64(0.25)})
-    assert changed.server.touch_cost == 123_457
-    assert changed.server.work_after_send == 0.25
+    changed = with_values(lab(), {f"{PROXY}.touch_cost": 123_456.7, f"{PROXY}.work_after_send": np.float64(0.25)})
+    proxy = changed.domains["sut"].applications["proxy"]
+    assert proxy.touch_cost == 123_457
+    assert proxy.work_after_send == 0.25
 
 
 def test_a_quantity_that_cpu_does_not_tell_is_called_not_identified():
     """When a message's work is done, before or after its outputs leave, is nothing to the CPU it costs."""
-    after_send = {"path": "server.work_after_send", "low": 0.0, "high": 0.8, "start": 0.3, "meaning": "share"}
-    cost = {"path": "server.touch_cost", "low": "0.3 ms", "high": "1.5 ms", "start": "0.7 ms", "meaning": "cost"}
+    after_send = {"path": f"{PROXY}.work_after_send", "low": 0.0, "high": 0.8, "start": 0.3, "meaning": "share"}
+    cost = {"path": f"{PROXY}.touch_cost", "low": "0.3 ms", "high": "1.5 ms", "start": "0.7 ms", "meaning": "cost"}
     truth = observe(lab(800_000), 99, 0)
     found = fit(definition(parameters=[cost, after_send], most_evaluations=4), lab(), truth)
-    assert found.undetermined == ["server.work_after_send"]
-    assert (found.low["server.work_after_send"], found.high["server.work_after_send"]) == (0.0, 0.8)
-    assert any("server.work_after_send (nothing in the data tells it" in note for note in found.not_identified)
+    assert found.undetermined == [f"{PROXY}.work_after_send"]
+    assert (found.low[f"{PROXY}.work_after_send"], found.high[f"{PROXY}.work_after_send"]) == (0.0, 0.8)
+    assert any(f"{PROXY}.work_after_send (nothing in the data tells it" in note for note in found.not_identified)
     assert found.sensitivity.rank == 1
 
 
@@ -114,7 +119,7 @@ def test_one_observation_leaves_an_interval_of_the_scale_and_not_of_no_width():
     """CPU is linear in the cost: a residual of one scale (0.5 points) is so much of the cost, at 95 % 1.96 of them."""
     truth = {("step_2", "cpu"): 20.0}
     found = fit(definition(in_sample=["step_2"], most_evaluations=4), lab(), truth)
-    value, low, high = (each["server.touch_cost"] for each in (found.values, found.low, found.high))
+    value, low, high = (each[f"{PROXY}.touch_cost"] for each in (found.values, found.low, found.high))
     cpu_per_cost = 20.0 / value
     assert (high - low) / 2 == pytest.approx(1.96 * 0.5 / cpu_per_cost, rel=0.15)
     assert found.undetermined == []

@@ -4,16 +4,20 @@ import json
 
 import pytest
 
-from vftsim.calibrate.fit import read
+from vftsim.composition import views
+from vftsim.composition.keys import read
+from vftsim.composition.old_form import new_assignment
 from vftsim.spec import shipped_dir
 from vftsim.study.model import load_model
 
+PROXY = "domains.sut.applications.proxy"
 FITTED = shipped_dir("calibration") / "sip-lab" / "fitted"
 
 
 def fitted(name):
     record = json.loads((FITTED / f"{name}.json").read_text(encoding="utf-8"))
-    return {path: entry["value"] for path, entry in record["parameters"].items()}
+    # The records name parameters as model files did when they were made.
+    return {new_assignment("sip_lab", path): entry["value"] for path, entry in record["parameters"].items()}
 
 
 def test_native_model_has_the_native_fit():
@@ -26,13 +30,13 @@ def test_virtual_model_costs_what_the_virtual_fit_says():
     """Effective cost = inflation x native cost (+ relay cost for relayed messages)."""
     spec = load_model("lab-virtual").spec
     effective = fitted("virtual")
-    inflation, relay = spec.virtualization.cpu_inflation, spec.virtualization.relay_cost
-    server = spec.server
-    assert inflation * server.touch_cost + relay == pytest.approx(effective["server.touch_cost"], rel=2e-3)
+    _, sut, server = views.tested_of(spec)
+    inflation, relay = sut.cpu_inflation, server.relay_cost
+    assert inflation * server.touch_cost + relay == pytest.approx(effective[f"{PROXY}.touch_cost"], rel=2e-3)
     for key in ("register_touch_cost", "removal_cost", "housekeeping_cost", "location_write_cost"):
-        assert inflation * getattr(server, key) == pytest.approx(effective[f"server.{key}"], rel=2e-3), key
-    assert server.work_after_send == pytest.approx(effective["server.work_after_send"], rel=2e-3)
-    assert server.growth_per_transaction == pytest.approx(effective["server.growth_per_transaction"], rel=2e-3)
+        assert inflation * getattr(server, key) == pytest.approx(effective[f"{PROXY}.{key}"], rel=2e-3), key
+    assert server.work_after_send == pytest.approx(effective[f"{PROXY}.work_after_send"], rel=2e-3)
+    assert server.growth_per_transaction == pytest.approx(effective[f"{PROXY}.growth_per_transaction"], rel=2e-3)
 
 
 def test_fault_tolerant_model_has_its_fit():

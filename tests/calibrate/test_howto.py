@@ -32,7 +32,9 @@ def test_the_files_of_the_page_fit_a_lab_of_ones_own(tmp_path, monkeypatch, caps
     # From another working directory: what the files name lies beside them.
     assert main(["calibrate", str(home / "my-fit.yaml"), "-j", "1", "-q", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    cost, after = (record["parameters"][f"server.{key}"] for key in ("touch_cost", "work_after_send"))
+    cost, after = (
+        record["parameters"][f"domains.sut.applications.proxy.{key}"] for key in ("touch_cost", "work_after_send")
+    )
     # 12 % of a second over 19.5 calls of 13 messages is 0.47 ms a message with all that is not in messages.
     assert 0.2e6 < cost["value"] < 0.47e6
     assert (cost["identified"], after["identified"]) == (True, False)

@@ -19,7 +19,11 @@ model: {model}
 dataset: {dataset}
 environment: lab_42
 parameters:
-  - {{path: server.touch_cost, low: 0.3 ms, high: 1.2 ms, start: 0.6 ms, meaning: cost of a message}}
+  - path: domains.sut.applications.proxy.touch_cost
+    low: 0.3 ms
+    high: 1.2 ms
+    start: 0.6 ms
+    meaning: cost of a message
 in_sample: [step_1]
 """
 
@@ -55,7 +59,7 @@ def test_delays_are_read_whatever_the_environment_is_called(own):
 
 
 def test_paths_are_relative_to_the_file_that_names_them(own):
-    (own / "mine.yaml").write_text("kind: sip_lab\nextends: lab-virtual\nname: mine\n")
+    (own / "mine.yaml").write_text("extends: lab-virtual\nname: mine\n")
     (own.parent / "elsewhere" / "mine.yaml").write_text("nonsense")
     (own.parent / "elsewhere" / "data").mkdir()
     for model in ("mine.yaml", "mine"):

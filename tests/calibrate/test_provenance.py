@@ -10,8 +10,8 @@ from vftsim.calibrate import fitted, provenance
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.fit import Fit
 from vftsim.calibrate.observations import measured
-from vftsim.sip.system import SipLabSpec
 from vftsim.spec import shipped_dir
+from vftsim.study.model import load_model
 
 SHIPPED_FITS = sorted((shipped_dir("calibration") / "sip-lab/fitted").glob("*.json"))
 DATA = {
@@ -22,13 +22,19 @@ KEYS = [("step_1", "cpu")]
 
 
 def record(environment="virtual"):
-    parameter = {"path": "server.touch_cost", "low": "0.3 ms", "high": "2 ms", "start": "1 ms", "meaning": "cost"}
+    parameter = {
+        "path": "domains.sut.applications.proxy.touch_cost",
+        "low": "0.3 ms",
+        "high": "2 ms",
+        "start": "1 ms",
+        "meaning": "cost",
+    }
     definition = CalibrationSpec(
         name="n", model="m", dataset="data", environment=environment, parameters=[parameter], in_sample=["step_1"]
     )
-    value = {"server.touch_cost": 1e6}
+    value = {"domains.sut.applications.proxy.touch_cost": 1e6}
     fit = Fit(value, value, value, dict.fromkeys(KEYS, 0.1), 0.0, 1)
-    return fitted.as_record(definition, SipLabSpec(name="m", domains={"sut": {}}), DATA, fit, {})
+    return fitted.as_record(definition, load_model("lab-native").spec, DATA, fit, {})
 
 
 @pytest.fixture

@@ -186,13 +186,14 @@ def test_compare_prints_ratios(tiny_path, capsys):
 
 def test_models_lists_and_shows(tiny_path, capsys):
     assert "lab-native" in run_main(capsys, "models")
-    shown = run_main(capsys, "models", tiny_path, "--set", "server.touch_cost=5 ms")
+    shown = run_main(capsys, "models", tiny_path, "--set", "domains.sut.applications.proxy.touch_cost=5 ms")
     assert "touch_cost: 5 ms" in shown
     assert "transaction_wait: 5 s" in shown, "defaults are written out"
 
 
 def test_schema_is_json(capsys):
-    assert json.loads(run_main(capsys, "schema", "sip_lab"))["title"] == "vftsim model: sip_lab"
+    assert json.loads(run_main(capsys, "schema"))["title"] == "vftsim model"
+    assert json.loads(run_main(capsys, "schema", "calibration"))["title"] == "vftsim calibration"
 
 
 def wait_for(condition, seconds=60.0):
@@ -233,7 +234,7 @@ def test_an_interrupted_run_keeps_finished_replications(tiny_path, tmp_path, job
 
 def test_ctrl_c_before_anything_is_done_writes_nothing(tiny_path, tmp_path):
     process = subprocess.Popen(
-        [*COMMAND, "run", str(tiny_path), "--set", "workload.steps.duration=5 h", "-j", "1", "-q", "-o", "out"],
+        [*COMMAND, "run", str(tiny_path), "--set", "workloads.calls.steps.duration=5 h", "-j", "1", "-q", "-o", "out"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
     )  # fmt: skip

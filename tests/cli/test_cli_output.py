@@ -89,7 +89,7 @@ def test_a_disk_that_fills_meanwhile_leaves_nothing_half_written(tmp_path):
     assert (tmp_path / "x.md").read_text() == "before"
 
 
-@pytest.mark.parametrize("option", ["workload.sample_period=1 h", "workload.steps.duration=2500 ms"])
+@pytest.mark.parametrize("option", ["workloads.calls.sample_period=1 h", "workloads.calls.steps.duration=2500 ms"])
 def test_steps_without_a_sample_have_results_all_the_same(tiny_path, tmp_path, option):
     done = run(tiny_path, "--set", option, "--tables", "all", "-o", tmp_path / "out", stdout=subprocess.DEVNULL)
     assert (done.returncode, done.stderr) == (0, "")

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from vftsim.cli.main import main
-from vftsim.media.record import measured_rows
+from vftsim.records.xen_media import measured_rows
 
-FEW = ["--set", "workload.rtp.streams=20"]
+FEW = ["--set", "workloads.media.streams=20"]
 SWEEP = ["sweep", "--grid", "streams=10,20", "-n", "2", "-j", "1", "--duration", "0.1", "-q"]
 
 
@@ -37,7 +37,18 @@ def test_sweep_without_a_model_prints_a_table_and_keeps_its_files(tmp_path, caps
 
 @pytest.mark.usefixtures("inside")
 def test_sweep_of_a_sip_lab(tiny_path, capsys):
-    arguments = ["sweep", tiny_path, "--grid", "server.touch_cost=4 ms,8 ms", "-n", "1", "-j", "1", "-q", "--csv"]
+    arguments = [
+        "sweep",
+        tiny_path,
+        "--grid",
+        "domains.sut.applications.proxy.touch_cost=4 ms,8 ms",
+        "-n",
+        "1",
+        "-j",
+        "1",
+        "-q",
+        "--csv",
+    ]
     table = csv.DictReader(io.StringIO(run_main(capsys, *arguments)))
     docs = [float(row["estimate"]) for row in table if row["metric"] == "doc_saps"]
     assert len(docs) == 2
@@ -49,11 +60,11 @@ def test_sweep_of_a_sip_lab(tiny_path, capsys):
     [
         (["sweep", "--scheduler", "credits"], "no scheduler 'credits'"),
         (["sweep", "--duration", "1 us"], "from 100 ms"),
-        (["sweep", "--duration", "1 s", "--set", "workload.duration=2 s"], "give one"),
-        (["sweep", "lab-virtual", "--duration", "1 s"], "for media hosts"),
+        (["sweep", "--duration", "1 s", "--set", "measure.duration=2 s"], "give one"),
+        (["sweep", "lab-virtual", "--duration", "1 s"], "for a steady state"),
         (["sweep", "--json", "--csv"], "choose one"),
-        (["sweep", "lab-virtual", "--scheduler", "credit"], "no CPU scheduler"),
-        (["trace", "lab-virtual", "-o", "x.json"], "media_host"),
+        (["sweep", "lab-virtual", "--scheduler", "credit"], "needs axes"),
+        (["trace", "lab-virtual", "-o", "x.json", "--start", "10000 s"], "the run ends after"),
         (["trace", "xen-media", "-o", "no/such/x.json"], "no such directory"),
         (["trace", "xen-media"], "say what to write"),
         (["trace", "xen-media", "--gantt", "x.pdf"], "must end in .png"),
@@ -64,6 +75,7 @@ def test_sweep_of_a_sip_lab(tiny_path, capsys):
         (["record", "xen-media", "--model", "right"], "--model"),
         (["trace", "xen-media", "-o", "x.json", "--length", "0 s"], "above 0"),
         (["explain", "xen-media", "--packet", "slowest"], "worst"),
+        (["explain", "lab-virtual"], "has no workload of kind rtp or calls"),
         (
             ["explain", "xen-media", *FEW, "--start", "50 ms", "--length", "20 ms", "--packet", "99999"],
             "in this window",
@@ -125,9 +137,9 @@ def experiments(monkeypatch):
 
     def fake(key, costs, structure, budget):
         seen.append((key, costs, structure, budget.replications))
-        return outcome(0.0 if structure == ("driver.placement=any",) else 50.0)
+        return outcome(0.0 if structure == ("domains.dom0.driver.placement=any",) else 50.0)
 
-    monkeypatch.setattr("vftsim.media.record.run_experiment", fake)
+    monkeypatch.setattr("vftsim.records.xen_media.run_experiment", fake)
     return seen
 
 
@@ -168,7 +180,7 @@ def test_record_of_all_models_is_one_document(experiments, capsys):
 
 def test_shipped_record_says_what_the_command_would():
     """The verdicts of the shipped results, judged again; the results themselves are too long to repeat here."""
-    from vftsim.media.record import RIVALS, judge_all, score
+    from vftsim.records.xen_media import RIVALS, judge_all, score
     from vftsim.spec import shipped_dir
 
     shipped = json.loads((shipped_dir("calibration") / "xen-media" / "record.json").read_text())
@@ -185,7 +197,7 @@ def test_record_draws_a_curve(monkeypatch, tmp_path, capsys):
         asked.append((name, assignments[-1]))
         return flat
 
-    monkeypatch.setattr("vftsim.media.curves.figures", fake)
+    monkeypatch.setattr("vftsim.records.xen_curves.figures", fake)
     for curve, points, axis in (("duty", 18, "cycle ms"), ("load", 6, "streams")):
         path = tmp_path / f"{curve}.png"
         out = run_main(capsys, "record", "xen-media", "--curve", curve, "-j", "1", "-q", "-o", path)
@@ -194,4 +206,4 @@ def test_record_draws_a_curve(monkeypatch, tmp_path, capsys):
         said = json.loads(run_main(capsys, "record", "xen-media", "--curve", curve, "-j", "1", "-q", "--json"))
         assert len(said["points"]) == points
     assert ("mixed.D", "domains.cpu2.applications.job.cycle_ns=1000 ms") in asked
-    assert ("turnkey4.720", "workload.signaling.calls_per_s=60.0") in asked
+    assert ("turnkey4.720", "workloads.signaling.calls_per_s=60.0") in asked

@@ -1,48 +1,91 @@
 """A SIP lab under protection, with short names for what tests look at."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import Run
+from vftsim.composition.views import phases_of
+from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links
 from vftsim.platform.io.packet import drops
 from vftsim.platform.io.paths.moderated import guest_nics
 from vftsim.platform.protection import account
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.lockstep import state_name
-from vftsim.sip.lab import SipLab
+from vftsim.platform.protection.mechanism import ProtectionSpec
+from vftsim.workloads.ims_bench.metrics import PhaseRecord
 from vftsim.workloads.sip.records import sip_servers
 
 
-class GuardedLab(SipLab):
+def guarded_spec(
+    protection: dict[str, Any],
+    faults: Sequence[dict[str, Any]],
+    workload: dict[str, Any],
+    server: dict[str, Any],
+    path: dict[str, Any] | None = None,
+    **domain: Any,
+) -> ModelSpec:
+    """A SIP server in one protected domain on bare metal, under the benchmark."""
+    sut = {
+        "interfaces": {"eth0": {"path": {"kind": "moderated", **(path or {})}}},
+        "applications": {"proxy": {"kind": "sip_server", **server}},
+        "protection": protection,
+        **domain,
+    }
+    calls = {"kind": "ims_bench", "to": "sut.proxy", **workload}
+    return ModelSpec.model_validate(
+        {"name": "t", "domains": {"sut": sut}, "workloads": {"calls": calls}, "faults": faults}
+    )
+
+
+class GuardedLab(Run):
     """A run and what became of its protected machine."""
+
+    def play(self) -> Sequence[PhaseRecord]:
+        """Run; return the measured phases."""
+        return phases_of(self.run())
+
+    @property
+    def guard(self) -> int:
+        return self.built.guards["sut"]
+
+    @property
+    def protection(self) -> ProtectionSpec:
+        return self.built.protection_of("sut")
+
+    @property
+    def under_way(self) -> int:
+        return self.built.drivers["calls"].under_way
 
     @property
     def timeline(self) -> list[tuple[int, str]]:
-        return account.timeline(self.engine, self.built.guard)
+        return account.timeline(self.engine, self.guard)
 
     @property
     def counters(self) -> dict[str, int]:
-        return account.counters(self.engine, self.built.guard)
+        return account.counters(self.engine, self.guard)
 
     @property
     def summary(self) -> dict[str, int | float]:
-        assert self.built.protection is not None
-        return self.built.protection.summary(self.engine, self.built.guard)
+        return self.protection.summary(self.engine, self.guard)
 
     @property
     def state(self) -> str:
-        return state_name(self.engine, self.built.guard)
+        return state_name(self.engine, self.guard)
 
     @property
     def machine(self) -> Any:
-        return self.engine.rows(guards)[self.built.guard]
+        return self.engine.rows(guards)[self.guard]
 
     @property
     def server(self) -> Any:
-        return self.engine.rows(sip_servers)[self.built.server]
+        return self.engine.rows(sip_servers)[1]
 
     @property
     def sent(self) -> int:
-        return int(self.engine.rows(links)[self.built.to_agents].sent)
+        card = self.engine.rows(cards)[self.built.hosts["host"].cards["lan"]]
+        return int(self.engine.rows(links)[card.from_host].sent)
 
     @property
     def received(self) -> int:
@@ -51,6 +94,10 @@ class GuardedLab(SipLab):
     @property
     def waiting(self) -> int:
         return int(self._nic.ring.length + self._nic.taken.length)
+
+    @property
+    def buffer_dropped(self) -> int:
+        return int(self.engine.rows(drops)[self.server.buffer_full].count)
 
     @property
     def ring_dropped(self) -> int:
@@ -62,4 +109,4 @@ class GuardedLab(SipLab):
 
     @property
     def _nic(self) -> Any:
-        return self.engine.rows(guest_nics)[self.built.port]
+        return self.engine.rows(guest_nics)[self.built.ports["sut.proxy", "eth0"]]

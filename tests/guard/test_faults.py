@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.views import bench_of
 from vftsim.platform.protection.reprotection import plan_copy
 from vftsim.platform.protection.when import Instant
-from vftsim.sip.build import time_of
-from vftsim.sip.system import SipLabSpec
 from vftsim.workloads.sip.messages import Scenario
 
-from .sip import GuardedLab
+from .sip import GuardedLab, guarded_spec
 
 S = 1_000_000_000
 LOAD = {
@@ -24,15 +24,7 @@ LOAD = {
 
 
 def lab(protection, *faults, load=None, replication=0, server=None, **fields):
-    spec = SipLabSpec(
-        name="t",
-        domains={"sut": {}},
-        server=server or {"touch_cost": "1 ms"},
-        protection=protection,
-        faults=faults,
-        workload={**LOAD, **(load or {})},
-        **fields,
-    )
+    spec = guarded_spec(protection, faults, {**LOAD, **(load or {})}, server or {"touch_cost": "1 ms"}, **fields)
     return GuardedLab(spec, 7, replication)
 
 
@@ -53,7 +45,7 @@ def crash(at="step 1 + 8.3 s"):
 def test_instants_are_read_and_written(text, instant):
     spec = lab({"kind": "none"}, crash(text), load={"steps": {"most": 12}}).spec
     assert spec.faults[0].at == instant
-    again = SipLabSpec.model_validate(spec.model_dump(mode="json"))
+    again = ModelSpec.model_validate(spec.model_dump(mode="json"))
     assert again.faults == spec.faults
 
 
@@ -67,7 +59,7 @@ def test_faults_that_cannot_be_are_refused():
     with pytest.raises(ValidationError, match="backup or its channel"):
         lab({"kind": "none"}, {"kind": "channel_loss", "at": "1 s"})
     with pytest.raises(ValidationError, match="1 vCPU at most"):
-        SipLabSpec(name="t", domains={"sut": {"vcpus": 2}}, protection={"kind": "lockstep"})
+        lab({"kind": "lockstep"}, vcpus=2)
     with pytest.raises(ValidationError, match="heartbeat_timeout"):
         lab({"kind": "lockstep", "failover": {"heartbeat_timeout": "1 ms"}})
 
@@ -75,15 +67,15 @@ def test_faults_that_cannot_be_are_refused():
 def test_phases_begin_where_the_benchmark_begins_them():
     run = lab({"kind": "none"}, {"kind": "pause", "at": "step 2 + 1 s", "duration": "1 ms"},
               load={"steps": {**LOAD["steps"], "most": 2}})  # fmt: skip
-    phases = {p.name: p.start_ns for p in run.run()}
-    assert phases["step_1"] == time_of(run.spec.workload, Instant("step 1", 0)) == 7 * S
-    assert phases["step_2"] == time_of(run.spec.workload, Instant("step 2", 0))
+    phases = {p.name: p.start_ns for p in run.play()}
+    assert phases["step_1"] == bench_of(run.spec).time_of("step 1", 0) == 7 * S
+    assert phases["step_2"] == run.spec.time_of(Instant("step 2", 0))
     assert run.timeline == [(28 * S, "pause"), (28 * S + 1_000_000, "pause over")]
 
 
 def test_unharmed_lockstep_delays_by_a_round_trip_and_costs_cpu():
     plain, protected = lab({"kind": "none"}), lab({"kind": "lockstep"})
-    before, after = plain.run()[-1], protected.run()[-1]
+    before, after = plain.play()[-1], protected.play()[-1]
     assert before.attempts == after.attempts
     assert sum(after.series["cpu_percent"]) > sum(before.series["cpu_percent"])
     added = after.delays["PMM1"].percentile(50) - before.delays["PMM1"].percentile(50)
@@ -93,7 +85,7 @@ def test_unharmed_lockstep_delays_by_a_round_trip_and_costs_cpu():
 def test_failover_takes_detection_replay_and_go_live():
     """Log silent from 15.3 s (7 s + 8.3 s) on, 2 s + 10 ms timeout, 5 ms storage, 100 ms go-live, 10 ms MAC."""
     run = lab({"kind": "lockstep", "failover": {"log_timeout": "2 s"}}, crash())
-    step = run.run()[-1]
+    step = run.play()[-1]
     timeline = {what: time_ns for time_ns, what in run.timeline}
     assert timeline["primary crash"] == 15_300_000_000
     assert timeline["failure declared"] == 17_310_000_000
@@ -118,7 +110,7 @@ def test_a_crash_at_any_instant_of_a_run_keeps_all_invariants(at_ns, rate):
     run = lab({"kind": "lockstep", "channel": {"rate": rate}, "reprotection": None}, crash(f"{at_ns} ns"))
     run.run()
     assert run.counters["failovers"] == 1
-    assert run.manager.under_way == 0
+    assert run.under_way == 0
 
 
 def test_protection_comes_back_and_survives_a_second_crash():
@@ -127,13 +119,13 @@ def test_protection_comes_back_and_survives_a_second_crash():
     run.run()
     assert run.counters["failovers"] == 2
     copied = [t for t, what in run.timeline if what in ("copy begins", "protected")]
-    plan = plan_copy(run.built.protection.reprotection)
+    plan = plan_copy(run.protection.reprotection)
     assert copied[2] - copied[1] == plan.live_ns + plan.downtime_ns
 
 
 def test_a_crash_before_protection_is_back_ends_the_service():
     run = lab({"kind": "lockstep"}, crash("step 1 + 5 s"), crash("step 1 + 10 s"))
-    step = run.run()[-1]
+    step = run.play()[-1]
     assert run.machine.dead
     assert step.inadequate[Scenario.IMS_MSGC] > step.attempts[Scenario.IMS_MSGC] // 4
 
@@ -150,7 +142,7 @@ def test_losing_the_backup_holds_outputs_until_the_timeout(kind):
 
 def test_a_short_channel_loss_only_delays():
     run = lab({"kind": "lockstep"}, {"kind": "channel_loss", "at": "step 1 + 8.3 s", "duration": "1 s"})
-    step = run.run()[-1]
+    step = run.play()[-1]
     assert [what for _, what in run.timeline] == ["protected", "channel loss", "channel works again"]
     assert run.state == "protected"
     assert sum(step.inadequate) == 0
@@ -173,11 +165,11 @@ def test_restart_loses_what_was_in_memory_and_comes_back():
     """Beats at whole seconds: silent since 15 s, declared at 18 s, 1 s placement, 2 s boot."""
     ha = {"kind": "ha_restart", "heartbeat_timeout": "3 s", "placement": "1 s", "boot_time": "2 s"}
     run = lab(ha, crash())
-    step = run.run()[-1]
+    step = run.play()[-1]
     timeline = {what: time_ns for time_ns, what in run.timeline}
     assert timeline["failure declared"] == 18 * S
     assert timeline["booted"] == 21 * S
-    alone = lab({"kind": "lockstep"}, crash()).run()[-1]
+    alone = lab({"kind": "lockstep"}, crash()).play()[-1]
     assert sum(step.inadequate) > sum(alone.inadequate) > 0
     assert step.inadequate[Scenario.IMS_UAC] < step.attempts[Scenario.IMS_UAC]
 
@@ -187,13 +179,13 @@ def test_a_restart_loses_datagrams_and_accounts_for_all_of_them():
     ha = {"kind": "ha_restart", "heartbeat_timeout": "3 s", "placement": "1 s", "boot_time": "2 s"}
     server = {"touch_cost": "20 ms", "register_touch_cost": "20 ms", "socket_buffer": "20 KiB"}
     run = lab(ha, crash(), server=server)
-    step = run.run()[-1]
+    step = run.play()[-1]
     server = run.server
     assert server.boots == 2
     assert server.lost_in_crash > 0
-    buffered = server.buffer.length + run.spec.server.processes - server.idle.length
+    buffered = server.buffer.length + run.spec.domains["sut"].applications["proxy"].processes - server.idle.length
     arrived = run.received - run.lost_while_down - run.ring_dropped - run.waiting
-    dropped = run.dropped("socket buffer")
+    dropped = run.buffer_dropped
     assert arrived == server.taken + dropped + server.lost_in_crash + buffered
     assert 0 < step.dropped <= dropped + run.ring_dropped
 
@@ -212,10 +204,10 @@ def test_a_dead_server_answers_nobody():
 
 def test_a_pause_fills_the_ring_and_drops_what_does_not_fit():
     pause = {"kind": "pause", "at": "step 1 + 8 s", "duration": "4 s"}
-    small = lab({"kind": "none"}, pause, nic={"ring": 16})
+    small = lab({"kind": "none"}, pause, path={"ring": 16})
     small.run()
     assert small.ring_dropped > 0
-    large = lab({"kind": "none"}, pause, nic={"ring": 4096})
+    large = lab({"kind": "none"}, pause, path={"ring": 4096})
     large.run()
     assert large.ring_dropped == 0
     assert large.machine.stopped_ns == 4 * S
@@ -229,5 +221,5 @@ def test_protection_can_begin_with_a_phase():
 
 def test_same_seed_same_run():
     first, second = (lab({"kind": "lockstep"}, crash()) for _ in range(2))
-    assert first.run()[-1].series == second.run()[-1].series
+    assert first.play()[-1].series == second.play()[-1].series
     assert first.summary == second.summary

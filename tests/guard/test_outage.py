@@ -2,8 +2,7 @@
 
 import math
 
-from vftsim.sip.lab import SipLab
-from vftsim.sip.system import SipLabSpec
+from .sip import GuardedLab, guarded_spec
 
 S = 1_000_000_000
 
@@ -14,9 +13,7 @@ def test_messages_fail_that_began_in_all_but_the_last_second_and_a_half():
     Crash at a whole second, 2 s + 10 ms timeout, 5 ms storage, 100 ms go-live, 10 ms MAC: D = 2.125 s.
     """
     rate, runs = 40.0, 4
-    spec = SipLabSpec(
-        name="t",
-        domains={"sut": {}},
+    spec = guarded_spec(
         server={"touch_cost": "0.5 ms"},
         protection={"kind": "lockstep", "failover": {"log_timeout": "2 s"}, "reprotection": None},
         faults=[{"kind": "primary_crash", "at": "step 1 + 10 s"}],
@@ -27,6 +24,6 @@ def test_messages_fail_that_began_in_all_but_the_last_second_and_a_half():
             "mix": {"ims_rereg": 0.0, "ims_reg": 0.0, "ims_uac": 0.0, "ims_dereg": 0.0, "ims_msgc": 100.0},
         },
     )
-    failed = sum(sum(SipLab(spec, 11, run).run()[0].inadequate) for run in range(runs))
+    failed = sum(sum(GuardedLab(spec, 11, run).play()[0].inadequate) for run in range(runs))
     expected = runs * rate * (2.125 - 1.5)
     assert abs(failed - expected) <= 3.5 * math.sqrt(expected)

@@ -6,78 +6,84 @@ import pytest
 from network import Network
 from pydantic import ValidationError
 
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import Run
 from vftsim.kernel import EventKind
-from vftsim.platform.io.host_cards import BackgroundTrafficSpec, HostCards, NicSpec, NicsSpec, cards
+from vftsim.platform.io.host_cards import BackgroundTrafficSpec, add_card, cards, start_background
 from vftsim.platform.io.link import Link, links, utilization
+from vftsim.platform.io.packet import drops
 
 _US = 1_000
 _MS = 1_000_000
+_RATE = 1_000_000_000
+_STORAGE = BackgroundTrafficSpec(burst=125_000, period=10 * _MS)
 
 
-def _spec(**layout: str) -> NicsSpec:
-    card = NicSpec(rate=1_000_000_000, latency=0, queue=256 * 1024)
-    return NicsSpec.model_validate(
-        {
-            "cards": {"vmnic0": card, "vmnic1": card},
-            "layout": layout,
-            "background": {"storage": BackgroundTrafficSpec(burst=125_000, period=10 * _MS)},
-        }
-    )
+class Cards:
+    """Two cards without latency, and storage traffic on one of them."""
+
+    def __init__(self, network: Network, storage_on: str, storage: BackgroundTrafficSpec = _STORAGE) -> None:
+        self.engine = engine = network.engine
+        self.rows = {name: add_card(engine, _RATE, 0, 256 * 1024) for name in ("vmnic0", "vmnic1")}
+        self.bursts_lost, _ = engine.add(drops)
+        start_background(engine, self.rows[storage_on], 0, storage, self.bursts_lost)
+
+    def from_host(self, name: str) -> Link:
+        link: Link = self.engine.rows(links)[self.engine.rows(cards)[self.rows[name]].from_host]
+        return link
 
 
-def _arrival_us(spec: NicsSpec) -> float:
-    """When a frame of 125 bytes arrives that is sent at the instant of the second storage burst."""
+def _arrival_us(storage_on: str) -> float:
+    """When a frame of 125 bytes on vmnic0 arrives that is sent at the instant of the second storage burst."""
     network = Network()
-    nics = HostCards(network.engine, spec)
-    nics.start()
-    network.use_card(nics.carrying("vm"))
+    network.use_card(Cards(network, storage_on).rows["vmnic0"])
     network.at(20 * _MS, EventKind.ARRIVAL, 0, lambda: network.send(125, 0))
     network.engine.run(30 * _MS)
     return network.log[0][0] / _US - 20_000
 
 
-def _from_host(network: Network, nics: HostCards, kind: str) -> Link:
-    link: Link = network.engine.rows(links)[network.engine.rows(cards)[nics.carrying(kind)].from_host]
-    return link
-
-
 def test_a_shared_card_makes_the_servers_frame_wait_for_the_burst() -> None:
     """125 kB at 1 Gbit/s hold the transmitter for 1 ms; the frame itself needs 1 us."""
-    assert _arrival_us(_spec(vm="vmnic0", storage="vmnic0")) == 1_001
-    assert _arrival_us(_spec(vm="vmnic0", storage="vmnic1")) == 1
+    assert _arrival_us("vmnic0") == 1_001
+    assert _arrival_us("vmnic1") == 1
 
 
-def test_kinds_not_named_use_the_first_card_and_directions_are_apart() -> None:
-    network = Network()
-    nics = HostCards(network.engine, _spec(ft_logging="vmnic1"))
-    assert nics.carrying("vm") == nics.carrying("migration") == nics.rows["vmnic0"]
-    assert nics.carrying("ft_logging") == nics.rows["vmnic1"] != nics.rows["vmnic0"]
-    card = network.engine.rows(cards)[nics.carrying("vm")]
-    assert card.to_host != card.from_host
+def _model(interface: dict[str, str]) -> ModelSpec:
+    """A server whose interface says nothing or its network, and a third network with storage traffic."""
+    path = {"path": {"kind": "moderated"}}
+    sut = {"interfaces": {"eth0": {**interface, **path}}, "applications": {"proxy": {"kind": "sip_server"}}}
+    storage = {"background": {"storage": _STORAGE}}
+    return ModelSpec.model_validate(
+        {"networks": {"vmnic0": {}, "vmnic1": {}, "vmnic2": storage}, "domains": {"sut": sut}}
+    )
+
+
+def test_interfaces_without_a_network_use_the_first_and_directions_are_apart() -> None:
+    for interface, name in (({}, "vmnic0"), ({"network": "vmnic1"}, "vmnic1")):
+        run = Run(_model(interface), 1, 0, engine="simpy")
+        built = run.built.hosts["host"].cards
+        assert set(built) == {name, "vmnic2"}, "cards that nothing uses are left out"
+        card = run.engine.rows(cards)[built[name]]
+        assert card.to_host != card.from_host
 
 
 def test_background_traffic_is_carried_up_to_the_rate_and_dropped_beyond() -> None:
     """25 MB/s on a link of 125 MB/s; of 2.5 MB a burst a queue of 256 KiB takes nothing."""
-    spec = _spec()
-    spec = spec.model_copy(update={"background": {"storage": BackgroundTrafficSpec(burst=250_000, period=10 * _MS)}})
     network = Network()
-    nics = HostCards(network.engine, spec)
-    nics.start()
+    nics = Cards(network, "vmnic0", BackgroundTrafficSpec(burst=250_000, period=10 * _MS))
     network.engine.run(1_000 * _MS + 1)
-    link = _from_host(network, nics, "storage")
+    link = nics.from_host("vmnic0")
     assert utilization(link.sent_bytes, link.rate_bits_per_s, 1_000 * _MS) == pytest.approx(0.2)
     assert network.dropped(nics.bursts_lost) == 0
 
     # As large as a model file may say: what takes longer than 64 bits hold is lost all the same.
     for burst in (2_500_000, 1 << 50):
-        too_much = BackgroundTrafficSpec(burst=burst, period=10 * _MS)
         network = Network()
-        nics = HostCards(network.engine, spec.model_copy(update={"background": {"storage": too_much}}))
-        nics.start()
+        nics = Cards(network, "vmnic0", BackgroundTrafficSpec(burst=burst, period=10 * _MS))
         network.engine.run(1_000 * _MS + 1)
-        assert (network.dropped(nics.bursts_lost), _from_host(network, nics, "storage").sent_bytes) == (100, 0)
+        assert (network.dropped(nics.bursts_lost), nics.from_host("vmnic0").sent_bytes) == (100, 0)
 
 
-def test_a_layout_must_name_a_card_that_exists() -> None:
-    with pytest.raises(ValidationError, match="vmnic7"):
-        NicsSpec.model_validate({"layout": {"vm": "vmnic7"}})
+def test_an_interface_must_name_a_network_that_exists() -> None:
+    with pytest.raises(ValidationError, match="'vmnic7' is none of vmnic0, vmnic1, vmnic2"):
+        _model({"network": "vmnic7"})

@@ -21,7 +21,7 @@ from vftsim.workloads.ims_bench.metrics import HISTOGRAMS
 from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.ims_bench.verdict import end
 from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Message, Scenario
-from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
+from vftsim.workloads.sip.parameters import SipServerSpec
 from vftsim.workloads.sip.records import sip_rules, sip_servers
 from vftsim.workloads.sip.server import set_costs, start_server
 from vftsim.workloads.sip.streams import streams
@@ -122,14 +122,13 @@ class Bench:
         self,
         server: SipServerSpec | None = None,
         workload: ImsBenchSpec | None = None,
-        virtual: VirtualizationSpec | None = None,
         wire_us: int = 1_000,
         loses: Loss | None = None,
+        cpu_inflation: float = 1.0,
+        packet_cost_ns: int = 0,
     ) -> None:
         self.workload = workload or ImsBenchSpec()
-        self.wires = Wires(
-            server or plain_server(), self.workload, virtual or VirtualizationSpec(), wire_us * US
-        )  # fmt: skip
+        self.wires = Wires(server or plain_server(), self.workload, wire_us * US, cpu_inflation, packet_cost_ns)
         self.loses = loses or (lambda _where, _message, _nth: False)
         self.log: list[tuple[float, str, str]] = []
         self.sent: dict[tuple[str, Message], int] = {}

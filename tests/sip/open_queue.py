@@ -13,7 +13,7 @@ from vftsim.platform.io.packet import packets
 from vftsim.sampling import Streams, gamma_ns, poisson_gaps_ns
 from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Message
-from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
+from vftsim.workloads.sip.parameters import SipServerSpec
 from vftsim.workloads.sip.streams import streams
 
 _UNIT_NS = 1 << 30
@@ -30,8 +30,8 @@ class OpenQueue:
         Integral of the number of messages in progress over time.
     """
 
-    def __init__(self, spec: SipServerSpec | None = None, virtual: VirtualizationSpec | None = None) -> None:
-        self.wires = Wires(spec or plain_server(), ImsBenchSpec(), virtual or VirtualizationSpec(), 0)
+    def __init__(self, spec: SipServerSpec | None = None, cpu_inflation: float = 1.0, packet_cost_ns: int = 0) -> None:
+        self.wires = Wires(spec or plain_server(), ImsBenchSpec(), 0, cpu_inflation, packet_cost_ns)
         self.server = Server(self.wires)
         self.responses_ns: dict[int, int] = {}
         self.area_ns = 0

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from bench import MS, US, S
 
-from vftsim.sip.lab import SipLab
-from vftsim.sip.system import LabDomainSpec, SipLabSpec
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import Run
+from vftsim.composition.views import phases_of
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
-from vftsim.workloads.ims_bench.parameters import ImsBenchSpec, PreRegistrationSpec, StepsSpec, StirSpec
-from vftsim.workloads.sip.parameters import SipServerSpec
+from vftsim.workloads.ims_bench.parameters import PreRegistrationSpec, StepsSpec, StirSpec
 
 STEPS: dict[str, Any] = {"initial": 40.0, "increment": 20.0, "duration": 12 * S, "transient": 4 * S, "most": 2}
 WORKLOAD: dict[str, Any] = {
@@ -28,20 +29,21 @@ def small_lab(
     server: dict[str, Any] | None = None,
     steps: dict[str, Any] | None = None,
     workload: dict[str, Any] | None = None,
-    **parts: Any,
-) -> SipLabSpec:
-    """The small lab with changes."""
+    path: dict[str, Any] | None = None,
+    **domain: Any,
+) -> ModelSpec:
+    """The small lab with changes to server, steps, benchmark, I/O path and the server's domain."""
+    sut = {
+        "interfaces": {"eth0": {"path": {"kind": "moderated", **(path or {})}}},
+        "applications": {"proxy": {"kind": "sip_server", **SERVER, **(server or {})}},
+        **domain,
+    }
     step_spec = StepsSpec(**(STEPS | (steps or {})))
-    return SipLabSpec(
-        name="small lab",
-        domains={"sut": LabDomainSpec()},
-        server=SipServerSpec(**(SERVER | (server or {}))),
-        workload=ImsBenchSpec(**(WORKLOAD | {"steps": step_spec} | (workload or {}))),
-        **parts,
-    )
+    calls = {"kind": "ims_bench", "to": "sut.proxy", **WORKLOAD, "steps": step_spec, **(workload or {})}
+    return ModelSpec.model_validate({"name": "small lab", "domains": {"sut": sut}, "workloads": {"calls": calls}})
 
 
-def fingerprint(phases: list[PhaseRecord]) -> str:
+def fingerprint(phases: Sequence[PhaseRecord]) -> str:
     """Everything measured, exactly."""
     return json.dumps(
         [
@@ -55,7 +57,7 @@ def fingerprint(phases: list[PhaseRecord]) -> str:
     )  # fmt: skip
 
 
-def run(spec: SipLabSpec, seed: int = 7, replication: int = 0) -> tuple[SipLab, list[PhaseRecord]]:
-    """Play it; conservation is checked by the lab itself."""
-    lab = SipLab(spec, seed, replication, engine="simpy")
-    return lab, lab.run()
+def run(spec: ModelSpec, seed: int = 7, replication: int = 0) -> tuple[Run, Sequence[PhaseRecord]]:
+    """Play it; conservation is checked by the run itself."""
+    lab = Run(spec, seed, replication, engine="simpy")
+    return lab, phases_of(lab.run())

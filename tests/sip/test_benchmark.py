@@ -5,36 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from bench import MS, S
 from pydantic import ValidationError
 
-from vftsim.kernel import EventKind, Linked, Sim, entry, event, link
+from vftsim.composition.build import BuiltModel
+from vftsim.composition.link import linked_for
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.views import with_bench
+from vftsim.kernel import EventKind, Sim, entry, event
 from vftsim.kernel.agenda import Agenda
 from vftsim.kernel.simpy_engine import SimpyEngine
-from vftsim.platform.cpu.scheduler import scheduler
-from vftsim.platform.cpu.schedulers.native import native
-from vftsim.platform.io.host_cards import on_burst
-from vftsim.platform.io.packet import application, path, workload
-from vftsim.platform.io.paths.moderated import moderated
 from vftsim.sampling import Streams
-from vftsim.sip.build import ENTRIES, TABLES, BuiltLab
-from vftsim.sip.system import SipLabSpec
-from vftsim.workloads.ims_bench.agents import ims_bench, start_attempt
+from vftsim.workloads.ims_bench.agents import start_attempt
 from vftsim.workloads.ims_bench.attempt import Bench, attempts, benches
-from vftsim.workloads.ims_bench.benchmark import Manager
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
 from vftsim.workloads.ims_bench.parameters import ImsBenchSpec, Mix, PreRegistrationSpec, StepsSpec, StirSpec
-from vftsim.workloads.ims_bench.sampler import Series
 from vftsim.workloads.ims_bench.subscribers import check_subscribers
 from vftsim.workloads.ims_bench.verdict import end, inadequate
+from vftsim.workloads.ims_bench.workload import BenchDriver, ImsBenchWorkload
 from vftsim.workloads.sip.messages import Scenario
-from vftsim.workloads.sip.server import sip_server
 
 _NO_PRE = PreRegistrationSpec(duration=0)
 _NO_STIR = StirSpec(duration=0)
@@ -65,10 +59,19 @@ def note_inadequate(sim: Sim, row: int, _: int) -> int:
     return 0
 
 
-@cache
-def _linked() -> Linked:
-    kinds = {scheduler: [native], path: [moderated], application: [sip_server], workload: [ims_bench]}
-    return link([*ENTRIES, note_inadequate], kinds, [*Agenda.ACTIONS, on_end, on_burst], TABLES)
+class Judged(ImsBenchWorkload):
+    """The benchmark with a kernel in which a test may end attempts and judge them."""
+
+    entries: ClassVar[tuple[Any, ...]] = (*ImsBenchWorkload.entries, note_inadequate)
+    actions: ClassVar[tuple[Any, ...]] = (on_end,)
+
+
+def model(spec: ImsBenchSpec) -> ModelSpec:
+    """A server that is never started under a benchmark."""
+    sut = {"interfaces": {"eth0": {"path": {"kind": "moderated"}}}, "applications": {"proxy": {"kind": "sip_server"}}}
+    calls = {"kind": "ims_bench", "to": "sut"}
+    plain = ModelSpec.model_validate({"name": "manager alone", "domains": {"sut": sut}, "workloads": {"calls": calls}})
+    return with_bench(plain, Judged(**calls, **{name: getattr(spec, name) for name in ImsBenchSpec.model_fields}))
 
 
 class Play:
@@ -81,17 +84,17 @@ class Play:
         seed: int = 1,
         lasts_ns: int = 0,
     ) -> None:
-        self.engine = SimpyEngine(_linked(), self._on_input)
-        self.lab = BuiltLab(self.engine, SipLabSpec(name="manager alone", domains={"sut": {}}, workload=spec))
+        lab = model(spec)
+        self.engine = SimpyEngine(linked_for(lab), self._on_input)
         self.judge = judge
         self.lasts_ns = lasts_ns
         self.begun: list[Begun] = []
         self.ended_phases: list[tuple[float, str]] = []
         agenda = Agenda(self.engine)
-        self.series = Series(self.engine, (0, 0, 0), has_lag=False)
-        self.manager = Manager(
-            self.engine, agenda, self.lab.bench, spec, Streams(seed, 0), 1.0, self.series, self._on_phase
-        )
+        built = BuiltModel(self.engine, lab, Streams(seed, 0), agenda, self._on_phase)
+        self.driver = built.drivers["calls"]
+        assert isinstance(self.driver, BenchDriver)
+        self.series, self.manager = self.driver.series, self.driver.manager
         self._serve = agenda.serve
         self.engine._namespace[start_attempt.name] = self._start  # type: ignore[attr-defined]
         self.manager.begin()
@@ -102,7 +105,7 @@ class Play:
 
     @property
     def bench(self) -> Bench:
-        return self.engine.rows(benches)[self.lab.bench]
+        return self.engine.rows(benches)[self.driver.bench]
 
     def registered(self) -> int:
         return int(self.bench.registered.count)
@@ -114,8 +117,7 @@ class Play:
         self.engine.call(note_inadequate, begun.row)
 
     def _on_input(self) -> None:
-        self.series.drain()
-        self.manager.write_draws()
+        self.driver.on_input()
         self._serve()
 
     def _start(self, sim: Any, bench: Any, row: int) -> None:
@@ -132,7 +134,8 @@ class Play:
         self.engine.at(due_ns, EventKind.TIMER, stream.number, self.engine.number(on_end), row)
 
     def _on_phase(self, record: PhaseRecord) -> None:
-        self.ended_phases.append((self.engine.now_ns / S, record.name))
+        if record.name != "stir":
+            self.ended_phases.append((self.engine.now_ns / S, record.name))
 
     def in_phase(self, name: str) -> list[Begun]:
         return [a for a in self.begun if a.phase.name == name]

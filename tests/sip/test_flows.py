@@ -6,11 +6,12 @@ forwarded INVITE (3 touches, 0.3 ms); every other message is passed on (0.2 ms).
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from bench import MS, US, Bench, plain_server
 
 from vftsim.workloads.sip.messages import TOUCHES, Message, Scenario
-from vftsim.workloads.sip.parameters import VirtualizationSpec
 
 _REGISTRATION = [
     (1_000, "server", "REGISTER"),
@@ -153,13 +154,13 @@ def test_worker_and_database_queue_for_the_cpu_with_every_query() -> None:
 
 def test_virtualization_inflates_work_and_charges_relayed_messages_and_packets() -> None:
     """Call: 13 x (1.5 x 100 + 10) us of work and 7 packets sent at 5 us; registration: 4 x 150 + 2 x 5."""
-    virtual = VirtualizationSpec(cpu_inflation=1.5, relay_cost=10 * US, packet_cost=5 * US)
-    bench = Bench(virtual=virtual)
+    virtual: dict[str, Any] = {"server": plain_server(relay_cost=10 * US), "cpu_inflation": 1.5}
+    bench = Bench(**virtual, packet_cost_ns=5 * US)
     bench.attempt(Scenario.IMS_UAC)
     bench.run()
     assert bench.busy_ns() == (13 * 160 + 7 * 5) * US
     assert bench.delays_us("SES2") == (1, 2_000 + 3 * 160 + 2 * 5)
-    bench = Bench(virtual=virtual)
+    bench = Bench(**virtual, packet_cost_ns=5 * US)
     bench.attempt(Scenario.IMS_REG)
     bench.run()
     assert bench.busy_ns() == (4 * 150 + 2 * 5) * US
@@ -187,7 +188,7 @@ def test_a_timer_run_that_finds_nothing_costs_nothing() -> None:
 
 def test_recording_multiplies_execution_and_exits_apart() -> None:
     """MESSAGE at inflation 1.5 and 20 us a touch: 2 x (150 + 20) us; recorded at 2 and 10: 2 x (300 + 200) us."""
-    bench = Bench(virtual=VirtualizationSpec(cpu_inflation=1.5, relay_cost=20 * US))
+    bench = Bench(plain_server(relay_cost=20 * US), cpu_inflation=1.5)
     bench.attempt(Scenario.IMS_MSGC)
     bench.run(3_000)
     assert bench.busy_ns() == 340 * US

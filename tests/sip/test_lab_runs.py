@@ -13,14 +13,13 @@ import pytest
 from bench import MS, US, S
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from read_lab import busy_ns, check_pools, run_on, server
+from read_lab import busy_ns, check_pools, manager, run_on, server
 from small_lab import fingerprint, run, small_lab
 
 from vftsim.workloads.ims_bench.metrics import DELAYS, PER_SECOND
 from vftsim.workloads.ims_bench.parameters import Mix, PreRegistrationSpec, StirSpec
 from vftsim.workloads.ims_bench.ramp_end import RampEnd, ramp_end
 from vftsim.workloads.sip.messages import Scenario
-from vftsim.workloads.sip.parameters import VirtualizationSpec
 
 
 def test_same_seed_same_records_to_the_last_bit() -> None:
@@ -94,10 +93,10 @@ def test_cpu_time_is_touches_times_cost_when_nothing_is_repeated() -> None:
     """Constant demands, no growth: 4, 13 and 4 touches of 0.5 ms, once the last call has ended."""
     lab, _ = run(small_lab(server={"demand_cv": 0.0}))
     run_on(lab, 60 * S)
-    assert lab.manager.under_way == 0
-    assert lab.dropped("socket buffer") == 0
+    assert manager(lab).under_way == 0
+    assert lab.built.drop_counts() == {}
     # The server receives two messages of an attempt, six of a call; an INVITE has one touch more than the others.
-    calls, rest = divmod(server(lab).received - 2 * lab.manager.attempts_begun, 4)
+    calls, rest = divmod(server(lab).received - 2 * manager(lab).attempts_begun, 4)
     assert rest == 0
     assert busy_ns(lab) == (2 * server(lab).received + calls) * 500 * US
 
@@ -115,7 +114,7 @@ def test_calls_only_use_thirteen_touches_each() -> None:
         )
     )
     run_on(lab, 60 * S)
-    assert busy_ns(lab) == lab.manager.attempts_begun * 13 * 500 * US
+    assert busy_ns(lab) == manager(lab).attempts_begun * 13 * 500 * US
 
 
 def test_less_work_lowers_every_mean_delay_under_common_random_numbers() -> None:
@@ -132,7 +131,7 @@ def test_less_work_lowers_every_mean_delay_under_common_random_numbers() -> None
 def test_virtualization_costs_what_it_adds_to_the_work() -> None:
     """CPU time used: factor 1.5 on everything, nothing else."""
     native, _ = run(small_lab(server={"demand_cv": 0.0}))
-    virtual, _ = run(small_lab(server={"demand_cv": 0.0}, virtualization=VirtualizationSpec(cpu_inflation=1.5)))
+    virtual, _ = run(small_lab(server={"demand_cv": 0.0}, cpu_inflation=1.5))
     for lab in (native, virtual):
         run_on(lab, 60 * S)
     assert busy_ns(virtual) == 1.5 * busy_ns(native)
@@ -142,8 +141,8 @@ def test_memory_falls_with_attempts_and_with_transactions_held() -> None:
     lab, phases = run(small_lab(server={"memory_per_attempt": 1_000, "memory_per_transaction": 0}))
     series = phases[-1].series["memory_mb"]
     assert all(later <= earlier for earlier, later in itertools.pairwise(series))
-    start_mb = lab.spec.memory_available / 1e6
-    assert start_mb - series[-1] == pytest.approx(lab.manager.attempts_begun / 1e3, abs=0.1)
+    start_mb = lab.spec.domains["sut"].memory_available / 1e6
+    assert start_mb - series[-1] == pytest.approx(manager(lab).attempts_begun / 1e3, abs=0.1)
 
 
 @settings(max_examples=12, deadline=None)
@@ -169,16 +168,16 @@ def test_nothing_is_lost_or_made_up_in_any_small_lab(
     server: dict[str, Any], saps: int, packet_ns: int, seed: int
 ) -> None:
     """Every datagram, every CPU nanosecond, every attempt and every subscriber is accounted for."""
-    virtual = VirtualizationSpec(packet_cost=packet_ns, interrupt_cost=packet_ns)
+    path = {"packet_cost": packet_ns, "interrupt_cost": packet_ns}
     spec = small_lab(
         server, {"initial": float(saps), "duration": 4 * S, "transient": 1 * S, "most": 1},
-        {"stir": StirSpec(duration=0)}, virtualization=virtual,
+        {"stir": StirSpec(duration=0)}, path,
     )  # fmt: skip
     lab, phases = run(spec, seed)
     for phase in phases:
         for scenario in Scenario:
             assert 0 <= phase.inadequate[scenario] <= phase.attempts[scenario]
-    if not lab.manager.under_way:
+    if not manager(lab).under_way:
         check_pools(lab)
     lab.check_conservation()
     assert busy_ns(lab) <= lab.now_ns

@@ -3,27 +3,28 @@
 import pytest
 from read_lab import domain_ns, link
 
+from vftsim.composition.run import Run
+from vftsim.composition.views import bench_of, phases_of
 from vftsim.errors import ModelFileError
 from vftsim.platform.cpu.background import cyclic_loads
 from vftsim.platform.cpu.build import check_conservation
 from vftsim.platform.cpu.records import pcpus, vcpus
-from vftsim.sip.lab import SipLab
 from vftsim.study.model import load_model
 
 SHORT = (
-    "workload.pre_registration.duration=0 s",
-    "workload.stir.duration=3 s",
-    "workload.steps.duration=12 s",
-    "workload.steps.transient=2 s",
-    "workload.steps.most=1",
-    "workload.steps.initial=20 /s",
+    "workloads.calls.pre_registration.duration=0 s",
+    "workloads.calls.stir.duration=3 s",
+    "workloads.calls.steps.duration=12 s",
+    "workloads.calls.steps.transient=2 s",
+    "workloads.calls.steps.most=1",
+    "workloads.calls.steps.initial=20 /s",
 )
 SIP_MODELS = ["lab-native", "lab-virtual", "lab-virtual-ft", "lab-virtual-shared-nic", "lab-single-host"]
 
 
 def play(name, *changes):
-    lab = SipLab(load_model(name, (*SHORT, *changes)).spec, 7, 0, engine="simpy")
-    return lab, lab.run()
+    lab = Run(load_model(name, (*SHORT, *changes)).spec, 7, 0, engine="simpy")
+    return lab, phases_of(lab.run())
 
 
 @pytest.mark.parametrize("name", SIP_MODELS)
@@ -37,8 +38,8 @@ def test_shipped_model_runs_and_conserves(name):
 def test_user_agents_on_the_host_pay_for_each_message():
     """CPU time of the domain = messages received and sent by user agents x cost, to the nanosecond."""
     lab, _ = play("lab-single-host")
-    cost_ns = lab.spec.domains["uac"].message_cost
-    messages = link(lab, lab.built.to_server).sent + link(lab, lab.built.to_agents).delivered
+    cost_ns = bench_of(lab.spec).message_cost
+    messages = link(lab, "vmnic0", to_host=True).sent + link(lab, "vmnic0", to_host=False).delivered
     assert domain_ns(lab, "uac") == messages * cost_ns
 
 
@@ -54,8 +55,8 @@ def test_a_busy_neighbour_on_the_same_core_delays_calls_and_takes_no_work_away()
     """A neighbour of equal shares uses half the core: the server still does all its work, but some of it later."""
     _, alone = play("lab-virtual")
     lab, beside = play(
-        "lab-virtual", "domains.vmkernel.affinity=[0]", "domains.vmkernel.background.busy=50 ms",
-        "domains.vmkernel.background.period=100 ms",
+        "lab-virtual", "domains.vmkernel.affinity=[0]", "domains.vmkernel.applications.background.busy=50 ms",
+        "domains.vmkernel.applications.background.period=100 ms",
     )  # fmt: skip
     assert beside[-1].attempts == alone[-1].attempts
     assert beside[-1].ihs_percent() == 0.0
@@ -65,20 +66,20 @@ def test_a_busy_neighbour_on_the_same_core_delays_calls_and_takes_no_work_away()
 
 
 def test_impossible_placements_are_refused():
-    with pytest.raises(ModelFileError, match="affinity names a pCPU"):
+    with pytest.raises(ModelFileError, match=r"domains\.sut\.affinity must name pCPUs 0 to 1"):
         load_model("lab-virtual", ["domains.sut.affinity=[5]"])
-    with pytest.raises(ModelFileError, match="message_cost belongs to the domain"):
-        load_model("lab-virtual", ["domains.vmkernel.message_cost=1 us"])
-    with pytest.raises(ModelFileError, match="names the card"):
-        load_model("lab-virtual", ["nics.layout.storage=vmnic9"])
+    with pytest.raises(ModelFileError, match="message_cost is CPU time of a domain of the model"):
+        load_model("lab-virtual", ["workloads.calls.message_cost=1 us"])
+    with pytest.raises(ModelFileError, match="'vmnic9' is none of vmnic0, vmnic1"):
+        load_model("lab-virtual", ["domains.sut.interfaces.eth0.network=vmnic9"])
 
 
 def test_what_nobody_sees_is_accounted_for_as_if_it_had_run():
     """The vmkernel alone on its pCPU: computed in one run, simulated in the other, which is observed."""
-    spec = load_model("lab-virtual", (*SHORT, "host.switch_cost=3 us")).spec
-    computed = SipLab(spec, 7, 0, engine="simpy")
-    simulated = SipLab(spec, 7, 0, engine="simpy", observed=True)
-    phases, others = computed.run(), simulated.run()
+    spec = load_model("lab-virtual", (*SHORT, "hosts.host.switch_cost=3 us")).spec
+    computed = Run(spec, 7, 0, engine="simpy")
+    simulated = Run(spec, 7, 0, engine="simpy", observed=True)
+    phases, others = phases_of(computed.run()), phases_of(simulated.run())
     assert computed.engine.events < simulated.engine.events - 5_000
     assert [phase.series for phase in phases] == [phase.series for phase in others]
     for table in (vcpus, pcpus):
@@ -91,14 +92,14 @@ def test_what_nobody_sees_is_accounted_for_as_if_it_had_run():
 @pytest.mark.parametrize("stop_ns", [0, 1, 3_000, 50_000, 103_000, 103_001, 10_000_000, 10_000_001, 10_100_000])
 def test_an_unseen_load_is_accounted_for_at_any_instant(stop_ns):
     """0.1 ms every 10 ms after a switch of 3 us: against a run in which it is seen."""
-    spec = load_model("lab-virtual", (*SHORT, "host.switch_cost=3 us")).spec
+    spec = load_model("lab-virtual", (*SHORT, "hosts.host.switch_cost=3 us")).spec
     found = []
     for observed in (False, True):
-        lab = SipLab(spec, 7, 0, engine="simpy", observed=observed)
+        lab = Run(spec, 7, 0, engine="simpy", observed=observed)
         lab.built.start()
         lab.engine.run(stop_ns)
         lab.built.settle()
-        check_conservation(lab.engine, lab.built.host)
+        check_conservation(lab.engine, lab.built.hosts["host"].row)
         vcpu = lab.engine.rows(vcpus)[2]
         load = lab.engine.rows(cyclic_loads)[1]
         found.append((vcpu.run_ns, vcpu.wakeups, vcpu.context_switches, load.done))

@@ -15,7 +15,6 @@ from vftsim.sampling import Streams, exponential_ns, poisson_gaps_ns
 from vftsim.stats import mg1, mm1, mm1k_loss
 from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.sip.messages import Scenario
-from vftsim.workloads.sip.parameters import VirtualizationSpec
 
 _WORK_NS = 200 * US
 _REPLICATIONS = 20
@@ -81,8 +80,7 @@ def test_loss_of_a_small_socket_is_that_of_m_m_1_k() -> None:
 def test_cpu_time_used_is_the_work_offered(share_after: float) -> None:
     """To the nanosecond, whatever the queue did."""
     arrivals_ns, demands = poisson_load(0, 2_000, 4_000, 1.0)
-    virtual = VirtualizationSpec(cpu_inflation=1.25, packet_cost=3 * US)
-    queue = OpenQueue(plain_server(work_after_send=share_after), virtual)
+    queue = OpenQueue(plain_server(work_after_send=share_after), cpu_inflation=1.25, packet_cost_ns=3 * US)
     queue.play(arrivals_ns, demands)
     assert queue.busy_ns() == sum(int(250 * US * demand) + 3 * US for demand in demands)
 

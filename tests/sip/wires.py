@@ -29,8 +29,9 @@ from vftsim.workloads.ims_bench.metrics import HISTOGRAMS
 from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.ims_bench.sampler import begin_sampling, busy_now, end_sampling
 from vftsim.workloads.ims_bench.subscribers import fill_pools
+from vftsim.workloads.ims_bench.workload import write_rules
 from vftsim.workloads.sip.messages import install_messages
-from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
+from vftsim.workloads.sip.parameters import SipServerSpec
 from vftsim.workloads.sip.records import sip_servers
 from vftsim.workloads.sip.server import add_server, rest, set_costs, sip_server, start_server
 from vftsim.workloads.sip.streams import let_go
@@ -90,8 +91,9 @@ class Wires:
         self,
         server: SipServerSpec,
         workload: ImsBenchSpec,
-        virtual: VirtualizationSpec,
         wire_ns: int,
+        cpu_inflation: float = 1.0,
+        packet_cost_ns: int = 0,
     ) -> None:
         self.engine = engine = SimpyEngine(linked(), self.on_input)
         self.agenda = Agenda(engine)
@@ -101,7 +103,7 @@ class Wires:
         self.domain_row = cpu.add_domain(engine, self.host_row, DomainScheduling(), 1, None, _QUANTUM_NS)
         self.program_row, program = engine.add(applications)
         program.row = self.program_row
-        self.server_row = add_server(engine, self.domain_row, self.program_row, server, virtual)
+        self.server_row = add_server(engine, self.domain_row, self.program_row, server, cpu_inflation, packet_cost_ns)
         self.port_row = self._add_port(wire_ns)
         self.bench_row, self.bench_record = engine.add(benches, port=self.port_row)
         flow_row, flow = engine.add(flows, workload=engine.number(ims_bench), own=self.bench_row, port=self.port_row)

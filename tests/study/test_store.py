@@ -185,7 +185,7 @@ def test_no_replication_of_another_study_is_counted(tmp_path):
 def test_two_writers_at_once_mix_nothing(tiny_path, tmp_path):
     """Pairs of commands start together on one directory: one result, of one study, and a refusal."""
     out = tmp_path / "mx"
-    command = [sys.executable, "-m", "vftsim", "run", str(tiny_path), "--set", "workload.steps.most=1"]
+    command = [sys.executable, "-m", "vftsim", "run", str(tiny_path), "--set", "workloads.calls.steps.most=1"]
     command += ["-n", "12", "-j", "1", "-q", "--csv", "-o", str(out), "--seed"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     pair = [subprocess.Popen([*command, *more], **quiet) for more in (["1"], ["2", "--force"])]
@@ -299,7 +299,7 @@ def test_places_that_cannot_be_written_are_refused_before_the_work(tmp_path):
 
 
 def test_sweep_force_replaces_at_the_end_alone(tmp_path):
-    small = ["workload.signaling=null", "workload.duration=100 ms", "workload.warm_up=100 ms"]
+    small = ["workloads.signaling=null", "measure.duration=100 ms", "measure.warm_up=100 ms"]
     grid = make_grid("xen-media", None, ["streams=10"], small)
     run_sweep(grid, tmp_path / "s", 1, 1, 1)
     again = run_sweep(grid, tmp_path / "s", 1, 2, 1, force=True)

@@ -9,35 +9,41 @@ import json
 import pytest
 
 from vftsim.cli.main import main
+from vftsim.composition.views import calls_of, rtp_of
 from vftsim.errors import UsageError
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.model import load_model
+from vftsim.study.resources import WatchedRun, limit_in_words, resource_table, watch
 from vftsim.study.stream_capacity import stream_capacity
 from vftsim.study.stream_load import StreamLoad, StreamRun, at_streams, saturating_streams
-from vftsim.study.stream_resources import StreamTask, limit_in_words, resource_table, watch
 from vftsim.study.workers import Workers
 
 SERVER = """\
-kind: media_host
-host:
-  pcpus: 1
-  scheduler: {kind: native}
-  switch_cost_ns: 0
-driver_domain: null
+hosts:
+  host: {pcpus: 1, scheduler: {kind: native}, nics: {eth0: {}}}
+networks:
+  lan: {latency: 10 us}
 domains:
   linux:
     vcpus: 1
-    io_path: {kind: native, event_ns: 0, driver_receive_ns: 0, driver_transmit_ns: 0}
+    interfaces:
+      eth0: {path: {kind: native, event_ns: 0, driver_receive_ns: 0, driver_transmit_ns: 0}}
     applications:
       relay: {kind: media_relay, threads: 1, packet_ns: 1 ms, receive_buffer_bytes: 4960}
       server: {kind: signaling_server, packet_ns: 1 us}
-workload:
-  rtp: {to: linux, streams: 24}
-  signaling: {to: linux, calls_per_s: 2}
+workloads:
+  media: {kind: rtp, to: linux, streams: 24}
+  signaling: {kind: calls, to: linux, calls_per_s: 2}
+measure:
   duration: 500 ms
   warm_up: 100 ms
 """
 FILLS = 20
+
+
+def watched(load, streams, replication):
+    measure = load.spec.measure
+    return watch(WatchedRun(load, streams, replication, measure.warm_up, measure.warm_up + measure.duration))
 
 
 @pytest.fixture(scope="module")
@@ -96,12 +102,12 @@ def test_a_looser_limit_carries_more(server, found):
 
 def test_calls_go_with_streams_and_the_first_streams_stay_the_same(server):
     more = at_streams(server.spec, 48)
-    assert (more.workload.rtp.streams, more.workload.signaling.calls_per_s) == (48, 4.0)
-    assert at_streams(load_model("xen-media-turnkey").spec, 360).workload.signaling.calls_per_s == 30.0
+    assert (rtp_of(more).streams, calls_of(more).calls_per_s) == (48, 4.0)
+    assert calls_of(at_streams(load_model("xen-media-turnkey").spec, 360)).calls_per_s == 30.0
     from vftsim.sampling import Streams
     from vftsim.workloads.rtp import senders
 
-    few, many = (senders(at_streams(server.spec, n).workload.rtp, Streams(1, 0)) for n in (10, 40))
+    few, many = (senders(rtp_of(at_streams(server.spec, n)), Streams(1, 0)) for n in (10, 40))
     for column, longer in zip(few, many, strict=True):
         assert longer[:10].tolist() == column.tolist()
 
@@ -158,7 +164,10 @@ def test_ctrl_c_while_resources_are_watched_keeps_the_capacity(server, found, mo
 
 
 def test_a_model_without_streams_is_refused(server):
-    for change, message in (("workload.rtp=null", "no media streams"), ("workload.rtp.streams=0", "how many calls")):
+    for change, message in (
+        ("workloads.media=null", "no media streams"),
+        ("workloads.media.streams=0", "how many calls"),
+    ):
         model = load_model(server.label, [change])
         with pytest.raises(UsageError, match=message):
             stream_capacity(model, CapacityRequest(jobs=1))
@@ -176,7 +185,7 @@ def test_nothing_delivered_and_nothing_dropped_is_no_success(server, monkeypatch
 def test_a_pinned_driver_domain_is_the_limit_not_the_host():
     """Stated of pinning 2.1: one core for the driver domain.  At 800 streams that core is full, the host is not."""
     load = StreamLoad(load_model("xen-media-turnkey", ["domains.dom0.affinity=[0]"]).quick().spec, 1, 0.1)
-    table = resource_table([watch(StreamTask(load, 800, n)) for n in range(2)], 0.95)
+    table = resource_table([watched(load, 800, n) for n in range(2)], 0.95)
     use = table.set_index("resource")["estimate"]
     assert table["resource"].iloc[0] == "dom0: pinned to pCPU 0"
     assert use.iloc[0] > 95.0
@@ -185,14 +194,14 @@ def test_a_pinned_driver_domain_is_the_limit_not_the_host():
 
 
 def test_driver_work_on_one_vcpu_names_that_vcpu():
-    load = StreamLoad(load_model("xen-media-turnkey", ["driver.placement=one"]).quick().spec, 1, 0.1)
-    table = resource_table([watch(StreamTask(load, 700, 0))], 0.95)
+    load = StreamLoad(load_model("xen-media-turnkey", ["domains.dom0.driver.placement=one"]).quick().spec, 1, 0.1)
+    table = resource_table([watched(load, 700, 0)], 0.95)
     assert table["resource"].iloc[0] == "dom0: vCPU 0"
     assert table["estimate"].iloc[0] > 95.0
 
 
 def test_cpu_bound_guests_are_shown_but_limit_nothing():
     load = StreamLoad(load_model("xen-media", ["domains.dom0.cap=5 %"]).quick().spec, 1, 0.1)
-    table = resource_table([watch(StreamTask(load, 100, 0))], 0.95)
+    table = resource_table([watched(load, 100, 0)], 0.95)
     assert table["resource"].iloc[0] == "dom0: ceiling of 0.05 pCPUs"
     assert set(table["unit"][table["resource"].str.startswith("cpu")]) == {"pCPUs"}

@@ -14,6 +14,7 @@ from vftsim.study.ramp import RampCapacity
 from vftsim.study.search import saturating_saps
 from vftsim.study.search_levels import SearchSettings
 from vftsim.workloads.ims_bench.ramp_end import RampEnd
+from vftsim.workloads.ims_bench.workload import busy_ns
 
 S = 1_000_000_000
 
@@ -54,14 +55,14 @@ def test_a_ramp_that_never_failed_is_a_bound(tiny, capsys):
     print_capacity(CapacityStudy({"models": [], "seed": 1}, ramp=ramp))
     out = capsys.readouterr().out
     assert "at least 50 SAPS: 3 of 4 ramps pass the last step of the model" in out
-    assert "raise workload.steps.most" in out
+    assert "raise workloads.calls.steps.most" in out
 
 
 def test_a_first_step_that_fails_is_said(tiny, capsys):
     ramp = ramp_of(tiny, (1, 10.0, 0.0), (1, 10.0, 0.0), (2, 20.0, 10.3))
     assert ramp.passes is None
     print_capacity(CapacityStudy({"models": [], "seed": 1}, ramp=ramp))
-    assert "fails 10 (2 of 3 ramps), the first step: lower workload.steps.initial" in capsys.readouterr().out
+    assert "fails 10 (2 of 3 ramps), the first step: lower workloads.calls.steps.initial" in capsys.readouterr().out
 
 
 def test_a_bound_gives_no_ratio(tiny):
@@ -100,7 +101,7 @@ def test_search_brackets_and_names_the_cpu(tiny):
     study = search_study(tiny, 1, 1, settings=settings)
     found = study.steady
     assert 0.0 <= found.result.estimate.low < found.result.estimate.high <= 48.0
-    assert found.resources["resource"].iloc[0] == "CPU"
+    assert found.resources["resource"].iloc[0] == "1 pCPU"
     assert 50.0 < found.resources["estimate"].iloc[0] <= 100.0
     curve = found.to_pandas()
     assert curve["load_saps"].is_monotonic_increasing
@@ -139,15 +140,12 @@ def test_a_server_with_headroom_survives_a_stop_and_a_full_one_does_not(tiny):
 
 def test_the_stop_happens_when_the_transient_is_over(tiny):
     """The server takes nothing from 2 s (stir) + 2 s (transient) on, for 3 s."""
-    lab = stopped(tiny.spec, 5.0, 3).prepare(5.0, 0)
-    lab.host.start()
-    lab.server.start()
-    lab._start_protection()
-    lab.clock.process(lab.manager.play())
+    run = stopped(tiny.spec, 5.0, 3).prepare(5.0, 0)
+    run.start()
     taken = []
     for second in range(4, 9):
-        lab.clock.run(second * S + 2)
-        taken.append(lab.host.busy_ns())
+        run.engine.run(second * S + 2)
+        taken.append(busy_ns(run.engine, run.built.domains["sut"]))
     assert taken[0] == taken[2]
     assert taken[4] > taken[3]
 
@@ -163,7 +161,12 @@ def test_failover_safe_capacity_is_below_the_steady_one(tiny):
 def test_compare_pairs_the_same_traffic(tiny, tiny_path):
     """A server with half of the cost against the plain one: paired by replication, the first is 1."""
     fast = load_model(
-        tiny_path, ["server.touch_cost=2 ms", "server.register_touch_cost=2 ms", "workload.steps.most=12"]
+        tiny_path,
+        [
+            "domains.sut.applications.proxy.touch_cost=2 ms",
+            "domains.sut.applications.proxy.register_touch_cost=2 ms",
+            "workloads.calls.steps.most=12",
+        ],
     )
     result = compare_study([fast, tiny], 3, seed=3, jobs=1)
     assert result.ratio(1).kind == "range"

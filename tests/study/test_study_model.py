@@ -1,27 +1,37 @@
-"""Model files of any kind: how the kind is found, and what a resolved model is."""
+"""Model files: their form, and what a resolved model is."""
+
+import json
 
 import pytest
 from tiny import TINY
 
+from vftsim.composition.views import bench_of
 from vftsim.errors import ModelFileError, UsageError
+from vftsim.platform.cpu.parameters import schedulers
+from vftsim.platform.io.parameters import io_paths
+from vftsim.platform.protection.mechanism import protections
 from vftsim.study.model import load_model, models_schema, shipped_models
 from vftsim.study.results import model_yaml
-from vftsim.study.system import system_kinds
+from vftsim.workloads.parts import APPLICATIONS, WORKLOADS
 
 
-def test_a_file_without_kind_is_told_the_kinds(tmp_path):
+def test_a_part_without_kind_is_told_the_kinds(tmp_path):
     path = tmp_path / "m.yaml"
-    path.write_text(TINY.replace("kind: sip_lab\n", ""))
-    with pytest.raises(ModelFileError, match="add  kind: sip_lab"):
+    path.write_text(TINY.replace("    kind: ims_bench\n", ""))
+    with pytest.raises(ModelFileError, match="ims_bench") as caught:
         load_model(path)
+    assert caught.value.key == "workloads.calls"
 
 
 def test_an_unknown_kind_names_file_line_and_the_closest_kind(tmp_path):
     path = tmp_path / "m.yaml"
-    path.write_text(TINY.replace("kind: sip_lab\n", "# a lab\nkind: sip_lap\n"))
-    with pytest.raises(ModelFileError, match="did you mean 'sip_lab'") as caught:
+    path.write_text(TINY.replace("kind: ims_bench\n", "kind: ims_bunch\n"))
+    with pytest.raises(ModelFileError, match="did you mean 'ims_bench'") as caught:
         load_model(path)
-    assert (caught.value.line, caught.value.key) == (2, "kind")
+    assert (caught.value.line, caught.value.key) == (
+        TINY.splitlines().index("    kind: ims_bench") + 1,
+        "workloads.calls.kind",
+    )
 
 
 def test_the_written_out_model_is_the_same_model(tiny, tmp_path):
@@ -33,20 +43,21 @@ def test_the_written_out_model_is_the_same_model(tiny, tmp_path):
 
 
 def test_a_changed_value_changes_the_digest(tiny, tiny_path):
-    assert load_model(tiny_path, ["server.touch_cost=4.001 ms"]).digest() != tiny.digest()
+    assert load_model(tiny_path, ["domains.sut.applications.proxy.touch_cost=4.001 ms"]).digest() != tiny.digest()
 
 
 def test_scale_shortens_what_is_measured_and_keeps_the_transient(tiny_path):
     """6 s with a transient of 2 s at half scale: 2 + 4 / 2 = 4 s; registration 1 + 2 / 2 = 2 s."""
     short = load_model(tiny_path).shortened(0.5)
-    steps, pre = short.spec.workload.steps, short.spec.workload.pre_registration
+    bench = bench_of(short.spec)
+    steps, pre = bench.steps, bench.pre_registration
     assert (steps.duration, steps.transient, pre.duration) == (4_000_000_000, 2_000_000_000, 2_000_000_000)
     assert "2 s instead of 4 s" in short.notes[0]
 
 
 def test_quick_measures_a_minute_of_long_steps_and_leaves_short_ones(tiny_path):
-    long = load_model(tiny_path, ["workload.steps.duration=902 s"]).quick()
-    assert long.spec.workload.steps.duration == 62_000_000_000
+    long = load_model(tiny_path, ["workloads.calls.steps.duration=902 s"]).quick()
+    assert bench_of(long.spec).steps.duration == 62_000_000_000
     assert load_model(tiny_path).quick().notes == ()
 
 
@@ -65,8 +76,10 @@ def test_shipped_models_are_good_and_say_all_of_themselves(name, tmp_path):
 
 def test_the_schema_has_every_kind_and_no_dangling_reference():
     schema = models_schema()
-    found = {branch["if"]["properties"]["kind"]["const"] for branch in schema["allOf"]}
-    assert found == set(system_kinds())
+    text = json.dumps(schema)
+    for registry in (APPLICATIONS, WORKLOADS, schedulers(), io_paths(), protections()):
+        for kind in registry:
+            assert f'"{kind}"' in text
 
     def references(node):
         if isinstance(node, dict):

@@ -14,30 +14,38 @@ def test_the_default_study_varies_weight_cap_and_streams():
     spec = next(p.model.spec for p in grid.points if p.values == {"weight": "512", "cap": "30", "streams": "600"})
     assert (spec.domains["dom0"].weight, spec.domains["media"].weight, spec.domains["cpu1"].weight) == (512, 512, 256)
     assert {name: domain.cap for name, domain in spec.domains.items() if domain.cap} == {"cpu1": 30.0, "cpu2": 30.0}
-    assert spec.workload.rtp.streams == 600
-    assert spec.host.scheduler.version == "3.2", "the model's own scheduler keeps its parameters"
+    assert spec.workloads["media"].streams == 600
+    assert spec.hosts["host"].scheduler.version == "3.2", "the model's own scheduler keeps its parameters"
 
 
 def test_all_schedulers_get_the_same_points():
     grid = make_grid(None, "all", ["streams=10,20"])
     assert {"credit", "credit2", "cfs", "native", "zvm"} <= set(grid.schedulers)
     assert len(grid.points) == 2 * len(grid.schedulers)
-    assert all(point.model.spec.host.scheduler.kind == point.scheduler for point in grid.points)
+    assert all(point.model.spec.hosts["host"].scheduler.kind == point.scheduler for point in grid.points)
     assert grid.base.assignments == DEFAULT_TIMES, "the model with its own scheduler stands for all"
 
 
 def test_an_override_that_a_scheduler_does_not_know_is_its_refusal():
-    grid = make_grid(None, "all", ["streams=10"], ["host.scheduler.version='4.2'"])
+    grid = make_grid(None, "all", ["streams=10"], ["hosts.host.scheduler.version='4.2'"])
     assert "credit" in grid.schedulers
     assert "zvm" in grid.refused
     with pytest.raises(ModelFileError):
-        make_grid(None, "zvm", ["streams=10"], ["host.scheduler.version='4.2'"])
+        make_grid(None, "zvm", ["streams=10"], ["hosts.host.scheduler.version='4.2'"])
 
 
 def test_dotted_keys_and_lists():
     grid = make_grid("xen-media", None, ["domains.media.affinity=[0,1],[2,3]", "calls=10"])
     assert [p.model.spec.domains["media"].affinity for p in grid.points] == [(0, 1), (2, 3)]
-    assert grid.points[0].model.spec.workload.signaling.calls_per_s == 10
+    assert grid.points[0].model.spec.workloads["signaling"].calls_per_s == 10
+
+
+def test_a_benchmark_can_be_put_under_another_scheduler():
+    grid = make_grid("lab-virtual", "credit,esxi", ["domains.sut.cap=0,50"])
+    assert [(p.scheduler, p.values["domains.sut.cap"]) for p in grid.points] == [
+        ("credit", "0"), ("credit", "50"), ("esxi", "0"), ("esxi", "50"),
+    ]  # fmt: skip
+    assert all(point.model.spec.hosts["host"].scheduler.kind == point.scheduler for point in grid.points)
 
 
 def test_a_model_without_cpu_bound_guests_has_no_cap_axis():
@@ -51,32 +59,32 @@ def test_a_model_without_cpu_bound_guests_has_no_cap_axis():
     [
         (None, [], [], (1000, 300)),
         ("xen-media", [], [], (2000, 500)),
-        (None, [], ["workload.duration=150 ms"], (150, 300)),
-        (None, [], ["workload.warm_up=40 ms"], (1000, 40)),
-        (None, [], ["workload={rtp: {to: media}}"], (2000, 500)),
-        (None, ["workload.duration=3 s"], [], (3000, 300)),
-        (None, [], with_duration(None, [], ["workload.warm_up=1 s"], 123_456_789), (123.456789, 1000)),
+        (None, [], ["measure.duration=150 ms"], (150, 300)),
+        (None, [], ["measure.warm_up=40 ms"], (1000, 40)),
+        (None, [], ["measure={}"], (2000, 500)),
+        (None, ["measure.duration=3 s"], [], (3000, 300)),
+        (None, [], with_duration(None, [], ["measure.warm_up=1 s"], 123_456_789), (123.456789, 1000)),
     ],
 )
 def test_times_are_values_like_any_other(name, grid, overrides, times_ms):
     points = make_grid(name, None, [*grid, "streams=10"], overrides).points
-    workload = points[0].model.spec.workload
-    assert (workload.duration / 1e6, workload.warm_up / 1e6) == times_ms
+    measure = points[0].model.spec.measure
+    assert (measure.duration / 1e6, measure.warm_up / 1e6) == times_ms
 
 
 def test_times_can_be_axes():
-    points = make_grid(None, None, ["workload.warm_up=100 ms,1 s", "workload.duration=2 s,5 s"]).points
-    times = [(p.model.spec.workload.warm_up // 10**6, p.model.spec.workload.duration // 10**6) for p in points]
+    points = make_grid(None, None, ["measure.warm_up=100 ms,1 s", "measure.duration=2 s,5 s"]).points
+    times = [(p.model.spec.measure.warm_up // 10**6, p.model.spec.measure.duration // 10**6) for p in points]
     assert times == [(100, 2000), (100, 5000), (1000, 2000), (1000, 5000)]
-    assert points[0].model.assignments == ("workload.warm_up=100 ms", "workload.duration=2 s")
+    assert points[0].model.assignments == ("measure.warm_up=100 ms", "measure.duration=2 s")
 
 
 @pytest.mark.parametrize(
     ("name", "grid", "overrides", "message"),
     [
-        (None, [], ["workload.duration=1 s"], "are the same: give one"),
-        (None, ["workload.duration=1 s,2 s"], [], "are the same: give one"),
-        ("lab-virtual", [], [], "for media hosts; 'lab-virtual'"),
+        (None, [], ["measure.duration=1 s"], "are the same: give one"),
+        (None, ["measure.duration=1 s,2 s"], [], "are the same: give one"),
+        ("lab-virtual", [], [], "for a steady state; 'lab-virtual'"),
     ],
 )
 def test_a_duration_that_could_not_hold_is_refused(name, grid, overrides, message):
@@ -93,7 +101,7 @@ def test_a_duration_that_could_not_hold_is_refused(name, grid, overrides, messag
         ((None, "credit", ["weight"]), "not of the form"),
         ((None, "credit", ["weight=1,1"]), "twice"),
         ((None, "credit", ["weight=1", "weight=2"]), "given twice"),
-        (("lab-virtual", "credit"), "no CPU scheduler"),
+        (("lab-virtual", "credit"), "needs axes"),
         (("lab-virtual", None), "needs axes"),
         ((None, None, ["seedless.key=1"]), "seedless"),
         (

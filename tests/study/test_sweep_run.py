@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from vftsim.composition.run import run_model
+from vftsim.composition.views import media_of
 from vftsim.errors import UsageError
-from vftsim.media.run import run_media
 from vftsim.study import sweep as module
 from vftsim.study.database import DATABASE
 from vftsim.study.model import load_model
@@ -19,10 +20,9 @@ from vftsim.study.sweep import run_sweep
 from vftsim.study.sweep_grid import make_grid
 from vftsim.study.workers import Interrupted
 
-SHORT_NS = 100_000_000
 FILES = ("results.csv", "replications.csv", "sweep.png")
-SMALL = ["workload.signaling=null", "workload.duration=100 ms", "workload.warm_up=300 ms"]
-LONG = ["workload.signaling=null", "workload.duration=100 s", "workload.warm_up=300 ms"]
+SMALL = ["workloads.signaling=null", "measure.duration=100 ms", "measure.warm_up=300 ms"]
+LONG = ["workloads.signaling=null", "measure.duration=100 s", "measure.warm_up=300 ms"]
 """So long that a sweep can be killed before it ends."""
 GRID = "streams=" + ",".join(str(n) for n in range(2, 14))
 
@@ -33,10 +33,10 @@ def small_grid(scheduler=None, streams="10,20", more=()):
 
 def test_a_point_is_what_run_media_gives(tmp_path):
     result = run_sweep(small_grid(), tmp_path / "s", 2, 5, 1)
-    spec = load_model("xen-media", [*SMALL, "workload.rtp.streams=20"]).spec
-    alone = run_media(spec, 5, 1, SHORT_NS, 300_000_000)
-    assert result.records[1][1]["delivered_packets"] == alone.media.delivered > 0
-    assert result.records[1][1]["cpu_media"] == alone.domain_cpu["media"]
+    spec = load_model("xen-media", [*SMALL, "workloads.media.streams=20"]).spec
+    alone = run_model(spec, 5, 1)
+    assert result.records[1][1]["delivered_packets"] == media_of(spec, alone).delivered > 0
+    assert result.records[1][1]["cpu_media"] == alone.windows[-1].domain_cpu["media"]
 
 
 def test_what_is_on_disk_is_not_computed_again(tmp_path, monkeypatch):
@@ -44,12 +44,12 @@ def test_what_is_on_disk_is_not_computed_again(tmp_path, monkeypatch):
     ran = []
     monkeypatch.setattr(module, "simulate", lambda task: ran.append(task) or {"cpu_all": 1.0})
     more = run_sweep(small_grid(streams="10,20,30"), tmp_path / "s", 1, 1, 1)
-    assert (more.already, [task.spec.workload.rtp.streams for task in ran]) == (2, [30])
+    assert (more.already, [task.spec.workloads["media"].streams for task in ran]) == (2, [30])
     assert more.records[:2] == first.records
     for more, other in (
         ([], {"seed": 2}),
-        (["workload.duration=200 ms"], {}),
-        (["workload.warm_up=200 ms"], {}),
+        (["measure.duration=200 ms"], {}),
+        (["measure.warm_up=200 ms"], {}),
         ([], {"force": True}),
     ):
         ran.clear()
@@ -76,7 +76,7 @@ def test_an_axis_that_a_scheduler_does_not_read_is_named(tmp_path):
 
 def test_interrupted_keeps_what_is_done(tmp_path, monkeypatch):
     def stop_at_second(task):
-        if task.spec.workload.rtp.streams == 20:
+        if task.spec.workloads["media"].streams == 20:
             raise KeyboardInterrupt
         return {"cpu_all": 1.0}
 

@@ -10,7 +10,7 @@ from vftsim.study.model import load_model
 from vftsim.study.warm_up import WarmUpStudy, warm_up_study
 
 S = 1_000_000_000
-LONG = ["workload.steps.duration=60 s"]
+LONG = ["workloads.calls.steps.duration=60 s"]
 
 
 def study_of(tiny, cut_s, transient_s):
@@ -41,7 +41,7 @@ def test_the_pilots_see_the_start_of_the_step(tiny_path):
 
 
 def test_other_systems_have_no_series():
-    with pytest.raises(UsageError, match="media_host"):
+    with pytest.raises(UsageError, match="no workload of kind ims_bench"):
         warm_up_study(load_model("xen-media"), 1, 1)
 
 

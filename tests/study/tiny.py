@@ -5,19 +5,25 @@ The mix has 8.5 touches an attempt (half calls of 13, half others of 4), 4 ms ea
 """
 
 TINY = """\
-kind: sip_lab
 name: tiny
 domains:
-  sut: {}
-server:
-  touch_cost: 4 ms
-  register_touch_cost: 4 ms
-workload:
-  subscribers: 2000
-  registered: 50 %
-  ring_time: 500 ms
-  hold_time: 1 s
-  pre_registration: {duration: 3 s, rate: 20 /s, transient: 1 s}
-  stir: {duration: 2 s, steps: 1}
-  steps: {initial: 10 /s, increment: 10 /s, duration: 6 s, transient: 2 s, most: 5}
+  sut:
+    interfaces:
+      eth0: {path: {kind: moderated}}
+    applications:
+      proxy:
+        kind: sip_server
+        touch_cost: 4 ms
+        register_touch_cost: 4 ms
+workloads:
+  calls:
+    kind: ims_bench
+    to: sut.proxy
+    subscribers: 2000
+    registered: 50 %
+    ring_time: 500 ms
+    hold_time: 1 s
+    pre_registration: {duration: 3 s, rate: 20 /s, transient: 1 s}
+    stir: {duration: 2 s, steps: 1}
+    steps: {initial: 10 /s, increment: 10 /s, duration: 6 s, transient: 2 s, most: 5}
 """

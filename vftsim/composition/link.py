@@ -15,7 +15,7 @@ from vftsim.platform.cpu.guest_scheduler import guest_scheduler
 from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.io import build as io
 from vftsim.platform.io.driver_domain import TASKS as DRIVER_TASKS
-from vftsim.platform.io.host_cards import cards, on_burst
+from vftsim.platform.io.host_cards import cards, on_burst, on_reaching_host
 from vftsim.platform.io.packet import application, path, workload
 from vftsim.platform.io.stage import task
 from vftsim.platform.protection import build as protect
@@ -56,12 +56,20 @@ def kinds_of(spec: ModelSpec) -> frozenset[Kind]:
     return frozenset(found)
 
 
+def has_idle_cards(spec: ModelSpec) -> bool:
+    """Whether guests have network cards that no workload sends to: the kernel has what is behind them all the same."""
+    paths = (interface.path for domain in spec.domains.values() for interface in domain.interfaces.values())
+    return any(not path.has_host_ring for path in paths) and not any(w.needs_link for w in spec.workloads.values())
+
+
 def linked_for(spec: ModelSpec) -> Linked:
     """Return the kernel of a model; made once in a process for models of the same structure."""
     used = {type(part): part for part in parts_of(spec)}.values()
     entries = dict.fromkeys(entry for part in used for entry in part.entries)
     actions = dict.fromkeys(action for part in used for action in part.actions)
     tables = dict.fromkeys(table for part in used for table in part.tables)
+    if has_idle_cards(spec):
+        actions[on_reaching_host] = None
     return _linked(kinds_of(spec), tuple(entries), tuple(actions), tuple(tables))
 
 

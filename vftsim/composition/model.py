@@ -86,11 +86,12 @@ class ModelSpec(Spec):
         """Return the network that an interface leads to."""
         if interface.network is not None:
             return interface.network
-        if interface.nic is not None:
-            nic = self.hosts[self.host_of(domain)].nics.get(interface.nic)
-            if nic is not None and nic.network is not None:
-                return nic.network
-        return next(iter(self.networks))
+        return self.network_of_nic(self.host_of(domain), interface.nic)
+
+    def network_of_nic(self, host: str, name: str | None) -> str:
+        """Return the network that an interface of a host is plugged into; the model's first if it does not say."""
+        nic = self.hosts[host].nics.get(name) if name is not None else None
+        return next(iter(self.networks)) if nic is None or nic.network is None else nic.network
 
     def nics_of(self, host: str) -> dict[str, HostNicSpec]:
         """Return the network interfaces of a host: its own, and one for each further network that domains use."""
@@ -230,13 +231,17 @@ class ModelSpec(Spec):
         elif interface.nic is not None and interface.nic not in self.hosts[host].nics:
             own = listing(list(self.hosts[host].nics)) or "it has none"
             yield f"{where}.nic '{interface.nic}' is none of the host's: {own}"
+        elif interface.nic is not None and (plug := self.network_of_nic(host, interface.nic)) != (
+            interface.network or plug
+        ):
+            yield f"{where}.nic '{interface.nic}' is plugged into '{plug}', not into '{interface.network}'"
         elif interface.path.needs_driver_domain and self.driver_of(host) is None:
             yield f"{where}.path needs a driver domain on host '{host}': give one of its domains a `driver`"
 
     def _nic_problems(self) -> Iterator[str]:
         owners: dict[tuple[str, str], str] = {}
         for host in self.hosts:
-            drivers = [n for n, d in self.domains.items() if d.driver is not None and self.host_of(d) == host]
+            drivers = [n for n, d in self.expanded().items() if d.driver is not None and self.host_of(d) == host]
             if len(drivers) > 1:
                 yield f"host '{host}' has several driver domains: {listing(drivers)}; one at most"
         for name, domain in self.expanded().items():
@@ -251,11 +256,28 @@ class ModelSpec(Spec):
 
     def _workload_problems(self, name: str, workload: WorkloadSpec) -> Iterator[str]:
         try:
-            self.target_of(workload)
+            domain = self.domains[self.target_of(workload)[0]]
         except ValueError as error:
             yield f"workloads.{name}.{error}"
-        if workload.agents is not None and workload.agents not in self.domains:
-            yield f"workloads.{name}: no domain '{workload.agents}'{did_you_mean(workload.agents, list(self.domains))}"
+            return
+        reached = list(dict.fromkeys(self.network_of(domain, each) for each in domain.interfaces.values()))
+        if workload.network is not None and workload.network not in reached:
+            target = workload.to.partition(".")[0]
+            yield (
+                f"workloads.{name}.network '{workload.network}' is none of those that '{target}' has interfaces to: "
+                f"{listing(reached)}"
+            )
+        if workload.longest_ns() and domain.count > 1:
+            yield (
+                f"workloads.{name}.to: '{workload.to}' is in {domain.count} domains; a workload with phases of its own "
+                "is directed at one: count: 1"
+            )
+        agents = workload.agents
+        if agents is not None and agents not in self.domains:
+            yield f"workloads.{name}: no domain '{agents}'{did_you_mean(agents, list(self.domains))}"
+        elif agents is not None and self.domains[agents].count > 1:
+            count = self.domains[agents].count
+            yield f"workloads.{name}: '{agents}' stands for {count} domains; the agents run in one: count: 1"
         same = [n for n, w in self.workloads.items() if w.kind == workload.kind and w.longest_ns()]
         if len(same) > 1 and same[0] == name:
             yield f"workloads {listing(same)}: one with phases of its own at most"

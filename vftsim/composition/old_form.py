@@ -9,6 +9,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 OLD_KINDS = ("media_host", "sip_lab")
+OLD_KEYS = frozenset({
+    "kind", "title", "host", "server", "virtualization", "protection", "nics", "nic", "workload", "measured_doc",
+    "memory_available", "driver_domain", "driver",
+})  # fmt: skip
+"""Keys at the top of a file of the first form that the present form does not have there."""
+_NEW_KEYS = frozenset({"format", "hosts", "networks", "workloads", "measure", "measured"})
+_ONLY_MEDIA = frozenset({"title", "driver_domain", "driver", "rtp", "signaling", "warm_up", "switch_cost_ns"})
 Path = tuple[str, ...]
 Tree = dict[str, Any]
 
@@ -50,6 +57,22 @@ _KINDS = {
     "workloads.signaling": "calls",
 }
 _LOCATION = {"workloads.calls": "sut.proxy"}
+
+
+def is_old(data: Mapping[str, Any]) -> bool:
+    """Whether a file is of the first form: it says its kind or a key that only that form had, and no newer key."""
+    return bool(OLD_KEYS & set(data)) and not _NEW_KEYS & set(data)
+
+
+def kind_of(data: Mapping[str, Any]) -> str:
+    """Return the old kind of a file of the first form, merged with what it extends, whatever the form of that."""
+    if data.get("kind") in OLD_KINDS:
+        return str(data["kind"])
+    said = [data.get(key) for key in ("workload", "host")]
+    keys = set(data).union(*(each for each in said if isinstance(each, Mapping)))
+    workloads = data.get("workloads")
+    new_kinds = {each.get("kind") for each in workloads.values() if isinstance(each, Mapping)} if workloads else set()
+    return "media_host" if keys & _ONLY_MEDIA or new_kinds & {"rtp", "calls"} else "sip_lab"
 
 
 def in_new_form(kind: str, old: Mapping[str, Any], *, is_whole: bool = True) -> Tree:

@@ -44,6 +44,11 @@ def bench_of(spec: ModelSpec) -> ImsBenchWorkload:
     return workload
 
 
+def bench_key(spec: ModelSpec) -> str:
+    """Return the key of a model's benchmark, as ``--set`` has it: ``workloads.calls``."""
+    return f"workloads.{of_kind(spec, ImsBenchWorkload)}"
+
+
 def with_bench(spec: ModelSpec, bench: ImsBenchWorkload) -> ModelSpec:
     """Return the model with another benchmark in the place of its own."""
     return with_workload(spec, of_kind(spec, ImsBenchWorkload) or "", bench)

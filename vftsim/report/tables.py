@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.views import has_bench
+from vftsim.composition.views import bench_key, has_bench
 from vftsim.report.screen import error_bar, print_table, print_text
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _answer(ramp: RampCapacity) -> str:
         return f"at least {last.saps:g} SAPS: {last.passed} of {n} ramps pass the last step of the model"
     failing = f"fails {fails.saps:g} ({n - fails.passed} of {n} ramps)"
     if passes is None:
-        return f"{failing}, the first step: lower workload.steps.initial"
+        return f"{failing}, the first step: lower {bench_key(ramp.model.spec)}.steps.initial"
     return f"passes {passes.saps:g} SAPS ({passes.passed} of {n} ramps), {failing}"
 
 
@@ -227,7 +227,7 @@ def _warn_unfailed(ramp: RampCapacity) -> None:
     if ramp.unfailed:
         print_text(
             f"{ramp.model.label}: {ramp.unfailed} of {len(ramp.runs)} ramps met no limit within the model's steps: "
-            "their DOC is a lower bound; raise workload.steps.most"
+            f"their DOC is a lower bound; raise {bench_key(ramp.model.spec)}.steps.most"
         )
 
 

@@ -11,9 +11,11 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.old_form import OLD_KINDS, in_new_form
+from vftsim.composition.old_form import OLD_KEYS, in_new_form, is_old, kind_of
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import Document, json_schema, list_shipped, read_document
+from vftsim.spec.extends import KEY as EXTENDS
+from vftsim.spec.yaml_source import read_yaml
 from vftsim.study import composed
 from vftsim.study.composed import Shortened
 from vftsim.study.digest import sha256_of
@@ -104,27 +106,44 @@ def load_model(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Model
 
 
 def refuse_old_form(document: Document) -> None:
-    """Refuse a file of the first form, with the new form of what it says.
+    """Refuse files of the first form, each with the new form of what it says.
 
     Raises
     ------
     ModelFileError
-        It is one.
+        The document has some.
     """
     top = document.tree.value
-    node = top.get("kind") if isinstance(top, dict) else None
-    kind = node.plain() if node is not None else None
-    if node is None or kind not in OLD_KINDS:
+    if not isinstance(top, dict) or not OLD_KEYS & set(top):
         return
+    old = [(path, node) for path in document.files if is_old((node := read_yaml(path)).plain())]
+    if not old:
+        return
+    kind = kind_of(document.plain())
+    texts = [(path, _in_new_form(kind, node.plain())) for path, node in old]
+    if len(texts) == 1:
+        said = f"this file says:\n\n{texts[0][1]}"
+    else:
+        said = "these files say:\n\n" + "\n".join(f"# {path}\n{text}" for path, text in texts)
+    first = old[0][1].value
+    assert isinstance(first, dict)
+    key = next(key for key in first if key in OLD_KEYS)
+    raise ModelFileError(
+        f"model files have no kinds of systems any more; in the present form {said}",
+        first[key].file, first[key].line, key,
+    )  # fmt: skip
+
+
+def _in_new_form(kind: str, data: dict[str, Any]) -> str:
     stream = StringIO()
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    yaml.dump(in_new_form(kind, document.plain(), is_whole=len(document.files) == 1), stream)
-    raise ModelFileError(
-        f"model files have no kinds of systems any more; in the present form this file says:\n\n{stream.getvalue()}",
-        node.file, node.line, "kind",
-    )  # fmt: skip
+    # The reader's numbers know how they were written; the writer knows plain ones alone.
+    yaml.representer.add_multi_representer(int, lambda to, value: to.represent_int(int(value)))
+    yaml.representer.add_multi_representer(float, lambda to, value: to.represent_float(float(value)))
+    yaml.dump(in_new_form(kind, data, is_whole=EXTENDS not in data), stream)
+    return stream.getvalue()
 
 
 def shipped_models() -> tuple[str, ...]:

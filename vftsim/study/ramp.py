@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from vftsim.composition.views import bench_of, phases_of
+from vftsim.composition.views import bench_key, bench_of, phases_of
 from vftsim.errors import UsageError
 from vftsim.stats import Estimate, binomial_interval, median_interval
 from vftsim.study.model import Model
@@ -164,7 +164,7 @@ def ramp_capacity_of(
     if limit > steps.stop_above_ihs:
         raise UsageError(
             f"the ramp stops above {steps.stop_above_ihs:g} % IHS, so a limit of {limit:g} % cannot be judged; "
-            "raise the stop rule with it: --set 'workload.steps.stop_above_ihs=... %'"
+            f"raise the stop rule with it: --set '{bench_key(model.spec)}.steps.stop_above_ihs=... %'"
         )
     runs = tuple((number, ramp_end(phases_of(record), limit)) for number, record in records)
     return RampCapacity(model, runs, steps.increment, limit, confidence)

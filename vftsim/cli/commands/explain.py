@@ -39,6 +39,13 @@ def explain(
     options.use_engine(engine)
     if packet not in _WORDS and not packet.isdecimal():
         raise UsageError(f"--packet: a number from 0, or one of {', '.join(_WORDS)}; got '{packet}'")
+    followed = [
+        workload for workload in options.prepared(model, set_).spec.workloads.values() if not workload.needs_link
+    ]
+    if not followed:
+        raise UsageError(
+            f"packets of media streams and calls are explained; '{model}' has no workload of kind rtp or calls"
+        )
     recorded = recorded_window(model, set_, seed, replication, start, length)
     number = _chosen(recorded.packets, packet)
     one = recorded.packets[number]

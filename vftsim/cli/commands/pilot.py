@@ -43,6 +43,7 @@ def pilot(
 
 
 def _print(study: WarmUpStudy) -> None:
+    from vftsim.composition.views import bench_key
     from vftsim.report.screen import print_table, print_text
     from vftsim.stats import WarmUp
     from vftsim.study.warm_up import PILOTS
@@ -63,5 +64,5 @@ def _print(study: WarmUpStudy) -> None:
     elif study.is_enough:
         print_text(f"Transient of {transient_s:g} s: enough")
     else:
-        needed = f"--set 'workload.steps.transient={study.needed_ns / 1e9:g} s'"
+        needed = f"--set '{bench_key(study.model.spec)}.steps.transient={study.needed_ns / 1e9:g} s'"
         print_text(f"Transient of {transient_s:g} s: too short; {needed}")

@@ -29,6 +29,7 @@ def schema(
     from vftsim.labs.definition import DatasetSpec
     from vftsim.report.screen import print_json
     from vftsim.spec import Spec, json_schema
+    from vftsim.spec.suggest import did_you_mean
     from vftsim.study.model import models_schema
 
     others: dict[str, type[Spec]] = {
@@ -41,4 +42,7 @@ def schema(
     elif kind in others:
         print_json(json_schema(others[kind], f"vftsim {kind}"))
     else:
-        raise UsageError(f"no schema '{kind}'; there are {', '.join(others)}, and without a name that of model files")
+        hint = did_you_mean(kind, others) or ";"
+        raise UsageError(
+            f"no schema '{kind}'{hint} there are {', '.join(others)}, and without a name that of model files"
+        )

@@ -10,7 +10,7 @@ from vftsim.kernel.declare import Table
 from vftsim.platform.io.packet import applications, drops, ports
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, Home, Program
 from vftsim.workloads.sip.messages import install_messages
-from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
+from vftsim.workloads.sip.parameters import SipServerSpec
 from vftsim.workloads.sip.records import sip_rules, sip_servers
 from vftsim.workloads.sip.server import add_server, sip_server, start_server
 
@@ -47,8 +47,9 @@ class SipServerProgram(Program):
         install_messages(self.engine)
         self.row, program = self.engine.add(applications)
         program.row = self.row
-        virtual = VirtualizationSpec(cpu_inflation=home.cpu_inflation, relay_cost=spec.relay_cost)
-        self.server = add_server(self.engine, home.domain, self.row, spec, virtual, home.guest_scheduler)
+        self.server = add_server(
+            self.engine, home.domain, self.row, spec, home.cpu_inflation, guest=home.guest_scheduler
+        )
         self.record.buffer_full = home.place(f"{home.name} socket buffer", "full")
 
     @property

@@ -1,4 +1,4 @@
-"""Parameters of the SIP server and of what a hypervisor adds to its work."""
+"""Parameters of the SIP server."""
 
 from pydantic import Field, model_validator
 
@@ -200,25 +200,3 @@ class SipServerSpec(Spec):
                 "timers_wait_for_flush needs flush_in_timer_process: nothing else keeps the timers waiting"
             )
         return self
-
-
-class VirtualizationSpec(Spec):
-    """What running on a hypervisor costs the guest; all zero (and 1) on bare metal."""
-
-    cpu_inflation: float = Field(
-        1.0,
-        ge=1.0,
-        le=10.0,
-        description="Factor on the guest's CPU work (shadow paging, exits in computation).",
-    )
-    relay_cost: DurationNs = Field(
-        0,
-        description="Further CPU time for each message of a forwarded transaction received or sent. Assumption: "
-        "relaying wakes other processes and sets timers, which exit to the hypervisor; registrations do not.",
-    )
-    packet_cost: DurationNs = Field(
-        0, description="CPU time for each packet received or sent (exits, copies of the virtual NIC)."
-    )
-    interrupt_cost: DurationNs = Field(
-        0, description="CPU time for each virtual interrupt, however many packets it announces."
-    )

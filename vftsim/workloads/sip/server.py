@@ -68,7 +68,7 @@ from vftsim.platform.io.packet import (
 from vftsim.workloads.sip.forwarding import stop_repeating
 from vftsim.workloads.sip.housekeeping import start_timers
 from vftsim.workloads.sip.messages import RECEIVED, TOUCHES, Message, message_facts
-from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
+from vftsim.workloads.sip.parameters import SipServerSpec
 from vftsim.workloads.sip.records import (
     SipRules,
     SipServer,
@@ -89,7 +89,8 @@ _SAME_NAMES = ("processes", "work_after_send", "growth_per_transaction", "growth
                "growth_per_attempt", "growth_with_utilization", "nonces_good_once", "flush_in_timer_process",
                "timers_wait_for_flush")  # fmt: skip
 _TIMES = {
-    "touch_cost_ns": "touch_cost", "register_touch_cost_ns": "register_touch_cost", "database_cost_ns": "database_cost",
+    "touch_cost_ns": "touch_cost", "register_touch_cost_ns": "register_touch_cost", "relay_cost_ns": "relay_cost",
+    "database_cost_ns": "database_cost",
     "timer_period_ns": "timer_period", "removal_cost_ns": "removal_cost", "housekeeping_cost_ns": "housekeeping_cost",
     "flush_period_ns": "location_flush_period", "write_cost_ns": "location_write_cost",
     "stall_period_ns": "stall_period", "stall_ns": "stall_duration", "t1_ns": "t1", "t2_ns": "t2",
@@ -98,18 +99,26 @@ _TIMES = {
 
 
 def add_server(
-    engine: Engine,
-    domain: int,
-    program: int,
-    spec: SipServerSpec,
-    virtual: VirtualizationSpec,
-    guest: GuestSchedulerSpec | None = None,
-) -> int:
-    """Make an application row a SIP server of a domain, whose process scheduler is ``guest``; return its row."""
+    engine: Engine, domain: int, program: int, spec: SipServerSpec, cpu_inflation: float = 1.0,
+    packet_cost_ns: int = 0, guest: GuestSchedulerSpec | None = None,
+) -> int:  # fmt: skip
+    """Make an application row a SIP server of a domain; return the server's row.
+
+    Parameters
+    ----------
+    cpu_inflation : float
+        Factor that the hypervisor puts on the server's CPU work; 1 on bare metal.
+    packet_cost_ns : int
+        CPU time that a worker pays the I/O path for each datagram it sends.
+    guest : GuestSchedulerSpec, optional
+        Process scheduler of the domain; by default jobs take turns.
+    """
     row, server = engine.add(sip_servers, domain=domain, boots=1)
     server.row = row
     engine.rows(sip_rules)[row].wait_periods = max(1, spec.transaction_wait // spec.timer_period)
-    _write_rules(engine.rows(sip_rules)[row], spec, virtual)
+    rules = engine.rows(sip_rules)[row]
+    _write_rules(rules, spec)
+    rules.cpu_inflation, rules.packet_cost_ns = cpu_inflation, packet_cost_ns
     server.buffer_full, _ = engine.add(drops)
     guest = guest or RoundRobinGuest()
     server.timer_process = add_process(engine, domain, guest)
@@ -133,7 +142,7 @@ def add_server(
     return row
 
 
-def _write_rules(rules: SipRules, spec: SipServerSpec, virtual: VirtualizationSpec) -> None:
+def _write_rules(rules: SipRules, spec: SipServerSpec) -> None:
     for name in _SAME_NAMES:
         setattr(rules, name, getattr(spec, name))
     for name, key in _TIMES.items():
@@ -141,9 +150,6 @@ def _write_rules(rules: SipRules, spec: SipServerSpec, virtual: VirtualizationSp
     _write_prices(rules, spec)
     rules.write_share = spec.flush_database_share
     rules.most_queued = spec.socket_buffer_messages
-    rules.cpu_inflation = virtual.cpu_inflation
-    rules.relay_cost_ns = virtual.relay_cost
-    rules.packet_cost_ns = virtual.packet_cost
 
 
 def _write_prices(rules: SipRules, spec: SipServerSpec) -> None:

@@ -1,0 +1,130 @@
+"""Several domains of one entry, and several hosts: each has its own, and nothing is lost between them."""
+
+import json
+
+import pytest
+from composed import BENCH, checked, interface, media_model, relay, server, sip_model, streams
+
+from vftsim.composition.run import Run
+from vftsim.composition.views import flows_of
+from vftsim.platform.cpu.records import hosts
+from vftsim.platform.io.nic import nics
+from vftsim.study import composed as study
+from vftsim.study.files import to_json
+
+
+def run(data, engine="simpy"):
+    made = Run(checked(data), 3, 0, engine=engine)
+    return made, made.run()
+
+
+THREE = media_model(
+    domains={
+        "dom0": {"vcpus": 1, "driver": {}},
+        "media": {
+            "count": 3,
+            "interfaces": interface("paravirtual"),
+            "applications": {"relay": {"kind": "media_relay"}},
+        },
+    },
+    workloads={"media": streams("media", 10)},
+)
+
+
+def test_a_count_makes_domains_with_a_workload_each():
+    """Ten streams of a packet every 20 ms to each of three: 50 packets in 100 ms, but for those at either end."""
+    made, record = run(THREE)
+    assert list(made.built.domains) == ["dom0", "media-1", "media-2", "media-3"]
+    flows = flows_of(record)
+    assert list(flows) == ["media-1", "media-2", "media-3"]
+    assert all(45 <= flow.delivered <= 55 for flow in flows.values())
+    assert len({to_json(study.to_dict(record)["workloads"][name]) for name in flows}) == 3, "draws of their own"
+    used = record.windows[-1].domain_cpu
+    assert min(used[name] for name in flows) > 0.0
+
+
+def test_packets_of_all_domains_add_up():
+    made, record = run(THREE)
+    sent = sum(int(made.engine.rows(nics)[row].admitted) for row in made.built.hosts["host"].io.nics.values())
+    delivered = sum(driver.delivered() for driver in made.built.drivers.values())
+    # 120 ms from the start: three times ten streams, six periods.
+    assert 3 * 10 * 5 <= sent <= 3 * 10 * 7
+    assert sent == delivered + sum(record.drops.values()) + record.in_flight
+
+
+TWO_HOSTS = {
+    "hosts": {
+        "xen": {"pcpus": 2, "scheduler": {"kind": "credit"}, "switch_cost": "3 us"},
+        "metal": {"pcpus": 1, "scheduler": {"kind": "native"}},
+    },
+    "networks": {"lan": {}, "san": {}},
+    "domains": {
+        "media": relay(host="xen", interfaces=interface("direct", network="lan")),
+        "burner": {"host": "xen", "count": 2, "applications": {"job": {"kind": "cpu_bound", "duty": "100 %"}}},
+        "linux": relay(host="metal", interfaces=interface("native", network="san")),
+    },
+    "workloads": {"here": streams("media", 20), "there": streams("linux", 10)},
+    "measure": {"warm_up": "100 ms", "duration": "400 ms"},
+}  # fmt: skip
+
+
+def test_two_hosts_have_each_its_scheduler_and_conserve():
+    """Twenty and ten streams of 50 packets a second for 0.4 s; burners leave no pCPU of their host idle.
+
+    Beside burners a packet may wait for a time slice of 30 ms, so that 30 of them come after the end.
+    """
+    made, record = run(TWO_HOSTS)
+    in_flight = made.check_conservation()
+    assert in_flight == record.in_flight
+    flows = flows_of(record)
+    assert 370 <= flows["here"].delivered <= 430
+    assert flows["here"].dropped == 0
+    assert 195 <= flows["there"].delivered <= 205
+    window = record.windows[-1]
+    assert set(window.pcpu_busy) == {"xen", "metal"}
+    assert sum(window.pcpu_busy["xen"]) + window.switching == pytest.approx(2.0, abs=0.01)
+    (metal,) = window.pcpu_busy["metal"]
+    assert metal == pytest.approx(window.domain_cpu["linux"])
+    assert 0.0 < metal < 0.2
+    xen = made.engine.rows(hosts)[made.built.hosts["xen"].row]
+    assert xen.switch_cost_ns == 3_000
+
+
+def test_a_host_runs_as_if_the_other_were_not_there():
+    """The same streams under the same names, without the other host: the same delays to the nanosecond."""
+    _, both = run(TWO_HOSTS)
+    one = {name: part for name, part in TWO_HOSTS["domains"].items() if name != "linux"}
+    _, alone = run({
+        **TWO_HOSTS, "hosts": {"xen": TWO_HOSTS["hosts"]["xen"]}, "domains": one,
+        "workloads": {"here": TWO_HOSTS["workloads"]["here"]},
+    })  # fmt: skip
+    assert flows_of(both)["here"].delays.to_dict() == flows_of(alone)["here"].delays.to_dict()
+    assert both.windows[-1].pcpu_busy["xen"] == alone.windows[-1].pcpu_busy["xen"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        THREE,
+        TWO_HOSTS,
+        sip_model(
+            domains={"sut": server(protection={"kind": "ha_restart"})},
+            faults=[{"kind": "primary_crash", "at": "step 1 + 2 s"}],
+        ),
+        media_model(workloads={}),
+        sip_model(workloads={}, networks={"lan": {"background": {"storage": {"burst": "64 KiB", "period": "10 ms"}}}}),
+        sip_model(workloads={"calls": {**BENCH, "steps": {**BENCH["steps"], "most": 2}}}),
+    ],
+    ids=["count", "two hosts", "crash", "no workload", "no workload, background", "two steps"],
+)
+def test_a_record_is_rebuilt_from_its_data_exactly(data):
+    _, record = run(data)
+    plain = study.to_dict(record)
+    read = json.loads(to_json(plain, indent=None))
+    again = study.from_dict(read)
+    assert to_json(study.to_dict(again)) == to_json(plain)
+    assert again.windows == tuple(record.windows)
+    assert (again.drops, again.timelines, again.counters, again.protection) == (
+        record.drops, record.timelines, record.counters, record.protection,
+    )  # fmt: skip
+    assert list(again.workloads) == list(record.workloads)

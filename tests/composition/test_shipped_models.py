@@ -1,0 +1,30 @@
+"""Every shipped model loads and runs."""
+
+import pytest
+
+from vftsim.composition.run import Run
+from vftsim.composition.views import flows_of, has_bench, phases_of
+from vftsim.study.model import load_model, shipped_models
+
+SHORT_STEPS = [
+    "workloads.calls.pre_registration.duration=0 s", "workloads.calls.stir.duration=1 s",
+    "workloads.calls.stir.steps=1", "workloads.calls.steps.initial=10 /s", "workloads.calls.steps.duration=4 s",
+    "workloads.calls.steps.transient=1 s", "workloads.calls.steps.most=1",
+]  # fmt: skip
+SHORT_STREAMS = ["measure.warm_up=20 ms", "measure.duration=100 ms", "workloads.media.streams=20"]
+
+
+@pytest.mark.parametrize("name", shipped_models())
+def test_a_shipped_model_runs_conserves_and_carries_a_light_load(name):
+    short = SHORT_STEPS if has_bench(load_model(name).spec) else SHORT_STREAMS
+    run = Run(load_model(name, short).spec, 1, 0, engine="simpy")
+    record = run.run()
+    run.check_conservation()
+    if short is SHORT_STEPS:
+        (step,) = phases_of(record)
+        assert sum(step.attempts) > 10
+        assert sum(step.inadequate) == 0
+    else:
+        # Twenty streams of a packet every 20 ms, 100 ms: a hundred, but for those on the way at either end.
+        assert 80 <= flows_of(record)["media"].delivered <= 120
+    assert all(0.0 <= share <= 1.0 for busy in record.windows[-1].pcpu_busy.values() for share in busy)

@@ -1,0 +1,149 @@
+"""What does not fit together is refused with the key and what would fit."""
+
+import pytest
+from composed import BENCH, interface, media_model, relay, server, sip_model, streams
+from pydantic import ValidationError
+
+from vftsim.composition.model import ModelSpec
+
+CRASH = {"kind": "pause", "at": "1 s", "duration": "1 s"}
+TWO_HOSTS = {"a": {"scheduler": {"kind": "credit"}}, "b": {"scheduler": {"kind": "credit"}}}
+BEHIND_DRIVER = {"interfaces": interface("paravirtual"), "applications": {"relay": {"kind": "media_relay"}}}
+
+
+def protected(vcpus):
+    return sip_model(domains={"sut": server(vcpus=vcpus, protection={"kind": "lockstep"})})
+
+
+CASES = {
+    "domain of to": (
+        media_model(workloads={"media": streams("medai")}),
+        "workloads.media.to: 'medai' names no domain; did you mean 'media'?",
+    ),
+    "application of to": (
+        sip_model(workloads={"calls": {**BENCH, "to": "sut.prox"}}),
+        "workloads.calls.to: 'sut.prox' must be one application that takes sip traffic; sut has proxy (sip_server)",
+    ),
+    "application of another protocol": (
+        media_model(workloads={"calls": {**BENCH, "to": "media"}}),
+        "workloads.calls.to: 'media' must be one application that takes sip traffic; media has relay (media_relay)",
+    ),
+    "no interface": (
+        sip_model(domains={"sut": {"applications": {"proxy": {"kind": "sip_server"}}}}),
+        "workloads.calls.to: domain 'sut' has no interface by which the traffic could reach it",
+    ),
+    "network of a workload": (
+        media_model(workloads={"media": {**streams("media"), "network": "wan"}}),
+        "workloads.media.network 'wan' is none of those that 'media' has interfaces to: lan",
+    ),
+    "domain of the agents": (
+        sip_model(workloads={"calls": {**BENCH, "agents_in": "usc"}}, domains={"sut": server(), "uac": {}}),
+        "workloads.calls: no domain 'usc'; did you mean 'uac'?",
+    ),
+    "several domains of agents": (
+        sip_model(workloads={"calls": {**BENCH, "agents_in": "uac"}}, domains={"sut": server(), "uac": {"count": 2}}),
+        "workloads.calls: 'uac' stands for 2 domains; the agents run in one: count: 1",
+    ),
+    "network of an interface": (
+        media_model(domains={"media": relay(interfaces=interface("direct", network="wan"))}),
+        "domains.media.interfaces.eth0.network 'wan' is none of lan",
+    ),
+    "nic of an interface": (
+        media_model(domains={"media": relay(interfaces=interface("direct", nic="nic7"))}),
+        "domains.media.interfaces.eth0.nic 'nic7' is none of the host's: nic0",
+    ),
+    "nic on another network": (
+        media_model(
+            networks={"lan": {}, "san": {}},
+            domains={"media": relay(interfaces=interface("direct", nic="nic0", network="san"))},
+        ),
+        "domains.media.interfaces.eth0.nic 'nic0' is plugged into 'lan', not into 'san'",
+    ),
+    "network of a nic": (
+        media_model(hosts={"host": {"scheduler": {"kind": "credit"}, "nics": {"nic0": {"network": "wan"}}}}),
+        "hosts.host.nics.nic0.network 'wan' is none of lan",
+    ),
+    "two owners of a nic": (
+        media_model(domains={"media": relay(), "other": relay()}),
+        "NIC 'nic0' belongs to both 'media' and 'other'; add another",
+    ),
+    "path without driver domain": (
+        media_model(domains={"media": BEHIND_DRIVER}),
+        "domains.media.interfaces.eth0.path needs a driver domain on host 'host': give one of its domains a `driver`",
+    ),
+    "two driver domains": (
+        media_model(domains={"d0": {"driver": {}}, "d1": {"driver": {}}, "media": BEHIND_DRIVER}),
+        "host 'host' has several driver domains: d0, d1; one at most",
+    ),
+    "several of a driver domain": (
+        media_model(domains={"dom0": {"driver": {}, "count": 2}, "media": BEHIND_DRIVER}),
+        "host 'host' has several driver domains: dom0-1, dom0-2; one at most",
+    ),
+    "two workloads with phases": (
+        sip_model(workloads={"calls": BENCH, "more": BENCH}),
+        "workloads calls, more: one with phases of its own at most",
+    ),
+    "phases in several domains": (
+        sip_model(domains={"sut": server(count=3)}),
+        "workloads.calls.to: 'sut.proxy' is in 3 domains; a workload with phases of its own is directed at one: "
+        "count: 1",
+    ),
+    "lockstep of two vCPUs": (
+        protected(2),
+        "domains.sut.protection: this protection mechanism handles 1 vCPU at most, not 2",
+    ),
+    "network of a channel": (
+        sip_model(domains={"sut": server(protection={"kind": "lockstep", "channel": {"network": "ft"}})}),
+        "domains.sut.protection: its network 'ft' is none of lan",
+    ),
+    "a fault that could strike several": (
+        sip_model(domains={"sut": server(), "other": server()}, faults=[CRASH]),
+        "a fault must say its `domain`: the model has several that it could strike",
+    ),
+    "a fault of an unknown domain": (
+        sip_model(faults=[{**CRASH, "domain": "sit"}]),
+        "domain 'sit' of a fault is none of sut",
+    ),
+    "a fault of one that is several": (
+        media_model(domains={"dom0": {"driver": {}}, "media": {**BEHIND_DRIVER, "count": 2}},
+                    faults=[{**CRASH, "domain": "media"}]),
+        "domain 'media' of a fault is none of dom0, media-1, media-2",
+    ),
+    "a fault of a backup that is not there": (
+        sip_model(faults=[{"kind": "backup_crash", "at": "1 s"}]),
+        "a fault of the backup or its channel needs a mechanism that has them",
+    ),
+    "a phase without phases": (
+        media_model(faults=[{**CRASH, "at": "step 1"}]),
+        "no workload of the model has such a phase; say the time of the run: '20 s'",
+    ),
+    "affinity outside": (
+        media_model(domains={"media": relay(affinity=[0, 2])}),
+        "domains.media.affinity must name pCPUs 0 to 1 of its host",
+    ),
+    "empty affinity": (
+        media_model(domains={"media": relay(affinity=[])}),
+        "domains.media.affinity must name pCPUs 0 to 1 of its host",
+    ),
+    "no host where there are two": (
+        media_model(hosts=TWO_HOSTS),
+        "domains.media must say its host: a, b",
+    ),
+    "unknown host": (
+        media_model(hosts=TWO_HOSTS, domains={"media": relay(host="c")}),
+        "domains.media.host 'c' is none of a, b",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_wrong_composition_is_told_with_key_and_remedy(case):
+    model, message = CASES[case]
+    with pytest.raises(ValidationError) as caught:
+        ModelSpec.model_validate(model)
+    assert message in str(caught.value)
+
+
+def test_what_the_cases_change_is_right_without_the_change():
+    for model in (media_model(), sip_model(), protected(1)):
+        ModelSpec.model_validate(model)
