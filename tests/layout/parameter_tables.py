@@ -45,7 +45,7 @@ def _options(annotation: Any) -> list[Any]:
     return [a for a in get_args(annotation) if a is not NoneType] if is_union else [annotation]
 
 
-def _kind(annotation: Any, said: list[Any]) -> str:  # noqa: PLR0911 - one line for each way to say what a field takes
+def _kind(annotation: Any, said: list[Any]) -> str:
     quantity = next((item for item in said if isinstance(item, Quantity)), None)
     if quantity is not None:
         return quantity.name

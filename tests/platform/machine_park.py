@@ -308,8 +308,17 @@ class Park:
             own = self.engine.rows(tally)[1]
             assert own.lost == sum(self.drop_counts().values())
             assert own.sent + own.copied == own.delivered + own.lost + own.discarded + in_use
+        self._check_slots(in_use)
         cpu.check_conservation(self.engine, self.host)
         protect.check_conservation(self.engine, self.guard)
+
+    def _check_slots(self, in_use: int) -> None:
+        """A ring has as many slots taken as it holds packets, or more for those in somebody's hands."""
+        held = [*self.rows(nics), *self.rows(rings), *(one.socket for one in self.rows(pools))]
+        assert all(one.packets.length <= one.occupied <= one.capacity for one in held)
+        if in_use == 0:
+            assert not any(one.occupied for one in held)
+            assert not any(one.active or one.held for one in self.rows(stages))
 
     def _check_server(self) -> None:
         server = self.engine.rows(sip_servers)[self.server]

@@ -57,6 +57,31 @@ def test_a_guest_that_boots_again_has_lost_what_it_had_and_what_came_meanwhile(p
     assert park.drop_counts() == {("socket buffer", "lost in crash"): 12, down: 10}
 
 
+DRIVER = {"native": "driver_receive_ns", "direct": "driver_receive_ns", "paravirtual": "frontend_receive_ns",
+          "emulated": "driver_receive_ns", "stub_domain": "driver_receive_ns"}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", DRIVER)
+def test_a_crash_loses_the_batch_in_the_hands_of_the_guests_driver(path: str):
+    """The driver takes 5 ms a packet: at 12 ms it has the first of three, the ring the others; 40 ms: booted."""
+    crash = [{"kind": "primary_crash", "at": "12 ms"}]
+    case = Case(path=path, protection="ha_restart", scheduler="native")
+    visits = [10 * MS, 10 * MS + 500 * US, 11 * MS, 40 * MS]
+    park = Park("simpy", case, visits=visits, blows=crash, path={DRIVER[path]: 5 * MS}).run(100 * MS)
+    assert [number for _, number in seen(park)] == [4]
+    assert park.drop_counts() == {("guest", "disconnected"): 2, ("guest", "lost in crash"): 1}
+
+
+def test_a_packet_on_its_way_into_a_port_that_is_cut_off_is_lost_and_its_slot_is_free():
+    """The back-end takes 5 ms a packet: at 12 ms it has the first of three in its hands and a slot kept for it."""
+    crash = [{"kind": "primary_crash", "at": "12 ms"}]
+    case = Case(protection="ha_restart", scheduler="native")
+    visits = [10 * MS, 10 * MS + 500 * US, 11 * MS, 40 * MS]
+    park = Park("simpy", case, visits=visits, blows=crash, path={"backend_receive_ns": 5 * MS}).run(100 * MS)
+    assert [number for _, number in seen(park)] == [4]
+    assert park.drop_counts() == {("guest", "disconnected"): 3}
+
+
 def slow_way_out(protection: str, engine: str = "simpy", **changes: Any) -> Park:
     """Twenty packets at once to a relay whose back-end takes 5 ms to send one, with a ring of two."""
     parameters: dict[str, Any] = {"load": 0, "blows": [], "ring": 2, "path": {"backend_transmit_ns": 5 * MS}}

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from vftsim.sip.build import write_rules
 
 from vftsim.kernel import EventKind, Linked, Sim, entry, link
 from vftsim.kernel.agenda import Agenda, agenda_due
