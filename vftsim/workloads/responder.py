@@ -67,13 +67,18 @@ class ResponderSpec(Spec):
 
 
 class Responder(Record):
-    """Threads of one program; ``active`` ones have a request, those whose work is under way are ``in_hand``."""
+    """Threads of one program; ``active`` ones have a request, those whose work is under way are ``in_hand``.
+
+    ``blocked`` ones sleep in the send call; ``orphans`` are answers of such threads of a machine that was booted since.
+    """
 
     row: int
     program: int
     domain: int
     threads: int
     active: int
+    blocked: int
+    orphans: int
     demand_ns: int
     demands: int
     answer_bytes: int
@@ -123,6 +128,7 @@ def on_answer(sim: Sim, place: int, argument: int) -> None:
     if put_out(sim, port, place):
         take_next(sim, own)
     else:
+        own.blocked += 1
         wait_for_slot(sim, port, place)
 
 
@@ -139,9 +145,13 @@ def take_next(sim: Sim, own: Responder) -> None:
 
 @responder.implements(go_on)
 def send_again(sim: Sim, program: Application, packet: int) -> None:
-    """Send the answer of a thread that slept, and let it go on."""
+    """Send the answer of a thread that slept, and let it go on; answers from before a boot come first, and are lost."""
     own = responders(sim)[program.own]
-    if put_out(sim, ports(sim)[packets(sim)[packet].port], packet):
+    if own.orphans > 0:
+        own.orphans -= 1
+        drop(sim, packet, own.lost_in_boot)
+    elif put_out(sim, ports(sim)[packets(sim)[packet].port], packet):
+        own.blocked -= 1
         take_next(sim, own)
     else:
         wait_for_slot(sim, ports(sim)[packets(sim)[packet].port], packet)
@@ -161,6 +171,8 @@ def boot(sim: Sim, program: Application) -> None:
         drop(sim, packet_list.pop(sim, own.waiting), own.lost_in_boot)
     while own.in_hand.length > 0:
         drop(sim, packet_list.pop(sim, own.in_hand), own.lost_in_boot)
+    own.orphans += own.blocked
+    own.blocked = 0
     own.active = 0
     bear(sim, program, 0, 1.0)
 
