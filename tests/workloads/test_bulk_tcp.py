@@ -96,7 +96,7 @@ def test_a_lone_segment_waits_for_the_delayed_acknowledgement():
 @pytest.mark.parametrize("clients", [1, 2, 3, 4])
 def test_clients_of_a_switch_share_the_line(clients):
     """Frame arithmetic alone, against the record's first rows: within 3 % (the host's link drops, TCP recovers)."""
-    found = Bulk(400 * MS, clients=clients, network={"switched": True}, segmentation_offload=False, window=128 * 1024)
+    found = Bulk(200 * MS, clients=clients, network={"switched": True}, segmentation_offload=False, window=128 * 1024)
     rates = found.rates()
     assert sum(rates) == pytest.approx(LINE / 1e6, rel=0.01)
     assert mean(rates) == pytest.approx(STATED[clients], rel=0.03)
