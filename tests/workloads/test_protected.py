@@ -66,7 +66,7 @@ def test_lockstep_keeps_tcp_connections_through_a_crash():
     made = guarded(lambda own: bulk_tcp.add_tcp_program(own.engine, own.domain, bulk_tcp.TcpSinkSpec()),
                    {"kind": "lockstep", "reprotection": None}, CRASH)  # fmt: skip
     spec = bulk_tcp.BulkTcpSpec(duration=9 * S, interval=S, spread=0, window=4 * 1448, delayed_ack=0)
-    row = bulk_tcp.add_bulk_tcp(made.engine, made.port, spec, made.streams, 0)
+    row = bulk_tcp.add_bulk_tcp(made.engine, made.feeder, made.port, spec, made.streams, 0)
     made.engine.call(bulk_tcp.start_bulk_tcp, row)
     made.run(9 * S + MS)
     found = bulk_tcp.bulk_tcp_result(made.engine, row)[0]

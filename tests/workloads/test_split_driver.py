@@ -131,7 +131,7 @@ def test_tcp_comes_through_a_ring_of_two_slots(direction):
     spec = bulk_tcp.BulkTcpSpec(
         direction=direction, duration=100 * MS, interval=10 * MS, spread=0, clients=4, window=65_536
     )
-    row = bulk_tcp.add_bulk_tcp(xen.engine, xen.port, spec, xen.streams, 0)
+    row = bulk_tcp.add_bulk_tcp(xen.engine, xen.feeder, xen.port, spec, xen.streams, 0)
     xen.start(bulk_tcp.start_bulk_tcp, row)
     found = bulk_tcp.bulk_tcp_result(xen.run(101 * MS).engine, row)
     assert all(result.timeouts == 0 for result in found)
