@@ -6,6 +6,8 @@ what the guest has sent at every whole period, as checkpoints that cost nothing 
 
 from functools import cache
 
+from pydantic import TypeAdapter
+
 from vftsim.kernel import EventKind, Fifo, Record, Sim, Table, at, entry, event, link
 from vftsim.kernel.choose import make_engine
 from vftsim.kernel.inputs import Feeder
@@ -32,7 +34,10 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.platform.io.paths import moderated
 from vftsim.platform.io.paths.moderated import GuestNicSpec, guest_nics
+from vftsim.platform.protection import build as protect
+from vftsim.platform.protection.faults import FAULTS, fault
 from vftsim.platform.protection.guard import Guard, guard_port, guards, hold_output, protection, release
+from vftsim.platform.protection.mechanism import protections
 from vftsim.sampling import Streams
 from vftsim.workloads import burden
 
@@ -81,17 +86,25 @@ def burden_program(sim: Sim, row: int, output_ns: int) -> int:
 
 
 @cache
-def linked(programs, workloads, parts):
+def linked(programs, workloads, parts, guarded=False):
+    """Return a kernel of these kinds and modules; ``guarded``: with every mechanism and fault too."""
     entries = [e for module in parts for e in module.ENTRIES]
     actions = [a for module in parts for a in module.ACTIONS]
     tables = [t for module in parts for t in module.TABLES]
+    kinds = {scheduler: [native], path: [moderated.moderated], application: list(programs), workload: list(workloads),
+             protection: [beat]}  # fmt: skip
+    if guarded:
+        entries += [each for each in protect.ENTRIES if each is not guard_port]
+        actions += protect.ACTIONS
+        tables += protect.TABLES
+        kinds[protection] = [beat, *(spec.part for spec in protections().values())]
+        kinds[fault] = [spec.part for spec in FAULTS.values()]
     return link(
         [*cpu.ENTRIES, guard_port, boot_program, burden_program, *entries],
-        {scheduler: [native], path: [moderated.moderated], application: list(programs), workload: list(workloads),
-         protection: [beat]},
+        kinds,
         [on_beat, *actions],
         [*cpu.TABLES, *burden.TABLES, cards, drops, flows, beats, bucket_ends, guest_nics, links, *tables],
-    )  # fmt: skip
+    )
 
 
 class Lab:
@@ -128,6 +141,14 @@ class Lab:
         self.engine.call(guard_port, row, self.port)
         self.engine.rows(beats)[row].period_ns = period_ns
         self.engine.at(period_ns, EventKind.CONTROL, 0, self.engine.number(on_beat), row)
+
+    def protect(self, parameters, *blows):
+        """Put the guest under a mechanism, and let faults strike."""
+        spec = TypeAdapter(protections()[parameters["kind"]]).validate_python(parameters)
+        vm_link = int(self.engine.rows(cards)[self.card].from_host)
+        self.guard = protect.add_guard(self.engine, spec, self.domain, [self.port], [self.program], vm_link)
+        found = [TypeAdapter(FAULTS[blow["kind"]]).validate_python(blow) for blow in blows]
+        protect.start(self.engine, self.guard, spec, found, lambda instant: instant.offset_ns)
 
     def start(self):
         cpu.start(self.engine, self.host, Native())

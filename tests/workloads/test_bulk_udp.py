@@ -115,3 +115,29 @@ def test_engines_agree():
     both = [Bulk(30 * MS, engine=engine, packet_ns=US, **keys) for engine in ("simpy", "compiled")]
     assert both[0].results == both[1].results
     assert both[0].dropped() == both[1].dropped() > 0
+
+
+def line_shared(clients, read_us, shared=False):
+    """Clients that offer a gigabit each, paused by the switch, into a guest of two processors."""
+    return Bulk(
+        100 * MS, clients=clients, rate=10**9, network={"switched": True, "flow_control": True}, pcpus=2,
+        sink={"read_cost": read_us * US, "shared_buffer": shared}, packet_ns=US, interrupt_ns=2 * US, spread=MS,
+        until_ns=100 * MS, engine="compiled",
+    ).results  # fmt: skip
+
+
+@pytest.mark.slow
+def test_loss_of_a_flow_falls_with_clients_unless_they_share_a_buffer():
+    """13 us to read and one frame each 12.3 us: one thread is too slow, threads on two processors are not."""
+    assert line_shared(1, 13)[0].loss_ratio > 0.05
+    assert all(result.loss_ratio == 0.0 for result in line_shared(3, 13))
+    assert all(result.loss_ratio > 0.05 for result in line_shared(3, 13, shared=True))
+
+
+@pytest.mark.slow
+def test_jitter_rises_with_clients():
+    """Closed form with the spacing of a share of the line: 19, 49, 60 us for one, three, five clients."""
+    means_ns = {n: sum(r.mean_difference_ns for r in line_shared(n, 2)) / n for n in (1, 3, 5)}
+    assert means_ns[1] < means_ns[3] < means_ns[5]
+    for n, found_ns in means_ns.items():
+        assert found_ns == pytest.approx(moderation_jitter_ns(FRAME * 8 * n, 125 * US, 2 * US), rel=0.25)

@@ -17,7 +17,7 @@ def read(text):
 
 @pytest.mark.parametrize("clients", [1, 2])
 def test_tcp(clients):
-    results = Tcp(50 * MS, clients=clients, network={"switched": True}, interval=10 * MS).results
+    results = Tcp(50 * MS, clients=clients, network={"switched": True}, interval=10 * MS, reaction=25_000).results
     total = sum(r.bits_per_s for r in results) / 1e6
     two, three = read(iperf2_of_tcp(results).text()), read(iperf3_of_tcp(results).text())
     assert two["throughput"]["mean"] == pytest.approx(total, rel=0.005)  # three digits are printed

@@ -126,7 +126,7 @@ class BatchProcess(Record):
     thinks: int
 
 
-batches = Table("batches", Batch, 256)
+batches = Table("batch_programs", Batch, 256)
 batch_processes = Table("batch_processes", BatchProcess, 1 << 16, "use fewer processes")
 
 

@@ -35,7 +35,7 @@ class Delays(Record):
     buckets: Annotated[list[int], BUCKETS]
 
 
-bucket_ends = Table("bucket_ends", BucketEnds, 2, is_fixed=True)
+bucket_ends = Table("flow_bucket_ends", BucketEnds, 2, is_fixed=True)
 
 
 @part

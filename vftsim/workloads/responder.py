@@ -67,13 +67,17 @@ class ResponderSpec(Spec):
 
 
 class Responder(Record):
-    """Threads of one program; ``active`` ones have a request, those whose work is under way are ``in_hand``."""
+    """Threads of one program; ``active`` ones have a request, those whose work is under way are ``in_hand``.
+
+    ``blocked`` ones sleep in the send call: what they hold is lost with the ring when the machine is booted again.
+    """
 
     row: int
     program: int
     domain: int
     threads: int
     active: int
+    blocked: int
     demand_ns: int
     demands: int
     answer_bytes: int
@@ -123,6 +127,7 @@ def on_answer(sim: Sim, place: int, argument: int) -> None:
     if put_out(sim, port, place):
         take_next(sim, own)
     else:
+        own.blocked += 1
         wait_for_slot(sim, port, place, place)
 
 
@@ -142,6 +147,7 @@ def send_again(sim: Sim, program: Application, packet: int) -> None:
     """Send the answer of a thread that slept, and let it go on."""
     own = responders(sim)[program.own]
     if put_out(sim, ports(sim)[packets(sim)[packet].port], packet):
+        own.blocked -= 1
         take_next(sim, own)
     else:
         wait_for_slot(sim, ports(sim)[packets(sim)[packet].port], packet, packet)
@@ -161,6 +167,7 @@ def boot(sim: Sim, program: Application) -> None:
         drop(sim, packet_list.pop(sim, own.waiting), own.lost_in_boot)
     while own.in_hand.length > 0:
         drop(sim, packet_list.pop(sim, own.in_hand), own.lost_in_boot)
+    own.blocked = 0
     own.active = 0
     bear(sim, program, 0, 1.0)
 

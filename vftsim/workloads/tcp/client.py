@@ -1,13 +1,14 @@
-"""The clients of bulk TCP: machines that compute infinitely fast, as iperf 2's client runs on one.
+"""The clients of bulk TCP: machines whose processor is no limit, as iperf 2's client runs on one.
 
 An upload begins with data at once, a download with a packet that asks for it; the three-way handshake and the close
 are left out.  What has come in order at the receiver by the end of each interval is written down for the report.
 """
 
 from vftsim.kernel import Engine, EventKind, Sim, at, entry, event, part
+from vftsim.kernel.inputs import Feeder, draw
 from vftsim.platform.io.link import links, transmit
 from vftsim.platform.io.packet import Flow, delivered, flows, lost, packets
-from vftsim.sampling import Streams
+from vftsim.sampling import Streams, uniform_ns
 from vftsim.workloads.stations import add_station, has_room, room, say, stations, wait_for_room
 from vftsim.workloads.tcp.parameters import HEADER_BYTES, BulkTcpSpec, bulk_tcp
 from vftsim.workloads.tcp.receiver import take_data
@@ -94,12 +95,31 @@ def hear(sim: Sim, packet: int) -> None:
     packets.free(sim, packet)
     if what % COUNTS == 0:
         take_acknowledgement(sim, bulk, connection, what // COUNTS, stamp_ns, on_client_due)
-        pump(sim, bulk, connection)
+        react(sim, bulk, connection)
     elif take_data(sim, bulk, connection, what, stamp_ns):
         say(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
     elif connection.delay_timer == 0:
         due_ns = sim.now_ns + bulk.delayed_ack_ns
         connection.delay_timer = at(sim, due_ns, EventKind.TIMER, connection.row, on_client_delay, connection.row)
+
+
+@part
+def react(sim: Sim, bulk: Bulk, connection: Connection) -> None:
+    """Send what an acknowledgement allows, now or when the client comes to it."""
+    if connection.reactions == 0:
+        pump(sim, bulk, connection)
+    elif not connection.is_reacting:
+        connection.is_reacting = True
+        due_ns = sim.now_ns + draw(sim, connection.reactions)
+        at(sim, due_ns, EventKind.TIMER, connection.row, on_reaction, connection.row)
+
+
+@event
+def on_reaction(sim: Sim, place: int, token: int) -> None:
+    """The client comes to what it has to send."""
+    connection = connections(sim)[place]
+    connection.is_reacting = False
+    pump(sim, bulks(sim)[connection.bulk], connection)
 
 
 @event
@@ -155,7 +175,23 @@ def start_bulk_tcp(sim: Sim, row: int, _: int) -> int:
     return 0
 
 
-def add_bulk_tcp(engine: Engine, port: int, spec: BulkTcpSpec, streams: Streams, number: int) -> int:
+class _Reactions:
+    """Uniform times in order, of one client."""
+
+    def __init__(self, streams: Streams, entity: int, longest_ns: int) -> None:
+        self._streams = streams
+        self._entity = entity
+        self._longest_ns = longest_ns
+        self._next = 0
+
+    def __call__(self, count: int) -> list[int]:
+        uniforms = self._streams.uniforms("bulk_tcp.reaction", self._entity, start=self._next, count=count)
+        self._next += count
+        values: list[int] = uniform_ns(uniforms, 0, self._longest_ns).tolist()
+        return values
+
+
+def add_bulk_tcp(engine: Engine, feeder: Feeder, port: int, spec: BulkTcpSpec, streams: Streams, number: int) -> int:
     """Add the clients of a port; ``number`` says whose draws are theirs.  Return the row of the workload."""
     row, bulk = engine.add(
         bulks, port=port, is_upload=spec.direction == "upload", segment_bytes=spec.mss, header_bytes=HEADER_BYTES,
@@ -175,4 +211,6 @@ def add_bulk_tcp(engine: Engine, port: int, spec: BulkTcpSpec, streams: Streams,
         connection = engine.rows(connections)[first + n]
         connection.station = station
         connection.first_ns = int(begins[n] * spec.spread)
+        if spec.reaction:
+            connection.reactions = feeder.add(_Reactions(streams, (number << 20) + n, spec.reaction))
     return row

@@ -45,6 +45,12 @@ class BulkTcpSpec(Spec):
     )
     min_rto: PositiveDurationNs = Field(200_000_000, description="Least retransmission time-out. Default: Linux.")
     first_rto: PositiveDurationNs = Field(1_000_000_000, description="Before a round trip is known. Default: RFC 6298.")
+    reaction: DurationNs = Field(
+        25_000,
+        description="A client reacts to an acknowledgement after a random time, uniform up to this; 0: at once. "
+        "Assumption: two segments' time. Perfect timing locks clients out at a full queue (traffic phase effects, "
+        "Floyd and Jacobson 1992).",
+    )
     segmentation_offload: bool = Field(
         False, description="Stacks handle up to 64 KiB as one packet (TSO at the sender, LRO or GRO at the receiver)."
     )

@@ -44,12 +44,17 @@ class Bulk(Record):
 class Connection(Record):
     """One connection.
 
-    Identity: its workload, station, the ``program`` at the server's end (an application's row).  Sender: segments
-    up to ``una`` are acknowledged, up to ``nxt`` sent; ``resend`` is one to be sent again now.  ``recover`` is the
-    highest segment sent when loss was last found.  Times: ``due_ns`` of the retransmission (0: none); ``timer`` is
-    the one event planned for it, which looks again when it comes early.  Receiver: everything below ``expected`` is
-    there, ``beyond`` marks segments above; ``pending`` segments are not acknowledged; ``echo_ns`` is the time stamp
-    to echo.  Process at the server's end: packets wait in ``queue``, ``packet`` is in work.
+    Identity: its workload, station, the ``program`` at the server's end (an application's row).
+
+    Sender: segments up to ``una`` are acknowledged, up to ``nxt`` sent; ``resend`` is one to be sent again now.
+    ``recover`` is the highest segment sent when loss was last found.  A retransmission is due at ``due_ns`` (0: none);
+    ``timer`` is the one event planned for it, which looks again when it comes early.
+
+    Receiver: everything below ``expected`` is there, ``beyond`` marks segments above; ``pending`` segments are not
+    acknowledged; ``echo_ns`` is the time stamp to echo.
+
+    Client: ``reactions`` is a feed of the times it needs before it reacts (0: none), ``is_reacting`` while it does.
+    Process at the server's end: packets wait in ``queue``, ``packet`` is in work.
     """
 
     row: int
@@ -81,6 +86,8 @@ class Connection(Record):
     echo_ns: int
     owes: bool
     delay_timer: int
+    reactions: int
+    is_reacting: bool
     queue: Fifo
     packet: int
     is_busy: bool
