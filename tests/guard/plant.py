@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from vftsim.kernel import Engine, EventKind, Kind, Linked, Record, Sim, Table, at, entry, event, link, part
 from vftsim.kernel.compiled_engine import CompiledEngine
 from vftsim.kernel.declare import Part
+from vftsim.kernel.inputs import Feeder, feeds
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.cpu import build, jobs
 from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
@@ -45,6 +46,7 @@ from vftsim.platform.protection.mechanism import protections
 from vftsim.platform.protection.output_buffer import output_buffers
 from vftsim.platform.protection.replication import find
 from vftsim.platform.protection.rollback import Finding
+from vftsim.sampling import Streams
 
 US = 1_000
 MS = 1_000_000
@@ -66,12 +68,16 @@ class Habits(Record):
     """How guest and clients behave: ``turns`` requests follow each other ``think_ns`` apart; -1: without end."""
 
     chunk_ns: int
+    lengths: int
     chunk_is_output: bool
     chunk: int
     size_bytes: int
     think_ns: int
     turns: int
 
+
+chunk_lengths = Table("chunk_lengths", Moment, 4096, is_fixed=True)
+"""Lengths of chunks that are not all alike."""
 
 stops = Table("stops", Moment, 1 << 18)
 habits = Table("habits", Habits, 2, is_fixed=True)
@@ -157,7 +163,10 @@ def put(sim: Sim, number: int) -> None:
 def chunk_done(sim: Sim, place: int, argument: int) -> None:
     own = habits(sim)[1]
     own.chunk += 1
-    jobs.continue_with(sim, domains(sim)[1], own.chunk_ns, chunk_done, 0, 0)
+    chunk_ns = own.chunk_ns
+    if own.lengths > 0:
+        chunk_ns = chunk_lengths(sim)[own.chunk % own.lengths].number
+    jobs.continue_with(sim, domains(sim)[1], chunk_ns, chunk_done, 0, 0)
     if own.chunk_is_output:
         put(sim, OWN + own.chunk)
 
@@ -201,7 +210,8 @@ def linked(*others: Kind) -> Linked:
             fault: [spec.part for spec in FAULTS.values()], path: [wire], application: [server], workload: [clients],
         },
         [on_ask, on_probe, *protect.ACTIONS],
-        [*build.TABLES, *protect.TABLES, habits, entered, issued, seen, probes, stops, output_buffers],
+        [*build.TABLES, *protect.TABLES, habits, chunk_lengths, feeds, entered, issued, seen, probes, stops,
+         output_buffers],
     )  # fmt: skip
 
 
@@ -213,12 +223,14 @@ class Plant:
     asks: list[int] = field(default_factory=list)
     chunk_ns: int = S
     chunk_is_output: bool = False
+    lengths: list[int] = field(default_factory=list)
     think_ns: int = 0
     turns: int = 1
     faults: list[dict[str, Any]] = field(default_factory=list)
     until_ns: int = S
     part: Kind | None = None
     size_bytes: int = 200
+    seed: int = 7
     engine_type: type[Engine] = SimpyEngine
     guest_runs: bool = True
     spoil: Callable[[Engine], None] | None = None
@@ -226,10 +238,11 @@ class Plant:
     def __post_init__(self) -> None:
         chosen: Any = protections()[self.protection["kind"]]
         part = self.part or chosen.part
+        kernel = linked() if part is chosen.part else linked(part)
         if part is not chosen.part:
             chosen = type("Other", (chosen,), {"__module__": __name__, "part": part})
         spec = chosen.model_validate(self.protection)
-        self.engine = engine = self.engine_type(linked() if part is chosen.part else linked(part))
+        self.engine = engine = self.engine_type(kernel)
         scheduling = TypeAdapter(schedulers()["native"]).validate_python({"kind": "native"})
         self.host = build.add_host(engine, 1, scheduling)
         self.domain = build.add_domain(engine, self.host, DomainScheduling(), 1, None, 1 << 60)
@@ -240,8 +253,14 @@ class Plant:
         own = engine.rows(habits)[1]
         own.chunk_ns, own.chunk_is_output, own.size_bytes = self.chunk_ns, self.chunk_is_output, self.size_bytes
         own.think_ns, own.turns = self.think_ns, self.turns
+        own.lengths = len(self.lengths)
+        for number, chunk_ns in enumerate(self.lengths):
+            engine.rows(chunk_lengths)[number].number = chunk_ns
         self.spec = spec
-        self.guard = protect.add_guard(engine, spec, self.domain, [port], [program])
+        feeder = Feeder(engine)
+        engine.on_input = feeder.fill
+        streams = Streams(self.seed, 0)
+        self.guard = protect.add_guard(engine, spec, self.domain, [port], [program], feeder=feeder, streams=streams)
         build.start(engine, self.host, scheduling)
         faults = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in self.faults]
         protect.start(engine, self.guard, spec, faults, lambda instant: instant.offset_ns)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from vftsim.kernel import Engine, Sim
+from vftsim.kernel import Sim
 from vftsim.kernel.declare import Kind
 from vftsim.platform.protection import output_buffer, passes, replication, state_stream
 from vftsim.platform.protection.checkpoint import checkpoint
@@ -14,6 +14,7 @@ from vftsim.platform.protection.guard import Guard, hold_output, release
 
 from .plant import MS, US, Plant, watched
 from .sets import A
+from .spoilt import replaced
 from .state_oracle import Oracle, Rules
 
 CHUNK_NS = 700_001
@@ -126,16 +127,6 @@ at_once = variant("at_once")
 def let_go_at_once(sim: Sim, guard: Guard, packet: int) -> None:
     """Wait for nothing."""
     release(sim, packet)
-
-
-def replaced(old: Any, make: Any) -> Any:
-    """Spoil a part of the mechanism in the engine for reading."""
-
-    def spoil(engine: Engine) -> None:
-        namespace = engine._namespace  # type: ignore[attr-defined]
-        namespace[old.name] = make(namespace[old.name], namespace)
-
-    return spoil
 
 
 def call(namespace: dict[str, Any], part: Any, *arguments: Any) -> Any:

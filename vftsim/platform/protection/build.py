@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from vftsim.errors import ConservationError, UsageError
 from vftsim.kernel import Engine, EventKind
+from vftsim.kernel.inputs import Feeder
 from vftsim.platform.cpu.records import domains
 from vftsim.platform.protection.account import moments, tallies
 from vftsim.platform.protection.faults import FaultSpec, announce_fault, faults, inject, on_fault
@@ -20,6 +21,7 @@ from vftsim.platform.protection.mechanism import (
 )
 from vftsim.platform.protection.rollback import cuts, foresee, foresights
 from vftsim.platform.protection.when import Instant
+from vftsim.sampling import Streams
 
 ENTRIES = (announce_fault, begin_now, bring_up_to_date, foresee, guard_port, guard_program, lag_now, missing_now)
 ACTIONS = (on_begin, on_fault)
@@ -29,7 +31,14 @@ _BEGINS_ENTITY = 3
 
 
 def add_guard(
-    engine: Engine, spec: ProtectionSpec, domain: int, ports: Iterable[int], programs: Iterable[int], vm_link: int = 0
+    engine: Engine,
+    spec: ProtectionSpec,
+    domain: int,
+    ports: Iterable[int],
+    programs: Iterable[int],
+    vm_link: int = 0,
+    feeder: Feeder | None = None,
+    streams: Streams | None = None,
 ) -> int:
     """Put a domain under protection: its ports and applications; return the guard's row.
 
@@ -42,11 +51,14 @@ def add_guard(
         Rows of the domain's ports and applications.
     vm_link : int
         Row of the transmitter of the domain's outputs; 0: none.
+    feeder : Feeder, optional
+    streams : Streams, optional
+        For mechanisms that draw random numbers.
 
     Raises
     ------
     UsageError
-        If the mechanism cannot protect this domain.
+        If the mechanism cannot protect this domain, or draws random numbers and is given no feeder and streams.
     """
     vcpu_count = int(engine.rows(domains)[domain].vcpus)
     if vcpu_count > spec.most_vcpus:
@@ -58,6 +70,7 @@ def add_guard(
     for program in programs:
         engine.call(guard_program, row, program)
     spec.install(engine, row, vm_link)
+    spec.draw(engine, row, feeder, streams)
     return row
 
 

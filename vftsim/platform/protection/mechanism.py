@@ -9,6 +9,7 @@ A mechanism that implements nothing costs nothing and delays nothing, and a cras
 from typing import ClassVar
 
 from vftsim.kernel import Engine, Failure, Kind, Sim, entry, event, fail, part
+from vftsim.kernel.inputs import Feeder
 from vftsim.platform.protection import machine
 from vftsim.platform.protection.account import counters, note, word
 from vftsim.platform.protection.guard import (
@@ -18,6 +19,7 @@ from vftsim.platform.protection.guard import (
     protection,
 )
 from vftsim.platform.protection.when import Instant
+from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
 
@@ -56,6 +58,15 @@ class ProtectionSpec(Spec):
         """Write these parameters into the mechanism's records of a guard.
 
         ``vm_link`` is the row of the transmitter of the domain's outputs, which a mechanism may share; 0: none known.
+        """
+
+    def draw(self, engine: Engine, guard: int, feeder: Feeder | None, streams: Streams | None) -> None:
+        """Have the random numbers drawn that the mechanism needs; most need none.
+
+        Raises
+        ------
+        UsageError
+            If it needs some, and ``feeder`` or ``streams`` is ``None``.
         """
 
     def summary(self, engine: Engine, guard: int) -> dict[str, int | float]:
