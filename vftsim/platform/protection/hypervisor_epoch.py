@@ -26,9 +26,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
+from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
 from vftsim.platform.io.packet import copy, discard, packet_list
 from vftsim.platform.protection import machine, output_buffer
+from vftsim.platform.protection._hypervisor_epoch_records import Epoch, epochs, hypervisor_epoch
 from vftsim.platform.protection._lockstep_records import limit_list, limits
 from vftsim.platform.protection._replication_parameters import ReplicationFields
 from vftsim.platform.protection._replication_records import (
@@ -43,7 +44,7 @@ from vftsim.platform.protection._replication_records import (
 from vftsim.platform.protection.account import count, note, word
 from vftsim.platform.protection.channel import channels, push
 from vftsim.platform.protection.event_sync import ISSUED_AGAIN, ISSUED_BY_SECONDARY
-from vftsim.platform.protection.guard import LOST, Guard, guards, hold_output, note_input, protection, release
+from vftsim.platform.protection.guard import LOST, Guard, guards, hold_output, note_input, release
 from vftsim.platform.protection.mechanism import (
     CRASH,
     PROTECTIONS,
@@ -76,8 +77,6 @@ _US = 1_000
 _MS = 1_000_000
 
 EPOCHS = word("epochs")
-
-hypervisor_epoch = protection.kind("hypervisor_epoch")
 
 
 @PROTECTIONS.register
@@ -117,31 +116,6 @@ class HypervisorEpochSpec(ReplicationFields):
         own.limit_ns = NEVER_NS
         engine.rows(replications)[guard].heartbeat_ns = self.heartbeat
 
-
-class Epoch(Record):
-    """The epochs of one guard.
-
-    The present one ends at ``due_ns``, or ``left_ns`` of running after the guest goes on.  The backup's last
-    acknowledgement comes at ``acked_ns``, of a message that left at ``departed_ns``.  Messages that would leave after
-    ``limit_ns``, the least of ``limits``, die with the primary.  ``copies`` are of outputs since the epoch began.
-    """
-
-    is_original: bool
-    is_at_boundary: bool
-    epoch_ns: int
-    boundary_ns: int
-    message_bytes: int
-    entry_bytes: int
-    due_ns: int
-    left_ns: int
-    departed_ns: int
-    acked_ns: int
-    limit_ns: int
-    limits: Fifo
-    copies: Fifo
-
-
-epochs = Table("epochs", Epoch, beside=guards)
 
 hypervisor_epoch.implements(begin)(protect)
 hypervisor_epoch.implements(backup_crash)(crash_backup)
