@@ -12,7 +12,7 @@ from vftsim.platform.protection import output_buffer, passes, replication, state
 from vftsim.platform.protection.checkpoint import checkpoint
 from vftsim.platform.protection.guard import Guard, hold_output, release
 
-from .plant import MS, US, Plant, watched
+from .plant import MS, QUARTERS, US, Plant, watched
 from .sets import A
 from .spoilt import replaced
 from .state_oracle import Oracle, Rules
@@ -80,7 +80,7 @@ def test_there_are_enough_crashes():
     assert len(crash_instants()) >= 200
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", QUARTERS)
 def test_checkpoints_keep_their_promise_at_stratified_crashes(part):
     wrong = {t: crash(t) for t in crash_instants()[part::4]}
     assert {t: why for t, why in wrong.items() if why} == {}
