@@ -1,5 +1,7 @@
 """The SIP lab under every mechanism: it serves, fails over, and the parts of an outage make the whole."""
 
+from itertools import pairwise
+
 import pytest
 
 from vftsim.errors import UsageError
@@ -31,7 +33,7 @@ def test_a_crash_of_the_primary_fails_over(kind):
     moments = {what: time_ns for time_ns, what in crashed.run.timeline}
     order = ["primary crash", "failure declared", "state restored", "secondary live", "reachable", "protected"]
     assert sorted(order, key=lambda what: moments[what]) == order
-    steps = [moments[b] - moments[a] for a, b in zip(order, order[1:5], strict=False)]
+    steps = [moments[b] - moments[a] for a, b in pairwise(order[:5])]
     assert sum(steps) == moments["reachable"] - moments["primary crash"]
     # Remus' timeout of 1 s, 5 ms, 100 ms and 10 ms; silence begins up to an epoch or a heartbeat before the crash.
     assert 0.95 * S < sum(steps) < 1.25 * S
