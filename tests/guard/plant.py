@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import pytest
 from pydantic import TypeAdapter
 
 from vftsim.kernel import Engine, EventKind, Kind, Linked, Record, Sim, Table, at, entry, event, link, part
 from vftsim.kernel.compiled_engine import CompiledEngine
 from vftsim.kernel.declare import Part
+from vftsim.kernel.inputs import Feeder, feeds
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.cpu import build, jobs
 from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
@@ -45,6 +47,7 @@ from vftsim.platform.protection.mechanism import protections
 from vftsim.platform.protection.output_buffer import output_buffers
 from vftsim.platform.protection.replication import find
 from vftsim.platform.protection.rollback import Finding
+from vftsim.sampling import Streams
 
 US = 1_000
 MS = 1_000_000
@@ -66,12 +69,16 @@ class Habits(Record):
     """How guest and clients behave: ``turns`` requests follow each other ``think_ns`` apart; -1: without end."""
 
     chunk_ns: int
+    lengths: int
     chunk_is_output: bool
     chunk: int
     size_bytes: int
     think_ns: int
     turns: int
 
+
+chunk_lengths = Table("chunk_lengths", Moment, 4096)
+"""Lengths of chunks that are not all alike."""
 
 stops = Table("stops", Moment, 1 << 18)
 habits = Table("habits", Habits, 2, is_fixed=True)
@@ -157,7 +164,10 @@ def put(sim: Sim, number: int) -> None:
 def chunk_done(sim: Sim, place: int, argument: int) -> None:
     own = habits(sim)[1]
     own.chunk += 1
-    jobs.continue_with(sim, domains(sim)[1], own.chunk_ns, chunk_done, 0, 0)
+    chunk_ns = own.chunk_ns
+    if own.lengths > 0:
+        chunk_ns = chunk_lengths(sim)[own.chunk % own.lengths + 1].number
+    jobs.continue_with(sim, domains(sim)[1], chunk_ns, chunk_done, 0, 0)
     if own.chunk_is_output:
         put(sim, OWN + own.chunk)
 
@@ -201,8 +211,22 @@ def linked(*others: Kind) -> Linked:
             fault: [spec.part for spec in FAULTS.values()], path: [wire], application: [server], workload: [clients],
         },
         [on_ask, on_probe, *protect.ACTIONS],
-        [*build.TABLES, *protect.TABLES, habits, entered, issued, seen, probes, stops, output_buffers],
+        [*build.TABLES, *protect.TABLES, habits, chunk_lengths, feeds, entered, issued, seen, probes, stops,
+         output_buffers],
     )  # fmt: skip
+
+
+@cache
+def spec_type(kind: str, part: Kind | None) -> Any:
+    """The spec of a mechanism, with another part in its place if there is one."""
+    chosen: Any = protections()[kind]
+    return chosen if part is None else type("Other", (chosen,), {"__module__": __name__, "part": part})
+
+
+@cache
+def scheduling() -> Any:
+    """The scheduler of the host."""
+    return TypeAdapter(schedulers()["native"]).validate_python({"kind": "native"})
 
 
 @dataclass
@@ -213,25 +237,23 @@ class Plant:
     asks: list[int] = field(default_factory=list)
     chunk_ns: int = S
     chunk_is_output: bool = False
+    lengths: list[int] = field(default_factory=list)
     think_ns: int = 0
     turns: int = 1
     faults: list[dict[str, Any]] = field(default_factory=list)
     until_ns: int = S
     part: Kind | None = None
     size_bytes: int = 200
+    seed: int = 7
     engine_type: type[Engine] = SimpyEngine
     guest_runs: bool = True
     spoil: Callable[[Engine], None] | None = None
 
     def __post_init__(self) -> None:
-        chosen: Any = protections()[self.protection["kind"]]
-        part = self.part or chosen.part
-        if part is not chosen.part:
-            chosen = type("Other", (chosen,), {"__module__": __name__, "part": part})
-        spec = chosen.model_validate(self.protection)
-        self.engine = engine = self.engine_type(linked() if part is chosen.part else linked(part))
-        scheduling = TypeAdapter(schedulers()["native"]).validate_python({"kind": "native"})
-        self.host = build.add_host(engine, 1, scheduling)
+        kernel = linked() if self.part is None else linked(self.part)
+        spec: Any = spec_type(self.protection["kind"], self.part).model_validate(self.protection)
+        self.engine = engine = self.engine_type(kernel)
+        self.host = build.add_host(engine, 1, scheduling())
         self.domain = build.add_domain(engine, self.host, DomainScheduling(), 1, None, 1 << 60)
         engine.add(flows, row=1, workload=engine.number(clients), port=1)
         program, _ = engine.add(applications, row=1, program=engine.number(server), domain=self.domain)
@@ -240,9 +262,15 @@ class Plant:
         own = engine.rows(habits)[1]
         own.chunk_ns, own.chunk_is_output, own.size_bytes = self.chunk_ns, self.chunk_is_output, self.size_bytes
         own.think_ns, own.turns = self.think_ns, self.turns
+        own.lengths = len(self.lengths)
+        for chunk_ns in self.lengths:
+            engine.add(chunk_lengths, number=chunk_ns)
         self.spec = spec
-        self.guard = protect.add_guard(engine, spec, self.domain, [port], [program])
-        build.start(engine, self.host, scheduling)
+        feeder = Feeder(engine)
+        engine.on_input = feeder.fill
+        streams = Streams(self.seed, 0)
+        self.guard = protect.add_guard(engine, spec, self.domain, [port], [program], feeder=feeder, streams=streams)
+        build.start(engine, self.host, scheduling())
         faults = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in self.faults]
         protect.start(engine, self.guard, spec, faults, lambda instant: instant.offset_ns)
         if self.guest_runs:
@@ -329,4 +357,7 @@ def play(**fields: Any) -> passes.Played[Plant]:
     return passes.play(lambda: Plant(**fields), lambda plant: plant.engine, Plant.run)
 
 
-ENGINES = (SimpyEngine, CompiledEngine)
+QUARTERS = [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3))]
+"""Quarters of the stratified crashes of a mechanism: one among the quick tests, the others in a long run."""
+
+ENGINES: tuple[type[Engine], ...] = (SimpyEngine, CompiledEngine)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-
 from vftsim.kernel import EventKind, Linked, Sim, entry, link
 from vftsim.kernel.agenda import Agenda, agenda_due
 from vftsim.kernel.simpy_engine import SimpyEngine

@@ -244,7 +244,9 @@ class BuiltModel:
         card = host.cards.get(network, 0) if network is not None and network in networks else 0
         link = int(self.engine.rows(cards)[card].from_host) if card else 0
         mechanism = self.protection_of(name)
-        guard = protect.add_guard(self.engine, mechanism, self.domains[name], own, programs, link)
+        guard = protect.add_guard(
+            self.engine, mechanism, self.domains[name], own, programs, link, self.feeder, self.streams
+        )
         host.io.places[f"outputs of {name}", "no room when released"] = int(self.engine.rows(guards)[guard].no_room)
         self.guards[name] = guard
 

@@ -65,6 +65,11 @@ def go_alone(sim: Sim, guard: Guard) -> None:
 
 
 @protection.slot
+def mended(sim: Sim, guard: Guard) -> None:
+    """Send again what the channel, which works again, has not brought through beside states."""
+
+
+@protection.slot
 def outputs_at_risk(sim: Sim, guard: Guard) -> int:
     """Return how many outputs die with the primary if it fails now."""
     return 0

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from vftsim.errors import ConservationError, UsageError
 from vftsim.kernel import Engine, EventKind
+from vftsim.kernel.inputs import Feeder
 from vftsim.platform.cpu.records import domains
 from vftsim.platform.io.packet import drops
 from vftsim.platform.protection.account import moments, tallies
@@ -21,6 +22,7 @@ from vftsim.platform.protection.mechanism import (
 )
 from vftsim.platform.protection.rollback import cuts, foresee, foresights
 from vftsim.platform.protection.when import Instant
+from vftsim.sampling import Streams
 
 ENTRIES = (announce_fault, begin_now, bring_up_to_date, foresee, guard_port, guard_program, lag_now, missing_now)
 ACTIONS = (on_begin, on_fault)
@@ -33,9 +35,16 @@ MOST_WAITING = 1000
 
 
 def add_guard(
-    engine: Engine, spec: ProtectionSpec, domain: int, ports: Iterable[int], programs: Iterable[int], vm_link: int = 0,
+    engine: Engine,
+    spec: ProtectionSpec,
+    domain: int,
+    ports: Iterable[int],
+    programs: Iterable[int],
+    vm_link: int = 0,
+    feeder: Feeder | None = None,
+    streams: Streams | None = None,
     most_waiting: int = MOST_WAITING,
-) -> int:  # fmt: skip
+) -> int:
     """Put a domain under protection: its ports and applications; return the guard's row.
 
     Parameters
@@ -47,13 +56,16 @@ def add_guard(
         Rows of the domain's ports and applications.
     vm_link : int
         Row of the link of the domain's outputs, if the mechanism's traffic takes it too; 0: it does not.
+    feeder : Feeder, optional
+    streams : Streams, optional
+        For mechanisms that draw random numbers.
     most_waiting : int
         Outputs that may wait for room when they are released; the others are dropped.
 
     Raises
     ------
     UsageError
-        If the mechanism cannot protect this domain.
+        If the mechanism cannot protect this domain, or draws random numbers and is given no feeder and streams.
     """
     vcpu_count = int(engine.rows(domains)[domain].vcpus)
     if vcpu_count > spec.most_vcpus:
@@ -66,6 +78,7 @@ def add_guard(
     for program in programs:
         engine.call(guard_program, row, program)
     spec.install(engine, row, vm_link)
+    spec.draw(engine, row, feeder, streams)
     return row
 
 

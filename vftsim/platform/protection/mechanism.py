@@ -9,6 +9,7 @@ A mechanism that implements nothing costs nothing and delays nothing, and a cras
 from typing import ClassVar, Self
 
 from vftsim.kernel import Engine, Failure, Kind, Sim, entry, event, fail, part
+from vftsim.kernel.inputs import Feeder
 from vftsim.platform.protection import machine
 from vftsim.platform.protection.account import counters, note, word
 from vftsim.platform.protection.guard import (
@@ -18,6 +19,7 @@ from vftsim.platform.protection.guard import (
     protection,
 )
 from vftsim.platform.protection.when import Instant
+from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
 
@@ -71,6 +73,15 @@ class ProtectionSpec(Spec):
     def transmitters(self, engine: Engine, guard: int) -> dict[str, tuple[float, int]]:
         """Return bytes sent and rate in bits a second of what the mechanism sends over alone, by name."""
         return {}
+
+    def draw(self, engine: Engine, guard: int, feeder: Feeder | None, streams: Streams | None) -> None:
+        """Have the random numbers drawn that the mechanism needs; most need none.
+
+        Raises
+        ------
+        UsageError
+            If it needs some, and ``feeder`` or ``streams`` is ``None``.
+        """
 
     def summary(self, engine: Engine, guard: int) -> dict[str, int | float]:
         """Return what the mechanism did and cost in the run so far."""

@@ -24,6 +24,7 @@ from vftsim.platform.protection._replication_records import (
     abandon,
     acknowledged,
     go_alone,
+    mended,
     outputs_at_risk,
     replications,
     start_cycle,
@@ -116,11 +117,18 @@ def cut_here(sim: Sim, guard: Guard) -> None:
     own = replications(sim)[guard.row]
     if own.is_cut or not is_cut_at(sim, guard, state_streams(sim)[guard.row].point):
         return
+    end_life(sim, guard)
+    if fenced_ns(sim, guard) > 0:
+        set_alarm(sim, guard, own, fenced_ns(sim, guard))
+
+
+@part
+def end_life(sim: Sim, guard: Guard) -> None:
+    """Stop the guest for good, as far as its primary is concerned: nothing enters it any more."""
+    own = replications(sim)[guard.row]
     own.is_cut = True
     own.step = 0
     own.alarm = 0
-    if fenced_ns(sim, guard) > 0:
-        set_alarm(sim, guard, own, fenced_ns(sim, guard))
     machine.disconnect(sim, guard)
     machine.stop(sim, guard, machine.FAILOVER)
 
@@ -361,6 +369,7 @@ def on_mended(sim: Sim, place: int, token: int) -> None:
     if stream.is_open and stream.is_sent:
         ack_ns = state_stream.ack_arrival_ns(sim, guard)
         own.step = at(sim, ack_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, place)
+    mended(sim, guard)
 
 
 @event

@@ -1,0 +1,159 @@
+"""Comparison of outputs: slowdown by divergences, delay by the slower replica, and the promise from outside."""
+
+import math
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from vftsim.errors import UsageError
+from vftsim.platform.protection import build as protect
+from vftsim.platform.protection import coarse_lockstep as mechanism
+from vftsim.platform.protection.mechanism import protections
+
+from .plant import ENGINES, MS, OWN, QUARTERS, US, Plant, S
+from .spoilt import replaced
+
+CHUNK_NS = 1_700_001
+TIMEOUT_NS, HEARTBEAT_NS, ACTIVATION_NS, GO_LIVE_NS, WAY_NS = 30 * MS, 7 * MS, 5 * MS, 20 * MS, 75 * US
+
+
+def parameters(**more: Any) -> dict[str, Any]:
+    return {
+        "kind": "coarse_lockstep", "heartbeat": HEARTBEAT_NS, "jitter": 300 * US, "divergence_rate": 20.0,
+        "memory": {"working_set": 100, "touch_rate": 10_000.0}, "state": {"fixed": 65536},
+        "channel": {"rate": 1_000_000_000, "latency": WAY_NS, "ack": 0}, "reprotection": None,
+        "failover": {"timeout": TIMEOUT_NS, "go_live": GO_LIVE_NS, "backup_timeout": 50 * MS}, **more,
+    }  # fmt: skip
+
+
+# A checkpoint of 50 ms and nothing else.
+HALF_TENTH = {"suspend": 50 * MS, "state": {"fixed": 0}, "memory": {"working_set": 0, "touch_rate": 0.0}, "jitter": 0,
+              "channel": {"rate": 1_000_000_000, "latency": 0, "ack": 0}}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rate", "expected"), [(0.01, 1.00276), (1.0, 1.0500), (10.0, 1.500)])
+def test_slowdown_by_divergences_with_a_period(rate, expected):
+    """Runs of (1 - exp(-v T)) / v in the mean, each followed by a checkpoint; band of 4 standard errors."""
+    runs = 8000
+    mean_s = -math.expm1(-rate * 20) / rate
+    plant = Plant(parameters(divergence_rate=rate, **HALF_TENTH), chunk_ns=1000 * S,
+                  until_ns=int(runs * (mean_s + 0.05) * S)).run()  # fmt: skip
+    assert plant.engine.now_ns / plant.run_ns - 1 == pytest.approx(expected - 1, rel=4 / math.sqrt(runs))
+    assert plant.summary["states_taken"] == pytest.approx(runs, rel=4 / math.sqrt(runs))
+    periodic = plant.summary.get("periodic_checkpoints", 0) / plant.summary["states_taken"]
+    assert periodic == pytest.approx(math.exp(-rate * 20), abs=4 / math.sqrt(runs))
+
+
+def test_equal_outputs_wait_for_the_slower_replica():
+    """The larger of two exponentials of mean j: 1.5 j; its standard deviation is 1.12 j."""
+    plant = Plant(parameters(divergence_rate=1e-6, period=3600 * S, jitter=100 * US), chunk_ns=20 * MS,
+                  chunk_is_output=True, until_ns=400 * S).run()  # fmt: skip
+    holds = plant.holds()
+    mean_ns = sum(holds) / len(holds)
+    assert len(holds) > 19_000
+    assert abs(mean_ns - 150 * US) <= 4 * 112 * US / math.sqrt(len(holds))
+
+
+def test_a_missing_packet_waits_for_its_timeout_and_forces_a_checkpoint():
+    own = parameters(divergence_rate=1e-6, missing=100.0, packet_timeout=200 * MS, jitter=0)
+    plant = Plant(own, asks=[100 * MS], until_ns=S).run()
+    (hold_ns,) = plant.holds()
+    pages = 100 * -math.expm1(-10_000 * 0.3 / 100)
+    wire_ns = (65536 + round(pages * 4104)) * 8
+    assert hold_ns == 200 * MS + 500 * US + wire_ns + 2 * WAY_NS
+    assert plant.summary["packets_missing"] == 1
+
+
+@pytest.mark.parametrize("engine_type", ENGINES)
+def test_a_secondary_goes_on_from_where_it_is(engine_type):
+    """No execution is lost: chunks go on with what the guest had left at the crash."""
+    world = run(123_456_789, engine_type=engine_type)
+    assert world.summary["failovers"] == 1
+    own = [number for _, number in world.seen if number > OWN]
+    assert own == list(range(OWN + 1, OWN + 1 + len(own)))
+
+
+def test_it_is_refused_where_nothing_is_drawn():
+    plant = Plant(parameters(), until_ns=1)
+    with pytest.raises(UsageError, match="random numbers"):
+        protect.add_guard(
+            plant.engine, protections()["coarse_lockstep"].model_validate(parameters()), plant.domain, [], []
+        )
+
+
+# The promise
+
+
+ASKS = [2_100_003 * i for i in range(1, 200)]
+
+
+def run(crash_ns: int = 0, spoil: Any = None, **more: Any) -> Plant:
+    faults = [{"kind": "primary_crash", "at": f"{crash_ns} ns"}] if crash_ns else []
+    until_ns = crash_ns + 80 * MS if crash_ns else 400 * MS
+    return Plant(parameters(), asks=ASKS, chunk_ns=CHUNK_NS, chunk_is_output=True, faults=faults, until_ns=until_ns,
+                 spoil=spoil, **more).run()  # fmt: skip
+
+
+@cache
+def alive() -> Plant:
+    return run()
+
+
+def judge(crash_ns: int, world: Plant) -> list[str]:
+    """Nothing leaves before its own comparison could end; everything issued before the crash leaves once, in order."""
+    live_ns = crash_ns // HEARTBEAT_NS * HEARTBEAT_NS + WAY_NS + TIMEOUT_NS + ACTIVATION_NS + GO_LIVE_NS
+    lives = [t for t, what in world.timeline if what == "secondary live"]
+    wrong = [] if lives == [live_ns] else [f"went live at {lives}, not once at {live_ns}"]
+    # What a primary that lives on has let go by then, no other may have let go.
+    before = [m for m in world.seen if m[0] <= crash_ns]
+    reference = [m for m in alive().seen if m[0] <= crash_ns]
+    wrong += [f"{n} left too early" for t, n in before if (t, n) not in reference]
+    issued = [n for t, n in alive().issued if t <= crash_ns]
+    numbers = [n for _, n in world.seen]
+    wrong += [f"{n} is known to the secondary and never issued" for n in issued if n not in numbers]
+    wrong += ["an output left twice"] if len(set(numbers)) < len(numbers) else []
+    wrong += ["something left between two lives" for t, _ in world.seen if crash_ns < t < live_ns]
+    return wrong
+
+
+@cache
+def crash_instants() -> tuple[int, ...]:
+    """Around outputs, their release and one checkpoint, and inside each of these stretches."""
+    seen = [m for m in alive().seen if m[0] > 100 * MS][:7]
+    issued = {n: t for t, n in alive().issued}
+    bounds = sorted({t for m in seen for t in (issued[m[1]], m[0])})
+    inside = [a + (2 * i + 1) * (b - a) // 30 for a, b in pairwise(bounds) for i in range(15)]
+    return tuple(sorted({t + d for t in bounds for d in (-1, 0, 1)} | set(inside)))
+
+
+@pytest.mark.parametrize("part", QUARTERS)
+def test_comparison_keeps_its_promise_at_stratified_crashes(part):
+    assert len(crash_instants()) >= 200
+    wrong = {t: judge(t, run(t)) for t in crash_instants()[part::4]}
+    assert {t: why for t, why in wrong.items() if why} == {}
+
+
+def at_once(old: Any, namespace: dict[str, Any]) -> Any:
+    def plan(sim: Any, guard: Any, own: Any, row: int) -> None:
+        old(sim, guard, own, row)
+        namespace[mechanism.release_everything.name](sim, guard)
+
+    return plan
+
+
+def waiting_lost(old: Any, namespace: dict[str, Any]) -> Any:
+    def fail_over(sim: Any, guard: Any) -> None:
+        namespace[mechanism.output_buffer.lose.name](sim, guard)
+
+    return fail_over
+
+
+@pytest.mark.parametrize(
+    ("old", "make", "why"),
+    [(mechanism.plan_comparison, at_once, "too early"), (mechanism.hand_over, waiting_lost, "never issued")],
+)
+def test_a_planted_violation_is_caught(old, make, why):
+    wrong = [one for t in crash_instants()[::10] for one in judge(t, run(t, replaced(old, make)))]
+    assert any(why in one for one in wrong), wrong[:5]

@@ -1,0 +1,195 @@
+"""Synchronization at events: closed forms, and the promise judged from outside at stratified crashes."""
+
+import math
+from functools import cache
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pytest
+
+from vftsim.platform.protection import event_sync as mechanism
+from vftsim.platform.protection import output_buffer, state_stream
+from vftsim.platform.protection.event_sync import event_sync
+
+from .plant import ENGINES, MS, OWN, QUARTERS, US, Plant, S, play, watched
+from .sets import A, Setting
+from .spoilt import replaced
+
+SUSPEND_NS = 500 * US
+CHUNK_NS = 4_700_001
+TIMEOUT_NS, HEARTBEAT_NS, ACTIVATION_NS, GO_LIVE_NS = 30 * MS, 7 * MS, 5 * MS, 20 * MS
+PER_PHASE = 38
+
+
+def parameters(setting: Setting = A, **more: Any) -> dict[str, Any]:
+    own = {"suspend": setting.fixed_pause, "heartbeat": HEARTBEAT_NS,
+           "failover": {"timeout": TIMEOUT_NS, "go_live": GO_LIVE_NS, "backup_timeout": 50 * MS}}  # fmt: skip
+    plain = setting.parameters("event_sync", **{**own, **more})
+    return {k: v for k, v in plain.items() if k not in ("rule", "suspend_request", "interval", "pause")}
+
+
+# Closed forms
+
+
+@pytest.mark.parametrize(
+    ("rate", "pause_ms", "slowdown"),
+    [(1, 55.89, 1.0559), (10, 23.06, 1.2306), (100, 4.301, 1.4301), (1000, 1.501, 2.5010)],
+)
+def test_slowdown_under_poisson_events(rate, pause_ms, slowdown):
+    """E[d] = r W / (r + v W); the guest stands still for s + h + a + d b / R at each event."""
+    gaps = [round(-math.log1p(-(i + 0.5) / 1000) * S / rate) for i in range(1000)]
+    Random(1).shuffle(gaps)
+    until_ns = int(1000 * S / rate * slowdown)
+    plant = Plant(parameters(), lengths=gaps, chunk_ns=gaps[0], chunk_is_output=True, until_ns=until_ns).run()
+    pages = plant.summary["dirty_pages"] / plant.summary["states_taken"]
+    assert pages == pytest.approx(10_000 * 2000 / (10_000 + rate * 2000), rel=0.005)
+    stopped = plant.summary["stopped_s"] / plant.summary["states_taken"] * 1e3
+    assert stopped == pytest.approx(pause_ms, rel=0.005)
+    assert until_ns / plant.run_ns == pytest.approx(slowdown, rel=0.005)
+
+
+@pytest.mark.parametrize("engine_type", ENGINES)
+def test_an_event_takes_suspension_transmission_and_round_trip(engine_type):
+    """To 1 ns; the guest stands still for just that long, and the output leaves at its end."""
+    plant = Plant(parameters(), chunk_ns=CHUNK_NS, chunk_is_output=True, until_ns=S, engine_type=engine_type).run()
+    pause_ns = SUSPEND_NS + A.wire(CHUNK_NS) + A.round_trip
+    expected = [((k + 1) * (CHUNK_NS + pause_ns), OWN + k + 1) for k in range(len(plant.seen))]
+    assert plant.seen == expected
+    assert set(plant.holds()) == {pause_ns}
+
+
+def test_disk_reads_are_events_too():
+    plant = Plant(parameters(read_rate=1000.0), until_ns=S).run()
+    pause_ns = SUSPEND_NS + A.wire(MS) + A.round_trip
+    assert plant.summary["states_taken"] == pytest.approx(S / (MS + pause_ns), abs=1)
+
+
+def test_events_of_one_instant_are_one_notification():
+    """Three requests come together: one synchronization for their answers."""
+    plant = Plant(parameters(), asks=[20 * MS] * 3, until_ns=100 * MS).run()
+    assert plant.summary["states_taken"] == 1
+    assert len({time_ns for time_ns, _ in plant.seen}) == 1
+
+
+# The promise
+
+
+class Oracle:
+    """Works out from the instants of synchronizations what was at the backup; asks the mechanism nothing."""
+
+    def __init__(self, alive: Plant) -> None:
+        self.issued = alive.issued
+        self.taken, self.departs, self.acks, self.runs = [0], [0], [0], [0]
+        resumed_ns = 0
+        for time_ns, _ in alive.stops:
+            run_ns = time_ns - resumed_ns
+            self.taken.append(time_ns)
+            self.departs.append(time_ns + SUSPEND_NS + A.wire(run_ns))
+            self.acks.append(self.departs[-1] + A.round_trip)
+            self.runs.append(self.runs[-1] + run_ns)
+            resumed_ns = self.acks[-1]
+
+    def received(self, crash_ns: int) -> int:
+        return max(k for k, time_ns in enumerate(self.departs) if time_ns <= crash_ns)
+
+    def judge(self, crash_ns: int, world: Plant) -> list[str]:
+        acks = dict(zip(self.taken, self.acks, strict=True))
+        due = {number: acks[time_ns] for time_ns, number in self.issued if time_ns in acks}
+        before = [(t, n) for t, n in world.seen if t <= crash_ns]
+        wrong = [f"{n} left too early" for t, n in before if t < due.get(n, crash_ns + 1)]
+        wrong += [f"{n} was held too long" for n, t in due.items() if t <= crash_ns and (t, n) not in before]
+        live_ns = crash_ns // HEARTBEAT_NS * HEARTBEAT_NS + A.round_trip // 2 + TIMEOUT_NS + ACTIVATION_NS + GO_LIVE_NS
+        last = self.received(crash_ns)
+        again = [n for t, n in self.issued if last and t == self.taken[last]]
+        at_live = [n for t, n in world.seen if t == live_ns]
+        wrong += [f"{n} is known to the backup and never issued" for n in again if n not in at_live]
+        wrong += ["something left between two lives" for t, _ in world.seen if crash_ns < t < live_ns]
+        done = self.runs[last] // CHUNK_NS
+        next_ns = live_ns + (done + 1) * CHUNK_NS - self.runs[last]
+        if (next_ns, OWN + done + 1) not in world.seen:
+            wrong.append("the second life does not go on from the last synchronization")
+        return wrong
+
+
+ASKS = [6_100_003 * i for i in range(1, 30)]
+watched_sync = watched(event_sync)
+
+
+def run(**fields: Any) -> dict[str, Any]:
+    return {"protection": parameters(), "asks": ASKS, "chunk_ns": CHUNK_NS, "chunk_is_output": True,
+            "part": watched_sync, **fields}  # fmt: skip
+
+
+@cache
+def alive() -> Oracle:
+    return Oracle(Plant(**run(until_ns=150 * MS)).run())
+
+
+@cache
+def crash_instants() -> tuple[int, ...]:
+    own = alive()
+    one = next(k for k in range(4, 99) if own.taken[k + 1] > own.acks[k] + MS)  # the guest runs after it
+    bounds = [own.taken[one], own.taken[one] + SUSPEND_NS, own.departs[one], own.departs[one] + A.round_trip // 2,
+              own.acks[one], own.taken[one + 1]]  # fmt: skip
+    inside = [a + (2 * i + 1) * (b - a) // (2 * PER_PHASE) for a, b in pairwise(bounds) for i in range(PER_PHASE)]
+    return tuple(sorted({t + d for t in bounds for d in (-1, 0, 1)} | set(inside)))
+
+
+def crash(time_ns: int, spoil: Any = None) -> list[str]:
+    faults = [{"kind": "primary_crash", "at": f"{time_ns} ns"}]
+    played = play(**run(faults=faults, until_ns=time_ns + 100 * MS, spoil=spoil))
+    return alive().judge(time_ns, played.run)
+
+
+def test_there_are_enough_crashes():
+    assert len(crash_instants()) >= 200
+
+
+@pytest.mark.parametrize("part", QUARTERS)
+def test_events_are_issued_at_least_once_at_stratified_crashes(part):
+    wrong = {t: crash(t) for t in crash_instants()[part::4]}
+    assert {t: why for t, why in wrong.items() if why} == {}
+
+
+def when_sent(old: Any, namespace: dict[str, Any]) -> Any:
+    return namespace[state_stream.arrival_ns.name]
+
+
+def nothing(old: Any, namespace: dict[str, Any]) -> Any:
+    return lambda *arguments: None
+
+
+def unreceived(old: Any, namespace: dict[str, Any]) -> Any:
+    return lambda sim, guard: True
+
+
+def at_once(old: Any, namespace: dict[str, Any]) -> Any:
+    def hold(sim: Any, guard: Any, packet: int) -> None:
+        old(sim, guard, packet)
+        namespace[output_buffer.seal.name](sim, guard)
+        namespace[output_buffer.let_go.name](sim, guard)
+
+    return hold
+
+
+@pytest.mark.parametrize(
+    ("old", "make", "why"),
+    [
+        (state_stream.ack_arrival_ns, when_sent, "too early"),
+        (output_buffer.hold, at_once, "too early"),
+        (mechanism.issue_again, nothing, "never issued"),
+        (state_stream.has_received_last, unreceived, "second life"),
+    ],
+)
+def test_a_planted_violation_is_caught(old, make, why):
+    wrong = [one for t in crash_instants()[::30] for one in crash(t, replaced(old, make))]
+    assert any(why in one for one in wrong), wrong[:5]
+
+
+def test_the_primary_goes_on_alone_when_its_backup_is_gone():
+    fault = {"kind": "backup_crash", "at": "50 ms"}
+    played = play(protection=parameters(), chunk_ns=CHUNK_NS, chunk_is_output=True, until_ns=300 * MS, faults=[fault])
+    numbers = [number for _, number in played.run.seen]
+    assert "primary goes on alone" in played.run.moments
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))

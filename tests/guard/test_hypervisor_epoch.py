@@ -1,0 +1,188 @@
+"""Epochs of instructions: the closed form of the slowdown, the delay of interrupts, and the promise from outside."""
+
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from vftsim.platform.protection import hypervisor_epoch as mechanism
+from vftsim.platform.protection.hypervisor_epoch import hypervisor_epoch
+
+from .plant import ENGINES, MS, OWN, QUARTERS, US, Plant, S, watched
+from .spoilt import replaced
+
+ROUND_TRIP_NS = 150 * US
+BOUNDARY_NS = 250 * US
+MESSAGE = 125
+WIRE_NS = MESSAGE * 8
+"""At 1 Gbit/s."""
+TIMEOUT_NS, HEARTBEAT_NS, ACTIVATION_NS, GO_LIVE_NS = 30 * MS, 7 * MS, 5 * MS, 20 * MS
+CHUNK_NS = 1_700_001
+EPOCH_NS = MS
+
+
+def parameters(protocol: str, instructions: int = 50_000, **more: Any) -> dict[str, Any]:
+    return {
+        "kind": "hypervisor_epoch", "protocol": protocol, "epoch_instructions": instructions,
+        "instruction_rate": 50e6, "boundary": BOUNDARY_NS, "message": MESSAGE, "entry": 64, "heartbeat": HEARTBEAT_NS,
+        "channel": {"rate": 1_000_000_000, "latency": ROUND_TRIP_NS // 2, "ack": 0}, "reprotection": None,
+        "failover": {"timeout": TIMEOUT_NS, "go_live": GO_LIVE_NS, "backup_timeout": 50 * MS}, **more,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("engine_type", ENGINES)
+@pytest.mark.parametrize("protocol", ["original", "revised"])
+def test_slowdown_is_affine_in_the_frequency_of_epochs(protocol, engine_type):
+    """NP = 1 + q + K / EL; with K = VI h / RT: 20,000 of 400 us at 50 million instructions a second: 1.6 at 50,000."""
+    more = {"simulated_rate": 0.2 * 1e9 / (15 * US), "boundary": 400 * US}
+    for instructions, expected in ((50_000, 1.6), (100_000, 1.4), (25_000, 2.0)):
+        plant = Plant(parameters(protocol, instructions, **more), until_ns=S, engine_type=engine_type).run()
+        run_ns = instructions * 20
+        epochs = plant.summary["epochs"]
+        assert plant.summary["stopped_s"] * S / epochs / run_ns == pytest.approx(expected - 1, rel=0.005)
+
+
+@pytest.mark.parametrize("protocol", ["original", "revised"])
+def test_the_original_protocol_waits_for_the_backup_at_each_end(protocol):
+    """Where the round trip is longer than the work at the boundary."""
+    own = parameters(protocol, boundary=10 * US)
+    plant = Plant(own, until_ns=S).run()
+    stop_ns = plant.summary["stopped_s"] * S / plant.summary["epochs"]
+    assert stop_ns == pytest.approx(WIRE_NS + ROUND_TRIP_NS if protocol == "original" else 10 * US, rel=0.002)
+
+
+def test_interrupts_wait_for_the_end_of_their_epoch():
+    """Half an epoch in the mean where the boundary costs nothing."""
+    asks = [10 * MS + int(i * MS * 0.6180339887) for i in range(2000)]
+    wire = {"rate": 10**12, "latency": 0, "ack": 0}
+    plant = Plant(parameters("revised", boundary=0, channel=wire), asks=asks, until_ns=3 * S).run()
+    delays = [time_ns - asks[number] for time_ns, number in plant.entered]
+    assert sum(delays) / len(delays) == pytest.approx(EPOCH_NS / 2, rel=0.005)
+    assert max(delays) <= EPOCH_NS + 10
+
+
+def test_an_output_of_the_revised_protocol_waits_for_one_acknowledgement():
+    """The answer to a packet forwarded at the end of an epoch leaves when that is acknowledged; guests wait with it."""
+    plant = Plant(parameters("revised"), asks=[5 * MS + 10 * US], until_ns=20 * MS).run()
+    (hold_ns,) = plant.holds()
+    assert hold_ns == (64 + 200) * 8 + ROUND_TRIP_NS
+
+
+# The promise
+
+
+class Oracle:
+    """From what entered and what was sent, and the sizes of messages: what was at the backup, and when."""
+
+    def __init__(self, alive: Plant) -> None:
+        self.alive = alive
+        messages = [(t, MESSAGE, 0) for t in self._boundaries()]
+        messages += [(t, 64 + alive.size_bytes, 1) for t, _ in alive.entered]
+        self.messages: list[tuple[int, int, int]] = []
+        free_ns = 0
+        for time_ns, size_bytes, is_input in sorted(messages):
+            free_ns = max(free_ns, time_ns) + size_bytes * 8
+            self.messages.append((time_ns, free_ns, is_input))
+
+    def _boundaries(self) -> list[int]:
+        """The stops of the guest after which more bytes left than those of the packets that entered."""
+        found = []
+        for (stop_ns, sent), (next_ns, sent_then) in pairwise(self.alive.stops):
+            inputs = sum(stop_ns < t <= next_ns for t, _ in self.alive.entered)
+            if sent_then - sent - inputs * (64 + self.alive.size_bytes) == MESSAGE:
+                found.append(stop_ns)
+        return found
+
+    def judge(self, crash_ns: int, world: Plant) -> list[str]:
+        wrong = []
+        lost_ns = min((t for t, departs, _ in self.messages if departs > crash_ns and t <= crash_ns), default=crash_ns)
+        issued = {n: t for t, n in self.alive.issued}
+        for time_ns, number in world.seen:
+            if time_ns > crash_ns:
+                continue
+            known = [departs for t, departs, _ in self.messages if t <= issued[number]]
+            if time_ns < max(known, default=-ROUND_TRIP_NS) + ROUND_TRIP_NS:
+                wrong.append(f"{number} left too early")
+            if issued[number] > lost_ns:
+                wrong.append(f"{number} was seen and is underivable")
+        return wrong + self._after(crash_ns, lost_ns, world)
+
+    def _after(self, crash_ns: int, lost_ns: int, world: Plant) -> list[str]:
+        live_ns = crash_ns // HEARTBEAT_NS * HEARTBEAT_NS + ROUND_TRIP_NS // 2 + TIMEOUT_NS + ACTIVATION_NS + GO_LIVE_NS
+        lives = [t for t, what in world.timeline if what == "secondary live"]
+        if lives != [live_ns]:
+            return [f"went live at {lives}, not once at {live_ns}"]
+        wrong = ["something left between two lives" for t, _ in world.seen if crash_ns < t < live_ns]
+        seen = {n for _, n in world.seen}
+        known = [n for t, n in self.alive.issued if t < lost_ns]
+        wrong += [f"{n} is known to the backup and never issued" for n in known if n not in seen]
+        chunks = sorted(n for _, n in world.seen if n > OWN)
+        if set(chunks) != set(range(OWN + 1, chunks[-1] + 1)):
+            wrong.append("the second life does not go on where the first ended")
+        return wrong
+
+
+ASKS = [2_100_003 * i for i in range(1, 60)]
+watched_epoch = watched(hypervisor_epoch)
+PER_PHASE = 35
+
+
+def plant(protocol: str, **fields: Any) -> Plant:
+    return Plant(parameters(protocol), asks=ASKS, chunk_ns=CHUNK_NS, chunk_is_output=True, part=watched_epoch, **fields)
+
+
+@cache
+def alive(protocol: str) -> Oracle:
+    return Oracle(plant(protocol, until_ns=60 * MS).run())
+
+
+@cache
+def crash_instants(protocol: str) -> tuple[int, ...]:
+    messages = [m for m in alive(protocol).messages if m[0] > 20 * MS][:3]
+    bounds = sorted({t for m in messages for t in (m[0], m[1], m[1] + ROUND_TRIP_NS // 2, m[1] + ROUND_TRIP_NS)})
+    inside = [a + (2 * i + 1) * (b - a) // (2 * PER_PHASE) for a, b in pairwise(bounds) for i in range(PER_PHASE)]
+    return tuple(sorted({t + d for t in bounds for d in (-1, 0, 1)} | set(inside)))
+
+
+def crash(protocol: str, time_ns: int, spoil: Any = None) -> list[str]:
+    faults = [{"kind": "primary_crash", "at": f"{time_ns} ns"}]
+    world = plant(protocol, faults=faults, until_ns=time_ns + 80 * MS, spoil=spoil).run()
+    return alive(protocol).judge(time_ns, world)
+
+
+@pytest.mark.parametrize("part", QUARTERS)
+@pytest.mark.parametrize("protocol", ["original", "revised"])
+def test_epochs_keep_their_promise_at_stratified_crashes(protocol, part):
+    assert len(crash_instants(protocol)) >= 200
+    wrong = {t: crash(protocol, t) for t in crash_instants(protocol)[part::4]}
+    assert {t: why for t, why in wrong.items() if why} == {}
+
+
+def at_once(old: Any, namespace: dict[str, Any]) -> Any:
+    def act(sim: Any, guard: Any, packet: int) -> None:
+        sim.epochs[guard.row].acked_ns = sim.now_ns
+        old(sim, guard, packet)
+
+    return act
+
+
+def nothing(old: Any, namespace: dict[str, Any]) -> Any:
+    return lambda *arguments: None
+
+
+@pytest.mark.parametrize(
+    ("old", "make", "why"),
+    [(mechanism.act, at_once, "too early"), (mechanism.hand_over_waiting, nothing, "never issued")],
+)
+def test_a_planted_violation_is_caught(old, make, why):
+    wrong = [one for t in crash_instants("revised")[::12] for one in crash("revised", t, replaced(old, make))]
+    assert any(why in one for one in wrong), wrong[:5]
+
+
+def test_the_primary_goes_on_alone_when_its_backup_is_gone():
+    fault = {"kind": "backup_crash", "at": "10 ms"}
+    world = plant("original", until_ns=200 * MS, faults=[fault]).run()
+    numbers = [number for _, number in world.seen if number > OWN]
+    assert "primary goes on alone" in world.moments
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))

@@ -1,0 +1,71 @@
+"""Micro-checkpoints: the closed form of an epoch, what a guest error and a host crash leave."""
+
+import pytest
+
+from vftsim.platform.protection.state_stream import state_streams
+
+from .plant import ENGINES, MS, US, Plant, S, play
+from .sets import A
+
+OWN = {"pause": {"fixed": 100 * US, "page": 5 * US}, "interval": 50 * MS}
+MICRO = {k: v for k, v in A.parameters("micro_checkpoint", **OWN).items() if k not in ("rule", "suspend_request")}
+COPY = {"delay": 20 * MS, "memory": 1_000_000, "resume": 1 * MS}
+CHUNK_NS = 371_713
+
+
+@pytest.mark.parametrize("engine_type", ENGINES)
+def test_an_epoch_holds_run_time_faults_and_protection(engine_type):
+    """T = E + c D(E) + s: E 47.775 ms, 425 faults, slowdown 1.0466."""
+    plant = Plant(MICRO, until_ns=2 * S, engine_type=engine_type).run()
+    stream = plant.engine.rows(state_streams)[plant.guard]
+    run_ns = int(stream.ran_ns) - int(stream.ran_before_ns)
+    assert run_ns == pytest.approx(47.775 * MS, rel=2e-5)
+    assert abs(run_ns + round(5 * US * A.pages(run_ns)) + 100 * US - 50 * MS) <= 1
+    assert stream.pages == pytest.approx(425, abs=0.5)
+    assert 50 * MS / run_ns == pytest.approx(1.0466, abs=5e-5)
+    assert plant.summary["state_bytes"] == 0
+
+
+def test_outputs_wait_for_the_end_of_their_epoch():
+    plant = Plant(MICRO, until_ns=4 * S, chunk_ns=CHUNK_NS, chunk_is_output=True).run()
+    holds = plant.holds()[500:]
+    pause_ns = 50 * MS - 47.775 * MS
+    assert sum(holds) / len(holds) == pytest.approx(47.775 * MS / 2 + pause_ns, rel=0.005)
+
+
+@pytest.mark.parametrize("engine_type", ENGINES)
+def test_a_guest_error_goes_back_to_the_last_state(engine_type):
+    error = {"kind": "guest_error", "at": "180 ms"}
+    played = play(protection=MICRO, chunk_ns=CHUNK_NS, chunk_is_output=True, until_ns=400 * MS, faults=[error],
+                  engine_type=engine_type)  # fmt: skip
+    assert played.cuts[0].rollback_ns == 30 * MS
+    assert played.run.timeline == [
+        (0, "protected"), (180 * MS, "guest error"), (180 * MS, "failure declared"), (180 * MS, "state restored"),
+        (200 * MS, "secondary live"), (200 * MS, "reachable"), (200 * MS, "copy begins"), (200 * MS, "protected"),
+    ]  # fmt: skip
+    numbers = [number for _, number in played.run.seen]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), "each output left once"
+
+
+def test_a_crash_of_the_host_takes_the_copies_with_it():
+    played = play(protection=MICRO, chunk_ns=CHUNK_NS, chunk_is_output=True, until_ns=400 * MS,
+                  faults=[{"kind": "primary_crash", "at": "180 ms"}])  # fmt: skip
+    assert played.cuts == ()
+    assert played.run.timeline == [(0, "protected"), (180 * MS, "primary crash")]
+    assert max(time_ns for time_ns, _ in played.run.seen) < 180 * MS
+
+
+def test_shipped_states_survive_a_crash():
+    shipped = {**MICRO, "shipped": True, "reprotection": COPY, "failover": {"timeout": 100 * MS}}
+    played = play(protection=shipped, chunk_ns=CHUNK_NS, chunk_is_output=True, until_ns=800 * MS,
+                  faults=[{"kind": "primary_crash", "at": "180 ms"}])  # fmt: skip
+    assert played.run.summary["failovers"] == 1
+    assert played.run.summary["state_bytes"] > 0
+    numbers = [number for _, number in played.run.seen]
+    assert numbers == sorted(set(numbers)), "at most once"
+
+
+def test_without_this_mechanism_a_guest_error_ends_the_service():
+    played = play(protection=A.parameters(), until_ns=400 * MS, chunk_ns=CHUNK_NS, chunk_is_output=True,
+                  faults=[{"kind": "guest_error", "at": "180 ms"}])  # fmt: skip
+    assert played.run.timeline == [(0, "protected"), (180 * MS, "guest error")]

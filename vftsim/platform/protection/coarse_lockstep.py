@@ -1,0 +1,343 @@
+"""COLO: both replicas execute, their outputs are compared, and only a difference makes a checkpoint necessary.
+
+Rule (COarse-grain LOck-stepping; QEMU's implementation): requests go to both replicas.  A proxy compares their outputs:
+equal ones leave at once, when the slower replica has produced them too; a difference, or a packet that one of them does
+not produce within a timeout, forces a checkpoint, during which both stand still and the secondary becomes equal to
+the primary; at the latest after a period there is one anyway.
+
+Replicas diverge at random, v times a second of running (threads, timers, random numbers of the guest).  With y the time
+of a checkpoint (suspension, transmission, round trip) and T the period a run lasts (1 - exp(-v T)) / v in the mean, and
+work is 1 + y / run slower.  Each replica produces an output later than it would alone by a time of its own, exponential
+with mean ``jitter``: the slower of two is 1.5 of that later.
+
+A secondary that takes over goes on from where it is: nothing that has left contradicts it.  Outputs that waited for
+the comparison are issued by it.
+
+Assumption: divergence shows as a difference at once; a secondary that has diverged unseen issues what the primary
+would have.  Left out: CPU time of the proxy.  Both replicas use CPU and memory all the time.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.errors import UsageError
+from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, event, part
+from vftsim.kernel.inputs import Feeder, draw
+from vftsim.platform.io.packet import copy, packet_list
+from vftsim.platform.protection import machine, output_buffer, state_stream
+from vftsim.platform.protection._replication_parameters import ReplicationFields
+from vftsim.platform.protection._replication_records import (
+    FAILING_OVER,
+    PROTECTED,
+    abandon,
+    acknowledged,
+    go_alone,
+    replications,
+    start_cycle,
+)
+from vftsim.platform.protection.account import count, note, word
+from vftsim.platform.protection.event_sync import ISSUED_BY_SECONDARY
+from vftsim.platform.protection.guard import Guard, guards, hold_output, note_input, protection
+from vftsim.platform.protection.mechanism import (
+    CRASH,
+    PROTECTIONS,
+    backup_crash,
+    begin,
+    channel_loss,
+    lose_machine,
+    missing,
+    primary_crash,
+)
+from vftsim.platform.protection.output_buffer import held_list, held_outputs, output_buffers
+from vftsim.platform.protection.replication import (
+    admit,
+    crash_backup,
+    end_life,
+    fail_over,
+    heard_ns,
+    is_protecting,
+    lose_channel,
+    pass_on,
+    protect,
+    transmit,
+)
+from vftsim.platform.protection.state_stream import state_streams
+from vftsim.sampling import Streams, exponential_ns
+from vftsim.spec.units import DurationNs, Percent, PositiveDurationNs, RatePerSecond
+
+_US = 1_000
+_MS = 1_000_000
+_S = 1_000_000_000
+_MILLION = 1_000_000
+_ENTITY = 6
+
+DIVERGED = word("divergences")
+PERIODIC = word("periodic_checkpoints")
+TIMED_OUT = word("packets_missing")
+
+coarse_lockstep = protection.kind("coarse_lockstep")
+
+
+@PROTECTIONS.register
+class CoarseLockstepSpec(ReplicationFields):
+    """Comparison of outputs (COLO)."""
+
+    kind: Literal["coarse_lockstep"] = "coarse_lockstep"
+    part: ClassVar[Kind] = coarse_lockstep
+    divergence_rate: RatePerSecond = Field(
+        0.1, gt=0, le=1e6, description="Differences between the replicas' outputs in a second of running. Assumption."
+    )
+    period: PositiveDurationNs = Field(20 * _S, description="Longest run between two checkpoints (QEMU: 20 s).")
+    packet_timeout: PositiveDurationNs = Field(
+        3 * _S, description="Wait for a packet that one replica has not produced (QEMU: 3 s)."
+    )
+    missing: Percent = Field(0.0, description="Outputs that one replica does not produce. Assumption: none.")
+    jitter: DurationNs = Field(
+        100 * _US, description="Mean delay of an output at each replica, exponential. Assumption; 0: none."
+    )
+    suspend: DurationNs = Field(500 * _US, description="Suspending both at a checkpoint. Assumption.")
+    heartbeat: PositiveDurationNs = Field(100 * _MS, description="Heartbeats to the secondary. Assumption.")
+
+    def install(self, engine: Engine, guard: int, vm_link: int) -> None:
+        """Write these parameters into the records of a guard."""
+        super().install(engine, guard, vm_link)
+        own = engine.rows(coarse_locksteps)[guard]
+        own.period_ns = self.period
+        own.timeout_ns = self.packet_timeout
+        own.missing_millionths = round(self.missing * _MILLION / 100)
+        own.suspend_ns = self.suspend
+        engine.rows(replications)[guard].heartbeat_ns = self.heartbeat
+
+    def draw(self, engine: Engine, guard: int, feeder: Feeder | None, streams: Streams | None) -> None:
+        """Have divergences, delays and missing packets drawn.
+
+        Raises
+        ------
+        UsageError
+            If there is nothing to draw them with.
+        """
+        if feeder is None or streams is None:
+            raise UsageError("coarse_lockstep draws random numbers; this kind of model does not hand it any yet")
+        own = engine.rows(coarse_locksteps)[guard]
+        own.divergences = feeder.add(_Exponentials(streams, "divergence", guard, _S / self.divergence_rate))
+        if self.jitter:
+            own.delays = feeder.add(_Exponentials(streams, "delay", guard, self.jitter))
+        if self.missing:
+            own.misses = feeder.add(_Millionths(streams, guard))
+
+
+class _Exponentials:
+    """Exponential durations in order."""
+
+    def __init__(self, streams: Streams, name: str, entity: int, mean_ns: float) -> None:
+        self._key = (f"coarse_lockstep.{name}", entity)
+        self._streams = streams
+        self._mean_ns = mean_ns
+        self._next = 0
+
+    def __call__(self, count: int) -> list[int]:
+        uniforms = self._streams.uniforms(*self._key, start=self._next, count=count)
+        self._next += count
+        values: list[int] = exponential_ns(uniforms, self._mean_ns).tolist()
+        return values
+
+
+class _Millionths:
+    """Numbers below a million in order, each as likely as any other."""
+
+    def __init__(self, streams: Streams, entity: int) -> None:
+        self._streams = streams
+        self._entity = entity
+        self._next = 0
+
+    def __call__(self, count: int) -> list[int]:
+        uniforms = self._streams.uniforms("coarse_lockstep.missing", self._entity, start=self._next, count=count)
+        self._next += count
+        return [int(value * _MILLION) for value in uniforms]
+
+
+class CoarseLockstep(Record):
+    """The comparison of one guard's outputs.
+
+    ``divergences``, ``delays`` and ``misses`` are feeds; 0: none.  The present run ends because replicas differ
+    (``is_divergence``) or because its period is over.  No output leaves before ``last_due_ns``: they stay in order.
+    """
+
+    period_ns: int
+    timeout_ns: int
+    missing_millionths: int
+    suspend_ns: int
+    divergences: int
+    delays: int
+    misses: int
+    is_divergence: bool
+    last_due_ns: int
+
+
+class Compared(Record):
+    """When an output has been compared; ``is_missing``: one replica does not produce it."""
+
+    due_ns: int
+    is_missing: bool
+
+
+coarse_locksteps = Table("coarse_locksteps", CoarseLockstep, beside=guards)
+compared = Table("compared", Compared, beside=held_outputs)
+
+coarse_lockstep.implements(note_input)(admit)
+coarse_lockstep.implements(begin)(protect)
+coarse_lockstep.implements(backup_crash)(crash_backup)
+coarse_lockstep.implements(channel_loss)(lose_channel)
+coarse_lockstep.implements(missing)(output_buffer.unaccounted)
+
+
+# A run of both replicas
+
+
+@coarse_lockstep.implements(start_cycle)
+def start_run(sim: Sim, guard: Guard) -> None:
+    """Begin a run with equal replicas."""
+    own = coarse_locksteps(sim)[guard.row]
+    own.last_due_ns = sim.now_ns
+    run_ns = draw(sim, own.divergences)
+    own.is_divergence = run_ns < own.period_ns
+    replications(sim)[guard.row].step = machine.call_after(sim, guard, min(run_ns, own.period_ns), on_run_over)
+
+
+@event
+def on_run_over(sim: Sim, place: int, token: int) -> None:
+    """The replicas differ, or the period is over."""
+    guard = guards(sim)[place]
+    if token != replications(sim)[place].step:
+        return
+    if coarse_locksteps(sim)[place].is_divergence:
+        count(sim, guard, DIVERGED, 1)
+    else:
+        count(sim, guard, PERIODIC, 1)
+    make_equal(sim, guard)
+
+
+@part
+def make_equal(sim: Sim, guard: Guard) -> None:
+    """Stop both replicas and make the secondary equal to the primary."""
+    machine.stop(sim, guard, machine.STATE)
+    state_stream.take_state(sim, guard)
+    suspend_ns = coarse_locksteps(sim)[guard.row].suspend_ns
+    replications(sim)[guard.row].step = machine.call_after(sim, guard, suspend_ns, on_suspended)
+
+
+@event
+def on_suspended(sim: Sim, place: int, token: int) -> None:
+    """Both stand still: the state is sent."""
+    if token == replications(sim)[place].step:
+        transmit(sim, guards(sim)[place])
+
+
+@coarse_lockstep.implements(acknowledged)
+def run_again(sim: Sim, guard: Guard) -> None:
+    """The replicas are equal: whatever waited for comparison may leave, and both run."""
+    release_everything(sim, guard)
+    machine.resume(sim, guard, machine.STATE)
+    start_run(sim, guard)
+
+
+# Outputs
+
+
+@coarse_lockstep.implements(hold_output)
+def hold_for_comparison(sim: Sim, guard: Guard, packet: int) -> None:
+    """Hold an output until the slower replica has produced it too, or a checkpoint replaces the comparison."""
+    if not is_protecting(replications(sim)[guard.row]):
+        pass_on(sim, guard, packet)
+        return
+    before = output_buffers(sim)[guard.row].issued
+    output_buffer.hold(sim, guard, packet)
+    if output_buffers(sim)[guard.row].issued > before:
+        plan_comparison(sim, guard, coarse_locksteps(sim)[guard.row], output_buffers(sim)[guard.row].fresh.last)
+
+
+@part
+def plan_comparison(sim: Sim, guard: Guard, own: CoarseLockstep, row: int) -> None:
+    """Work out when an output has been compared; outputs leave in the order in which they were issued."""
+    output = compared(sim)[row]
+    output.is_missing = own.misses != 0 and draw(sim, own.misses) < own.missing_millionths
+    if output.is_missing:
+        machine.call_after(sim, guard, own.timeout_ns, on_timeout)
+        output.due_ns = sim.now_ns + own.timeout_ns
+        return
+    delay_ns = 0
+    if own.delays != 0:
+        first_ns = draw(sim, own.delays)
+        delay_ns = max(first_ns, draw(sim, own.delays))
+    own.last_due_ns = max(own.last_due_ns, sim.now_ns + delay_ns)
+    output.due_ns = own.last_due_ns
+    at(sim, output.due_ns, EventKind.CHANNEL, _ENTITY, on_compared, guard.row)
+
+
+@event
+def on_compared(sim: Sim, place: int, token: int) -> None:
+    """Outputs that both replicas have produced leave; during a checkpoint nothing is compared."""
+    if replications(sim)[place].state != PROTECTED or state_streams(sim)[place].is_open:
+        return
+    own = output_buffers(sim)[place]
+    while own.fresh.length > 0 and is_equal(sim, compared(sim)[own.fresh.first]):
+        held_list.push(sim, own.leaving, held_list.pop(sim, own.fresh))
+        output_buffer.release_first(sim, own)
+
+
+@part
+def is_equal(sim: Sim, output: Compared) -> bool:
+    """Tell whether both replicas have produced an output."""
+    return not output.is_missing and output.due_ns <= sim.now_ns
+
+
+@event
+def on_timeout(sim: Sim, place: int, token: int) -> None:
+    """One replica has not produced a packet for too long: a checkpoint, unless one has dealt with it already."""
+    guard = guards(sim)[place]
+    first = output_buffers(sim)[place].fresh.first
+    if replications(sim)[place].state != PROTECTED or state_streams(sim)[place].is_open or first == 0:
+        return
+    if compared(sim)[first].is_missing and compared(sim)[first].due_ns <= sim.now_ns:
+        count(sim, guard, TIMED_OUT, 1)
+        make_equal(sim, guard)
+
+
+# When a host fails
+
+
+@coarse_lockstep.implements(primary_crash)
+def crash(sim: Sim, guard: Guard) -> None:
+    """Let the secondary go on from where it is."""
+    own = replications(sim)[guard.row]
+    if guard.dead or own.state == FAILING_OVER:
+        return
+    if own.state != PROTECTED:
+        own.step = 0
+        own.alarm = 0
+        abandon(sim, guard)
+        lose_machine(sim, guard)
+        return
+    note(sim, guard, CRASH)
+    end_life(sim, guard)
+    fail_over(sim, guard, own, heard_ns(sim, guard) + own.timeout_ns)
+
+
+@coarse_lockstep.implements(abandon)
+def hand_over(sim: Sim, guard: Guard) -> None:
+    """Let the secondary issue what waited for the comparison: it produces it too."""
+    takeover = replications(sim)[guard.row]
+    row = output_buffers(sim)[guard.row].fresh.first
+    while row != 0 and takeover.state == FAILING_OVER:
+        count(sim, guard, ISSUED_BY_SECONDARY, 1)
+        packet_list.push(sim, takeover.pending, copy(sim, held_outputs(sim)[row].packet))
+        row = held_outputs(sim)[row].link
+    output_buffer.lose(sim, guard)
+
+
+@coarse_lockstep.implements(go_alone)
+def release_everything(sim: Sim, guard: Guard) -> None:
+    """Let everything go that waits."""
+    output_buffer.seal(sim, guard)
+    output_buffer.let_go(sim, guard)

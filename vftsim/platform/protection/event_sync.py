@@ -1,0 +1,256 @@
+"""Kemari: the guest's state goes to the backup whenever the guest is about to act on the world.
+
+Rule (Kemari; the thesis, Appendix F): on an event to a device (a packet sent, a disk access; reads are events too) the
+guest is paused, the pages changed since the last synchronization and the vCPUs' state are sent, the backup
+acknowledges, the guest resumes, and the event is passed on.  Outputs need no queue.  A backup that takes over starts
+from the last synchronized state and issues its event again: at least once.
+
+With s the suspension, x the transmission and a the round trip the guest stands still for y = s + x + a at each event:
+pages are sent while it is paused, not copied first.  All that a guest sends at one instant is one notification of its
+event channel, hence one event; what its timers send while it is paused is another event after it.
+
+Disk reads are evenly spaced in running time.  Heartbeats tell a silent guest from a dead host.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table, event, part
+from vftsim.platform.io.packet import copy, discard, packet_list
+from vftsim.platform.protection import machine, output_buffer, state_stream
+from vftsim.platform.protection._replication_parameters import ReplicationFields
+from vftsim.platform.protection._replication_records import (
+    FAILING_OVER,
+    abandon,
+    acknowledged,
+    go_alone,
+    outputs_at_risk,
+    replications,
+    start_cycle,
+)
+from vftsim.platform.protection.account import count, word
+from vftsim.platform.protection.guard import Guard, guards, hold_output, note_input, protection
+from vftsim.platform.protection.mechanism import (
+    PROTECTIONS,
+    backup_crash,
+    begin,
+    channel_loss,
+    missing,
+    primary_crash,
+)
+from vftsim.platform.protection.output_buffer import held_outputs, output_buffers
+from vftsim.platform.protection.replication import (
+    admit,
+    crash_backup,
+    crash_primary,
+    cut_here,
+    is_protecting,
+    lose_channel,
+    pass_on,
+    protect,
+    transmit,
+)
+from vftsim.platform.protection.rollback import reach_point
+from vftsim.platform.protection.state_stream import state_streams
+from vftsim.spec.units import DurationNs, PositiveDurationNs, RatePerSecond
+
+_US = 1_000
+_MS = 1_000_000
+
+ISSUED_AGAIN = word("outputs_issued_again")
+ISSUED_BY_SECONDARY = word("outputs_issued_by_secondary")
+
+event_sync = protection.kind("event_sync")
+
+
+@PROTECTIONS.register
+class EventSyncSpec(ReplicationFields):
+    """Synchronization at each event (Kemari)."""
+
+    kind: Literal["event_sync"] = "event_sync"
+    part: ClassVar[Kind] = event_sync
+    suspend: DurationNs = Field(500 * _US, description="Suspending the guest and finding its dirty pages. Assumption.")
+    read_rate: RatePerSecond = Field(0.0, le=1e6, description="Disk reads in a second of running; each is an event.")
+    heartbeat: PositiveDurationNs = Field(100 * _MS, description="Heartbeats to the backup. Assumption.")
+
+    def install(self, engine: Engine, guard: int, vm_link: int) -> None:
+        """Write these parameters into the records of a guard."""
+        super().install(engine, guard, vm_link)
+        own = engine.rows(event_syncs)[guard]
+        own.suspend_ns = self.suspend
+        own.read_period_ns = round(1e9 / self.read_rate) if self.read_rate else 0
+        engine.rows(replications)[guard].heartbeat_ns = self.heartbeat
+
+
+class EventSync(Record):
+    """The synchronizations of one guard: the last one began at ``began_ns``.
+
+    ``copies`` are of the outputs of the last event that was passed on.  The next disk read is due at ``read_due_ns`` if
+    ``read``, its token, is not 0, else after ``read_left_ns`` more of running.
+    """
+
+    suspend_ns: int
+    began_ns: int
+    copies: Fifo
+    read_period_ns: int
+    read_due_ns: int
+    read_left_ns: int
+    read: int
+
+
+event_syncs = Table("event_syncs", EventSync, beside=guards)
+
+event_sync.implements(note_input)(admit)
+event_sync.implements(begin)(protect)
+event_sync.implements(primary_crash)(crash_primary)
+event_sync.implements(backup_crash)(crash_backup)
+event_sync.implements(channel_loss)(lose_channel)
+event_sync.implements(reach_point)(cut_here)
+event_sync.implements(missing)(output_buffer.unaccounted)
+
+
+@event_sync.implements(start_cycle)
+def start_syncs(sim: Sim, guard: Guard) -> None:
+    """Begin with nothing passed on."""
+    own = event_syncs(sim)[guard.row]
+    forget_copies(sim, own)
+    own.read_left_ns = own.read_period_ns
+    plan_read(sim, guard, own)
+
+
+@event_sync.implements(hold_output)
+def synchronize_output(sim: Sim, guard: Guard, packet: int) -> None:
+    """Let an output begin a synchronization, belong to the one that its instant began, or wait for the next."""
+    if not is_protecting(replications(sim)[guard.row]):
+        pass_on(sim, guard, packet)
+        return
+    output_buffer.hold(sim, guard, packet)
+    if not state_streams(sim)[guard.row].is_open:
+        synchronize(sim, guard)
+    elif event_syncs(sim)[guard.row].began_ns == sim.now_ns:
+        output_buffer.seal(sim, guard)
+
+
+@part
+def synchronize(sim: Sim, guard: Guard) -> None:
+    """Pause the guest and take its state; what it sends now is passed on afterwards."""
+    own = event_syncs(sim)[guard.row]
+    own.began_ns = sim.now_ns
+    stop_reads(sim, own)
+    machine.stop(sim, guard, machine.STATE)
+    state_stream.take_state(sim, guard)
+    output_buffer.seal(sim, guard)
+    cut_here(sim, guard)
+    replications(sim)[guard.row].step = machine.call_after(sim, guard, own.suspend_ns, on_suspended)
+
+
+@event
+def on_suspended(sim: Sim, place: int, token: int) -> None:
+    """The dirty pages are known: they are sent while the guest stands still."""
+    if token == replications(sim)[place].step:
+        transmit(sim, guards(sim)[place])
+
+
+@event_sync.implements(acknowledged)
+def pass_event_on(sim: Sim, guard: Guard) -> None:
+    """Resume the guest and pass its event on; what its timers have sent meanwhile is the next event."""
+    own = event_syncs(sim)[guard.row]
+    keep_copies(sim, guard, own)
+    output_buffer.let_go(sim, guard)
+    if output_buffers(sim)[guard.row].fresh.length > 0:
+        synchronize(sim, guard)
+        return
+    machine.resume(sim, guard, machine.STATE)
+    plan_read(sim, guard, own)
+
+
+@part
+def keep_copies(sim: Sim, guard: Guard, own: EventSync) -> None:
+    """Keep copies of what is about to leave: a backup that starts from this state issues it again."""
+    forget_copies(sim, own)
+    row = output_buffers(sim)[guard.row].sealed.first
+    while row != 0:
+        packet_list.push(sim, own.copies, copy(sim, held_outputs(sim)[row].packet))
+        row = held_outputs(sim)[row].link
+
+
+@part
+def forget_copies(sim: Sim, own: EventSync) -> None:
+    """Forget the event before."""
+    while own.copies.length > 0:
+        discard(sim, packet_list.pop(sim, own.copies))
+
+
+# Disk reads
+
+
+@part
+def plan_read(sim: Sim, guard: Guard, own: EventSync) -> None:
+    """Plan the next disk read of a guest that runs."""
+    if own.read_period_ns > 0 and not replications(sim)[guard.row].is_cut:
+        own.read_due_ns = sim.now_ns + own.read_left_ns
+        own.read = machine.call_after(sim, guard, own.read_left_ns, on_read)
+
+
+@part
+def stop_reads(sim: Sim, own: EventSync) -> None:
+    """Keep what is left until the next disk read of a guest that stops; one that is due now begins the next stretch."""
+    if own.read != 0:
+        left_ns = own.read_due_ns - sim.now_ns
+        own.read_left_ns = left_ns if left_ns > 0 else own.read_period_ns
+    own.read = 0
+
+
+@event
+def on_read(sim: Sim, place: int, token: int) -> None:
+    """The guest reads from its disk."""
+    guard = guards(sim)[place]
+    if token == event_syncs(sim)[place].read and is_protecting(replications(sim)[place]):
+        synchronize(sim, guard)
+
+
+# When a host fails
+
+
+@event_sync.implements(abandon)
+def hand_over(sim: Sim, guard: Guard) -> None:
+    """Let the backup issue the event of the last synchronization, whether it left or not; lose the rest."""
+    own = event_syncs(sim)[guard.row]
+    own.read = 0
+    if replications(sim)[guard.row].state == FAILING_OVER:
+        issue_again(sim, guard, own)
+    output_buffer.lose(sim, guard)
+
+
+@part
+def issue_again(sim: Sim, guard: Guard, own: EventSync) -> None:
+    """Give the backup the last event: copies of what has left, or what waits for its acknowledgement."""
+    pending = replications(sim)[guard.row]
+    if not state_streams(sim)[guard.row].is_open:
+        count(sim, guard, ISSUED_AGAIN, own.copies.length)
+        while own.copies.length > 0:
+            packet_list.push(sim, pending.pending, packet_list.pop(sim, own.copies))
+        return
+    row = output_buffers(sim)[guard.row].sealed.first
+    while row != 0:
+        count(sim, guard, ISSUED_BY_SECONDARY, 1)
+        packet_list.push(sim, pending.pending, copy(sim, held_outputs(sim)[row].packet))
+        row = held_outputs(sim)[row].link
+
+
+@event_sync.implements(outputs_at_risk)
+def outputs_not_received(sim: Sim, guard: Guard) -> int:
+    """Count the outputs that wait for a synchronization which the backup will not have."""
+    own = output_buffers(sim)[guard.row]
+    if state_stream.has_received_last(sim, guard):
+        return own.fresh.length
+    return own.fresh.length + own.sealed.length
+
+
+@event_sync.implements(go_alone)
+def release_everything(sim: Sim, guard: Guard) -> None:
+    """Pass everything on: there is no backup to synchronize."""
+    event_syncs(sim)[guard.row].read = 0
+    output_buffer.seal(sim, guard)
+    output_buffer.let_go(sim, guard)

@@ -1,0 +1,377 @@
+"""Hypervisor-based fault tolerance by epochs of instructions.
+
+Rule (Bressoud and Schneider, TOCS 14(1) 1996): primary and backup execute the same instructions.  An epoch is a fixed
+number of them; interrupts are buffered and delivered at the end of an epoch, privileged instructions are simulated and
+what they read is forwarded.  At the end of each epoch the primary sends what the backup needs to be the same.
+
+* ``original`` protocol: the primary waits at each end of an epoch until the backup has acknowledged everything;
+* ``revised`` protocol: it goes on, and waits before it acts on the world.
+
+The backup is an epoch behind.  When the primary fails it executes what it holds, delivers the interrupts it has, and
+goes on; the operations of the last epoch are repeated, because nobody knows whether they happened: outputs are issued
+at least once.
+
+Time a run needs, relative to running without (EL instructions an epoch, VI in all, RT without):
+NP = 1 + q + K / EL with q = n_sim h_sim / RT and K = VI h_epoch / RT; here h_epoch is ``boundary`` and, in the original
+protocol, the message and its acknowledgement.  Interrupts wait for EL / (2 ips) in the mean.
+
+What survives is the guest as it was when the first message was due that does not reach the backup.  Execution between
+two messages is deterministic, so a crash can be announced, as for lockstep, and needs no second pass.
+
+Left out: the instructions of an idle guest are those of its idle loop, so epochs go on; the backup's speed equals the
+primary's; packets that wait for the end of an epoch when the primary fails are lost, and clients send them again.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
+from vftsim.platform.io.packet import copy, discard, packet_list
+from vftsim.platform.protection import machine, output_buffer
+from vftsim.platform.protection._hypervisor_epoch_records import Epoch, epochs, hypervisor_epoch
+from vftsim.platform.protection._lockstep_records import limit_list, limits
+from vftsim.platform.protection._replication_parameters import ReplicationFields
+from vftsim.platform.protection._replication_records import (
+    FAILING_OVER,
+    PROTECTED,
+    abandon,
+    go_alone,
+    mended,
+    replications,
+    start_cycle,
+)
+from vftsim.platform.protection.account import count, note, word
+from vftsim.platform.protection.channel import channels, push
+from vftsim.platform.protection.event_sync import ISSUED_AGAIN, ISSUED_BY_SECONDARY
+from vftsim.platform.protection.guard import LOST, Guard, guards, hold_output, note_input, release
+from vftsim.platform.protection.mechanism import (
+    CRASH,
+    PROTECTIONS,
+    backup_crash,
+    begin,
+    channel_loss,
+    expect_primary_crash,
+    lose_machine,
+    missing,
+    primary_crash,
+)
+from vftsim.platform.protection.output_buffer import held_outputs, output_buffers
+from vftsim.platform.protection.pair import NEVER_NS
+from vftsim.platform.protection.replication import (
+    ENTITY,
+    crash_backup,
+    end_life,
+    fail_over,
+    heard_ns,
+    is_protecting,
+    lose_channel,
+    on_alone,
+    pass_on,
+    protect,
+)
+from vftsim.platform.protection.state_stream import state_streams
+from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond
+
+_US = 1_000
+_MS = 1_000_000
+
+EPOCHS = word("epochs")
+
+
+@PROTECTIONS.register
+class HypervisorEpochSpec(ReplicationFields):
+    """Epochs of instructions (Bressoud and Schneider 1996)."""
+
+    kind: Literal["hypervisor_epoch"] = "hypervisor_epoch"
+    part: ClassVar[Kind] = hypervisor_epoch
+    protocol: Literal["original", "revised"] = Field("revised", description="Where the primary waits.")
+    epoch_instructions: int = Field(50_000, ge=1, le=1 << 40, description="Instructions an epoch. Assumption.")
+    instruction_rate: RatePerSecond = Field(50e6, gt=0, le=1e12, description="Instructions a second. Assumption.")
+    boundary: DurationNs = Field(
+        250 * _US, description="Work at the end of an epoch, without waiting for the backup. Assumption."
+    )
+    simulated_rate: RatePerSecond = Field(
+        0.0, le=1e9, description="Privileged instructions simulated in a second of running. Assumption: none."
+    )
+    simulated_cost: DurationNs = Field(15 * _US, description="Simulating one of them. Assumption.")
+    message: ByteCount = Field(128, description="What ends an epoch, on the wire. Assumption.")
+    entry: ByteCount = Field(64, description="What a packet forwarded takes beside its data. Assumption.")
+    heartbeat: PositiveDurationNs = Field(100 * _MS, description="Heartbeats to the backup. Assumption.")
+
+    @property
+    def most_vcpus(self) -> int:
+        """One: the order of instructions of several is not forwarded."""
+        return 1
+
+    def install(self, engine: Engine, guard: int, vm_link: int) -> None:
+        """Write these parameters into the records of a guard."""
+        super().install(engine, guard, vm_link)
+        own = engine.rows(epochs)[guard]
+        own.is_original = self.protocol == "original"
+        own.epoch_ns = max(1, round(self.epoch_instructions * 1e9 / self.instruction_rate))
+        own.boundary_ns = self.boundary + round(self.simulated_rate * self.simulated_cost * int(own.epoch_ns) / 1e9)
+        own.message_bytes = self.message
+        own.entry_bytes = self.entry
+        own.limit_ns = NEVER_NS
+        engine.rows(replications)[guard].heartbeat_ns = self.heartbeat
+
+
+hypervisor_epoch.implements(begin)(protect)
+hypervisor_epoch.implements(backup_crash)(crash_backup)
+hypervisor_epoch.implements(channel_loss)(lose_channel)
+hypervisor_epoch.implements(missing)(output_buffer.unaccounted)
+
+
+# An epoch
+
+
+@hypervisor_epoch.implements(start_cycle)
+def start_epochs(sim: Sim, guard: Guard) -> None:
+    """Begin the first epoch with a backup in step."""
+    own = epochs(sim)[guard.row]
+    forget_copies(sim, own)
+    own.departed_ns = sim.now_ns
+    own.acked_ns = sim.now_ns
+    own.left_ns = own.epoch_ns
+    own.is_at_boundary = True
+    run_on(sim, guard, own)
+
+
+@part
+def run_on(sim: Sim, guard: Guard, own: Epoch) -> None:
+    """Let the epoch go on: at its beginning interrupts that are due are delivered, all others wait for the next."""
+    own.due_ns = sim.now_ns + own.left_ns
+    replications(sim)[guard.row].step = machine.call_after(sim, guard, own.left_ns, on_boundary)
+    if own.is_at_boundary:
+        machine.call_after(sim, guard, 0, on_delivered)
+    else:
+        machine.mask_ports(sim, guard)
+
+
+@event
+def on_delivered(sim: Sim, place: int, token: int) -> None:
+    """Interrupts of this instant have been delivered: those to come are buffered."""
+    if is_protecting(replications(sim)[place]):
+        machine.mask_ports(sim, guards(sim)[place])
+
+
+@event
+def on_boundary(sim: Sim, place: int, token: int) -> None:
+    """An epoch ends."""
+    guard = guards(sim)[place]
+    if token != replications(sim)[place].step:
+        return
+    own = epochs(sim)[place]
+    machine.stop(sim, guard, machine.STATE)
+    count(sim, guard, EPOCHS, 1)
+    if not write(sim, guard, own, own.message_bytes):
+        return
+    forget_copies(sim, own)
+    own.left_ns = own.epoch_ns
+    own.is_at_boundary = True
+    replications(sim)[place].step = machine.call_after(sim, guard, own.boundary_ns, on_boundary_done)
+
+
+@event
+def on_boundary_done(sim: Sim, place: int, token: int) -> None:
+    """The work at the end of an epoch is done; the original protocol waits for the backup as well."""
+    if token != replications(sim)[place].step:
+        return
+    if epochs(sim)[place].is_original:
+        wait(sim, guards(sim)[place])
+    else:
+        go_on(sim, guards(sim)[place])
+
+
+@part
+def wait(sim: Sim, guard: Guard) -> None:
+    """Let the guest, which stands still, go on when everything sent is acknowledged."""
+    time_ns = max(sim.now_ns, epochs(sim)[guard.row].acked_ns)
+    replications(sim)[guard.row].step = at(sim, time_ns, EventKind.CHANNEL, ENTITY, on_acknowledged, guard.row)
+
+
+@event
+def on_acknowledged(sim: Sim, place: int, token: int) -> None:
+    """Everything that was sent is acknowledged, unless the backup or the channel is gone."""
+    guard = guards(sim)[place]
+    own = replications(sim)[place]
+    if token != own.step:
+        return
+    own.step = 0
+    if epochs(sim)[place].acked_ns > state_streams(sim)[place].lost_ns:
+        declared_ns = max(sim.now_ns, epochs(sim)[place].departed_ns + own.backup_timeout_ns)
+        own.alone = at(sim, declared_ns, EventKind.CONTROL, ENTITY, on_alone, place)
+        return
+    send_waiting(sim, guard)
+    go_on(sim, guard)
+
+
+@part
+def go_on(sim: Sim, guard: Guard) -> None:
+    """Let the guest run."""
+    own = epochs(sim)[guard.row]
+    machine.resume(sim, guard, machine.STATE)
+    run_on(sim, guard, own)
+
+
+# What enters and what leaves
+
+
+@part
+def write(sim: Sim, guard: Guard, own: Epoch, size_bytes: int) -> bool:
+    """Send a message; False if it is the first that dies with the primary, which is then at its end."""
+    channel = channels(sim)[guard.row]
+    depart_ns = push(sim, channel, size_bytes)
+    if depart_ns > own.limit_ns:
+        end_life(sim, guard)
+        return False
+    own.departed_ns = depart_ns
+    own.acked_ns = depart_ns + channel.latency_ns + channel.ack_ns
+    return True
+
+
+@hypervisor_epoch.implements(note_input)
+def forward(sim: Sim, guard: Guard, size_bytes: int) -> int:
+    """Forward a packet that is delivered."""
+    state = replications(sim)[guard.row]
+    if state.is_cut or state.state == FAILING_OVER:
+        return LOST
+    own = epochs(sim)[guard.row]
+    if is_protecting(state) and not write(sim, guard, own, own.entry_bytes + size_bytes):
+        return LOST
+    return 0
+
+
+@hypervisor_epoch.implements(hold_output)
+def act(sim: Sim, guard: Guard, packet: int) -> None:
+    """Let an output leave if everything sent is acknowledged; else the guest waits with it."""
+    state = replications(sim)[guard.row]
+    own = epochs(sim)[guard.row]
+    if not is_protecting(state):
+        pass_on(sim, guard, packet)
+    elif state.state == PROTECTED and own.acked_ns <= sim.now_ns and output_buffers(sim)[guard.row].fresh.length == 0:
+        packet_list.push(sim, own.copies, copy(sim, packet))
+        release(sim, packet)
+    else:
+        output_buffer.hold(sim, guard, packet)
+        stop_for_output(sim, guard, own)
+
+
+@part
+def stop_for_output(sim: Sim, guard: Guard, own: Epoch) -> None:
+    """Stop the guest before it acts, unless it stands still already; the rest of the epoch comes afterwards."""
+    if guard.reasons & machine.STATE == 0:
+        own.left_ns = max(0, own.due_ns - sim.now_ns)
+        own.is_at_boundary = own.left_ns == own.epoch_ns
+        machine.stop(sim, guard, machine.STATE)
+        wait(sim, guard)
+
+
+@part
+def send_waiting(sim: Sim, guard: Guard) -> None:
+    """Send what the guest has waited with."""
+    buffer = output_buffers(sim)[guard.row]
+    own = epochs(sim)[guard.row]
+    row = buffer.fresh.first
+    while row != 0:
+        packet_list.push(sim, own.copies, copy(sim, held_outputs(sim)[row].packet))
+        row = held_outputs(sim)[row].link
+    output_buffer.seal(sim, guard)
+    output_buffer.let_go(sim, guard)
+
+
+@part
+def forget_copies(sim: Sim, own: Epoch) -> None:
+    """Forget outputs of epochs that the backup need not repeat."""
+    while own.copies.length > 0:
+        discard(sim, packet_list.pop(sim, own.copies))
+
+
+# When a host or the channel fails
+
+
+@hypervisor_epoch.implements(mended)
+def send_again(sim: Sim, guard: Guard) -> None:
+    """Send what has not got through; a guest that waits goes on when that is acknowledged."""
+    own = epochs(sim)[guard.row]
+    channel = channels(sim)[guard.row]
+    own.departed_ns = sim.now_ns
+    own.acked_ns = sim.now_ns + channel.latency_ns + channel.ack_ns
+    if replications(sim)[guard.row].step == 0:
+        wait(sim, guard)
+
+
+@hypervisor_epoch.implements(expect_primary_crash)
+def expect_crash(sim: Sim, guard: Guard, time_ns: int) -> None:
+    """Messages that have not left by then die with the primary."""
+    own = epochs(sim)[guard.row]
+    row = limits.new(sim)
+    limits(sim)[row].time_ns = time_ns
+    limit_list.push(sim, own.limits, row)
+    own.limit_ns = min(own.limit_ns, time_ns)
+
+
+@part
+def remove_limit(sim: Sim, own: Epoch) -> None:
+    """Forget the limits that have come."""
+    own.limit_ns = NEVER_NS
+    for _ in range(own.limits.length):
+        row = limit_list.pop(sim, own.limits)
+        if limits(sim)[row].time_ns <= sim.now_ns:
+            limits.free(sim, row)
+        else:
+            own.limit_ns = min(own.limit_ns, limits(sim)[row].time_ns)
+            limit_list.push(sim, own.limits, row)
+
+
+@hypervisor_epoch.implements(primary_crash)
+def crash(sim: Sim, guard: Guard) -> None:
+    """Let the backup go on where the guest was cut: at the first message that it lacks, or just now."""
+    own = replications(sim)[guard.row]
+    remove_limit(sim, epochs(sim)[guard.row])
+    if guard.dead or own.state == FAILING_OVER:
+        return
+    if own.state != PROTECTED:
+        own.step = 0
+        own.alarm = 0
+        abandon(sim, guard)
+        lose_machine(sim, guard)
+        return
+    note(sim, guard, CRASH)
+    if not own.is_cut:
+        end_life(sim, guard)
+    fail_over(sim, guard, own, heard_ns(sim, guard) + own.timeout_ns)
+
+
+@hypervisor_epoch.implements(abandon)
+def hand_over(sim: Sim, guard: Guard) -> None:
+    """Let the backup repeat the operations of its last epoch, and those that the primary waited with."""
+    own = epochs(sim)[guard.row]
+    takeover = replications(sim)[guard.row]
+    if takeover.state == FAILING_OVER:
+        count(sim, guard, ISSUED_AGAIN, own.copies.length)
+        while own.copies.length > 0:
+            packet_list.push(sim, takeover.pending, packet_list.pop(sim, own.copies))
+        hand_over_waiting(sim, guard)
+    output_buffer.lose(sim, guard)
+
+
+@part
+def hand_over_waiting(sim: Sim, guard: Guard) -> None:
+    """Give the backup what the primary waited with: everything that led to it has been received."""
+    buffer = output_buffers(sim)[guard.row]
+    row = buffer.fresh.first
+    while row != 0:
+        count(sim, guard, ISSUED_BY_SECONDARY, 1)
+        packet_list.push(sim, replications(sim)[guard.row].pending, copy(sim, held_outputs(sim)[row].packet))
+        row = held_outputs(sim)[row].link
+
+
+@hypervisor_epoch.implements(go_alone)
+def release_everything(sim: Sim, guard: Guard) -> None:
+    """Go on without a backup: nothing is buffered."""
+    output_buffer.seal(sim, guard)
+    output_buffer.let_go(sim, guard)
+    if not guard.stopped:
+        machine.unmask_ports(sim, guard)

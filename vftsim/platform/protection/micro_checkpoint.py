@@ -1,0 +1,109 @@
+"""Micro-checkpoints: memory is copied on write, so that a checkpoint itself hardly stops the guest.
+
+Rule (copy on write; the thesis, section 2.2): at the end of an epoch all pages are write-protected, which takes a short
+fixed time; the first write to a page traps and its old content is copied.  With s the fixed time, c the cost of a fault
+and D(E) pages touched in E of run time, an epoch of length T holds T = E + c D(E) + s.
+
+Copies stay on the host (``shipped: false``): they let a guest go back whose own software has failed, and are lost with
+the host.  Shipped to a backup they are checkpoints as those of Remus, and survive a crash as well.
+
+Outputs wait for the end of their epoch, or for its acknowledgement, because going back takes back what led to them.
+
+Assumption: the faults of an epoch are charged at its end, together, instead of one by one where they occur; the mean is
+the same, and so is the instant at which an epoch ends.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, Kind, Sim
+from vftsim.platform.protection import machine
+from vftsim.platform.protection._replication_records import BROKEN, FAILING_OVER, PROTECTED, abandon, replications
+from vftsim.platform.protection.account import note
+from vftsim.platform.protection.checkpoint import CheckpointFields, PauseSpec, checkpoint, checkpoints
+from vftsim.platform.protection.guard import Guard, protection
+from vftsim.platform.protection.mechanism import (
+    GUEST_ERROR,
+    PROTECTIONS,
+    guest_error,
+    lose_machine,
+    primary_crash,
+)
+from vftsim.platform.protection.replication import crash_primary, fail_over, look_back
+from vftsim.platform.protection.reprotection import reprotections
+from vftsim.platform.protection.rollback import use_cut
+from vftsim.platform.protection.state_stream import received_point
+from vftsim.spec.units import DurationNs, PositiveDurationNs
+
+_US = 1_000
+_MS = 1_000_000
+
+micro_checkpoint = protection.kind("micro_checkpoint")
+micro_checkpoint.implementations.update(checkpoint.implementations)
+
+
+@PROTECTIONS.register
+class MicroCheckpointSpec(CheckpointFields):
+    """Checkpoints by copy on write, kept on the host or shipped to a backup."""
+
+    kind: Literal["micro_checkpoint"] = "micro_checkpoint"
+    part: ClassVar[Kind] = micro_checkpoint
+    interval: PositiveDurationNs = Field(50 * _MS, description="Length of an epoch. Assumption.")
+    pause: PauseSpec = Field(
+        default_factory=lambda: PauseSpec(fixed=100 * _US, page=5 * _US),
+        description="Write-protecting all pages, and a fault for each page written to. Assumption.",
+    )
+    shipped: bool = Field(False, description="States go to a backup; else they stay on the host.")
+    restore: DurationNs = Field(20 * _MS, description="Going back to the last state after a guest error. Assumption.")
+
+    @property
+    def has_backup(self) -> bool:
+        """Only if states are shipped."""
+        return self.shipped
+
+    def install(self, engine: Engine, guard: int, vm_link: int) -> None:
+        """Write these parameters into the records of a guard."""
+        super().install(engine, guard, vm_link)
+        engine.rows(checkpoints)[guard].is_local = not self.shipped
+        if not self.shipped:
+            self._install_local(engine, guard)
+
+    def _install_local(self, engine: Engine, guard: int) -> None:
+        """There is no backup to hear from, to copy to or to announce."""
+        own = engine.rows(replications)[guard]
+        own.heartbeat_ns = own.timeout_ns
+        own.activation_ns = own.announcement_ns = own.storage_ns = 0
+        own.go_live_ns = self.restore
+        again = engine.rows(reprotections)[guard]
+        again.is_wanted = True
+        again.delay_ns = again.live_ns = again.downtime_ns = 0
+
+
+@micro_checkpoint.implements(primary_crash)
+def crash_host(sim: Sim, guard: Guard) -> None:
+    """Fail over if the states were shipped; copies on the host are lost with it."""
+    if not checkpoints(sim)[guard.row].is_local:
+        crash_primary(sim, guard)
+    elif not guard.dead:
+        replications(sim)[guard.row].step = 0
+        replications(sim)[guard.row].live = 0
+        abandon(sim, guard)
+        lose_machine(sim, guard)
+
+
+@micro_checkpoint.implements(guest_error)
+def go_back(sim: Sim, guard: Guard) -> None:
+    """Go back to the last state, which must be foreseen: what was since is lost, outputs that wait included."""
+    own = replications(sim)[guard.row]
+    if guard.dead or own.state == FAILING_OVER:
+        return
+    if own.state not in (PROTECTED, BROKEN) or own.is_split:
+        note(sim, guard, GUEST_ERROR)
+        machine.kill(sim, guard)
+    elif not own.is_cut:
+        look_back(sim, guard, False)
+    else:
+        note(sim, guard, GUEST_ERROR)
+        use_cut(sim, guard, received_point(sim, guard))
+        fail_over(sim, guard, own, sim.now_ns)
