@@ -64,7 +64,6 @@ class Connection(Record):
     link: int
     first_ns: int
     end_ns: int
-    is_over: bool
     una: int
     nxt: int
     window: int
@@ -92,13 +91,11 @@ class Connection(Record):
     packet: int
     is_busy: bool
     is_blocked: bool
-    is_asked: bool
     is_reset: bool
     retransmitted: int
     timeouts: int
     recoveries: int
     acknowledgements: int
-    reported: int
 
 
 class Interval(Record):

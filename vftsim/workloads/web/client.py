@@ -56,7 +56,6 @@ def on_begin(sim: Sim, place: int, token: int) -> None:
     load.begun += 1
     load.active += 1
     load.most_active = max(load.most_active, load.active)
-    load.last_begun_ns = sim.now_ns
     connection = http_connections(sim)[open_row(sim, place)]
     set_stage_timer(sim, load, connection)
     say(sim, load, connection, SYN, HEADER_BYTES)

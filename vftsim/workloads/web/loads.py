@@ -24,7 +24,6 @@ class HttpLoad(Record):
     sample_ns: int
     start_ns: int
     end_ns: int
-    last_begun_ns: int
     begun: int
     active: int
     most_active: int
