@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import pytest
 from pydantic import TypeAdapter
 
 from vftsim.kernel import Engine, EventKind, Kind, Linked, Record, Sim, Table, at, entry, event, link, part
@@ -76,7 +77,7 @@ class Habits(Record):
     turns: int
 
 
-chunk_lengths = Table("chunk_lengths", Moment, 4096, is_fixed=True)
+chunk_lengths = Table("chunk_lengths", Moment, 4096)
 """Lengths of chunks that are not all alike."""
 
 stops = Table("stops", Moment, 1 << 18)
@@ -165,7 +166,7 @@ def chunk_done(sim: Sim, place: int, argument: int) -> None:
     own.chunk += 1
     chunk_ns = own.chunk_ns
     if own.lengths > 0:
-        chunk_ns = chunk_lengths(sim)[own.chunk % own.lengths].number
+        chunk_ns = chunk_lengths(sim)[own.chunk % own.lengths + 1].number
     jobs.continue_with(sim, domains(sim)[1], chunk_ns, chunk_done, 0, 0)
     if own.chunk_is_output:
         put(sim, OWN + own.chunk)
@@ -215,6 +216,19 @@ def linked(*others: Kind) -> Linked:
     )  # fmt: skip
 
 
+@cache
+def spec_type(kind: str, part: Kind | None) -> Any:
+    """The spec of a mechanism, with another part in its place if there is one."""
+    chosen: Any = protections()[kind]
+    return chosen if part is None else type("Other", (chosen,), {"__module__": __name__, "part": part})
+
+
+@cache
+def scheduling() -> Any:
+    """The scheduler of the host."""
+    return TypeAdapter(schedulers()["native"]).validate_python({"kind": "native"})
+
+
 @dataclass
 class Plant:
     """One run: mechanism, guest, clients, faults."""
@@ -236,15 +250,10 @@ class Plant:
     spoil: Callable[[Engine], None] | None = None
 
     def __post_init__(self) -> None:
-        chosen: Any = protections()[self.protection["kind"]]
-        part = self.part or chosen.part
-        kernel = linked() if part is chosen.part else linked(part)
-        if part is not chosen.part:
-            chosen = type("Other", (chosen,), {"__module__": __name__, "part": part})
-        spec = chosen.model_validate(self.protection)
+        kernel = linked() if self.part is None else linked(self.part)
+        spec: Any = spec_type(self.protection["kind"], self.part).model_validate(self.protection)
         self.engine = engine = self.engine_type(kernel)
-        scheduling = TypeAdapter(schedulers()["native"]).validate_python({"kind": "native"})
-        self.host = build.add_host(engine, 1, scheduling)
+        self.host = build.add_host(engine, 1, scheduling())
         self.domain = build.add_domain(engine, self.host, DomainScheduling(), 1, None, 1 << 60)
         engine.add(flows, row=1, workload=engine.number(clients), port=1)
         program, _ = engine.add(applications, row=1, program=engine.number(server), domain=self.domain)
@@ -254,14 +263,14 @@ class Plant:
         own.chunk_ns, own.chunk_is_output, own.size_bytes = self.chunk_ns, self.chunk_is_output, self.size_bytes
         own.think_ns, own.turns = self.think_ns, self.turns
         own.lengths = len(self.lengths)
-        for number, chunk_ns in enumerate(self.lengths):
-            engine.rows(chunk_lengths)[number].number = chunk_ns
+        for chunk_ns in self.lengths:
+            engine.add(chunk_lengths, number=chunk_ns)
         self.spec = spec
         feeder = Feeder(engine)
         engine.on_input = feeder.fill
         streams = Streams(self.seed, 0)
         self.guard = protect.add_guard(engine, spec, self.domain, [port], [program], feeder=feeder, streams=streams)
-        build.start(engine, self.host, scheduling)
+        build.start(engine, self.host, scheduling())
         faults = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in self.faults]
         protect.start(engine, self.guard, spec, faults, lambda instant: instant.offset_ns)
         if self.guest_runs:
@@ -348,4 +357,7 @@ def play(**fields: Any) -> passes.Played[Plant]:
     return passes.play(lambda: Plant(**fields), lambda plant: plant.engine, Plant.run)
 
 
-ENGINES = (SimpyEngine, CompiledEngine)
+QUARTERS = [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3))]
+"""Quarters of the stratified crashes of a mechanism: one among the quick tests, the others in a long run."""
+
+ENGINES: tuple[type[Engine], ...] = (SimpyEngine, CompiledEngine)

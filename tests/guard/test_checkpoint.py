@@ -310,6 +310,32 @@ def test_a_guest_that_runs_on_until_it_stops_lengthens_the_period_by_that():
     assert int(stream.taken_ns) - int(stream.taken_before_ns) == 25_100 * US
 
 
+@pytest.mark.parametrize(
+    ("field", "values", "better"),
+    [("rate", (10**9, 2 * 10**9, 10**10), True), ("touch_rate", (5e3, 1e4, 2e4, 1e5), False),
+     ("round_trip", (0, 150 * US, 5 * MS, 40 * MS), False), ("fixed_pause", (0, 500 * US, 5 * MS), False),
+     ("page_bytes", (1000, 4104, 40_000), False)],
+)  # fmt: skip
+def test_a_better_parameter_never_holds_outputs_longer_or_slows_the_guest(field, values, better):
+    """With the same chunks: common random numbers."""
+    holds, runs = [], []
+    for value in values:
+        plant = settled(A.but(**{field: value}), until_ns=2 * S, chunk_ns=MS, chunk_is_output=True)
+        holds.append(mean(plant.holds()))
+        runs.append(plant.run_ns)
+    assert holds == sorted(holds, reverse=better)
+    if field in ("touch_rate", "fixed_pause"):
+        assert runs == sorted(runs, reverse=True)
+
+
+def test_the_summary_says_what_it_cost():
+    plant = settled(A, until_ns=S)
+    assert plant.summary["pause_ms"] == pytest.approx(A.steady().pause / MS, rel=2e-3)
+    assert plant.summary["stopped_s"] * 1e3 == pytest.approx(
+        plant.summary["pause_ms"] * plant.summary["states_taken"], rel=0.03
+    )
+
+
 def test_compression_shrinks_pages_alone():
     half = Plant(A.parameters(state={"fixed": 65536, "page": 4104, "compression": 2.0}), until_ns=S).run()
     stream = half.engine.rows(state_streams)[half.guard]

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from vftsim.errors import ConservationError
 from vftsim.kernel import Sim
 from vftsim.kernel.declare import Kind
 from vftsim.platform.protection import output_buffer, passes, replication, state_stream
 from vftsim.platform.protection.checkpoint import checkpoint
 from vftsim.platform.protection.guard import Guard, hold_output, release
 
-from .plant import MS, US, Plant, watched
+from .plant import MS, QUARTERS, US, Plant, watched
 from .sets import A
 from .spoilt import replaced
 from .state_oracle import Oracle, Rules
@@ -80,7 +81,7 @@ def test_there_are_enough_crashes():
     assert len(crash_instants()) >= 200
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", QUARTERS)
 def test_checkpoints_keep_their_promise_at_stratified_crashes(part):
     wrong = {t: crash(t) for t in crash_instants()[part::4]}
     assert {t: why for t, why in wrong.items() if why} == {}
@@ -109,6 +110,14 @@ def test_both_passes_agree_up_to_the_cut():
         assert of_first == of_second
     assert first.seen == [m for m in second.seen if m[0] <= time_ns]
     assert [t for t, _ in first.issued if t > end_ns], "the first pass has lived on"
+
+
+def test_passes_that_do_not_agree_end_with_an_error():
+    """A guest that does not stop where the pass before has found it must."""
+    faults = [{"kind": "primary_crash", "at": "90 ms"}]
+    spoil = replaced(replication.end_life, lambda old, namespace: lambda *arguments: None)
+    with pytest.raises(ConservationError, match="foreseen"):
+        passes.play(lambda: plant(spoil=spoil, faults=faults), lambda p: p.engine, Plant.run)
 
 
 # Violations

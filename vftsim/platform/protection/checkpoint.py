@@ -104,7 +104,10 @@ class CheckpointFields(ReplicationFields):
     def summary(self, engine: Engine, guard: int) -> dict[str, int | float]:
         """Return what the mechanism did and cost in the run so far."""
         own = engine.rows(checkpoints)[guard]
-        return {**super().summary(engine, guard), "longest_pause_ms": int(own.longest_pause_ns) / 1e6}
+        found = super().summary(engine, guard)
+        found["pause_ms"] = int(own.paused_ns) / 1e6 / max(1, found.get("states_taken", 0))
+        found["longest_pause_ms"] = int(own.longest_pause_ns) / 1e6
+        return found
 
 
 @PROTECTIONS.register
@@ -133,8 +136,8 @@ class CheckpointSpec(CheckpointFields):
 class Checkpoint(Record):
     """The checkpoints of one guard.
 
-    The guest was suspended last at ``suspended_ns``, for ``pause_ns``.  ``bypassed`` outputs have not waited:
-    ``bypassed_then`` of them by the last suspension, ``bypassed_before`` by the one before.
+    The guest was suspended last at ``suspended_ns``, for ``pause_ns``; for ``paused_ns`` in all.  ``bypassed`` outputs
+    have not waited: ``bypassed_then`` of them by the last suspension, ``bypassed_before`` by the one before.
     """
 
     rule: int
@@ -146,6 +149,7 @@ class Checkpoint(Record):
     is_local: bool
     suspended_ns: int
     pause_ns: int
+    paused_ns: int
     longest_pause_ns: int
     bypassed: int
     bypassed_then: int
@@ -224,6 +228,7 @@ def suspend(sim: Sim, guard: Guard) -> None:
     own.bypassed_then = own.bypassed
     own.suspended_ns = sim.now_ns
     own.pause_ns = own.fixed_pause_ns + nearest(own.page_pause_ns * state_streams(sim)[guard.row].pages)
+    own.paused_ns += own.pause_ns
     own.longest_pause_ns = max(own.longest_pause_ns, own.pause_ns)
     cut_here(sim, guard)
     replications(sim)[guard.row].step = machine.call_after(sim, guard, own.pause_ns, on_copied)

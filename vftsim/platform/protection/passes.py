@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
 
-from vftsim.errors import RunFailure
+from vftsim.errors import ConservationError, RunFailure
 from vftsim.kernel import Engine
 from vftsim.platform.protection import rollback
 from vftsim.platform.protection.guard import guards
@@ -80,6 +80,8 @@ def play(build: Callable[[], R], engine_of: Callable[[R], Engine], run: Callable
     ------
     RunFailure
         If the run cannot go on for another reason.
+    ConservationError
+        If a pass does not come to a crash that it has foreseen, as the pass before did: a defect.
     """
     cuts: list[FoundCut] = []
     while True:
@@ -92,6 +94,8 @@ def play(build: Callable[[], R], engine_of: Callable[[R], Engine], run: Callable
             cut = found(engine)
             if cut is None:
                 raise
+            if cuts and (cut.crash_ns, cut.guard) <= (cuts[-1].crash_ns, cuts[-1].guard):
+                raise ConservationError(f"the crash at {cut.crash_ns} ns was foreseen and not reached") from None
             cuts.append(cut)
             continue
         return Played(made, tuple(cuts))

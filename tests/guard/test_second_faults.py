@@ -1,0 +1,79 @@
+"""A second fault while the first is being dealt with, at stratified instants; arithmetic of 64 bits."""
+
+from itertools import pairwise
+
+import pytest
+
+from vftsim.kernel.checked_engine import CheckedEngine
+from vftsim.kernel.compiled_engine import CompiledEngine
+from vftsim.kernel.simpy_engine import SimpyEngine
+
+from .plant import MS, play
+from .sets import A
+from .test_coarse_lockstep import parameters as coarse
+from .test_event_sync import parameters as events
+from .test_hypervisor_epoch import parameters as epochs
+
+COPY = {"delay": 20 * MS, "memory": 1_000_000, "resume": 1 * MS}
+FAILOVER = {"timeout": 50 * MS, "backup_timeout": 50 * MS, "activation_record": 4 * MS, "go_live": 30 * MS,
+            "announcement": 7 * MS}  # fmt: skip
+CRASH_NS = 103_300_000
+ASKS = [3_333_333 * i for i in range(1, 100)]
+MECHANISMS = {
+    "checkpoint": A.parameters(reprotection=COPY, failover=FAILOVER),
+    "event_sync": events(reprotection=COPY, failover=FAILOVER),
+    "hypervisor_epoch": epochs("revised", reprotection=COPY, failover=FAILOVER),
+    "coarse_lockstep": coarse(reprotection=COPY, failover=FAILOVER),
+}
+
+
+def run(kind, *faults, **more):
+    blows = [{"kind": what, "at": f"{time_ns} ns"} for what, time_ns in faults]
+    return play(protection=MECHANISMS[kind], chunk_ns=900_001, chunk_is_output=True, until_ns=400 * MS, faults=blows,
+                **more).run  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_two_copies_never_live_and_nothing_leaves_a_dead_host(kind):
+    """Crash, detected, restored, live, reachable, copying, protected again: a fault of either host in each stretch."""
+    timeline = run(kind, ("primary_crash", CRASH_NS)).timeline[1:]
+    assert [what for _, what in timeline] == [
+        "primary crash", "failure declared", "state restored", "secondary live", "reachable", "copy begins",
+        "protected",
+    ]  # fmt: skip
+    live_ns, protected_ns = timeline[3][0], timeline[-1][0]
+    for start_ns, end_ns in pairwise(time_ns for time_ns, _ in timeline):
+        for time_ns in (start_ns + 1, (start_ns + end_ns) // 2, end_ns - 1):
+            for what in ("primary_crash", "backup_crash"):
+                world = run(kind, ("primary_crash", CRASH_NS), (what, time_ns))
+                last_ns = max(t for t, _ in world.seen)
+                lives = sum(name == "secondary live" for _, name in world.timeline)
+                assert lives <= 1
+                if what == "primary_crash" and live_ns <= time_ns < protected_ns:
+                    assert last_ns <= time_ns, "an unprotected machine died"
+                elif what == "backup_crash" and time_ns < live_ns:
+                    assert (lives, last_ns <= CRASH_NS) == (0, True), "nobody was left to take over"
+                else:
+                    assert (lives, last_ns > 300 * MS) == (1, True), "the service goes on"
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+@pytest.mark.parametrize("what", ["primary_crash", "backup_crash", "channel_loss"])
+@pytest.mark.parametrize("engine_type", [CompiledEngine])
+def test_both_engines_agree(kind, what, engine_type):
+    """What is seen, what happened, what it cost."""
+    worlds = [run(kind, (what, CRASH_NS), asks=ASKS, engine_type=engine) for engine in (engine_type, SimpyEngine)]
+    assert worlds[0].seen == worlds[1].seen
+    assert worlds[0].entered == worlds[1].entered
+    assert worlds[0].timeline == worlds[1].timeline
+    assert worlds[0].summary == worlds[1].summary
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_arithmetic_fits_64_bits(kind):
+    """With both ways in which a run can end: a failover, a primary alone."""
+    for what in ("primary_crash", "backup_crash", "channel_loss"):
+        checked = run(kind, (what, CRASH_NS), engine_type=CheckedEngine)
+        plain = run(kind, (what, CRASH_NS))
+        assert checked.seen == plain.seen
+        assert checked.timeline == plain.timeline
