@@ -171,9 +171,18 @@ def nothing(old: Any, namespace: dict[str, Any]) -> Any:
     return lambda *arguments: None
 
 
+def unlogged(old: Any, namespace: dict[str, Any]) -> Any:
+    """Packets are delivered and not forwarded."""
+    return lambda sim, guard, size_bytes: 0
+
+
 @pytest.mark.parametrize(
     ("old", "make", "why"),
-    [(mechanism.act, at_once, "too early"), (mechanism.hand_over_waiting, nothing, "never issued")],
+    [
+        (mechanism.act, at_once, "too early"),
+        (mechanism.hand_over_waiting, nothing, "never issued"),
+        (mechanism.forward, unlogged, "too early"),
+    ],
 )
 def test_a_planted_violation_is_caught(old, make, why):
     wrong = [one for t in crash_instants("revised")[::12] for one in crash("revised", t, replaced(old, make))]

@@ -5,6 +5,8 @@ from itertools import pairwise
 import pytest
 
 from vftsim.kernel.checked_engine import CheckedEngine
+from vftsim.kernel.compiled_engine import CompiledEngine
+from vftsim.kernel.simpy_engine import SimpyEngine
 
 from .plant import MS, play
 from .sets import A
@@ -16,6 +18,7 @@ COPY = {"delay": 20 * MS, "memory": 1_000_000, "resume": 1 * MS}
 FAILOVER = {"timeout": 50 * MS, "backup_timeout": 50 * MS, "activation_record": 4 * MS, "go_live": 30 * MS,
             "announcement": 7 * MS}  # fmt: skip
 CRASH_NS = 103_300_000
+ASKS = [3_333_333 * i for i in range(1, 100)]
 MECHANISMS = {
     "checkpoint": A.parameters(reprotection=COPY, failover=FAILOVER),
     "event_sync": events(reprotection=COPY, failover=FAILOVER),
@@ -52,6 +55,18 @@ def test_two_copies_never_live_and_nothing_leaves_a_dead_host(kind):
                     assert (lives, last_ns <= CRASH_NS) == (0, True), "nobody was left to take over"
                 else:
                     assert (lives, last_ns > 300 * MS) == (1, True), "the service goes on"
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+@pytest.mark.parametrize("what", ["primary_crash", "backup_crash", "channel_loss"])
+@pytest.mark.parametrize("engine_type", [CompiledEngine])
+def test_both_engines_agree(kind, what, engine_type):
+    """What is seen, what happened, what it cost."""
+    worlds = [run(kind, (what, CRASH_NS), asks=ASKS, engine_type=engine) for engine in (engine_type, SimpyEngine)]
+    assert worlds[0].seen == worlds[1].seen
+    assert worlds[0].entered == worlds[1].entered
+    assert worlds[0].timeline == worlds[1].timeline
+    assert worlds[0].summary == worlds[1].summary
 
 
 @pytest.mark.parametrize("kind", MECHANISMS)

@@ -37,7 +37,6 @@ from vftsim.platform.protection._replication_records import (
     start_cycle,
 )
 from vftsim.platform.protection.account import count, note, word
-from vftsim.platform.protection.event_sync import ISSUED_BY_SECONDARY
 from vftsim.platform.protection.guard import Guard, guards, hold_output, note_input, protection
 from vftsim.platform.protection.mechanism import (
     CRASH,
@@ -51,6 +50,7 @@ from vftsim.platform.protection.mechanism import (
 )
 from vftsim.platform.protection.output_buffer import held_list, held_outputs, output_buffers
 from vftsim.platform.protection.replication import (
+    ISSUED_BY_SECONDARY,
     admit,
     crash_backup,
     end_life,

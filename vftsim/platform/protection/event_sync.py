@@ -29,7 +29,7 @@ from vftsim.platform.protection._replication_records import (
     replications,
     start_cycle,
 )
-from vftsim.platform.protection.account import count, word
+from vftsim.platform.protection.account import count
 from vftsim.platform.protection.guard import Guard, guards, hold_output, note_input, protection
 from vftsim.platform.protection.mechanism import (
     PROTECTIONS,
@@ -41,6 +41,8 @@ from vftsim.platform.protection.mechanism import (
 )
 from vftsim.platform.protection.output_buffer import held_outputs, output_buffers
 from vftsim.platform.protection.replication import (
+    ISSUED_AGAIN,
+    ISSUED_BY_SECONDARY,
     admit,
     crash_backup,
     crash_primary,
@@ -57,9 +59,6 @@ from vftsim.spec.units import DurationNs, PositiveDurationNs, RatePerSecond
 
 _US = 1_000
 _MS = 1_000_000
-
-ISSUED_AGAIN = word("outputs_issued_again")
-ISSUED_BY_SECONDARY = word("outputs_issued_by_secondary")
 
 event_sync = protection.kind("event_sync")
 

@@ -43,7 +43,6 @@ from vftsim.platform.protection._replication_records import (
 )
 from vftsim.platform.protection.account import count, note, word
 from vftsim.platform.protection.channel import channels, push
-from vftsim.platform.protection.event_sync import ISSUED_AGAIN, ISSUED_BY_SECONDARY
 from vftsim.platform.protection.guard import LOST, Guard, guards, hold_output, note_input, release
 from vftsim.platform.protection.mechanism import (
     CRASH,
@@ -60,6 +59,8 @@ from vftsim.platform.protection.output_buffer import held_outputs, output_buffer
 from vftsim.platform.protection.pair import NEVER_NS
 from vftsim.platform.protection.replication import (
     ENTITY,
+    ISSUED_AGAIN,
+    ISSUED_BY_SECONDARY,
     crash_backup,
     end_life,
     fail_over,

@@ -54,6 +54,8 @@ CHANNEL_LOSS = word("channel loss")
 CHANNEL_WORKS = word("channel works again")
 ALONE = word("primary goes on alone")
 FAILOVERS = word("failovers")
+ISSUED_AGAIN = word("outputs_issued_again")
+ISSUED_BY_SECONDARY = word("outputs_issued_by_secondary")
 WHILE_SPLIT = word("outputs_while_split")
 
 
