@@ -49,6 +49,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "all, 0.76 ms a record under FT": ALL,
     "all, disk sleeps": (*ALL, "server.flush_waits_on_disk=true"),
     "growth with utilization": GROWTH,
+    "growth with utilization, ordinary prices": (*GROWTH, *PRICES),
     "nonces good once": NONCES,
     "all but ordinary prices": (*GROWTH, *FLUSH, *O1, *LATE, *NONCES),
     "flush in the timer process, turns": FLUSH,
@@ -67,7 +68,7 @@ machine in pre-registration is flush."""
 
 MODELS = {"native": "lab-native", "virtual": "lab-virtual", "virtual_ft": "lab-virtual-ft"}
 STOPS = {"native": 11, "virtual": 7, "virtual_ft": 7}
-FIRST = {"native": 7, "virtual": 1, "virtual_ft": 4}
+FIRST = {"native": 9, "virtual": 1, "virtual_ft": 5}
 """Step at which the ramp begins: nothing fails below, and only the virtual machine's delays are in the record."""
 LOADS = {"native": (50, 10), "virtual": (50, 10), "virtual_ft": (10, 5)}
 INPUTS = ["step_1", "step_2", "step_3", "step_4"]

@@ -92,6 +92,18 @@ def test_o1_a_pair_whose_sleeps_are_disk_waits_stays_behind():
     assert made.run(300) == []
 
 
+def test_o1_wait_after_a_wake_up_by_a_process_counts_three_tenths():
+    made = lab(O1Guest(), hog=0, waker=0, other=0, low=5)
+    made.job("hog", 1000, 0)
+    made.job("waker", 1, 10, then=made.job("low", 200))
+    made.job("other", 1000, 11)
+    made.run(205)
+    slept = {name: made.engine.rows(o1_processes)[row].sleep_ns / MS for name, row in made.processes.items()}
+    # The hog runs to 100, the waker to 101 (it has slept 10 and waited 90), the other to 201 (slept 11, waited 90, ran
+    # 100 at bonus 1).  Low, of worse nice, slept 101 ms, waited 100 ms and runs: 38 / 128 of the wait count.
+    assert slept == {"hog": 0, "waker": 99, "other": 1, "low": 101 + 100 * 38 / 128}
+
+
 def test_o1_expired_array_that_starves_is_served():
     made = lab(O1Guest(), hog=0)
     made.process("worker", **RESTED)
