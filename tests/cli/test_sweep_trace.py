@@ -64,7 +64,7 @@ def test_sweep_of_a_sip_lab(tiny_path, capsys):
         (["sweep", "lab-virtual", "--duration", "1 s"], "for a steady state"),
         (["sweep", "--json", "--csv"], "choose one"),
         (["sweep", "lab-virtual", "--scheduler", "credit"], "needs axes"),
-        (["trace", "lab-virtual", "-o", "x.json", "--start", "10000 s"], "the run ends after"),
+        (["trace", "lab-virtual", "-o", "x.json", "--start", "1000000 s"], "the run ends after"),
         (["trace", "xen-media", "-o", "no/such/x.json"], "no such directory"),
         (["trace", "xen-media"], "say what to write"),
         (["trace", "xen-media", "--gantt", "x.pdf"], "must end in .png"),

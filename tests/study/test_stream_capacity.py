@@ -11,12 +11,14 @@ import pytest
 from vftsim.cli.main import main
 from vftsim.composition.views import calls_of, rtp_of
 from vftsim.errors import UsageError
+from vftsim.stats import DelayHistogram
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.model import load_model
 from vftsim.study.resources import WatchedRun, limit_in_words, resource_table, watch
 from vftsim.study.stream_capacity import stream_capacity
 from vftsim.study.stream_load import StreamLoad, StreamRun, at_streams, saturating_streams
 from vftsim.study.workers import Workers
+from vftsim.workloads.flow_result import FlowResult
 
 SERVER = """\
 hosts:
@@ -174,11 +176,9 @@ def test_a_model_without_streams_is_refused(server):
 
 
 def test_nothing_delivered_and_nothing_dropped_is_no_success(server, monkeypatch):
-    class Empty:
-        delivered = dropped = 0
-        loss_ratio = 0.0
-
-    monkeypatch.setattr(StreamLoad, "run", lambda *_: type("Result", (), {"media": Empty}))
+    empty = FlowResult(0, 0, 0, 0, 0, DelayHistogram(), 0.0, 0.5, 60_000_000, is_voice=True)
+    record = type("Record", (), {"workloads": {"media": empty}})
+    monkeypatch.setattr(StreamLoad, "run", lambda *_: record)
     assert StreamLoad(server.spec, 1, 0.1)(5, 0) == StreamRun(100.0, False)
 
 

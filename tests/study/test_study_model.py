@@ -20,7 +20,7 @@ def test_a_part_without_kind_is_told_the_kinds(tmp_path):
     path.write_text(TINY.replace("    kind: ims_bench\n", ""))
     with pytest.raises(ModelFileError, match="ims_bench") as caught:
         load_model(path)
-    assert caught.value.key == "workloads.calls"
+    assert caught.value.key == "workloads.calls.kind"
 
 
 def test_an_unknown_kind_names_file_line_and_the_closest_kind(tmp_path):

@@ -41,9 +41,9 @@ def test_dotted_keys_and_lists():
 
 
 def test_a_benchmark_can_be_put_under_another_scheduler():
-    grid = make_grid("lab-virtual", "credit,esxi", ["domains.sut.cap=0,50"])
+    grid = make_grid("lab-virtual", "credit,esxi", ["domains.sut.cap=0 %,50 %"])
     assert [(p.scheduler, p.values["domains.sut.cap"]) for p in grid.points] == [
-        ("credit", "0"), ("credit", "50"), ("esxi", "0"), ("esxi", "50"),
+        ("credit", "0 %"), ("credit", "50 %"), ("esxi", "0 %"), ("esxi", "50 %"),
     ]  # fmt: skip
     assert all(point.model.spec.hosts["host"].scheduler.kind == point.scheduler for point in grid.points)
 
