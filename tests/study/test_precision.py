@@ -37,7 +37,7 @@ def test_a_result_that_is_there_is_gone_on_with(tiny, tmp_path, monkeypatch):
 
     def counted(spec, seed, replication):
         asked.append(replication)
-        return simulate(self, spec, seed, replication)
+        return simulate(spec, seed, replication)
 
     monkeypatch.setattr(composed, "simulate", counted)
     rule = precision_rule(tiny, 60.0, [], 30)
