@@ -5,6 +5,7 @@ import pytest
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.stats import mean_interval
+from vftsim.study import composed
 from vftsim.study.precision import outcome, precision_rule
 from vftsim.study.run import run_study
 
@@ -32,13 +33,13 @@ def test_a_result_that_is_there_is_gone_on_with(tiny, tmp_path, monkeypatch):
     folder = tmp_path / "out"
     run_study(tiny, 14, seed=5, jobs=1, directory=folder)
     asked = []
-    simulate = type(tiny.system).simulate
+    simulate = composed.simulate
 
-    def counted(self, spec, seed, replication):
+    def counted(spec, seed, replication):
         asked.append(replication)
-        return simulate(self, spec, seed, replication)
+        return simulate(spec, seed, replication)
 
-    monkeypatch.setattr(type(tiny.system), "simulate", counted)
+    monkeypatch.setattr(composed, "simulate", counted)
     rule = precision_rule(tiny, 60.0, [], 30)
     result = run_study(tiny, 1, seed=5, jobs=1, directory=folder, resume=True, rule=rule)
     assert asked == [14]
