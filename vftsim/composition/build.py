@@ -17,6 +17,7 @@ from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.records import domains, hosts, pcpus
 from vftsim.platform.cpu.unseen import hide
 from vftsim.platform.io import build as io
+from vftsim.platform.io.disk import add_disk
 from vftsim.platform.io.host_cards import add_card, cards, start_background
 from vftsim.platform.io.link import links
 from vftsim.platform.io.packet import ports
@@ -151,7 +152,7 @@ class BuiltModel:
         domain = self.spec.domains[self.spec.target_of(workload)[0]]
         key = next(
             key for key, interface in domain.interfaces.items()
-            if workload.network in (None, self.spec.network_of(domain, interface))
+            if workload.via in (None, self.spec.network_of(domain, interface))
         )  # fmt: skip
         return self.spec.host_of(domain), self.spec.network_of(domain, domain.interfaces[key]), key
 
@@ -182,10 +183,12 @@ class BuiltModel:
         row = cpu.add_domain(self.engine, host.row, spec, spec.vcpus, spec.affinity, spec.quantum, spec.guest_scheduler)
         self.domains[name] = row
         host.domains.append(name)
+        own_disks = {key: add_disk(self.engine, row, disk) for key, disk in spec.disks.items()}
         for key, application in spec.applications.items():
             home = Home(
                 self.engine, row, f"{name}.{key}", number, spec.cpu_inflation, spec.guest_scheduler, self.streams,
-                self.feeder, host.io.place, lambda load: hide(self.engine, load, host.spec.scheduler), self._kinds,
+                self.feeder, host.io.place, lambda load: hide(self.engine, load, host.spec.scheduler), own_disks,
+                self._kinds,
                 self.window_ns,
             )  # fmt: skip
             self.programs[f"{name}.{key}"] = application.install(home)
@@ -258,13 +261,15 @@ class BuiltModel:
         for number, domain in enumerate(copies):
             program = f"{domain}.{application}"
             target = Target(
-                self.engine, name, number, self.ports[program, key], self.programs[program], spec,
+                self.engine, self.feeder, name, self._kinds[workload.kind], self.ports[program, key],
+                self.programs[program], spec,
                 self.domains[domain], self.guards.get(domain, 0), wire.rate, wire.latency,
                 self.domains[workload.agents] if workload.agents else 0, self.specs[domain].memory_available,
                 self.window_ns, self.window_ns[1], network in host.cards, self.streams, self.agenda,
                 {f"{where} {why}": row for (where, why), row in host.io.places.items() if why in OVERLOAD},
                 self._on_phase,
             )  # fmt: skip
+            self._kinds[workload.kind] += 1
             self.drivers[name if len(copies) == 1 else f"{name}-{number + 1}"] = workload.install(target)
 
     def _feed_nics(self) -> None:

@@ -10,6 +10,7 @@ from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedule
 from vftsim.platform.cpu.guest_schedulers.round_robin import RoundRobinGuest
 from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec, schedulers
 from vftsim.platform.cpu.schedulers.native import Native
+from vftsim.platform.io.disk import DiskSpec, disk_kinds
 from vftsim.platform.io.driver_domain import DriverDomainSpec
 from vftsim.platform.io.host_cards import BackgroundTrafficSpec
 from vftsim.platform.io.nic import NicSpec
@@ -92,6 +93,9 @@ class DomainSpec(DomainScheduling):
         None, description="It is the host's driver domain, which carries the packets of others; its work for each."
     )
     interfaces: dict[str, InterfaceSpec] = Field(default_factory=dict, description="Ways to networks by name.")
+    disks: dict[str, Annotated[DiskSpec, OneOf(disk_kinds())]] = Field(
+        default_factory=dict, description="Disks by name; the first serves a program that names none."
+    )
     applications: dict[str, Annotated[ApplicationSpec, OneOf(APPLICATIONS)]] = Field(
         default_factory=dict, description="Programs by name."
     )

@@ -14,6 +14,7 @@ from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
 from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.io import build as io
+from vftsim.platform.io.disk import disk
 from vftsim.platform.io.driver_domain import TASKS as DRIVER_TASKS
 from vftsim.platform.io.host_cards import cards, on_burst, on_reaching_host
 from vftsim.platform.io.packet import application, path, workload
@@ -23,7 +24,7 @@ from vftsim.platform.protection.faults import FAULTS, fault
 from vftsim.platform.protection.guard import protection
 from vftsim.workloads.parts import ApplicationSpec, WorkloadSpec
 
-_SORTS: tuple[Sort, ...] = (scheduler, guest_scheduler, path, task, application, workload, protection, fault)
+_SORTS: tuple[Sort, ...] = (scheduler, guest_scheduler, disk, path, task, application, workload, protection, fault)
 
 
 def guarded(spec: ModelSpec) -> set[str]:
@@ -49,6 +50,7 @@ def kinds_of(spec: ModelSpec) -> frozenset[Kind]:
             found |= {interface.path.part, *interface.path.tasks}
         if domain.driver is not None:
             found |= set(DRIVER_TASKS)
+        found |= {own.part for own in domain.disks.values()}
     for name in guarded(spec):
         found.add(spec.expanded()[name].protection.part)
     if guarded(spec):

@@ -256,15 +256,17 @@ class ModelSpec(Spec):
 
     def _workload_problems(self, name: str, workload: WorkloadSpec) -> Iterator[str]:
         try:
-            domain = self.domains[self.target_of(workload)[0]]
+            target, _, application = self.target_of(workload)
         except ValueError as error:
             yield f"workloads.{name}.{error}"
             return
+        domain = self.domains[target]
+        if problem := workload.misfit(application):
+            yield f"workloads.{name}.to: '{workload.to}': {problem}"
         reached = list(dict.fromkeys(self.network_of(domain, each) for each in domain.interfaces.values()))
-        if workload.network is not None and workload.network not in reached:
-            target = workload.to.partition(".")[0]
+        if workload.via is not None and workload.via not in reached:
             yield (
-                f"workloads.{name}.network '{workload.network}' is none of those that '{target}' has interfaces to: "
+                f"workloads.{name}.via '{workload.via}' is none of those that '{target}' has interfaces to: "
                 f"{listing(reached)}"
             )
         if workload.longest_ns() and domain.count > 1:

@@ -54,6 +54,8 @@ class Home:
     feeder: Feeder
     place: Callable[[str, str], int]
     hide: Callable[[int], bool]
+    disks: Mapping[str, int]
+    """Rows of the domain's disks by name."""
     others: Mapping[str, int]
     """Applications of each kind that the model has had so far: whose draws are whose."""
     window_ns: tuple[int, int]
@@ -138,6 +140,8 @@ class Target:
 
     Parameters
     ----------
+    number : int
+        Workloads of its kind before it in the model: whose draws are its own.
     port : int
         Row of the port by which the application is reached.
     program : Program
@@ -165,6 +169,7 @@ class Target:
     """
 
     engine: Engine
+    feeder: Feeder
     name: str
     number: int
     port: int
@@ -241,7 +246,7 @@ class WorkloadSpec(Spec):
 
     kind: str
     to: str
-    network: str | None = Field(
+    via: str | None = Field(
         None, description="Network by which the application is reached; that of its first interface if not given."
     )
 
@@ -249,6 +254,10 @@ class WorkloadSpec(Spec):
     def agents(self) -> str | None:
         """Domain in which its clients run; ``None``: on machines of their own."""
         return None
+
+    def misfit(self, application: ApplicationSpec) -> str:
+        """Return why it cannot be directed at an application that speaks its protocol; empty: it can."""
+        return ""
 
     def longest_ns(self) -> int:
         """Return how long it may last by phases of its own; 0: as long as ``measure`` says."""

@@ -1,0 +1,75 @@
+"""Programs that need no network: batch jobs, and processes bound by a disk."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from vftsim.errors import UsageError
+from vftsim.kernel.declare import Table
+from vftsim.kernel.inputs import feeds
+from vftsim.platform.delays import bucket_ends
+from vftsim.workloads import batch, burden, disk_bound
+from vftsim.workloads.batch import BatchSpec
+from vftsim.workloads.composed.rows import RowProgram
+from vftsim.workloads.disk_bound import DiskBoundSpec, disk_bounds
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, Home, Measured
+
+
+@APPLICATIONS.register
+class BatchApplication(BatchSpec, ApplicationSpec):
+    """Processes that run transactions of CPU time, disk operations and memory writes."""
+
+    entries: ClassVar[tuple[Any, ...]] = batch.ENTRIES
+    tables: ClassVar[tuple[Table[Any], ...]] = (*batch.TABLES, *burden.TABLES, feeds, bucket_ends)
+
+    def install(self, home: Home) -> RowProgram:
+        """Add it to a domain."""
+        engine, number = home.engine, home.others.get(self.kind, 0)
+        slower = self.model_copy(update={"demand": round(self.demand * home.cpu_inflation)})
+        row = batch.add_batch(
+            engine, home.feeder, home.domain, slower, home.streams, number, home.window_ns[0]
+        )  # fmt: skip
+
+        def measured() -> Measured:
+            found = batch.batch_result(engine, row)
+            figures = {
+                "transactions_per_s": found.rate_per_s, "disk_operations": float(found.disk_operations),
+                "pages_written": float(found.pages_written),
+            }  # fmt: skip
+            return Measured(figures, {"duration": found.durations})
+
+        return RowProgram(home, row, lambda: engine.call(batch.start_batch, row), measured)
+
+
+@APPLICATIONS.register
+class DiskBoundApplication(DiskBoundSpec, ApplicationSpec):
+    """Processes that compute and read or write in turn."""
+
+    entries: ClassVar[tuple[Any, ...]] = disk_bound.ENTRIES
+    tables: ClassVar[tuple[Table[Any], ...]] = (*disk_bound.TABLES, feeds)
+
+    disk: str | None = Field(None, description="Disk of its domain; the first if not given.")
+
+    def install(self, home: Home) -> RowProgram:
+        """Add it to a domain that has its disk.
+
+        Raises
+        ------
+        UsageError
+            The domain has no such disk.
+        """
+        engine, number = home.engine, home.others.get(self.kind, 0)
+        disk = home.disks.get(self.disk, 0) if self.disk is not None else next(iter(home.disks.values()), 0)
+        if not disk:
+            raise UsageError(f"{home.name}: its domain has no disk {self.disk or ''}; give it one under `disks`")
+        slower = self.model_copy(update={"compute": round(self.compute * home.cpu_inflation)})
+        own = disk_bound.add_disk_bound(engine, home.feeder, home.domain, disk, slower, home.streams, number)
+        record = engine.rows(disk_bounds)[own]
+
+        def measured() -> Measured:
+            seconds = engine.now_ns / 1e9
+            return Measured({"transfers_per_s": int(engine.rows(disk_bounds)[own].transfers) / max(seconds, 1e-9)})
+
+        return RowProgram(home, int(record.program), lambda: engine.call(disk_bound.start_disk_bound, own), measured)

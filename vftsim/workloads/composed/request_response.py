@@ -1,0 +1,60 @@
+"""A closed loop of requests and answers."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from vftsim.kernel.declare import Table
+from vftsim.kernel.inputs import feeds
+from vftsim.platform.delays import bucket_ends
+from vftsim.workloads import burden, request_response, responder
+from vftsim.workloads.composed.rows import RowDriver, RowProgram
+from vftsim.workloads.parts import APPLICATIONS, WORKLOADS, ApplicationSpec, Home, Measured, Target, WorkloadSpec
+from vftsim.workloads.request_response import RequestResponseSpec, exchanges
+from vftsim.workloads.responder import ResponderSpec
+
+
+@APPLICATIONS.register
+class ResponderApplication(ResponderSpec, ApplicationSpec):
+    """A server that computes and answers each request."""
+
+    speaks: ClassVar[str] = "request"
+    tables: ClassVar[tuple[Table[Any], ...]] = (*responder.TABLES, *burden.TABLES, feeds)
+
+    def install(self, home: Home) -> RowProgram:
+        """Add it to a domain."""
+        number = home.others.get(self.kind, 0)
+        row = responder.add_responder(home.engine, home.feeder, home.domain, self, home.streams, number)
+        own = responder.responder_of(home.engine, row)
+        own.demand_ns = round(own.demand_ns * home.cpu_inflation)
+        own.socket_full = home.place(f"{home.name} socket", "full")
+        own.lost_in_boot = home.place("guest", "lost in crash")
+        return RowProgram(home, row)
+
+
+@WORKLOADS.register
+class RequestResponseWorkload(RequestResponseSpec, WorkloadSpec):
+    """Clients in a closed loop."""
+
+    speaks: ClassVar[str] = "request"
+    needs_link: ClassVar[bool] = True
+    entries: ClassVar[tuple[Any, ...]] = request_response.ENTRIES
+    tables: ClassVar[tuple[Table[Any], ...]] = (*request_response.TABLES, feeds, bucket_ends)
+
+    def install(self, target: Target) -> RowDriver:
+        """Add the clients."""
+        engine = target.engine
+        row = request_response.add_request_response(
+            engine, target.feeder, target.port, self, target.streams, target.number, target.window_ns[0]
+        )
+
+        def measured() -> Measured:
+            found = request_response.request_response_result(engine, row)
+            figures = {
+                "rate_per_s": found.rate_per_s, "requests": float(found.sent), "repeated": float(found.repeated),
+                "dropped": float(found.dropped),
+            }  # fmt: skip
+            return Measured(figures, {"latency": found.latency})
+
+        flow = int(engine.rows(exchanges)[row].flow)
+        return RowDriver(target, flow, lambda: engine.call(request_response.start_exchange, row), measured)

@@ -1,0 +1,76 @@
+"""Programs and workloads of a model that are a row in an engine, and how to begin and read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from vftsim.kernel import Engine
+from vftsim.workloads.parts import Driver, Home, Measured, Program, Target
+
+
+class RowProgram(Program):
+    """An application that is a row.
+
+    Parameters
+    ----------
+    home : Home
+    row : int
+        Row of the application.
+    begin : callable, optional
+        Lets it begin.
+    measured : callable, optional
+        Returns what it has measured by itself.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        row: int,
+        begin: Callable[[], object] | None = None,
+        measured: Callable[[], Measured] | None = None,
+    ) -> None:
+        self.engine: Engine = home.engine
+        self.name = home.name
+        self.row = row
+        self._begin = begin
+        self._measured = measured
+
+    def start(self) -> None:
+        """Begin."""
+        if self._begin is not None:
+            self._begin()
+
+    def result(self) -> Measured | None:
+        """Return what it has measured by itself."""
+        return None if self._measured is None else self._measured()
+
+
+class RowDriver(Driver):
+    """A workload that is a row.
+
+    Parameters
+    ----------
+    target : Target
+    flow : int
+        Row of its flow.
+    begin : callable
+        Lets it begin.
+    measured : callable
+        Returns what it has measured.
+    """
+
+    def __init__(
+        self, target: Target, flow: int, begin: Callable[[], object], measured: Callable[[], Measured]
+    ) -> None:
+        self.engine = target.engine
+        self.flow = flow
+        self._begin = begin
+        self._measured = measured
+
+    def begin(self) -> None:
+        """Begin."""
+        self._begin()
+
+    def result(self) -> Measured:
+        """Return what it has measured."""
+        return self._measured()

@@ -1,0 +1,58 @@
+"""A prefork web server under httperf."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from vftsim.kernel.declare import Table
+from vftsim.kernel.inputs import feeds
+from vftsim.platform.delays import bucket_ends
+from vftsim.workloads import burden, web_server
+from vftsim.workloads.composed.rows import RowDriver, RowProgram
+from vftsim.workloads.parts import APPLICATIONS, WORKLOADS, ApplicationSpec, Home, Measured, Target, WorkloadSpec
+from vftsim.workloads.web.loads import http_loads
+from vftsim.workloads.web_server import HttperfSpec, PreforkWebServerSpec
+
+
+@APPLICATIONS.register
+class PreforkWebServer(PreforkWebServerSpec, ApplicationSpec):
+    """A web server with a process for each connection, and a script that computes."""
+
+    speaks: ClassVar[str] = "http"
+    entries: ClassVar[tuple[Any, ...]] = web_server.ENTRIES
+    tables: ClassVar[tuple[Table[Any], ...]] = (*web_server.TABLES, *burden.TABLES, feeds)
+
+    def install(self, home: Home) -> RowProgram:
+        """Add it to a domain."""
+        engine, number = home.engine, home.others.get(self.kind, 0)
+        slower = self.model_copy(update={"script": round(self.script * home.cpu_inflation)})
+        row = web_server.add_web_server(engine, home.domain, slower, home.streams, number)
+        return RowProgram(home, row, lambda: engine.call(web_server.start_web_server, row))
+
+
+@WORKLOADS.register
+class HttperfWorkload(HttperfSpec, WorkloadSpec):
+    """One httperf."""
+
+    speaks: ClassVar[str] = "http"
+    needs_link: ClassVar[bool] = True
+    entries: ClassVar[tuple[Any, ...]] = web_server.ENTRIES
+    tables: ClassVar[tuple[Table[Any], ...]] = (*web_server.TABLES, feeds, bucket_ends)
+
+    def install(self, target: Target) -> RowDriver:
+        """Add the client."""
+        engine = target.engine
+        row = web_server.add_httperf(engine, target.feeder, target.port, self, target.streams, target.number)
+
+        def measured() -> Measured:
+            found = web_server.httperf_report(engine, row)
+            figures = {
+                "connections": float(found.connections), "replies": float(found.replies),
+                "answered_percent": 100.0 * found.replies / max(found.connections, 1),
+                "response_ms": found.response_ms, "connect_ms": found.connect_ms, "transfer_ms": found.transfer_ms,
+                "concurrent": float(found.concurrent), "duration_s": found.duration_s,
+            }  # fmt: skip
+            return Measured(figures, report=found.text())
+
+        flow = int(engine.rows(http_loads)[row].flow)
+        return RowDriver(target, flow, lambda: engine.call(web_server.start_httperf, row, 0), measured)
