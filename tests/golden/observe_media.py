@@ -30,11 +30,11 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
 from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, note_count, notes
 from vftsim.platform.cpu.records import BUSY, hosts, pcpus, vcpus
+from vftsim.platform.delays import histogram
 from vftsim.platform.io.nic import nics
 from vftsim.platform.io.stage import stages
 from vftsim.workloads.account import accounts, ends_of
 from vftsim.workloads.cpu_bound import CpuBoundProgram, cpu_bounds
-from vftsim.workloads.delays import histogram
 from vftsim.workloads.pool import PoolProgram
 
 from .compact import digest
@@ -138,7 +138,7 @@ def _flow(run: Run, name: str) -> Values:
     # By the rule of the recording: a stream with one packet counts as one without jitter.
     found[f"{head}.jitter.mean"] = (sum(jitter) / len(jitter) if jitter else 0.0).hex()
     found |= list_values(f"{head}.jitter", [float(end.jitter_ns) for end in ends])
-    return found | histogram_values(f"{head}.delay", histogram(own.delays))
+    return found | histogram_values(f"{head}.delay", histogram(run.engine, int(own.delays)))
 
 
 def _parts(run: Run) -> Iterator[tuple[str, Any]]:

@@ -17,6 +17,7 @@ from vftsim.sip.build import write_rules
 from vftsim.kernel import EventKind, Table
 from vftsim.kernel.choose import make_engine
 from vftsim.platform.cpu import build as cpu
+from vftsim.platform.cpu.background import CyclicLoadSpec, add_load, begin_load
 from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
 from vftsim.platform.cpu.records import vcpus
 from vftsim.platform.delays import delays, install_buckets
@@ -42,7 +43,6 @@ from vftsim.platform.protection.faults import FAULTS
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import protections
 from vftsim.platform.protection.pair import pairs
-from vftsim.workloads.cyclic_load import CyclicLoadSpec, add_cyclic_load, start_cyclic_load
 from vftsim.workloads.ims_bench.agents import ims_bench
 from vftsim.workloads.ims_bench.attempt import attempts, benches, phases
 from vftsim.workloads.ims_bench.metrics import HISTOGRAMS
@@ -164,7 +164,7 @@ class Park:
         cpu.start(self.engine, self.host, self.scheduling)
         self.io.start()
         load_spec = CyclicLoadSpec(busy=3 * MS, period=10 * MS)
-        self.engine.call(start_cyclic_load, add_cyclic_load(self.engine, self.neighbour, load_spec, 1))
+        self.engine.call(begin_load, add_load(self.engine, self.neighbour, load_spec, 1))
         if case.application == "sip_server":
             self.engine.call(start_server, self.server)
         self._plan(load, list(visits))

@@ -5,6 +5,7 @@ from functools import cache
 from vftsim.kernel import Linked, Record, Sim, Table, event, link
 from vftsim.kernel.agenda import agenda_due
 from vftsim.platform.cpu import build as cpu
+from vftsim.platform.cpu.background import begin_load
 from vftsim.platform.cpu.parameters import schedulers
 from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.delays import delays
@@ -23,7 +24,6 @@ from vftsim.platform.protection import build as protect
 from vftsim.platform.protection.faults import FAULTS, fault
 from vftsim.platform.protection.guard import protection
 from vftsim.platform.protection.mechanism import protections
-from vftsim.workloads.cyclic_load import start_cyclic_load
 from vftsim.workloads.ims_bench.agents import ims_bench, start_attempt
 from vftsim.workloads.ims_bench.attempt import attempts, benches
 from vftsim.workloads.media_relay import MediaRelaySpec
@@ -107,7 +107,7 @@ def linked() -> Linked:
         fault: [spec.part for spec in FAULTS.values()],
     }
     return link(
-        [*cpu.ENTRIES, *io.ENTRIES, *protect.ENTRIES, start_server, start_cyclic_load],
+        [*cpu.ENTRIES, *io.ENTRIES, *protect.ENTRIES, start_server, begin_load],
         kinds,
         [on_visit, on_attempt, on_burst, *protect.ACTIONS],
         [*cpu.TABLES, *io.TABLES, *protect.TABLES, agenda_due, pools, moderated.guest_nics, tally, delays, attempts],

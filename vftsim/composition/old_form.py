@@ -163,7 +163,8 @@ def _special_of_host(path: Path, value: Any, leaves: Mapping[Path, Any]) -> list
         case ("driver_domain",):
             return [(("domains", str(value), "driver"), {})] if value is not None else []
         case ("driver", *_):
-            return [(("domains", str(leaves.get(("driver_domain",), "dom0")), *path), value)]
+            name = leaves.get(("driver_domain",), "dom0")
+            return [] if name is None else [(("domains", str(name), *path), value)]
     return None
 
 

@@ -9,15 +9,18 @@ burst ratio of the E-model is made of.
 from typing import Any
 
 from vftsim.kernel import Engine, Record, Sim, Table, entry, part
+from vftsim.platform.delays import add_delay, bucket_ends, delays, install_buckets
 from vftsim.platform.io.packet import Flow, packets
-from vftsim.workloads.delays import Delays, add_delay, bucket_ends, write_bucket_ends
 
 LOSS_EVENT_GAP_NS = 20_000_000
 """Losses closer than one packet interval are one loss event."""
 
 
 class FlowAccount(Record):
-    """What became of the packets of one flow; its streams stand in consecutive rows from ``first_stream``."""
+    """What became of the packets of one flow; its streams stand in consecutive rows from ``first_stream``.
+
+    ``delays`` is the row of their distribution.
+    """
 
     warmup_ns: int
     wire_ns: int
@@ -33,7 +36,7 @@ class FlowAccount(Record):
     last_loss_ns: int
     loss_bursts: int
     together_ns: int
-    delays: Delays
+    delays: int
 
 
 class StreamEnd(Record):
@@ -115,17 +118,17 @@ def add_streams(sim: Sim, account: int, count: int) -> int:
 
 
 ENTRIES = (add_streams,)
-TABLES = (accounts, stream_ends, bucket_ends)
+TABLES = (accounts, stream_ends, bucket_ends, delays)
 
 
 def add_account(
     engine: Engine, streams: int, *, warmup_ns: int, wire_ns: int, late_ns: int, interval_ns: int = 0
 ) -> int:
     """Open the account of a flow whose streams send every ``interval_ns``; return its row."""
-    write_bucket_ends(engine)
+    install_buckets(engine)
     row, _ = engine.add(
         accounts, warmup_ns=warmup_ns, wire_ns=wire_ns, late_ns=late_ns, last_loss_ns=-LOSS_EVENT_GAP_NS,
-        together_ns=interval_ns + interval_ns // 2,
+        together_ns=interval_ns + interval_ns // 2, delays=engine.new(delays),
     )  # fmt: skip
     engine.call(add_streams, row, streams)
     return row

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from vftsim.kernel import Kind
+from vftsim.platform.delays import histogram
 from vftsim.platform.io.packet import flows
 from vftsim.workloads import account
 from vftsim.workloads.account import accounts, add_account, mean_jitter_ns
 from vftsim.workloads.arrivals import Source
-from vftsim.workloads.delays import histogram
 from vftsim.workloads.flow_result import FlowResult
 from vftsim.workloads.parts import Driver, Target
 
@@ -72,6 +72,6 @@ class FlowDriver(Driver):
         own: Any = self.engine.rows(accounts)[self.account]
         return FlowResult(
             int(own.delivered), int(own.dropped), int(own.late), int(own.loss_events), int(own.loss_bursts),
-            histogram(own.delays), mean_jitter_ns(self.engine, self.account), self._seconds, int(own.late_ns),
-            self._is_voice,
+            histogram(self.engine, int(own.delays)), mean_jitter_ns(self.engine, self.account),
+            self._seconds, int(own.late_ns), self._is_voice,
         )  # fmt: skip
