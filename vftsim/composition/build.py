@@ -20,6 +20,7 @@ from vftsim.platform.io import build as io
 from vftsim.platform.io.disk import add_disk
 from vftsim.platform.io.host_cards import add_card, cards, start_background
 from vftsim.platform.io.link import links
+from vftsim.platform.io.outside import comings, start_sending
 from vftsim.platform.io.packet import ports
 from vftsim.platform.io.parameters import Site
 from vftsim.platform.protection import build as protect
@@ -106,6 +107,7 @@ class BuiltModel:
         self.drivers: dict[str, Driver] = {}
         self.nic_feeders: list[NicFeeder] = []
         self._kinds: Counter[str] = Counter()
+        self._senders: list[int] = []
         self._on_phase = on_phase
         self.specs = spec.expanded()
         for name, host in spec.hosts.items():
@@ -273,18 +275,26 @@ class BuiltModel:
             self.drivers[name if len(copies) == 1 else f"{name}-{number + 1}"] = workload.install(target)
 
     def _feed_nics(self) -> None:
-        """Give each interface what is drawn beforehand for it, in the order of the workloads."""
+        """Give each interface what is drawn beforehand for it, in the order of the workloads.
+
+        Where the link to the host is modelled, each packet crosses it.
+        """
         sources: dict[int, list[Source]] = {}
         for name, driver in self.drivers.items():
             workload = self.spec.workloads.get(name) or self.spec.workloads[name.rpartition("-")[0]]
             if not driver.sources:
                 continue
-            host_name, _, key = self._way(workload)
+            host_name, network, key = self._way(workload)
+            if network in self.hosts[host_name].cards:
+                row, _ = self.engine.add(comings)
+                self.nic_feeders.append(NicFeeder(self.engine, row, driver.sources, comings))
+                self._senders.append(row)
+                continue
             domain = self.spec.domains[self.spec.target_of(workload)[0]]
             nic = self.hosts[host_name].io.nics[self.spec.nic_of(domain, domain.interfaces[key])]
             sources.setdefault(nic, []).extend(driver.sources)
         order = [row for host in self.hosts.values() for row in host.io.nics.values()]
-        self.nic_feeders = [NicFeeder(self.engine, row, sources[row]) for row in order if row in sources]
+        self.nic_feeders += [NicFeeder(self.engine, row, sources[row]) for row in order if row in sources]
 
     def start(self) -> None:
         """Start everything, workloads last."""
@@ -301,6 +311,8 @@ class BuiltModel:
             protect.start(engine, guard, self.protection_of(name), blows, self.spec.time_of)
         for driver in self.drivers.values():
             driver.begin()
+        for row in self._senders:
+            engine.call(start_sending, row)
 
     def _start_background(self, host: BuiltHost) -> None:
         own = {

@@ -14,6 +14,7 @@ from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
 from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.io import build as io
+from vftsim.platform.io import outside
 from vftsim.platform.io.disk import disk
 from vftsim.platform.io.driver_domain import TASKS as DRIVER_TASKS
 from vftsim.platform.io.host_cards import cards, on_burst, on_reaching_host
@@ -81,8 +82,17 @@ def _linked(
 ) -> Linked:
     chosen = {sort: [kind for kind in kinds if kind.sort is sort] for sort in _SORTS}
     more = [*Agenda.ACTIONS, *pauses.ACTIONS, on_burst, *actions]
-    rows: list[Table[Any]] = [*cpu.TABLES, *io.TABLES, *pauses.TABLES, agenda_due, cards, feeds, *tables]
-    calls = [*cpu.ENTRIES, *io.ENTRIES, *entries]
+    rows: list[Table[Any]] = [
+        *cpu.TABLES,
+        *io.TABLES,
+        *pauses.TABLES,
+        agenda_due,
+        cards,
+        feeds,
+        *outside.TABLES,
+        *tables,
+    ]
+    calls = [*cpu.ENTRIES, *io.ENTRIES, *outside.ENTRIES, *entries]
     if any(kind.sort is protection for kind in kinds):
         more += protect.ACTIONS
         rows += protect.TABLES

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vftsim.kernel import Engine
+from vftsim.kernel import Engine, Table
 from vftsim.platform.io.nic import COMING, LOW, arrivals
 
 IntArray = NDArray[np.int64]
@@ -58,19 +58,22 @@ class NicFeeder:
     nic : int
         Row of the interface.
     sources : sequence of Source
+    table : Table
+        Where the rows with coming packets are: of interfaces, or of what is sent over a link.
     """
 
-    def __init__(self, engine: Engine, nic: int, sources: Sequence[Source]) -> None:
+    def __init__(self, engine: Engine, nic: int, sources: Sequence[Source], table: Table[Any] = arrivals) -> None:
         self._engine = engine
+        self._table = table
         self._nic = nic
         self._drawn = [_Drawn(source, _NOTHING, _NOTHING) for source in sources]
         self._merged = [_NOTHING] * 3
-        engine.rows(arrivals)[nic].is_complete = False
+        engine.rows(table)[nic].is_complete = False
         self.fill()
 
     def fill(self) -> None:
         """Draw more if less is left than an interface must hold, so much that it lasts for a while."""
-        coming = self._engine.rows(arrivals)[self._nic]
+        coming = self._engine.rows(self._table)[self._nic]
         if coming.filled - coming.taken >= LOW:
             return
         while not coming.is_complete and coming.filled - coming.taken < _ENOUGH:

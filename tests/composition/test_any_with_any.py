@@ -1,0 +1,72 @@
+"""Parts that were written apart stand in one model: traffic drawn beforehand on a modelled link, every workload at once."""
+
+import pytest
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import run_model
+from vftsim.composition.views import flows_of
+from vftsim.workloads.parts import Measured
+
+US = 1_000
+
+ONE_STREAM = {
+    "networks": {"lan": {"rate": "1 Gbit/s", "latency": "10 us"}},
+    "domains": {
+        "media": {
+            "interfaces": {"eth0": {"path": {"kind": "moderated"}}},
+            "applications": {"relay": {"kind": "media_relay", "packet_ns": "18 us"}},
+        }
+    },
+    "workloads": {"media": {"kind": "rtp", "to": "media", "streams": 1}},
+    "measure": {"warm_up": "100 ms", "duration": "1 s"},
+}
+
+EVERYTHING = {
+    "hosts": {"server": {"pcpus": 4, "scheduler": {"kind": "credit"}}},
+    "networks": {"lan": {"latency": "5 us"}},
+    "domains": {
+        "dom0": {"vcpus": 2, "driver": {}},
+        "guest": {
+            "vcpus": 2,
+            "interfaces": {"eth0": {"path": {"kind": "paravirtual"}}},
+            "disks": {"root": {"kind": "local"}},
+            "applications": {
+                "sink": {"kind": "tcp_sink"},
+                "datagrams": {"kind": "udp_sink"},
+                "apache": {"kind": "prefork_web_server", "script": "5 ms"},
+                "echo": {"kind": "responder"},
+                "jobs": {"kind": "batch", "demand": "1 ms", "think": "20 ms"},
+                "database": {"kind": "disk_bound"},
+                "relay": {"kind": "media_relay"},
+            },
+        },
+    },
+    "workloads": {
+        "tcp": {"kind": "bulk_tcp", "to": "guest", "duration": "200 ms"},
+        "udp": {"kind": "bulk_udp", "to": "guest", "duration": "200 ms"},
+        "web": {"kind": "httperf", "to": "guest", "rate": "40 /s", "connections": 8},
+        "loop": {"kind": "request_response", "to": "guest"},
+        "media": {"kind": "rtp", "to": "guest", "streams": 20},
+    },
+    "measure": {"warm_up": "50 ms", "duration": "300 ms"},
+}
+
+
+def test_a_lone_packet_crosses_the_link_twice() -> None:
+    """238 bytes at 1 Gbit/s take 1.904 us, each way 10 us more; 18 us of the relay."""
+    media = flows_of(run_model(ModelSpec.model_validate(ONE_STREAM), 1, 0, "simpy"))["media"]
+    assert media.delays.min == media.delays.max == 2 * (1_904 + 10 * US) + 18 * US
+    assert media.delivered == 50
+
+
+@pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
+def test_every_workload_at_once_behind_a_driver_domain(engine: str) -> None:
+    record = run_model(ModelSpec.model_validate(EVERYTHING), 1, 0, engine)
+    figures = {name: result.figures for name, result in record.workloads.items() if isinstance(result, Measured)}
+    assert figures["tcp"]["mbit_per_s"] > 10
+    assert figures["udp"]["received_mbit_per_s"] == pytest.approx(1.0, rel=0.1)
+    assert figures["web"]["replies"] == 8
+    assert figures["loop"]["rate_per_s"] > 100
+    assert figures["guest.jobs"]["transactions_per_s"] > 10
+    assert figures["guest.database"]["transfers_per_s"] > 10
+    assert flows_of(record)["media"].delivered == pytest.approx(20 * 15, rel=0.1)
