@@ -1,4 +1,4 @@
-"""Parts that were written apart stand in one model: traffic drawn beforehand on a modelled link, every workload at once."""
+"""Parts that were written apart stand in one model: drawn traffic on a modelled link, every workload at once."""
 
 import pytest
 
@@ -42,7 +42,7 @@ EVERYTHING = {
         },
     },
     "workloads": {
-        "tcp": {"kind": "bulk_tcp", "to": "guest", "duration": "200 ms"},
+        "tcp": {"kind": "bulk_tcp", "to": "guest", "duration": "200 ms", "interval": "100 ms"},
         "udp": {"kind": "bulk_udp", "to": "guest", "duration": "200 ms"},
         "web": {"kind": "httperf", "to": "guest", "rate": "40 /s", "connections": 8},
         "loop": {"kind": "request_response", "to": "guest"},
