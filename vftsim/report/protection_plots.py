@@ -6,10 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from vftsim.report.plots import new_figure
-from vftsim.study.failover import PARTS, FailoverStudy
+from vftsim.study.crash import PARTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from vftsim.study.failover import FailoverStudy
 
 _COLORS = ("#999999", "#c8553d", "#1b6ca8", "#d9a441", "#3a7d44")
 _NAMES = ("before the crash", "detection", "takeover", "announcement", "first packet")
