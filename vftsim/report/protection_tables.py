@@ -106,7 +106,7 @@ def print_availability(study: AvailabilityStudy) -> None:
         for row in study.rows
     ]  # fmt: skip
     print_table(
-        "A year", ("mechanism", "outage s", "unprotected after s", "unavailability", "downtime s/year",
+        "A year", ("mechanism", "outage s", "protected again after s", "unavailability", "downtime s/year",
                    "unprotected h/year", "attempts failed/year"), body,
         "Outage and time unprotected: means of the simulated failovers; the year: a Markov model of failures, failover "
         "and re-protection. What does not come back by itself is restarted.",

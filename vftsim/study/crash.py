@@ -64,7 +64,7 @@ class Failover:
     failed : dict
         Attempts inadequately handled more than without the crash, by scenario.
     lost : dict
-        Packets delivered less than without the crash, by workload.
+        Packets dropped more than without the crash, by workload.
     retransmissions : int
         Messages that clients repeated more.
     figures : dict
@@ -263,7 +263,8 @@ def _failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
 
 
 def _lost(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
-    return {name: flows_of(undisturbed)[name].delivered - flow.delivered for name, flow in flows_of(record).items()}
+    # Not by what was delivered: at the end of a run a protected guest's outputs wait, an unprotected one's do not.
+    return {name: flow.dropped - flows_of(undisturbed)[name].dropped for name, flow in flows_of(record).items()}
 
 
 def _repeated(record: RunRecord) -> int:
