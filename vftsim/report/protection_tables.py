@@ -23,38 +23,52 @@ _WORDS = {
     "outage_s": "outage as clients see it (s)",
     "unprotected_s": "unprotected after the crash (s)",
     "retransmissions": "messages repeated more",
+    "rollback_s": "rolled back by (s)",
+    "execution_lost_s": "execution undone (s of CPU)",
+    "outputs_lost": "outputs that died with the primary",
+    "outputs_issued_again": "outputs issued again",
+    "outputs_underivable": "outputs seen that the backup lacks",
 }
 _COMPARED = (
     ("capacity_saps", "DOC SAPS"), ("cpu_percent", "CPU %"), ("SES1_p50_ms", "SES1 p50 ms"),
     ("SES1_p95_ms", "SES1 p95 ms"), ("media_loss_percent", "media loss %"), ("media_delay_p99_ms", "delay p99 ms"),
     ("media_mos", "MOS"), ("output_wait_ms", "output held ms"), ("stopped_percent", "stopped %"),
     ("channel_mbit_per_s", "channel Mbit/s"), ("failover.outage_s", "outage s"),
-    ("failover.unprotected_s", "unprotected s"),
+    ("failover.unprotected_s", "unprotected s"), ("failover.rollback_s", "rolled back s"),
 )  # fmt: skip
+_NEVER = {"failover.outage_s", "failover.unprotected_s"}
+"""What a mechanism that lacks it never ends."""
 
 
 def print_failovers(study: FailoverStudy) -> None:
     """Print the figures of failovers, and the timeline of the middle one."""
     print_head(study.manifest["models"], study.manifest["seed"])
     print_text(
-        f"Mechanism: {study.mechanism}; load: {study.load}; {len(study.failovers)} crashes of the primary's host"
+        f"Mechanism: {study.mechanism}; load: {study.load}; crashes of the primary's host: {len(study.failovers)}, "
+        f"the service came back after {len(study.recovered)}"
     )
-    body: list[tuple[str, ...]] = []
-    row: Any
-    for row in study.to_pandas().itertuples():
-        words = _WORDS.get(str(row.figure), str(row.figure).replace("failed_", "failed more: "))
-        if not row.of_which_known:
-            body.append((words, "never", "", "", ""))
-            continue
-        body.append((words, _bar(row), *(_plain(x) for x in (row.least, row.middle, row.largest))))
     print_table(
-        "Failover", ("", "mean", "least", "middle", "largest"), body,
-        f"The parts add up to the outage. Failed and repeated: beyond the same traffic without the crash. {INTERVALS}",
+        "Failover", ("", "mean", "least", "middle", "largest"),
+        [_figure(row) for row in study.to_pandas().itertuples()],
+        "The parts, from the last packet on, add up to the outage. Failed, lost and repeated: beyond the same traffic "
+        f"without the crash. {INTERVALS}",
     )  # fmt: skip
     middle = sorted(study.failovers, key=lambda each: each.outage_s)[len(study.failovers) // 2]
+    print_text(f"The crash of the middle outage, {middle.crash_s:.6f} s after the beginning of the stretch:")
     for time_s, what in middle.timeline:
         if time_s >= 0:
             print_text(f"{time_s:12.6f} s  {what}")
+
+
+def _figure(row: Any) -> tuple[str, ...]:
+    """Return one figure of failovers as a row."""
+    name = str(row.figure)
+    words = _WORDS.get(name, name.replace("failed_", "failed more: ").replace("lost_", "packets lost: "))
+    if not row.of_which_known:
+        return words, "never", "", "", ""
+    if row.of_which_known < row.crashes:
+        words += f", {row.of_which_known} of {row.crashes}"
+    return words, _bar(row), *(_plain(x) for x in (row.least, row.middle, row.largest))
 
 
 def print_protections(result: ProtectionComparison) -> None:
@@ -70,11 +84,12 @@ def print_protections(result: ProtectionComparison) -> None:
     ]
     print_table(
         "Protection mechanisms", ("mechanism", *(head for _, head in columns)), body,
-        "CPU, delays and costs at the first load step (or in the measured time); output held: mean wait of an output; "
-        f"outage: gap that clients see when the primary's host crashes. {INTERVALS}",
+        "CPU and delays at the first load step (or in the measured time); output held: mean wait of an output, stopped "
+        "and channel: over the whole run; outage: gap that clients see when the primary's host crashes, unprotected: "
+        f"from then on. {INTERVALS}",
     )  # fmt: skip
     for kind, text in result.notes.items():
-        print_text(f"{kind}: {text}; give the model its own parameters where they are known")
+        print_text(f"Costs of {kind}: {text}")
     for kind, why in result.refused.items():
         print_text(f"Left out: {kind}: {why}")
 
@@ -93,11 +108,13 @@ def print_availability(study: AvailabilityStudy) -> None:
         for row in study.rows
     ]  # fmt: skip
     print_table(
-        "A year", ("mechanism", "outage s", "unprotected after s", "unavailability", "downtime s/year",
+        "A year", ("mechanism", "outage s", "protected again after s", "unavailability", "downtime s/year",
                    "unprotected h/year", "attempts failed/year"), body,
         "Outage and time unprotected: means of the simulated failovers; the year: a Markov model of failures, failover "
-        "and re-protection.",
+        "and re-protection. What does not come back by itself is restarted.",
     )  # fmt: skip
+    for kind, why in study.refused.items():
+        print_text(f"Left out: {kind}: {why}")
 
 
 def _bar(row: Any) -> str:
@@ -110,7 +127,7 @@ def _plain(value: float) -> str:
 
 def _estimate(estimate: Estimate | None, name: str, result: ProtectionComparison, kind: str) -> str:
     if estimate is None:
-        return "never" if name == "failover.unprotected_s" and kind in result.failovers else "-"
-    if math.isinf(estimate.mean):
-        return "no end"
+        return "never" if name in _NEVER and kind in result.failovers else "-"
+    if name == "capacity_saps" and 2 * result.capacities[kind].unfailed >= estimate.n:
+        return f"at least {estimate.mean:.4g}"
     return error_bar(estimate.mean, estimate.low, estimate.high, estimate.kind)

@@ -4,7 +4,7 @@ Hosts fail independently, lambda = 1 / MTBF each.  A pair is protected; it fails
 the primary's host fails, and is unprotected until redundancy is back (the simulated time Rp) after that or after a
 failure of the backup's host; a failure while unprotected is an outage of length B (a restart).  Unavailability of that
 chain: U = (lambda F + 2 lambda Rp lambda B) / (1 + 2 lambda Rp + lambda F + 2 lambda Rp lambda B); of a machine that is
-restarted: lambda B / (1 + lambda B).  Exponential times enter by their means alone (a semi-Markov process in balance).
+restarted: lambda B / (1 + lambda B).  Assumption: times are exponential; failures come from the hosts alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from vftsim.study.failover import FailoverStudy, failover_study
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
-from vftsim.study.protections import protected_domain, under
+from vftsim.study.protections import fitting
 from vftsim.study.results import rows
 from vftsim.study.store import Store
 from vftsim.study.workers import checked_jobs
@@ -35,12 +35,24 @@ DEFAULT_RESTART_S = 77.0
 
 @dataclass(frozen=True)
 class AvailabilityStudy:
-    """A year with each mechanism; ``rows`` has a mapping for each."""
+    """A year with each mechanism.
+
+    Parameters
+    ----------
+    model : Model
+    mtbf_s, restart_s : float
+    rows : tuple of dict
+        One for each mechanism.
+    refused : dict
+        Mechanisms that do not fit, with the reason.
+    manifest : dict
+    """
 
     model: Model
     mtbf_s: float
     restart_s: float
     rows: tuple[dict[str, Any], ...]
+    refused: dict[str, str]
     manifest: dict[str, Any]
 
     def to_pandas(self) -> pd.DataFrame:
@@ -51,22 +63,50 @@ class AvailabilityStudy:
         """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest, "mtbf_s": self.mtbf_s, "restart_s": self.restart_s,
-            "availability": rows(self.to_pandas()),
+            "availability": rows(self.to_pandas()), "refused": self.refused,
         }  # fmt: skip
 
 
-def pair_unavailability(mtbf_s: float, failover_s: float, reprotection_s: float, restart_s: float) -> float:
-    """Return the share of time in which neither of a pair serves."""
-    rate = 1.0 / mtbf_s
-    down = rate * failover_s + 2.0 * rate * reprotection_s * rate * restart_s
-    return down / (1.0 + 2.0 * rate * reprotection_s + down)
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A pair of hosts in balance; times in s.
 
+    Parameters
+    ----------
+    mtbf_s : float
+        Mean time between failures of one host.
+    failover_s : float
+        Mean outage when a protected primary fails.
+    reprotection_s : float
+        Mean time until redundancy is back; infinite: never.
+    restart_s : float
+        Mean outage when an unprotected machine fails.
+    """
 
-def pair_unprotected(mtbf_s: float, failover_s: float, reprotection_s: float, restart_s: float) -> float:
-    """Return the share of time in which a pair serves without a backup."""
-    rate = 1.0 / mtbf_s
-    down = rate * failover_s + 2.0 * rate * reprotection_s * rate * restart_s
-    return 2.0 * rate * reprotection_s / (1.0 + 2.0 * rate * reprotection_s + down)
+    mtbf_s: float
+    failover_s: float
+    reprotection_s: float
+    restart_s: float
+
+    @property
+    def unavailability(self) -> float:
+        """Share of time in which neither serves."""
+        return self._shares()[1]
+
+    @property
+    def unprotected(self) -> float:
+        """Share of time in which one serves without the other."""
+        return self._shares()[0]
+
+    def _shares(self) -> tuple[float, float]:
+        """Return the shares of time unprotected and down; the chain's protected state has weight 1."""
+        rate = 1.0 / self.mtbf_s
+        if math.isinf(self.reprotection_s):
+            down = rate * self.restart_s / (1.0 + rate * self.restart_s)
+            return 1.0 - down, down
+        alone = 2.0 * rate * self.reprotection_s
+        down = rate * self.failover_s + alone * rate * self.restart_s
+        return alone / (1.0 + alone + down), down / (1.0 + alone + down)
 
 
 def restart_unavailability(mtbf_s: float, restart_s: float) -> float:
@@ -83,30 +123,45 @@ def availability_study(
     jobs: int | None = None,
     *,
     restart_s: float = DEFAULT_RESTART_S,
+    after_ns: int | None = None,
     progress: Progress | None = None,
     store: Store | None = None,
 ) -> AvailabilityStudy:
     """Simulate failovers of every mechanism, and put a year together from them.
 
+    Parameters
+    ----------
+    model : Model
+    kinds : sequence of str
+        Mechanisms; the model's own with its parameters, others with their defaults.
+    mtbf_s : float
+        Mean time between failures of a host.
+    crashes, seed, jobs : int
+    restart_s : float
+        Length of an outage that no mechanism shortens.
+    after_ns : int, optional
+        How long a run goes on after a crash.
+    progress : Progress, optional
+    store : Store, optional
+
     Raises
     ------
     UsageError
-        A time makes no sense.
+        A time makes no sense, or no mechanism fits.
     """
-    if not mtbf_s > 0 or not restart_s >= 0:
+    if not 0 < mtbf_s < math.inf or not 0 <= restart_s < math.inf:
         raise UsageError("--mtbf: above 0, and --restart: 0 or above")
     started, workers = utc_now(), checked_jobs(jobs)
-    name = protected_domain(model)
+    chosen, refused = fitting(model, kinds)
     table = []
-    for kind in kinds:
-        chosen = under(model, kind)
-        study = failover_study(chosen, crashes, seed, workers, domain=name, progress=progress, store=store)
+    for kind, each in chosen.items():
+        study = failover_study(each, crashes, seed, workers, after_ns=after_ns, progress=progress, store=store)
         table.append(_year(study, kind, mtbf_s, restart_s, _rate_of(model)))
     said = manifest(
         [model], command="availability", seed=seed, replications=range(crashes), wanted=crashes, jobs=workers,
         started=started, state="finished",
     )  # fmt: skip
-    return AvailabilityStudy(model, mtbf_s, restart_s, tuple(table), said)
+    return AvailabilityStudy(model, mtbf_s, restart_s, tuple(table), refused, said)
 
 
 def _rate_of(model: Model) -> float:
@@ -115,26 +170,32 @@ def _rate_of(model: Model) -> float:
 
 
 def _year(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, attempts_per_s: float) -> dict[str, Any]:
-    outage, unprotected = study.mean("outage_s"), study.mean("unprotected_s")
-    outage_s = math.inf if outage is None else outage.mean
-    has_backup = protections()[kind]().has_backup
-    failed = sum(value for name in study.figures() if name.startswith("failed_") for value in study.figures()[name])
-    per_failover = failed / len(study.failovers)
-    reprotection_s = unprotected.mean if unprotected is not None else math.nan
-    if not math.isfinite(outage_s):
-        share, unprotected_share = restart_unavailability(mtbf_s, restart_s), 1.0
-        outages_per_year, per_outage = YEAR_S / mtbf_s, attempts_per_s * restart_s
-    elif has_backup:
-        known_s = 0.0 if math.isnan(reprotection_s) else reprotection_s
-        share = pair_unavailability(mtbf_s, outage_s, known_s, restart_s)
-        unprotected_share = pair_unprotected(mtbf_s, outage_s, known_s, restart_s)
-        outages_per_year, per_outage = YEAR_S / mtbf_s, per_failover
+    outage_s, reprotection_s = _outage_s(study, restart_s), _reprotection_s(study)
+    if protections()[kind]().has_backup and study.recovered:
+        pair = Pair(mtbf_s, outage_s, reprotection_s, restart_s)
+        share, alone = pair.unavailability, pair.unprotected
     else:
-        share, unprotected_share = restart_unavailability(mtbf_s, outage_s), 1.0
-        outages_per_year, per_outage = YEAR_S / mtbf_s, per_failover
+        share = restart_unavailability(mtbf_s, outage_s)
+        alone = 1.0 - share
     return {
-        "mechanism": kind, "outage_s": outage_s if math.isfinite(outage_s) else restart_s,
-        "reprotection_s": reprotection_s, "unavailability": share, "downtime_s_per_year": share * YEAR_S,
-        "unprotected_h_per_year": unprotected_share * YEAR_S / 3600.0,
-        "failed_per_year": outages_per_year * per_outage,
+        "mechanism": kind, "outage_s": outage_s, "reprotection_s": reprotection_s, "unavailability": share,
+        "downtime_s_per_year": share * YEAR_S, "unprotected_h_per_year": alone * YEAR_S / 3600.0,
+        "failed_per_year": _failed(study, attempts_per_s * restart_s) * YEAR_S / mtbf_s,
     }  # fmt: skip
+
+
+def _outage_s(study: FailoverStudy, restart_s: float) -> float:
+    """Return the mean outage; somebody restarts what does not come back by itself."""
+    return sum(each.outage_s if each.recovered else restart_s for each in study.failovers) / len(study.failovers)
+
+
+def _reprotection_s(study: FailoverStudy) -> float:
+    """Return the mean time from the end of an outage until protection is restored; infinite: never."""
+    found, outage = study.mean("unprotected_s"), study.mean("outage_s")
+    return math.inf if found is None or outage is None else max(0.0, found.mean - outage.mean)
+
+
+def _failed(study: FailoverStudy, of_restart: float) -> float:
+    """Return the mean number of attempts that fail by a crash: those of a restart are all that come meanwhile."""
+    found = [sum(each.failed.values()) if each.recovered else of_restart for each in study.failovers]
+    return sum(found) / len(found)

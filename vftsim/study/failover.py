@@ -2,34 +2,28 @@
 
 Crash k of n comes in the k-th of n equal parts of a span, at a random instant of the part: a stratified sample of a
 uniform instant, hence of every phase in proportion to its length (of heartbeats, epochs, transmissions, whose periods
-divide the span or come round in it).  Each replication is the same traffic once without the crash, and what the clients
-miss is the difference of the two.
-
-The outage is what a client sees: from the last packet that came out before the crash took effect to the first one
-after.  Its parts add up to it: the time from the last packet to the crash, detection, takeover (replay, rollback or
-boot), announcement, and the wait for the first packet.
+divide the span or come round in it).  What one crash is, and how an outage is divided: :mod:`.crash`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pandas as pd
 
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.record import RunRecord
-from vftsim.composition.run import Run, run_model
-from vftsim.composition.views import bench_of, flows_of, has_bench, phases_of
+from vftsim.composition.views import bench_of, has_bench, with_bench
 from vftsim.errors import UsageError
-from vftsim.platform.io.packet import flows
 from vftsim.platform.protection.faults import PrimaryCrash
+from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.when import Instant
 from vftsim.sampling import Streams
 from vftsim.stats import Estimate, mean_interval
 from vftsim.study.constant_load import at_load
+from vftsim.study.crash import PARTS, CrashTask, Failover, simulate_crash
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
@@ -39,68 +33,23 @@ from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import Store
 from vftsim.study.workers import Workers, checked_jobs
-from vftsim.workloads.sip.messages import Scenario
 
 _S = 1_000_000_000
 DEFAULT_CRASHES = 20
 SPAN_NS = 1 * _S
-AFTER_NS = 150 * _S
+AFTER_NS = 75 * _S
 STEADY_AFTER_NS = 20 * _S
-"""How long a run goes on after the crash: until the last client of a benchmark has given up, or long enough for a
-steady state to come back where detection takes seconds."""
+"""How long a run goes on after a crash, beside the time of a restart: with a benchmark until those clients have given
+up (64 T1 = 32 s) that waited when the guest was back, and a queue has gone or stays; else until a steady state."""
 
-CRASH, DECLARED, REACHABLE, PROTECTED = "primary crash", "failure declared", "reachable", "protected"
-LIVE = ("secondary live", "booted")
-PARTS = ("before_crash_s", "detection_s", "takeover_s", "announcement_s", "first_packet_s")
-
-
-@dataclass(frozen=True, slots=True)
-class Failover:
-    """One crash and what followed; times in seconds, nan for what did not come.
-
-    Parameters
-    ----------
-    crash_s : float
-        After the beginning of the span.
-    outage_s : float
-        Gap between packets that came out; the parts add up to it.
-    unprotected_s : float
-        From the crash until protection was restored.
-    failed : dict
-        Attempts inadequately handled more than without the crash, by scenario; packets lost of each flow of packets.
-    retransmissions : int
-        Messages that clients repeated more.
-    figures : dict
-        What the mechanism says of it.
-    timeline : list of (float, str)
-        Seconds after the crash, and what happened.
-    """
-
-    crash_s: float
-    before_crash_s: float
-    detection_s: float
-    takeover_s: float
-    announcement_s: float
-    first_packet_s: float
-    outage_s: float
-    unprotected_s: float
-    failed: dict[str, int]
-    retransmissions: int
-    figures: dict[str, float]
-    timeline: list[tuple[float, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class CrashTask:
-    """One crash to be simulated."""
-
-    spec: ModelSpec
-    domain: str
-    seed: int
-    replication: int
-    crash_ns: int
-    span_begins_ns: int
-    watched_until_ns: int
+_OF_MECHANISM = {
+    "rollback_ns": ("rollback_s", 1e-9),
+    "execution_lost_ns": ("execution_lost_s", 1e-9),
+    "outputs_lost_at_crash": ("outputs_lost", 1.0),
+    "outputs_issued_again": ("outputs_issued_again", 1.0),
+    "outputs_underivable": ("outputs_underivable", 1.0),
+}
+"""Figures that mechanisms count, with the name and the factor of ours."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +76,7 @@ class FailoverStudy:
         """Return one row a figure: its mean with an interval, least, middle and largest value."""
         table = []
         for name, values in self.figures().items():
-            known = [value for value in values if not math.isnan(value)]
+            known = [value for value in values if math.isfinite(value)]
             row: dict[str, Any] = {"figure": name, "crashes": len(values), "of_which_known": len(known)}
             if known:
                 middle = sorted(known)[len(known) // 2]
@@ -142,13 +91,28 @@ class FailoverStudy:
         found = {name: [float(getattr(each, name)) for each in self.failovers] for name in names}
         for label in dict.fromkeys(label for each in self.failovers for label in each.failed):
             found[f"failed_{label}"] = [float(each.failed.get(label, 0)) for each in self.failovers]
-        found["retransmissions"] = [float(each.retransmissions) for each in self.failovers]
-        return found
+        for label in dict.fromkeys(label for each in self.failovers for label in each.lost):
+            found[f"lost_{label}"] = [float(each.lost.get(label, 0)) for each in self.failovers]
+        if any(each.failed for each in self.failovers):
+            found["retransmissions"] = [float(each.retransmissions) for each in self.failovers]
+        return found | self._of_mechanism()
+
+    def _of_mechanism(self) -> dict[str, list[float]]:
+        return {
+            name: [each.figures.get(key, math.nan) * factor for each in self.failovers]
+            for key, (name, factor) in _OF_MECHANISM.items()
+            if any(key in each.figures for each in self.failovers)
+        }
 
     def mean(self, name: str) -> Estimate | None:
-        """Return the mean of a figure over the crashes that have it."""
-        known = [value for value in self.figures().get(name, []) if not math.isnan(value)]
+        """Return the mean of a figure over the crashes that have it; ``None`` if none has."""
+        known = [value for value in self.figures().get(name, []) if math.isfinite(value)]
         return mean_interval(known, CONFIDENCE) if known else None
+
+    @property
+    def recovered(self) -> tuple[Failover, ...]:
+        """The crashes after which packets came out again."""
+        return tuple(each for each in self.failovers if each.recovered)
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
@@ -167,6 +131,7 @@ def failover_study(
     load: float | None = None,
     domain: str | None = None,
     span_ns: int = SPAN_NS,
+    after_ns: int | None = None,
     progress: Progress | None = None,
     store: Store | None = None,
 ) -> FailoverStudy:
@@ -184,6 +149,8 @@ def failover_study(
         Whose host crashes; by default the one that a mechanism protects, or that has traffic.
     span_ns : int
         Length of the stretch over which the crashes are spread.
+    after_ns : int, optional
+        How long a run goes on after the stretch, beside the time of a restart.
     progress : Progress, optional
     store : Store, optional
 
@@ -196,42 +163,50 @@ def failover_study(
     check_study(crashes, seed, workers)
     if span_ns < 1:
         raise UsageError("--over: above 0, e.g. 1 s")
+    if after_ns is not None and after_ns < 1:
+        raise UsageError("--after: above 0, e.g. 60 s")
     name = _domain_of(model, domain)
-    spec, begins_ns, words = _at_rest(model, load, span_ns)
-    after_ns = AFTER_NS if has_bench(spec) else STEADY_AFTER_NS
+    protection = _protection_of(model, name)
+    if after_ns is None:
+        after_ns = AFTER_NS if has_bench(model.spec) else STEADY_AFTER_NS
+    after_ns += protection.restart_ns
+    spec, begins_ns, words = _at_rest(model, load, span_ns + after_ns)
     instants = crash_instants(seed, crashes, span_ns)
     tasks = {
         n: CrashTask(spec, name, seed, n, begins_ns + instant_ns, begins_ns, begins_ns + span_ns + after_ns)
         for n, instant_ns in enumerate(instants)
     }
-    started, show = utc_now(), progress or Silent()
-    show.total(len(tasks))
-    said = {**identity(model, seed), "failover": [name, words, crashes, span_ns]}
+    started = utc_now()
+    said = {**identity(model, seed), "failover": [name, words, crashes, span_ns, after_ns]}
     kept = Kept(store, said, asdict, _from_dict)
-    watching = Workers(_Advancing(show), 1) if workers == 1 else Workers(simulate_crash, workers, show.say)
-    found = kept.in_order(watching, tasks)
+    found = kept.in_order(_Shown(workers, progress or Silent()), tasks)
     how = manifest(
         [model], command="failover", seed=seed, replications=range(crashes), wanted=crashes, jobs=workers,
         started=started, state="finished",
     )  # fmt: skip
-    mechanism: str = model.spec.expanded()[name].protection.kind  # type: ignore[attr-defined]
-    return FailoverStudy(model, mechanism, words, tuple(found), how)
+    kind: str = protection.kind  # type: ignore[attr-defined]
+    return FailoverStudy(model, kind, words, tuple(found), how)
 
 
-class _Advancing:
-    """Simulates crashes in this process and shows how far it is."""
+class _Shown(Workers[CrashTask, Failover]):
+    """Simulates crashes and shows how far it is."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, jobs: int, progress: Progress) -> None:
+        super().__init__(simulate_crash, jobs, progress.say)
         self._progress = progress
 
-    def __call__(self, task: CrashTask) -> Failover:
-        found = simulate_crash(task)
-        self._progress.advance()
-        return found
+    def as_they_come(self, tasks: Sequence[CrashTask]) -> Iterator[tuple[int, Failover]]:
+        """Yield (index of the task, result) as results arrive."""
+        self._progress.total(len(tasks))
+        for found in super().as_they_come(tasks):
+            self._progress.advance()
+            yield found
 
 
 def _from_dict(data: Mapping[str, Any]) -> Failover:
-    return Failover(**{**data, "timeline": [(time_s, what) for time_s, what in data["timeline"]]})
+    """Return what the store has; JSON has neither infinite times nor such that are no number."""
+    absent = {name: math.inf if name == "outage_s" else math.nan for name, value in data.items() if value is None}
+    return Failover(**{**data, **absent, "timeline": [(time_s, what) for time_s, what in data["timeline"]]})
 
 
 def crash_instants(seed: int, count: int, span_ns: int) -> list[int]:
@@ -240,111 +215,53 @@ def crash_instants(seed: int, count: int, span_ns: int) -> list[int]:
     return [int((k + float(u)) * span_ns / count) for k, u in enumerate(uniforms)]
 
 
+def _protection_of(model: Model, domain: str) -> ProtectionSpec:
+    protection = model.spec.expanded()[domain].protection
+    assert isinstance(protection, ProtectionSpec)
+    return protection
+
+
+def protected_domain(model: Model) -> str:
+    """Return the entry of the domain whose protection matters: the first protected one, or the first with traffic.
+
+    Raises
+    ------
+    UsageError
+        None has traffic.
+    """
+    spec = model.spec
+    guarded = [name for name, d in spec.domains.items() if d.protection.kind != "none"]  # type: ignore[attr-defined]
+    if guarded:
+        return guarded[0]
+    reached = [spec.target_of(workload)[0] for workload in spec.workloads.values()]
+    if not reached:
+        raise UsageError(f"'{model.label}' has no workload, so no domain whose protection a client could see")
+    return reached[0]
+
+
 def _domain_of(model: Model, domain: str | None) -> str:
+    if domain is None:
+        return model.spec.copies(protected_domain(model))[0]
     try:
         return model.spec.struck_by(PrimaryCrash(at=Instant("run", 0), domain=domain))
     except ValueError as error:
         raise UsageError(f"--domain: {error}") from None
 
 
-def _at_rest(model: Model, load: float | None, span_ns: int) -> tuple[ModelSpec, int, str]:
-    """Return the model in a steady state without faults, when the span begins in it, and its load in words."""
-    spec = model.spec
+def _at_rest(model: Model, load: float | None, length_ns: int) -> tuple[ModelSpec, int, str]:
+    """Return the model in a steady state without faults for a time, when that begins, and its load in words."""
+    spec = model.spec.model_copy(update={"faults": ()})
     if not has_bench(spec):
         if load is not None:
             raise UsageError(f"--load: '{model.label}' has no benchmark whose load it could be; set its workloads")
-        warm_up_ns = spec.measure.warm_up
-        measure = spec.measure.model_copy(update={"duration": span_ns + STEADY_AFTER_NS})
-        return spec.model_copy(update={"faults": (), "measure": measure}), warm_up_ns, "the model's own load"
-    bench = bench_of(spec)
-    saps = bench.steps.initial if load is None else load
+        measure = spec.measure.model_copy(update={"duration": length_ns})
+        return spec.model_copy(update={"measure": measure}), spec.measure.warm_up, "the model's own load"
+    saps = bench_of(spec).steps.initial if load is None else load
     if not saps > 0:
         raise UsageError(f"--load: above 0, got {saps:g}")
     spec = at_load(spec, saps)
     bench = bench_of(spec)
     begins_ns = bench.time_of("step 1", bench.steps.transient)
     assert begins_ns is not None
-    steps = bench.steps.model_copy(update={"duration": bench.steps.transient + span_ns + AFTER_NS})
-    name = next(key for key, workload in spec.workloads.items() if workload is bench)
-    longer = {**spec.workloads, name: bench.model_copy(update={"steps": steps})}
-    return spec.model_copy(update={"workloads": longer}), begins_ns, f"{saps:g} attempts a second"
-
-
-def simulate_crash(task: CrashTask) -> Failover:
-    """Run one replication with and without the crash."""
-    crash = PrimaryCrash(at=Instant("run", task.crash_ns), domain=task.domain)
-    passes: list[Run] = []
-
-    def watch(run: Run) -> None:
-        passes.append(run)
-        for driver in run.built.drivers.values():
-            flow = run.engine.rows(flows)[driver.flow]
-            flow.watched_ns, flow.unwatched_ns = task.crash_ns, task.watched_until_ns
-
-    record = run_model(task.spec.model_copy(update={"faults": (crash,)}), task.seed, task.replication, prepare=watch)
-    undisturbed = run_model(task.spec, task.seed, task.replication)
-    return _judged(task, record, undisturbed, _gap(passes[-1]))
-
-
-def _gap(run: Run) -> tuple[int, int]:
-    """Return length and end in ns of the longest gap that a client saw; (0, 0) if no packet came after the crash."""
-    rows_of = run.engine.rows(flows)
-    gaps = [(int(rows_of[d.flow].gap_ns), int(rows_of[d.flow].gap_end_ns)) for d in run.built.drivers.values()]
-    return max(gaps, default=(0, 0))
-
-
-def _judged(task: CrashTask, record: RunRecord, undisturbed: RunRecord, gap: tuple[int, int]) -> Failover:
-    timeline = sorted(record.timelines[task.domain])
-    after = {what: time_ns for time_ns, what in reversed(timeline) if time_ns >= task.crash_ns}
-    restored = [time_ns for time_ns, what in timeline if what == PROTECTED and time_ns > task.crash_ns]
-    live_ns = next((after[what] for what in LIVE if what in after), None)
-    reachable_ns = after.get(REACHABLE, live_ns)
-    gap_ns, gap_end_ns = gap
-    known = reachable_ns is not None and gap_end_ns > 0
-    declared_ns = after.get(DECLARED)
-    return Failover(
-        crash_s=(task.crash_ns - task.span_begins_ns) / _S,
-        before_crash_s=_seconds(gap_end_ns - gap_ns, task.crash_ns) if known else math.nan,
-        detection_s=_seconds(task.crash_ns, declared_ns),
-        takeover_s=_seconds(declared_ns, live_ns),
-        announcement_s=_seconds(live_ns, reachable_ns),
-        first_packet_s=_seconds(reachable_ns, gap_end_ns) if known else math.nan,
-        outage_s=gap_ns / _S if known else math.inf,
-        unprotected_s=_seconds(task.crash_ns, restored[0]) if restored else math.nan,
-        failed=_failed(record, undisturbed),
-        retransmissions=_repeated(record) - _repeated(undisturbed),
-        figures={name: float(value) for name, value in record.protection[task.domain].items()},
-        timeline=[((time_ns - task.crash_ns) / _S, what) for time_ns, what in timeline],
-    )
-
-
-def _seconds(begin_ns: int | None, end_ns: int | None) -> float:
-    return math.nan if begin_ns is None or end_ns is None else (end_ns - begin_ns) / _S
-
-
-def _failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
-    found = {}
-    for scenario in Scenario if phases_of(record) else ():
-        of_crash, of_none = (
-            sum(phase.inadequate[scenario] for phase in phases_of(each)) for each in (record, undisturbed)
-        )
-        found[scenario.label] = of_crash - of_none
-    for name, flow in flows_of(record).items():
-        found[f"packets_{name}"] = flows_of(undisturbed)[name].delivered - flow.delivered
-    return found
-
-
-def _repeated(record: RunRecord) -> int:
-    return round(sum(sum(phase.series["retransmissions_all"]) for phase in phases_of(record)))
-
-
-def means(studies: Mapping[str, FailoverStudy], names: Sequence[str]) -> pd.DataFrame:
-    """Return the means of figures of several studies, one row each."""
-    table = []
-    for label, study in studies.items():
-        row: dict[str, Any] = {"mechanism": label}
-        for name in names:
-            estimate = study.mean(name)
-            row[name] = math.nan if estimate is None else estimate.mean
-        table.append(row)
-    return pd.DataFrame(table)
+    steps = bench.steps.model_copy(update={"duration": bench.steps.transient + length_ns})
+    return with_bench(spec, bench.model_copy(update={"steps": steps})), begins_ns, f"{saps:g} attempts a second"

@@ -13,13 +13,15 @@ from typing import Any
 
 import pandas as pd
 
+from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.views import flows_of, has_bench, phases_of, with_domain
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import protections
+from vftsim.spec.base import Spec
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.stats import Estimate, mean_interval
-from vftsim.study.failover import FailoverStudy, failover_study
+from vftsim.study.failover import FailoverStudy, failover_study, protected_domain
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
@@ -34,10 +36,17 @@ from vftsim.study.workers import Interrupted, checked_jobs
 ALL = "all"
 _MS = 1e6
 UNCALIBRATED = {
-    "lockstep": "costs of recording are fitted on the SIP lab only",
-    "checkpoint": "memory and copying costs are assumptions, not measured for this model",
+    "lockstep": "CPU time of entries, data, timers and outputs, replay speed: assumptions; the factors on execution "
+    "and exits, fitted for the SIP lab's own server, are 1",
+    "checkpoint": "pages dirtied, pause and disk writes: assumptions; CPU time of copying and sending is not charged",
+    "micro_checkpoint": "pages dirtied, a fault with its copy, write protection: assumptions",
+    "event_sync": "pages dirtied, the time to find them, disk reads: assumptions",
+    "hypervisor_epoch": "instruction rate, epoch and its boundary, privileged instructions: assumptions (1996)",
+    "coarse_lockstep": "divergences, distance of replicas, pages dirtied: assumptions; the second replica's CPU time "
+    "is not charged",
+    "ha_restart": "placement and boot: assumptions; nothing is charged before a failure",
 }
-"""What must be said beside a cost: by mechanism, if the model does not give its own parameters."""
+"""Which of a mechanism's defaults are not calibrated for the model at hand; said beside every comparison."""
 
 
 @dataclass(frozen=True)
@@ -127,38 +136,62 @@ def kinds_named(text: str) -> tuple[str, ...]:
     return names
 
 
-def under(model: Model, kind: str) -> Model:
-    """Return a model with its protected domain, or the one that has traffic, under a mechanism; without faults.
+def under(model: Model, kind: str, domain: str | None = None) -> Model:
+    """Return a model with a domain under a mechanism, and without faults.
+
+    Parameters
+    ----------
+    model : Model
+    kind : str
+    domain : str, optional
+        By default the protected one, or the one that has traffic.
 
     Raises
     ------
     UsageError
-        The mechanism does not fit, or it is open which domain is meant.
+        There is no such mechanism or domain, or the mechanism does not fit.
     """
     (kind,) = kinds_named(kind)
     spec = model.spec.model_copy(update={"faults": ()})
-    name = protected_domain(model)
-    domain = spec.domains[name]
-    if domain.protection.kind == kind:  # type: ignore[attr-defined]
-        return replace(model, spec=spec, notes=(*model.notes, f"protection: {kind}"))
+    name = protected_domain(model) if domain is None else _entry_of(spec, domain)
+    notes = (*model.notes, f"protection: {kind}")
+    own = spec.domains[name]
+    if own.protection.kind == kind:  # type: ignore[attr-defined]
+        return replace(model, spec=spec, notes=notes)
     mechanism = protections()[kind]()
-    if domain.vcpus > mechanism.most_vcpus:
-        raise UsageError(f"{kind} handles {mechanism.most_vcpus} vCPU at most, and '{name}' has {domain.vcpus}")
-    return replace(
-        model, spec=with_domain(spec, name, protection=mechanism), notes=(*model.notes, f"protection: {kind}")
-    )
+    if own.vcpus > mechanism.most_vcpus:
+        raise UsageError(f"{kind} handles {mechanism.most_vcpus} vCPU at most, and '{name}' has {own.vcpus}")
+    return replace(model, spec=with_domain(spec, name, protection=mechanism), notes=notes)
 
 
-def protected_domain(model: Model) -> str:
-    """Return the domain that is compared: protected, or the only one with traffic, else the first with it."""
-    spec = model.spec
-    guarded = [name for name, d in spec.domains.items() if d.protection.kind != "none"]  # type: ignore[attr-defined]
-    if guarded:
-        return guarded[0]
-    reached = [spec.target_of(workload)[0] for workload in spec.workloads.values()]
-    if not reached:
-        raise UsageError(f"'{model.label}' has no workload, so no domain whose protection a client could see")
-    return reached[0]
+def fitting(model: Model, kinds: Sequence[str]) -> tuple[dict[str, Model], dict[str, str]]:
+    """Return a model under each mechanism that fits, and why the others do not.
+
+    Raises
+    ------
+    UsageError
+        None fits, or the model has no domain to protect.
+    """
+    protected_domain(model)
+    models: dict[str, Model] = {}
+    refused: dict[str, str] = {}
+    for kind in kinds:
+        try:
+            models[kind] = under(model, kind)
+        except UsageError as error:
+            refused[kind] = str(error)
+    if not models:
+        raise UsageError("no mechanism fits: " + "; ".join(refused.values()))
+    return models, refused
+
+
+def _entry_of(spec: ModelSpec, domain: str) -> str:
+    """Return the entry of a model file that stands for a domain."""
+    for name in spec.domains:
+        if domain in spec.copies(name):
+            return name
+    hint = did_you_mean(domain, spec.expanded()) or ";"
+    raise UsageError(f"--domain: no domain '{domain}'{hint} domains: {listing(sorted(spec.expanded()))}")
 
 
 def compare_protections(
@@ -181,15 +214,7 @@ def compare_protections(
         Ctrl-C before one replication of every mechanism was done.
     """
     started, workers = utc_now(), checked_jobs(jobs)
-    models: dict[str, Model] = {}
-    refused: dict[str, str] = {}
-    for kind in kinds:
-        try:
-            models[kind] = under(model, kind)
-        except UsageError as error:
-            refused[kind] = str(error)
-    if not models:
-        raise UsageError("; ".join(refused.values()))
+    models, refused = fitting(model, kinds)
     done = replicate(list(models.values()), replications, seed, workers, progress=progress, store=store)
     common = sorted(set.intersection(*(set(each.records) for each in done)))
     if not common:
@@ -202,17 +227,27 @@ def compare_protections(
         else {}
     )
     name = protected_domain(model)
+    interrupted = any(each.interrupted for each in done)
     failovers = {
-        kind: failover_study(each, max(replications, 2), seed, workers, domain=name, progress=progress, store=store)
-        for kind, each in models.items()
+        kind: failover_study(each, max(replications, 2), seed, workers, progress=progress, store=store)
+        for kind, each in ({} if interrupted else models).items()
     }
-    own: str = model.spec.domains[name].protection.kind  # type: ignore[attr-defined]
-    notes = {kind: text for kind, text in UNCALIBRATED.items() if kind in models and kind != own}
+    notes = {kind: text for kind in models if (text := _note(model.spec.domains[name].protection, kind))}
     said = manifest(
         list(models.values()), command="compare", seed=seed, replications=common, wanted=replications, jobs=workers,
-        started=started, state="interrupted" if done[0].interrupted else "finished",
+        started=started, state="interrupted" if interrupted else "finished",
     )  # fmt: skip
     return ProtectionComparison(model, tuple(models), figures, capacities, failovers, refused, notes, said)
+
+
+def _note(own: Spec, kind: str) -> str:
+    """Return what must be said of the costs of a mechanism on a model whose own protection is ``own``."""
+    if kind == "none":
+        return ""
+    default = protections()[kind]()
+    if isinstance(own, type(default)) and own != default:
+        return "with the model's own parameters"
+    return UNCALIBRATED.get(kind, "its defaults are not calibrated for this model")
 
 
 def _figures(model: Model, done: Replications, common: Sequence[int]) -> dict[str, list[float]]:
@@ -225,7 +260,7 @@ def _figures(model: Model, done: Replications, common: Sequence[int]) -> dict[st
 
 def _of_run(model: Model, record: RunRecord) -> dict[str, float]:
     """Return what protection costs in one replication: in the first load step of a benchmark, or all of it."""
-    name = protected_domain(model)
+    name = model.spec.copies(protected_domain(model))[0]
     found: dict[str, float] = {}
     if has_bench(model.spec):
         step = steps_of(phases_of(record))[0]
@@ -241,9 +276,9 @@ def _of_run(model: Model, record: RunRecord) -> dict[str, float]:
                 f"{label}_mos": voice.mos if voice.is_valid else math.nan,
             }
     steps = [window for window in record.windows if window.name in {"step_1", "measured"}]
-    found["cpu_percent"] = 100.0 * steps[0].domain_cpu[name] / model.spec.domains[name].vcpus if steps else math.nan
+    found["cpu_percent"] = 100.0 * steps[0].domain_cpu[name] / model.spec.expanded()[name].vcpus if steps else math.nan
     own = record.protection.get(name, {})
-    seconds = record.windows[-1].end_ns / 1e9
+    seconds = float(own.get("observed_s", math.inf))
     sent = float(own.get("log_bytes", own.get("state_bytes", 0)))
     found["channel_mbit_per_s"] = sent * 8e-6 / seconds
     found["output_wait_ms"] = float(own.get("output_wait_ms", 0.0))

@@ -24,6 +24,12 @@ def availability(
     restart: Annotated[
         str, typer.Option(metavar="TIME", help="Length of an outage that no mechanism shortens.")
     ] = "77 s",
+    after: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="How long a run goes on after a crash and a restart (default: until queues have gone)."
+        ),
+    ] = None,
     set_: options.Set = None,
     seed: options.Seed = options.DEFAULT_SEED,
     jobs: options.Jobs = None,
@@ -47,11 +53,12 @@ def availability(
 
     mtbf_s = options.parse_quantity("--mtbf", mtbf, DURATION) / 1e9
     restart_s = options.parse_quantity("--restart", restart, DURATION) / 1e9
+    after_ns = None if after is None else round(options.parse_quantity("--after", after, DURATION))
     chosen = options.prepared(model, set_)
     with kept_in(output, "availability", force) as store, make_progress(f"failovers of {chosen.name}", quiet) as show:
         study = availability_study(
-            chosen, kinds_named(protection), mtbf_s, crashes, seed, jobs, restart_s=restart_s, progress=show,
-            store=store,
+            chosen, kinds_named(protection), mtbf_s, crashes, seed, jobs, restart_s=restart_s, after_ns=after_ns,
+            progress=show, store=store,
         )  # fmt: skip
         keep_answer(store, study)
     options.say_remarks(store.remarks if store else ())

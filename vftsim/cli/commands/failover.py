@@ -25,6 +25,12 @@ def failover(
         str | None, typer.Option(metavar="NAME", help="Whose host crashes (default: the one that is protected).")
     ] = None,
     over: Annotated[str, typer.Option(metavar="TIME", help="Stretch of time over which crashes are spread.")] = "1 s",
+    after: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="How long a run goes on after a crash and a restart (default: until queues have gone)."
+        ),
+    ] = None,
     protection: Annotated[
         str | None, typer.Option(metavar="KIND", help="Protect the domain with this mechanism and its defaults.")
     ] = None,
@@ -57,12 +63,14 @@ def failover(
         check_target(plot, force, ".png")
     chosen = options.prepared(model, set_)
     if protection is not None:
-        chosen = under(chosen, protection)
+        chosen = under(chosen, protection, domain)
     span_ns = round(options.parse_quantity("--over", over, DURATION))
+    after_ns = None if after is None else round(options.parse_quantity("--after", after, DURATION))
     with kept_in(output, "failover", force) as store, make_progress(f"failovers of {chosen.name}", quiet) as progress:
         study = failover_study(
-            chosen, crashes, seed, jobs, load=load, domain=domain, span_ns=span_ns, progress=progress, store=store
-        )
+            chosen, crashes, seed, jobs, load=load, domain=domain, span_ns=span_ns, after_ns=after_ns,
+            progress=progress, store=store,
+        )  # fmt: skip
         keep_answer(store, study)
     if plot is not None:
         from vftsim.report.protection_plots import failover_figure

@@ -50,6 +50,11 @@ class HaRestartSpec(ProtectionSpec):
             raise ValueError("heartbeat_timeout must be at least heartbeat_interval, or every pause is a failure")
         return self
 
+    @property
+    def restart_ns(self) -> int:
+        """A whole timeout, placement and boot."""
+        return self.heartbeat_timeout + self.placement + self.boot_time
+
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the record of a guard."""
         own = engine.rows(restarts)[guard]

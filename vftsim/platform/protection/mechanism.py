@@ -55,6 +55,11 @@ class ProtectionSpec(Spec):
         return 64
 
     @property
+    def restart_ns(self) -> int:
+        """How long the service is away at most where a crash means booting anew; 0 elsewhere."""
+        return 0
+
+    @property
     def channel_network(self) -> str | None:
         """Network of the model that carries the mechanism's traffic; ``None``: its own parameters say its rate."""
         return None

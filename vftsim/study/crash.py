@@ -1,0 +1,271 @@
+"""One crash of a primary's host, and what clients saw of it.
+
+The same traffic runs twice, once without the crash; what clients miss is the difference of the two.
+
+The outage is what clients see: the time from the last packet that came out before the takeover to the first one after
+it, of all workloads of the domain together.  Four instants divide it: of the crash, of its declaration, of the guest's
+execution, of its being reachable.  A part is what lies between two of them *within the outage*, so
+that none is negative and all add up to it: a packet that was on its way when the host crashed shortens the detection,
+and one that leaves before the announcement is over shortens that.  The instants themselves are in ``timeline``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
+from vftsim.composition.run import Run, run_model
+from vftsim.composition.views import flows_of, phases_of
+from vftsim.platform.io.packet import flows
+from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
+from vftsim.platform.protection.faults import PrimaryCrash
+from vftsim.platform.protection.reprotection import plan_copy
+from vftsim.platform.protection.when import Instant
+from vftsim.workloads.sip.messages import Scenario
+
+_S = 1_000_000_000
+DECLARED, REACHABLE, PROTECTED = "failure declared", "reachable", "protected"
+LIVE = ("secondary live", "booted")
+PARTS = ("before_crash_s", "detection_s", "takeover_s", "announcement_s", "first_packet_s")
+
+
+@dataclass(frozen=True, slots=True)
+class CrashTask:
+    """One crash to be simulated."""
+
+    spec: ModelSpec
+    domain: str
+    seed: int
+    replication: int
+    crash_ns: int
+    span_begins_ns: int
+    watched_until_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failover:
+    """One crash and what followed; times in seconds, nan for what did not come.
+
+    Parameters
+    ----------
+    crash_s : float
+        After the beginning of the span.
+    before_crash_s, detection_s, takeover_s, announcement_s, first_packet_s : float
+        Parts of the outage: until the crash, its declaration, the guest's execution, its being reachable, a packet.
+    outage_s : float
+        From packet to packet; infinite if none came out any more.
+    unprotected_s : float
+        From the crash until protection is restored; as planned, if the run ends before.
+    failed : dict
+        Attempts inadequately handled more than without the crash, by scenario.
+    lost : dict
+        Packets dropped more than without the crash, by workload.
+    retransmissions : int
+        Messages that clients repeated more.
+    figures : dict
+        What the mechanism says of it.
+    timeline : list of (float, str)
+        Seconds after the crash, and what happened.
+    """
+
+    crash_s: float
+    before_crash_s: float
+    detection_s: float
+    takeover_s: float
+    announcement_s: float
+    first_packet_s: float
+    outage_s: float
+    unprotected_s: float
+    failed: dict[str, int]
+    lost: dict[str, int]
+    retransmissions: int
+    figures: dict[str, float]
+    timeline: list[tuple[float, str]]
+
+    @property
+    def recovered(self) -> bool:
+        """Whether packets came out again."""
+        return math.isfinite(self.outage_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A stretch of time in which no packet of a flow came out, from packet to packet."""
+
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Crashed:
+    """What a run with a crash has shown."""
+
+    record: RunRecord
+    gaps: dict[str, Gap]
+
+    def instants(self, task: CrashTask) -> tuple[int | None, int | None, int | None]:
+        """Return when the failure was declared, the guest was live, and it was reachable."""
+        after = {what: at_ns for at_ns, what in reversed(self.timeline(task)) if at_ns >= task.crash_ns}
+        live_ns = next((after[what] for what in LIVE if what in after), None)
+        return after.get(DECLARED), live_ns, after.get(REACHABLE, live_ns)
+
+    def timeline(self, task: CrashTask) -> list[tuple[int, str]]:
+        """Return what happened, in order."""
+        return sorted(self.record.timelines[task.domain])
+
+
+def simulate_crash(task: CrashTask) -> Failover:
+    """Run one replication with and without the crash."""
+    crashed = _watched_well(task)
+    return _judged(task, crashed, run_model(task.spec, task.seed, task.replication))
+
+
+def _watched_well(task: CrashTask) -> _Crashed:
+    """Run until the longest gap that is seen is that of the takeover.
+
+    A pause in the traffic, or the stop at the end of a re-protection, can be longer: then the same run is watched for
+    a shorter time.
+    """
+    windows: dict[str, tuple[int, int]] = {}
+    while True:
+        crashed = _watched(task, windows)
+        live_ns = crashed.instants(task)[1]
+        whole = (task.crash_ns, task.watched_until_ns)
+        shorter = {
+            name: found
+            for name, gap in crashed.gaps.items()
+            if live_ns is not None and (found := without(gap, windows.get(name, whole), live_ns)) is not None
+        }
+        if not shorter:
+            return crashed
+        windows |= shorter
+
+
+def without(gap: Gap, window: tuple[int, int], live_ns: int) -> tuple[int, int] | None:
+    """Return the window in which the gap of a takeover ends, if ``gap`` is another one; ``None`` if it is that gap.
+
+    No packet of a dead guest comes out, except what was on its way, so a gap that ends before the takeover ends with
+    such a packet, and one that begins after it begins with a packet of the new guest.
+    """
+    if gap.begin_ns > live_ns:
+        return window[0], gap.begin_ns + 1
+    if gap.end_ns < live_ns:
+        return gap.end_ns + 1, window[1]
+    return None
+
+
+def _watched(task: CrashTask, windows: Mapping[str, tuple[int, int]]) -> _Crashed:
+    """Run with the crash and watch every flow of packets in its window."""
+    crash = PrimaryCrash(at=Instant("run", task.crash_ns), domain=task.domain)
+    passes: list[Run] = []
+
+    def watch(run: Run) -> None:
+        passes.append(run)
+        for name, driver in served(run, task.domain).items():
+            flow = run.engine.rows(flows)[driver.flow]
+            flow.watched_ns, flow.unwatched_ns = windows.get(name, (task.crash_ns, task.watched_until_ns))
+
+    record = run_model(task.spec.model_copy(update={"faults": (crash,)}), task.seed, task.replication, prepare=watch)
+    return _Crashed(record, _gaps(passes[-1], task.domain))
+
+
+def served(run: Run, domain: str) -> dict[str, Any]:
+    """Return the drivers of the workloads that a domain serves, by name: others go on without it."""
+    spec = run.spec
+    return {
+        name: driver
+        for name, driver in run.built.drivers.items()
+        if domain in spec.copies(spec.target_of(spec.workloads[name])[0])
+    }
+
+
+def _gaps(run: Run, domain: str) -> dict[str, Gap]:
+    """Return the longest gap of each workload that had one."""
+    seen = {name: run.engine.rows(flows)[driver.flow] for name, driver in served(run, domain).items()}
+    return {
+        name: Gap(int(flow.gap_end_ns) - int(flow.gap_ns), int(flow.gap_end_ns))
+        for name, flow in seen.items()
+        if flow.gap_end_ns > 0
+    }
+
+
+def planned_reprotection_ns(protection: object) -> int | None:
+    """Return how long after a takeover a mechanism restores protection if nothing else fails; ``None``: never."""
+    spec = getattr(protection, "reprotection", None)
+    if not isinstance(spec, ReprotectionSpec):
+        return None
+    plan = plan_copy(spec)
+    return spec.delay + plan.live_ns + plan.downtime_ns
+
+
+def _judged(task: CrashTask, crashed: _Crashed, undisturbed: RunRecord) -> Failover:
+    record, timeline = crashed.record, crashed.timeline(task)
+    declared_ns, live_ns, reachable_ns = crashed.instants(task)
+    gap = common_gap(list(crashed.gaps.values()))
+    instants = (task.crash_ns, declared_ns, live_ns, reachable_ns)
+    known = [instant for instant in instants if instant is not None]
+    recovered = gap is not None and len(known) == len(instants)
+    parts = parts_of(gap, known) if gap is not None and recovered else [math.nan] * len(PARTS)
+    before_s, detection_s, takeover_s, announcement_s, first_s = parts
+    return Failover(
+        crash_s=(task.crash_ns - task.span_begins_ns) / _S,
+        before_crash_s=before_s,
+        detection_s=detection_s,
+        takeover_s=takeover_s,
+        announcement_s=announcement_s,
+        first_packet_s=first_s,
+        outage_s=(gap.end_ns - gap.begin_ns) / _S if gap is not None and recovered else math.inf,
+        unprotected_s=_unprotected_s(task, crashed, live_ns),
+        failed=_failed(record, undisturbed),
+        lost=_lost(record, undisturbed),
+        retransmissions=_repeated(record) - _repeated(undisturbed),
+        figures={name: float(value) for name, value in record.protection[task.domain].items()},
+        timeline=[((time_ns - task.crash_ns) / _S, what) for time_ns, what in timeline],
+    )
+
+
+def common_gap(gaps: Sequence[Gap]) -> Gap | None:
+    """Return the time in which no packet of any flow came out; ``None`` if none came out any more."""
+    if not gaps:
+        return None
+    return Gap(max(gap.begin_ns for gap in gaps), min(gap.end_ns for gap in gaps))
+
+
+def parts_of(gap: Gap, instants: list[int]) -> list[float]:
+    """Return the parts in s into which instants divide a gap; what lies outside it belongs to none."""
+    inside = accumulate((min(max(instant, gap.begin_ns), gap.end_ns) for instant in instants), max)
+    return [(end_ns - begin_ns) / _S for begin_ns, end_ns in pairwise((gap.begin_ns, *inside, gap.end_ns))]
+
+
+def _unprotected_s(task: CrashTask, crashed: _Crashed, live_ns: int | None) -> float:
+    restored = [at_ns for at_ns, what in crashed.timeline(task) if what == PROTECTED and at_ns > task.crash_ns]
+    if restored:
+        return (restored[0] - task.crash_ns) / _S
+    planned_ns = planned_reprotection_ns(task.spec.expanded()[task.domain].protection)
+    if live_ns is None or planned_ns is None:
+        return math.nan
+    return (live_ns + planned_ns - task.crash_ns) / _S
+
+
+def _failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
+    found = {}
+    for scenario in Scenario if phases_of(record) else ():
+        of_crash, of_none = (
+            sum(phase.inadequate[scenario] for phase in phases_of(each)) for each in (record, undisturbed)
+        )
+        found[scenario.label] = of_crash - of_none
+    return found
+
+
+def _lost(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
+    # Not by what was delivered: at the end of a run a protected guest's outputs wait, an unprotected one's do not.
+    return {name: flow.dropped - flows_of(undisturbed)[name].dropped for name, flow in flows_of(record).items()}
+
+
+def _repeated(record: RunRecord) -> int:
+    return round(sum(sum(phase.series["retransmissions_all"]) for phase in phases_of(record)))
