@@ -6,8 +6,9 @@ import math
 
 import pytest
 
+from vftsim.cli.main import main
 from vftsim.records import networks as study
-from vftsim.records.networks import RIGHT, WRONG, Budget, first_rows
+from vftsim.records.networks import RECORD, RIGHT, WRONG, Budget, first_rows
 from vftsim.records.networks_claims import CONTRADICTED, NOT_JUDGED, NUMBERS, Metric, compare, judge, trend
 from vftsim.records.networks_fit import FIT, STATED, evaluate
 from vftsim.records.networks_numbers import PRINTED, TELLING, Printed, mechanisms, numbers, printed, twice_as_far
@@ -153,7 +154,30 @@ def test_what_the_record_must_show():
     assert by_figure["TCP, each of 5, Mbit/s"] == "contradicted by the source itself"
     assert by_figure["web, collapse, one client (C21), /s"] == "holds"
     assert by_figure["web, collapse, each of two (C23), /s"] == "holds"
-    assert [one.verdict for one in mechanisms(results)] == ["holds", "holds", "missed"]
+    jitter, own, shared = mechanisms(results)
+    assert jitter.verdict != "missed"
+    assert jitter.values[-1] > 1.5 * jitter.values[0]
+    assert (own.verdict, shared.verdict) == ("holds", "missed")
+
+
+def test_the_command_prints_writes_and_says_the_same(monkeypatch, tmp_path, capsys):
+    results = fake_results()
+    monkeypatch.setattr("vftsim.records.networks_study.run_record", lambda jobs, budget, progress: results)
+    path = tmp_path / "record.md"
+    assert main(["record", "networks", "-j", "1", "-q", "-o", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "Statements: " in out
+    assert path.read_text(encoding="utf-8") == report(results, RECORD)
+    assert main(["record", "networks", "-j", "1", "-q", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["results"] == results
+    assert said["budget"] == {"seed": 303, "replications": 2, "seconds": 0.2}
+
+
+def test_what_only_the_other_study_has_is_refused(capsys):
+    for option in (["--curve", "duty"], ["--model", "all"]):
+        assert main(["record", "networks", *option]) != 0
+        assert "of xen-media" in capsys.readouterr().err
 
 
 @pytest.mark.slow
