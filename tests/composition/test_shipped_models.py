@@ -11,12 +11,19 @@ SHORT_STEPS = [
     "workloads.calls.stir.steps=1", "workloads.calls.steps.initial=10 /s", "workloads.calls.steps.duration=4 s",
     "workloads.calls.steps.transient=1 s", "workloads.calls.steps.most=1",
 ]  # fmt: skip
+SHORT_NETWORKS = [
+    "measure.duration=2 s", "workloads.tcp.duration=20 ms", "workloads.tcp.interval=20 ms",
+    "workloads.udp.duration=20 ms",
+    "workloads.udp.rate=10 Mbit/s", "workloads.web.rate=5 /s", "workloads.web.connections=5",
+]  # fmt: skip
 SHORT_STREAMS = ["measure.warm_up=20 ms", "measure.duration=100 ms", "workloads.media.streams=20"]
 
 
 @pytest.mark.parametrize("name", shipped_models())
 def test_a_shipped_model_runs_conserves_and_carries_a_light_load(name):
     short = SHORT_STEPS if has_bench(load_model(name).spec) else SHORT_STREAMS
+    if name.startswith("net-"):
+        short = SHORT_NETWORKS
     run = Run(load_model(name, short).spec, 1, 0, engine="simpy")
     record = run.run()
     run.check_conservation()
@@ -24,6 +31,11 @@ def test_a_shipped_model_runs_conserves_and_carries_a_light_load(name):
         (step,) = phases_of(record)
         assert sum(step.attempts) > 10
         assert sum(step.inadequate) == 0
+    elif short is SHORT_NETWORKS:
+        tcp, udp, web = (record.workloads[test].figures for test in ("tcp", "udp", "web"))
+        assert tcp["mbit_per_s"] > 1.0
+        assert udp["client_1_received_mbit_per_s"] > 9
+        assert web["answered_percent"] == 100.0
     else:
         # Twenty streams of a packet every 20 ms, 100 ms: a hundred, but for those on the way at either end.
         assert 80 <= flows_of(record)["media"].delivered <= 120

@@ -24,6 +24,7 @@ class Study(StrEnum):
     """The studies there are."""
 
     xen_media = "xen-media"
+    networks = "networks"
 
 
 class Rival(StrEnum):
@@ -50,16 +51,25 @@ def register(app: typer.Typer) -> None:
 
 
 def record(
-    study: Annotated[Study, typer.Argument(metavar="STUDY", help="xen-media: 49 experiments (Patnaik et al. 2009).")],
+    study: Annotated[
+        Study,
+        typer.Argument(
+            metavar="STUDY",
+            help="xen-media: 49 experiments (Patnaik et al. 2009); networks: iperf and httperf on bare metal, KVM and "
+            "ESXi (Timalsena 2013).",
+        ),
+    ],
     model: Annotated[
         list[Rival] | None,
-        typer.Option("--model", help="Run a wrong or rival model too and show what separates them; repeatable."),
+        typer.Option(
+            "--model", help="xen-media: run a wrong or rival model too and show what separates them; repeatable."
+        ),
     ] = None,
     curve: Annotated[
         Curve | None,
         typer.Option(
             "--curve",
-            help="Instead of the experiments: loss over the duty of the CPU-bound guests, or delay over streams.",
+            help="xen-media: loss over the duty of the CPU-bound guests, or delay over streams, instead.",
         ),
     ] = None,
     output: Annotated[
@@ -67,7 +77,7 @@ def record(
         typer.Option("--output", "-o", metavar="FILE", help="Write the report (.md), of a curve its figure (.png)."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="One replication of 500 ms, for a first look.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="One short replication, for a first look.")] = False,
     jobs: options.Jobs = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -81,11 +91,15 @@ def record(
 
     if curve is not None and model:
         raise UsageError("--curve and --model: choose one; curves are those of the fitted model")
+    if study is Study.networks and (curve is not None or model):
+        raise UsageError("--curve and --model are of xen-media; networks always runs its wrong models")
     if output is not None:
         check_target(output, force, ".md" if curve is None else ".png")
     workers = checked_jobs(jobs)
     check_study(1, 1, workers)
-    if curve is None:
+    if study is Study.networks:
+        _networks(output, workers, quick, as_json=as_json, quiet=quiet)
+    elif curve is None:
         _experiments(study, model or [], output, workers, quick, as_json=as_json, quiet=quiet)
     else:
         _curve(study, curve, output, workers, quick, as_json=as_json, quiet=quiet)
@@ -147,6 +161,32 @@ def _curve(
     print_table(
         chosen.title, (*(n.replace("_", " ") for n in names), "loss %", "mean ms", "p99 ms"), body, _ran(budget), 0
     )
+    if output is not None:
+        print_text(f"Written: {output}")
+
+
+def _networks(output: Path | None, jobs: int, quick: bool, *, as_json: bool, quiet: bool) -> None:
+    from dataclasses import asdict
+
+    from vftsim.cli.files import write_whole
+    from vftsim.records import networks_study as networks
+    from vftsim.records.networks import QUICK, RECORD
+    from vftsim.report.screen import print_json, print_table, print_text
+    from vftsim.study.progress import make_progress
+
+    budget = QUICK if quick else RECORD
+    with make_progress("record networks", quiet) as progress:
+        found = networks.run_record(jobs, budget, progress)
+    if output is not None:
+        write_whole(output, lambda path: _write_text(path, networks.report(found, budget)))
+    if as_json:
+        tables = [asdict(table) for table in networks.tables(found)]
+        print_json({"budget": asdict(budget), "results": found, "tables": tables, "scores": networks.scores(found)})
+        return
+    for table in networks.tables(found):
+        print_table(table.title, table.columns, table.rows, texts=len(table.columns))
+    for line in (networks.ran(budget), *networks.scores(found)):
+        print_text(line)
     if output is not None:
         print_text(f"Written: {output}")
 
