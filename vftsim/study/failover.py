@@ -30,6 +30,7 @@ from vftsim.platform.protection.when import Instant
 from vftsim.sampling import Streams
 from vftsim.stats import Estimate, mean_interval
 from vftsim.study.constant_load import at_load
+from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
@@ -216,6 +217,12 @@ def failover_study(
     )  # fmt: skip
     mechanism: str = model.spec.expanded()[name].protection.kind  # type: ignore[attr-defined]
     return FailoverStudy(model, mechanism, words, tuple(found), how)
+
+
+def crashes_take(model: Model, crashes: int, load: float | None, span_ns: int) -> Needs:
+    """Return what a study takes: each crash is run with and without it."""
+    spec, _, _ = _at_rest(model, load, span_ns)
+    return needs_of(spec).times(2 * crashes)
 
 
 class _Advancing:

@@ -73,17 +73,25 @@ def capacity(
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
+    yes: options.Yes = False,
+    max_time: options.MaxTime = None,
+    max_memory: options.MaxMemory = None,
     engine: options.Engine = options.EngineName.auto,
 ) -> None:
     """Say what load a system carries, with an interval, and what limits it."""
     options.use_engine(engine)
+    limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
     request = _request(
         method, loss_limit, ihs_limit, after_stop, window, probability=probability, resolution=resolution,
         budget=budget, replications=replications, seed=seed, jobs=jobs, quick=quick,
     )  # fmt: skip
     options.check_force(force, output)
-    study = _studied(options.prepared(model, set_, scale, quick), request, quiet, output, force)
+    from vftsim.study.find_capacity import capacity_takes
+
+    chosen = options.prepared(model, set_, scale, quick)
+    with options.limited(limits, lambda: capacity_takes(chosen, request), jobs):
+        study = _studied(chosen, request, quiet, output, force)
     options.show(study, as_json, as_csv, lambda _: study.print_tables())
     if study.interrupted:
         from vftsim.cli.main import interrupted
