@@ -1,5 +1,7 @@
 """What a study takes is known before it begins: said, asked about, refused, bounded."""
 
+import re
+
 import pytest
 
 from vftsim.cli import options
@@ -67,3 +69,20 @@ def test_a_study_ends_when_its_time_is_over_and_what_had_finished_is_kept(tiny_p
     assert "vftsim: 2 seconds, the --max-time, are over\n" in err
     assert "replications are kept in" in err
     assert (target / "steps.csv").exists()
+
+
+FEW = ["--set", "workloads.calls.subscribers=40", "-q", "-j", "1", "-n", "1"]
+
+
+@pytest.mark.parametrize("command", ["run", "capacity"])
+def test_attempts_without_a_free_subscriber_are_said(command, tiny_path, capsys):
+    assert main([command, str(tiny_path), *FEW]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    missing, asked = map(int, re.search(r"Not started: (\d+) of about (\d+) attempts", said).groups())
+    assert 0 < missing < asked
+    assert "raise workloads.calls.subscribers or workloads.calls.registered" in said
+
+
+def test_where_all_begin_nothing_is_said(tiny_path, capsys):
+    assert main(["run", str(tiny_path), "-q", "-j", "1", "-n", "1", "--set", "workloads.calls.steps.most=1"]) == 0
+    assert "Not started" not in capsys.readouterr().out

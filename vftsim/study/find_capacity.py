@@ -26,7 +26,8 @@ def capacity_takes(model: Model, request: CapacityRequest) -> Needs:
         return needs_of(spec).times(request.replications or DEFAULT_REPLICATIONS)
     stop = None if not request.after_stop_ns else Stop(request.after_stop_ns)
     at_first = at_load(spec, bench_of(spec).steps.load_of(0), stop)
-    return needs_of(at_first).times(request.settings(SearchSettings()).budget)
+    searches = 1 if stop is None else 2  # the second for the load from which a collapsed server recovers
+    return needs_of(at_first).times(searches * request.settings(SearchSettings()).budget)
 
 
 def find_capacity(model: Model, request: CapacityRequest) -> CapacityAnswer:
