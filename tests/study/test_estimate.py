@@ -70,7 +70,7 @@ ENDLESS = [
 def test_a_run_without_an_end_is_seen_to_be_one(name, setting):
     needs = total([load_model(name, [setting]).spec], 10)
     with pytest.raises(UsageError, match="; --yes begins"):
-        check(needs, 2, Limits(), pytest.fail, lambda _: False)
+        check(needs, 2, Limits(), lambda _: False)
 
 
 def test_a_million_calls_a_second_are_no_run_without_an_end():
@@ -119,12 +119,12 @@ HOUR = Needs(events=1e9, seconds=3601.0, runs=1.0)
 
 
 def refused(needs, limits, asked=False):
-    said = []
+    """Return the refusal, or what is said as a list."""
     try:
-        check(needs, 1, limits, said.append, lambda _: asked)
+        words = check(needs, 1, limits, lambda _: asked)
     except UsageError as error:
         return str(error)
-    return said
+    return [words] if words else []
 
 
 def test_an_hour_is_asked_about_once_and_a_minute_is_said():

@@ -86,3 +86,12 @@ def test_lines_say_what_is_left_by_the_share_that_is_done(monkeypatch, capsys):
     clock.now_s = 40.0
     lines.advance()
     assert capsys.readouterr().err == "run: 1/4, about 2 min 0 s left\n"
+
+
+def test_the_beginning_is_said_once_when_there_is_work(capsys):
+    shown_quietly = shown.make_progress("run", True, "this takes 2 hours")
+    shown_quietly.total(0)
+    assert capsys.readouterr().err == ""
+    shown_quietly.total(3)
+    shown_quietly.total(3)
+    assert capsys.readouterr().err == "vftsim: this takes 2 hours\n"

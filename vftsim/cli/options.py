@@ -116,8 +116,8 @@ def read_limits(yes: bool, max_time: str | None, max_memory: str | None) -> Limi
 
 
 @contextmanager
-def limited(limits: Limits, needs: Callable[[], Needs], jobs: int | None) -> Iterator[None]:
-    """Refuse, ask about or announce a study by what it takes, and end it when its time is over.
+def limited(limits: Limits, needs: Callable[[], Needs], jobs: int | None) -> Iterator[str]:
+    """Refuse a study by what it takes, or ask about it, or yield what to say of it; end it when its time is over.
 
     Raises
     ------
@@ -127,9 +127,9 @@ def limited(limits: Limits, needs: Callable[[], Needs], jobs: int | None) -> Ite
     from vftsim.study.limits import check, ended_after
     from vftsim.study.workers import checked_jobs
 
-    check(needs(), checked_jobs(jobs), limits, _tell, _agrees)
+    words = check(needs(), checked_jobs(jobs), limits, _agrees)
     with ended_after(limits.most_ns, _tell):
-        yield
+        yield words
 
 
 def _tell(text: str) -> None:

@@ -39,8 +39,8 @@ class Limits:
     most_bytes: int | None = None
 
 
-def check(needs: Needs, jobs: int, limits: Limits, say: Callable[[str], None], ask: Callable[[str], bool]) -> None:
-    """Say what a study takes if that is much, and begin it only if it may.
+def check(needs: Needs, jobs: int, limits: Limits, ask: Callable[[str], bool]) -> str:
+    """Return what to say of a study that takes much when it begins, if it may begin; empty: nothing.
 
     Parameters
     ----------
@@ -49,8 +49,6 @@ def check(needs: Needs, jobs: int, limits: Limits, say: Callable[[str], None], a
     jobs : int
         Worker processes.
     limits : Limits
-    say : callable
-        Tells the user.
     ask : callable
         Asks the user whether to go on; without anybody to ask, False.
 
@@ -75,8 +73,7 @@ def check(needs: Needs, jobs: int, limits: Limits, say: Callable[[str], None], a
         raise UsageError(
             f"this takes {words}, {why}; --yes begins it all the same, --quick, --scale or fewer replications take less"
         )
-    if seconds > WORTH_SAYING_S:
-        say(f"this takes {words}")
+    return f"this takes {words}" if seconds > WORTH_SAYING_S else ""
 
 
 def memory_of_machine() -> float:

@@ -46,15 +46,23 @@ class Progress(Protocol):
         ...
 
 
-def make_progress(title: str, quiet: bool = False) -> Progress:
-    """Return the progress display that fits where standard error goes."""
-    if quiet:
-        return Silent()
-    return Bar(title) if sys.stderr.isatty() else Lines(title)
+def make_progress(title: str, quiet: bool = False, beginning: str = "") -> Progress:
+    """Return the progress display that fits where standard error goes; ``beginning`` is said when the work begins."""
+    shown = Silent() if quiet else Bar(title) if sys.stderr.isatty() else Lines(title)
+    shown.beginning = beginning
+    return shown
 
 
 class Silent:
-    """Shows nothing."""
+    """Shows nothing.
+
+    Attributes
+    ----------
+    beginning : str
+        Said once, when it is told how much work there is: by then no mistake of the user's stands in the way.
+    """
+
+    beginning = ""
 
     def __enter__(self) -> Self:
         """Begin to show nothing."""
@@ -66,7 +74,10 @@ class Silent:
         """End showing nothing."""
 
     def total(self, units: int) -> None:
-        """Take note of nothing."""
+        """Say what is to be said when work begins."""
+        text, self.beginning = self.beginning, ""
+        if text and units:
+            self.say(text)
 
     def advance(self, text: str = "") -> None:
         """Count nothing."""
@@ -90,6 +101,7 @@ class Lines(Silent):
 
     def total(self, units: int) -> None:
         """State how many units of work there are, from here on."""
+        super().total(units)
         self._total = self._done + units
 
     def advance(self, text: str = "") -> None:
@@ -144,6 +156,7 @@ class Bar(Silent):
 
     def total(self, units: int) -> None:
         """State how many units of work there are."""
+        super().total(units)
         self._total += units
         self._bar.update(self._task, total=self._total)
 

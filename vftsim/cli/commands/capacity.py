@@ -90,8 +90,8 @@ def capacity(
     from vftsim.study.find_capacity import capacity_takes
 
     chosen = options.prepared(model, set_, scale, quick)
-    with options.limited(limits, lambda: capacity_takes(chosen, request), jobs):
-        study = _studied(chosen, request, quiet, output, force)
+    with options.limited(limits, lambda: capacity_takes(chosen, request), jobs) as words:
+        study = _studied(chosen, request, quiet, words, output, force)
     options.show(study, as_json, as_csv, lambda _: study.print_tables())
     if study.interrupted:
         from vftsim.cli.main import interrupted
@@ -128,14 +128,19 @@ def _request(
     )
 
 
-def _studied(model: Model, request: CapacityRequest, quiet: bool, output: Path | None, force: bool) -> CapacityAnswer:
+def _studied(
+    model: Model, request: CapacityRequest, quiet: bool, words: str, output: Path | None, force: bool
+) -> CapacityAnswer:
     from dataclasses import replace
 
     from vftsim.study.find_capacity import find_capacity
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
 
-    with kept_in(output, "capacity", force) as store, make_progress(f"capacity of {model.name}", quiet) as progress:
+    with (
+        kept_in(output, "capacity", force) as store,
+        make_progress(f"capacity of {model.name}", quiet, words) as progress,
+    ):
         answer = find_capacity(model, replace(request, progress=progress, store=store))
         keep_answer(store, answer)
     options.say_remarks(store.remarks if store else ())

@@ -62,7 +62,11 @@ def compare(
         _mechanisms(chosen, protection, replications, seed, jobs, output, force, as_json, as_csv, quiet, limits)
         return
     takes = options.limited(limits, lambda: total([each.spec for each in chosen], replications), jobs)
-    with takes, kept_in(output, "compare", force) as store, make_progress("compare", quiet) as progress:
+    with (
+        takes as words,
+        kept_in(output, "compare", force) as store,
+        make_progress("compare", quiet, words) as progress,
+    ):
         result = compare_study(chosen, replications, seed, jobs, progress=progress, store=store)
         keep_answer(store, result)
     options.say_remarks(store.remarks if store else ())
@@ -90,7 +94,11 @@ def _mechanisms(
         raise UsageError("--protection compares mechanisms on one model; name one")
     kinds = kinds_named(named)
     takes = options.limited(limits, lambda: total([models[0].spec], len(kinds) * replications), jobs)
-    with takes, kept_in(output, "compare", force) as store, make_progress("compare", quiet) as progress:
+    with (
+        takes as words,
+        kept_in(output, "compare", force) as store,
+        make_progress("compare", quiet, words) as progress,
+    ):
         result = compare_protections(models[0], kinds, replications, seed, jobs, progress=progress, store=store)
         keep_answer(store, result)
     options.say_remarks(store.remarks if store else ())

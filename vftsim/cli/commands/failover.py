@@ -65,9 +65,9 @@ def failover(
     span_ns = round(options.parse_quantity("--over", over, DURATION))
     takes = options.limited(limits, lambda: crashes_take(chosen, crashes, load, span_ns), jobs)
     with (
-        takes,
+        takes as words,
         kept_in(output, "failover", force) as store,
-        make_progress(f"failovers of {chosen.name}", quiet) as progress,
+        make_progress(f"failovers of {chosen.name}", quiet, words) as progress,
     ):
         study = failover_study(
             chosen, crashes, seed, jobs, load=load, domain=domain, span_ns=span_ns, progress=progress, store=store

@@ -87,7 +87,7 @@ def run(
 
     runs = replications if rule is None else rule.budget
     takes = options.limited(limits, lambda: total([chosen.spec], runs), jobs)
-    with takes, make_progress(f"run {chosen.name}", quiet) as progress:
+    with takes as words, make_progress(f"run {chosen.name}", quiet, words) as progress:
         result = run_study(
             chosen, replications, seed, jobs, directory=output, force=force, resume=resume, progress=progress, rule=rule
         )

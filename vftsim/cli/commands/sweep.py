@@ -83,7 +83,7 @@ def sweep(
     points = make_grid(model, scheduler, axes, overrides)
     folder = output or Path("-".join(["sweep", *([Path(model).stem] if model else []), scheduler or "default"]))
     takes = options.limited(limits, lambda: total([point.model.spec for point in points.points], replications), jobs)
-    with takes, make_progress(f"sweep of {points.base.name}", quiet) as progress:
+    with takes as words, make_progress(f"sweep of {points.base.name}", quiet, words) as progress:
         result = run_sweep(points, folder, replications, seed, jobs, force=force, progress=progress)
     options.say_remarks(result.remarks)
     _show(result, folder, as_json, as_csv)
