@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +18,8 @@ from vftsim.cli.output import say
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
+    from vftsim.study.estimate import Needs
+    from vftsim.study.limits import Limits
     from vftsim.study.model import Model
 
 
@@ -73,6 +77,16 @@ IhsLimit = Annotated[
     str | None,
     typer.Option("--ihs-limit", metavar="PERCENT", help="Allowed inadequately handled share (default: stop rule)."),
 ]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Begin although it takes above an hour or a quarter of the memory.")
+]
+MaxTime = Annotated[
+    str | None,
+    typer.Option("--max-time", metavar="TIME", help="End after this time, e.g. 30 min; what has finished is kept."),
+]
+MaxMemory = Annotated[
+    str | None, typer.Option("--max-memory", metavar="SIZE", help="Refuse what needs more memory, e.g. 4 GB.")
+]
 
 DEFAULT_SEED = 1
 DEFAULT_REPLICATIONS = 10
@@ -86,6 +100,45 @@ def prepared(name: str, overrides: list[str] | None, scale: float = 1.0, quick: 
         raise UsageError("--quick and --scale both set the measured time: choose one")
     model = load_model(name, overrides or ())
     return model.quick() if quick else model.shortened(scale)
+
+
+def read_limits(yes: bool, max_time: str | None, max_memory: str | None) -> Limits:
+    """Return what the options allow a study."""
+    from vftsim.spec import BYTE_COUNT, DURATION
+    from vftsim.study.limits import Limits
+
+    most_ns = None if max_time is None else round(parse_quantity("--max-time", max_time, DURATION))
+    most_bytes = None if max_memory is None else round(parse_quantity("--max-memory", max_memory, BYTE_COUNT))
+    for option, value in (("--max-time", most_ns), ("--max-memory", most_bytes)):
+        if value == 0:
+            raise UsageError(f"{option}: above 0")
+    return Limits(yes, most_ns, most_bytes)
+
+
+@contextmanager
+def limited(limits: Limits, needs: Callable[[], Needs], jobs: int | None) -> Iterator[str]:
+    """Refuse a study by what it takes, or ask about it, or yield what to say of it; end it when its time is over.
+
+    Raises
+    ------
+    UsageError
+        It takes too much, or nobody agreed to it.
+    """
+    from vftsim.study.limits import check, ended_after
+    from vftsim.study.workers import checked_jobs
+
+    words = check(needs(), checked_jobs(jobs), limits, _agrees)
+    with ended_after(limits.most_ns, _tell):
+        yield words
+
+
+def _tell(text: str) -> None:
+    say(f"vftsim: {text}")
+
+
+def _agrees(question: str) -> bool:
+    """Ask at a terminal; elsewhere nobody agrees."""
+    return sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm(f"vftsim: {question}", err=True)
 
 
 def use_engine(engine: EngineName) -> None:

@@ -17,7 +17,7 @@ from vftsim.platform.io.nic import NicSpec
 from vftsim.platform.io.parameters import IoPathSpec, io_paths
 from vftsim.platform.protection.mechanism import ProtectionSpec, protections
 from vftsim.platform.protection.none import NoProtectionSpec
-from vftsim.spec import BitRate, ByteCount, DurationNs, Items, OneOf, PositiveDurationNs, Spec, discover
+from vftsim.spec import BitRate, ByteCount, DurationNs, Items, OneOf, PeriodNs, Spec, discover
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, discover_parts
 
 discover_parts()
@@ -76,7 +76,7 @@ class DomainSpec(DomainScheduling):
     count: int = Field(1, ge=1, le=10_000, description="So many of it, named `name-1`, `name-2`, ... if above 1.")
     vcpus: int = Field(1, ge=1, le=64, description="Virtual CPUs.")
     affinity: Items[int] | None = Field(None, description="pCPUs its vCPUs may use; all of them if left out.")
-    quantum: PositiveDurationNs = Field(
+    quantum: PeriodNs = Field(
         100 * _MS, description="Time slice of the guest's own scheduler (Linux 2.6.18 O(1): 100 ms at nice 0)."
     )
     guest_scheduler: Annotated[GuestSchedulerSpec, OneOf(GUEST_SCHEDULERS)] = Field(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,9 @@ from vftsim.sampling import Streams
 
 _S = 1_000_000_000
 LONGEST_DRAIN_NS = 120 * _S
+_FIRST_PART_NS = 1_000_000
+_SHORT_S, _LONG_S = 0.1, 0.4
+"""Real time between two calls of a run's ``on_time``."""
 BASELINE_ENTITY = 0
 _ACTION_ENTITY = 3
 
@@ -58,6 +62,11 @@ class Run:
         ``auto``, ``compiled`` or ``simpy``; results are the same.
     observed : bool
         Hosts write notes of every scheduling event.
+
+    Attributes
+    ----------
+    on_time : callable, optional
+        Told the simulated time in ns a few times a second of real time, while the run goes on.
     """
 
     def __init__(
@@ -76,6 +85,8 @@ class Run:
         self.pauses = Pauses(self.engine)
         self.listeners: list[Any] = []
         self.windows: list[Window] = []
+        self.on_time: Callable[[int], None] | None = None
+        self._part_ns = _FIRST_PART_NS
         self._on_phase = on_phase
         self._links = dict[str, tuple[int, int]]()
         self.built = BuiltModel(
@@ -99,7 +110,7 @@ class Run:
         if self.phased:
             self._play()
         else:
-            self.engine.run(self.built.window_ns[1])
+            self._run_to(self.built.window_ns[1])
         for listener in self.listeners:
             listener.read()
         return self.finish()
@@ -158,10 +169,26 @@ class Run:
         """Run until every workload has played its phases, and what is under way is over, two minutes at most."""
         engine, drivers = self.engine, self.built.drivers.values()
         while not all(driver.is_over for driver in drivers):
-            engine.run(engine.now_ns + 60 * _S)
+            self._run_to(engine.now_ns + 60 * _S)
         end_ns = engine.now_ns + LONGEST_DRAIN_NS
         while any(driver.under_way for driver in drivers) and engine.now_ns < end_ns:
             engine.run(engine.now_ns + _S)
+
+    def _run_to(self, end_ns: int) -> None:
+        """Run up to a time; in parts if somebody wants to know how far it is, which changes nothing else."""
+        engine = self.engine
+        if self.on_time is None:
+            engine.run(end_ns)
+            return
+        while engine.now_ns < end_ns:
+            begun_s = time.monotonic()
+            engine.run(min(engine.now_ns + self._part_ns, end_ns))
+            passed_s = time.monotonic() - begun_s
+            if passed_s < _SHORT_S:
+                self._part_ns *= 2
+            elif passed_s > _LONG_S:
+                self._part_ns = max(self._part_ns // 2, 1)
+            self.on_time(engine.now_ns)
 
     def _check_packets(self) -> int:
         """Check that what entered by hosts' interfaces is delivered, dropped or in flight; return the latter."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vftsim.stats import CapacityResult, Estimate, ReplicationResult
     from vftsim.study.capacity import CapacityStudy
     from vftsim.study.compare import Comparison
-    from vftsim.study.ramp import RampCapacity
+    from vftsim.study.ramp import NotStarted, RampCapacity
     from vftsim.study.results import RunResult
     from vftsim.study.search import SearchCapacity
     from vftsim.study.stream_capacity import StreamCapacity
@@ -58,6 +58,8 @@ def print_head(models: Sequence[dict[str, Any]], seed: int) -> None:
 
 def print_run(result: RunResult, everything: bool) -> None:
     """Print a run: the step table, or all tables of the report."""
+    from vftsim.study.ramp import not_started_in  # noqa: PLC0415 - study and report know each other
+
     print_head(result.manifest["models"], result.manifest["seed"])
     summary, caption = result.summary, _caption(result)
     if not has_bench(result.model.spec):
@@ -78,6 +80,7 @@ def print_run(result: RunResult, everything: bool) -> None:
                 unit = "each second" if table == "per_second" else "ms"
                 _print_figures(f"{metric}, {scenario} ({unit})", group, names)
     print_text(caption)
+    _warn_not_started(result.model.spec, not_started_in(list(result.records)))
 
 
 def print_precision(found: ReplicationResult) -> None:
@@ -189,6 +192,17 @@ def _print_ramp(ramp: RampCapacity) -> None:
         f"n={n} ramps; {_BINOMIAL}",
     )  # fmt: skip
     _warn_unfailed(ramp)
+    _warn_not_started(ramp.model.spec, ramp.not_started)
+
+
+def _warn_not_started(spec: ModelSpec, missing: NotStarted) -> None:
+    """Say that the load asked for was not the load offered."""
+    if missing.attempts:
+        key, share = bench_key(spec), 100 * missing.attempts / max(missing.asked, 1)
+        print_text(
+            f"Not started: {missing.attempts} of about {missing.asked} attempts ({share:.2g} %) found no free "
+            f"subscriber, so less was offered than asked; raise {key}.subscribers or {key}.registered"
+        )
 
 
 def _answer(ramp: RampCapacity) -> str:

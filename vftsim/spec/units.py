@@ -57,6 +57,8 @@ class Quantity:
         How many decimals the written form of a whole quantity may use.
     positive : bool
         Whether 0 is refused.
+    recurs : bool
+        Whether something happens again each time it has passed, for as long as a run lasts.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Quantity:
     rounds: bool = False
     decimals: int = 0
     positive: bool = False
+    recurs: bool = False
 
     @property
     def base_unit(self) -> str:
@@ -244,6 +247,8 @@ DurationNs = Annotated[int, DURATION]
 """Nanoseconds; ``25 ms`` in a file."""
 PositiveDurationNs = Annotated[int, replace(DURATION, positive=True)]
 """Nanoseconds, more than 0."""
+PeriodNs = Annotated[int, replace(DURATION, positive=True, recurs=True)]
+"""Nanoseconds from one recurrence to the next, all through a run: what an estimate of its length counts."""
 BitRate = Annotated[int, BIT_RATE]
 """Bits per second; ``1 Gbit/s`` in a file."""
 ByteCount = Annotated[int, BYTE_COUNT]

@@ -85,6 +85,8 @@ class CapacityRequest:
         for name, value in chosen.items():
             if value is not None and not value > 0:
                 raise UsageError(f"--{name}: above 0, got {value:g}")
+        if self.probability is not None and self.probability >= 1.0:
+            raise UsageError(f"--probability: below 1, got {self.probability:g}")
         return replace(settings, **{name: value for name, value in chosen.items() if value is not None})
 
     def refuse(self, names: dict[str, str], why: str) -> None:

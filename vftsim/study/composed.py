@@ -8,14 +8,14 @@ One record and one set of tables for every model: ``windows`` has the use of res
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.link import linked_for
 from vftsim.composition.model import LONGEST_NS, SHORTEST_NS, ModelSpec
 from vftsim.composition.record import RunRecord, Window
-from vftsim.composition.run import run_model
+from vftsim.composition.run import Run, run_model
 from vftsim.composition.views import bench_of, flows_of, has_bench, phases_of, with_bench
 from vftsim.errors import UsageError
 from vftsim.kernel import Linked
@@ -53,9 +53,13 @@ def kernel(spec: ModelSpec) -> Linked:
     return linked_for(spec)
 
 
-def simulate(spec: ModelSpec, seed: int, replication: int) -> RunRecord:
-    """Run one replication."""
-    return run_model(spec, seed, replication)
+def simulate(spec: ModelSpec, seed: int, replication: int, on_time: Callable[[int], None] | None = None) -> RunRecord:
+    """Run one replication; ``on_time`` is told the simulated time in ns now and then."""
+
+    def prepare(run: Run) -> None:
+        run.on_time = on_time
+
+    return run_model(spec, seed, replication, prepare=prepare)
 
 
 def to_dict(record: RunRecord) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from vftsim.sampling import Streams
 from vftsim.stats import Estimate, mean_interval
 from vftsim.study.constant_load import at_load
 from vftsim.study.crash import PARTS, CrashTask, Failover, simulate_crash
+from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
@@ -186,6 +187,12 @@ def failover_study(
     )  # fmt: skip
     kind: str = protection.kind  # type: ignore[attr-defined]
     return FailoverStudy(model, kind, words, tuple(found), how)
+
+
+def crashes_take(model: Model, crashes: int, load: float | None, span_ns: int) -> Needs:
+    """Return what a study takes: each crash is run with and without it."""
+    spec, _, _ = _at_rest(model, load, span_ns + AFTER_NS)
+    return needs_of(spec).times(2 * crashes)
 
 
 class _Shown(Workers[CrashTask, Failover]):

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from vftsim.composition.views import has_bench, rtp_of
+from vftsim.composition.views import bench_of, has_bench, rtp_of
 from vftsim.errors import UsageError
 from vftsim.study.capacity import sip_capacity
 from vftsim.study.capacity_request import CapacityAnswer, CapacityRequest
+from vftsim.study.constant_load import Stop, at_load
+from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.model import Model
-from vftsim.study.stream_capacity import stream_capacity
+from vftsim.study.replicate import DEFAULT_REPLICATIONS
+from vftsim.study.search_levels import SearchSettings
+from vftsim.study.stream_capacity import STREAM_SEARCH, stream_capacity
+
+
+def capacity_takes(model: Model, request: CapacityRequest) -> Needs:
+    """Return what a study takes; a search its whole budget, at the load that the model begins with.
+
+    What cannot be studied takes nothing: :func:`find_capacity` says why.
+    """
+    spec = model.spec
+    if not has_bench(spec):
+        return needs_of(spec).times(request.settings(STREAM_SEARCH).budget) if rtp_of(spec) else Needs()
+    if request.method != "search" and request.after_stop_ns is None:
+        return needs_of(spec).times(request.replications or DEFAULT_REPLICATIONS)
+    stop = None if not request.after_stop_ns else Stop(request.after_stop_ns)
+    at_first = at_load(spec, bench_of(spec).steps.load_of(0), stop)
+    searches = 1 if stop is None else 2  # the second for the load from which a collapsed server recovers
+    return needs_of(at_first).times(searches * request.settings(SearchSettings()).budget)
 
 
 def find_capacity(model: Model, request: CapacityRequest) -> CapacityAnswer:

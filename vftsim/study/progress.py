@@ -37,20 +37,32 @@ class Progress(Protocol):
         """Count one unit as done; ``text`` says what is known now."""
         ...
 
+    def part(self, share: float) -> None:
+        """State how much of the unit under way is done, from 0 to 1."""
+        ...
+
     def say(self, text: str) -> None:
         """Say something that is not about how far it is."""
         ...
 
 
-def make_progress(title: str, quiet: bool = False) -> Progress:
-    """Return the progress display that fits where standard error goes."""
-    if quiet:
-        return Silent()
-    return Bar(title) if sys.stderr.isatty() else Lines(title)
+def make_progress(title: str, quiet: bool = False, beginning: str = "") -> Progress:
+    """Return the progress display that fits where standard error goes; ``beginning`` is said when the work begins."""
+    shown = Silent() if quiet else Bar(title) if sys.stderr.isatty() else Lines(title)
+    shown.beginning = beginning
+    return shown
 
 
 class Silent:
-    """Shows nothing."""
+    """Shows nothing.
+
+    Attributes
+    ----------
+    beginning : str
+        Said once, when it is told how much work there is: by then no mistake of the user's stands in the way.
+    """
+
+    beginning = ""
 
     def __enter__(self) -> Self:
         """Begin to show nothing."""
@@ -62,10 +74,16 @@ class Silent:
         """End showing nothing."""
 
     def total(self, units: int) -> None:
-        """Take note of nothing."""
+        """Say what is to be said when work begins."""
+        text, self.beginning = self.beginning, ""
+        if text and units:
+            self.say(text)
 
     def advance(self, text: str = "") -> None:
         """Count nothing."""
+
+    def part(self, share: float) -> None:
+        """Take note of nothing."""
 
     def say(self, text: str) -> None:
         """Say it all the same: it is no progress."""
@@ -83,18 +101,28 @@ class Lines(Silent):
 
     def total(self, units: int) -> None:
         """State how many units of work there are, from here on."""
+        super().total(units)
         self._total = self._done + units
 
     def advance(self, text: str = "") -> None:
         """Count one unit as done, and say so if the last line is old or this is the end."""
         self._done += 1
-        now_s = time.monotonic()
-        if now_s - self._last_s < _BETWEEN_LINES_S and self._done != self._total:
-            return
-        self._last_s = now_s
+        if self._is_time() or self._done == self._total:
+            self._line(self._done, text)
+
+    def part(self, share: float) -> None:
+        """Say how far the unit under way is, if the last line is old."""
+        if share > 0.0 and self._is_time():
+            self._line(self._done + share, f"{100.0 * share:.0f} % of number {self._done + 1}")
+
+    def _is_time(self) -> bool:
+        return time.monotonic() - self._last_s >= _BETWEEN_LINES_S
+
+    def _line(self, done: float, text: str) -> None:
+        self._last_s = time.monotonic()
         of = f"/{self._total}" if self._total else ""
-        left_s = (now_s - self._start_s) * (self._total - self._done) / self._done
-        left = f", about {_duration(left_s)} left" if self._total > self._done else ""
+        left_s = (self._last_s - self._start_s) * (self._total - done) / done
+        left = f", about {_duration(left_s)} left" if self._total > done else ""
         _print(f"{self._title}: {self._done}{of}{left}{' - ' + text if text else ''}")
 
 
@@ -106,12 +134,13 @@ class Bar(Silent):
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
         from rich.progress import TimeRemainingColumn as Remaining
 
+        share = TextColumn("{task.percentage:>3.0f} %")
         self._bar: RichProgress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), share, TimeElapsedColumn(),
             TextColumn("left:"), Remaining(), TextColumn("{task.fields[text]}"),
             console=Console(stderr=True), transient=True,
         )  # fmt: skip
-        self._total = 0
+        self._total = self._done = 0
         self._task = self._bar.add_task(title, total=None, text="")
 
     def __enter__(self) -> Self:
@@ -127,12 +156,18 @@ class Bar(Silent):
 
     def total(self, units: int) -> None:
         """State how many units of work there are."""
+        super().total(units)
         self._total += units
         self._bar.update(self._task, total=self._total)
 
     def advance(self, text: str = "") -> None:
         """Count one unit as done."""
-        self._bar.update(self._task, advance=1, text=text)
+        self._done += 1
+        self._bar.update(self._task, completed=self._done, text=text)
+
+    def part(self, share: float) -> None:
+        """Move the bar within the unit under way."""
+        self._bar.update(self._task, completed=self._done + share)
 
     def say(self, text: str) -> None:
         """Say it above the bar."""

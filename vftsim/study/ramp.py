@@ -13,7 +13,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -46,6 +46,20 @@ class Step:
     stopped: int
 
 
+@dataclass(frozen=True, slots=True)
+class NotStarted:
+    """Attempts that were asked for and could not begin: no subscriber of the state they need was free.
+
+    Parameters
+    ----------
+    attempts, asked : int
+        Of the steps of all replications, their transients included; asked for on average, by load and time.
+    """
+
+    attempts: int
+    asked: int
+
+
 @dataclass(frozen=True)
 class RampCapacity:
     """The ramp's capacity over replications.
@@ -60,6 +74,8 @@ class RampCapacity:
     limit_percent : float
         The IHS limit applied.
     confidence : float
+    not_started : NotStarted
+        Attempts without a free subscriber.
     """
 
     model: Model
@@ -67,6 +83,7 @@ class RampCapacity:
     step_saps: float
     limit_percent: float
     confidence: float = 0.95
+    not_started: NotStarted = field(default_factory=lambda: NotStarted(0, 0))
 
     @property
     def docs(self) -> list[float]:
@@ -167,4 +184,11 @@ def ramp_capacity_of(
             f"raise the stop rule with it: --set '{bench_key(model.spec)}.steps.stop_above_ihs=... %'"
         )
     runs = tuple((number, ramp_end(phases_of(record), limit)) for number, record in records)
-    return RampCapacity(model, runs, steps.increment, limit, confidence)
+    return RampCapacity(model, runs, steps.increment, limit, confidence, not_started_in(records))
+
+
+def not_started_in(records: Sequence[tuple[int, Any]]) -> NotStarted:
+    """Return how many attempts of some replications found no subscriber, the registration phase left out."""
+    phases = [phase for _, record in records for phase in phases_of(record) if phase.index > 0]
+    asked = sum(phase.requested_saps * (phase.end_ns - phase.start_ns) / 1e9 for phase in phases)
+    return NotStarted(sum(phase.not_started for phase in phases), round(asked))

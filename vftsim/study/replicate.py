@@ -9,6 +9,7 @@ from typing import Any
 from vftsim.errors import UsageError
 from vftsim.study import composed
 from vftsim.study.composed import Record
+from vftsim.study.estimate import length_ns
 from vftsim.study.manifest import identity
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress, Silent
@@ -56,6 +57,21 @@ class _Task:
 
 def _simulate(task: _Task) -> Record:
     return composed.simulate(task.spec, task.seed, task.replication)
+
+
+class _Telling:
+    """Simulates in this process, and tells how far a replication is."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def __call__(self, task: _Task) -> Record:
+        whole_ns = max(length_ns(task.spec), 1)
+
+        def tell(now_ns: int) -> None:
+            self._progress.part(min(now_ns / whole_ns, 0.99))
+
+        return composed.simulate(task.spec, task.seed, task.replication, tell)
 
 
 class _Shelf:
@@ -142,7 +158,9 @@ def replicate(
     tasks = [_Task(models[m].spec, seed, n) for m, n in wanted]
     show.total(len(tasks))
     try:
-        for index, record in Workers(_simulate, jobs, show.say).as_they_come(tasks):
+        here = jobs == 1 or len(tasks) == 1
+        function = _Telling(show) if here and progress is not None else _simulate
+        for index, record in Workers(function, jobs, show.say).as_they_come(tasks):
             number, replication = wanted[index]
             with deferred_interrupts():
                 shelf.keep(number, replication, record)

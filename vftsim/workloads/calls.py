@@ -23,7 +23,7 @@ from vftsim.spec.base import Spec
 from vftsim.spec.units import PositiveDurationNs
 from vftsim.workloads import flow
 from vftsim.workloads.account import count_delivered, count_lost
-from vftsim.workloads.parts import WORKLOADS, Target, WorkloadSpec
+from vftsim.workloads.parts import WORKLOADS, Course, Target, WorkloadSpec
 
 calls = workload.kind("calls")
 
@@ -144,6 +144,14 @@ class CallsWorkload(SignalingSpec, WorkloadSpec):
     tables: ClassVar[tuple[Table[Any], ...]] = flow.TABLES
 
     kind: Literal["calls"] = "calls"
+
+    def packets(self, course: Course) -> float:
+        """So many a call, those of calls that were up at the start too."""
+        return self.calls_per_s * course.seconds * self.received_packets
+
+    def in_flight(self, course: Course) -> float:
+        """Packets drawn ahead of calls that are up."""
+        return self.packets(course) / 20
 
     def install(self, target: Target) -> flow.FlowDriver:
         """Add the calls."""

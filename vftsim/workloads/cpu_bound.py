@@ -154,6 +154,10 @@ class CpuBoundSpec(ApplicationSpec):
         description="Coefficient of variation of bursts and idle times (gamma). Assumption.",
     )
 
+    def events_per_s(self) -> float:
+        """Begin and end of a burst, and the switches for them."""
+        return 6e9 / self.cycle_ns
+
     def install(self, home: Home) -> CpuBoundProgram:
         """Add the process to a domain."""
         return CpuBoundProgram(self, home)

@@ -6,6 +6,7 @@ A new application or workload is one new file: its spec (a subclass of :class:`A
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -129,6 +130,14 @@ class ApplicationSpec(Spec):
 
     kind: str
 
+    def events_per_s(self) -> float:
+        """Return about how many events it causes by itself; what recurs by a period of its own is counted anyhow."""
+        return 0.0
+
+    def most_per_s(self, inflation: float, exits: float) -> float:
+        """Return about how many requests a CPU of it takes, with its work and its exits so many times as dear."""
+        return math.inf
+
     def install(self, home: Home) -> Program:
         """Add it to a domain."""
         raise TypeError(f"{type(self).__name__} must say how to install itself")
@@ -232,6 +241,31 @@ class Driver:
         return None
 
 
+@dataclass(frozen=True)
+class Course:
+    """What is known of a run before it begins, for an estimate of its length.
+
+    Parameters
+    ----------
+    length_ns : int
+        Simulated time.
+    most_per_s : float
+        Requests a second that the application takes.
+    rate_bits_per_s, latency_ns : int
+        Of the network between.
+    """
+
+    length_ns: int
+    most_per_s: float
+    rate_bits_per_s: int
+    latency_ns: int
+
+    @property
+    def seconds(self) -> float:
+        """Simulated time in seconds."""
+        return self.length_ns / 1e9
+
+
 class WorkloadSpec(Spec):
     """Base of the workloads' parameters."""
 
@@ -262,6 +296,27 @@ class WorkloadSpec(Spec):
     def longest_ns(self) -> int:
         """Return how long it may last by phases of its own; 0: as long as ``measure`` says."""
         return 0
+
+    @property
+    def events_a_packet(self) -> float:
+        """Events for each packet beside those of its way: timers, clients; for an estimate, measured."""
+        return 0.0
+
+    def about_ns(self, most_per_s: float) -> int:
+        """Return how long its own phases last against what takes so many requests a second; 0: it has none."""
+        return 0
+
+    def packets(self, course: Course) -> float:
+        """Return about how many packets the application takes in of it in a run."""
+        return 0.0
+
+    def samples(self, course: Course) -> float:
+        """Return how many samples it keeps for its record."""
+        return 0.0
+
+    def in_flight(self, course: Course) -> float:
+        """Return about how many calls and transactions it has under way at its busiest; a packet drawn ahead: 1/20."""
+        return 0.0
 
     def time_of(self, phase: str, offset_ns: int) -> int | None:
         """Return the time of a run at which a phase of its own has lasted for so long; ``None``: it has no such."""

@@ -22,6 +22,10 @@ class PeriodicLoadSpec(CyclicLoadSpec, ApplicationSpec):
 
     kind: Literal["periodic_load"] = "periodic_load"
 
+    def events_per_s(self) -> float:
+        """Begin and end of a period's work, and the switches for them."""
+        return 5e9 / self.period
+
     def install(self, home: Home) -> PeriodicLoad:
         """Add the load."""
         return PeriodicLoad(self, home)

@@ -26,7 +26,7 @@ from vftsim.spec.base import Spec
 from vftsim.spec.units import DurationNs, PositiveDurationNs
 from vftsim.workloads import flow
 from vftsim.workloads.account import count_delivered, count_lost
-from vftsim.workloads.parts import WORKLOADS, Target, WorkloadSpec
+from vftsim.workloads.parts import WORKLOADS, Course, Target, WorkloadSpec
 
 rtp_streams = workload.kind("rtp")
 
@@ -152,6 +152,14 @@ class RtpWorkload(RtpStreamsSpec, WorkloadSpec):
     tables: ClassVar[tuple[Table[Any], ...]] = flow.TABLES
 
     kind: Literal["rtp"] = "rtp"
+
+    def packets(self, course: Course) -> float:
+        """One of each stream in an interval."""
+        return self.streams * course.length_ns / self.interval_ns
+
+    def in_flight(self, course: Course) -> float:
+        """Packets drawn ahead."""
+        return max(self.streams, _PACKETS) / 20
 
     def install(self, target: Target) -> flow.FlowDriver:
         """Add the streams."""

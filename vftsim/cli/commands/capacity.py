@@ -73,17 +73,25 @@ def capacity(
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
+    yes: options.Yes = False,
+    max_time: options.MaxTime = None,
+    max_memory: options.MaxMemory = None,
     engine: options.Engine = options.EngineName.auto,
 ) -> None:
     """Say what load a system carries, with an interval, and what limits it."""
     options.use_engine(engine)
+    limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
     request = _request(
         method, loss_limit, ihs_limit, after_stop, window, probability=probability, resolution=resolution,
         budget=budget, replications=replications, seed=seed, jobs=jobs, quick=quick,
     )  # fmt: skip
     options.check_force(force, output)
-    study = _studied(options.prepared(model, set_, scale, quick), request, quiet, output, force)
+    from vftsim.study.find_capacity import capacity_takes
+
+    chosen = options.prepared(model, set_, scale, quick)
+    with options.limited(limits, lambda: capacity_takes(chosen, request), jobs) as words:
+        study = _studied(chosen, request, quiet, words, output, force)
     options.show(study, as_json, as_csv, lambda _: study.print_tables())
     if study.interrupted:
         from vftsim.cli.main import interrupted
@@ -120,14 +128,19 @@ def _request(
     )
 
 
-def _studied(model: Model, request: CapacityRequest, quiet: bool, output: Path | None, force: bool) -> CapacityAnswer:
+def _studied(
+    model: Model, request: CapacityRequest, quiet: bool, words: str, output: Path | None, force: bool
+) -> CapacityAnswer:
     from dataclasses import replace
 
     from vftsim.study.find_capacity import find_capacity
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
 
-    with kept_in(output, "capacity", force) as store, make_progress(f"capacity of {model.name}", quiet) as progress:
+    with (
+        kept_in(output, "capacity", force) as store,
+        make_progress(f"capacity of {model.name}", quiet, words) as progress,
+    ):
         answer = find_capacity(model, replace(request, progress=progress, store=store))
         keep_answer(store, answer)
     options.say_remarks(store.remarks if store else ())

@@ -10,6 +10,7 @@ import typer
 from vftsim.cli import options
 
 if TYPE_CHECKING:
+    from vftsim.study.limits import Limits
     from vftsim.study.model import Model
 
 
@@ -37,6 +38,9 @@ def compare(
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
+    yes: options.Yes = False,
+    max_time: options.MaxTime = None,
+    max_memory: options.MaxMemory = None,
     engine: options.Engine = options.EngineName.auto,
 ) -> None:
     """Compare the capacities of systems under common random numbers, with paired intervals.
@@ -44,18 +48,25 @@ def compare(
     --set applies to every model.
     """
     options.use_engine(engine)
+    limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
     chosen = [options.prepared(name, set_, scale, quick) for name in models]
     from vftsim.report.tables import print_comparison
     from vftsim.study.compare import compare_study
+    from vftsim.study.estimate import total
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
 
     options.check_force(force, output)
     if protection is not None:
-        _mechanisms(chosen, protection, replications, seed, jobs, output, force, as_json, as_csv, quiet)
+        _mechanisms(chosen, protection, replications, seed, jobs, output, force, as_json, as_csv, quiet, limits)
         return
-    with kept_in(output, "compare", force) as store, make_progress("compare", quiet) as progress:
+    takes = options.limited(limits, lambda: total([each.spec for each in chosen], replications), jobs)
+    with (
+        takes as words,
+        kept_in(output, "compare", force) as store,
+        make_progress("compare", quiet, words) as progress,
+    ):
         result = compare_study(chosen, replications, seed, jobs, progress=progress, store=store)
         keep_answer(store, result)
     options.say_remarks(store.remarks if store else ())
@@ -69,11 +80,12 @@ def compare(
 
 def _mechanisms(
     models: list[Model], named: str, replications: int, seed: int, jobs: int | None, output: Path | None, force: bool,
-    as_json: bool, as_csv: bool, quiet: bool,
+    as_json: bool, as_csv: bool, quiet: bool, limits: Limits,
 ) -> None:  # fmt: skip
     """Compare protection mechanisms on one model."""
     from vftsim.errors import UsageError
     from vftsim.report.protection_tables import print_protections
+    from vftsim.study.estimate import total
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
     from vftsim.study.protections import compare_protections, kinds_named
@@ -81,7 +93,12 @@ def _mechanisms(
     if len(models) != 1:
         raise UsageError("--protection compares mechanisms on one model; name one")
     kinds = kinds_named(named)
-    with kept_in(output, "compare", force) as store, make_progress("compare", quiet) as progress:
+    takes = options.limited(limits, lambda: total([models[0].spec], len(kinds) * replications), jobs)
+    with (
+        takes as words,
+        kept_in(output, "compare", force) as store,
+        make_progress("compare", quiet, words) as progress,
+    ):
         result = compare_protections(models[0], kinds, replications, seed, jobs, progress=progress, store=store)
         keep_answer(store, result)
     options.say_remarks(store.remarks if store else ())

@@ -45,16 +45,20 @@ def failover(
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
+    yes: options.Yes = False,
+    max_time: options.MaxTime = None,
+    max_memory: options.MaxMemory = None,
     engine: options.Engine = options.EngineName.auto,
 ) -> None:
     """Let the primary's host crash at many instants; show detection, takeover, outage, and what clients lost."""
     options.use_engine(engine)
+    limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
     options.check_force(force and plot is None, output)
     from vftsim.cli.files import check_target, write_whole
     from vftsim.report.protection_tables import print_failovers
     from vftsim.spec import DURATION
-    from vftsim.study.failover import failover_study
+    from vftsim.study.failover import crashes_take, failover_study
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
     from vftsim.study.protections import under
@@ -66,7 +70,12 @@ def failover(
         chosen = under(chosen, protection, domain)
     span_ns = round(options.parse_quantity("--over", over, DURATION))
     after_ns = None if after is None else round(options.parse_quantity("--after", after, DURATION))
-    with kept_in(output, "failover", force) as store, make_progress(f"failovers of {chosen.name}", quiet) as progress:
+    takes = options.limited(limits, lambda: crashes_take(chosen, crashes, load, span_ns), jobs)
+    with (
+        takes as words,
+        kept_in(output, "failover", force) as store,
+        make_progress(f"failovers of {chosen.name}", quiet, words) as progress,
+    ):
         study = failover_study(
             chosen, crashes, seed, jobs, load=load, domain=domain, span_ns=span_ns, after_ns=after_ns,
             progress=progress, store=store,

@@ -66,10 +66,14 @@ def run(
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
+    yes: options.Yes = False,
+    max_time: options.MaxTime = None,
+    max_memory: options.MaxMemory = None,
     engine: options.Engine = options.EngineName.auto,
 ) -> None:
     """Simulate a model and print its tables; with -o, keep tidy files, plots and a manifest."""
     options.use_engine(engine)
+    limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
     if (force or resume) and output is None:
         raise UsageError("--force and --resume are about a result directory: name it with -o DIR")
@@ -77,10 +81,13 @@ def run(
     rule = _rule(chosen, precision, figure or [], replications)
     if replications is None or rule is not None:
         replications = 1 if rule is not None else options.DEFAULT_REPLICATIONS
+    from vftsim.study.estimate import total
     from vftsim.study.progress import make_progress
     from vftsim.study.run import run_study
 
-    with make_progress(f"run {chosen.name}", quiet) as progress:
+    runs = replications if rule is None else rule.budget
+    takes = options.limited(limits, lambda: total([chosen.spec], runs), jobs)
+    with takes as words, make_progress(f"run {chosen.name}", quiet, words) as progress:
         result = run_study(
             chosen, replications, seed, jobs, directory=output, force=force, resume=resume, progress=progress, rule=rule
         )

@@ -63,11 +63,16 @@ def sweep(
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
+    yes: options.Yes = False,
+    max_time: options.MaxTime = None,
+    max_memory: options.MaxMemory = None,
     engine: options.Engine = options.EngineName.auto,
 ) -> None:
     """Simulate a grid of settings under the same traffic; killed or interrupted, the same command goes on."""
     options.use_engine(engine)
+    limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
+    from vftsim.study.estimate import total
     from vftsim.study.progress import make_progress
     from vftsim.study.sweep import run_sweep
     from vftsim.study.sweep_grid import make_grid, with_duration
@@ -77,7 +82,8 @@ def sweep(
         overrides = with_duration(model, axes, overrides, _duration_ns(duration))
     points = make_grid(model, scheduler, axes, overrides)
     folder = output or Path("-".join(["sweep", *([Path(model).stem] if model else []), scheduler or "default"]))
-    with make_progress(f"sweep of {points.base.name}", quiet) as progress:
+    takes = options.limited(limits, lambda: total([point.model.spec for point in points.points], replications), jobs)
+    with takes as words, make_progress(f"sweep of {points.base.name}", quiet, words) as progress:
         result = run_sweep(points, folder, replications, seed, jobs, force=force, progress=progress)
     options.say_remarks(result.remarks)
     _show(result, folder, as_json, as_csv)

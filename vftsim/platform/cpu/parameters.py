@@ -12,7 +12,7 @@ from pydantic import Field
 from vftsim.kernel import Engine, Kind
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
-from vftsim.spec.units import PERCENT, DurationNs, PositiveDurationNs
+from vftsim.spec.units import PERCENT, DurationNs, PeriodNs, PositiveDurationNs
 
 PcpuPercent = Annotated[float, replace(PERCENT, upper=102_400, example="150 %")]
 """Percent of one physical CPU; 150 % is one and a half pCPUs."""
@@ -85,7 +85,7 @@ class DomainScheduling(Spec):
         description="Hard ceiling in percent of one pCPU for the whole domain, even on an idle host (esxi); "
         "0: none, the default.",
     )
-    period: PositiveDurationNs | None = Field(
+    period: PeriodNs | None = Field(
         None,
         description="Period of each vCPU (sedf, rtds) or of the domain's quota (cfs). Defaults: sedf 100 ms "
         "(sched_sedf.c), rtds 10 ms (rt.c), cfs 100 ms (cpu.cfs_period_us).",

@@ -16,14 +16,14 @@ from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event, part
 from vftsim.platform.io.link import add_link, backlog_ns, links, long_transmission_ns, reserve, transmit
 from vftsim.platform.io.marks import DELIVERED, mark, mark_logs
 from vftsim.platform.io.packet import Port, arrive, drops, hand_back, packets, ports
-from vftsim.spec import ByteCount, PositiveDurationNs, Spec
+from vftsim.spec import ByteCount, PeriodNs, Spec
 
 
 class BackgroundTrafficSpec(Spec):
     """Traffic of one kind that is not part of the workload."""
 
     burst: ByteCount = Field(description="Bytes sent at once.")
-    period: PositiveDurationNs = Field(description="Time from burst to burst.")
+    period: PeriodNs = Field(description="Time from burst to burst.")
 
 
 class Card(Record):

@@ -50,6 +50,8 @@ class IoPathSpec(Spec):
     tasks: ClassVar[tuple[Kind, ...]]
     needs_driver_domain: ClassVar[bool] = True
     needs_stub_domain: ClassVar[bool] = False
+    events_a_packet: ClassVar[float] = 10.0
+    """Events of a packet there and of its answer back while CPUs keep up: for an estimate, measured."""
     has_host_ring: ClassVar[bool] = True
     """Whether packets enter by the receive ring of a network interface of the host."""
 

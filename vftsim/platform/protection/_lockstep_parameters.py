@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from vftsim.platform.protection.when import When
 from vftsim.spec.base import Spec
-from vftsim.spec.units import BitRate, ByteCount, DurationNs, Percent, PositiveDurationNs, RatePerSecond
+from vftsim.spec.units import BitRate, ByteCount, DurationNs, Percent, PeriodNs, PositiveDurationNs, RatePerSecond
 
 _US = 1_000
 _MS = 1_000_000
@@ -119,15 +119,15 @@ class ThrottleSpec(Spec):
     lag_limit: DurationNs = Field(1 * _S, description="Execution lag above which the primary is slowed (S2: 1 s).")
     caught_up: DurationNs = Field(100 * _MS, description="Lag below which it is given back (S2: normal below 100 ms).")
     step: Percent = Field(3.0, description="CPU share taken or given at a time (S2: a few percent).")
-    period: PositiveDurationNs = Field(1 * _S, description="Time between two looks at the lag. Assumption.")
+    period: PeriodNs = Field(1 * _S, description="Time between two looks at the lag. Assumption.")
     least_share: Percent = Field(10.0, description="Share never gone below. Assumption.")
-    cycle: PositiveDurationNs = Field(50 * _MS, description="Length of the duty cycle. Assumption.")
+    cycle: PeriodNs = Field(50 * _MS, description="Length of the duty cycle. Assumption.")
 
 
 class FailoverSpec(Spec):
     """How a failure is noticed and what follows."""
 
-    heartbeat_interval: PositiveDurationNs = Field(1 * _S, description="UDP heartbeats between the hosts. Assumption.")
+    heartbeat_interval: PeriodNs = Field(1 * _S, description="UDP heartbeats between the hosts. Assumption.")
     heartbeat_timeout: PositiveDurationNs = Field(
         3 * _S, description="Silence of heartbeats that means failure (S2: of the order of a few seconds)."
     )

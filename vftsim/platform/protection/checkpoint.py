@@ -65,7 +65,7 @@ from vftsim.platform.protection.replication import (
 from vftsim.platform.protection.rollback import reach_point
 from vftsim.platform.protection.state_stream import received_point, state_streams
 from vftsim.spec.base import Spec
-from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs
+from vftsim.spec.units import ByteCount, DurationNs, PeriodNs
 
 _US = 1_000
 _MS = 1_000_000
@@ -89,7 +89,7 @@ class PauseSpec(Spec):
 class CheckpointFields(ReplicationFields):
     """Parameters of mechanisms that checkpoint at intervals."""
 
-    interval: PositiveDurationNs = Field(200 * _MS, description="Interval set (Xen's tool: 200 ms; NSDI 2008: 25 ms).")
+    interval: PeriodNs = Field(200 * _MS, description="Interval set (Xen's tool: 200 ms; NSDI 2008: 25 ms).")
     pause: PauseSpec = Field(default_factory=PauseSpec, description="The guest's pause.")
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:

@@ -64,7 +64,7 @@ from vftsim.platform.protection.replication import (
 )
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.sampling import Streams, exponential_ns
-from vftsim.spec.units import DurationNs, Percent, PositiveDurationNs, RatePerSecond
+from vftsim.spec.units import DurationNs, Percent, PeriodNs, PositiveDurationNs, RatePerSecond
 
 _US = 1_000
 _MS = 1_000_000
@@ -88,7 +88,7 @@ class CoarseLockstepSpec(ReplicationFields):
     divergence_rate: RatePerSecond = Field(
         0.1, gt=0, le=1e6, description="Differences between the replicas' outputs in a second of running. Assumption."
     )
-    period: PositiveDurationNs = Field(20 * _S, description="Longest run between two checkpoints (QEMU: 20 s).")
+    period: PeriodNs = Field(20 * _S, description="Longest run between two checkpoints (QEMU: 20 s).")
     packet_timeout: PositiveDurationNs = Field(
         3 * _S, description="Wait for a packet that one replica has not produced (QEMU: 3 s)."
     )
@@ -97,7 +97,7 @@ class CoarseLockstepSpec(ReplicationFields):
         100 * _US, description="Mean delay of an output at each replica, exponential. Assumption; 0: none."
     )
     suspend: DurationNs = Field(500 * _US, description="Suspending both at a checkpoint. Assumption.")
-    heartbeat: PositiveDurationNs = Field(100 * _MS, description="Heartbeats to the secondary. Assumption.")
+    heartbeat: PeriodNs = Field(100 * _MS, description="Heartbeats to the secondary. Assumption.")
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""

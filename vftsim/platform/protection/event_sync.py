@@ -55,7 +55,7 @@ from vftsim.platform.protection.replication import (
 )
 from vftsim.platform.protection.rollback import reach_point
 from vftsim.platform.protection.state_stream import state_streams
-from vftsim.spec.units import DurationNs, PositiveDurationNs, RatePerSecond
+from vftsim.spec.units import DurationNs, PeriodNs, RatePerSecond
 
 _US = 1_000
 _MS = 1_000_000
@@ -71,7 +71,7 @@ class EventSyncSpec(ReplicationFields):
     part: ClassVar[Kind] = event_sync
     suspend: DurationNs = Field(500 * _US, description="Suspending the guest and finding its dirty pages. Assumption.")
     read_rate: RatePerSecond = Field(0.0, le=1e6, description="Disk reads in a second of running; each is an event.")
-    heartbeat: PositiveDurationNs = Field(100 * _MS, description="Heartbeats to the backup. Assumption.")
+    heartbeat: PeriodNs = Field(100 * _MS, description="Heartbeats to the backup. Assumption.")
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""

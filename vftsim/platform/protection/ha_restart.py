@@ -17,7 +17,7 @@ from vftsim.platform.protection import machine
 from vftsim.platform.protection.account import count, note, note_at, word
 from vftsim.platform.protection.guard import Guard, guards, protection
 from vftsim.platform.protection.mechanism import PROTECTIONS, ProtectionSpec, lose_machine, primary_crash
-from vftsim.spec.units import DurationNs, PositiveDurationNs
+from vftsim.spec.units import DurationNs, PeriodNs, PositiveDurationNs
 
 _S = 1_000_000_000
 
@@ -34,7 +34,7 @@ class HaRestartSpec(ProtectionSpec):
 
     kind: Literal["ha_restart"] = "ha_restart"
     part: ClassVar[Kind] = ha_restart
-    heartbeat_interval: PositiveDurationNs = Field(1 * _S, description="Heartbeats of a host (VMware HA: 1 s).")
+    heartbeat_interval: PeriodNs = Field(1 * _S, description="Heartbeats of a host (VMware HA: 1 s).")
     heartbeat_timeout: PositiveDurationNs = Field(
         15 * _S, description="Silence after which a host is declared failed (VMware HA: 15 s)."
     )

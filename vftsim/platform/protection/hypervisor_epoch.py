@@ -72,7 +72,7 @@ from vftsim.platform.protection.replication import (
     protect,
 )
 from vftsim.platform.protection.state_stream import state_streams
-from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond
+from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, RatePerSecond
 
 _US = 1_000
 _MS = 1_000_000
@@ -98,7 +98,7 @@ class HypervisorEpochSpec(ReplicationFields):
     simulated_cost: DurationNs = Field(15 * _US, description="Simulating one of them. Assumption.")
     message: ByteCount = Field(128, description="What ends an epoch, on the wire. Assumption.")
     entry: ByteCount = Field(64, description="What a packet forwarded takes beside its data. Assumption.")
-    heartbeat: PositiveDurationNs = Field(100 * _MS, description="Heartbeats to the backup. Assumption.")
+    heartbeat: PeriodNs = Field(100 * _MS, description="Heartbeats to the backup. Assumption.")
 
     @property
     def most_vcpus(self) -> int:

@@ -102,6 +102,11 @@ class LockstepSpec(LockstepFields, ProtectionSpec):
         return 1
 
     @property
+    def slowdown(self) -> tuple[float, float]:
+        """What logging costs the guest."""
+        return self.cost.execution, self.cost.exits
+
+    @property
     def channel_network(self) -> str | None:
         """Network that carries the log."""
         return self.channel.network

@@ -60,6 +60,11 @@ class ProtectionSpec(Spec):
         return 0
 
     @property
+    def slowdown(self) -> tuple[float, float]:
+        """Factors on all CPU work of the guest, and on its exits to the hypervisor, while it is protected."""
+        return 1.0, 1.0
+
+    @property
     def channel_network(self) -> str | None:
         """Network of the model that carries the mechanism's traffic; ``None``: its own parameters say its rate."""
         return None

@@ -34,7 +34,7 @@ from vftsim.platform.protection.replication import crash_primary, fail_over, loo
 from vftsim.platform.protection.reprotection import reprotections
 from vftsim.platform.protection.rollback import use_cut
 from vftsim.platform.protection.state_stream import received_point
-from vftsim.spec.units import DurationNs, PositiveDurationNs
+from vftsim.spec.units import DurationNs, PeriodNs
 
 _US = 1_000
 _MS = 1_000_000
@@ -49,7 +49,7 @@ class MicroCheckpointSpec(CheckpointFields):
 
     kind: Literal["micro_checkpoint"] = "micro_checkpoint"
     part: ClassVar[Kind] = micro_checkpoint
-    interval: PositiveDurationNs = Field(50 * _MS, description="Length of an epoch. Assumption.")
+    interval: PeriodNs = Field(50 * _MS, description="Length of an epoch. Assumption.")
     pause: PauseSpec = Field(
         default_factory=lambda: PauseSpec(fixed=100 * _US, page=5 * _US),
         description="Write-protecting all pages, and a fault for each page written to. Assumption.",

@@ -11,7 +11,17 @@ from vftsim.workloads.bulk_tcp import BulkTcpSpec, TcpSinkSpec, TcpSourceSpec
 from vftsim.workloads.bulk_udp import BulkUdpSpec, udp_bulks
 from vftsim.workloads.composed.rows import RowDriver, RowProgram
 from vftsim.workloads.iperf_reports import iperf2_of_tcp
-from vftsim.workloads.parts import APPLICATIONS, WORKLOADS, ApplicationSpec, Home, Measured, Target, WorkloadSpec
+from vftsim.workloads.parts import (
+    APPLICATIONS,
+    WORKLOADS,
+    ApplicationSpec,
+    Course,
+    Home,
+    Measured,
+    Target,
+    WorkloadSpec,
+)
+from vftsim.workloads.tcp.parameters import HEADER_BYTES
 from vftsim.workloads.tcp.records import bulks
 from vftsim.workloads.udp_sink import UdpSinkSpec
 
@@ -59,6 +69,14 @@ class BulkTcpWorkload(BulkTcpSpec, WorkloadSpec):
         wanted = "tcp_sink" if self.direction == "upload" else "tcp_source"
         return "" if application.kind == wanted else f"an {self.direction} is directed at a {wanted}"
 
+    def packets(self, course: Course) -> float:
+        """As many segments as the line carries."""
+        return min(self.duration, course.length_ns) * 1e-9 * course.rate_bits_per_s / (8 * (self.mss + HEADER_BYTES))
+
+    def samples(self, course: Course) -> float:
+        """One an interval of each client."""
+        return self.clients * min(self.duration, course.length_ns) / self.interval
+
     def install(self, target: Target) -> RowDriver:
         """Add the clients."""
         engine = target.engine
@@ -97,6 +115,11 @@ class BulkUdpWorkload(BulkUdpSpec, WorkloadSpec):
     entries: ClassVar[tuple[Any, ...]] = bulk_udp.ENTRIES
     actions: ClassVar[tuple[Any, ...]] = bulk_udp.ACTIONS
     tables: ClassVar[tuple[Table[Any], ...]] = bulk_udp.TABLES
+
+    def packets(self, course: Course) -> float:
+        """What is offered, or what the line carries."""
+        offered = min(self.clients * self.rate, course.rate_bits_per_s)
+        return min(self.duration, course.length_ns) * 1e-9 * offered / (8 * self.payload)
 
     def install(self, target: Target) -> RowDriver:
         """Add the clients."""

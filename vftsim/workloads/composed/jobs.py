@@ -24,6 +24,11 @@ class BatchApplication(BatchSpec, ApplicationSpec):
     entries: ClassVar[tuple[Any, ...]] = batch.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = (*batch.TABLES, *burden.TABLES, feeds, bucket_ends)
 
+    def events_per_s(self) -> float:
+        """Each process is at a transaction, at its speed alone on a CPU."""
+        round_ns = self.demand + self.disk_operations * self.disk_wait + self.think
+        return self.processes * (6 + 4 * self.disk_operations) * 1e9 / max(round_ns, 1)
+
     def install(self, home: Home) -> RowProgram:
         """Add it to a domain."""
         engine, number = home.engine, home.others.get(self.kind, 0)
@@ -51,6 +56,10 @@ class DiskBoundApplication(DiskBoundSpec, ApplicationSpec):
     tables: ClassVar[tuple[Table[Any], ...]] = (*disk_bound.TABLES, feeds)
 
     disk: str | None = Field(None, description="Disk of its domain; the first if not given.")
+
+    def events_per_s(self) -> float:
+        """A CPU computes for one process at a time, and the disk takes its time for each transfer."""
+        return 10e9 / self.compute
 
     def install(self, home: Home) -> RowProgram:
         """Add it to a domain that has its disk.

@@ -9,9 +9,20 @@ from vftsim.kernel.inputs import feeds
 from vftsim.platform.delays import bucket_ends
 from vftsim.workloads import burden, request_response, responder
 from vftsim.workloads.composed.rows import RowDriver, RowProgram
-from vftsim.workloads.parts import APPLICATIONS, WORKLOADS, ApplicationSpec, Home, Measured, Target, WorkloadSpec
+from vftsim.workloads.parts import (
+    APPLICATIONS,
+    WORKLOADS,
+    ApplicationSpec,
+    Course,
+    Home,
+    Measured,
+    Target,
+    WorkloadSpec,
+)
 from vftsim.workloads.request_response import RequestResponseSpec, exchanges
 from vftsim.workloads.responder import ResponderSpec
+
+_WORK_NS = 30_000
 
 
 @APPLICATIONS.register
@@ -40,6 +51,11 @@ class RequestResponseWorkload(RequestResponseSpec, WorkloadSpec):
     needs_link: ClassVar[bool] = True
     entries: ClassVar[tuple[Any, ...]] = request_response.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = (*request_response.TABLES, feeds, bucket_ends)
+
+    def packets(self, course: Course) -> float:
+        """A round of each client takes its turn-around, the network both ways and the work on the way."""
+        round_ns = self.turn_around + 2 * course.latency_ns + _WORK_NS
+        return self.clients * min(course.length_ns / round_ns, course.length_ns / (_WORK_NS * self.clients))
 
     def install(self, target: Target) -> RowDriver:
         """Add the clients."""

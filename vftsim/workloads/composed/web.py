@@ -9,9 +9,20 @@ from vftsim.kernel.inputs import feeds
 from vftsim.platform.delays import bucket_ends
 from vftsim.workloads import burden, web_server
 from vftsim.workloads.composed.rows import RowDriver, RowProgram
-from vftsim.workloads.parts import APPLICATIONS, WORKLOADS, ApplicationSpec, Home, Measured, Target, WorkloadSpec
+from vftsim.workloads.parts import (
+    APPLICATIONS,
+    WORKLOADS,
+    ApplicationSpec,
+    Course,
+    Home,
+    Measured,
+    Target,
+    WorkloadSpec,
+)
 from vftsim.workloads.web.loads import http_loads
 from vftsim.workloads.web_server import HttperfSpec, PreforkWebServerSpec
+
+_PACKETS_A_CONNECTION = 12
 
 
 @APPLICATIONS.register
@@ -38,6 +49,14 @@ class HttperfWorkload(HttperfSpec, WorkloadSpec):
     needs_link: ClassVar[bool] = True
     entries: ClassVar[tuple[Any, ...]] = web_server.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = (*web_server.TABLES, feeds, bucket_ends)
+
+    def packets(self, course: Course) -> float:
+        """Three to open, the request, the reply in segments with their acknowledgements, three to close."""
+        return min(self.connections, self.rate * course.seconds) * _PACKETS_A_CONNECTION
+
+    def samples(self, course: Course) -> float:
+        """One a period."""
+        return course.length_ns / self.sample
 
     def install(self, target: Target) -> RowDriver:
         """Add the client."""

@@ -2,7 +2,7 @@
 
 from pydantic import Field, model_validator
 
-from vftsim.spec import DurationNs, Items, Percent, PositiveDurationNs, RatePerSecond, Spec
+from vftsim.spec import DurationNs, Items, Percent, PeriodNs, PositiveDurationNs, RatePerSecond, Spec
 from vftsim.workloads.sip.messages import Scenario
 
 _MS = 1_000_000
@@ -120,4 +120,4 @@ class ImsBenchSpec(Spec):
         description="Whether an attempt fails when a second 401 comes, as any unexpected message does in SIPp "
         "(`call.cpp`: every 401 has another nonce, so it is no repetition).",
     )
-    sample_period: PositiveDurationNs = Field(_S, description="Interval of the CPU, load and memory series.")
+    sample_period: PeriodNs = Field(_S, description="Interval of the CPU, load and memory series.")

@@ -19,11 +19,12 @@ from vftsim.workloads.ims_bench.metrics import PhaseRecord
 from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.ims_bench.sampler import Series, add_sampler, begin_sampling, busy_now, end_sampling
 from vftsim.workloads.ims_bench.subscribers import fill_pools
-from vftsim.workloads.parts import WORKLOADS, Driver, Target, WorkloadSpec
+from vftsim.workloads.parts import WORKLOADS, Course, Driver, Target, WorkloadSpec
 from vftsim.workloads.sip.application import SipServerApplication, SipServerProgram
 
 _S = 1_000_000_000
 LONGEST_DRAIN_NS = 120 * _S
+_DRAIN_NS = 40 * _S
 
 
 @WORKLOADS.register
@@ -60,6 +61,36 @@ class ImsBenchWorkload(ImsBenchSpec, WorkloadSpec):
     def longest_ns(self) -> int:
         """Return the time of all phases, and of what is under way after the last."""
         return self._steps_begin_ns() + self.steps.count * self.steps.duration + LONGEST_DRAIN_NS + 60 * _S
+
+    def about_ns(self, most_per_s: float) -> int:
+        """The ramp stops when the server is overloaded; what is under way then takes its time."""
+        return self._steps_begin_ns() + len(self._played(most_per_s)) * self.steps.duration + _DRAIN_NS
+
+    def packets(self, course: Course) -> float:
+        """Messages that the server receives, 4 an attempt and 2 a registration."""
+        steps = sum(self._played(course.most_per_s)) * self.steps.duration / _S
+        stir = self.steps.load_of(0) * self.stir.duration / _S * (self.stir.steps + 1) / (2 * self.stir.steps)
+        return 4.0 * (steps + stir) + 2.0 * self.pre_registration.rate * self._stir_begins_ns() / _S
+
+    @property
+    def events_a_packet(self) -> float:
+        """Timers of both sides; more where the user agents are modelled."""
+        return 1.5 if self.agents_in is None else 7.5
+
+    def samples(self, course: Course) -> float:
+        """One a period of each phase, of eight series or nine."""
+        return 9.0 * course.length_ns / self.sample_period
+
+    def in_flight(self, course: Course) -> float:
+        """Calls that ring or hold, and transactions that are kept for half a minute; subscribers."""
+        busiest = max(self._played(course.most_per_s))
+        kept_s = (self.ring_time + self.hold_time) / _S + 32.0
+        return min(busiest * min(kept_s, course.seconds), self.subscribers) + self.subscribers / 16
+
+    def _played(self, most_per_s: float) -> list[float]:
+        """Return the loads of the steps up to the first that is too much."""
+        loads = [self.steps.load_of(step) for step in range(self.steps.count)]
+        return [load for step, load in enumerate(loads) if step == 0 or loads[step - 1] <= most_per_s]
 
     def time_of(self, phase: str, offset_ns: int) -> int | None:
         """Return the time of an instant after the start of a phase."""

@@ -2,7 +2,7 @@
 
 from pydantic import Field, model_validator
 
-from vftsim.spec import ByteCount, DurationNs, PositiveDurationNs, Spec
+from vftsim.spec import ByteCount, DurationNs, PeriodNs, PositiveDurationNs, Spec
 
 _MS = 1_000_000
 _S = 1_000_000_000
@@ -118,7 +118,7 @@ class SipServerSpec(Spec):
         description="Whether credentials that come again are challenged again (OpenSIPS 1.6.2 `auth`: each nonce is "
         "good once).",
     )
-    timer_period: PositiveDurationNs = Field(_S, description="Period of the timer process (OpenSIPS tm: 1 s).")
+    timer_period: PeriodNs = Field(_S, description="Period of the timer process (OpenSIPS tm: 1 s).")
     transaction_wait: PositiveDurationNs = Field(
         5 * _S, description="Time a completed transaction stays in memory (OpenSIPS wt_timer: 5 s)."
     )
@@ -128,7 +128,7 @@ class SipServerSpec(Spec):
     housekeeping_cost: DurationNs = Field(
         0, description="CPU time of a timer run that finds expired transactions. Assumption; 0 turns it off."
     )
-    location_flush_period: PositiveDurationNs = Field(
+    location_flush_period: PeriodNs = Field(
         60 * _S,
         description="Time between two writes of changed location records (OpenSIPS usrloc timer_interval: 60 s).",
     )
@@ -157,7 +157,7 @@ class SipServerSpec(Spec):
         description="Whether the waits of timer process and database in a flush are disk sleeps, which Linux 2.6 does "
         "not reward with priority (`o1`). Assumption: they wait for each other.",
     )
-    stall_period: PositiveDurationNs = Field(60 * _S, description="Time from one stall of all workers to the next.")
+    stall_period: PeriodNs = Field(60 * _S, description="Time from one stall of all workers to the next.")
     stall_duration: DurationNs = Field(
         0,
         description="How long the workers stand still in a stall (a database or table lock): they take no message and "
@@ -180,7 +180,7 @@ class SipServerSpec(Spec):
         description="Memory that an attempt leaves used to the end of the run (from the lab's available memory).",
     )
     memory_per_transaction: ByteCount = Field(4096, description="Memory of a transaction held. Assumption.")
-    quantum: PositiveDurationNs = Field(
+    quantum: PeriodNs = Field(
         100 * _MS, description="Time slice of the guest's scheduler (Linux 2.6.18 O(1): 100 ms at nice 0)."
     )
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from vftsim.kernel import Kind
 from vftsim.platform.io.packet import application, workload
 from vftsim.spec.base import Spec
-from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs
+from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationNs
 from vftsim.workloads.stations import StationsSpec
 
 bulk_tcp = workload.kind("bulk_tcp")
@@ -30,7 +30,7 @@ class BulkTcpSpec(Spec):
     direction: Literal["upload", "download"] = Field("upload", description="Who sends. Default: iperf, the client.")
     clients: int = Field(1, ge=1, le=1000, description="Connections, each on a machine of its own.")
     duration: PositiveDurationNs = Field(10_000_000_000, description="How long they send. Default: iperf, 10 s.")
-    interval: PositiveDurationNs = Field(1_000_000_000, description="Length of the intervals that are reported.")
+    interval: PeriodNs = Field(1_000_000_000, description="Length of the intervals that are reported.")
     spread: DurationNs = Field(1_000_000, description="Clients begin at random within this time. Assumption.")
     window: ByteCount = Field(
         128 * 1024,

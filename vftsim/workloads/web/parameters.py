@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from vftsim.kernel import Kind
 from vftsim.platform.io.packet import application, workload
 from vftsim.spec.base import Spec
-from vftsim.spec.units import ByteCount, DurationNs, Percent, PositiveDurationNs, RatePerSecond
+from vftsim.spec.units import ByteCount, DurationNs, Percent, PeriodNs, PositiveDurationNs, RatePerSecond
 
 prefork_web_server = application.kind("prefork_web_server")
 httperf = workload.kind("httperf")
@@ -47,7 +47,7 @@ class PreforkWebServerSpec(Spec):
     min_spare: int = Field(5, ge=1, le=20_000, description="Least idle processes. Default: Apache 2.2 prefork.")
     max_spare: int = Field(10, ge=1, le=20_000, description="Most idle processes. Default: Apache 2.2 prefork.")
     max_clients: int = Field(150, ge=1, le=20_000, description="Most processes. Default: Apache 2.2, Ubuntu's file.")
-    maintenance: PositiveDurationNs = Field(
+    maintenance: PeriodNs = Field(
         1_000_000_000, description="Period of the parent's count of idle processes. Default: Apache, 1 s."
     )
     accept_queue: int = Field(128, ge=0, le=65_535, description="Backlog of the socket. Default: Linux, somaxconn.")
@@ -95,6 +95,4 @@ class HttperfSpec(Spec):
     retry: PositiveDurationNs = Field(
         1_000_000_000, description="First wait of the client's TCP, then doubled. Default: RFC 6298, Linux 3.1."
     )
-    sample: PositiveDurationNs = Field(
-        5_000_000_000, description="Length of a reply-rate sample. Default: httperf, 5 s."
-    )
+    sample: PeriodNs = Field(5_000_000_000, description="Length of a reply-rate sample. Default: httperf, 5 s.")

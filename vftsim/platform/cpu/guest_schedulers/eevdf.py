@@ -26,7 +26,7 @@ from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedule
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
 from vftsim.platform.cpu.processes import NICE_0, NO_LIMIT_NS, ON_CPU, Process, process_domains, processes
 from vftsim.platform.cpu.records import Domain, domains
-from vftsim.spec.units import PositiveDurationNs
+from vftsim.spec.units import PeriodNs
 
 _US = 1_000
 eevdf = shared.share_processes(guest_scheduler.kind("eevdf"))
@@ -64,7 +64,7 @@ class EevdfGuest(GuestSchedulerSpec):
 
     kind: Literal["eevdf"] = "eevdf"
     part: ClassVar[Kind] = eevdf
-    slice: PositiveDurationNs = Field(
+    slice: PeriodNs = Field(
         750 * _US, description="Slice. Default 0.75 ms: sched_base_slice of one CPU (3 ms from eight CPUs on)."
     )
     run_to_parity: bool = Field(

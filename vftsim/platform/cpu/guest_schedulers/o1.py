@@ -34,7 +34,7 @@ from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedule
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
 from vftsim.platform.cpu.processes import READY, Process, processes
 from vftsim.platform.cpu.records import Domain, domains
-from vftsim.spec.units import PositiveDurationNs
+from vftsim.spec.units import PeriodNs, PositiveDurationNs
 
 _MS = 1_000_000
 MOST_BONUS = 10
@@ -95,7 +95,7 @@ class O1Guest(GuestSchedulerSpec):
 
     kind: Literal["o1"] = "o1"
     part: ClassVar[Kind] = o1
-    time_slice: PositiveDurationNs = Field(
+    time_slice: PeriodNs = Field(
         100 * _MS, description="Time slice at nice 0. Default 100 ms: DEF_TIMESLICE of Linux 2.6.18."
     )
     most_sleep: PositiveDurationNs = Field(
@@ -103,10 +103,10 @@ class O1Guest(GuestSchedulerSpec):
         description="Most sleep that counts, and how long for each runnable process the expired array may wait. "
         "Default 1 s: MAX_SLEEP_AVG, STARVATION_LIMIT.",
     )
-    granularity: PositiveDurationNs = Field(
+    granularity: PeriodNs = Field(
         10 * _MS, description="Turn among equals of the best priority. Default 10 ms: GRANULARITY."
     )
-    tick: PositiveDurationNs = Field(
+    tick: PeriodNs = Field(
         _MS, description="Timer tick, to which sleep is cut. Default 1 ms: HZ 1000, as in kernels of the RHEL 5 class."
     )
 

@@ -42,7 +42,7 @@ from vftsim.platform.cpu.schedulers._budget import (
     spend,
 )
 from vftsim.platform.cpu.shared_queue import queue_hosts, queue_pcpus, queue_vcpus
-from vftsim.spec.units import DurationNs, PositiveDurationNs
+from vftsim.spec.units import DurationNs, PeriodNs
 
 _MS = 1_000_000
 CREDIT_INIT = 10 * _MS
@@ -96,7 +96,7 @@ class Credit2(SchedulerSpec):
         description="Credit by which a vCPU from another pCPU must be ahead (sched_credit2_migrate_resist). "
         "Default 0.5 ms: Xen's.",
     )
-    cap_period: PositiveDurationNs = Field(
+    cap_period: PeriodNs = Field(
         10 * _MS,
         description="Period of the cap's budget (credit2_cap_period_ms). Default 10 ms: Xen's.",
     )

@@ -42,7 +42,7 @@ from vftsim.platform.cpu.shared_queue import (
     share_one_queue,
     urgency,
 )
-from vftsim.spec.units import DURATION, PositiveDurationNs
+from vftsim.spec.units import DURATION, PeriodNs
 
 _MS = 1_000_000
 _MILLION = 1_000_000
@@ -88,12 +88,12 @@ class Esxi(SchedulerSpec):
 
     kind: Literal["esxi"] = "esxi"
     part: ClassVar[Kind] = esxi
-    quantum: PositiveDurationNs = Field(
+    quantum: PeriodNs = Field(
         50 * _MS,
         description="Time a vCPU runs before the next choice. Default 50 ms, as most sources have it (some "
         "say 10 to 20 ms).",
     )
-    limit_period: PositiveDurationNs = Field(
+    limit_period: PeriodNs = Field(
         50 * _MS,
         description="Period over which a limit is enforced. Default 50 ms: Assumption, as VMware documents none.",
     )

@@ -14,7 +14,7 @@ from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Vcpu, hosts
 from vftsim.platform.cpu.shared_queue import longest_ns, share_one_queue
-from vftsim.spec.units import PositiveDurationNs
+from vftsim.spec.units import PeriodNs
 
 round_robin = share_one_queue(scheduler.scheduler.kind("round_robin"))
 
@@ -34,7 +34,7 @@ class RoundRobin(SchedulerSpec):
 
     kind: Literal["round_robin"] = "round_robin"
     part: ClassVar[Kind] = round_robin
-    quantum: PositiveDurationNs = Field(
+    quantum: PeriodNs = Field(
         30_000_000,
         description="Time a vCPU runs before the next one's turn. Default 30 ms: the slice of Xen's credit "
         "scheduler, so that the two compare.",

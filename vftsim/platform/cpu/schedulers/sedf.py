@@ -28,7 +28,7 @@ from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.platform.cpu.records import WORD_BITS, Host, Pcpu, Vcpu, affinities, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers import _deadlines
 from vftsim.platform.cpu.schedulers._deadlines import begin_period, deadlines, plan, share_one_deadline_queue
-from vftsim.spec.units import PositiveDurationNs
+from vftsim.spec.units import PeriodNs
 
 _MS = 1_000_000
 _DEFAULT_PERIOD_NS = 100 * _MS
@@ -92,7 +92,7 @@ class Sedf(SchedulerSpec):
 
     kind: Literal["sedf"] = "sedf"
     part: ClassVar[Kind] = sedf
-    extra_quantum: PositiveDurationNs = Field(
+    extra_quantum: PeriodNs = Field(
         500_000,
         description="Piece in which extra time is given away. Default 0.5 ms: sched_sedf.c.",
     )

@@ -29,7 +29,7 @@ from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.exact import LARGEST, product_quotient
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, vcpus
-from vftsim.spec.units import PositiveDurationNs
+from vftsim.spec.units import PeriodNs
 
 _WHOLE = 100_000
 _ABSOLUTE_CEILING = 99_000
@@ -73,7 +73,7 @@ class Zvm(SchedulerSpec):
 
     kind: Literal["zvm"] = "zvm"
     part: ClassVar[Kind] = zvm
-    minor_slice: PositiveDurationNs = Field(
+    minor_slice: PeriodNs = Field(
         5_000_000,
         description="Time a virtual processor runs before its deadline is set anew (SET SRM DSPSLICE). "
         "Default 5 ms: z/VM's.",

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from vftsim.kernel import Chain, Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
 from vftsim.platform.io.disk import DISKS, Disk, DiskSpec, disk, disks, end_transfer, flush, forget, read, write
-from vftsim.spec.units import BitRate, ByteCount, DurationNs, PositiveDurationNs
+from vftsim.spec.units import BitRate, ByteCount, DurationNs, PeriodNs
 
 local = disk.kind("local")
 
@@ -40,7 +40,7 @@ class LocalDiskSpec(DiskSpec):
         640_000_000, description="Transfer. Assumption: 80 MB/s, a disk of 2008."
     )
     writes: Literal["through", "buffered"] = Field("through", description="What a writer waits for.")
-    flush_period: PositiveDurationNs = Field(
+    flush_period: PeriodNs = Field(
         5_000_000_000, description="Buffered data are written after this. Default: Linux 2.6."
     )
     dirty_limit: ByteCount = Field(

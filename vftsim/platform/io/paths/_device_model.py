@@ -29,6 +29,7 @@ fetching = task.kind("device model transmit")
 class DeviceModelCosts(RingPathSpec):
     """Costs of an emulated NIC, wherever its device model runs."""
 
+    events_a_packet: ClassVar[float] = 17.0
     tasks: ClassVar[tuple[Kind, ...]] = (guest_driver, injecting, fetching, *TASKS)
 
     exit_ns: DurationNs = Field(

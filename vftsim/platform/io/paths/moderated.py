@@ -59,6 +59,7 @@ class Moderated(GuestNicSpec, IoPathSpec):
     """A network card of the guest's own, real or emulated by the hypervisor itself."""
 
     part: ClassVar[Kind] = moderated
+    events_a_packet: ClassVar[float] = 4.5
     tasks: ClassVar[tuple[Kind, ...]] = ()
     needs_driver_domain: ClassVar[bool] = False
     has_host_ring: ClassVar[bool] = False

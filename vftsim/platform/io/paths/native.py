@@ -31,6 +31,7 @@ class Native(RingPathSpec):
     """Bare metal."""
 
     part: ClassVar[Kind] = native
+    events_a_packet: ClassVar[float] = 3.0
     tasks: ClassVar[tuple[Kind, ...]] = (guest_driver,)
     needs_driver_domain: ClassVar[bool] = False
 

@@ -36,6 +36,7 @@ class Paravirtual(RingPathSpec):
     """Xen's split driver."""
 
     part: ClassVar[Kind] = paravirtual
+    events_a_packet: ClassVar[float] = 10.0
     tasks: ClassVar[tuple[Kind, ...]] = (guest_driver, *TASKS)
 
     kind: Literal["paravirtual"] = "paravirtual"

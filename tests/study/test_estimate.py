@@ -1,0 +1,165 @@
+"""How long a run takes and how much memory, before its first event: against runs, and for settings without an end."""
+
+import time
+
+import pytest
+
+from vftsim.composition.run import run_model
+from vftsim.composition.views import has_bench
+from vftsim.errors import UsageError
+from vftsim.study.estimate import EVENTS_PER_S, Needs, duration_in_words, events_of, length_ns, needs_of, total
+from vftsim.study.limits import Limits, check, ended_after
+from vftsim.study.model import load_model, shipped_models
+
+SHORT_BENCH = (
+    "workloads.calls.steps.most=1", "workloads.calls.steps.duration=20 s", "workloads.calls.steps.transient=5 s",
+    "workloads.calls.pre_registration.duration=10 s", "workloads.calls.pre_registration.transient=5 s",
+    "workloads.calls.stir.duration=10 s",
+)  # fmt: skip
+SHORT = ("measure.duration=300 ms", "measure.warm_up=100 ms")
+
+
+def short(name):
+    return load_model(name, SHORT_BENCH if has_bench(load_model(name).spec) else SHORT).spec
+
+
+@pytest.mark.parametrize("name", shipped_models())
+def test_events_are_right_within_a_factor_of_two(name):
+    spec = short(name)
+    simulated = run_model(spec, 1, 0).events
+    assert simulated / 2 < events_of(spec) < 2 * simulated
+
+
+@pytest.mark.parametrize("name", ["lab-native", "lab-virtual", "lab-virtual-ft"])
+def test_a_ramp_is_taken_to_end_near_where_the_lab_s_did(name):
+    spec = load_model(name).spec
+    bench = spec.workloads["calls"]
+    steps = (length_ns(spec) - bench.about_ns(0.0)) / bench.steps.duration + 1
+    ended = (spec.measured.capacity - bench.steps.initial) / bench.steps.increment + 2
+    assert abs(steps - ended) <= 2
+
+
+def test_events_are_proportional_to_time_and_to_load():
+    once, twice = (events_of(load_model("xen-media-native", [f"measure.duration={n} s"]).spec) for n in (10, 20))
+    assert twice / once == pytest.approx(20.5 / 10.5)
+    few, many = (events_of(load_model("xen-media-native", [f"workloads.media.streams={n}"]).spec) for n in (300, 600))
+    assert 1.9 < many / few < 2.0
+
+
+BACKGROUND = "domains.vmkernel.applications.background"
+ENDLESS = [
+    ("lab-virtual", "workloads.calls.sample_period=1 ns"),
+    ("lab-virtual", "workloads.calls.steps.duration=3650 d"),
+    ("lab-virtual", "workloads.calls.pre_registration.duration=3650 d"),
+    ("lab-virtual", "domains.sut.applications.proxy.timer_period=1 ns"),
+    ("lab-virtual", "domains.sut.applications.proxy.location_flush_period=1 ns"),
+    ("lab-virtual", "domains.sut.quantum=1 ns"),
+    ("lab-virtual", "hosts.host.scheduler.quantum=1 ns"),
+    ("lab-virtual", "networks.vmnic3.background.storage.period=1 ns"),
+    ("lab-virtual-shared-nic", f"{BACKGROUND}={{kind: periodic_load, busy: 0 s, period: 1 ns}}"),
+    ("lab-virtual-ft", "domains.sut.protection.throttle.period=1 ns"),
+    ("lab-virtual-ft", "domains.sut.protection.throttle.cycle=1 ns"),
+    ("lab-virtual-ft", "domains.sut.protection.failover.heartbeat_interval=1 ns"),
+    ("xen-media", "workloads.media.interval_ns=1 ns"),
+    ("xen-media", "domains.cpu1.applications.job.cycle_ns=1 ns"),
+    ("xen-media", "domains.media.protection={kind: checkpoint, interval: 1 ns}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "setting"), ENDLESS, ids=[setting for _, setting in ENDLESS])
+def test_a_run_without_an_end_is_seen_to_be_one(name, setting):
+    needs = total([load_model(name, [setting]).spec], 10)
+    with pytest.raises(UsageError, match="; --yes begins"):
+        check(needs, 2, Limits(), lambda _: False)
+
+
+def test_a_million_calls_a_second_are_no_run_without_an_end():
+    calls = "workloads.signaling.calls_per_s=1000000"
+    spec = load_model("xen-media", [calls, "measure.duration=100 ms", "measure.warm_up=0 s"]).spec
+    assert run_model(spec, 1, 0).events < 2 * events_of(spec) < 1e6
+    needs = total([load_model("xen-media", [calls]).spec], 10)
+    assert 60 < needs.wall_seconds(2) < 3600, "it is said"
+
+
+def test_a_load_alone_on_its_cpu_costs_no_events():
+    hidden = load_model("lab-virtual").spec
+    seen = load_model("lab-virtual", ["domains.vmkernel.affinity=[0]"]).spec
+    assert events_of(seen) - events_of(hidden) == pytest.approx(500 * length_ns(seen) / 1e9)
+
+
+def test_memory_counts_samples_and_subscribers():
+    plain, often, many = (
+        needs_of(load_model("lab-virtual", each).spec)
+        for each in ((), ["workloads.calls.sample_period=1 ms"], ["workloads.calls.subscribers=10000000"])
+    )
+    assert often.record_bytes == pytest.approx(1000 * plain.record_bytes)
+    assert many.worker_bytes > plain.worker_bytes + 9_900_000 * 16
+
+
+def test_seconds_follow_the_engine(monkeypatch):
+    spec = load_model("xen-media").spec
+    taken = {}
+    for engine in EVENTS_PER_S:
+        monkeypatch.setenv("VFTSIM_ENGINE", engine)
+        taken[engine] = needs_of(spec).seconds
+    longer = events_of(spec) * (1 / EVENTS_PER_S["simpy"] - 1 / EVENTS_PER_S["compiled"])
+    assert taken["simpy"] - taken["compiled"] == pytest.approx(longer)
+
+
+def test_workers_share_runs_and_one_run_is_not_shared():
+    one = Needs(events=1e6, seconds=10.0, worker_bytes=1e8, record_bytes=1e6, runs=1.0)
+    assert one.wall_seconds(64) == 10.0
+    assert one.memory_bytes(64) == 1e8 + 1e6
+    many = one.times(100)
+    assert many.wall_seconds(1) == 1000.0
+    assert many.memory_bytes(2) == 2e8 + 1e8
+
+
+HOUR = Needs(events=1e9, seconds=3601.0, runs=1.0)
+
+
+def refused(needs, limits, asked=False):
+    """Return the refusal, or what is said as a list."""
+    try:
+        words = check(needs, 1, limits, lambda _: asked)
+    except UsageError as error:
+        return str(error)
+    return [words] if words else []
+
+
+def test_an_hour_is_asked_about_once_and_a_minute_is_said():
+    assert refused(Needs(seconds=59.0, runs=1.0), Limits()) == []
+    assert refused(Needs(events=123.0, seconds=150.0, runs=1.0), Limits()) == [
+        "this takes about 1.2e+02 events, 2 minutes on 1 worker, 0 GB of memory"
+    ]
+    assert "above an hour; --yes" in refused(HOUR, Limits())
+    assert len(refused(HOUR, Limits(is_agreed=True))) == 1
+    assert len(refused(HOUR, Limits(), asked=True)) == 1
+    assert len(refused(HOUR, Limits(most_ns=600 * 10**9))) == 1, "it ends after ten minutes anyhow"
+
+
+def test_memory_has_a_limit_of_its_own():
+    large = Needs(seconds=1.0, worker_bytes=1e15, runs=1.0)
+    assert "a quarter of this machine's memory" in refused(large, Limits())
+    assert refused(large, Limits(is_agreed=True)) == []
+    assert "--max-memory allows 2 GB" in refused(large, Limits(is_agreed=True, most_bytes=2 * 10**9))
+    assert refused(Needs(worker_bytes=1e9, runs=1.0), Limits(most_bytes=2 * 10**9)) == []
+
+
+def test_time_that_is_over_interrupts():
+    said = []
+    with pytest.raises(KeyboardInterrupt), ended_after(50_000_000, said.append):
+        time.sleep(60)
+    assert said == ["0.05 seconds, the --max-time, are over"]
+
+
+def test_time_that_is_not_over_interrupts_nothing():
+    with ended_after(50_000_000, pytest.fail):
+        pass
+    time.sleep(0.1)
+
+
+def test_durations_are_said_in_the_unit_that_fits():
+    assert [duration_in_words(s) for s in (0.05, 45, 89, 90, 7200, 4e9, 1e15)] == [
+        "0.05 seconds", "45 seconds", "89 seconds", "2 minutes", "2 hours", "127 years", "3.2e+07 years",
+    ]  # fmt: skip

@@ -1,0 +1,97 @@
+"""How far a study is: also within a replication, by simulated time, which changes nothing else."""
+
+from tiny import TINY
+
+from vftsim.composition.run import Run
+from vftsim.study import progress as shown
+from vftsim.study.composed import to_dict
+from vftsim.study.estimate import length_ns
+from vftsim.study.model import load_model
+from vftsim.study.progress import Lines, Silent
+from vftsim.study.replicate import replicate
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self):
+        self.now_s = 0.0
+
+    def monotonic(self):
+        return self.now_s
+
+
+class Noting(Silent):
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.parts = []
+        self.done = 0
+
+    def part(self, share):
+        self.parts.append(self.done + share)
+
+    def advance(self, text=""):
+        self.done += 1
+        self.parts.append(self.done)
+
+
+def tiny(tmp_path):
+    path = tmp_path / "tiny.yaml"
+    path.write_text(TINY)
+    return load_model(path)
+
+
+def test_a_run_in_parts_is_the_same_run():
+    for name, short in (("xen-media", "measure.duration=200 ms"), ("xen-media-native", "measure.duration=100 ms")):
+        spec = load_model(name, [short, "measure.warm_up=50 ms"]).spec
+        told = []
+        in_parts = Run(spec, 1, 0)
+        in_parts.on_time = told.append
+        assert to_dict(in_parts.run()) == to_dict(Run(spec, 1, 0).run())
+        assert len(told) > 1
+        assert told == sorted(told)
+        assert told[-1] == length_ns(spec)
+
+
+def test_a_ramp_in_parts_is_the_same_ramp(tmp_path):
+    spec = tiny(tmp_path).spec
+    told = []
+    in_parts = Run(spec, 1, 0)
+    in_parts.on_time = told.append
+    assert to_dict(in_parts.run()) == to_dict(Run(spec, 1, 0).run())
+    assert len(told) > 3
+
+
+def test_progress_grows_within_a_replication_and_never_falls(tmp_path):
+    noted = Noting()
+    replicate([tiny(tmp_path)], 2, progress=noted)
+    assert noted.parts == sorted(noted.parts)
+    assert noted.parts[0] < 0.1, "it moves from the beginning"
+    assert sum(1.0 < part < 2.0 for part in noted.parts) > 3
+    assert noted.parts[-1] == 2
+
+
+def test_lines_say_what_is_left_by_the_share_that_is_done(monkeypatch, capsys):
+    clock = Clock()
+    monkeypatch.setattr(shown, "time", clock)
+    lines = Lines("run")
+    lines.total(4)
+    clock.now_s = 4.0
+    lines.part(0.1)
+    assert capsys.readouterr().err == "", "not before five seconds"
+    clock.now_s = 10.0
+    lines.part(0.25)
+    assert capsys.readouterr().err == "run: 0/4, about 2 min 30 s left - 25 % of number 1\n"
+    clock.now_s = 40.0
+    lines.advance()
+    assert capsys.readouterr().err == "run: 1/4, about 2 min 0 s left\n"
+
+
+def test_the_beginning_is_said_once_when_there_is_work(capsys):
+    shown_quietly = shown.make_progress("run", True, "this takes 2 hours")
+    shown_quietly.total(0)
+    assert capsys.readouterr().err == ""
+    shown_quietly.total(3)
+    shown_quietly.total(3)
+    assert capsys.readouterr().err == "vftsim: this takes 2 hours\n"

@@ -1,0 +1,251 @@
+"""How long a study takes and how much memory, before its first event: from rates, durations and periods alone.
+
+Events of a replication are those of the packets (what a workload offers, times what a packet costs on its way), of
+programs that compute by themselves, and of everything with a period.  Seconds follow from the speed of the engine,
+memory from what is sampled and what is under way.  Nothing is simulated, so it takes milliseconds.
+
+Rule of thumb, within a factor of two on the shipped models: the constants are measured there (``tests/study/
+test_estimate.py``).  Assumption: a ramp ends at the first step that the server's CPU has no time for; on a host
+without CPU time left packets wait and are handled in batches.  Left out: the time to compile a kernel for the first
+time (half a minute), further passes of a run that is rolled back.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from vftsim.composition.hosts import DomainSpec
+from vftsim.composition.model import ModelSpec
+from vftsim.kernel.choose import VARIABLE
+from vftsim.spec import Spec
+from vftsim.spec.units import Quantity
+from vftsim.study.workers import available_cores
+from vftsim.workloads.cpu_bound import CpuBoundSpec
+from vftsim.workloads.parts import Course, WorkloadSpec
+
+EVENTS_PER_S: Mapping[str, float] = {"compiled": 2.0e6, "simpy": 60_000.0}
+"""Speed of the engines, measured on lab-virtual and xen-media-turnkey on a 2 x 2.9 GHz cloud machine, one core."""
+
+_EVENTS_A_PERIOD = 1.0
+_EVENTS_OF_PROTECTION = 4.0
+"""A packet to or from a protected domain: logged or held, acknowledged, released."""
+_IN_BATCHES = 0.13
+"""Events of a packet on a host whose CPUs do not keep up, as a share of those where they do; less the more is lost."""
+_SECONDS_TO_START = 0.5
+_SECONDS_A_PACKET = 1e-6
+"""Drawing it, whether or not it finds room; in either engine."""
+_BYTES: Mapping[str, int] = {"compiled": 190_000_000, "simpy": 85_000_000}
+"""Of a process that has run a small model."""
+_BYTES_A_SAMPLE = 40
+_BYTES_UNDER_WAY = 500
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What something takes, about.
+
+    Parameters
+    ----------
+    events : float
+    seconds : float
+        Of one CPU.
+    worker_bytes : float
+        Memory of a process while it simulates.
+    record_bytes : float
+        Memory of what is kept.
+    runs : float
+        Replications, which are what workers share.
+    """
+
+    events: float = 0.0
+    seconds: float = 0.0
+    worker_bytes: float = 0.0
+    record_bytes: float = 0.0
+    runs: float = 0.0
+
+    def times(self, count: float) -> Needs:
+        """Return what so many of it take."""
+        return replace(
+            self, events=self.events * count, seconds=self.seconds * count, record_bytes=self.record_bytes * count,
+            runs=self.runs * count,
+        )  # fmt: skip
+
+    def __add__(self, other: Needs) -> Needs:
+        return Needs(
+            self.events + other.events, self.seconds + other.seconds, max(self.worker_bytes, other.worker_bytes),
+            self.record_bytes + other.record_bytes, self.runs + other.runs,
+        )  # fmt: skip
+
+    def workers(self, jobs: int) -> int:
+        """Return how many of so many workers have something to do."""
+        return max(1, min(jobs, int(self.runs)))
+
+    def wall_seconds(self, jobs: int) -> float:
+        """Return how long it takes on so many workers."""
+        return self.seconds / min(self.workers(jobs), available_cores())
+
+    def memory_bytes(self, jobs: int) -> float:
+        """Return the memory of all processes together."""
+        return self.worker_bytes * self.workers(jobs) + self.record_bytes
+
+
+def engine_in_use() -> str:
+    """Return the engine that a study of this process runs on."""
+    named = os.environ.get(VARIABLE, "")
+    if named in EVENTS_PER_S:
+        return named
+    return "compiled" if importlib.util.find_spec("numba") else "simpy"
+
+
+def needs_of(spec: ModelSpec) -> Needs:
+    """Return what one replication of a model takes."""
+    engine = engine_in_use()
+    courses = {name: _course(spec, workload) for name, workload in spec.workloads.items()}
+    events = events_of(spec)
+    samples = sum(spec.workloads[name].samples(course) for name, course in courses.items())
+    offered = sum(spec.workloads[name].packets(course) for name, course in courses.items())
+    under_way = sum(spec.workloads[name].in_flight(course) for name, course in courses.items())
+    return Needs(
+        events, _SECONDS_TO_START + events / EVENTS_PER_S[engine] + offered * _SECONDS_A_PACKET,
+        _BYTES[engine] + under_way * _BYTES_UNDER_WAY + samples * _BYTES_A_SAMPLE, samples * _BYTES_A_SAMPLE, 1.0,
+    )  # fmt: skip
+
+
+def length_ns(spec: ModelSpec) -> int:
+    """Return the simulated time of a replication, about."""
+    own = [workload.about_ns(_most_per_s(spec, workload)) for workload in spec.workloads.values()]
+    return max(own, default=0) or spec.measure.warm_up + spec.measure.duration
+
+
+def events_of(spec: ModelSpec) -> float:
+    """Return the events of a replication, about."""
+    seconds = length_ns(spec) / 1e9
+    busy = _utilizations(spec)
+    events = sum(1.0 / period_s for period_s in _periods_s(spec)) * _EVENTS_A_PERIOD * seconds
+    events += seconds * sum(
+        domain.count * program.events_per_s()
+        for name, domain in spec.domains.items() if not _is_alone(spec, name)
+        for program in domain.applications.values()
+    )  # fmt: skip
+    for workload in spec.workloads.values():
+        entry, _, _ = spec.target_of(workload)
+        domain = spec.domains[entry]
+        a_packet = _way_of(spec, domain, workload).events_a_packet
+        if busy[spec.host_of(domain)] >= 1.0 and not workload.longest_ns():
+            a_packet *= _IN_BATCHES / busy[spec.host_of(domain)]
+        if domain.protection.kind != "none":  # type: ignore[attr-defined]
+            a_packet += _EVENTS_OF_PROTECTION
+        packets = workload.packets(_course(spec, workload)) * domain.count
+        events += packets * (a_packet + workload.events_a_packet)
+    return events
+
+
+def _course(spec: ModelSpec, workload: WorkloadSpec) -> Course:
+    domain = spec.domains[spec.target_of(workload)[0]]
+    network = spec.networks[workload.via or spec.network_of(domain, next(iter(domain.interfaces.values())))]
+    return Course(length_ns(spec), _most_per_s(spec, workload), network.rate, network.latency)
+
+
+def _most_per_s(spec: ModelSpec, workload: WorkloadSpec) -> float:
+    entry, _, application = spec.target_of(workload)
+    domain = spec.domains[entry]
+    execution, exits = domain.protection.slowdown
+    speed = spec.hosts[spec.host_of(domain)].cpu_speed
+    return domain.vcpus * speed * application.most_per_s(domain.cpu_inflation * execution, exits)
+
+
+def _way_of(spec: ModelSpec, domain: DomainSpec, workload: WorkloadSpec) -> Any:
+    return next(
+        each.path for each in domain.interfaces.values() if workload.via in (None, spec.network_of(domain, each))
+    )
+
+
+def _utilizations(spec: ModelSpec) -> dict[str, float]:
+    """Return the CPU time that packets and programs ask for, as a multiple of each host's."""
+    asked = dict.fromkeys(spec.hosts, 0.0)
+    for domain in spec.domains.values():
+        hogs = [program for program in domain.applications.values() if isinstance(program, CpuBoundSpec)]
+        asked[spec.host_of(domain)] += domain.count * sum(program.duty for program in hogs) / 100.0
+    for workload in spec.workloads.values():
+        entry, _, application = spec.target_of(workload)
+        domain = spec.domains[entry]
+        host, course, way = spec.host_of(domain), _course(spec, workload), _way_of(spec, domain, workload)
+        driver = spec.domains[spec.driver_of(host) or entry].driver if way.needs_driver_domain else None
+        work_ns = sum(_packet_ns(part) for part in (way, application, driver) if part is not None)
+        asked[host] += domain.count * workload.packets(course) * work_ns / max(course.length_ns, 1)
+    return {name: asked[name] / host.pcpus / host.cpu_speed for name, host in spec.hosts.items()}
+
+
+def _packet_ns(part: Spec) -> int:
+    """Return the CPU time of a packet: costs of parts that carry packets are named so."""
+    return sum(
+        value for name, value in part if name.endswith("_ns") and not name.startswith("coalescing")
+    )  # fmt: skip
+
+
+def _is_alone(spec: ModelSpec, name: str) -> bool:
+    """Whether a domain has pCPUs of its own: what is periodic there is computed, not simulated."""
+    domain = spec.domains[name]
+    if not domain.affinity or domain.interfaces or domain.count > 1:
+        return False
+    others = [each for key, each in spec.domains.items() if key != name and spec.host_of(each) == spec.host_of(domain)]
+    return all(each.affinity is not None and not set(each.affinity) & set(domain.affinity) for each in others)
+
+
+def _periods_s(spec: ModelSpec) -> Iterator[float]:
+    """Yield every period of the model in seconds, once for each place where it recurs."""
+    for host in spec.hosts.values():
+        for period_s in _recurring_s(host.scheduler):
+            yield period_s / host.pcpus
+    for domain in spec.domains.values():
+        for period_s in _recurring_s(domain):
+            yield period_s / (domain.count * domain.vcpus)
+    for part in (*spec.networks.values(), *spec.workloads.values()):
+        yield from _recurring_s(part)
+
+
+def _recurring_s(part: object) -> Iterator[float]:
+    """Yield the periods of a part and of the parts in it."""
+    if isinstance(part, Mapping):
+        for each in part.values():
+            yield from _recurring_s(each)
+    elif isinstance(part, Spec):
+        for name, field in type(part).model_fields.items():
+            value = getattr(part, name)
+            if isinstance(value, (Spec, Mapping)):
+                yield from _recurring_s(value)
+            elif isinstance(value, int) and value > 0 and _recurs(field):
+                yield value / 1e9
+
+
+def _recurs(field: Any) -> bool:
+    """Whether the quantity of a field is a period; it may stand inside a union with None."""
+    inside = [mark for each in get_args(field.annotation) for mark in getattr(each, "__metadata__", ())]
+    return any(isinstance(mark, Quantity) and mark.recurs for mark in (*field.metadata, *inside))
+
+
+def in_words(needs: Needs, jobs: int) -> str:
+    """Return it in a few words: ``about 3.1e+09 events, 26 minutes on 2 workers, 0.4 GB of memory``."""
+    count = needs.workers(jobs)
+    workers = "1 worker" if count == 1 else f"{count} workers"
+    return (
+        f"about {needs.events:.2g} events, {duration_in_words(needs.wall_seconds(jobs))} on {workers}, "
+        f"{needs.memory_bytes(jobs) / 1e9:.2g} GB of memory"
+    )
+
+
+def duration_in_words(seconds: float) -> str:
+    """Return a duration for people, in the unit that fits."""
+    units = (("years", 365 * 86_400.0), ("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
+    name, unit = next(((name, unit) for name, unit in units if seconds >= 1.5 * unit), units[-1])
+    count = seconds / unit
+    return f"{count:.0f} {name}" if 1.0 <= count < 1e4 else f"{count:.2g} {name}"
+
+
+def total(specs: Sequence[ModelSpec], runs: float) -> Needs:
+    """Return what so many replications of each of some models take."""
+    return sum((needs_of(spec).times(runs) for spec in specs), Needs())

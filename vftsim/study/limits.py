@@ -1,0 +1,113 @@
+"""What a study may take: it is told beforehand, asked for when it is much, refused when it is too much.
+
+The check stands before a result's directory is opened, so that a refusal writes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from vftsim.errors import UsageError
+from vftsim.study.estimate import Needs, duration_in_words, in_words
+
+WORTH_SAYING_S = 60.0
+LONG_S = 3600.0
+_S = 1e9
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the user allows.
+
+    Parameters
+    ----------
+    is_agreed : bool
+        Begin, however long it takes.
+    most_ns : int, optional
+        Time after which the study ends as if interrupted.
+    most_bytes : int, optional
+        Memory that it may need; without it a quarter of the machine's is asked about.
+    """
+
+    is_agreed: bool = False
+    most_ns: int | None = None
+    most_bytes: int | None = None
+
+
+def check(needs: Needs, jobs: int, limits: Limits, ask: Callable[[str], bool]) -> str:
+    """Return what to say of a study that takes much when it begins, if it may begin; empty: nothing.
+
+    Parameters
+    ----------
+    needs : Needs
+        Of the whole study.
+    jobs : int
+        Worker processes.
+    limits : Limits
+    ask : callable
+        Asks the user whether to go on; without anybody to ask, False.
+
+    Raises
+    ------
+    UsageError
+        It takes too much, or nobody agreed to it.
+    """
+    words = in_words(needs, jobs)
+    memory = needs.memory_bytes(jobs)
+    if limits.most_bytes is not None and memory > limits.most_bytes:
+        raise UsageError(
+            f"this takes {words}, and --max-memory allows {limits.most_bytes / 1e9:.2g} GB; fewer --jobs, shorter "
+            "steps or a longer sample_period take less"
+        )
+    seconds = needs.wall_seconds(jobs)
+    is_bounded = limits.most_ns is not None and limits.most_ns <= LONG_S * _S
+    is_long = seconds > LONG_S and not is_bounded
+    is_large = limits.most_bytes is None and memory > memory_of_machine() / 4
+    if (is_long or is_large) and not limits.is_agreed and not ask(f"this takes {words}; begin?"):
+        why = "above an hour" if is_long else "above a quarter of this machine's memory"
+        raise UsageError(
+            f"this takes {words}, {why}; --yes begins it all the same, --quick, --scale or fewer replications take less"
+        )
+    return f"this takes {words}" if seconds > WORTH_SAYING_S else ""
+
+
+def memory_of_machine() -> float:
+    """Return the bytes of memory of this machine; infinite where it does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return float("inf")
+
+
+@contextmanager
+def ended_after(most_ns: int | None, say: Callable[[str], None]) -> Iterator[None]:
+    """Interrupt what is inside after a time, as Ctrl-C does: what has finished is kept."""
+    if most_ns is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    main = threading.main_thread()
+
+    def end() -> None:
+        say(f"{duration_in_words(most_ns / _S)}, the --max-time, are over")
+        _interrupt(main)
+
+    timer = threading.Timer(most_ns / _S, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _interrupt(thread: threading.Thread) -> None:
+    """Send Ctrl-C's signal to a thread, so that what it waits for is interrupted as well."""
+    if hasattr(signal, "pthread_kill") and thread.ident is not None:
+        signal.pthread_kill(thread.ident, signal.SIGINT)
+    else:
+        signal.raise_signal(signal.SIGINT)
