@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from composed import BENCH, checked, interface, media_model, relay, server, sip_model, streams
 
 from vftsim.composition.run import Run
 from vftsim.composition.views import flows_of
@@ -11,6 +10,8 @@ from vftsim.platform.cpu.records import hosts
 from vftsim.platform.io.nic import nics
 from vftsim.study import composed as study
 from vftsim.study.files import to_json
+
+from .composed import BENCH, checked, interface, media_model, relay, server, sip_model, streams
 
 
 def run(data, engine="simpy"):

@@ -1,10 +1,11 @@
 """What does not fit together is refused with the key and what would fit."""
 
 import pytest
-from composed import BENCH, interface, media_model, relay, server, sip_model, streams
 from pydantic import ValidationError
 
 from vftsim.composition.model import ModelSpec
+
+from .composed import BENCH, interface, media_model, relay, server, sip_model, streams
 
 CRASH = {"kind": "pause", "at": "1 s", "duration": "1 s"}
 TWO_HOSTS = {"a": {"scheduler": {"kind": "credit"}}, "b": {"scheduler": {"kind": "credit"}}}

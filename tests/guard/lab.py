@@ -220,11 +220,16 @@ class Lab:
             nic["interrupt_cost_ns"], nic["packet_cost_ns"],
         )  # fmt: skip
         parameters = dict(script["protection"])
+        channel = dict(parameters.get("channel", {}))
+        is_shared = bool(channel.pop("shared", False))
+        if channel:
+            parameters["channel"] = channel
         chosen: Any = protections()[parameters["kind"]]
         if part is not None:
             chosen = type("Other", (chosen,), {"__module__": __name__, "part": part})
         self.spec = chosen.model_validate(parameters)
-        self.guard = protect.add_guard(engine, self.spec, self.domain, [self.port], [self.program], self.link)
+        shared = self.link if is_shared else 0
+        self.guard = protect.add_guard(engine, self.spec, self.domain, [self.port], [self.program], shared)
         build.start(engine, self.host, scheduling)
         faults = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in script["faults"]]
         protect.start(engine, self.guard, self.spec, faults, lambda instant: instant.offset_ns)

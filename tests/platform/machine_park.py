@@ -12,7 +12,6 @@ from random import Random
 from typing import Any
 
 from pydantic import TypeAdapter
-from vftsim.sip.build import write_rules
 
 from vftsim.kernel import EventKind, Table
 from vftsim.kernel.choose import make_engine
@@ -48,6 +47,7 @@ from vftsim.workloads.ims_bench.attempt import attempts, benches, phases
 from vftsim.workloads.ims_bench.metrics import HISTOGRAMS
 from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.ims_bench.subscribers import fill_pools
+from vftsim.workloads.ims_bench.workload import write_rules
 from vftsim.workloads.pool import add_pool, pool_threads, pools
 from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Scenario, install_messages
 from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec

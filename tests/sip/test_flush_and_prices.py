@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from bench import MS, US, Bench, S, plain_server
 from small_lab import fingerprint, run, small_lab
-from vftsim.sip.lab import SipLab
-from vftsim.sip.system import LabDomainSpec
 
+from vftsim.composition.run import Run
+from vftsim.composition.views import phases_of
 from vftsim.kernel import EventKind
 from vftsim.platform.cpu.guest_parameters import guest_schedulers
 from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
+from vftsim.workloads.ims_bench.workload import busy_ns
 from vftsim.workloads.sip.messages import Message, Scenario
 
 FLUSH = {"flush_in_timer_process": True}
@@ -147,9 +148,7 @@ def test_work_grows_with_utilization() -> None:
 
 
 def _guest_lab(kind: str, **server: Any) -> Any:
-    return small_lab(server).model_copy(
-        update={"domains": {"sut": LabDomainSpec(guest_scheduler=guest_schedulers()[kind]())}}
-    )
+    return small_lab(server, guest_scheduler={"kind": kind})
 
 
 def test_the_same_work_is_done_under_every_process_scheduler() -> None:
@@ -159,7 +158,7 @@ def test_the_same_work_is_done_under_every_process_scheduler() -> None:
     for kind in guest_schedulers():
         lab, phases = run(_guest_lab(kind, **kept))
         assert sum(phase.ihs_percent() for phase in phases) == 0
-        found.add((lab.server_busy_ns(), *(tuple(phase.attempts) for phase in phases)))
+        found.add((busy_ns(lab.engine, lab.built.domains["sut"]), *(tuple(phase.attempts) for phase in phases)))
     assert len(found) == 1
 
 
@@ -171,6 +170,6 @@ def test_both_engines_play_the_same_lab_with_all_of_it() -> None:
         "growth_with_utilization": 0.5, "repeated_request_cost": 0.65,
     }  # fmt: skip
     spec = _guest_lab("o1", **server, **FLUSH)
-    played = [SipLab(spec, 7, 0, engine=engine).run() for engine in ("simpy", "compiled")]
+    played = [phases_of(Run(spec, 7, 0, engine=engine).run()) for engine in ("simpy", "compiled")]
     assert max(phase.ihs_percent() for phase in played[0]) > 0
     assert fingerprint(played[0]) == fingerprint(played[1])
