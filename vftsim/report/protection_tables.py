@@ -41,10 +41,9 @@ _COMPARED = (
 def print_failovers(study: FailoverStudy) -> None:
     """Print the figures of failovers, and the timeline of the middle one."""
     print_head(study.manifest["models"], study.manifest["seed"])
-    recovered = len(study.recovered)
     print_text(
-        f"Mechanism: {study.mechanism}; load: {study.load}; {len(study.failovers)} crashes of the primary's host, "
-        f"service back after {'none' if recovered == 0 else 'all' if recovered == len(study.failovers) else recovered}"
+        f"Mechanism: {study.mechanism}; load: {study.load}; crashes of the primary's host: {len(study.failovers)}, "
+        f"the service came back after {len(study.recovered)}"
     )
     print_table(
         "Failover", ("", "mean", "least", "middle", "largest"),
@@ -107,7 +106,7 @@ def print_availability(study: AvailabilityStudy) -> None:
         for row in study.rows
     ]  # fmt: skip
     print_table(
-        "A year", ("mechanism", "outage s", "unprotected after s", "unavailability", "downtime s/year",
+        "A year", ("mechanism", "outage s", "protected again after s", "unavailability", "downtime s/year",
                    "unprotected h/year", "attempts failed/year"), body,
         "Outage and time unprotected: means of the simulated failovers; the year: a Markov model of failures, failover "
         "and re-protection. What does not come back by itself is restarted.",

@@ -23,7 +23,7 @@ from vftsim.study.failover import FailoverStudy, failover_study
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
-from vftsim.study.protections import fitting, protected_domain
+from vftsim.study.protections import fitting
 from vftsim.study.results import rows
 from vftsim.study.store import Store
 from vftsim.study.workers import checked_jobs
@@ -153,12 +153,9 @@ def availability_study(
         raise UsageError("--mtbf: above 0, and --restart: 0 or above")
     started, workers = utc_now(), checked_jobs(jobs)
     chosen, refused = fitting(model, kinds)
-    name = protected_domain(model)
     table = []
     for kind, each in chosen.items():
-        study = failover_study(
-            each, crashes, seed, workers, domain=name, after_ns=after_ns, progress=progress, store=store
-        )
+        study = failover_study(each, crashes, seed, workers, after_ns=after_ns, progress=progress, store=store)
         table.append(_year(study, kind, mtbf_s, restart_s, _rate_of(model)))
     said = manifest(
         [model], command="availability", seed=seed, replications=range(crashes), wanted=crashes, jobs=workers,

@@ -2,9 +2,9 @@
 
 The same traffic runs twice, once without the crash; what clients miss is the difference of the two.
 
-The outage is what a client sees: the time from the last packet that came out before the takeover to the first one
-after it, of the flow of packets for which it is longest.  Four instants divide it: of the crash, of its declaration,
-of the guest's execution, of its being reachable.  A part is what lies between two of them *within the outage*, so
+The outage is what clients see: the time from the last packet that came out before the takeover to the first one after
+it, of all workloads of the domain together.  Four instants divide it: of the crash, of its declaration, of the guest's
+execution, of its being reachable.  A part is what lies between two of them *within the outage*, so
 that none is negative and all add up to it: a packet that was on its way when the host crashed shortens the detection,
 and one that leaves before the announcement is over shortens that.  The instants themselves are in ``timeline``.
 """
@@ -12,9 +12,10 @@ and one that leaves before the announcement is over shortens that.  The instants
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
@@ -57,13 +58,13 @@ class Failover:
     before_crash_s, detection_s, takeover_s, announcement_s, first_packet_s : float
         Parts of the outage: until the crash, its declaration, the guest's execution, its being reachable, a packet.
     outage_s : float
-        Gap between packets that came out; infinite if none came out any more.
+        From packet to packet; infinite if none came out any more.
     unprotected_s : float
         From the crash until protection is restored; as planned, if the run ends before.
     failed : dict
         Attempts inadequately handled more than without the crash, by scenario.
     lost : dict
-        Packets delivered less than without the crash, by workload.
+        Packets dropped more than without the crash, by workload.
     retransmissions : int
         Messages that clients repeated more.
     figures : dict
@@ -165,17 +166,27 @@ def _watched(task: CrashTask, windows: Mapping[str, tuple[int, int]]) -> _Crashe
 
     def watch(run: Run) -> None:
         passes.append(run)
-        for name, driver in run.built.drivers.items():
+        for name, driver in served(run, task.domain).items():
             flow = run.engine.rows(flows)[driver.flow]
             flow.watched_ns, flow.unwatched_ns = windows.get(name, (task.crash_ns, task.watched_until_ns))
 
     record = run_model(task.spec.model_copy(update={"faults": (crash,)}), task.seed, task.replication, prepare=watch)
-    return _Crashed(record, _gaps(passes[-1]))
+    return _Crashed(record, _gaps(passes[-1], task.domain))
 
 
-def _gaps(run: Run) -> dict[str, Gap]:
+def served(run: Run, domain: str) -> dict[str, Any]:
+    """Return the drivers of the workloads that a domain serves, by name: others go on without it."""
+    spec = run.spec
+    return {
+        name: driver
+        for name, driver in run.built.drivers.items()
+        if domain in spec.copies(spec.target_of(spec.workloads[name])[0])
+    }
+
+
+def _gaps(run: Run, domain: str) -> dict[str, Gap]:
     """Return the longest gap of each workload that had one."""
-    seen = {name: run.engine.rows(flows)[driver.flow] for name, driver in run.built.drivers.items()}
+    seen = {name: run.engine.rows(flows)[driver.flow] for name, driver in served(run, domain).items()}
     return {
         name: Gap(int(flow.gap_end_ns) - int(flow.gap_ns), int(flow.gap_end_ns))
         for name, flow in seen.items()
@@ -195,7 +206,7 @@ def planned_reprotection_ns(protection: object) -> int | None:
 def _judged(task: CrashTask, crashed: _Crashed, undisturbed: RunRecord) -> Failover:
     record, timeline = crashed.record, crashed.timeline(task)
     declared_ns, live_ns, reachable_ns = crashed.instants(task)
-    gap = max(crashed.gaps.values(), key=lambda gap: gap.end_ns - gap.begin_ns, default=None)
+    gap = common_gap(list(crashed.gaps.values()))
     instants = (task.crash_ns, declared_ns, live_ns, reachable_ns)
     known = [instant for instant in instants if instant is not None]
     recovered = gap is not None and len(known) == len(instants)
@@ -216,6 +227,13 @@ def _judged(task: CrashTask, crashed: _Crashed, undisturbed: RunRecord) -> Failo
         figures={name: float(value) for name, value in record.protection[task.domain].items()},
         timeline=[((time_ns - task.crash_ns) / _S, what) for time_ns, what in timeline],
     )
+
+
+def common_gap(gaps: Sequence[Gap]) -> Gap | None:
+    """Return the time in which no packet of any flow came out; ``None`` if none came out any more."""
+    if not gaps:
+        return None
+    return Gap(max(gap.begin_ns for gap in gaps), min(gap.end_ns for gap in gaps))
 
 
 def parts_of(gap: Gap, instants: list[int]) -> list[float]:
@@ -245,7 +263,8 @@ def _failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
 
 
 def _lost(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
-    return {name: flows_of(undisturbed)[name].delivered - flow.delivered for name, flow in flows_of(record).items()}
+    # Not by what was delivered: at the end of a run a protected guest's outputs wait, an unprotected one's do not.
+    return {name: flow.dropped - flows_of(undisturbed)[name].dropped for name, flow in flows_of(record).items()}
 
 
 def _repeated(record: RunRecord) -> int:

@@ -221,7 +221,27 @@ def _protection_of(model: Model, domain: str) -> ProtectionSpec:
     return protection
 
 
+def protected_domain(model: Model) -> str:
+    """Return the entry of the domain whose protection matters: the first protected one, or the first with traffic.
+
+    Raises
+    ------
+    UsageError
+        None has traffic.
+    """
+    spec = model.spec
+    guarded = [name for name, d in spec.domains.items() if d.protection.kind != "none"]  # type: ignore[attr-defined]
+    if guarded:
+        return guarded[0]
+    reached = [spec.target_of(workload)[0] for workload in spec.workloads.values()]
+    if not reached:
+        raise UsageError(f"'{model.label}' has no workload, so no domain whose protection a client could see")
+    return reached[0]
+
+
 def _domain_of(model: Model, domain: str | None) -> str:
+    if domain is None:
+        return model.spec.copies(protected_domain(model))[0]
     try:
         return model.spec.struck_by(PrimaryCrash(at=Instant("run", 0), domain=domain))
     except ValueError as error:

@@ -21,7 +21,7 @@ from vftsim.platform.protection.mechanism import protections
 from vftsim.spec.base import Spec
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.stats import Estimate, mean_interval
-from vftsim.study.failover import FailoverStudy, failover_study
+from vftsim.study.failover import FailoverStudy, failover_study, protected_domain
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
@@ -194,18 +194,6 @@ def _entry_of(spec: ModelSpec, domain: str) -> str:
     raise UsageError(f"--domain: no domain '{domain}'{hint} domains: {listing(sorted(spec.expanded()))}")
 
 
-def protected_domain(model: Model) -> str:
-    """Return the domain that is compared: protected, or the only one with traffic, else the first with it."""
-    spec = model.spec
-    guarded = [name for name, d in spec.domains.items() if d.protection.kind != "none"]  # type: ignore[attr-defined]
-    if guarded:
-        return guarded[0]
-    reached = [spec.target_of(workload)[0] for workload in spec.workloads.values()]
-    if not reached:
-        raise UsageError(f"'{model.label}' has no workload, so no domain whose protection a client could see")
-    return reached[0]
-
-
 def compare_protections(
     model: Model,
     kinds: Sequence[str],
@@ -241,7 +229,7 @@ def compare_protections(
     name = protected_domain(model)
     interrupted = any(each.interrupted for each in done)
     failovers = {
-        kind: failover_study(each, max(replications, 2), seed, workers, domain=name, progress=progress, store=store)
+        kind: failover_study(each, max(replications, 2), seed, workers, progress=progress, store=store)
         for kind, each in ({} if interrupted else models).items()
     }
     notes = {kind: text for kind in models if (text := _note(model.spec.domains[name].protection, kind))}
@@ -272,7 +260,7 @@ def _figures(model: Model, done: Replications, common: Sequence[int]) -> dict[st
 
 def _of_run(model: Model, record: RunRecord) -> dict[str, float]:
     """Return what protection costs in one replication: in the first load step of a benchmark, or all of it."""
-    name = protected_domain(model)
+    name = model.spec.copies(protected_domain(model))[0]
     found: dict[str, float] = {}
     if has_bench(model.spec):
         step = steps_of(phases_of(record))[0]
@@ -288,7 +276,7 @@ def _of_run(model: Model, record: RunRecord) -> dict[str, float]:
                 f"{label}_mos": voice.mos if voice.is_valid else math.nan,
             }
     steps = [window for window in record.windows if window.name in {"step_1", "measured"}]
-    found["cpu_percent"] = 100.0 * steps[0].domain_cpu[name] / model.spec.domains[name].vcpus if steps else math.nan
+    found["cpu_percent"] = 100.0 * steps[0].domain_cpu[name] / model.spec.expanded()[name].vcpus if steps else math.nan
     own = record.protection.get(name, {})
     seconds = record.windows[-1].end_ns / 1e9
     sent = float(own.get("log_bytes", own.get("state_bytes", 0)))

@@ -1,0 +1,106 @@
+"""A year with each mechanism: the Markov model in closed form, and what enters it."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from vftsim.errors import UsageError
+from vftsim.report.protection_tables import print_availability
+from vftsim.study.availability import YEAR_S, Pair, availability_study, restart_unavailability
+from vftsim.study.files import to_json
+
+_S = 1_000_000_000
+
+
+def balance(mtbf_s, failover_s, reprotection_s, restart_s):
+    """Solve the chain: protected, failing over, unprotected, down."""
+    rate = 1.0 / mtbf_s
+    rates = np.zeros((4, 4))
+    rates[0, 1] = rates[0, 2] = rates[2, 3] = rate
+    rates[1, 2], rates[2, 0], rates[3, 2] = 1.0 / failover_s, 1.0 / reprotection_s, 1.0 / restart_s
+    generator = rates - np.diag(rates.sum(axis=1))
+    return np.linalg.lstsq(np.vstack([generator.T, np.ones(4)]), np.array([0, 0, 0, 0, 1.0]), rcond=None)[0]
+
+
+@pytest.mark.parametrize(("failover_s", "unavailability"), [(3.0, 9.5219e-8), (1.2, 3.8143e-8)])
+def test_a_pair_with_hosts_that_fail_once_a_year(failover_s, unavailability):
+    pair = Pair(365 * 86_400.0, failover_s, 600.0, 77.0)
+    assert pair.unavailability == pytest.approx(unavailability, rel=2e-5)
+
+
+def test_a_pair_by_the_year():
+    pair = Pair(365 * 86_400.0, 3.0, 600.0, 77.0)
+    assert pair.unavailability * 365 * 86_400 == pytest.approx(3.003, abs=5e-4)
+    assert pair.unprotected * 365 * 24 == pytest.approx(0.333, abs=5e-4)
+
+
+def test_a_restart():
+    assert restart_unavailability(365 * 86_400.0, 77.0) == pytest.approx(2.4416e-6, rel=2e-5)
+
+
+@pytest.mark.parametrize("times", [(1e4, 3.0, 600.0, 77.0), (100.0, 50.0, 30.0, 20.0), (1e7, 1.0, 1e6, 1e3)])
+def test_the_closed_form_is_the_balance_of_the_chain(times):
+    _, failing_over, unprotected, down = balance(*times)
+    pair = Pair(*times)
+    assert pair.unavailability == pytest.approx(failing_over + down, rel=1e-9)
+    assert pair.unprotected == pytest.approx(unprotected, rel=1e-9)
+
+
+def test_limits():
+    assert Pair(1e6, 3.0, 0.0, 77.0).unavailability == pytest.approx(3.0 / (1e6 + 3.0))
+    assert Pair(1e6, 0.0, 0.0, 77.0).unavailability == 0.0
+    never = Pair(1e6, 3.0, math.inf, 77.0)
+    assert never.unavailability == pytest.approx(restart_unavailability(1e6, 77.0), rel=1e-12)
+    assert never.unprotected == 1.0 - never.unavailability
+    assert Pair(1e6, 3.0, 1e15, 77.0).unavailability == pytest.approx(never.unavailability, rel=1e-6)
+
+
+def test_everything_that_takes_longer_costs_availability():
+    base = [1e6, 3.0, 600.0, 77.0]
+    for position in (1, 2, 3):
+        longer = [*base]
+        longer[position] *= 2
+        assert Pair(*longer).unavailability > Pair(*base).unavailability
+
+
+@pytest.fixture(scope="module")
+def year(tiny):
+    return availability_study(
+        tiny, ["none", "ha_restart", "lockstep"], YEAR_S, 2, 1, 1, restart_s=90.0, after_ns=5 * _S
+    )
+
+
+def test_the_simulated_failovers_enter(year):
+    by_kind = {row["mechanism"]: row for row in year.rows}
+    lockstep = by_kind["lockstep"]
+    # lock, go-live and at most the heartbeat's timeout; delay and copy of 4 GiB
+    assert 2.1 < lockstep["outage_s"] < 3.5
+    assert 77.0 < lockstep["reprotection_s"] < 79.0
+    pair = Pair(YEAR_S, lockstep["outage_s"], lockstep["reprotection_s"], 90.0)
+    assert lockstep["unavailability"] == pair.unavailability
+    assert lockstep["downtime_s_per_year"] == pytest.approx(lockstep["outage_s"], rel=1e-3)
+
+
+def test_what_does_not_come_back_is_restarted(year):
+    by_kind = {row["mechanism"]: row for row in year.rows}
+    assert by_kind["none"]["outage_s"] == 90.0
+    assert by_kind["none"]["failed_per_year"] == pytest.approx(10 * 90.0)
+    assert 76.0 < by_kind["ha_restart"]["outage_s"] < 77.5
+    assert math.isinf(by_kind["ha_restart"]["reprotection_s"])
+
+
+def test_it_prints_and_is_json(year, capsys):
+    print_availability(year)
+    shown = capsys.readouterr().out
+    assert "fails once in 365.2 days" in shown
+    assert "never" in shown
+    found = json.loads(to_json(year.for_machines()))
+    assert [row["mechanism"] for row in found["availability"]] == ["none", "ha_restart", "lockstep"]
+
+
+def test_mistakes_are_named(tiny):
+    for times in ({"mtbf_s": 0.0}, {"mtbf_s": math.inf}, {"mtbf_s": 1.0, "restart_s": -1.0}):
+        with pytest.raises(UsageError, match="--mtbf"):
+            availability_study(tiny, ["none"], crashes=2, jobs=1, **times)

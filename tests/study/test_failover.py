@@ -1,0 +1,223 @@
+"""Failovers: when hosts crash, what an outage consists of, and the deterministic parts of each mechanism."""
+
+import math
+from functools import cache
+
+import pytest
+from tiny import TINY
+
+from vftsim.errors import UsageError
+from vftsim.platform.protection.mechanism import protections
+from vftsim.report.protection_tables import print_failovers
+from vftsim.study import crash, failover
+from vftsim.study.crash import PARTS, CrashTask, Gap, parts_of, planned_reprotection_ns, simulate_crash, without
+from vftsim.study.failover import crash_instants, failover_study
+from vftsim.study.model import load_model
+from vftsim.study.protections import under
+
+S, MS = 1_000_000_000, 1_000_000
+SOON = 3 * S
+RECOVERING = ("checkpoint", "coarse_lockstep", "event_sync", "ha_restart", "hypervisor_epoch", "lockstep")
+FATAL = ("micro_checkpoint", "none")
+
+
+@pytest.fixture(scope="module")
+def study(tiny):
+    """Return the failovers of the tiny model under a mechanism; each is simulated once."""
+    return cache(lambda kind: failover_study(under(tiny, kind), 2, 1, 1, after_ns=SOON))
+
+
+def task_at(model, crash_ns, after_ns=SOON):
+    spec, begins_ns, _ = failover._at_rest(model, None, crash_ns + after_ns)
+    return CrashTask(spec, "sut", 1, 0, begins_ns + crash_ns, begins_ns, begins_ns + crash_ns + after_ns)
+
+
+# When hosts crash
+
+
+def test_one_crash_in_each_equal_part_of_the_stretch():
+    instants = crash_instants(7, 40, 4 * S)
+    assert [instant // (S // 10) for instant in instants] == list(range(40))
+
+
+def test_other_seeds_crash_at_other_instants():
+    assert set(crash_instants(1, 10, S)).isdisjoint(crash_instants(2, 10, S))
+
+
+# What an outage consists of
+
+
+@pytest.mark.parametrize("kind", RECOVERING)
+def test_the_parts_add_up_to_the_outage(study, kind):
+    for each in study(kind).failovers:
+        parts_ns = [round(getattr(each, part) * 1e9) for part in PARTS]
+        assert min(parts_ns) >= 0
+        assert sum(parts_ns) == round(each.outage_s * 1e9)
+
+
+@pytest.mark.parametrize("kind", RECOVERING)
+def test_the_parts_are_those_of_the_timeline(study, kind):
+    """Between crash and announcement the outage is divided where the mechanism says that things happened."""
+    for each in study(kind).failovers:
+        at = {what: time_s for time_s, what in each.timeline if time_s >= 0}
+        live_s = at.get("secondary live", at.get("booted"))
+        assert each.detection_s == pytest.approx(at["failure declared"], abs=1e-9)
+        assert each.takeover_s == pytest.approx(live_s - at["failure declared"], abs=1e-9)
+        assert each.announcement_s <= at.get("reachable", live_s) - live_s + 1e-9
+
+
+@pytest.mark.parametrize("kind", FATAL)
+def test_what_does_not_come_back(study, kind):
+    found = study(kind)
+    assert not found.recovered
+    for each in found.failovers:
+        assert math.isinf(each.outage_s)
+        assert all(math.isnan(getattr(each, part)) for part in PARTS)
+        assert sum(each.failed.values()) > 0
+    assert found.mean("outage_s") is None
+
+
+def test_a_packet_on_its_way_shortens_the_detection():
+    assert parts_of(Gap(12, 50), [10, 30, 40, 45]) == [0.0, 18e-9, 10e-9, 5e-9, 5e-9]
+
+
+def test_a_packet_before_the_announcement_shortens_that():
+    assert parts_of(Gap(2, 42), [10, 30, 40, 45]) == [8e-9, 20e-9, 10e-9, 2e-9, 0.0]
+
+
+def test_a_failure_declared_before_the_crash_takes_no_time():
+    assert parts_of(Gap(2, 42), [10, 8, 40, 40]) == [8e-9, 0.0, 30e-9, 0.0, 2e-9]
+
+
+def test_only_the_gap_of_the_takeover_counts():
+    window, live_ns = (100, 1000), 300
+    assert without(Gap(90, 310), window, live_ns) is None
+    assert without(Gap(400, 900), window, live_ns) == (100, 401)
+    assert without(Gap(20, 101), window, live_ns) == (102, 1000)
+
+
+def test_a_longer_stop_after_the_failover_is_not_the_outage(tmp_path):
+    """Re-protection stops the guest for 5 s here, longer than the failover takes."""
+    found = []
+    for name, reprotection in (("never", "null"), ("soon", "{delay: 1 s, memory: 64 MiB, resume: 5 s}")):
+        path = tmp_path / f"{name}.yaml"
+        own = f"    protection: {{kind: lockstep, reprotection: {reprotection}}}\n"
+        path.write_text(TINY.replace("  sut:\n", "  sut:\n" + own))
+        found.append(simulate_crash(task_at(load_model(path), 400 * MS, 12 * S)))
+    never, soon = found
+    assert soon.outage_s == never.outage_s < 4.0
+    assert math.isnan(never.unprotected_s)
+    live_s = next(time_s for time_s, what in soon.timeline if what == "secondary live")
+    protected_s = [time_s for time_s, what in soon.timeline if what == "protected"][-1]
+    protection = load_model(path).spec.domains["sut"].protection
+    assert soon.unprotected_s == protected_s
+    assert protected_s - live_s == pytest.approx(planned_reprotection_ns(protection) / S, abs=1e-9)
+
+
+# Deterministic parts
+
+
+@pytest.mark.parametrize("crash_ns", [0, 1, 400 * MS, 999_999_999])
+def test_a_restart_is_timeout_less_phase_of_the_heartbeat_and_boot(tiny, crash_ns):
+    task = task_at(under(tiny, "ha_restart"), crash_ns, 80 * S)
+    found = simulate_crash(task)
+    since_beat_s = task.crash_ns % S / S
+    assert found.detection_s == pytest.approx(15.0 - since_beat_s, abs=1e-9)
+    away_s = found.outage_s - found.before_crash_s - found.first_packet_s
+    assert away_s == pytest.approx(15.0 - since_beat_s + 2.0 + 60.0, abs=2e-9)
+
+
+def test_lockstep_notices_between_timeout_less_interval_and_timeout(study):
+    for each in study("lockstep").failovers:
+        assert 2.0 < each.detection_s <= 3.0
+        assert each.takeover_s == pytest.approx(0.105, abs=1e-9)  # lock 5 ms, go-live 100 ms; nothing left to replay
+
+
+def test_a_checkpoint_rolls_back_as_the_closed_form_says(tmp_path):
+    """No page is dirtied: p 0.5 ms, x = 64 KiB at 1 Gbit/s, P 200 ms; back by p + x + l to P more than that."""
+    path = tmp_path / "still.yaml"
+    own = "    protection: {kind: checkpoint, memory: {touch_rate: 0 /s}, suspend_request: 0 ms}\n"
+    path.write_text(TINY.replace("  sut:\n", "  sut:\n" + own))
+    found = failover_study(load_model(path), 10, 3, 1, after_ns=SOON)
+    least_s = 0.5e-3 + 65_536 * 8e-9 + 74.5e-6
+    back_s = found.figures()["rollback_s"]
+    assert all(least_s <= value <= least_s + 0.2 for value in back_s)
+    # Each stratum is half a period long: the mean of ten has at most the standard error of ten uniform instants.
+    assert sum(back_s) / 10 == pytest.approx(0.1 + least_s, abs=3 * 0.2 / math.sqrt(12 * 10))
+
+
+# The study
+
+
+def test_the_number_of_workers_does_not_matter(tiny):
+    alone, together = (failover_study(under(tiny, "lockstep"), 2, 5, jobs, after_ns=SOON) for jobs in (1, 2))
+    assert alone.failovers == together.failovers
+
+
+class Counting:
+    """A progress display that counts."""
+
+    def __init__(self):
+        self.units, self.done = 0, 0
+
+    def total(self, units):
+        self.units += units
+
+    def advance(self, text=""):
+        self.done += 1
+
+    def say(self, text):
+        pass
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_progress_is_shown_with_any_number_of_workers(tiny, jobs):
+    progress = Counting()
+    failover_study(under(tiny, "none"), 2, 1, jobs, after_ns=S, progress=progress)
+    assert (progress.units, progress.done) == (2, 2)
+
+
+def test_mistakes_are_named(tiny):
+    with pytest.raises(UsageError, match="--over"):
+        failover_study(tiny, 2, 1, 1, span_ns=0)
+    with pytest.raises(UsageError, match="--after"):
+        failover_study(tiny, 2, 1, 1, after_ns=0)
+    with pytest.raises(UsageError, match="--load: above 0"):
+        failover_study(tiny, 2, 1, 1, load=0.0)
+    with pytest.raises(UsageError, match="--domain: domain 'sud'"):
+        failover_study(tiny, 2, 1, 1, domain="sud")
+    with pytest.raises(UsageError, match="has no benchmark"):
+        failover_study(load_model("xen-media-turnkey"), 2, 1, 1, load=5.0, domain="media")
+
+
+@pytest.mark.parametrize("kind", [*RECOVERING, *FATAL])
+def test_every_mechanism_is_printed(study, kind, capsys):
+    print_failovers(study(kind))
+    shown = capsys.readouterr().out
+    assert f"Mechanism: {kind}" in shown
+    assert "primary crash" in shown
+    assert ("never" in shown) == (kind in {*FATAL, "ha_restart"})
+    assert "nan" not in shown
+    assert "inf" not in shown
+
+
+def test_there_are_no_other_mechanisms():
+    assert {*RECOVERING, *FATAL} == set(protections())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["checkpoint", "coarse_lockstep", "event_sync", "micro_checkpoint", "none"])
+def test_a_media_host_fails_over(kind, capsys):
+    sets = ["workloads.media.streams=5", "workloads.signaling.calls_per_s=1"]
+    found = failover_study(under(load_model("xen-media-turnkey", sets), kind), 2, 1, 1, after_ns=3 * S)
+    print_failovers(found)
+    assert "packets lost: media" in capsys.readouterr().out
+    assert len(found.recovered) == (0 if kind in FATAL else 2)
+    for each in found.recovered:
+        # What is lost of five streams of 50 packets a second is what would have come meanwhile.
+        assert each.lost["media"] == pytest.approx(250 * each.outage_s, abs=10)
+
+
+def test_the_same_instants_are_simulated_under_every_mechanism(study):
+    assert len({tuple(each.crash_s for each in study(kind).failovers) for kind in (*RECOVERING, *FATAL)}) == 1
+    assert crash.PARTS == PARTS
