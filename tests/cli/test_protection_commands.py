@@ -1,0 +1,108 @@
+"""The commands about protection from outside: what they print, keep and refuse."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from vftsim.cli.main import main
+from vftsim.study import crash, failover
+
+SHORT = ("-n", "2", "--after", "3 s", "--jobs", "1", "-q")
+
+
+def run_main(capsys, *arguments):
+    assert main([str(a) for a in arguments]) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys, *arguments):
+    assert main([str(a) for a in arguments]) == 2
+    return " ".join(capsys.readouterr().err.split())
+
+
+def test_failovers_are_kept_and_taken_up_again(inside, tiny_path, capsys, monkeypatch):
+    """The second command simulates nothing; what the store lacks (infinite, no number) comes back."""
+    command = ("failover", tiny_path, "--protection", "none", *SHORT, "-o", "kept")
+    first = run_main(capsys, *command)
+
+    def never(task):
+        raise AssertionError("simulated again")
+
+    monkeypatch.setattr(crash, "simulate_crash", never)
+    monkeypatch.setattr(failover, "simulate_crash", never)
+    assert run_main(capsys, *command) == first
+    assert "never" in first
+
+
+def test_failover_as_json_csv_and_figure(inside, tiny_path, tmp_path, capsys):
+    command = ("failover", tiny_path, "--protection", "lockstep", *SHORT, "-o", "kept")
+    found = json.loads(run_main(capsys, *command, "--json"))
+    assert found["mechanism"] == "lockstep"
+    assert len(found["failovers"]) == 2
+    assert [what for _, what in found["failovers"][0]["timeline"]][1] == "primary crash"
+    table = list(csv.DictReader(io.StringIO(run_main(capsys, *command, "--csv", "--plot", "figure.png"))))
+    outage = next(row for row in table if row["figure"] == "outage_s")
+    assert float(outage["estimate"]) == pytest.approx(
+        sum(float(row["estimate"]) for row in table if row["figure"] in crash.PARTS), rel=1e-9
+    )
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_figure_without_any_recovery(inside, tiny_path, tmp_path, capsys):
+    run_main(capsys, "failover", tiny_path, "--protection", "none", *SHORT, "--plot", "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 1000
+
+
+def test_availability_as_csv(tiny_path, capsys):
+    shown = run_main(
+        capsys,
+        "availability",
+        tiny_path,
+        "--mtbf",
+        "8760 h",
+        "--protection",
+        "none",
+        *SHORT,
+        "--restart",
+        "1 h",
+        "--csv",
+    )
+    (row,) = csv.DictReader(io.StringIO(shown))
+    assert float(row["unavailability"]) == pytest.approx(1 / 8761)
+
+
+def test_mistakes(tiny_path, capsys):
+    assert "did you mean 'checkpoint'" in refused(capsys, "compare", tiny_path, "--protection", "chekpoint")
+    assert "name one" in refused(capsys, "compare", tiny_path, tiny_path, "--protection", "all")
+    assert "did you mean 'lockstep'" in refused(capsys, "failover", tiny_path, "--protection", "lockstp")
+    assert "no domain 'sud'" in refused(capsys, "failover", tiny_path, "--protection", "none", "--domain", "sud")
+    assert "--mtbf" in refused(capsys, "availability", tiny_path, "--mtbf", "0 s")
+    assert "--after" in refused(capsys, "failover", tiny_path, "--after", "5 km")
+
+
+def test_comparison_of_mechanisms_is_kept(inside, tiny_path, capsys, monkeypatch):
+    monkeypatch.setattr(failover, "AFTER_NS", 3_000_000_000)
+    short = ("--set", "workloads.calls.steps.most=1")
+    command = (
+        "compare",
+        tiny_path,
+        *short,
+        "--protection",
+        "none,lockstep",
+        "-n",
+        "1",
+        "--jobs",
+        "1",
+        "-q",
+        "-o",
+        "kept",
+    )
+    found = json.loads(run_main(capsys, *command, "--json"))
+    assert {row["mechanism"] for row in found["comparison"]} == {"none", "lockstep"}
+    assert "factors on execution" in found["notes"]["lockstep"]
+    assert {row["figure"] for row in found["comparison"]} >= {"cpu_percent", "failover.outage_s", "output_wait_ms"}
+    monkeypatch.setattr(failover, "simulate_crash", None)
+    table = list(csv.DictReader(io.StringIO(run_main(capsys, *command, "--csv"))))
+    assert len(table) == len(found["comparison"])
