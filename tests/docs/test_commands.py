@@ -56,3 +56,23 @@ def test_links_lead_somewhere():
         if "://" not in target and not (page.parent / target).exists()
     ]
     assert not broken
+
+
+def test_every_page_is_reachable_from_the_index():
+    docs = ROOT / "docs"
+    reached, to_read = set(), [docs / "index.md"]
+    while to_read:
+        page = to_read.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        targets = re.findall(r"\]\(([^)#\s]+\.md)[^)]*\)", CODE.sub("", page.read_text(encoding="utf-8")))
+        to_read += [(page.parent / target).resolve() for target in targets if "://" not in target]
+    assert {str(page.relative_to(docs)) for page in docs.rglob("*.md") if page not in reached} == set()
+
+
+def test_the_index_names_every_page_about_a_part():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    rooms = ("protection", "workloads", "io-paths", "schedulers", "sip", "extend")
+    pages = [f"{room}/{page.name}" for room in rooms for page in (ROOT / "docs" / room).glob("*.md")]
+    assert [page for page in pages if f"({page})" not in index] == []

@@ -64,7 +64,7 @@ class RunRecord:
     timelines : dict
         By guarded domain: (instant in ns, what happened).
     protection : dict
-        By guarded domain: what the mechanism did and cost.
+        By guarded domain: what the mechanism did and cost from the start to ``observed_s``, the end of the run.
     """
 
     workloads: dict[str, Any]

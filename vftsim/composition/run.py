@@ -280,7 +280,8 @@ class Run:
             events=self.engine.events,
             timelines={name: timeline(self.engine, guard) for name, guard in built.guards.items()},
             protection={
-                name: built.protection_of(name).summary(self.engine, guard) for name, guard in built.guards.items()
+                name: {"observed_s": self.now_ns / _S, **built.protection_of(name).summary(self.engine, guard)}
+                for name, guard in built.guards.items()
             },
         )
 

@@ -36,6 +36,8 @@ _COMPARED = (
     ("channel_mbit_per_s", "channel Mbit/s"), ("failover.outage_s", "outage s"),
     ("failover.unprotected_s", "unprotected s"), ("failover.rollback_s", "rolled back s"),
 )  # fmt: skip
+_NEVER = {"failover.outage_s", "failover.unprotected_s"}
+"""What a mechanism that lacks it never ends."""
 
 
 def print_failovers(study: FailoverStudy) -> None:
@@ -125,5 +127,7 @@ def _plain(value: float) -> str:
 
 def _estimate(estimate: Estimate | None, name: str, result: ProtectionComparison, kind: str) -> str:
     if estimate is None:
-        return "never" if name.startswith("failover.") and kind in result.failovers else "-"
+        return "never" if name in _NEVER and kind in result.failovers else "-"
+    if name == "capacity_saps" and 2 * result.capacities[kind].unfailed >= estimate.n:
+        return f"at least {estimate.mean:.4g}"
     return error_bar(estimate.mean, estimate.low, estimate.high, estimate.kind)

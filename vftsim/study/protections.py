@@ -278,7 +278,7 @@ def _of_run(model: Model, record: RunRecord) -> dict[str, float]:
     steps = [window for window in record.windows if window.name in {"step_1", "measured"}]
     found["cpu_percent"] = 100.0 * steps[0].domain_cpu[name] / model.spec.expanded()[name].vcpus if steps else math.nan
     own = record.protection.get(name, {})
-    seconds = record.windows[-1].end_ns / 1e9
+    seconds = float(own.get("observed_s", math.inf))
     sent = float(own.get("log_bytes", own.get("state_bytes", 0)))
     found["channel_mbit_per_s"] = sent * 8e-6 / seconds
     found["output_wait_ms"] = float(own.get("output_wait_ms", 0.0))
