@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -29,9 +28,6 @@ from vftsim.sampling import Streams
 
 _S = 1_000_000_000
 LONGEST_DRAIN_NS = 120 * _S
-_FIRST_PART_NS = 1_000_000
-_SHORT_S, _LONG_S = 0.1, 0.4
-"""Real time between two calls of a run's ``on_time``."""
 BASELINE_ENTITY = 0
 _ACTION_ENTITY = 3
 
@@ -66,7 +62,7 @@ class Run:
     Attributes
     ----------
     on_time : callable, optional
-        Told the simulated time in ns a few times a second of real time, while the run goes on.
+        Told the simulated time in ns now and then; returns after how many ns it wants to be told again.
     """
 
     def __init__(
@@ -85,8 +81,7 @@ class Run:
         self.pauses = Pauses(self.engine)
         self.listeners: list[Any] = []
         self.windows: list[Window] = []
-        self.on_time: Callable[[int], None] | None = None
-        self._part_ns = _FIRST_PART_NS
+        self.on_time: Callable[[int], int] | None = None
         self._on_phase = on_phase
         self._links = dict[str, tuple[int, int]]()
         self.built = BuiltModel(
@@ -181,14 +176,7 @@ class Run:
             engine.run(end_ns)
             return
         while engine.now_ns < end_ns:
-            begun_s = time.monotonic()
-            engine.run(min(engine.now_ns + self._part_ns, end_ns))
-            passed_s = time.monotonic() - begun_s
-            if passed_s < _SHORT_S:
-                self._part_ns *= 2
-            elif passed_s > _LONG_S:
-                self._part_ns = max(self._part_ns // 2, 1)
-            self.on_time(engine.now_ns)
+            engine.run(min(engine.now_ns + self.on_time(engine.now_ns), end_ns))
 
     def _check_packets(self) -> int:
         """Check that what entered by hosts' interfaces is delivered, dropped or in flight; return the latter."""

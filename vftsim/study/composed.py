@@ -53,8 +53,8 @@ def kernel(spec: ModelSpec) -> Linked:
     return linked_for(spec)
 
 
-def simulate(spec: ModelSpec, seed: int, replication: int, on_time: Callable[[int], None] | None = None) -> RunRecord:
-    """Run one replication; ``on_time`` is told the simulated time in ns now and then."""
+def simulate(spec: ModelSpec, seed: int, replication: int, on_time: Callable[[int], int] | None = None) -> RunRecord:
+    """Run one replication; ``on_time`` is told the simulated time in ns, and returns when next."""
 
     def prepare(run: Run) -> None:
         run.on_time = on_time

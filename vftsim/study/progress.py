@@ -75,9 +75,9 @@ class Silent:
 
     def total(self, units: int) -> None:
         """Say what is to be said when work begins."""
-        text, self.beginning = self.beginning, ""
-        if text and units:
-            self.say(text)
+        if self.beginning and units:
+            self.say(self.beginning)
+            self.beginning = ""
 
     def advance(self, text: str = "") -> None:
         """Count nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,9 @@ from vftsim.study.workers import Workers, checked_jobs, deferred_interrupts
 DEFAULT_SEED = 1
 DEFAULT_REPLICATIONS = 10
 MOST_REPLICATIONS = 100_000
+_FIRST_PART_NS = 1_000_000
+_SHORT_S, _LONG_S = 0.1, 0.4
+"""Real time between two looks at a replication under way; without influence on its result."""
 
 OnResult = Callable[[int, int, Record], None]
 """Called with (number of the model, replication, record) when a replication has arrived."""
@@ -68,8 +72,17 @@ class _Telling:
     def __call__(self, task: _Task) -> Record:
         whole_ns = max(length_ns(task.spec), 1)
 
-        def tell(now_ns: int) -> None:
+        part_ns, told_s = _FIRST_PART_NS, time.monotonic()
+
+        def tell(now_ns: int) -> int:
+            nonlocal part_ns, told_s
+            passed_s, told_s = time.monotonic() - told_s, time.monotonic()
+            if passed_s < _SHORT_S:
+                part_ns *= 2
+            elif passed_s > _LONG_S:
+                part_ns = max(part_ns // 2, 1)
             self._progress.part(min(now_ns / whole_ns, 0.99))
+            return part_ns
 
         return composed.simulate(task.spec, task.seed, task.replication, tell)
 
