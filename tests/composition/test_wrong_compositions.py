@@ -34,8 +34,8 @@ CASES = {
         "workloads.calls.to: domain 'sut' has no interface by which the traffic could reach it",
     ),
     "network of a workload": (
-        media_model(workloads={"media": {**streams("media"), "network": "wan"}}),
-        "workloads.media.network 'wan' is none of those that 'media' has interfaces to: lan",
+        media_model(workloads={"media": {**streams("media"), "via": "wan"}}),
+        "workloads.media.via 'wan' is none of those that 'media' has interfaces to: lan",
     ),
     "domain of the agents": (
         sip_model(workloads={"calls": {**BENCH, "agents_in": "usc"}}, domains={"sut": server(), "uac": {}}),

@@ -22,7 +22,7 @@ from vftsim.platform.cpu.records import vcpus
 from vftsim.platform.delays import delays, install_buckets
 from vftsim.platform.io import build as io
 from vftsim.platform.io.driver_domain import DriverDomainSpec
-from vftsim.platform.io.host_cards import HostCards, NicsSpec, cards
+from vftsim.platform.io.host_cards import add_card, cards
 from vftsim.platform.io.link import links
 from vftsim.platform.io.nic import NicSpec, nics
 from vftsim.platform.io.packet import (
@@ -50,7 +50,7 @@ from vftsim.workloads.ims_bench.subscribers import fill_pools
 from vftsim.workloads.ims_bench.workload import write_rules
 from vftsim.workloads.pool import add_pool, pool_threads, pools
 from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Scenario, install_messages
-from vftsim.workloads.sip.parameters import SipServerSpec, VirtualizationSpec
+from vftsim.workloads.sip.parameters import SipServerSpec
 from vftsim.workloads.sip.records import sip_rules, sip_servers, workers
 from vftsim.workloads.sip.server import add_server, start_server
 from vftsim.workloads.sip.streams import streams
@@ -150,8 +150,7 @@ class Park:
             cpu.add_domain(self.engine, self.host, DomainScheduling(), count, None, 10 * MS) for count in (2, 1, 1, 1)
         )
         self.io = io.Io(self.engine)
-        self.cards = HostCards(self.engine, NicsSpec())
-        self.card = self.cards.carrying("vm")
+        self.card = add_card(self.engine, 1_000_000_000, 100_000, 256 * 1024)
         self.program = self._add_application()
         self.port = self._add_port()
         self._add_clients()
@@ -189,7 +188,7 @@ class Park:
         server = SipServerSpec(
             touch_cost=40 * US, register_touch_cost=40 * US, demand_cv=0.0, t1=8 * MS, **self._application
         )
-        self.server = add_server(engine, self.guest, program, server, VirtualizationSpec())
+        self.server = add_server(engine, self.guest, program, server)
         return program
 
     def _add_port(self) -> int:

@@ -76,7 +76,7 @@ def test_percentiles_are_those_of_all_runs_together(result):
     """Pooled from the histograms themselves, and printed with every run's own percentile as range."""
     together = DelayHistogram()
     for _, record in result.records:
-        together.merge(next(p for p in record if p.index == 1).delays["SES1"])
+        together.merge(next(p for p in phases_of(record) if p.index == 1).delays["SES1"])
     row = result.summary.query("metric == 'PX_TRT-SES1' and step_index == 1 and statistic == 'p95_ms'").iloc[0]
     own = result.to_pandas("delays").query("metric == 'PX_TRT-SES1' and step_index == 1")["p95_ms"]
     assert row["estimate"] == together.percentile(95) / 1e6
@@ -108,7 +108,7 @@ def test_a_result_directory_has_manifest_tables_and_plots(tiny, tmp_path):
     assert {p.name for p in (folder / "plots").iterdir()} == {"load_and_cpu.png", "ihs.png", "delays.png"}
     assert {p.name for p in folder.iterdir()} == {
         "manifest.json", "model.yaml", "summary.csv", "steps.csv", "per_second.csv", "delays.csv", "percentiles.csv",
-        "series.csv",
+        "series.csv", "windows.csv", "drops.csv",
         "plots", "vftsim.sqlite",
     }  # fmt: skip
     assert [p.name for p in tmp_path.iterdir()] == ["out"]

@@ -145,8 +145,7 @@ class Lab:
     def protect(self, parameters, *blows):
         """Put the guest under a mechanism, and let faults strike."""
         spec = TypeAdapter(protections()[parameters["kind"]]).validate_python(parameters)
-        vm_link = int(self.engine.rows(cards)[self.card].from_host)
-        self.guard = protect.add_guard(self.engine, spec, self.domain, [self.port], [self.program], vm_link)
+        self.guard = protect.add_guard(self.engine, spec, self.domain, [self.port], [self.program])
         found = [TypeAdapter(FAULTS[blow["kind"]]).validate_python(blow) for blow in blows]
         protect.start(self.engine, self.guard, spec, found, lambda instant: instant.offset_ns)
 
