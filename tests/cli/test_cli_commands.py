@@ -69,8 +69,8 @@ def test_run_prints_n_interval_and_seed(tiny_path, capsys):
 def test_run_json_is_one_document_with_manifest_and_tables(tiny_path, capsys):
     data = json.loads(run_main(capsys, "run", tiny_path, "-n", 2, "-j", 1, "-q", "--json"))
     assert data["manifest"]["seed"] == 1
-    assert data["manifest"]["models"][0]["resolved"]["server"]["touch_cost"] == "4 ms"
-    assert {"steps", "per_second", "delays", "percentiles"} == set(data["tables"])
+    assert data["manifest"]["models"][0]["resolved"]["domains"]["sut"]["applications"]["proxy"]["touch_cost"] == "4 ms"
+    assert {"steps", "per_second", "delays", "percentiles", "windows", "drops"} == set(data["tables"])
     row = next(r for r in data["summary"] if r["phase"] == "step_1" and r["metric"] == "cpu_percent")
     assert row["n"] == 2
     assert row["low"] < row["estimate"] < row["high"]
@@ -164,7 +164,7 @@ def test_capacity_search_prints_the_curve_and_the_limit(tiny_path, capsys):
         "-q",
     )
     assert "Capacity at constant load" in out
-    assert "Limiting resource: CPU" in out
+    assert re.search(r"Limiting resource: (1 pCPU|sut: 1 vCPU)", out)
     assert "SAPS, no load passed" in out, "24 runs without a failure pass, 30 runs over several loads do not"
     assert "the budget of 30 runs ended the search; a load passes after 24 runs" in out
 
