@@ -234,7 +234,8 @@ def test_an_interrupted_run_keeps_finished_replications(tiny_path, tmp_path, job
 
 def test_ctrl_c_before_anything_is_done_writes_nothing(tiny_path, tmp_path):
     process = subprocess.Popen(
-        [*COMMAND, "run", str(tiny_path), "--set", "workloads.calls.steps.duration=5 h", "-j", "1", "-q", "-o", "out"],
+        [*COMMAND, "run", str(tiny_path), "--set", "workloads.calls.steps.duration=5 h", "-j", "1", "-q", "--yes",
+         "-o", "out"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
     )  # fmt: skip

@@ -79,7 +79,7 @@ def test_commands_keep_their_replications(tiny_path, tmp_path, monkeypatch, caps
     whole = capsys.readouterr().out
     simulate, ran = replicate_module._simulate, []
 
-    def stops_at_two(task):
+    def stops_at_two(task, tell=None):
         if task.replication == 2:
             raise KeyboardInterrupt
         return simulate(task)
@@ -87,7 +87,12 @@ def test_commands_keep_their_replications(tiny_path, tmp_path, monkeypatch, caps
     monkeypatch.setattr(replicate_module, "_simulate", stops_at_two)
     assert main([*words, "-o", str(out)]) == 3
     assert f"'{out}', the same command goes on" in capsys.readouterr().err
-    monkeypatch.setattr(replicate_module, "_simulate", lambda task: ran.append(task.replication) or simulate(task))
+
+    def counted(task, tell=None):
+        ran.append(task.replication)
+        return simulate(task)
+
+    monkeypatch.setattr(replicate_module, "_simulate", counted)
     assert main([*words, "-o", str(out)]) == 0
     assert set(ran) == {2}
     assert answer(capsys.readouterr().out) == answer(whole)

@@ -147,7 +147,12 @@ def test_resume_adds_replications_and_repeats_none(tiny, tmp_path, monkeypatch):
     run_study(tiny, 2, seed=7, jobs=1, directory=folder)
     ran = []
     simulate = replicate_module._simulate
-    monkeypatch.setattr(replicate_module, "_simulate", lambda task: ran.append(task.replication) or simulate(task))
+
+    def counted(task, tell=None):
+        ran.append(task.replication)
+        return simulate(task)
+
+    monkeypatch.setattr(replicate_module, "_simulate", counted)
     more = run_study(tiny, 3, seed=7, jobs=1, directory=folder, resume=True)
     assert ran == [2]
     assert csv_text(more.to_pandas()) == csv_text(run_study(tiny, 3, seed=7, jobs=1).to_pandas())
@@ -165,7 +170,7 @@ def test_a_killed_run_goes_on_from_what_had_arrived(tiny, tmp_path, monkeypatch)
     folder = tmp_path / "out"
     simulate = replicate_module._simulate
 
-    def dies(task):
+    def dies(task, tell=None):
         if task.replication == 2:
             raise RuntimeError("killed")
         return simulate(task)
@@ -183,7 +188,7 @@ def test_a_killed_run_goes_on_from_what_had_arrived(tiny, tmp_path, monkeypatch)
 
 
 def test_a_bug_before_the_first_replication_leaves_nothing(tiny, tmp_path, monkeypatch):
-    def dies(_):
+    def dies(_, tell=None):
         raise RuntimeError("bug")
 
     monkeypatch.setattr(replicate_module, "_simulate", dies)

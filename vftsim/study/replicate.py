@@ -59,8 +59,8 @@ class _Task:
     replication: int
 
 
-def _simulate(task: _Task) -> Record:
-    return composed.simulate(task.spec, task.seed, task.replication)
+def _simulate(task: _Task, tell: Callable[[int], int] | None = None) -> Record:
+    return composed.simulate(task.spec, task.seed, task.replication, tell)
 
 
 class _Telling:
@@ -84,7 +84,7 @@ class _Telling:
             self._progress.part(min(now_ns / whole_ns, 0.99))
             return part_ns
 
-        return composed.simulate(task.spec, task.seed, task.replication, tell)
+        return _simulate(task, tell)
 
 
 class _Shelf:
