@@ -35,9 +35,9 @@ def test_a_result_that_is_there_is_gone_on_with(tiny, tmp_path, monkeypatch):
     asked = []
     simulate = composed.simulate
 
-    def counted(spec, seed, replication):
+    def counted(spec, seed, replication, on_time=None):
         asked.append(replication)
-        return simulate(spec, seed, replication)
+        return simulate(spec, seed, replication, on_time)
 
     monkeypatch.setattr(composed, "simulate", counted)
     rule = precision_rule(tiny, 60.0, [], 30)
