@@ -8,10 +8,12 @@ os.environ.setdefault("VFTSIM_ENGINE", "simpy")
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _ctrl_c_reaches_the_programs_under_test():
-    """A shell ignores Ctrl-C for what it starts in the background (``pytest &``), and programs inherit that."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+def _signals_reach_the_programs_under_test():
+    """A shell ignores Ctrl-C for what it starts in the background, ``nohup`` the hang-up, and programs inherit that."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    ignored = [number for number in usual if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, usual[number])
     yield
-    signal.signal(signal.SIGINT, before)
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)

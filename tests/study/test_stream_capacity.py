@@ -78,7 +78,7 @@ def test_the_search_finds_the_load_that_fills_the_cpu(found):
     curve = found.curve().set_index("streams")
     assert curve["loss_percent_mean"].is_monotonic_increasing
     assert curve["loss_percent_mean"][21.0] == pytest.approx(100 / 21, rel=0.05)
-    assert found.watched_streams == 21.0
+    assert found.watched_level == 21.0
 
 
 def test_the_cpu_is_named_and_the_buffer_that_overflows(found):
@@ -90,7 +90,7 @@ def test_the_cpu_is_named_and_the_buffer_that_overflows(found):
 def test_the_answer_does_not_depend_on_the_number_of_workers(server, found):
     two = stream_capacity(server, CapacityRequest(seed=3, jobs=2, resolution=1.0, probability=0.5))
     assert two.result == found.result
-    assert two.losses_percent == found.losses_percent
+    assert two.figures == found.figures
     assert two.resources.equals(found.resources)
 
 
@@ -122,7 +122,7 @@ def test_the_command_prints_interval_curve_and_limit(server, found, capsys):
     assert "50 % of runs lose at most 0.1 % of their media packets" in out
     assert f"{found.result.estimate.mean / 12:.3g} calls/s at the capacity" in out, "2 calls/s with 24 streams"
     assert "Limiting resource: 1 pCPU, 100 % busy; packets are lost in socket buffer" in out
-    assert "Resources at 21 streams, the lowest load that fails" in out
+    assert "Resources at 21 media streams, the lowest load that fails" in out
 
 
 def test_the_command_writes_json_and_csv(server, found, capsys):
@@ -159,7 +159,7 @@ def test_ctrl_c_while_resources_are_watched_keeps_the_capacity(server, found, mo
     def pressed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("vftsim.study.stream_capacity.watch", pressed)
+    monkeypatch.setattr("vftsim.study.level_capacity.watch", pressed)
     study = stream_capacity(server, CapacityRequest(seed=3, jobs=1, resolution=1.0, probability=0.5))
     assert study.interrupted
     assert study.result == found.result

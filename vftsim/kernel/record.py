@@ -59,6 +59,9 @@ def _factory(record: type[Record], name: str, hint: Any) -> Callable[[], Any]:
     if get_origin(hint) is Annotated:
         element, count = _element(record, name, hint)
         make = _factory(record, name, element)
+        if element in _SCALARS:
+            zeros = [make()] * count
+            return zeros.copy
         return lambda: [make() for _ in range(count)]
     if isinstance(hint, type) and (hint in _SCALARS or issubclass(hint, Record)):
         return hint

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from vftsim.stats import CapacityResult, Estimate, ReplicationResult
     from vftsim.study.capacity import CapacityStudy
     from vftsim.study.compare import Comparison
+    from vftsim.study.level_capacity import LevelCapacity
     from vftsim.study.ramp import NotStarted, RampCapacity
     from vftsim.study.results import RunResult
     from vftsim.study.search import SearchCapacity
-    from vftsim.study.stream_capacity import StreamCapacity
 
 _STEP_COLUMNS = (
     ("SAPS", "steps", "effective_saps", "all", "mean"),
@@ -106,40 +106,41 @@ def print_capacity(study: CapacityStudy) -> None:
         _print_search(study.recovery, "Load from which a collapsed server (stop of 32 s) recovers by itself")
 
 
-def print_streams(found: StreamCapacity) -> None:
-    """Print how many media streams a host carries, and what limits them."""
+def print_levels(found: LevelCapacity) -> None:
+    """Print the load that a system carries under a limit, and what limits it."""
     print_head(found.manifest["models"], found.manifest["seed"])
-    e, measure = found.result.estimate, found.model.spec.measure
-    within = f"lose at most {found.limit_percent:g} % of their media packets"
-    print_text(f"Capacity: {_found(found, '.0f', 'media streams', within)}")
-    calls = found.calls_per_stream
-    print_text(
-        f"A run measures {measure.duration / 1e9:g} s after {measure.warm_up / 1e9:g} s. "
-        + (f"Calls go with streams: {calls:.3g} calls/s for each" if calls else "No calls")
-        + (f", {calls * e.mean:.3g} calls/s at the capacity." if calls and found.result.answer == "between" else ".")
-    )
+    e, measure, names = found.result.estimate, found.model.spec.measure, found.names
+    form = ".0f" if names.is_counted else ".4g"
+    print_text(f"Capacity: {_found(found, form, names.unit, names.within)}")
+    goes = [f"{each:.3g} {what} for each" for what, each in names.per_unit.items() if each]
+    at_it = [f"{each * e.mean:.3g} {what} at the capacity" for what, each in names.per_unit.items() if each]
+    with_it = f" With the load go {', '.join(goes)}" if goes else ""
+    if with_it:
+        with_it += f", {', '.join(at_it)}." if found.result.answer == "between" else "."
+    if not has_bench(found.model.spec):
+        print_text(f"A run measures {measure.duration / 1e9:g} s after {measure.warm_up / 1e9:g} s.{with_it}")
     _print_doubts(found.result, found.interrupted)
     body = [
         (
-            f"{row.streams:g}", str(row.runs), _share(row),
-            _losses(row),
-            str(row.decision),
+            f"{row[names.key]:g}", str(row["runs"]), _share(row),
+            *(_range(row, name) for name in found.judged), str(row["decision"]),
         )
-        for row in found.curve().itertuples()
+        for _, row in found.curve().iterrows()
     ]  # fmt: skip
+    figures = [name.replace("_percent", " %") for name in found.judged]
     print_table(
-        "Loss by load", ("streams", "runs", "runs beyond the limit %", "loss %", "verdict"), body,
-        f"{_SEQUENTIAL} Loss: mean over the runs, lowest and highest run.",
+        "Runs by load", (names.key, "runs", "runs beyond the limit %", *figures, "verdict"), body,
+        f"{_SEQUENTIAL} Figures: mean over the runs, lowest and highest run.",
     )  # fmt: skip
     if found.resources.empty:
         return
     from vftsim.study.resources import limit_in_words  # noqa: PLC0415 - only this table needs it
 
     print_text(f"Limiting resource: {limit_in_words(found.resources)}")
-    judged = "the lowest load that fails" if found.watched_streams >= e.high else "the highest load tried"
+    judged = "the lowest load that fails" if found.watched_level >= e.high else "the highest load tried"
     rows = [(str(r.resource), _figure(r), str(r.unit)) for r in found.resources.itertuples()]
     print_table(
-        f"Resources at {found.watched_streams:g} streams, {judged}", ("resource", "use", "unit"), rows,
+        f"Resources at {found.watched_level:g} {names.unit}, {judged}", ("resource", "use", "unit"), rows,
         f"n={int(found.resources['n'].iloc[0])} runs; {_INTERVAL} Only one vCPU or pCPU that stands out is shown by "
         "itself.",
     )  # fmt: skip
@@ -258,7 +259,7 @@ def _print_search(search: SearchCapacity, title: str) -> None:
     )  # fmt: skip
 
 
-def _found(search: SearchCapacity | StreamCapacity, form: str, unit: str, within: str) -> str:
+def _found(search: SearchCapacity | LevelCapacity, form: str, unit: str, within: str) -> str:
     """Return what a search has found; no figure for one that ended before any load had passed or failed."""
     result, settings = search.result, search.settings
     e = result.estimate
@@ -358,8 +359,10 @@ def _figure(row: Any) -> str:
     return error_bar(row.estimate, row.low, row.high, row.interval)
 
 
-def _losses(row: Any) -> str:
-    return error_bar(row.loss_percent_mean, row.loss_percent_least, row.loss_percent_largest, "range")
+def _range(row: Any, figure: str) -> str:
+    if math.isnan(row[f"{figure}_mean"]):
+        return "none"
+    return error_bar(row[f"{figure}_mean"], row[f"{figure}_least"], row[f"{figure}_largest"], "range")
 
 
 def _share(row: Any) -> str:

@@ -61,6 +61,10 @@ class CapacityRequest:
         A stop to recover from, and the time for it.
     probability, resolution, budget : optional
         Of a search.
+    vary : str, optional
+        Key of the model to turn.
+    objectives : tuple of str
+        What a run must achieve, each ``figure <= number``; all of them.
     """
 
     seed: int = DEFAULT_SEED
@@ -77,6 +81,8 @@ class CapacityRequest:
     probability: float | None = None
     resolution: float | None = None
     budget: int | None = None
+    vary: str | None = None
+    objectives: tuple[str, ...] = ()
 
     def settings(self, thorough: SearchSettings) -> SearchSettings:
         """Return how hard a search has to try; ``thorough`` is the kind's own default."""

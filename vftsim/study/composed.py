@@ -22,6 +22,7 @@ from vftsim.kernel import Linked
 from vftsim.spec import format_duration
 from vftsim.stats import DelayHistogram, Estimate, mean_interval, ratio_of_sums
 from vftsim.study import sip_records
+from vftsim.study.run_figures import measured_figures
 from vftsim.workloads.flow_result import FlowResult
 from vftsim.workloads.parts import Measured
 
@@ -175,12 +176,7 @@ def _measured_rows(replication: int, record: RunRecord) -> Iterator[dict[str, An
     for name, result in record.workloads.items():
         if not isinstance(result, Measured):
             continue
-        figures = dict(result.figures)
-        for label, delays in result.delays.items():
-            if delays.count:
-                figures |= {f"{label}_mean_ms": delays.mean / 1e6}
-                figures |= {f"{label}_p{p}_ms": delays.percentile(p) / 1e6 for p in (50, 95, 99)}
-        for figure, value in figures.items():
+        for figure, value in measured_figures(result).items():
             yield {"replication": replication, "workload": name, "figure": figure, "value": value}
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from vftsim.composition.views import bench_of, has_bench, rtp_of
-from vftsim.errors import UsageError
 from vftsim.study.capacity import sip_capacity
 from vftsim.study.capacity_request import CapacityAnswer, CapacityRequest
 from vftsim.study.constant_load import Stop, at_load
 from vftsim.study.estimate import Needs, needs_of
+from vftsim.study.knob_capacity import KNOB_SEARCH, knob_capacity
 from vftsim.study.model import Model
 from vftsim.study.replicate import DEFAULT_REPLICATIONS
 from vftsim.study.search_levels import SearchSettings
@@ -20,8 +20,10 @@ def capacity_takes(model: Model, request: CapacityRequest) -> Needs:
     What cannot be studied takes nothing: :func:`find_capacity` says why.
     """
     spec = model.spec
+    if _turns_a_knob(model, request):
+        return needs_of(spec).times(request.settings(KNOB_SEARCH).budget)
     if not has_bench(spec):
-        return needs_of(spec).times(request.settings(STREAM_SEARCH).budget) if rtp_of(spec) else Needs()
+        return needs_of(spec).times(request.settings(STREAM_SEARCH).budget)
     if request.method != "search" and request.after_stop_ns is None:
         return needs_of(spec).times(request.replications or DEFAULT_REPLICATIONS)
     stop = None if not request.after_stop_ns else Stop(request.after_stop_ns)
@@ -31,15 +33,21 @@ def capacity_takes(model: Model, request: CapacityRequest) -> Needs:
 
 
 def find_capacity(model: Model, request: CapacityRequest) -> CapacityAnswer:
-    """Return the answer: attempts a second of a benchmark, else media streams.
+    """Return the answer: in the key that was asked for, else attempts a second of a benchmark, else media streams.
 
     Raises
     ------
     UsageError
         The model has no workload whose load could be raised, or something was asked for that it has not.
     """
+    if _turns_a_knob(model, request):
+        return knob_capacity(model, request)
     if has_bench(model.spec):
         return sip_capacity(model, request)
-    if rtp_of(model.spec) is None:
-        raise UsageError(f"'{model.label}' has no workload whose load could be raised (ims_bench, rtp)")
     return stream_capacity(model, request)
+
+
+def _turns_a_knob(model: Model, request: CapacityRequest) -> bool:
+    if request.vary is not None or request.objectives:
+        return True
+    return not has_bench(model.spec) and rtp_of(model.spec) is None

@@ -8,7 +8,8 @@ denser: the replications are common random numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from vftsim.composition.model import MeasureSpec, ModelSpec
 from vftsim.composition.record import RunRecord
@@ -33,6 +34,20 @@ class StreamRun:
     def __bool__(self) -> bool:
         return self.is_within
 
+    @property
+    def figures(self) -> dict[str, float]:
+        """What it is judged by."""
+        return {"loss_percent": self.loss_percent}
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data for a store."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, data: dict[str, Any]) -> StreamRun:
+        """Rebuild what :meth:`to_plain` returned."""
+        return cls(**data)
+
 
 @dataclass(frozen=True, slots=True)
 class StreamLoad:
@@ -50,9 +65,9 @@ class StreamLoad:
     seed: int
     limit_percent: float
 
-    def __call__(self, streams: float, replication: int) -> StreamRun:
+    def __call__(self, level: float, replication: int) -> StreamRun:
         """Run and judge; a run that neither delivers nor drops anything has failed."""
-        media = media_of(self.spec, self.run(streams, replication))
+        media = media_of(self.spec, self.run(level, replication))
         loss_percent = 100.0 * media.loss_ratio if media.delivered + media.dropped else 100.0
         return StreamRun(loss_percent, loss_percent <= self.limit_percent)
 

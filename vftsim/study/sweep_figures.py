@@ -13,18 +13,17 @@ from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
-from vftsim.composition.views import bench_of, flows_of, has_bench, phases_of
+from vftsim.composition.views import flows_of, has_bench
 from vftsim.errors import UsageError
 from vftsim.stats import Estimate, mean_interval, ratio_of_sums
 from vftsim.study.composed import row_of
 from vftsim.study.composed import simulate as run_once
-from vftsim.study.sip_records import steps_of
-from vftsim.workloads.ims_bench.ramp_end import ramp_end
+from vftsim.study.run_figures import bench_figures, measured_figures
+from vftsim.workloads.parts import Measured
 
 Figures = dict[str, Any]
 REFUSED = "refused"
 _COUNTS = ("delivered_packets", "dropped_packets", "loss_events", "measured_s")
-_MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,13 @@ def simulate(task: Task) -> Figures:
         record = run_once(task.spec, task.seed, task.replication)
     except UsageError as error:
         return {REFUSED: str(error)}
-    figures = _of_bench(task.spec, record) if has_bench(task.spec) else {}
-    return figures | _of_flows(record) if flows_of(record) or not figures else figures
+    figures = bench_figures(task.spec, record) if has_bench(task.spec) else {}
+    if flows_of(record) or not figures:
+        figures |= _of_flows(record)
+    for name, result in record.workloads.items():
+        if isinstance(result, Measured):
+            figures |= {f"{name}.{figure}": value for figure, value in measured_figures(result).items()}
+    return figures
 
 
 def _of_flows(record: RunRecord) -> Figures:
@@ -54,22 +58,6 @@ def _of_flows(record: RunRecord) -> Figures:
         figures |= dict(zip(_COUNTS, known, strict=True))
     used = sum(record.windows[-1].domain_cpu.values())
     return figures | row_of(record) | {"cpu_all": used, "events": record.events}
-
-
-def _of_bench(spec: ModelSpec, record: RunRecord) -> Figures:
-    phases = phases_of(record)
-    ramp = ramp_end(phases, bench_of(spec).steps.stop_above_ihs)
-    first = steps_of(phases)[0]
-    cpu = first.series["cpu_percent"]
-    delay = first.delays["SES1"]
-    return {
-        "doc_saps": ramp.doc_saps,
-        "stop_step": ramp.stop_step,
-        "step1_cpu_percent": sum(cpu) / len(cpu) if cpu else None,
-        "step1_ihs_percent": first.ihs_percent(),
-        "step1_ses1_p50_ms": delay.percentile(50) / _MS if delay.count else None,
-        "step1_ses1_p99_ms": delay.percentile(99) / _MS if delay.count else None,
-    }
 
 
 def estimates(rows: Sequence[Mapping[str, Any]], confidence: float) -> Iterator[tuple[str, Estimate]]:

@@ -139,6 +139,8 @@ class CallsWorkload(SignalingSpec, WorkloadSpec):
     """Calls."""
 
     part: ClassVar[Kind] = calls
+    load_key: ClassVar[str] = "calls_per_s"
+    objective: ClassVar[str] = "loss_percent <= 0.1"
     speaks: ClassVar[str] = "calls"
     entries: ClassVar[tuple[Any, ...]] = flow.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = flow.TABLES

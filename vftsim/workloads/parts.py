@@ -272,6 +272,10 @@ class WorkloadSpec(Spec):
     part: ClassVar[Kind]
     speaks: ClassVar[str]
     """Protocol of its packets: what the application it is directed at must speak."""
+    load_key: ClassVar[str] = ""
+    """Parameter that is its load: what a capacity search turns; empty: it has none that could be raised."""
+    objective: ClassVar[str] = ""
+    """What its clients ask for, as ``figure <= number``: what a capacity search judges a run by."""
     needs_link: ClassVar[bool] = False
     """Whether its packets are sent by events of the run, and so cross a modelled link."""
     entries: ClassVar[tuple[Any, ...]] = ()

@@ -148,6 +148,8 @@ class RtpWorkload(RtpStreamsSpec, WorkloadSpec):
 
     part: ClassVar[Kind] = rtp_streams
     speaks: ClassVar[str] = "rtp"
+    load_key: ClassVar[str] = "streams"
+    objective: ClassVar[str] = "loss_percent <= 0.1"
     entries: ClassVar[tuple[Any, ...]] = flow.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = flow.TABLES
 

@@ -60,6 +60,21 @@ def capacity(
     budget: Annotated[
         int | None, typer.Option(help="Search: most runs in all (default 800, of a media host 300, with --quick 160).")
     ] = None,
+    vary: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="Find the largest value of this key of the model, e.g. workloads.web.rate; by default the load that "
+            "its workload declares.",
+        ),
+    ] = None,
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="'FIGURE <= NUMBER'",
+            help="What a run must achieve, e.g. 'web.answered_percent >= 90' (repeatable: all of them).",
+        ),
+    ] = None,
     set_: options.Set = None,
     replications: Annotated[
         int | None, typer.Option("--replications", "-n", help="Ramp: independent ramps (default 10).")
@@ -84,7 +99,8 @@ def capacity(
     options.one_format(as_json, as_csv)
     request = _request(
         method, loss_limit, ihs_limit, after_stop, window, probability=probability, resolution=resolution,
-        budget=budget, replications=replications, seed=seed, jobs=jobs, quick=quick,
+        budget=budget, replications=replications, seed=seed, jobs=jobs, quick=quick, vary=vary,
+        objectives=tuple(objective or ()),
     )  # fmt: skip
     options.check_force(force, output)
     from vftsim.study.find_capacity import capacity_takes

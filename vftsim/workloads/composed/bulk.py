@@ -111,6 +111,8 @@ class BulkUdpWorkload(BulkUdpSpec, WorkloadSpec):
     """Clients that send datagrams at a rate."""
 
     speaks: ClassVar[str] = "udp"
+    load_key: ClassVar[str] = "rate"
+    objective: ClassVar[str] = "loss_percent <= 0"
     needs_link: ClassVar[bool] = True
     entries: ClassVar[tuple[Any, ...]] = bulk_udp.ENTRIES
     actions: ClassVar[tuple[Any, ...]] = bulk_udp.ACTIONS
@@ -136,6 +138,9 @@ class BulkUdpWorkload(BulkUdpSpec, WorkloadSpec):
                 figures[f"{head}_jitter_ms"] = each.jitter_ns * 1e-6
                 figures[f"{head}_loss_percent"] = 100.0 * each.loss_ratio
             figures["received_mbit_per_s"] = sum(each.received_bits_per_s for each in found) * _MBIT
+            total = sum(each.total for each in found)
+            if total:
+                figures["loss_percent"] = 100.0 * sum(each.lost for each in found) / total
             return Measured(figures)
 
         flow = int(engine.rows(udp_bulks)[row].flow)

@@ -48,6 +48,7 @@ class RequestResponseWorkload(RequestResponseSpec, WorkloadSpec):
     """Clients in a closed loop."""
 
     speaks: ClassVar[str] = "request"
+    load_key: ClassVar[str] = "clients"
     needs_link: ClassVar[bool] = True
     entries: ClassVar[tuple[Any, ...]] = request_response.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = (*request_response.TABLES, feeds, bucket_ends)

@@ -46,6 +46,8 @@ class HttperfWorkload(HttperfSpec, WorkloadSpec):
     """One httperf."""
 
     speaks: ClassVar[str] = "http"
+    load_key: ClassVar[str] = "rate"
+    objective: ClassVar[str] = "answered_percent >= 90"
     needs_link: ClassVar[bool] = True
     entries: ClassVar[tuple[Any, ...]] = web_server.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = (*web_server.TABLES, feeds, bucket_ends)

@@ -1,0 +1,118 @@
+"""A number of a model that a study turns: ``workloads.web.rate``, ``domains.sut.protection.interval``.
+
+Any key with a number, or a quantity with a unit, can be turned; a level is a number in the unit in which the model
+states the key's own value.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from vftsim.composition.model import ModelSpec
+from vftsim.errors import UsageError
+from vftsim.spec import DURATION
+from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.units import BIT_RATE, BYTE_COUNT, FREQUENCY
+
+_QUANTITY = re.compile(r"(?P<number>[0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(?P<unit>[^0-9].*)")
+_COUNTED = (DURATION, BIT_RATE, BYTE_COUNT, FREQUENCY)
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A key of a model, and how its value is written.
+
+    Parameters
+    ----------
+    key : str
+        Dotted.
+    unit : str
+        Of a level; empty for a plain number.
+    value : float
+        The model's own.
+    is_whole : bool
+        Whether it is a count.
+    """
+
+    key: str
+    unit: str
+    value: float
+    is_whole: bool
+
+    def written(self, level: float) -> str | float:
+        """Return a level as a model file has it; quantities that are counted (bytes, ns) come out whole."""
+        if not self.unit:
+            return round(level) if self.is_whole else level
+        for quantity in _COUNTED:
+            if self.unit in quantity.units:
+                return quantity.format(round(level * quantity.units[self.unit]))
+        return f"{level:.12g} {self.unit}"
+
+    def at(self, spec: ModelSpec, level: float) -> ModelSpec:
+        """Return the model with another value.
+
+        Raises
+        ------
+        UsageError
+            The model cannot have it.
+        """
+        data = spec.model_dump(mode="json")
+        *path, last = self.key.split(".")
+        holder: Any = data
+        for key in path:
+            holder = holder[_index(holder, key)]
+        holder[_index(holder, last)] = self.written(level)
+        try:
+            return ModelSpec.model_validate(data)
+        except ValidationError as error:
+            why = error.errors(include_url=False)[0]["msg"]
+            at = f"{level:g} {self.unit}".rstrip()
+            raise UsageError(f"--vary {self.key}: the model cannot have {at}: {why}") from None
+
+
+def knob_of(spec: ModelSpec, key: str) -> Knob:
+    """Return the knob that a key is.
+
+    Raises
+    ------
+    UsageError
+        The model has no such key, or no number above 0 there.
+    """
+    value: Any = spec.model_dump(mode="json")
+    done: list[str] = []
+    for part in key.split("."):
+        value = _below(value, part, key, done)
+        done.append(part)
+    number, unit = _number_and_unit(value)
+    if number is None or not number > 0.0:
+        raise UsageError(f"--vary {key}: begins at {shown(value)}, not at a number above 0; --set one first")
+    return Knob(key, unit, number, isinstance(value, int))
+
+
+def _below(value: Any, part: str, key: str, done: list[str]) -> Any:
+    try:
+        return value[_index(value, part)]
+    except (KeyError, IndexError, TypeError, ValueError):
+        where = ".".join(done) or "the model"
+        if not isinstance(value, (dict, list)):
+            raise UsageError(f"--vary {key}: there is nothing below '{where}', which is {shown(value)}") from None
+        known = list(value) if isinstance(value, dict) else [str(n) for n in range(len(value))]
+        hint = did_you_mean(part, known) or ";"
+        raise UsageError(f"--vary {key}: no '{part}' in '{where}'{hint} it has: {listing(known)}") from None
+
+
+def _index(holder: Any, key: str) -> Any:
+    return int(key) if isinstance(holder, list) else key
+
+
+def _number_and_unit(value: Any) -> tuple[float | None, str]:
+    if isinstance(value, bool):
+        return None, ""
+    if isinstance(value, (int, float)):
+        return float(value), ""
+    match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    return (float(match["number"]), match["unit"]) if match else (None, "")

@@ -1,0 +1,134 @@
+"""The largest value of any key of a model at which runs still meet what is asked of them.
+
+``vftsim capacity net-kvm --vary workloads.web.rate --objective 'web.answered_percent >= 90'``: a workload declares
+what its load is and what its clients ask for (:class:`~vftsim.workloads.parts.WorkloadSpec`); the user may turn another
+key, or ask for something else.  A level passes when runs at it meet all objectives with the required probability; the
+search begins between the model's own value and twice that, and goes further where the answer is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import Run
+from vftsim.errors import UsageError
+from vftsim.spec.suggest import listing
+from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.knob import Knob, knob_of
+from vftsim.study.level_capacity import LevelCapacity, LevelStudy, LoadNames, level_capacity
+from vftsim.study.model import Model
+from vftsim.study.objective import Objective, among, read_objective
+from vftsim.study.run_figures import figures_of
+from vftsim.study.search_levels import SearchSettings
+
+KNOB_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=80, budget=300)
+_ABOVE_OWN = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class KnobRun:
+    """The judged figures of a run; true for a run that met every objective."""
+
+    figures: dict[str, float]
+    is_within: bool
+
+    def __bool__(self) -> bool:
+        return self.is_within
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data for a store."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, data: dict[str, Any]) -> KnobRun:
+        """Rebuild what :meth:`to_plain` returned; a figure without a number comes back as none."""
+        return cls({name: float("nan") if x is None else x for name, x in data["figures"].items()}, data["is_within"])
+
+
+@dataclass(frozen=True, slots=True)
+class KnobLoad:
+    """Tells whether a replication meets the objectives at a level of a knob; what a capacity search calls."""
+
+    spec: ModelSpec
+    seed: int
+    knob: Knob
+    objectives: tuple[Objective, ...]
+
+    def __call__(self, level: float, replication: int) -> KnobRun:
+        """Run and judge."""
+        run = self.prepare(level, replication)
+        found = figures_of(run.spec, run.run())
+        judged = {one.figure: found.get(one.figure, float("nan")) for one in self.objectives}
+        return KnobRun(judged, all(one.holds(found) for one in self.objectives))
+
+    def prepare(self, level: float, replication: int) -> Run:
+        """Return the run, ready to begin."""
+        return Run(self.knob.at(self.spec, level), self.seed, replication)
+
+
+def knob_capacity(model: Model, request: CapacityRequest) -> LevelCapacity:
+    """Search for the largest value of the knob that was asked for, or that the model's first workload declares.
+
+    Raises
+    ------
+    UsageError
+        There is nothing to turn or to judge by, or an option was given that means nothing here.
+    Interrupted
+        Ctrl-C before a single run was judged.
+    """
+    _refuse_others(request)
+    key = _key(model, request)
+    knob, asked = knob_of(model.spec, key), [read_objective(text) for text in _texts(model.spec, key, request)]
+    known = list(figures_of(model.spec, Run(model.spec, request.seed, 0).run()))
+    if not asked:
+        raise UsageError(
+            f"--vary {key}: say what a run must achieve with --objective 'figure <= number'; "
+            f"a run has: {listing(known)}"
+        )
+    objectives = among(asked, known)
+    said = " and ".join(str(one) for one in objectives)
+    unit = f"{knob.unit} " if knob.unit else ""
+    details = {"unit": knob.unit, "objectives": [asdict(one) for one in objectives]}
+    names = LoadNames(key, f"{unit}({key})", f"have {said}", details, is_counted=knob.is_whole)
+    load = KnobLoad(model.spec, request.seed, knob, objectives)
+    study = LevelStudy(load, names, _ABOVE_OWN * knob.value, {"key": key, **details}, KnobRun.from_plain)
+    return level_capacity(model, request, KNOB_SEARCH, study)
+
+
+def _loaded(spec: ModelSpec) -> str | None:
+    """Return the name of the first workload that declares its load; one that says what is asked for goes first."""
+    having = [name for name, workload in spec.workloads.items() if workload.load_key]
+    return next((name for name in having if spec.workloads[name].objective), having[0] if having else None)
+
+
+def _key(model: Model, request: CapacityRequest) -> str:
+    """Return the key to turn: the one asked for, else that of the workload that declares its load."""
+    name = _loaded(model.spec)
+    if request.vary is not None:
+        return request.vary
+    if name is None:
+        raise UsageError(f"'{model.label}' has no workload whose load could be raised; --vary names a key to turn")
+    return f"workloads.{name}.{model.spec.workloads[name].load_key}"
+
+
+def _texts(spec: ModelSpec, key: str, request: CapacityRequest) -> Sequence[str]:
+    """Return the objectives as they are written: those asked for, else what the clients of the turned load ask for."""
+    if request.objectives:
+        return request.objectives
+    return [
+        f"{name}.{workload.objective}"
+        for name, workload in spec.workloads.items()
+        if workload.objective and key == f"workloads.{name}.{workload.load_key}"
+    ]
+
+
+def _refuse_others(request: CapacityRequest) -> None:
+    if request.method == "ramp":
+        raise UsageError("--method ramp: only a SIP benchmark has steps; here the capacity is found by search")
+    limits = {"ihs_limit_percent": "--ihs-limit", "loss_limit_percent": "--loss-limit"}
+    request.refuse(limits, "the limit is said with --objective here")
+    request.refuse({"after_stop_ns": "--after-stop", "window_ns": "--window"}, "only a SIP benchmark has a stop")
+    request.refuse({"replications": "--replications"}, "a search runs as many as it needs; --budget bounds them")

@@ -1,0 +1,224 @@
+"""A capacity found by judging whole runs at levels of one load: search, curve, and the resources at the limit.
+
+The load is a number of the model, the judgement a condition on what a run measured; media streams and any other key
+of a model (:mod:`vftsim.study.knob_capacity`) share all of this.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pandas as pd
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import Run
+from vftsim.composition.views import bench_of, has_bench
+from vftsim.stats import CapacityResult
+from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.kept import Kept
+from vftsim.study.manifest import identity, manifest, utc_now
+from vftsim.study.model import Model
+from vftsim.study.progress import Silent
+from vftsim.study.replicate import check_study
+from vftsim.study.resources import WatchedRun, from_rows, resource_table, to_rows, watch
+from vftsim.study.results import rows
+from vftsim.study.search_levels import SearchMapper, SearchSettings, answer_columns, probe_table, search_levels
+from vftsim.study.workers import Workers, checked_jobs
+
+WATCHED_REPLICATIONS = 10
+
+
+class JudgedLoad(Protocol):
+    """A model at any level of its load, and what a run at one is worth; picklable."""
+
+    def __call__(self, level: float, replication: int) -> Any:
+        """Run and judge: true for a run within the limit, with its ``figures`` by name."""
+        ...
+
+    def prepare(self, level: float, replication: int) -> Run:
+        """Return the run, ready to begin."""
+        ...
+
+
+@dataclass(frozen=True)
+class LoadNames:
+    """How a load and its limit are called.
+
+    Parameters
+    ----------
+    key : str
+        Of the load in tables and JSON: ``streams``.
+    unit : str
+        Behind a figure for people: ``media streams``.
+    within : str
+        What runs within the limit do, as the end of a sentence: ``lose at most 0.1 % of their media packets``.
+    details : mapping
+        What else the JSON says of limit and load.
+    per_unit : mapping
+        What goes with each unit of the load, by unit: ``{"calls/s": 0.1}``.
+    is_counted : bool
+        Whether the load is a whole number.
+    """
+
+    key: str
+    unit: str
+    within: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    per_unit: Mapping[str, float] = field(default_factory=dict)
+    is_counted: bool = False
+
+
+@dataclass(frozen=True)
+class LevelCapacity:
+    """A capacity found by search.
+
+    Parameters
+    ----------
+    model : Model
+    names : LoadNames
+    result : CapacityResult
+    settings : SearchSettings
+    figures : dict
+        The judged figures of every run, by load and name.
+    watched_level : float
+        Load whose resources were watched: the lowest that failed, or the highest that passed if none did.
+    resources : DataFrame
+        Use of the resources there, the limiting one first; empty after an interruption.
+    manifest : dict
+    """
+
+    model: Model
+    names: LoadNames
+    result: CapacityResult
+    settings: SearchSettings
+    figures: dict[float, dict[str, list[float]]]
+    watched_level: float
+    resources: pd.DataFrame
+    manifest: dict[str, Any]
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the study was ended early."""
+        return bool(self.manifest["state"] == "interrupted")
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """Names of the figures by which runs were judged."""
+        return tuple(next(iter(self.figures.values())))
+
+    def curve(self) -> pd.DataFrame:
+        """Return one row a load: the runs beyond the limit, and mean, least and largest of each judged figure.
+
+        The figures have no interval: a load is left when its runs have decided it, which is when they were on one
+        side.
+        """
+        table = probe_table(self.result, self.settings.confidence, self.names.key)
+        levels = table[self.names.key]
+        for name in self.judged:
+            known = [[x for x in self.figures[level][name] if not math.isnan(x)] for level in levels]
+            table[f"{name}_mean"] = [math.fsum(values) / len(values) if values else math.nan for values in known]
+            table[f"{name}_least"] = [min(values, default=math.nan) for values in known]
+            table[f"{name}_largest"] = [max(values, default=math.nan) for values in known]
+        return table
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row: the capacity with its interval."""
+        return pd.DataFrame([{"capacity": self.names.key, **answer_columns(self.result)}])
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest,
+            "capacity": rows(self.to_pandas()),
+            self.names.key: {
+                **self.names.details,
+                "probability": self.settings.probability,
+                "beyond_limit_by_load": rows(self.curve()),
+                "watched": self.watched_level,
+                "resources": rows(self.resources),
+            },
+        }
+
+    def print_tables(self) -> None:
+        """Print everything for people."""
+        from vftsim.report.tables import print_levels  # noqa: PLC0415 - study and report know each other
+
+        print_levels(self)
+
+
+@dataclass(frozen=True)
+class LevelStudy:
+    """What a search needs to know of a load.
+
+    Parameters
+    ----------
+    load : JudgedLoad
+    names : LoadNames
+    saturated : float
+        Load that would fill the system: where to look.
+    judged_by : any
+        Plain data that says what a run is judged by; runs kept in a store under another are not taken.
+    decode : callable
+        Rebuilds a judged run from its ``to_plain()``.
+    """
+
+    load: JudgedLoad
+    names: LoadNames
+    saturated: float
+    judged_by: Any
+    decode: Any
+
+
+def level_capacity(
+    model: Model, request: CapacityRequest, thorough: SearchSettings, study: LevelStudy
+) -> LevelCapacity:
+    """Search for the capacity, and watch the resources at the limit.
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C before a single run was judged.
+    """
+    jobs = checked_jobs(request.jobs)
+    check_study(1, request.seed, jobs)
+    settings, started = request.settings(thorough), utc_now()
+    kept = Kept(request.store, identity(model, request.seed), lambda run: run.to_plain(), study.decode)
+    mapper = SearchMapper(jobs, request.progress or Silent(), study.names.unit, kept.at(judged_by=study.judged_by))
+    result = search_levels(study.load, study.saturated, settings, mapper, whole=study.names.is_counted)
+    # Runs of a batch beyond a level's decision are left out, as in the search: --jobs must not matter.
+    figures = {p.level: _by_name(mapper.outcomes[p.level][: p.runs]) for p in result.probes}
+    failed = [p.level for p in result.probes if p.level >= result.estimate.high]
+    watched = failed[0] if failed else result.probes[-1].level
+    resources, interrupted = pd.DataFrame(), mapper.interrupted
+    if not interrupted:
+        try:
+            window_ns = _window_ns(model.spec)
+            tasks = {n: WatchedRun(study.load, watched, n, *window_ns) for n in range(WATCHED_REPLICATIONS)}
+            of_watching = Kept(kept.store, kept.identity, to_rows, from_rows).at(watched=watched, load=study.names.key)
+            uses = of_watching.in_order(Workers(watch, jobs, mapper.progress.say), tasks)
+            resources = resource_table(uses, settings.confidence)
+        except KeyboardInterrupt:
+            interrupted = True
+    said = manifest(
+        [model], command="capacity", seed=request.seed, replications=range(max(p.runs for p in result.probes)),
+        wanted=settings.runs_per_level, jobs=jobs, started=started,
+        state="interrupted" if interrupted else "finished",
+    )  # fmt: skip
+    return LevelCapacity(model, study.names, result, settings, figures, watched, resources, said)
+
+
+def _by_name(runs: Sequence[Any]) -> dict[str, list[float]]:
+    return {name: [run.figures[name] for run in runs] for name in runs[0].figures}
+
+
+def _window_ns(spec: ModelSpec) -> tuple[int, int]:
+    """Return when the resources are watched: the measured time, of a benchmark that of its first step."""
+    begin_ns, length_ns = spec.measure.warm_up, spec.measure.duration
+    if has_bench(spec):
+        steps = bench_of(spec).steps
+        begin_ns = bench_of(spec).time_of("step 1", steps.transient) or 0
+        length_ns = steps.duration - steps.transient
+    return begin_ns, begin_ns + length_ns
