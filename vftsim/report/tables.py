@@ -48,12 +48,15 @@ _SEQUENTIAL = (
 
 
 def print_head(models: Sequence[dict[str, Any]], seed: int) -> None:
-    """Print what was simulated, and what was changed."""
+    """Print what was simulated, what was changed, and what was set in vain."""
     for model in models:
         changes = [*(f"--set {text}" for text in model["set"]), *model["notes"]]
         print_text(
             f"{model['label']} ({', '.join(model['workloads'])}), seed {seed}{''.join(f'; {c}' for c in changes)}"
         )
+        for setting in model["without_effect"]:
+            key, _, why = setting.partition(": ")
+            print_text(f"  {key} has no effect: {why}")
 
 
 def print_run(result: RunResult, everything: bool) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vftsim._version import __version__
+from vftsim.composition.without_effect import without_effect
 from vftsim.sampling import STREAM_SCHEME
 from vftsim.study.model import Model
 
@@ -65,7 +66,8 @@ def manifest(
             {
                 "label": model.label, "workloads": list(model.workloads), "name": model.name,
                 "set": list(model.assignments),
-                "notes": list(model.notes), "sha256": model.digest(), "resolved": model.resolved(),
+                "notes": list(model.notes),
+                "without_effect": without_effect(model.spec), "sha256": model.digest(), "resolved": model.resolved(),
             }
             for model in models
         ],

@@ -114,11 +114,18 @@ class _Draws:
 
 
 def add_cpu_bound(
-    engine: Engine, feeder: Feeder, domain: int, spec: CpuBoundSpec, streams: Streams, number: int
+    engine: Engine,
+    feeder: Feeder,
+    domain: int,
+    spec: CpuBoundSpec,
+    streams: Streams,
+    number: int,
+    cpu_inflation: float = 1.0,
 ) -> int:
     """Add a process to a domain; ``number`` says whose draws are its own.  Returns its row."""
     busy_ns = spec.cycle_ns * spec.duty / 100.0
     idle_ns = spec.cycle_ns - busy_ns
+    busy_ns *= cpu_inflation
 
     # Burst n has draw n, and the first is number 1; the first pause is number 0.
     busy = feeder.add(_Draws(streams, "cpu_bound.busy", number, busy_ns, spec.cv, first=1), _AT_ONCE)
@@ -175,7 +182,9 @@ class CpuBoundProgram(Program):
     def __init__(self, spec: CpuBoundSpec, home: Home) -> None:
         self.engine = home.engine
         number = home.others.get(spec.kind, 0)
-        self.process = add_cpu_bound(home.engine, home.feeder, home.domain, spec, home.streams, number)
+        self.process = add_cpu_bound(
+            home.engine, home.feeder, home.domain, spec, home.streams, number, home.cpu_inflation
+        )
         self.row = int(home.engine.rows(cpu_bounds)[self.process].program)
 
     def start(self) -> None:

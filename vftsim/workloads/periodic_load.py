@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
+from vftsim.errors import UsageError
 from vftsim.kernel import Kind
 from vftsim.platform.cpu.background import CyclicLoadSpec, add_load, begin_load
 from vftsim.platform.cpu.unseen import account_for_unseen
@@ -27,8 +28,13 @@ class PeriodicLoadSpec(CyclicLoadSpec, ApplicationSpec):
         return 5e9 / self.period
 
     def install(self, home: Home) -> PeriodicLoad:
-        """Add the load."""
-        return PeriodicLoad(self, home)
+        """Add the load; refuse one that the hypervisor's factor makes longer than its period."""
+        busy_ns = round(self.busy * home.cpu_inflation)
+        if busy_ns > self.period:
+            raise UsageError(
+                f"{home.name}: a factor of {home.cpu_inflation:g} (cpu_inflation) makes its work longer than its period"
+            )
+        return PeriodicLoad(self.model_copy(update={"busy": busy_ns}), home)
 
 
 class PeriodicLoad(Program):

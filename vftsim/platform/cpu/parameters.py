@@ -1,7 +1,8 @@
 """What a model file says about scheduling: which scheduler a host has, and what each domain is entitled to.
 
 One set of keys serves every scheduler, as one domain definition does in practice: a scheduler reads
-the keys it knows and the others have no effect under it.  ``None`` means the scheduler's own default.
+the keys it knows (:attr:`SchedulerSpec.reads`) and the others have no effect under it, which results say.
+``None`` means the scheduler's own default.
 """
 
 from dataclasses import replace
@@ -22,6 +23,8 @@ class SchedulerSpec(Spec):
     """Base of the scheduler choices; one subclass a file in :mod:`vftsim.platform.cpu.schedulers`."""
 
     part: ClassVar[Kind]
+    reads: ClassVar[frozenset[str] | None] = None
+    """Keys of a domain's :class:`DomainScheduling` that it looks at; ``None``: it does not say."""
 
     def install(self, engine: Engine, host: int) -> None:
         """Write these parameters into the scheduler's records of a host whose domains exist; refuse what cannot be."""

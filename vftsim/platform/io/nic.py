@@ -16,6 +16,7 @@ Sizes: 256 receive descriptors are the default of e1000; tg3 has 200, bnx2 255 (
 Left out: the transmit ring (a gigabit link carries 40,000 small packets a second at 8 % load).
 """
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -55,6 +56,14 @@ class NicSpec(Spec):
         le=1024,
         description="Packets after which the interrupt comes at once. Default: Patnaik 2009, 6.3.5.",
     )
+
+    def without_effect(self) -> Mapping[str, str]:
+        """Return why parameters have no effect with the others' values, by key."""
+        if self.coalescing_packets == 1:
+            return {"coalescing_time_ns": "with coalescing_packets 1 the interrupt comes at once"}
+        if self.coalescing_time_ns == 0:
+            return {"coalescing_packets": "with coalescing_time_ns 0 no interrupt waits for more packets"}
+        return {}
 
 
 class Nic(Record):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -54,6 +55,10 @@ class IoPathSpec(Spec):
     """Events of a packet there and of its answer back while CPUs keep up: for an estimate, measured."""
     has_host_ring: ClassVar[bool] = True
     """Whether packets enter by the receive ring of a network interface of the host."""
+
+    def without_effect(self, is_guarded: bool) -> Mapping[str, str]:
+        """Return why parameters have no effect with the others' values, by key."""
+        return {}
 
     def connect(self, io: Io, site: Site) -> None:
         """Add the path's rings and stages and write its parameters into the ports' records."""

@@ -83,6 +83,7 @@ class Cfs(SchedulerSpec):
 
     kind: Literal["cfs"] = "cfs"
     part: ClassVar[Kind] = cfs
+    reads: ClassVar[frozenset[str] | None] = frozenset({"nice", "period", "quota", "shares"})
     latency: PositiveDurationNs = Field(
         6 * _MS,
         description="Period in which everyone runs once, before scaling (sched_latency_ns). Default 6 ms: Linux.",

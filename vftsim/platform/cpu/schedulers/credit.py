@@ -78,6 +78,7 @@ class Credit(SchedulerSpec):
 
     kind: Literal["credit"] = "credit"
     part: ClassVar[Kind] = credit
+    reads: ClassVar[frozenset[str] | None] = frozenset({"cap", "weight"})
     version: Version = Field(
         "4.18",
         description="Release of Xen whose rules hold (the first release of each rule set). Default: current.",

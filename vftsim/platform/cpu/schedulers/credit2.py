@@ -85,6 +85,7 @@ class Credit2(SchedulerSpec):
 
     kind: Literal["credit2"] = "credit2"
     part: ClassVar[Kind] = credit2
+    reads: ClassVar[frozenset[str] | None] = frozenset({"cap", "weight"})
     rate_limit: DurationNs = Field(
         _MS,
         le=500 * _MS,

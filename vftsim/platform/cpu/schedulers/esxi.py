@@ -88,6 +88,7 @@ class Esxi(SchedulerSpec):
 
     kind: Literal["esxi"] = "esxi"
     part: ClassVar[Kind] = esxi
+    reads: ClassVar[frozenset[str] | None] = frozenset({"limit", "reservation", "shares"})
     quantum: PeriodNs = Field(
         50 * _MS,
         description="Time a vCPU runs before the next choice. Default 50 ms, as most sources have it (some "

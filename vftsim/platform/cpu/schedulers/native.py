@@ -21,6 +21,7 @@ class Native(SchedulerSpec):
 
     kind: Literal["native"] = "native"
     part: ClassVar[Kind] = native
+    reads: ClassVar[frozenset[str] | None] = frozenset()
 
     def install(self, engine: Engine, host: int) -> None:
         """Refuse more vCPUs than pCPUs: without a hypervisor there is nothing to share."""

@@ -34,6 +34,7 @@ class RoundRobin(SchedulerSpec):
 
     kind: Literal["round_robin"] = "round_robin"
     part: ClassVar[Kind] = round_robin
+    reads: ClassVar[frozenset[str] | None] = frozenset()
     quantum: PeriodNs = Field(
         30_000_000,
         description="Time a vCPU runs before the next one's turn. Default 30 ms: the slice of Xen's credit "

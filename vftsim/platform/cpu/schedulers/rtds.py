@@ -61,6 +61,7 @@ class Rtds(SchedulerSpec):
 
     kind: Literal["rtds"] = "rtds"
     part: ClassVar[Kind] = rtds
+    reads: ClassVar[frozenset[str] | None] = frozenset({"budget", "extratime", "period"})
 
     def install(self, engine: Engine, host: int) -> None:
         """Check and take over the vCPUs' periods and budgets."""

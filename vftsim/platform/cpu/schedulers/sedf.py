@@ -92,6 +92,7 @@ class Sedf(SchedulerSpec):
 
     kind: Literal["sedf"] = "sedf"
     part: ClassVar[Kind] = sedf
+    reads: ClassVar[frozenset[str] | None] = frozenset({"extratime", "latency", "period", "slice", "weight"})
     extra_quantum: PeriodNs = Field(
         500_000,
         description="Piece in which extra time is given away. Default 0.5 ms: sched_sedf.c.",

@@ -73,6 +73,7 @@ class Zvm(SchedulerSpec):
 
     kind: Literal["zvm"] = "zvm"
     part: ClassVar[Kind] = zvm
+    reads: ClassVar[frozenset[str] | None] = frozenset({"absolute_share", "relative_share"})
     minor_slice: PeriodNs = Field(
         5_000_000,
         description="Time a virtual processor runs before its deadline is set anew (SET SRM DSPSLICE). "

@@ -11,6 +11,7 @@ under way) never reaches the guest.  Where nothing costs anything and nobody gua
 socket.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -71,6 +72,13 @@ class Moderated(GuestNicSpec, IoPathSpec):
     packet_cost: DurationNs = Field(
         0, description="CPU time of the guest for each packet received or sent (exits, copies of a virtual card)."
     )
+
+    def without_effect(self, is_guarded: bool) -> Mapping[str, str]:
+        """Say that packets do not wait for interrupts that cost nothing."""
+        if is_guarded or self.interrupt_cost or self.packet_cost:
+            return {}
+        why = "with interrupt_cost and packet_cost 0 packets go straight to their socket"
+        return {"moderation": why, "ring": why}
 
     def connect(self, io: Io, site: Site) -> None:
         """Give each port its card."""

@@ -1,0 +1,183 @@
+"""Every setting of every shipped model has an effect on a result, or is refused, or has a stated reason.
+
+Each number, quantity and choice between yes and no of a resolved model is changed, to several values until a short run
+comes out otherwise.  What no value changes must be named by :func:`without_effect`, or be of the kinds in ``REASONS``:
+settings of what does not happen in a short run without faults, overload and loss.
+"""
+
+import fnmatch
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from pydantic import ValidationError
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import run_model
+from vftsim.composition.without_effect import without_effect
+from vftsim.errors import UsageError
+from vftsim.platform.cpu import schedulers as scheduler_files
+from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
+from vftsim.study import composed
+from vftsim.study.model import load_model, shipped_models
+
+QUANTITY = re.compile(r"([0-9.]+(?:e[+-]?\d+)?)\s*(\D.*)")
+SHORT = {
+    "lab": [
+        "workloads.calls.steps.most=2", "workloads.calls.steps.transient=2 s", "workloads.calls.steps.duration=6 s",
+        "workloads.calls.pre_registration.duration=4 s", "workloads.calls.pre_registration.transient=1 s",
+        "workloads.calls.stir.duration=2 s", "workloads.calls.steps.initial=60/s",
+    ],
+    "xen": ["measure.duration=200 ms", "measure.warm_up=100 ms"],
+    "net": [
+        "measure.duration=2 s", "measure.warm_up=100 ms", "workloads.tcp.duration=400 ms",
+        "workloads.udp.duration=400 ms", "workloads.web.connections=20",
+    ],
+}  # fmt: skip
+NEVER = "neither loss, overload nor a repetition in a short run at low load"
+NO_FAULT = "no fault in the run"
+REASONS = {
+    "*.retransmission_cost": NEVER, "*.t2": NEVER, "*_retransmissions": NEVER, "*.socket_buffer": NEVER,
+    "*.reply_timeout": NEVER, "*.stop_above_ihs": NEVER, "*.fails_on_second_challenge": NEVER, "*.min_rto": NEVER,
+    "*.receive_buffer_bytes": NEVER, "*.packet_charge_bytes": NEVER, "*.accept_queue": NEVER, "*.queue": NEVER,
+    "*.receive_ring_packets": NEVER, "*.ring": NEVER, "*.ring_packets": NEVER, "*_buffer_packets": NEVER,
+    "*.abort_when_closed": NEVER, "*.m*_spare": NEVER, "*.max_clients": NEVER, "*.nonces_good_once": NEVER,
+    "*.swap.*": "the processes fit in memory", "*.memory_available": "the programs fit in memory",
+    "*.stall_period": "no stalls", "*.flush_*": "no flush", "*.timers_wait_for_flush": "no flush",
+    "*.utilization_time": "no growth with utilization", "*.quantum": "no process computes for a whole quantum",
+    "*.protection.log.disk_read_size": "the guest reads no disk",
+    "*.protection.log.event_entry": "no clock reads are logged apart",
+    "*.protection.log.buffer": NEVER, "*.protection.secondary.buffer": NEVER,
+    "*.protection.throttle.*": "the secondary keeps up", "*.protection.failover.*": NO_FAULT,
+    "*.protection.reprotection.*": NO_FAULT, "*.shared_buffer": "one flow has the buffer to itself",
+    "domains.*.weight": "its CPU is never contended", "domains.*.cap": "it never reaches its cap",
+    "domains.*.shares": "its CPU is never contended", "domains.*.threads": "one thread is never busy twice",
+    "domains.*.count": "copies of it would not fit", "domains.*.vcpus": "one vCPU has all there is to do",
+    "networks.vmnic*.*": "nothing but the log of a protected guest crosses it",
+    "*.limit_period": "no domain has a limit", "*.bandwidth_slice": "no domain has a quota",
+    "*.budget_packets": "no batch of the driver domain is that long",
+    "workloads.tcp.window": "the window is larger than what is under way",
+    "workloads.*.network.flow_control": "one client does not fill the switch", "*.udp.receive_buffer": NEVER,
+    "workloads.tcp.reaction": "the server is what acknowledgements wait for",
+    "domains.*.reservation": "its CPU is never contended",
+    "domains.*.limit": "it never reaches its limit",
+}  # fmt: skip
+PARTS = frozenset({"kind", "name", "description", "format"})
+
+
+def leaves(data, path=()) -> Iterator[tuple[tuple, object]]:
+    pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else None
+    if pairs is None:
+        yield path, data
+    for key, value in pairs or ():
+        yield from leaves(value, (*path, key))
+
+
+def others(value) -> list:
+    """Return values to put in the place of one."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, (int, float)):
+        found = (value * 2, value / 2, value * 1.2, value + 1, value - 1, 0, 1, value * 100, value / 100)
+        return [made for x in found if (made := type(value)(x)) != value]
+    match = QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return []
+    number, unit = float(match[1]), match[2]
+    factors = (2, 0.5, 100, 1.2, 0.01)
+    return [f"{x:.12g} {unit}" for x in ((number * f for f in factors) if number else (1, 100, 100_000))]
+
+
+def changed(base, path, value):
+    data = json.loads(json.dumps(base))
+    holder = data
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
+    return ModelSpec.model_validate(data)
+
+
+def outcome(spec, engine) -> str:
+    return json.dumps(composed.to_dict(run_model(spec, 1, 0, engine=engine)), sort_keys=True, default=str)
+
+
+def idle(name: str, engine: str, assignments=()) -> list[str]:
+    """Return the settings of a model that no value changes anything of, and for which nobody gives a reason."""
+    spec = load_model(name, [*SHORT[name.split("-", maxsplit=1)[0]], *assignments]).spec
+    base, reference = spec.model_dump(mode="json"), outcome(spec, engine)
+    return [
+        ".".join(map(str, path))
+        for path, value in leaves(base)
+        if path[0] != "measured" and not PARTS & set(path) and not has_effect(base, path, value, reference, engine)
+    ]
+
+
+def has_effect(base, path, value, reference, engine) -> bool:
+    key = ".".join(map(str, path))
+    if any(fnmatch.fnmatch(key, pattern) for pattern in REASONS):
+        return True
+    is_accepted = False
+    for other in others(value):
+        try:
+            spec = changed(base, path, other)
+            if any(said.startswith(f"{key}: ") for said in without_effect(spec)):
+                return True
+            if outcome(spec, engine) != reference:
+                return True
+            is_accepted = True
+        except (ValidationError, UsageError):
+            continue
+    return not is_accepted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in shipped_models() if name.split("-")[0] in SHORT])
+def test_every_setting_of_a_shipped_model_has_an_effect_or_a_reason(name):
+    assert idle(name, "compiled") == []
+
+
+def test_every_setting_of_a_small_server_has_an_effect_or_a_reason():
+    assert (
+        idle(
+            "xen-media-native",
+            "simpy",
+            ["workloads.media.streams=150", "measure.warm_up=20 ms", "measure.duration=100 ms"],
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize("kind", sorted(schedulers()))
+def test_a_scheduler_says_what_it_reads(kind):
+    """Compared with its source: attributes of the row of ``entitlements`` that it takes up."""
+    spec = schedulers()[kind]
+    folder = scheduler_files.__path__[0]
+    files = {"credit": ["_credit_accounting.py"]}.get(kind, [f"{kind}.py"])
+    read = set()
+    for file in files:
+        with open(f"{folder}/{file}", encoding="utf-8") as stream:
+            read |= set(re.findall(r"(?:\bheld|entitlements\(sim\)\[\w+\])\.([a-z_]+)", stream.read()))
+    assert spec.reads == {key.removesuffix("_ns") for key in read}
+    assert spec.reads <= set(DomainScheduling.model_fields)
+
+
+def test_what_is_set_in_vain_is_named_with_its_reason():
+    spec = load_model(
+        "lab-native",
+        ["domains.sut.cap=50 %", "domains.sut.interfaces.eth0.path.moderation=1 ms", "measure.warm_up=3 s"],
+    ).spec
+    cap, moderation, warm_up = without_effect(spec)
+    assert cap == "domains.sut.cap: the scheduler native does not read it"
+    assert moderation.startswith("domains.sut.interfaces.eth0.path.moderation: with interrupt_cost and packet_cost 0")
+    assert warm_up == "measure.warm_up: its workloads have phases of their own"
+    dear = load_model(
+        "lab-native", ["domains.sut.interfaces.eth0.path={kind: moderated, moderation: 1 ms, packet_cost: 1 us}"]
+    )
+    assert without_effect(dear.spec) == []
+
+
+def test_shipped_models_set_nothing_in_vain():
+    assert {name: without_effect(load_model(name).spec) for name in shipped_models()} == {
+        n: [] for n in shipped_models()
+    }

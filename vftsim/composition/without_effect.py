@@ -1,0 +1,60 @@
+"""Settings of a model that can have no effect, each with its reason.
+
+One domain definition serves every scheduler, and one host definition every workload, so a model may say things that
+nothing reads.  Whoever changes such a key and finds the same figures must be told why: these are the settings that
+differ from their default and that no part of this model looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from vftsim.composition.hosts import DomainSpec
+from vftsim.composition.model import ModelSpec
+from vftsim.platform.cpu.parameters import DomainScheduling
+from vftsim.spec import Spec
+
+
+def without_effect(spec: ModelSpec) -> list[str]:
+    """Return, for each setting without effect, ``key: reason``."""
+    found = [f"{key}: {why}" for name in spec.domains for key, why in _of_domain(spec, name)]
+    for name, host in spec.hosts.items():
+        for nic, card in host.nics.items():
+            found += [f"hosts.{name}.nics.{nic}.{key}: {why}" for key, why in _said(card, card.without_effect())]
+    if spec.workloads and all(workload.longest_ns() for workload in spec.workloads.values()):
+        why = "its workloads have phases of their own"
+        found += [
+            f"measure.{key}: {why}" for key, why in _said(spec.measure, dict.fromkeys(["warm_up", "duration"], why))
+        ]
+    return found
+
+
+def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
+    domain, place = spec.domains[name], f"domains.{name}"
+    for key, why in _said(domain, {**_unread_by_scheduler(spec, domain), **_of_nothing_inside(domain)}):
+        yield f"{place}.{key}", why
+    is_guarded = domain.protection.kind != "none"  # type: ignore[attr-defined]
+    for interface, one in domain.interfaces.items():
+        for key, why in _said(one.path, one.path.without_effect(is_guarded)):
+            yield f"{place}.interfaces.{interface}.path.{key}", why
+
+
+def _unread_by_scheduler(spec: ModelSpec, domain: DomainSpec) -> dict[str, str]:
+    scheduler = spec.hosts[spec.host_of(domain)].scheduler
+    if scheduler.reads is None:
+        return {}
+    why = f"the scheduler {scheduler.kind} does not read it"  # type: ignore[attr-defined]
+    return dict.fromkeys((key for key in DomainScheduling.model_fields if key not in scheduler.reads), why)
+
+
+def _of_nothing_inside(domain: DomainSpec) -> dict[str, str]:
+    if domain.applications:
+        return {}
+    return {"cpu_inflation": "the domain has no applications"}
+
+
+def _said(part: Spec, reasons: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Return the reasons of keys that say something else than their default."""
+    for key, why in reasons.items():
+        if getattr(part, key) != type(part).model_fields[key].default:
+            yield key, why
