@@ -40,9 +40,9 @@ def build_app() -> typer.Typer:
         name="vftsim",
         help="What will a system carry, virtualized and protected by fault tolerance? Simulation with error bars.",
         epilog=EPILOG,
-        add_completion=False,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        rich_markup_mode=None,  # the boxes of the help would cost as much time as all the rest of it
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     )
     app.callback(invoke_without_command=True)(_global_options)
     commands = importlib.import_module("vftsim.cli.commands")

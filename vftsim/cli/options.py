@@ -39,8 +39,22 @@ Engine = Annotated[
         "No influence on results.",
     ),
 ]
+
+
+def _shipped_models(incomplete: str) -> list[str]:
+    """Return what the shell offers for a model; files it offers by itself."""
+    from vftsim.spec.shipped import list_shipped
+
+    return [name for name in list_shipped("models") if name.startswith(incomplete)]
+
+
 ModelName = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A shipped model (see 'vftsim models') or the path of a model file.")
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A shipped model (see 'vftsim models') or the path of a model file.",
+        autocompletion=_shipped_models,
+    ),
 ]
 Set = Annotated[
     list[str] | None,
