@@ -13,6 +13,7 @@ from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.constant_load import Stop
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
+from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
 from vftsim.study.ramp import RampCapacity, ramp_capacity_of
 from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, check_study, replicate
@@ -25,7 +26,7 @@ from vftsim.study.workers import Interrupted, checked_jobs
 
 
 @dataclass(frozen=True)
-class CapacityStudy:
+class CapacityStudy(Printed):
     """One or more capacities of one system.
 
     Parameters

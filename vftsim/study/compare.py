@@ -19,6 +19,7 @@ from vftsim.errors import UsageError
 from vftsim.stats import Estimate, median_interval
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
+from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
 from vftsim.study.ramp import RampCapacity, ramp_capacity_of
 from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, replicate
@@ -29,7 +30,7 @@ from vftsim.study.workers import Interrupted, checked_jobs
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Printed):
     """Ramp capacities of several models over the same replications.
 
     Parameters
@@ -46,6 +47,12 @@ class Comparison:
     def interrupted(self) -> bool:
         """Whether the comparison was ended before all its replications were done."""
         return bool(self.manifest["state"] == "interrupted")
+
+    def print_tables(self) -> None:
+        """Print everything for people."""
+        from vftsim.report.tables import print_comparison  # noqa: PLC0415 - study and report know each other
+
+        print_comparison(self)
 
     def ratio(self, number: int) -> Estimate | None:
         """Return a model's capacity relative to the first one's; None when that is nothing, or one only a bound."""

@@ -21,6 +21,7 @@ from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
+from vftsim.study.printed import Printed
 from vftsim.study.progress import Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.resources import WatchedRun, from_rows, resource_table, to_rows, watch
@@ -72,7 +73,7 @@ class LoadNames:
 
 
 @dataclass(frozen=True)
-class LevelCapacity:
+class LevelCapacity(Printed):
     """A capacity found by search.
 
     Parameters

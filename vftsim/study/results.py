@@ -17,6 +17,7 @@ from vftsim.study import composed
 from vftsim.study.composed import Record
 from vftsim.study.files import to_json, write_file
 from vftsim.study.model import Model
+from vftsim.study.printed import Printed
 from vftsim.study.store import MANIFEST
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ FORMAT = 2
 """Version of the form of results; 1 had another record for each kind of system."""
 
 
-class RunResult:
+class RunResult(Printed):
     """Replications of one model.
 
     Parameters
@@ -121,6 +122,12 @@ class RunResult:
             "summary": rows(self.summary),
             "tables": {name: rows(table) for name, table in self.tables.items() if name != "series"},
         }
+
+    def print_tables(self, everything: bool = False) -> None:
+        """Print the tables for people: those of the steps, or all of them."""
+        from vftsim.report.tables import print_run  # noqa: PLC0415 - study and report know each other
+
+        print_run(self, everything)
 
     def write_files(self, folder: Path) -> None:
         """Write manifest, resolved model, tables and plots."""

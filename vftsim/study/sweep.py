@@ -19,6 +19,7 @@ import pandas as pd
 from vftsim.errors import UsageError
 from vftsim.study.files import to_json, write_file
 from vftsim.study.manifest import identity, manifest, utc_now
+from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.results import CONFIDENCE, csv_text, rows, write_figure
@@ -32,7 +33,7 @@ DEFAULT_REPLICATIONS = 3
 
 
 @dataclass(frozen=True)
-class SweepResult:
+class SweepResult(Printed):
     """What is known of the points of a grid.
 
     Parameters
@@ -117,6 +118,12 @@ class SweepResult:
                 if any(len(g) > 1 for g in groups.values()) and all(len(set(g)) == 1 for g in groups.values()):
                     found.append((scheduler, axis.name))
         return found
+
+    def print_tables(self) -> None:
+        """Print the figures of every point, and what was found."""
+        from vftsim.report.sweep_tables import print_sweep  # noqa: PLC0415 - study and report know each other
+
+        print_sweep(self)
 
     def for_machines(self) -> dict[str, Any]:
         """Return manifest, results and refusals as plain data: what ``--json`` prints."""

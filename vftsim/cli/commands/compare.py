@@ -51,7 +51,6 @@ def compare(
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
     chosen = [options.prepared(name, set_, scale, quick) for name in models]
-    from vftsim.report.tables import print_comparison
     from vftsim.study.compare import compare_study
     from vftsim.study.estimate import total
     from vftsim.study.kept import keep_answer, kept_in
@@ -70,7 +69,7 @@ def compare(
         result = compare_study(chosen, replications, seed, jobs, progress=progress, store=store)
         keep_answer(store, result)
     options.say_remarks(store.remarks if store else ())
-    options.show(result, as_json, as_csv, print_comparison)
+    options.show(result, as_json, as_csv, lambda _: result.print_tables())
     if result.interrupted:
         from vftsim.cli.main import interrupted
 

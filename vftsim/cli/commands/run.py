@@ -120,7 +120,6 @@ def _rule(model: Model, precision: str | None, figures: list[str], most: int | N
 
 def _show(result: RunResult, tables: Tables, as_json: bool, as_csv: bool) -> None:
     from vftsim.report.screen import print_json
-    from vftsim.report.tables import print_run
 
     if as_json:
         print_json(result.for_machines())
@@ -129,7 +128,7 @@ def _show(result: RunResult, tables: Tables, as_json: bool, as_csv: bool) -> Non
 
         print(csv_text(result.summary), end="")
     else:
-        print_run(result, everything=tables is Tables.all)
+        result.print_tables(everything=tables is Tables.all)
         if result.precision is not None:
             from vftsim.report.tables import print_precision
 

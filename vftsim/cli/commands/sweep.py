@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,16 +12,6 @@ from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
     from vftsim.study.sweep import SweepResult
-    from vftsim.study.sweep_grid import Grid
-
-_MEDIA_COLUMNS = (
-    ("loss %", "loss_percent"), ("p50 ms", "delay_p50_ms"), ("p99 ms", "delay_p99_ms"), ("CPU dom0", "cpu_{driver}"),
-    ("CPU media", "cpu_{media}"), ("CPU all", "cpu_all"),
-)  # fmt: skip
-_SIP_COLUMNS = (
-    ("DOC SAPS", "doc_saps"), ("stop step", "stop_step"), ("step 1: CPU %", "step1_cpu_percent"),
-    ("IHS %", "step1_ihs_percent"), ("SES1 p50 ms", "step1_ses1_p50_ms"), ("SES1 p99 ms", "step1_ses1_p99_ms"),
-)  # fmt: skip
 
 
 def register(app: typer.Typer) -> None:
@@ -116,93 +106,7 @@ def _show(result: SweepResult, folder: Path, as_json: bool, as_csv: bool) -> Non
 
         print(csv_text(result.results), end="")
     else:
-        _print(result, folder)
+        result.print_tables()
+        from vftsim.report.screen import print_text
 
-
-def _print(result: SweepResult, folder: Path) -> None:
-    from vftsim.report.screen import print_table, print_text
-    from vftsim.report.tables import INTERVALS, print_head
-
-    said, grid = result.manifest, result.grid
-    print_head(said["models"], said["seed"])
-    for line in _about(result):
-        print_text(line)
-    columns = _columns(grid)
-    shown = {(row.point, row.metric): row for row in result.results.itertuples()}
-    body = [
-        (*([point.scheduler] if point.scheduler else []), *point.values.values(),
-         *(_cell(shown.get((point.number, metric))) for _, metric in columns), str(len(result.records[point.number])))
-        for point in grid.points
-        if result.records[point.number]
-    ]  # fmt: skip
-    heads = [*(["scheduler"] if grid.schedulers != ("",) else []), *(axis.name for axis in grid.axes)]
-    print_table(
-        "Sweep", (*heads, *(head for head, _ in columns), "n"), body,
-        f"n replications with the same traffic at every point, seed {said['seed']}. {INTERVALS}", texts=len(heads),
-    )  # fmt: skip
-    for line in _findings(result):
-        print_text(line)
-    print_text(f"Written: {folder}/ (results.csv, replications.csv, sweep.png, manifest.json, vftsim.sqlite)")
-
-
-def _about(result: SweepResult) -> list[str]:
-    from vftsim.composition.views import has_bench
-    from vftsim.study.sweep_grid import SHORT_MEANINGS
-
-    lines = [
-        f"{axis.name}: {SHORT_MEANINGS[axis.name]}"
-        for axis in result.grid.axes
-        if axis.name in SHORT_MEANINGS and "." not in axis.name
-    ]
-    if not has_bench(result.grid.base.spec):
-        lines.append(_times(result.grid))
-    if result.already:
-        lines.append(f"{result.already} of {result.wanted} replications were on disk already")
-    return lines
-
-
-def _times(grid: Grid) -> str:
-    from vftsim.spec import DURATION
-
-    measures = [point.model.spec.measure for point in grid.points]
-    measured, warm_up = (
-        ", ".join(DURATION.format(time_ns) for time_ns in dict.fromkeys(times_ns))
-        for times_ns in ((m.duration for m in measures), (m.warm_up for m in measures))
-    )
-    return (
-        f"Each replication measures {measured} after {warm_up} of warm-up (measure.duration, measure.warm_up); "
-        "more of it, or more --replications, sharpen the intervals"
-    )
-
-
-def _columns(grid: Grid) -> list[tuple[str, str]]:
-    from vftsim.composition.views import has_bench, rtp_of
-
-    spec = grid.base.spec
-    if has_bench(spec):
-        return list(_SIP_COLUMNS)
-    rtp = rtp_of(spec)
-    drivers = [driver for driver in map(spec.driver_of, spec.hosts) if driver]
-    names = {"driver": drivers[0] if drivers else "", "media": spec.target_of(rtp)[0] if rtp else ""}
-    return [(head, metric.format(**names)) for head, metric in _MEDIA_COLUMNS]
-
-
-def _cell(row: Any) -> str:
-    from vftsim.report.screen import error_bar
-
-    return "" if row is None else error_bar(row.estimate, row.low, row.high, row.interval)
-
-
-def _findings(result: SweepResult) -> list[str]:
-    from vftsim.study.sweep_plot import LOSS_FREE_PERCENT
-
-    lines = [f"Refused by {name}: {why}" for name, why in result.refusals.items()]
-    for scheduler, axis in result.without_effect():
-        lines.append(f"{axis} changed nothing{f' under {scheduler}' if scheduler else ''}, to the last digit")
-    losses = result.results[result.results["metric"] == "loss_percent"]
-    if not losses.empty:
-        highest = losses["high"].fillna(losses["estimate"])
-        where = "upper end of the interval, or highest run"
-        free = int((highest < LOSS_FREE_PERCENT).sum())
-        lines.append(f"Loss below {LOSS_FREE_PERCENT:g} % ({where}): {free} of {len(losses)} points")
-    return lines
+        print_text(f"Written: {folder}/ (results.csv, replications.csv, sweep.png, manifest.json, vftsim.sqlite)")

@@ -1,0 +1,105 @@
+"""The table of a sweep: a row a point of the grid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from vftsim.composition.views import has_bench, rtp_of
+from vftsim.report.screen import error_bar, print_table, print_text
+from vftsim.report.tables import INTERVALS, print_head
+from vftsim.spec import DURATION
+from vftsim.study.sweep_grid import SHORT_MEANINGS
+from vftsim.study.sweep_plot import LOSS_FREE_PERCENT
+
+if TYPE_CHECKING:
+    from vftsim.study.sweep import SweepResult
+    from vftsim.study.sweep_grid import Grid
+
+_MOST_COLUMNS = 5
+_MEDIA_COLUMNS = (
+    ("loss %", "loss_percent"), ("p50 ms", "delay_p50_ms"), ("p99 ms", "delay_p99_ms"), ("CPU dom0", "cpu_{driver}"),
+    ("CPU media", "cpu_{media}"), ("CPU all", "cpu_all"),
+)  # fmt: skip
+_SIP_COLUMNS = (
+    ("DOC SAPS", "doc_saps"), ("stop step", "stop_step"), ("step 1: CPU %", "step1_cpu_percent"),
+    ("IHS %", "step1_ihs_percent"), ("SES1 p50 ms", "step1_ses1_p50_ms"), ("SES1 p99 ms", "step1_ses1_p99_ms"),
+)  # fmt: skip
+
+
+def print_sweep(result: SweepResult) -> None:
+    """Print the figures of every point, and what was found on the way."""
+    said, grid = result.manifest, result.grid
+    print_head(said["models"], said["seed"])
+    for line in _about(result):
+        print_text(line)
+    columns = _columns(result)
+    shown = {(row.point, row.metric): row for row in result.results.itertuples()}
+    body = [
+        (*([point.scheduler] if point.scheduler else []), *point.values.values(),
+         *(_cell(shown.get((point.number, metric))) for _, metric in columns), str(len(result.records[point.number])))
+        for point in grid.points
+        if result.records[point.number]
+    ]  # fmt: skip
+    heads = [*(["scheduler"] if grid.schedulers != ("",) else []), *(axis.name for axis in grid.axes)]
+    print_table(
+        "Sweep", (*heads, *(head for head, _ in columns), "n"), body,
+        f"n replications with the same traffic at every point, seed {said['seed']}. {INTERVALS}", texts=len(heads),
+    )  # fmt: skip
+    for line in _findings(result):
+        print_text(line)
+
+
+def _about(result: SweepResult) -> list[str]:
+    lines = [
+        f"{axis.name}: {SHORT_MEANINGS[axis.name]}"
+        for axis in result.grid.axes
+        if axis.name in SHORT_MEANINGS and "." not in axis.name
+    ]
+    if not has_bench(result.grid.base.spec):
+        lines.append(_times(result.grid))
+    if result.already:
+        lines.append(f"{result.already} of {result.wanted} replications were on disk already")
+    return lines
+
+
+def _times(grid: Grid) -> str:
+    measures = [point.model.spec.measure for point in grid.points]
+    measured, warm_up = (
+        ", ".join(DURATION.format(time_ns) for time_ns in dict.fromkeys(times_ns))
+        for times_ns in ((m.duration for m in measures), (m.warm_up for m in measures))
+    )
+    return (
+        f"Each replication measures {measured} after {warm_up} of warm-up (measure.duration, measure.warm_up); "
+        "more of it, or more --replications, sharpen the intervals"
+    )
+
+
+def _columns(result: SweepResult) -> list[tuple[str, str]]:
+    """Return heading and metric of each column: those of a benchmark or of media, else what workloads measured."""
+    spec = result.grid.base.spec
+    if has_bench(spec):
+        return list(_SIP_COLUMNS)
+    rtp = rtp_of(spec)
+    if rtp is None:
+        known = dict.fromkeys(str(name) for name in result.results["metric"])
+        return [*[(name, name) for name in known if "." in name][:_MOST_COLUMNS], ("CPU all", "cpu_all")]
+    drivers = [driver for driver in map(spec.driver_of, spec.hosts) if driver]
+    names = {"driver": drivers[0] if drivers else "", "media": spec.target_of(rtp)[0]}
+    return [(head, metric.format(**names)) for head, metric in _MEDIA_COLUMNS]
+
+
+def _cell(row: Any) -> str:
+    return "" if row is None else error_bar(row.estimate, row.low, row.high, row.interval)
+
+
+def _findings(result: SweepResult) -> list[str]:
+    lines = [f"Refused by {name}: {why}" for name, why in result.refusals.items()]
+    for scheduler, axis in result.without_effect():
+        lines.append(f"{axis} changed nothing{f' under {scheduler}' if scheduler else ''}, to the last digit")
+    losses = result.results[result.results["metric"] == "loss_percent"]
+    if not losses.empty:
+        highest = losses["high"].fillna(losses["estimate"])
+        where = "upper end of the interval, or highest run"
+        free = int((highest < LOSS_FREE_PERCENT).sum())
+        lines.append(f"Loss below {LOSS_FREE_PERCENT:g} % ({where}): {free} of {len(losses)} points")
+    return lines
