@@ -130,16 +130,16 @@ def test_fractions_are_made_up_by_whole_operations(make):
 
 
 def test_threads_and_disks_bound_what_they_hold(make):
-    """One thread and a disk of 1 ms: 1 / 1.04 ms lookups a second, whatever is asked; two disks do not help it."""
-    changes = ["domains.back.applications.cluster.threads=1", "workloads.calls.rate=1000 /s",
-               "workloads.calls.retransmits=false", "measure.warm_up=100 ms", "measure.duration=250 ms"]  # fmt: skip
+    """One thread and a disk of 1 ms: 1 / 1.04 ms lookups a second, whatever is asked; 256 threads use two disks."""
+    changes = ["domains.back.applications.cluster.threads=1", "workloads.calls.rate=1900 /s",
+               "workloads.calls.retransmits=false", "measure.warm_up=100 ms", "measure.duration=150 ms"]  # fmt: skip
     record, _ = measured(make(*changes))
-    assert record.workloads["back.cluster"].figures["messages_per_s"] == pytest.approx(1 / 1.04e-3, rel=0.005)
-    assert record.workloads["back.cluster"].figures["busy_threads"] == pytest.approx(1.0, rel=0.005)
+    assert record.workloads["back.cluster"].figures["messages_per_s"] == pytest.approx(1 / 1.04e-3, rel=0.01)
+    assert record.workloads["back.cluster"].figures["busy_threads"] == pytest.approx(1.0, rel=0.01)
     two, _ = measured(make(*changes[1:]))
-    assert two.workloads["back.cluster"].figures["messages_per_s"] == pytest.approx(2 / 1e-3, rel=0.005)
+    assert two.workloads["back.cluster"].figures["messages_per_s"] == pytest.approx(2 / 1e-3, rel=0.01)
     hits, _ = measured(make("domains.back.disks.data.hits=50 %", "domains.back.disks.data.hit_time=0 us", *changes[1:]))
-    assert hits.workloads["back.cluster"].figures["messages_per_s"] > 1990
+    assert hits.workloads["back.cluster"].figures["messages_per_s"] == pytest.approx(3800, rel=0.02)
 
 
 def test_a_guest_that_stands_still_has_its_invites_repeated_and_absorbs_them(make):

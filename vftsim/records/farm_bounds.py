@@ -21,9 +21,10 @@ from vftsim.spec import shipped_dir
 CPUS_A_SERVER = 2.0
 """Assumption, taken beforehand: the record does not say how many virtual processors a guest had."""
 PROCESSORS = 24.0
-_SPLITS = 20_000
-SERVER, FRONT, BACK, BALANCER = "server CPU", "front end CPU", "back end CPU", "balancer CPU"
+_HALVINGS = 50
+SERVER, FRONT, BACK = "server CPU", "front end CPU", "back end CPU"
 ALL_PROCESSORS, STORAGE = "processors", "storage server"
+RESOURCES = (SERVER, FRONT, BACK, ALL_PROCESSORS)
 
 
 @cache
@@ -142,9 +143,22 @@ def limit(found: Mapping[str, float]) -> tuple[str, float]:
     return name, found[name]
 
 
+def balanced_split(costs: Costs, layout: Layout) -> float:
+    """Return what a back end takes of a registered call where it limits a layout just as much as the rest does.
+
+    The more it takes, the less it allows, and the more everything else does.
+    """
+    low, high = 0.0, costs.most_back_s
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        is_back = limit(bounds(costs, layout, middle))[0] == BACK
+        low, high = (low, middle) if is_back else (middle, high)
+    return high
+
+
 def interval(costs: Costs, layout: Layout) -> tuple[float, float]:
     """Return the least and the greatest capacity over all splits of a registered call."""
-    splits = (costs.most_back_s * n / _SPLITS for n in range(_SPLITS + 1))
+    splits = (0.0, balanced_split(costs, layout), costs.most_back_s)
     capacities = [limit(bounds(costs, layout, back_s))[1] for back_s in splits]
     return min(capacities), max(capacities)
 
