@@ -222,6 +222,21 @@ def test_mistakes_are_said_with_their_place(make):
         make("workloads.calls.t2=1 ms")
 
 
+@pytest.mark.slow
+def test_both_engines_give_the_same(make):
+    """A back end that is booted, and R7 above its bound with random costs."""
+    over = ["measure.warm_up=50 ms", "measure.duration=200 ms", "workloads.calls.rate=1200 /s",
+            "domains.front.applications.sip.demand_cv=1"]  # fmt: skip
+    booted = make("workloads.calls.rate=300 /s", "measure.duration=4 s", base=restarted("back"))
+    for spec in (load("sip-farm-r7", ModelSpec, over), booted):
+        one, two = (run_model(spec, 3, 0, engine=engine) for engine in ("simpy", "compiled"))
+        assert one.events == two.events
+        assert one.windows == two.windows
+        assert one.workloads["calls"].figures == two.workloads["calls"].figures
+        ours, theirs = (each.workloads["calls"].delays["response"].to_dict() for each in (one, two))
+        assert ours == theirs
+
+
 CHEAP = {"R1": "1 s", "R2": "1 s", "R3": "200 ms", "R4": "3 s", "R5": "2 s", "R6": "1500 ms", "R7": "600 ms"}
 
 

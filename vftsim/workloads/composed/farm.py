@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from vftsim.errors import UsageError
+from vftsim.errors import ConservationError, UsageError
 from vftsim.kernel import Kind
 from vftsim.kernel.declare import Table
 from vftsim.kernel.inputs import feeds
@@ -119,6 +119,13 @@ class FarmProgram(RowProgram):
         """Messages in its socket and its threads' hands."""
         return int(self._own.waiting.length + self._own.in_hand.length)
 
+    def check(self) -> None:
+        """Every thread that is at work has a message, and none has two."""
+        if self._own.active != self._own.in_hand.length:
+            raise ConservationError(
+                f"{self.name}: {self._own.active} threads at work, but {self._own.in_hand.length} messages in hand"
+            )
+
     def occupancy(self) -> tuple[str, int]:
         """Messages in its socket."""
         return f"{self.name} socket", int(self._own.waiting.length)
@@ -127,11 +134,12 @@ class FarmProgram(RowProgram):
         """Return what it did a second, and how many threads had a message; what it never does is left out."""
         seconds = max(1.0, float(self.engine.now_ns - self._own.warmup_ns)) / _S
         used = self.spec.operations.values()
-        figures = {"messages_per_s": self._own.handled / seconds, "busy_threads": self._own.busy_ns / _S / seconds}
+        own, busy = self._own, int(self._own.busy_ns) / _S
+        figures = {"messages_per_s": int(own.handled) / seconds, "busy_threads": busy / seconds}
         if any(each.asks for each in used):
-            figures["asked_per_s"] = self._own.asked / seconds
+            figures["asked_per_s"] = int(own.asked) / seconds
         if any(each.disk_operations for each in used):
-            figures["disk_operations_per_s"] = self._own.disk_operations / seconds
+            figures["disk_operations_per_s"] = int(own.disk_operations) / seconds
         return Measured(figures)
 
 
@@ -226,8 +234,8 @@ class FarmCalls(FarmCallsSpec, WorkloadSpec):
         def measured() -> Measured:
             sent = max(1, int(load.messages))
             figures = {
-                "offered_per_s": load.offered / seconds, "calls_per_s": load.answered / seconds,
-                "failed": float(load.failed), "retransmissions_percent": 100.0 * load.repeated / sent,
+                "offered_per_s": int(load.offered) / seconds, "calls_per_s": int(load.answered) / seconds,
+                "failed": float(load.failed), "retransmissions_percent": 100.0 * int(load.repeated) / sent,
                 "active_calls": float(load.active), "most_active_calls": float(load.most_active),
                 "dropped": float(load.dropped),
             }  # fmt: skip
