@@ -17,6 +17,7 @@ SHORT_NETWORKS = [
     "workloads.udp.rate=10 Mbit/s", "workloads.web.rate=5 /s", "workloads.web.connections=5",
 ]  # fmt: skip
 SHORT_STREAMS = ["measure.warm_up=20 ms", "measure.duration=100 ms", "workloads.media.streams=20"]
+SHORT_FARM = ["measure.warm_up=100 ms", "measure.duration=300 ms", "workloads.calls.rate=100 /s", "faults=[]"]
 
 
 @pytest.mark.parametrize("name", shipped_models())
@@ -24,6 +25,8 @@ def test_a_shipped_model_runs_conserves_and_carries_a_light_load(name):
     short = SHORT_STEPS if has_bench(load_model(name).spec) else SHORT_STREAMS
     if name.startswith("net-"):
         short = SHORT_NETWORKS
+    if name.startswith("sip-farm-"):
+        short = SHORT_FARM
     run = Run(load_model(name, short).spec, 1, 0, engine="simpy")
     record = run.run()
     run.check_conservation()
@@ -36,6 +39,10 @@ def test_a_shipped_model_runs_conserves_and_carries_a_light_load(name):
         assert tcp["mbit_per_s"] > 1.0
         assert udp["client_1_received_mbit_per_s"] > 9
         assert web["answered_percent"] == 100.0
+    elif short is SHORT_FARM:
+        found = record.workloads["calls"].figures
+        assert found["calls_per_s"] == pytest.approx(100, rel=0.5)
+        assert found["failed"] == found["dropped"] == found["retransmissions_percent"] == 0
     else:
         # Twenty streams of a packet every 20 ms, 100 ms: a hundred, but for those on the way at either end.
         assert 80 <= flows_of(record)["media"].delivered <= 120

@@ -28,7 +28,7 @@ from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.sampling import Streams
 from vftsim.workloads.arrivals import NicFeeder, Source
-from vftsim.workloads.parts import Driver, Home, Program, Target, WorkloadSpec
+from vftsim.workloads.parts import Driver, Home, Program, Surroundings, Target, WorkloadSpec
 
 OVERLOAD = ("full", "no slot", "receive ring full", "queue full")
 """Causes of drops that come of load, not of faults."""
@@ -301,6 +301,10 @@ class BuiltModel:
         engine = self.engine
         for host in self.hosts.values():
             cpu.start(engine, host.row, host.spec.scheduler)
+        for name, program in self.programs.items():
+            program.meet(
+                Surroundings(self._doors(name), lambda to: [self._doors(p) for p in self.spec.programs_of(to)])
+            )
         for program in self.programs.values():
             program.start()
         for host in self.hosts.values():
@@ -313,6 +317,18 @@ class BuiltModel:
             driver.begin()
         for row in self._senders:
             engine.call(start_sending, row)
+
+    def _doors_of(self, name: str) -> list[dict[str, int]]:
+        """Return the ports by network of each application that a name of the model file stands for."""
+        return [self._doors(program) for program in self.spec.programs_of(name)]
+
+    def _doors(self, program: str) -> dict[str, int]:
+        """Return the ports of an application by network."""
+        domain = self.specs[program.rpartition(".")[0]]
+        return {
+            self.spec.network_of(domain, interface): self.ports[program, key]
+            for key, interface in domain.interfaces.items() if (program, key) in self.ports
+        }  # fmt: skip
 
     def _start_background(self, host: BuiltHost) -> None:
         own = {

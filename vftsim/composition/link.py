@@ -45,6 +45,7 @@ def kinds_of(spec: ModelSpec) -> frozenset[Kind]:
     """Return the kinds of parts that a model uses."""
     found: set[Kind] = {host.scheduler.part for host in spec.hosts.values()}
     found |= {part.part for part in parts_of(spec)}
+    found |= {kind for part in parts_of(spec) if isinstance(part, ApplicationSpec) for kind in part.kinds}
     found |= set(cpu.guest_kinds(domain.guest_scheduler for domain in spec.domains.values()))
     for domain in spec.domains.values():
         for interface in domain.interfaces.values():

@@ -160,6 +160,35 @@ class ModelSpec(Spec):
         name, program = next(iter(fitting.items()))
         return domain_name, name, program
 
+    def programs_of(self, name: str) -> list[str]:
+        """Return the applications with traffic that ``domain`` or ``domain.application`` stands for, every copy.
+
+        Raises
+        ------
+        ValueError
+            There is none, or several in a domain.
+        """
+        entry, _, wanted = name.partition(".")
+        if entry not in self.domains:
+            hint = did_you_mean(entry, list(self.domains)) or f"; domains are {listing(list(self.domains))}"
+            raise ValueError(f"'{name}' names no domain{hint}")
+        programs = self.domains[entry].applications
+        fitting = [key for key, program in programs.items() if program.speaks and wanted in ("", key)]
+        if len(fitting) != 1:
+            raise ValueError(f"'{name}' must be one application that takes traffic; {entry} has {listing(fitting)}")
+        return [f"{copy}.{fitting[0]}" for copy in self.copies(entry)]
+
+    def program_of(self, name: str) -> ApplicationSpec:
+        """Return the application that ``domain`` or ``domain.application`` stands for.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`programs_of`.
+        """
+        own = self.programs_of(name)[0].rpartition(".")[2]
+        return self.domains[name.partition(".")[0]].applications[own]
+
     def time_of(self, instant: Instant) -> int:
         """Return the time of a run in ns; raises ValueError for a phase that no workload has."""
         if instant.phase == "run":
@@ -221,8 +250,22 @@ class ModelSpec(Spec):
         network = domain.protection.channel_network
         if network is not None and network not in self.networks:
             yield f"domains.{name}.protection: its network '{network}' is none of {listing(list(self.networks))}"
+        for key, program in domain.applications.items():
+            yield from self._peer_problems(f"domains.{name}.applications.{key}", domain, program)
         for key, interface in domain.interfaces.items():
             yield from self._interface_problems(f"domains.{name}.interfaces.{key}", domain, interface)
+
+    def _peer_problems(self, where: str, domain: DomainSpec, program: ApplicationSpec) -> Iterator[str]:
+        own = {self.network_of(domain, interface) for interface in domain.interfaces.values()}
+        for peer in program.peers:
+            try:
+                self.programs_of(peer)
+            except ValueError as error:
+                yield f"{where}: {error}"
+                continue
+            other = self.domains[peer.partition(".")[0]]
+            if own.isdisjoint(self.network_of(other, interface) for interface in other.interfaces.values()):
+                yield f"{where}: '{peer}' is on none of its networks: {listing(sorted(own)) or 'it has none'}"
 
     def _interface_problems(self, where: str, domain: DomainSpec, interface: InterfaceSpec) -> Iterator[str]:
         host = self.host_of(domain)

@@ -145,9 +145,11 @@ def events_of(spec: ModelSpec) -> float:
 
 
 def _course(spec: ModelSpec, workload: WorkloadSpec) -> Course:
-    domain = spec.domains[spec.target_of(workload)[0]]
+    entry, _, application = spec.target_of(workload)
+    domain = spec.domains[entry]
     network = spec.networks[workload.via or spec.network_of(domain, next(iter(domain.interfaces.values())))]
-    return Course(length_ns(spec), _most_per_s(spec, workload), network.rate, network.latency)
+    most_per_s = _most_per_s(spec, workload)
+    return Course(length_ns(spec), most_per_s, network.rate, network.latency, application, spec.program_of)
 
 
 def _most_per_s(spec: ModelSpec, workload: WorkloadSpec) -> float:

@@ -82,6 +82,23 @@ class Measured:
     report: str = ""
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What an application finds around it, once a model has been built.
+
+    Parameters
+    ----------
+    ports : mapping
+        Its own ports by network, in the order of its domain's interfaces.
+    find : callable
+        Returns the ports by network of each application that a name of the model file stands for: ``domain`` or
+        ``domain.application``.
+    """
+
+    ports: Mapping[str, int]
+    find: Callable[[str], Sequence[Mapping[str, int]]]
+
+
 class Program:
     """An application in a running model.
 
@@ -95,6 +112,9 @@ class Program:
 
     def connected(self, port: int) -> None:
         """Take note of a port by which it reaches the network."""
+
+    def meet(self, around: Surroundings) -> None:
+        """Find the applications that it speaks to; all have their ports, none has begun."""
 
     def start(self) -> None:
         """Begin, at the present instant."""
@@ -124,11 +144,18 @@ class ApplicationSpec(Spec):
     part: ClassVar[Kind]
     speaks: ClassVar[str] = ""
     """Protocol of the packets it takes; empty: it takes none."""
+    kinds: ClassVar[tuple[Kind, ...]] = ()
+    """Further kinds that its kernel needs: of flows of its own."""
     entries: ClassVar[tuple[Any, ...]] = ()
     actions: ClassVar[tuple[Any, ...]] = ()
     tables: ClassVar[tuple[Table[Any], ...]] = ()
 
     kind: str
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """Applications that it speaks to, as ``domain`` or ``domain.application``."""
+        return ()
 
     def events_per_s(self) -> float:
         """Return about how many events it causes by itself; what recurs by a period of its own is counted anyhow."""
@@ -253,12 +280,18 @@ class Course:
         Requests a second that the application takes.
     rate_bits_per_s, latency_ns : int
         Of the network between.
+    application : ApplicationSpec, optional
+        What it is directed at.
+    peer : callable, optional
+        Returns the application that a name among another's ``peers`` stands for.
     """
 
     length_ns: int
     most_per_s: float
     rate_bits_per_s: int
     latency_ns: int
+    application: ApplicationSpec | None = None
+    peer: Callable[[str], ApplicationSpec] | None = None
 
     @property
     def seconds(self) -> float:

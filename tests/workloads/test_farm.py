@@ -1,0 +1,277 @@
+"""A farm of servers by hand: a call's way, costs, threads, disks, repetition, reboot; then the runs of the record."""
+
+import copy
+import json
+
+import pytest
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import Run, run_model
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.records import farm_bounds as farm
+from vftsim.spec import load
+from vftsim.study.estimate import events_of
+from vftsim.workloads.farm.records import calls, farm_loads, farm_servers, requests
+
+US, MS = 1_000, 1_000_000
+WIRE_NS = 500 * 8 + 10_000
+"""A message of 500 bytes at 1 Gbit/s and 10 us."""
+CARD = {"kind": "moderated", "moderation": "0 us"}
+PLAIN = {
+    "hosts": {"host": {"pcpus": 8, "scheduler": {"kind": "zvm"}}},
+    "networks": {
+        "outside": {"rate": "1 Gbit/s", "latency": "10 us"},
+        "inside": {"rate": "8 Gbit/s", "latency": "1 us"},
+    },
+    "domains": {
+        "balancer": {
+            "interfaces": {"out": {"network": "outside", "path": CARD}},
+            "applications": {"lvs": {"kind": "farm_server", "demand": "5 us", "passes_to": "front"}},
+        },
+        "front": {
+            "count": 3,
+            "interfaces": {"out": {"network": "outside", "path": CARD}, "in": {"network": "inside", "path": CARD}},
+            "applications": {
+                "sip": {
+                    "kind": "farm_server",
+                    "demand": "100 us",
+                    "operations": {
+                        "register": {"demand": "300 us", "asks": [{"to": "back", "message": "update"}]},
+                        "invite": {
+                            "demand": "200 us",
+                            "asks": [{"to": "back", "message": "lookup", "times": 2, "size": "1000 B"}],
+                        },
+                    },
+                }
+            },
+        },
+        "back": {
+            "interfaces": {"in": {"network": "inside", "path": CARD}},
+            "disks": {"data": {"kind": "array", "disks": 2, "service": "1 ms", "interrupt": "0 us"}},
+            "applications": {
+                "cluster": {
+                    "kind": "farm_server",
+                    "operations": {"update": {"demand": "50 us"}, "lookup": {"demand": "40 us", "disk_operations": 1}},
+                }
+            },
+        },
+    },
+    "workloads": {
+        "calls": {
+            "kind": "farm_calls",
+            "to": "balancer",
+            "rate": "10 /s",
+            "gap_cv": 0,
+            "established": False,
+            "hold": "20 ms",
+        }
+    },
+    "measure": {"warm_up": "0 s", "duration": "1 s"},
+}
+
+
+@pytest.fixture
+def make(tmp_path):
+    def made(*changes, base=PLAIN):
+        path = tmp_path / "farm.yaml"
+        path.write_text(json.dumps(base), encoding="utf-8")
+        return load(path, ModelSpec, list(changes))
+
+    return made
+
+
+def measured(spec, engine="simpy"):
+    record = run_model(spec, 1, 0, engine=engine)
+    return record, record.workloads["calls"]
+
+
+@pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
+def test_an_answer_takes_the_sum_of_its_parts_to_the_nanosecond(make, engine):
+    """INVITE: client, balancer, front, back twice with a disk, callee; then RINGING holds up OK on the one vCPU."""
+    record, found = measured(make(), engine)
+    inside_ns = 1000 + 1000
+    asked_ns = 2 * (4 * inside_ns + 40 * US + MS)
+    invite_ns = 3 * WIRE_NS + 5 * US + 200 * US + asked_ns + WIRE_NS
+    # Each packet between domains leaves by the link from the host and comes in by the one to it. OK follows RINGING by
+    # its time on the wire, and leaves after both messages' CPU times.
+    answer_ns = WIRE_NS + 100 * US + 100 * US + WIRE_NS
+    response = found.delays["response"]
+    assert (response.min, response.max) == (invite_ns + answer_ns,) * 2
+    assert found.figures["calls_per_s"] == 9.0
+    assert record.drops == {}
+
+
+def test_a_registration_comes_first_and_takes_its_own_time(make):
+    _, found = measured(make("workloads.calls.registered=true"))
+    inside_ns = 512 + 1000
+    taken_ns = 3 * WIRE_NS + 5 * US + 300 * US + 4 * inside_ns + 50 * US + WIRE_NS
+    assert found.delays["registration"].min == found.delays["registration"].max == taken_ns
+
+
+def test_every_call_costs_what_its_messages_cost(make):
+    """Nine calls in a second, all over but the last: 200 + 5 x 100 us at a front end, 3 x 5 us at the balancer."""
+    record, found = measured(make("measure.duration=950 ms"))
+    cpu = {name: share * 0.95 * 1e6 for name, share in record.windows[0].domain_cpu.items()}
+    assert sum(cpu[f"front-{n}"] for n in (1, 2, 3)) == pytest.approx(9 * 700, abs=1)
+    assert [cpu[f"front-{n}"] for n in (1, 2, 3)] == pytest.approx([3 * 700] * 3, abs=1)
+    assert cpu["balancer"] == pytest.approx(9 * 15, abs=1)
+    assert cpu["back"] == pytest.approx(9 * 80, abs=1)
+    assert found.figures["active_calls"] == 0
+
+
+def test_fractions_are_made_up_by_whole_operations(make):
+    """2.5 disk operations a lookup and 0.25 lookups a call: 2 and 3 in turn, of every fourth call."""
+    own = "domains.front.applications.sip.operations.invite.asks.0.times=0.25"
+    spec = make(own, "domains.back.applications.cluster.operations.lookup.disk_operations=2.5",
+                "domains.front.count=1", "workloads.calls.rate=200 /s", "measure.duration=1010 ms")  # fmt: skip
+    record, _ = measured(spec)
+    assert record.workloads["back.cluster"].figures["messages_per_s"] * 1.01 == pytest.approx(50, abs=1e-6)
+    assert record.workloads["back.cluster"].figures["disk_operations_per_s"] * 1.01 == pytest.approx(125, abs=1.01)
+
+
+def test_threads_and_disks_bound_what_they_hold(make):
+    """One thread and a disk of 1 ms: 1 / 1.04 ms lookups a second, whatever is asked; 256 threads use two disks."""
+    changes = ["domains.back.applications.cluster.threads=1", "workloads.calls.rate=1900 /s",
+               "workloads.calls.retransmits=false", "measure.warm_up=100 ms", "measure.duration=150 ms"]  # fmt: skip
+    record, _ = measured(make(*changes))
+    assert record.workloads["back.cluster"].figures["messages_per_s"] == pytest.approx(1 / 1.04e-3, rel=0.01)
+    assert record.workloads["back.cluster"].figures["busy_threads"] == pytest.approx(1.0, rel=0.01)
+    two, _ = measured(make(*changes[1:]))
+    assert two.workloads["back.cluster"].figures["messages_per_s"] == pytest.approx(2 / 1e-3, rel=0.01)
+    hits, _ = measured(make("domains.back.disks.data.hits=50 %", "domains.back.disks.data.hit_time=0 us", *changes[1:]))
+    assert hits.workloads["back.cluster"].figures["messages_per_s"] == pytest.approx(3800, rel=0.02)
+
+
+def test_a_guest_that_stands_still_has_its_invites_repeated_and_absorbs_them(make):
+    """A pause of 0.7 s: the INVITE of 0.1 s is repeated once, at half its price, and every call is answered."""
+    base = copy.deepcopy(PLAIN)
+    base["domains"]["front"]["count"] = 1
+    base["faults"] = [{"kind": "pause", "at": "50 ms", "duration": "700 ms", "domain": "front"}]
+    record, found = measured(make("measure.duration=1950 ms", base=base))
+    assert found.figures["retransmissions_percent"] > 0
+    assert found.figures["failed"] == found.figures["active_calls"] == found.figures["dropped"] == 0
+    # Calls of 0.1 and 0.2 s wait for more than T1 = 0.5 s: two INVITEs twice.
+    assert record.windows[0].domain_cpu["front"] * 1.95e6 == pytest.approx(19 * 700 + 2 * 100, abs=1)
+    assert found.delays["response"].max == pytest.approx(650 * MS, rel=0.02)
+
+
+def restarted(domain):
+    base = copy.deepcopy(PLAIN)
+    base["domains"]["front"]["count"] = 1
+    base["domains"][domain]["protection"] = {
+        "kind": "ha_restart", "heartbeat_interval": "20 ms", "heartbeat_timeout": "100 ms", "placement": "100 ms",
+        "boot_time": "300 ms",
+    }  # fmt: skip
+    base["faults"] = [{"kind": "primary_crash", "at": "1 s"}]
+    return base
+
+
+def run_to_the_end(spec):
+    run = Run(spec, 1, 0, engine="simpy")
+    run.run()
+    rows = run.engine.rows
+    return run, rows(farm_loads)[1], [own for own in rows(farm_servers)[1:] if own.row]
+
+
+def test_requests_survive_a_back_end_that_is_booted(make):
+    """What it had in hand is asked again; no thread of a front end is lost, and no call fails."""
+    spec = make("workloads.calls.rate=300 /s", "measure.duration=4 s", "domains.back.disks.data.service=10 ms",
+                "domains.back.disks.data.disks=40", base=restarted("back"))  # fmt: skip
+    run, load, servers = run_to_the_end(spec)
+    back = servers[-1]
+    assert back.boots == 1
+    assert load.failed == 0
+    assert load.active < 300 * 0.1
+    front = servers[1]
+    assert front.active == front.in_hand.length <= 10
+    open_requests = sum(1 for own in run.engine.rows(requests)[1:] if own.state)
+    assert open_requests <= front.active
+
+
+def test_calls_of_a_front_end_that_is_booted_fail_or_are_repeated(make):
+    """Callers without an answer repeat; those told that it is under way give up after 64 T1."""
+    spec = make("workloads.calls.rate=300 /s", "workloads.calls.t1=50 ms", "workloads.calls.t2=400 ms",
+                "measure.duration=6 s", "domains.back.disks.data.service=10 ms", "domains.back.disks.data.disks=40",
+                base=restarted("front"))  # fmt: skip
+    _, load, servers = run_to_the_end(spec)
+    assert servers[1].boots == 1
+    assert 0 < load.failed < 30
+    assert load.answered > 0.9 * load.offered
+    assert load.active < 300 * 0.1
+
+
+def test_the_run_begins_in_the_steady_state_and_holds_a_row_for_each_call(make):
+    spec = make("workloads.calls.established=true", "workloads.calls.hold=60 s", "workloads.calls.rate=400 /s",
+                "measure.warm_up=100 ms", "measure.duration=500 ms")  # fmt: skip
+    run, load, servers = run_to_the_end(spec)
+    assert load.earlier == pytest.approx(0.6 * 400, abs=2)
+    assert load.active == pytest.approx(0.6 * 400, abs=4)
+    assert sum(1 for call in run.engine.rows(calls)[1:] if call.stage) == load.active
+    assert sum(own.handled for own in servers[1:4]) == pytest.approx(0.5 * 400 * 6, abs=12)
+
+
+def test_mistakes_are_said_with_their_place(make):
+    own = "domains.front.applications.sip.operations.invite.asks.0.to"
+    with pytest.raises(ModelFileError, match="names no domain; did you mean 'back'"):
+        make(f"{own}=bach")
+    with pytest.raises(ModelFileError, match="'balancer' is on none of its networks"):
+        make("domains.back.applications.cluster.passes_to=balancer")
+    with pytest.raises(UsageError, match="disk operations need a disk"):
+        measured(make("domains.back.disks=null"))
+    with pytest.raises(ModelFileError, match="t2 is the longest"):
+        make("workloads.calls.t2=1 ms")
+
+
+@pytest.mark.slow
+def test_both_engines_give_the_same(make):
+    """A back end that is booted, and R7 above its bound with random costs."""
+    over = ["measure.warm_up=50 ms", "measure.duration=200 ms", "workloads.calls.rate=1200 /s",
+            "domains.front.applications.sip.demand_cv=1"]  # fmt: skip
+    booted = make("workloads.calls.rate=300 /s", "measure.duration=4 s", base=restarted("back"))
+    for spec in (load("sip-farm-r7", ModelSpec, over), booted):
+        one, two = (run_model(spec, 3, 0, engine=engine) for engine in ("simpy", "compiled"))
+        assert one.events == two.events
+        assert one.windows == two.windows
+        assert one.workloads["calls"].figures == two.workloads["calls"].figures
+        ours, theirs = (each.workloads["calls"].delays["response"].to_dict() for each in (one, two))
+        assert ours == theirs
+
+
+CHEAP = {"R1": "1 s", "R2": "1 s", "R3": "200 ms", "R4": "3 s", "R5": "2 s", "R6": "1500 ms", "R7": "600 ms"}
+
+
+def bounds_of(run, spec, record):
+    """Bounds by the utilization law: what each resource could do over what it did."""
+    calls_per_s = spec.workloads["calls"].rate
+    cpu = record.windows[0].domain_cpu
+    tiers = {"server": farm.SERVER, "front": farm.FRONT, "back": farm.BACK}
+    found = {}
+    for name, resource in tiers.items():
+        own = [share for domain, share in cpu.items() if domain.split("-")[0] == name]
+        if sum(own):
+            found[resource] = 2 * len(own) * calls_per_s / sum(own)
+    found[farm.ALL_PROCESSORS] = 24 * calls_per_s / sum(cpu.values())
+    if "nas.nfsd" in record.workloads:
+        found[farm.STORAGE] = 35 * calls_per_s / record.workloads["nas.nfsd"].figures["busy_threads"]
+    return found
+
+
+@pytest.mark.parametrize("run", list(CHEAP))
+def test_the_event_model_agrees_with_the_bounds(run):
+    changes = [f"measure.duration={CHEAP[run]}", "workloads.calls.gap_cv=0"]
+    spec = load(f"sip-farm-{run.lower()}", ModelSpec, changes)
+    record, found = measured(spec)
+    simulated, form = bounds_of(run, spec, record), farm.bounds(farm.costs_after(), farm.RUNS[run])
+    resource, least = farm.limit(form)
+    assert farm.limit(simulated) == (resource, pytest.approx(least, rel=0.01))
+    assert found.figures["failed"] == found.figures["dropped"] == 0
+    assert record.drops == {}
+    for name in form:
+        slack = 0.03 if name == farm.ALL_PROCESSORS else 0.01  # R7's storage server computes too
+        assert simulated[name] == pytest.approx(form[name], rel=slack), name
+
+
+def test_requests_in_a_circle_are_refused(make):
+    circle = "domains.back.applications.cluster.operations.lookup.asks=[{to: back, message: lookup}]"
+    with pytest.raises(UsageError, match="in a circle"):
+        events_of(make(circle))

@@ -1,0 +1,144 @@
+"""An array of disks behind one queue: as many requests at once as it has disks, and a cache before them.
+
+A request takes ``service`` on a disk, whatever its size; one that the cache has takes ``hit_time`` and no disk.  Writes
+are like reads: the array acknowledges them when they are on a disk, or at once into its cache.
+
+Simplifications: whichever disk is free serves (a request for a busy disk would wait for that one, which matters near
+the array's limit only); of a share of hits every so manieth request is one, none is drawn.  A crash of the domain loses
+what waits for it; what is in the cache is safe (battery).  Left out: channels, the controller's own limit.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Chain, Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
+from vftsim.platform.io.disk import DISKS, Disk, DiskSpec, disk, disks, end_transfer, forget, read, write
+from vftsim.spec.units import DurationNs, Percent
+
+array = disk.kind("array")
+
+ENTITY = 1 << 21
+"""Orders arrays behind network interfaces and single disks among devices at one instant."""
+
+
+@DISKS.register
+class ArrayDiskSpec(DiskSpec):
+    """An array of disks."""
+
+    kind: Literal["array"] = "array"
+    part: ClassVar[Kind] = array
+    disks: int = Field(8, ge=1, le=100_000, description="Disks. Assumption: to be taken from the system.")
+    service: DurationNs = Field(6_000_000, description="Time of a request on a disk. Default: 167 requests a second.")
+    hits: Percent = Field(0.0, ge=0.0, le=100.0, description="Requests that the cache serves. Default: none.")
+    hit_time: DurationNs = Field(500_000, description="Time of such a request. Assumption.")
+
+    def install(self, engine: Engine, row: int) -> None:
+        """Write these parameters into the record of a disk."""
+        own = engine.rows(disk_arrays)[row]
+        own.disks, own.service_ns = self.disks, self.service
+        own.hits, own.hit_ns = self.hits / 100.0, self.hit_time
+
+
+class DiskArray(Record):
+    """The queue of an array and what it has done; ``hits_due`` is what is left of a fraction of a hit."""
+
+    disks: int
+    service_ns: int
+    hits: float
+    hits_due: float
+    hit_ns: int
+    busy: int
+    queue: Fifo
+    busy_ns: int
+    served: int
+    hit: int
+    boots: int
+
+
+class ArrayRequest(Record):
+    """A request of an array; nobody waits for it if the domain was booted since (``boots``)."""
+
+    link: int
+    array: int
+    program: int
+    tag: int
+    boots: int
+    is_hit: bool
+
+
+disk_arrays = Table("disk_arrays", DiskArray, beside=disks)
+array_requests = Table("array_requests", ArrayRequest, 1 << 20, "lower the load of the disks")
+array_list = Chain(array_requests, "link")
+
+
+@array.implements(read)
+def read_array(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int) -> None:
+    """Wait for the cache or a disk."""
+    ask(sim, own, program, tag)
+
+
+@array.implements(write)
+def write_array(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int) -> bool:
+    """Wait for the cache or a disk."""
+    ask(sim, own, program, tag)
+    return False
+
+
+@array.implements(forget)
+def forget_array(sim: Sim, own: Disk) -> None:
+    """Lose what waits; what a disk works on, it ends, for the domain that was booted to ignore."""
+    mine = disk_arrays(sim)[own.row]
+    while mine.queue.length > 0:
+        array_requests.free(sim, array_list.pop(sim, mine.queue))
+    mine.boots += 1
+
+
+@part
+def ask(sim: Sim, own: Disk, program: int, tag: int) -> None:
+    """Put a request to the cache, and if it is not there to a disk."""
+    mine = disk_arrays(sim)[own.row]
+    row = array_requests.new(sim)
+    request = array_requests(sim)[row]
+    request.array = own.row
+    request.program = program
+    request.tag = tag
+    request.boots = mine.boots
+    mine.hits_due += mine.hits
+    request.is_hit = mine.hits_due >= 1.0
+    if request.is_hit:
+        mine.hits_due -= 1.0
+        at(sim, sim.now_ns + mine.hit_ns, EventKind.DEVICE, ENTITY + own.row, on_served, row)
+    else:
+        array_list.push(sim, mine.queue, row)
+        serve_next(sim, mine)
+
+
+@part
+def serve_next(sim: Sim, mine: DiskArray) -> None:
+    """Let a free disk begin."""
+    if mine.busy >= mine.disks or mine.queue.length == 0:
+        return
+    row = array_list.pop(sim, mine.queue)
+    mine.busy += 1
+    mine.busy_ns += mine.service_ns
+    at(sim, sim.now_ns + mine.service_ns, EventKind.DEVICE, ENTITY + array_requests(sim)[row].array, on_served, row)
+
+
+@event
+def on_served(sim: Sim, place: int, token: int) -> None:
+    """A request is done: let its program hear, and the disk begin with the next."""
+    request = array_requests(sim)[place]
+    own = disks(sim)[request.array]
+    mine = disk_arrays(sim)[own.row]
+    program, tag = request.program, request.tag
+    is_awaited = request.boots == mine.boots
+    if request.is_hit:
+        mine.hit += 1
+    else:
+        mine.busy -= 1
+    mine.served += 1
+    array_requests.free(sim, place)
+    serve_next(sim, mine)
+    if is_awaited:
+        end_transfer(sim, own, program, tag)

@@ -1,0 +1,247 @@
+"""A farm of servers, and calls through it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from vftsim.errors import ConservationError, UsageError
+from vftsim.kernel import Kind
+from vftsim.kernel.declare import Table
+from vftsim.kernel.inputs import feeds
+from vftsim.platform.delays import bucket_ends, histogram
+from vftsim.platform.io.packet import drops, flows, ports
+from vftsim.workloads import burden
+from vftsim.workloads.composed.rows import RowDriver, RowProgram
+from vftsim.workloads.farm import calls, records, requests, server
+from vftsim.workloads.farm.messages import Message
+from vftsim.workloads.farm.parameters import AskSpec, FarmCallsSpec, FarmServerSpec, OperationSpec
+from vftsim.workloads.farm.records import (
+    asks,
+    farm_calls,
+    farm_loads,
+    farm_request,
+    farm_server,
+    farm_servers,
+    operations,
+    routes,
+)
+from vftsim.workloads.gamma_feed import gamma_feed
+from vftsim.workloads.parts import (
+    APPLICATIONS,
+    WORKLOADS,
+    ApplicationSpec,
+    Course,
+    Home,
+    Measured,
+    Surroundings,
+    Target,
+    WorkloadSpec,
+)
+
+_MESSAGE_WEIGHT, _REQUEST_WEIGHT, _DISK_WEIGHT = 0.6, 1.0, 0.4
+"""Events of each, in those of a packet on its path."""
+_DEEPEST = 16
+_S = 1e9
+
+
+class FarmProgram(RowProgram):
+    """A server of a farm in a running model.
+
+    Parameters
+    ----------
+    home : Home
+    spec : FarmServerSpec
+    row : int
+        Row of the application.
+    """
+
+    def __init__(self, home: Home, spec: FarmServerSpec, row: int) -> None:
+        super().__init__(home, row, measured=self._measured_here)
+        self.spec = spec
+        self._home = home
+        self._own = server.server_of(home.engine, row)
+
+    def meet(self, around: Surroundings) -> None:
+        """Write down what each message makes it do, now that those it asks have their ports."""
+        number = int(self._own.row)
+        for message in Message:
+            name = message.name.lower()
+            named: Mapping[str, OperationSpec] = self.spec.operations  # type: ignore[assignment]
+            operation = named.get(name, OperationSpec(demand=self.spec.demand))
+            self._own.operations[message] = self._add_operation(around, message, operation, number)
+        if self.spec.passes_to is not None:
+            ways = _ways(around, self.spec.passes_to, None, first=True)
+            self._own.first_route, self._own.routes = self._add_routes(ways)
+
+    def _add_operation(self, around: Surroundings, message: Message, spec: OperationSpec, number: int) -> int:
+        engine, home = self.engine, self._home
+        demand_ns = round(spec.demand * home.cpu_inflation)
+        row, own = engine.add(
+            operations, demand_ns=demand_ns, disk_operations=spec.disk_operations,
+            demands=gamma_feed(
+                home.feeder, home.streams, "farm_server.demand", 16 * number + message, demand_ns, self.spec.demand_cv
+            ),
+        )  # fmt: skip
+        own.row = row
+        is_front = message == Message.INVITE and self.spec.passes_to is None
+        own.outputs = (2.0 if is_front else 1.0) + sum(ask.times for ask in spec.asks)
+        answers_by = around.ports[list(around.ports)[-1 if message >= Message.LOOKUP else 0]]
+        own.send_ns = (own.outputs - sum(ask.times for ask in spec.asks)) * self._send_ns(answers_by)
+        before = None
+        for ask in spec.asks:
+            ways = _ways(around, ask.to, ask.via, first=False)
+            own.send_ns += ask.times * self._send_ns(ways[0][0])
+            made = self._add_ask(ask, ways)
+            if before is None:
+                own.first_ask = made
+            else:
+                before.next_ask = made
+            before = engine.rows(asks)[made]
+        return row
+
+    def _add_ask(self, spec: AskSpec, ways: list[tuple[int, int]]) -> int:
+        first, count = self._add_routes(ways)
+        row, _ = self.engine.add(
+            asks, message=int(Message[spec.message.upper()]), size_bytes=spec.size, times=spec.times,
+            first_route=first, routes=count, turn=int(self._own.row) % count,
+        )  # fmt: skip
+        return row
+
+    def _add_routes(self, ways: Iterable[tuple[int, int]]) -> tuple[int, int]:
+        rows = [self.engine.add(routes, from_port=mine, to_port=other)[0] for mine, other in ways]
+        return rows[0], len(rows)
+
+    def _send_ns(self, port: int) -> int:
+        return int(self.engine.rows(ports)[port].transmit_ns)
+
+    def in_flight(self) -> int:
+        """Messages in its socket and its threads' hands."""
+        return int(self._own.waiting.length + self._own.in_hand.length)
+
+    def check(self) -> None:
+        """Every thread that is at work has a message, and none has two."""
+        if self._own.active != self._own.in_hand.length:
+            raise ConservationError(
+                f"{self.name}: {self._own.active} threads at work, but {self._own.in_hand.length} messages in hand"
+            )
+
+    def occupancy(self) -> tuple[str, int]:
+        """Messages in its socket."""
+        return f"{self.name} socket", int(self._own.waiting.length)
+
+    def _measured_here(self) -> Measured:
+        """Return what it did a second, and how many threads had a message; what it never does is left out."""
+        seconds = max(1.0, float(self.engine.now_ns - self._own.warmup_ns)) / _S
+        used = self.spec.operations.values()
+        own, busy = self._own, int(self._own.busy_ns) / _S
+        figures = {"messages_per_s": int(own.handled) / seconds, "busy_threads": busy / seconds}
+        if any(each.asks for each in used):
+            figures["asked_per_s"] = int(own.asked) / seconds
+        if any(each.disk_operations for each in used):
+            figures["disk_operations_per_s"] = int(own.disk_operations) / seconds
+        return Measured(figures)
+
+
+def _ways(around: Surroundings, to: str, via: str | None, *, first: bool) -> list[tuple[int, int]]:
+    """Return own and others' ports on a network that both are on: ``via``, or the first or last that there is."""
+    found = []
+    for other in around.find(to):
+        shared = [network for network in around.ports if network in other and via in (None, network)]
+        if not shared:
+            raise UsageError(f"'{to}' cannot be reached: no network {via or ''} that both are on".replace("  ", " "))
+        network = shared[0 if first else -1]
+        found.append((around.ports[network], other[network]))
+    return found
+
+
+@APPLICATIONS.register
+class FarmServer(FarmServerSpec, ApplicationSpec):
+    """A server of a farm."""
+
+    part: ClassVar[Kind] = farm_server
+    kinds: ClassVar[tuple[Kind, ...]] = (farm_request,)
+    speaks: ClassVar[str] = "farm"
+    actions: ClassVar[tuple[Any, ...]] = (requests.on_repeat,)
+    tables: ClassVar[tuple[Table[Any], ...]] = (*records.TABLES, *burden.TABLES, feeds)
+
+    def install(self, home: Home) -> FarmProgram:
+        """Add it to a domain."""
+        engine = home.engine
+        row, own = engine.add(
+            farm_servers, domain=home.domain, threads=self.threads, most_waiting=self.backlog, retry_ns=self.retry,
+            repeat_share=self.repeat_share, warmup_ns=home.window_ns[0], disk=next(iter(home.disks.values()), 0),
+            socket_full=home.place(f"{home.name} socket", "full"), lost_in_boot=home.place("guest", "lost in crash"),
+        )  # fmt: skip
+        own.row = row
+        own.program = burden.add_program(engine, farm_server, row, home.domain)
+        own.flow, flow = engine.add(flows, workload=engine.number(farm_request), own=row)
+        flow.row = own.flow
+        if not home.disks and any(each.disk_operations for each in self.operations.values()):
+            raise UsageError(f"{home.name}: disk operations need a disk of its domain: give it `disks`")
+        return FarmProgram(home, self, int(own.program))
+
+
+def _weight_of(server: ApplicationSpec | None, message: str, course: Course, depth: int = 0) -> float:
+    """Return the weight of a message with all that it causes."""
+    if depth > _DEEPEST:
+        raise UsageError("requests between servers go in a circle: leave one of their `asks` out")
+    found = _REQUEST_WEIGHT if depth else _MESSAGE_WEIGHT
+    used: Mapping[str, OperationSpec] = server.operations if isinstance(server, FarmServer) else {}  # type: ignore[assignment]
+    if message in used and course.peer is not None:
+        found += _DISK_WEIGHT * used[message].disk_operations
+        found += sum(
+            ask.times * _weight_of(course.peer(ask.to), ask.message, course, depth + 1) for ask in used[message].asks
+        )
+    return found
+
+
+@WORKLOADS.register
+class FarmCalls(FarmCallsSpec, WorkloadSpec):
+    """Calls through a farm."""
+
+    part: ClassVar[Kind] = farm_calls
+    speaks: ClassVar[str] = "farm"
+    needs_link: ClassVar[bool] = True
+    entries: ClassVar[tuple[Any, ...]] = calls.ENTRIES
+    tables: ClassVar[tuple[Table[Any], ...]] = (*records.TABLES, feeds, bucket_ends, drops)
+
+    def packets(self, course: Course) -> float:
+        """Every message of every call, through balancer and front end, and what it makes them ask and read."""
+        return self.rate * course.seconds * self._weight(course)
+
+    def _weight(self, course: Course) -> float:
+        """Return a call's messages, requests and disk operations, each by its events; measured."""
+        caller = (*(("register",) if self.registered else ()), "invite", "ack", "bye")
+        handler, found = course.application, 0.0
+        if isinstance(handler, FarmServer) and handler.passes_to is not None and course.peer is not None:
+            handler, found = course.peer(handler.passes_to), _MESSAGE_WEIGHT * len(caller)
+        return found + sum(_weight_of(handler, each, course) for each in (*caller, "ringing", "ok", "bye_ok"))
+
+    def in_flight(self, course: Course) -> float:
+        """Return the calls that are held."""
+        return self.rate * min(course.seconds, self.hold / _S)
+
+    def install(self, target: Target) -> RowDriver:
+        """Add the user agents."""
+        engine, seconds = target.engine, (target.window_ns[1] - target.window_ns[0]) / _S
+        row = calls.add_calls(
+            engine, target.feeder, target.port, self, target.streams, target.number, target.window_ns[0]
+        )
+        load = engine.rows(farm_loads)[row]
+        load.is_balanced = getattr(target.application, "passes_to", None) is not None
+
+        def measured() -> Measured:
+            sent = max(1, int(load.messages))
+            figures = {
+                "offered_per_s": int(load.offered) / seconds, "calls_per_s": int(load.answered) / seconds,
+                "failed": float(load.failed), "retransmissions_percent": 100.0 * int(load.repeated) / sent,
+                "active_calls": float(load.active), "most_active_calls": float(load.most_active),
+                "dropped": float(load.dropped),
+            }  # fmt: skip
+            delays = {"response": histogram(engine, int(load.responses))}
+            if self.registered:
+                delays["registration"] = histogram(engine, int(load.registrations))
+            return Measured(figures, delays)
+
+        return RowDriver(target, int(load.flow), lambda: engine.call(calls.start_calls, row), measured)

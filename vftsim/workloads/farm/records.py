@@ -1,0 +1,199 @@
+"""Records of a farm: its servers, what they do for a message, requests between them, and calls."""
+
+from typing import Annotated
+
+from vftsim.kernel import Fifo, Record, Table
+from vftsim.platform.io.packet import application, packets, workload
+from vftsim.workloads.farm.messages import KINDS
+
+farm_server = application.kind("farm_server")
+farm_calls = workload.kind("farm_calls")
+farm_request = workload.kind("farm_request")
+"""Packets between servers: to their flow the way from server to server is what a workload's client is."""
+
+REGISTERING, INVITING, PROCEEDING, ESTABLISHED, ENDING = 1, 2, 3, 4, 5
+"""What a caller waits for: answer to REGISTER, anything to INVITE, the answer, time to hang up, answer to BYE."""
+ASKED, TAKEN, ANSWERED = 1, 2, 3
+"""How far a request between servers is."""
+
+
+class FarmServer(Record):
+    """A server.
+
+    ``active`` threads have a message, which is ``in_hand``.  ``operations`` is what it does by message, ``first_route``
+    and ``routes`` where a balancer passes calls on to (``turn`` is whose turn it is).  ``begun`` numbers what it takes
+    in hand, ``boots`` counts the times it lost its memory.  Counts are of what came after ``warmup_ns``; ``busy_ns`` is
+    the time of threads that had a message, of messages that have left.
+    """
+
+    row: int
+    program: int
+    domain: int
+    flow: int
+    disk: int
+    threads: int
+    active: int
+    most_waiting: int
+    waiting: Fifo
+    in_hand: Fifo
+    operations: Annotated[list[int], KINDS]
+    first_route: int
+    routes: int
+    turn: int
+    repeat_share: float
+    retry_ns: int
+    begun: int
+    boots: int
+    socket_full: int
+    lost_in_boot: int
+    warmup_ns: int
+    handled: int
+    busy_ns: int
+    asked: int
+    disk_operations: int
+
+
+class Operation(Record):
+    """What a message makes a server do; it sends ``outputs`` packets on average, which cost ``send_ns`` on its path.
+
+    ``disk_due`` is what is left of a fraction of a disk operation.
+    """
+
+    row: int
+    demand_ns: int
+    demands: int
+    outputs: float
+    send_ns: float
+    disk_operations: float
+    disk_due: float
+    first_ask: int
+
+
+class Ask(Record):
+    """A request that an operation makes of other servers, ``times`` on average; ``next_ask`` follows it."""
+
+    next_ask: int
+    message: int
+    size_bytes: int
+    times: float
+    due: float
+    first_route: int
+    routes: int
+    turn: int
+
+
+class Route(Record):
+    """From a port of a server to a port of another."""
+
+    from_port: int
+    to_port: int
+
+
+class Visit(Record):
+    """A packet in a server's hand: how far it is.  ``serial`` 0: it is in nobody's hand."""
+
+    begin_ns: int
+    server: int
+    serial: int
+    operation: int
+    is_repeat: bool
+    disk_left: int
+    ask: int
+    ask_left: int
+
+
+class Request(Record):
+    """A request of a server to another, until its answer has come back.
+
+    ``uses`` is its serial number, ``parent`` the packet in the asker's hand for which it is made.
+    """
+
+    row: int
+    uses: int
+    state: int
+    asker: int
+    parent: int
+    parent_serial: int
+    message: int
+    size_bytes: int
+    from_port: int
+    to_port: int
+    timer: int
+
+
+class FarmLoad(Record):
+    """Calls of one workload; what began before ``warmup_ns`` is not counted beyond ``begun``, ``active`` and ``over``.
+
+    ``answered`` are the answers that came after it, ``messages`` what user agents sent after it, ``repeated`` those of
+    them that they had sent before.
+    """
+
+    row: int
+    flow: int
+    port: int
+    gap_ns: int
+    gaps: int
+    earlier_gaps: int
+    is_registered: bool
+    is_balanced: bool
+    retransmits: bool
+    hold_ns: int
+    earlier_ns: int
+    t1_ns: int
+    t2_ns: int
+    message_bytes: int
+    start_ns: int
+    warmup_ns: int
+    begun: int
+    earlier: int
+    active: int
+    most_active: int
+    over: int
+    offered: int
+    answered: int
+    failed: int
+    messages: int
+    repeated: int
+    dropped: int
+    responses: int
+    registrations: int
+
+
+class Call(Record):
+    """A call, at both ends.
+
+    ``uses`` is its serial number, ``stage`` what the caller waits for (0: nobody's row).  ``front`` is the port of the
+    server that handles it (0: not chosen), ``known`` tells that server and its boot that the INVITE has been taken.
+    The caller asked first at ``asked_ns`` for what it waits for, repeats it after ``wait_ns``, and looks again at
+    ``due_ns``; an event is planned for ``timer_ns``.
+    """
+
+    row: int
+    uses: int
+    load: int
+    stage: int
+    front: int
+    known: int
+    start_ns: int
+    asked_ns: int
+    wait_ns: int
+    due_ns: int
+    timer_ns: int
+    timer: int
+    is_answered: bool
+    is_acknowledged: bool
+    callee_wait_ns: int
+    callee_asked_ns: int
+    callee_timer: int
+
+
+farm_servers = Table("farm_servers", FarmServer, 4096)
+operations = Table("farm_operations", Operation, 1 << 16)
+asks = Table("farm_asks", Ask, 1 << 16)
+routes = Table("farm_routes", Route, 1 << 18, "let fewer servers ask each other")
+visits = Table("farm_visits", Visit, beside=packets)
+requests = Table("farm_requests", Request, 1 << 20, "lower the load or the number of threads")
+farm_loads = Table("farm_loads", FarmLoad, 1024)
+calls = Table("farm_calls", Call, 1 << 22, "lower the rate of calls or the time for which they are held")
+
+TABLES = (farm_servers, operations, asks, routes, visits, requests, farm_loads, calls)

@@ -1,0 +1,140 @@
+"""Requests between servers of a farm: over the path of the one, the network and the path of the other, and back.
+
+A packet that leaves its domain comes to its flow as everywhere; here the flow sends it to the other server's port.
+What is lost on the way or with a machine's memory is repeated after ``retry``, as TCP would; an answer that comes twice
+is ignored.  Left out: segments, acknowledgements, windows.
+"""
+
+from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.platform.io.host_cards import send_to_host
+from vftsim.platform.io.packet import Flow, delivered, discarded, lost, packets, ports
+from vftsim.platform.io.ring import wait_for_slot
+from vftsim.platform.protection.guard import put_out
+from vftsim.workloads.farm.messages import KINDS, Message, message_of, serial_of
+from vftsim.workloads.farm.records import (
+    ANSWERED,
+    ASKED,
+    Ask,
+    FarmServer,
+    Request,
+    farm_request,
+    farm_servers,
+    requests,
+    routes,
+    visits,
+)
+
+
+@part
+def put(sim: Sim, packet: int) -> None:
+    """Send a packet by its port, or let it wait for room there; no thread waits with it."""
+    port = ports(sim)[packets(sim)[packet].port]
+    if not put_out(sim, port, packet):
+        wait_for_slot(sim, port, packet, packet)
+
+
+@part
+def make_request(sim: Sim, own: FarmServer, packet: int, ask: Ask) -> None:
+    """Ask the next of those whose turn it is, for the packet in the server's hand."""
+    route = routes(sim)[ask.first_route + ask.turn]
+    ask.turn = (ask.turn + 1) % ask.routes
+    row = requests.new(sim)
+    made = requests(sim)[row]
+    made.row = row
+    made.uses += 1
+    made.state = ASKED
+    made.asker = own.row
+    made.parent = packet
+    made.parent_serial = visits(sim)[packet].serial
+    made.message = ask.message
+    made.size_bytes = ask.size_bytes
+    made.from_port = route.from_port
+    made.to_port = route.to_port
+    made.timer = 0
+    say(sim, made, made.from_port, made.message)
+
+
+@part
+def say(sim: Sim, request: Request, port: int, message: int) -> None:
+    """Send the request, or its answer."""
+    row = packets.new(sim)
+    made = packets(sim)[row]
+    made.flow = farm_servers(sim)[request.asker].flow
+    made.port = port
+    made.ring = 0
+    made.stream = request.row
+    made.what = 2 * KINDS * request.uses + message
+    made.size_bytes = request.size_bytes
+    made.sent_ns = sim.now_ns
+    made.entity = request.row
+    put(sim, row)
+
+
+@part
+def is_over(sim: Sim, packet: int) -> bool:
+    """Tell whether the request of a packet has had its answer."""
+    request = requests(sim)[packets(sim)[packet].stream]
+    return request.state == 0 or request.uses != serial_of(packets(sim)[packet].what)
+
+
+@farm_request.implements(delivered)
+def take_across(sim: Sim, flow: Flow, packet: int) -> None:
+    """A packet has left one server: to the other."""
+    if is_over(sim, packet):
+        packets.free(sim, packet)
+        return
+    request = requests(sim)[packets(sim)[packet].stream]
+    is_answer = message_of(packets(sim)[packet].what) == Message.ANSWER
+    packets(sim)[packet].port = request.from_port if is_answer else request.to_port
+    send_to_host(sim, packet)
+
+
+@farm_request.implements(lost)
+def repeat_lost(sim: Sim, flow: Flow, packet: int) -> None:
+    """See to what was dropped."""
+    plan_repeat(sim, flow, packet)
+
+
+@farm_request.implements(discarded)
+def repeat_discarded(sim: Sim, flow: Flow, packet: int) -> None:
+    """See to what ended unseen; where it was a copy, nothing will be missing by then."""
+    if message_of(packets(sim)[packet].what) == Message.ANSWER or not is_taken(sim, packet):
+        plan_repeat(sim, flow, packet)
+
+
+@part
+def is_taken(sim: Sim, packet: int) -> bool:
+    """Tell whether a server has the request of a packet in hand, or has answered it."""
+    return requests(sim)[packets(sim)[packet].stream].state > ASKED
+
+
+@part
+def plan_repeat(sim: Sim, flow: Flow, packet: int) -> None:
+    """Plan to send a request or an answer again; a request that is lost is in nobody's hand."""
+    if is_over(sim, packet):
+        return
+    request = requests(sim)[packets(sim)[packet].stream]
+    if message_of(packets(sim)[packet].what) != Message.ANSWER:
+        request.state = ASKED
+    due_ns = sim.now_ns + farm_servers(sim)[flow.own].retry_ns
+    request.timer = at(sim, due_ns, EventKind.TIMER, request.row, on_repeat, request.row)
+
+
+@event
+def on_repeat(sim: Sim, place: int, token: int) -> None:
+    """Send again what is still missing."""
+    request = requests(sim)[place]
+    if request.state == 0 or token != request.timer:
+        return
+    if request.state == ANSWERED:
+        say(sim, request, request.to_port, Message.ANSWER)
+    elif request.state == ASKED:
+        say(sim, request, request.from_port, request.message)
+
+
+@part
+def end_request(sim: Sim, request: Request) -> None:
+    """Free a request whose answer has come."""
+    request.state = 0
+    request.timer = 0
+    requests.free(sim, request.row)
