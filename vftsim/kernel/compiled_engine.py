@@ -138,6 +138,8 @@ def zeroed(dtype: np.dtype[Any]) -> NDArray[Any]:
 
     In small pages: numpy would ask for pages of 2 MiB, and few bytes of a hundred places are touched.
     """
+    if dtype.itemsize < 0:  # numpy counts the bytes of a record in 32 bits
+        raise OverflowError("the tables of all its parts together are larger than 2 GiB")
     memory = mmap.mmap(-1, dtype.itemsize)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         memory.madvise(mmap.MADV_NOHUGEPAGE)

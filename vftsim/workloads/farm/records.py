@@ -194,6 +194,6 @@ routes = Table("farm_routes", Route, 1 << 18, "let fewer servers ask each other"
 visits = Table("farm_visits", Visit, beside=packets)
 requests = Table("farm_requests", Request, 1 << 20, "lower the load or the number of threads")
 farm_loads = Table("farm_loads", FarmLoad, 1024)
-calls = Table("farm_calls", Call, 1 << 22, "lower the rate of calls or the time for which they are held")
+calls = Table("farm_calls", Call, 1 << 21, "lower the rate of calls or the time for which they are held")
 
 TABLES = (farm_servers, operations, asks, routes, visits, requests, farm_loads, calls)
