@@ -171,15 +171,22 @@ def _flow_rows(replication: int, record: RunRecord) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def _measured_rows(replication: int, record: RunRecord) -> Iterator[dict[str, Any]]:
+def measured_figures(record: RunRecord) -> dict[str, dict[str, float]]:
+    """Return what workloads and programs without steps measured, by their names and those of the figures, with unit."""
+    found: dict[str, dict[str, float]] = {}
     for name, result in record.workloads.items():
         if not isinstance(result, Measured):
             continue
-        figures = dict(result.figures)
+        figures = found[name] = dict(result.figures)
         for label, delays in result.delays.items():
             if delays.count:
                 figures |= {f"{label}_mean_ms": delays.mean / 1e6}
                 figures |= {f"{label}_p{p}_ms": delays.percentile(p) / 1e6 for p in (50, 95, 99)}
+    return found
+
+
+def _measured_rows(replication: int, record: RunRecord) -> Iterator[dict[str, Any]]:
+    for name, figures in measured_figures(record).items():
         for figure, value in figures.items():
             yield {"replication": replication, "workload": name, "figure": figure, "value": value}
 
