@@ -32,8 +32,8 @@ tables:
     file: cpu.csv
     keys: {environment: where, phase: run, repeat: n}
     columns:
-      small: {metric: cpu/small, unit: "%"}
-      large: {metric: cpu/large, unit: "%"}
+      small: {metric: cpu.small, unit: "%"}
+      large: {metric: cpu.large, unit: "%"}
 """
 CPU = "where,run,n,small,large\nbare,even,1,50,50\nbare,even,2,52,48\nbare,odd,1,20,80\ncapped,even,1,30,70\n"
 FIT = """\
@@ -49,7 +49,7 @@ phases:
 parameters:
   - {path: domains.small.weight, low: 60, high: 900, start: 100, meaning: weight of the small guest}
 in_sample: [bare/even, bare/odd]
-quantities: [cpu/small]
+quantities: [cpu.small]
 most_evaluations: 8
 """
 VALIDATION = """\
@@ -65,9 +65,9 @@ phases:
   odd: [domains.large.weight=1200]
 fitted: [bare/even]
 predicted: [bare/odd, capped/even]
-quantities: [cpu/*]
+quantities: ["cpu.*"]
 targets:
-  - {quantities: [cpu/small], points: 3}
+  - {quantities: [cpu.small], points: 3}
 replications: 2
 """
 
@@ -94,8 +94,8 @@ def test_a_model_without_sip_is_fitted_to_a_metric_of_its_own(own, capsys):
 def test_runs_that_were_not_fitted_are_predicted(own, capsys):
     assert main(["validate", str(own / "validation.yaml"), "-q", "-j", "1", "--report", str(own / "page.md")]) == 0
     page = (own / "page.md").read_text()
-    assert "| cpu/small within 3 % beyond the range of repeats | met | 2 of 2" in page
-    assert "| bare/even | fitted | cpu/small | 51 | 50 |" in page
+    assert "| cpu.small within 3 % beyond the range of repeats | met | 2 of 2" in page
+    assert "| bare/even | fitted | cpu.small | 51 | 50 |" in page
     (own / "cpu.csv").write_text(CPU.replace("odd,1,20,80", "odd,1,27,73"))
     assert main(["validate", str(own / "validation.yaml"), "-q", "-j", "1"]) == 1
     assert "1 of 2; worst" in " ".join(capsys.readouterr().out.split())
@@ -104,7 +104,7 @@ def test_runs_that_were_not_fitted_are_predicted(own, capsys):
 MISTAKES = {
     "environment of a run": ("bare/even, bare/odd", "bear/even", "must be environment/phase; did you mean 'bare'"),
     "phase of a run": ("bare/even, bare/odd", "bare/oven", "the phase 'oven' of 'bare'; it has even, odd"),
-    "quantity": ("[cpu/small]", "[bare/even/cpu/smal]", "the dataset has no observations"),
+    "quantity": ("[cpu.small]", "[bare/even/cpu.smal]", "the dataset has no observations"),
     "not of the model": ("domains.small.cap=30 %", "domains.small.kap=30 %", "kap"),
     "both forms": ("environments:\n  bare", "environment: bare\nenvironments:\n  bare", "needs either environment"),
     "settings": ("[domains.large.weight=1200]", "[domains.huge.weight=1]", "huge"),
@@ -125,27 +125,27 @@ def test_a_mistake_gets_one_message_and_exit_code_2(own, capsys, old, new, messa
 
 
 def test_a_quantity_that_the_model_does_not_give_is_refused_with_the_nearest(own, capsys):
-    (own / "dataset.yaml").write_text(DATASET.replace("metric: cpu/small", "metric: cpu/smal"))
-    (own / "fit.yaml").write_text(FIT.replace("[cpu/small]", "[cpu/smal]"))
+    (own / "dataset.yaml").write_text(DATASET.replace("metric: cpu.small", "metric: cpu.smal"))
+    (own / "fit.yaml").write_text(FIT.replace("[cpu.small]", "[cpu.smal]"))
     assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1"]) == 2
     assert (
-        "'cpu/smal', which the model does not have in 'bare/even'; did you mean 'cpu/small'" in capsys.readouterr().err
+        "'cpu.smal', which the model does not have in 'bare/even'; did you mean 'cpu.small'" in capsys.readouterr().err
     )
 
 
 def test_units_of_figures_are_told_by_their_names(own, capsys):
-    assert [unit_of_figure(name) for name in ("cpu/dom0", "web.replies_per_s", "delay_p50_ms", "SES1/p90", "x")] == [
+    assert [unit_of_figure(name) for name in ("cpu.dom0", "web.replies_per_s", "delay_p50_ms", "SES1/p90", "x")] == [
         "%", "/s", "ms", "ms", None
     ]  # fmt: skip
-    assert (is_ratio("cpu/dom0"), is_ratio("cpu"), is_ratio("delay_p50_ms"), is_ratio("x")) == (
+    assert (is_ratio("cpu.dom0"), is_ratio("cpu"), is_ratio("delay_p50_ms"), is_ratio("x")) == (
         False,
         False,
         True,
         True,
     )
-    (own / "dataset.yaml").write_text(DATASET.replace('cpu/small, unit: "%"', "cpu/small, unit: ms"))
+    (own / "dataset.yaml").write_text(DATASET.replace('cpu.small, unit: "%"', "cpu.small, unit: ms"))
     assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1"]) == 2
-    assert "cpu.csv:1: small: cpu/small is in % in the model, not in ms" in capsys.readouterr().err
+    assert "cpu.csv:1: small: cpu.small is in % in the model, not in ms" in capsys.readouterr().err
 
 
 def test_patterns_do_not_cross_slashes():
@@ -175,7 +175,7 @@ def test_a_run_says_the_cpu_of_every_domain():
     seen = observe(
         ModelSpec.model_validate({"domains": {"a": {"applications": {"j": {"kind": "cpu_bound", "duty": 40.0}}}}}), 1, 0
     )
-    assert seen["measured", "cpu/a"] == pytest.approx(40.0, abs=3.0)
+    assert seen["measured", "cpu.a"] == pytest.approx(40.0, abs=3.0)
 
 
 def test_a_definition_is_of_one_form():

@@ -1,6 +1,6 @@
 """What a run of any model says, by name: the figures that a dataset may have measured.
 
-``cpu/<domain>`` is the CPU of a domain in percent of one CPU.  Media streams give ``loss_percent``, ``delay_p50_ms``
+``cpu.<domain>`` is the CPU of a domain in percent of one CPU.  Media streams give ``loss_percent``, ``delay_p50_ms``
 and so on; other workloads and programs ``<workload>.<figure>``, as ``vftsim run`` prints them.  Where the model plays
 steps every figure has the name of its step, elsewhere that of the one measured phase, ``measured``.  Units are those
 in the names.
@@ -40,7 +40,7 @@ def observations_of(record: RunRecord) -> Observations:
     found: Observations = {}
     for window in record.windows:
         for name, used in window.domain_cpu.items():
-            found[window.name, f"cpu/{name}"] = 100.0 * used
+            found[window.name, f"cpu.{name}"] = 100.0 * used
     steps = simulated(phases_of(record))
     last = record.windows[-1].name if record.windows else "measured"
     for name, value in _without_steps(record):
@@ -62,7 +62,7 @@ def unit_of_figure(quantity: str) -> str | None:
     """Return the unit that a figure is in; ``None``: its name does not say, a dataset's is taken as it is."""
     if quantity in UNITS:
         return UNITS[quantity]
-    if quantity.startswith("cpu/"):
+    if quantity.startswith("cpu."):
         return "%"
     return next((unit for suffix, unit in _SUFFIXES if quantity.endswith(suffix)), None)
 

@@ -161,12 +161,13 @@ def run_runs(
         for environment in spec.environments
         for (phase, quantity), values in read_dataset(dataset).repeats(environment).items()
     }
-    found.rows = list(_rows(spec, data, found.simulated))
+    found.rows = list(rows_of(spec, data, found.simulated))
     found.verdicts = [("", verdict(spec, target, found.rows, data, repeats)) for target in spec.targets]
     return found
 
 
-def _rows(spec: RunValidationSpec, data: Observations, simulated: Mapping[str, list[Observations]]) -> Iterable[Row]:
+def rows_of(spec: RunValidationSpec, data: Observations, simulated: Mapping[str, list[Observations]]) -> Iterable[Row]:
+    """Yield what was measured of the runs that were simulated, and what the model says of it."""
     for label, runs in simulated.items():
         environment, phase = run_of(label, spec.environments)
         for (name, quantity), measured in data.items():
