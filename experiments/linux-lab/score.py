@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 import numpy as np
@@ -76,7 +76,9 @@ def by_environment(rows: list[Row]) -> dict[str, list[float]]:
     return found
 
 
-def played(factors: dict[str, float], replications: int) -> list[Row]:
+def played(
+    factors: dict[str, float], replications: int, changed: Callable[[ModelSpec], ModelSpec] = lambda spec: spec
+) -> list[Row]:
     """Rows of the predicted runs that are not overloaded, all prices of each run times its factor."""
     spec, tree = read_definition(NAME, RunValidationSpec)
     labels = [name for name in spec.predicted if name not in OVERLOADED and not name.startswith(("noloop", "register"))]
@@ -84,7 +86,7 @@ def played(factors: dict[str, float], replications: int) -> list[Row]:
     data = measured_runs(dataset_path(place(tree, "dataset")), runs)
     seen = {
         name: [
-            at_measured_traffic(observe_as(scaled(model, factors.get(name, 1.0)), spec.seed, r, name), data)
+            at_measured_traffic(observe_as(scaled(changed(model), factors.get(name, 1.0)), spec.seed, r, name), data)
             for r in range(replications)
         ]
         for name, model in run_models(place(tree, "model"), spec, runs).items()
