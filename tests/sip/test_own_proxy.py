@@ -107,3 +107,18 @@ def test_work_that_falls_with_utilization_stops_falling() -> None:
     # Averaged over 1 ns, U is that of the time since the last look: 0 for the first, 200 us of 10 ms for the second,
     # and 1 for the third and fourth, which come 1 us after the one before.
     assert bench.busy_ns() == (200 + 198 + 160 + 160) * US
+
+
+def test_outputs_that_are_held_leave_together_at_multiples() -> None:
+    """Held for 40 ms: an INVITE waits between 0 and 40 ms more, a BYE's way there and its 200 back each as long."""
+    steps = {"most": 1, "duration": 10 * S, "transient": 2 * S, "initial": 30.0}
+    server = {"touch_cost": 10 * US, "register_touch_cost": 10 * US, "demand_cv": 0.0}
+    at_once = run(small_lab(server, steps))[1][-1]
+    held = run(small_lab(server, steps, path={"release_every": 40 * MS}))[1][-1]
+    for delay, crossings in (("SES2", 1), ("REL1", 2)):
+        n, apart_ms = held.delays[delay].count, (held.delays[delay].mean - at_once.delays[delay].mean) / MS
+        # One crossing waits evenly between 0 and 40 ms; the second of a BYE is half a millisecond after a release.
+        expected_ms, sd_ms = (20.0, 11.5) if crossings == 1 else (20.0 + 39.6, 11.5)
+        assert n > 60
+        assert apart_ms == pytest.approx(expected_ms, abs=4 * sd_ms / n**0.5)
+    assert held.delays["SES2"].max / MS < 41
