@@ -23,7 +23,7 @@ for rate in "$@"; do
         done >cpu.stat.txt &
         sampler=$!
         taskset -c 0 sipp 127.0.0.1:5062 -rsa 127.0.0.1:5060 -sn uac -i 127.0.0.1 -p 5061 \
-            -r "$rate" -m $((rate * 22)) -d 200 -timer_resol 1 -nostdin -default_behaviors all,-abortunexp \
+            -r "$rate" -m $((rate * 22)) -timeout 35 -d 200 -timer_resol 1 -nostdin -default_behaviors all,-abortunexp \
             -trace_stat -fd 1 -stf stat.csv -trace_rtt -rtt_freq 100 >/dev/null 2>&1 || true
         kill $sampler
         mv uac_*_rtt.csv rtt.csv

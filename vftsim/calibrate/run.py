@@ -77,7 +77,7 @@ def run_calibration(name_or_path: str, jobs: int, progress: Progress) -> Calibra
         model, spec = sip_model(named, "model", definition.overrides)
         data, specs = measured(dataset, definition.environment), spec
     else:
-        model = load_model(model_file(named, "model"), definition.overrides)
+        model = replace(load_model(model_file(named, "model"), definition.overrides), label=str(named.value))
         spec = model.spec
         data = measured_runs(dataset, definition.runs)
         specs = run_models(named, definition, definition.runs)
