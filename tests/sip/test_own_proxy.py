@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from bench import MS, US, Bench, S, plain_server
 from pydantic import ValidationError
-from small_lab import run, small_lab
+from small_lab import fingerprint, run, small_lab
 
+from vftsim.composition.run import Run
+from vftsim.composition.views import phases_of
 from vftsim.platform.protection.faults import Pause
 from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.sip.messages import Message, Scenario
@@ -122,3 +124,17 @@ def test_outputs_that_are_held_leave_together_at_multiples() -> None:
         assert n > 60
         assert apart_ms == pytest.approx(expected_ms, abs=4 * sd_ms / n**0.5)
     assert held.delays["SES2"].max / MS < 41
+
+
+@pytest.mark.slow
+def test_both_engines_do_the_same() -> None:
+    """Everything at once: script, wake-ups, growth, no challenge, reactions, constant times, stops, held outputs."""
+    spec = small_lab(
+        {"script": SCRIPT, "wakeup_cost": 300 * US, "wakeup_idle": 1 * MS, "growth_with_utilization": -0.5,
+         "growth_up_to": 40.0, "challenges": False},
+        {"most": 1, "duration": 6 * S, "transient": 1 * S},
+        {"ring_time": 0, "hold_time": 100 * MS, "time_cv": 0.0, "reaction_time": 90 * US},
+        {"release_every": 20 * MS, "moderation": 0},
+    ).model_copy(update={"faults": (Pause(kind="pause", at="step 1", duration=5 * MS, every=50 * MS),)})  # fmt: skip
+    both = [fingerprint(phases_of(Run(spec, 7, 0, engine=engine).run())) for engine in ("simpy", "compiled")]
+    assert both[0] == both[1]

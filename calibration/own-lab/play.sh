@@ -1,5 +1,5 @@
 #!/bin/sh
-# Measure the proxy at the given rates (calls a second), 22 s each: ./measure.sh 100 200 300
+# Play the given rates to the proxy (calls a second), 22 s each: ./play.sh 100 200 300
 # Proxy on core 1, callers and callee on core 0. Needs kamailio and sip-tester (Debian); writes a folder for each rate.
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
