@@ -104,7 +104,7 @@ def test_a_quantity_that_cpu_does_not_tell_is_called_not_identified():
 
 
 def test_quantities_and_phases_that_the_model_does_not_have_are_refused():
-    with pytest.raises(UsageError, match="the fit is to 'cpus', which the model does not have; did you mean 'cpu'"):
+    with pytest.raises(UsageError, match="the fit is to 'cpus', which the model does not have in 'step_1'; did"):
         fit(definition(quantities=["cpus"]), lab(), {("step_1", "cpus"): 1.0})
     with pytest.raises(UsageError, match=r"does not reach the phase 'r50' that is in sample; it plays .*step_1"):
         fit(definition(in_sample=["r50"]), lab(), {("r50", "cpu"): 1.0})

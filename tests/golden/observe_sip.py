@@ -143,6 +143,14 @@ class ObservedRun(Run):
         count.written = 0
 
 
+KEPT_SINCE = ("invite200", "completed")
+"""Delays and series that were not kept when the values were recorded."""
+
+
+def _recorded(kept: dict[str, Any]) -> list[tuple[str, Any]]:
+    return [(name, each) for name, each in kept.items() if name not in KEPT_SINCE]
+
+
 def observe_sip(spec: ModelSpec, seed: int, replication: int, engine: str) -> tuple[Values, int]:
     """Run a lab; return the values and the number of events."""
     run = ObservedRun(spec, seed, replication, engine)
@@ -171,9 +179,9 @@ def _phase(phase: PhaseRecord) -> Values:
     for field in ("attempts", "inadequate", "judged_attempts", "judged_inadequate"):
         for scenario in Scenario:
             found[f"{head}.{field}.{scenario.label}"] = getattr(phase, field)[scenario]
-    for name, histogram in phase.delays.items():
+    for name, histogram in _recorded(phase.delays):
         found |= histogram_values(f"{head}.delay.{name}", histogram)
-    for name, values in phase.series.items():
+    for name, values in _recorded(phase.series):
         found |= list_values(f"{head}.series.{name}", values)
     return found
 

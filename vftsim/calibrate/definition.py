@@ -1,10 +1,12 @@
 """Calibration files: which parameters of which model are fitted to which observations."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from vftsim.spec import DURATION, Items, Spec
+from vftsim.spec.suggest import did_you_mean, listing, shown
 
 
 class FreeParameter(Spec):
@@ -32,8 +34,8 @@ class FreeParameter(Spec):
     @model_validator(mode="after")
     def _ordered(self) -> "FreeParameter":
         low, high = self.bounds
-        if not 0.0 <= low < high or not low <= self.first <= high:
-            raise ValueError("need 0 <= low < high and a start between them")
+        if not low < high or not low <= self.first <= high:
+            raise ValueError("need low < high and a start between them")
         return self
 
 
@@ -44,22 +46,65 @@ class CalibrationSpec(Spec):
     description: str = Field("", max_length=4000, description="What it is for.")
     model: str = Field(description="Model: a file relative to this one, or a shipped name.")
     dataset: str = Field(description="Dataset: its folder or dataset.yaml relative to this file, or a shipped name.")
-    environment: str = Field(description="Environment of the dataset.")
+    environment: str | None = Field(
+        None, description="Environment of the dataset; the model plays its phases one after the other."
+    )
+    environments: dict[str, Items[str]] = Field(
+        default_factory=dict,
+        description="Instead of one: several, each with settings as with --set. Every phase of each is then a run of "
+        "the model by itself, called `environment/phase` here.",
+    )
+    phases: dict[str, Items[str]] = Field(
+        default_factory=dict, description="With environments: settings of the phases, as with --set."
+    )
     parameters: Annotated[Items[FreeParameter], Field(min_length=1, max_length=20)] = Field(
         description="Free parameters."
     )
     overrides: Items[str] = Field((), description="Settings for the fit, as with --set (shorter steps, fewer phases).")
-    in_sample: Items[str] = Field(description="Phases whose observations are fitted.")
+    in_sample: Items[str] = Field(
+        description="Phases whose observations are fitted; with environments, `environment/phase`."
+    )
     held_out: Items[str] = Field((), description="Phases that are predicted.")
     quantities: Items[str] = Field(
         ("cpu",),
-        description="Observations used: names, `delays` for all percentiles, or `<phase>/<name>` for one phase only.",
+        description="Observations used: names, `delays` for all percentiles, or `<phase>/<name>` for one phase only "
+        "(`*` stands for any part of a name).",
     )
     cpu_scale_points: float = Field(0.5, gt=0, description="CPU residual that counts as 1.")
     log_scale: float = Field(0.15, gt=0, description="Logarithm of a ratio that counts as 1.")
     seed: int = Field(11, ge=0, description="Seed of every simulation of the fit.")
     replications: int = Field(1, ge=1, le=64, description="Replications averaged in every simulation of the fit.")
     most_evaluations: int = Field(12, ge=1, le=1000, description="Limit on the optimiser's steps.")
+
+    @property
+    def runs(self) -> list[tuple[str, str]]:
+        """Environment and phase of each run in sample; none where the model plays the phases itself."""
+        return [run_of(label, self.environments) for label in self.in_sample] if self.environments else []
+
+    @model_validator(mode="after")
+    def _of_one_form(self) -> "CalibrationSpec":
+        if (self.environment is None) == (not self.environments):
+            raise ValueError("needs either environment (one, whose phases the model plays) or environments (several)")
+        if self.phases and not self.environments:
+            raise ValueError("has settings of phases, which need environments: there each phase is a run by itself")
+        for label in (*self.in_sample, *self.held_out) if self.environments else ():
+            run_of(label, self.environments)
+        return self
+
+
+def run_of(label: str, environments: Mapping[str, object]) -> tuple[str, str]:
+    """Return environment and phase of ``environment/phase``.
+
+    Raises
+    ------
+    ValueError
+        There is no such environment.
+    """
+    environment, _, phase = label.partition("/")
+    if environment not in environments or not phase:
+        hint = did_you_mean(environment, environments) or ";"
+        raise ValueError(f"{shown(label)} must be environment/phase{hint} environments here: {listing(environments)}")
+    return environment, phase
 
 
 def _number(value: float | str) -> float:

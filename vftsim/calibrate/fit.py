@@ -11,7 +11,7 @@ at a bound, and pairs with a correlation beyond 0.95 are reported as not identif
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
+from vftsim.calibrate.figures import check_present, observe, observe_as, unit_of_figure
 from vftsim.calibrate.identify import BOX_DEVIATION, Identification, identification, told
-from vftsim.calibrate.observations import DELAY_PERCENTILES, check_known, simulated
+from vftsim.calibrate.observations import DELAY_PERCENTILES, UNITS
+from vftsim.calibrate.patterns import matches
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.run import Run
-from vftsim.composition.views import phases_of
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations
 from vftsim.stats._special import student_t_quantile
@@ -67,11 +67,6 @@ def parameter_values(spec: ModelSpec, parameters: tuple[FreeParameter, ...], x: 
     return values
 
 
-def observe(spec: ModelSpec, seed: int, replication: int) -> Observations:
-    """Run the model once and return what was observed."""
-    return simulated(phases_of(Run(spec, seed, replication).run()))
-
-
 def chosen(definition: CalibrationSpec, data: Observations) -> list[tuple[str, str]]:
     """Return the observations that the fit uses, in a fixed order."""
     wanted = set(definition.quantities)
@@ -81,7 +76,7 @@ def chosen(definition: CalibrationSpec, data: Observations) -> list[tuple[str, s
         if phase in definition.in_sample
         and (
             quantity in wanted
-            or f"{phase}/{quantity}" in wanted
+            or any(matches(f"{phase}/{quantity}", pattern) for pattern in wanted)
             or ("delays" in wanted and quantity in DELAY_PERCENTILES)
         )
     )
@@ -89,14 +84,21 @@ def chosen(definition: CalibrationSpec, data: Observations) -> list[tuple[str, s
 
 def residual(definition: CalibrationSpec, quantity: str, predicted: float, measured: float) -> float:
     """Return one residual on its scale."""
-    if "/p" in quantity or quantity == "retransmissions":
+    if is_ratio(quantity):
         return float(np.log(max(predicted, 1e-3) / max(measured, 1e-3)) / definition.log_scale)
     return (predicted - measured) / definition.cpu_scale_points
 
 
+def is_ratio(quantity: str) -> bool:
+    """Whether a quantity is compared by the logarithm of its ratio, and not by its difference in points."""
+    if quantity in UNITS:
+        return "/p" in quantity or UNITS[quantity] == "ms" or quantity == "retransmissions"
+    return unit_of_figure(quantity) != "%"
+
+
 def fit(
     definition: CalibrationSpec,
-    spec: ModelSpec,
+    spec: ModelSpec | Mapping[str, ModelSpec],
     data: Observations,
     jobs: int = 1,
     progress: Callable[[int, float], None] | None = None,
@@ -106,8 +108,8 @@ def fit(
     Parameters
     ----------
     definition : CalibrationSpec
-    spec : ModelSpec
-        The model, with the definition's overrides already applied.
+    spec : ModelSpec, or mapping of str to ModelSpec
+        The model, with the definition's overrides already applied; or one for each run, by its name.
     data : Observations
         Measured numbers.
     jobs : int
@@ -118,8 +120,7 @@ def fit(
     keys = chosen(definition, data)
     if not keys:
         raise UsageError("the dataset has no observations for the phases and quantities in sample")
-    for _, quantity in keys:
-        check_known(quantity, "the fit is to")
+    specs = spec if isinstance(spec, Mapping) else {"": spec}
     parameters = definition.parameters
     low = np.array([p.bounds[0] for p in parameters])
     high = np.array([p.bounds[1] for p in parameters])
@@ -127,8 +128,9 @@ def fit(
     count = 0
 
     def residuals(units: Array, first: bool = False) -> Array:
-        values = parameter_values(spec, parameters, low + units * span)
-        return _residuals(definition, with_values(spec, values), keys, data, first)
+        x = low + units * span
+        models = {name: with_values(each, parameter_values(each, parameters, x)) for name, each in specs.items()}
+        return _residuals(definition, models, keys, data, first)
 
     def jacobian(units: Array) -> Array:
         steps = np.where(units + _STEP <= 1.0, _STEP, -_STEP)
@@ -173,13 +175,18 @@ def _traffic(of: Observations, phase: str, data: Observations) -> float:
 
 
 def _residuals(
-    definition: CalibrationSpec, spec: ModelSpec, keys: list[tuple[str, str]], data: Observations, first: bool
-) -> Array:
+    definition: CalibrationSpec, specs: Mapping[str, ModelSpec], keys: list[tuple[str, str]], data: Observations,
+    first: bool,
+) -> Array:  # fmt: skip
     total = np.zeros(len(keys))
     for replication in range(definition.replications):
-        seen = observe(spec, definition.seed, replication)
+        seen: Observations = {}
+        for name, spec in specs.items():
+            seed = definition.seed
+            seen |= observe_as(spec, seed, replication, name) if name else observe(spec, seed, replication)
         if first:
             _check_phases(seen, keys)
+            check_present(seen, dict.fromkeys(keys))
         comparable = at_measured_traffic(seen, data)
         total += [residual(definition, q, comparable.get((p, q), 0.0), data[p, q]) for p, q in keys]
     return total / definition.replications

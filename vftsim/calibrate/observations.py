@@ -2,10 +2,10 @@
 
 An observation is one quantity of one phase of one environment.  Quantities of a SIP lab, by the names that a
 ``dataset.yaml`` gives them: ``cpu`` (percent), ``cpu_sd`` (points, standard deviation of the CPU from second to
-second), ``ihs/<scenario>`` and ``ihs/global`` (percent), ``retransmissions`` (per second), ``load`` (attempts a
-second), ``touches`` (messages received or sent by the server for an attempt of the phase's mix; computed from
-``mix/<scenario>``, in percent, where that was measured), ``memory`` (MB available), ``<delay>/<p>`` with a PX_TRT
-delay and ``p50``, ``p90``, ``p95`` or ``p99`` (ms).
+second), ``ihs/<scenario>`` and ``ihs/global`` (percent), ``retransmissions`` (per second), ``load`` and ``completed``
+(attempts a second), ``touches`` (messages received or sent by the server for an attempt of the phase's mix; computed
+from ``mix/<scenario>``, in percent, where that was measured), ``memory`` (MB available), ``<delay>/<p>`` with a PX_TRT
+delay or ``invite200`` and ``p50``, ``p90``, ``p95``, ``p99``, ``p99.9`` or ``max`` (ms), ``<delay>`` its mean.
 """
 
 from __future__ import annotations
@@ -22,11 +22,19 @@ from vftsim.workloads.sip.messages import Scenario
 
 PERCENTILES = (50, 90, 95, 99)
 DELAY_PERCENTILES = frozenset(f"{delay}/p{p}" for delay in DELAYS for p in PERCENTILES)
+_ALL_DELAYS = (*DELAYS, "invite200")
+FURTHER_DELAYS = tuple(
+    f"{delay}{which}"
+    for delay in _ALL_DELAYS for which in ("", *(f"/p{p}" for p in PERCENTILES), "/p99.9", "/max")
+    if f"{delay}{which}" not in DELAY_PERCENTILES
+)  # fmt: skip
+"""Figures of delays that `delays` does not stand for in a fit."""
 MIX = {s: f"mix/{s.label}" for s in Scenario}
 UNITS = {
     "cpu": "%", "cpu_sd": "%", "load": "/s", "touches": "count", "memory": "MB", "retransmissions": "/s",
-    "ihs/global": "%", **{f"ihs/{s.label}": "%" for s in Scenario}, **dict.fromkeys(MIX.values(), "%"),
-    **dict.fromkeys(sorted(DELAY_PERCENTILES), "ms"),
+    "completed": "/s", "ihs/global": "%", **{f"ihs/{s.label}": "%" for s in Scenario},
+    **dict.fromkeys(MIX.values(), "%"),
+    **dict.fromkeys(sorted(DELAY_PERCENTILES), "ms"), **dict.fromkeys(FURTHER_DELAYS, "ms"),
 }  # fmt: skip
 """Unit of every quantity that a SIP lab is compared in."""
 _MIX_TOLERANCE = 1.0
@@ -103,15 +111,18 @@ def _of_phase(record: PhaseRecord) -> Iterator[tuple[str, float]]:
     yield "load", record.effective_saps
     if attempts := sum(record.attempts):
         yield "touches", sum(s.touches * record.attempts[s] for s in Scenario) / attempts
+    yield "completed", _mean(series["completed"])
     yield "memory", _mean(series["memory_mb"])
     yield "retransmissions", _mean(series["retransmissions_all"])
     yield "ihs/global", record.ihs_percent()
     for scenario in Scenario:
         yield f"ihs/{scenario.label}", record.ihs_percent(scenario)
-    for delay in DELAYS:
+    for delay in _ALL_DELAYS:
         histogram = record.delays[delay]
         if histogram.count:
-            for p in PERCENTILES:
+            yield delay, histogram.mean / 1e6
+            yield f"{delay}/max", histogram.max / 1e6
+            for p in (*PERCENTILES, 99.9):
                 yield f"{delay}/p{p}", histogram.percentile(p) / 1e6
 
 

@@ -10,6 +10,7 @@ from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.fit import Fit, fit
 from vftsim.calibrate.observations import measured
 from vftsim.calibrate.references import dataset_path, model_file, place, read_definition
+from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import has_bench
 from vftsim.errors import ModelFileError
@@ -70,11 +71,19 @@ def run_calibration(name_or_path: str, jobs: int, progress: Progress) -> Calibra
         The definition, its model or its dataset is wrong.
     """
     definition, tree = read_definition(name_or_path, CalibrationSpec)
-    model, spec = sip_model(place(tree, "model"), "model", definition.overrides)
-    data = measured(dataset_path(place(tree, "dataset")), definition.environment)
+    named, dataset = place(tree, "model"), dataset_path(place(tree, "dataset"))
+    specs: ModelSpec | dict[str, ModelSpec]
+    if definition.environment is not None:
+        model, spec = sip_model(named, "model", definition.overrides)
+        data, specs = measured(dataset, definition.environment), spec
+    else:
+        model = replace(load_model(model_file(named, "model"), definition.overrides), label=str(named.value))
+        spec = model.spec
+        data = measured_runs(dataset, definition.runs)
+        specs = run_models(named, definition, definition.runs)
     started = utc_now()
     progress.total(definition.most_evaluations)
-    result = fit(definition, spec, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"))
+    result = fit(definition, specs, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"))
     how = manifest(
         [model], command="calibrate", seed=definition.seed, replications=range(definition.replications),
         wanted=definition.replications, jobs=jobs, started=started, state="finished",

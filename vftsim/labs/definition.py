@@ -93,8 +93,8 @@ class TableSpec(Spec):
         for key in ("environment", "phase"):
             given = [getattr(self.keys, key), getattr(self.constant, key)]
             if given.count(None) != 1:
-                raise ValueError(f"says what {key} a row was measured in "
-                                 f"{'twice' if None not in given else 'nowhere'}; give it under keys (a column) "
+                how = "says twice" if None not in given else "does not say"
+                raise ValueError(f"{how} in which {key} a row was measured; give it either under keys (a column) "
                                  "or under constant (one for all rows)")  # fmt: skip
         return self
 

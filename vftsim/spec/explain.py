@@ -87,6 +87,8 @@ def explain(
         kind = details["type"]
         if kind == "missing" and _has_typo(spot, typos):
             continue
+        if kind == "too_short" and any(_is_below(other["loc"], details["loc"]) for other in raw):
+            continue  # only because its wrong items do not count
         keys = _keys_to_blame(kind, spot, details)
         node = _deepest(tree, keys)
         order = (ranks.get(node.file, len(ranks)), node.line, len(problems))
@@ -101,6 +103,11 @@ def explain(
 
 def _spots(raw: Sequence[Any], root: type[BaseModel], data: Any, kind: str) -> list[Spot]:
     return [locate(root, details["loc"], data) for details in raw if details["type"] == kind]
+
+
+def _is_below(location: tuple[int | str, ...], above: tuple[int | str, ...]) -> bool:
+    """Whether a location lies deeper inside another."""
+    return len(location) > len(above) and location[: len(above)] == above
 
 
 def _has_typo(spot: Spot, typos: set[tuple[tuple[Key, ...], str]]) -> bool:

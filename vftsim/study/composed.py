@@ -22,7 +22,7 @@ from vftsim.kernel import Linked
 from vftsim.spec import format_duration
 from vftsim.stats import DelayHistogram, Estimate, mean_interval, ratio_of_sums
 from vftsim.study import sip_records
-from vftsim.study.run_figures import measured_figures
+from vftsim.study.run_figures import figures_of_measured
 from vftsim.workloads.flow_result import FlowResult
 from vftsim.workloads.parts import Measured
 
@@ -172,11 +172,19 @@ def _flow_rows(replication: int, record: RunRecord) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def _measured_rows(replication: int, record: RunRecord) -> Iterator[dict[str, Any]]:
+def measured_figures(record: RunRecord) -> dict[str, dict[str, float]]:
+    """Return what workloads and programs without steps measured, by their names and those of the figures, with unit."""
+    found: dict[str, dict[str, float]] = {}
     for name, result in record.workloads.items():
         if not isinstance(result, Measured):
             continue
-        for figure, value in measured_figures(result).items():
+        found[name] = figures_of_measured(result)
+    return found
+
+
+def _measured_rows(replication: int, record: RunRecord) -> Iterator[dict[str, Any]]:
+    for name, figures in measured_figures(record).items():
+        for figure, value in figures.items():
             yield {"replication": replication, "workload": name, "figure": figure, "value": value}
 
 

@@ -36,7 +36,7 @@ def figures_of(spec: ModelSpec, record: RunRecord) -> dict[str, float]:
     return {name: float(value) for name, value in found.items() if value is not None}
 
 
-def measured_figures(result: Measured) -> dict[str, float]:
+def figures_of_measured(result: Measured) -> dict[str, float]:
     """Return what a workload or an application measured, its distributions by mean and percentiles."""
     figures = dict(result.figures)
     for label, delays in result.delays.items():
@@ -65,4 +65,4 @@ def bench_figures(spec: ModelSpec, record: RunRecord) -> dict[str, Any]:
 def _of_workload(spec: ModelSpec, record: RunRecord, result: Any) -> Mapping[str, Any]:
     if isinstance(result, FlowResult):
         return result.row()
-    return measured_figures(result) if isinstance(result, Measured) else bench_figures(spec, record)
+    return figures_of_measured(result) if isinstance(result, Measured) else bench_figures(spec, record)

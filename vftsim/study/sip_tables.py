@@ -18,7 +18,7 @@ import pandas as pd
 
 from vftsim.stats import DelayHistogram, sections
 from vftsim.study.sip_records import SipRecord
-from vftsim.workloads.ims_bench.metrics import PhaseRecord
+from vftsim.workloads.ims_bench.metrics import DELAYS, PhaseRecord
 from vftsim.workloads.sip.messages import Scenario
 
 KEYS = ("phase", "step_index", "requested_saps")
@@ -34,12 +34,14 @@ QUANTITIES = {
     "retransmissions_uac": "retransmissions_uac_per_s",
     "retransmissions_reg": "retransmissions_reg_per_s",
     "lag_ms": "lag_ms",
+    "completed": "completed_per_s",
 }
 """Series of a :class:`PhaseRecord`, and their names in the tables."""
 
 _SCENARIO_OF = {
     "SES1": "ims_uac", "SES2": "ims_uac", "REL1": "ims_uac", "PMM1": "ims_msgc",
     "REG1": "all_registration", "REG2": "all_registration", "REG4": "ims_rereg",
+    "invite200": "ims_uac",
 }  # fmt: skip
 
 Runs = Sequence[tuple[int, SipRecord]]
@@ -174,7 +176,8 @@ def _delay_rows(phase: PhaseRecord) -> Iterator[dict[str, Any]]:
 
 def _delay_name(name: str) -> dict[str, str]:
     metric, _, scenario = name.partition("/")
-    return {"metric": f"PX_TRT-{metric}", "scenario": scenario or _SCENARIO_OF[metric]}
+    shown = f"PX_TRT-{metric}" if metric in DELAYS else metric
+    return {"metric": shown, "scenario": scenario or _SCENARIO_OF[metric]}
 
 
 def _delay_figures(histogram: DelayHistogram) -> dict[str, float]:

@@ -18,7 +18,7 @@ from vftsim.errors import UsageError
 from vftsim.stats import Estimate, mean_interval, ratio_of_sums
 from vftsim.study.composed import row_of
 from vftsim.study.composed import simulate as run_once
-from vftsim.study.run_figures import bench_figures, measured_figures
+from vftsim.study.run_figures import bench_figures, figures_of_measured
 from vftsim.workloads.parts import Measured
 
 Figures = dict[str, Any]
@@ -46,7 +46,7 @@ def simulate(task: Task) -> Figures:
         figures |= _of_flows(record)
     for name, result in record.workloads.items():
         if isinstance(result, Measured):
-            figures |= {f"{name}.{figure}": value for figure, value in measured_figures(result).items()}
+            figures |= {f"{name}.{figure}": value for figure, value in figures_of_measured(result).items()}
     return figures
 
 

@@ -39,6 +39,7 @@ def validate(
     options.use_engine(engine)
     from vftsim.calibrate.accuracy_page import as_data, page
     from vftsim.calibrate.validate import run_validation
+    from vftsim.calibrate.validate_runs import is_by_runs
     from vftsim.cli.files import check_target, write_whole
     from vftsim.cli.main import OUTSIDE
     from vftsim.report.screen import print_json, print_table, print_text
@@ -48,6 +49,9 @@ def validate(
 
     if report is not None:
         check_target(report, force)
+    if is_by_runs(validation):
+        _by_runs(validation, environment or [], replications, checked_jobs(jobs), report, as_json, quiet)
+        return
     with make_progress(f"validate {validation}", quiet) as progress:
         found = run_validation(validation, environment or [], replications, checked_jobs(jobs), progress)
     for warning in found.warnings:
@@ -62,5 +66,34 @@ def validate(
         print_table(f"Declared accuracy: {validation}", ("environment", "target", "", "found"), rows, caption)
         for name, (bad, n) in found.collapse.items():
             print_text(f"{name}: the edge step collapsed in {bad} of {n} replications")
+    if not found.passed:
+        raise typer.Exit(OUTSIDE)
+
+
+def _by_runs(
+    validation: str, environments: list[str], replications: int | None, jobs: int, report: Path | None,
+    as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Play every measured run by itself and compare."""
+    from vftsim.calibrate.runs_page import as_data, lines, page
+    from vftsim.calibrate.validate_runs import run_runs
+    from vftsim.cli.files import write_whole
+    from vftsim.cli.main import OUTSIDE
+    from vftsim.report.screen import print_json, print_table
+    from vftsim.study.files import write_file
+    from vftsim.study.progress import make_progress
+
+    with make_progress(f"validate {validation}", quiet) as progress:
+        found = run_runs(validation, environments, replications, jobs, progress)
+    if report is not None:
+        write_whole(report, lambda path: write_file(path, page(found, validation).encode()))
+    if as_json:
+        print_json(as_data(found))
+    else:
+        caption = f"n={found.spec.replications}, seed {found.spec.seed}"
+        columns = ("run", "", "quantity", "measured", "predicted", "central 90 %", "error")
+        print_table(f"Predicted runs: {validation}", columns, lines(found.rows), caption)
+        rows = [(v.text, "met" if v.passed else "MISSED", v.found) for _, v in found.verdicts]
+        print_table("Declared accuracy", ("target", "", "found"), rows, "")
     if not found.passed:
         raise typer.Exit(OUTSIDE)

@@ -10,9 +10,9 @@ degradation of the channel (set its rate and latency instead).
 from collections.abc import Callable, Iterable
 from typing import ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Sort, Table, entry, event
+from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Sort, Table, at, entry, event
 from vftsim.platform.protection import mechanism
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import NO_DURATION
@@ -25,13 +25,18 @@ _FIRST_ENTITY = 4
 
 
 class Fault(Record):
-    """A fault to come: ``what`` is its kind, ``time_ns`` when it strikes, ``duration_ns`` how long it lasts."""
+    """A fault to come: ``what`` is its kind, ``time_ns`` when it strikes, ``duration_ns`` how long it lasts.
+
+    It strikes again every ``every_ns``, if that is not 0; ``entity`` orders the faults of one instant.
+    """
 
     row: int
     what: int
     guard: int
     time_ns: int
     duration_ns: int
+    every_ns: int
+    entity: int
 
 
 faults = Table("faults", Fault, 1 << 16, "let fewer faults strike")
@@ -58,7 +63,10 @@ def announce_fault(sim: Sim, row: int, _: int) -> int:
 @event
 def on_fault(sim: Sim, place: int, token: int) -> None:
     """A fault strikes."""
-    strike(sim, faults(sim)[place])
+    blow = faults(sim)[place]
+    if blow.every_ns > 0:
+        at(sim, sim.now_ns + blow.every_ns, EventKind.CONTROL, blow.entity, on_fault, place)
+    strike(sim, blow)
 
 
 class FaultSpec(Spec):
@@ -76,6 +84,11 @@ class FaultSpec(Spec):
         return False
 
     @property
+    def every_ns(self) -> int:
+        """Time from one stroke to the next; 0: it strikes once."""
+        return 0
+
+    @property
     def lasts_ns(self) -> int:
         """How long it lasts; :data:`~vftsim.platform.protection.mechanism.NO_DURATION`: for good."""
         return NO_DURATION
@@ -89,8 +102,9 @@ def inject(engine: Engine, guard: int, specs: Iterable[FaultSpec], resolve: Call
     for number, spec in enumerate(specs):
         time_ns = resolve(spec.at)
         row, blow = engine.add(
-            faults, what=engine.number(spec.part), guard=guard, time_ns=time_ns, duration_ns=spec.lasts_ns
-        )
+            faults, what=engine.number(spec.part), guard=guard, time_ns=time_ns, duration_ns=spec.lasts_ns,
+            every_ns=spec.every_ns, entity=_FIRST_ENTITY + number,
+        )  # fmt: skip
         blow.row = row
         engine.call(announce_fault, row)
         engine.at(time_ns, EventKind.CONTROL, _FIRST_ENTITY + number, engine.number(on_fault), row)
@@ -180,11 +194,26 @@ class Pause(FaultSpec):
     kind: Literal["pause"] = "pause"
     part: ClassVar[Kind] = pause
     duration: PositiveDurationNs = Field(description="How long.")
+    every: PositiveDurationNs | None = Field(
+        None,
+        description="Time from the start of one stop to that of the next, to the end of the run; once if not given.",
+    )
 
     @property
     def lasts_ns(self) -> int:
         """How long the guest stands still."""
         return self.duration
+
+    @property
+    def every_ns(self) -> int:
+        """Time from stop to stop."""
+        return self.every or 0
+
+    @model_validator(mode="after")
+    def _goes_on_between(self) -> "Pause":
+        if self.every is not None and self.every <= self.duration:
+            raise ValueError("every must be longer than duration, or the guest never goes on")
+        return self
 
 
 @pause.implements(strike)

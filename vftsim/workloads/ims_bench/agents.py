@@ -9,10 +9,10 @@ from vftsim.kernel import EventKind, Sim, at, event, part
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.host_cards import send_to_host
-from vftsim.platform.io.packet import Flow, copied, delivered, discarded, lost, packets, workload
+from vftsim.platform.io.packet import Flow, copied, delivered, discarded, flows, lost, packets, workload
 from vftsim.workloads.ims_bench.attempt import Attempt, Bench, attempts, benches
-from vftsim.workloads.ims_bench.metrics import PMM1, REG1, REG2, REG4, REL1, SES1, SES2
-from vftsim.workloads.ims_bench.verdict import end, inadequate, measure
+from vftsim.workloads.ims_bench.metrics import INVITE200, PMM1, REG1, REG2, REG4, REL1, SES1, SES2
+from vftsim.workloads.ims_bench.verdict import count, end, inadequate, measure
 from vftsim.workloads.sip.messages import Message, Scenario, message_facts
 from vftsim.workloads.sip.retransmission import begin, goes_on, wait
 from vftsim.workloads.sip.streams import keep, let_go, streams
@@ -65,13 +65,30 @@ def say(sim: Sim, bench: Bench, row: int, message: int) -> None:
     packet.stream = row
     packet.what = message
     packet.size_bytes = message_facts(sim)[1 + message].size_bytes
-    packet.sent_ns = sim.now_ns
     packet.entity = streams(sim)[row].number
     keep(sim, row)
-    if bench.message_cost_ns > 0:
-        submit(sim, domains(sim)[bench.domain], bench.message_cost_ns, on_sent, made, 0)
+    is_answer = message not in (Message.REGISTER, Message.INVITE, Message.BYE, Message.MESSAGE)
+    if bench.reaction_ns > 0 and is_answer:
+        due_ns = sim.now_ns + bench.reaction_ns
+        at(sim, due_ns, EventKind.TIMER, streams(sim)[row].number, on_reacted, made)
     else:
-        send_to_host(sim, made)
+        put(sim, bench, made)
+
+
+@event
+def on_reacted(sim: Sim, place: int, token: int) -> None:
+    """The user agent has come to an answer."""
+    put(sim, benches(sim)[flows(sim)[packets(sim)[place].flow].own], place)
+
+
+@part
+def put(sim: Sim, bench: Bench, packet: int) -> None:
+    """Put a message on its way, after the CPU work for it."""
+    packets(sim)[packet].sent_ns = sim.now_ns
+    if bench.message_cost_ns > 0:
+        submit(sim, domains(sim)[bench.domain], bench.message_cost_ns, on_sent, packet, 0)
+    else:
+        send_to_host(sim, packet)
 
 
 @work_done
@@ -253,6 +270,7 @@ def registered(sim: Sim, bench: Bench, attempt: Attempt) -> None:
     if attempt.scenario == Scenario.IMS_REREG:
         measure(sim, bench, attempt, REG4, sim.now_ns - attempt.start_ns)
     measure(sim, bench, attempt, REG2, sim.now_ns - attempt.sent_ns)
+    bench.completed += 1
     end(sim, bench, attempt)
 
 
@@ -263,6 +281,7 @@ def finished(sim: Sim, bench: Bench, attempt: Attempt, message: int, delay: int)
         return
     answered(attempt)
     measure(sim, bench, attempt, delay, sim.now_ns - attempt.sent_ns)
+    bench.completed += 1
     end(sim, bench, attempt)
 
 
@@ -274,11 +293,12 @@ def provisional(attempt: Attempt) -> None:
 
 
 @part
-def answered_call(attempt: Attempt) -> None:
+def answered_call(sim: Sim, attempt: Attempt) -> None:
     """Take note that the callee has answered the call."""
     if not mark(attempt, Message.OK_INVITE):
         return
     answered(attempt)
+    count(sim, attempt, INVITE200, sim.now_ns - attempt.start_ns)
     if attempt.rang_ns == 0:
         attempt.rang_ns = attempt.answered_ns - attempt.ring_ns
 
@@ -308,7 +328,7 @@ def hear_relayed(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: in
         if mark(attempt, Message.RINGING):
             attempt.rang_ns = sim.now_ns
     elif message == Message.OK_INVITE:
-        answered_call(attempt)
+        answered_call(sim, attempt)
         say(sim, bench, row, Message.ACK)
     elif message == Message.ACK:
         acknowledged(sim, bench, attempt, row)

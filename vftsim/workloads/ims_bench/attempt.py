@@ -73,9 +73,10 @@ class Bench(Record):
     """One benchmark: its user agents, its arrivals, its counters.
 
     ``flow`` and ``port`` are those of its packets.  User agents that run in a domain of the host (``domain``)
-    use ``message_cost_ns`` there for each message.  ``batches_over`` is the driver's item for the end of
-    batches.  Totals only grow; ``ends_ns`` adds up the instants at which attempts ended, modulo 2**62, to
-    compare runs.
+    use ``message_cost_ns`` there for each message; ``reaction_ns`` passes before an answer leaves.
+    ``batches_over`` is the driver's item for the end of batches.  ``completed`` attempts had their last request
+    answered, however late.  Totals only grow; ``ends_ns`` adds up the instants at which attempts ended, modulo
+    2**62, to compare runs.
     """
 
     row: int
@@ -83,6 +84,7 @@ class Bench(Record):
     port: int
     domain: int
     message_cost_ns: int
+    reaction_ns: int
     t1_ns: int
     t2_ns: int
     invite_retransmissions: int
@@ -107,6 +109,7 @@ class Bench(Record):
     batches_over: int
     begun: int
     over: int
+    completed: int
     uac_begun: int
     inadequate: int
     uac_inadequate: int

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vftsim.kernel import Engine, Record, Table
 from vftsim.kernel.columns import write_columns
-from vftsim.sampling import Streams, categorical, exponential_ns, gamma_ns, unit_exponential
+from vftsim.sampling import Streams, categorical, gamma_ns, unit_exponential
 from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT
 
 CHUNK = 2048
@@ -51,9 +51,9 @@ class PhaseDraws:
     shares : list of float
         Percent of each scenario.
     ring_ns, hold_ns : int
-        Means of the exponential ringing and holding times.
-    demand_cv : float
-        Coefficient of variation of the relative demands (mean 1).
+        Means of ringing and holding times; 0: none.
+    demand_cv, time_cv : float
+        Coefficients of variation of the relative demands (mean 1), and of ringing and holding times.
     """
 
     streams: Streams
@@ -62,6 +62,7 @@ class PhaseDraws:
     ring_ns: int
     hold_ns: int
     demand_cv: float
+    time_cv: float = 1.0
 
     def chunk(self, number: int) -> dict[str, NDArray[Any]]:
         """Return :data:`CHUNK` attempts by field of :class:`AttemptDraw`."""
@@ -71,12 +72,17 @@ class PhaseDraws:
         return {
             "gap": unit_exponential(u[0]),
             "scenario": categorical(u[1], [share / 100.0 for share in self.shares]),
-            "ring_ns": np.maximum(exponential_ns(u[2], self.ring_ns), 1),
-            "hold_ns": np.maximum(exponential_ns(u[3], self.hold_ns), 1),
+            "ring_ns": self._times(u[2], self.ring_ns),
+            "hold_ns": self._times(u[3], self.hold_ns),
             "demands": (gamma_ns(d, _UNIT_NS, self.demand_cv) / _UNIT_NS).reshape(CHUNK, DEMANDS_PER_ATTEMPT),
             "user": u[4],
             "destination": u[5],
         }
+
+    def _times(self, uniforms: NDArray[Any], mean_ns: int) -> NDArray[Any]:
+        """Return durations of a call, at least 1 ns."""
+        times = gamma_ns(uniforms, mean_ns, self.time_cv) if mean_ns else np.zeros(len(uniforms), np.int64)
+        return np.maximum(times, 1)
 
 
 def write_chunk(engine: Engine, number: int, chunk: dict[str, NDArray[Any]]) -> None:

@@ -20,13 +20,14 @@ DELAYS = ("SES1", "SES2", "REL1", "PMM1", "REG1", "REG2", "REG4")
 """PX_TRT delays: session setup (INVITE to ACK at the callee, ringing excluded), INVITE to INVITE at the
 callee, BYE to 200, MESSAGE to 200, REGISTER to 401, second REGISTER to 200, re-registration as a whole."""
 
-HISTOGRAMS = (*DELAYS, "REG1/ims_reg", "REG1/ims_dereg")
-"""The distributions of a phase, in the order of their rows; REG1 also by scenario."""
+HISTOGRAMS = (*DELAYS, "REG1/ims_reg", "REG1/ims_dereg", "invite200")
+"""The distributions of a phase, in the order of their rows: REG1 also by scenario; INVITE to 200 at the caller, ringing
+included, which no threshold limits."""
 
-SES1, SES2, REL1, PMM1, REG1, REG2, REG4, REG1_OF_REG, REG1_OF_DEREG = range(len(HISTOGRAMS))
+SES1, SES2, REL1, PMM1, REG1, REG2, REG4, REG1_OF_REG, REG1_OF_DEREG, INVITE200 = range(len(HISTOGRAMS))
 
 PER_SECOND = ("load", "cpu_percent", "memory_mb", "ihs_all", "ihs_uac", "retransmissions_all",
-              "retransmissions_uac", "retransmissions_reg", "lag_ms")  # fmt: skip
+              "retransmissions_uac", "retransmissions_reg", "lag_ms", "completed")  # fmt: skip
 
 
 class PhaseRecord:
@@ -40,7 +41,7 @@ class PhaseRecord:
         Those that began by ``judged_until_ns``, and those of them inadequate, or unanswered for longer
         than a threshold, when the phase ended: what the rule to stop looks at.  Steps only.
     delays : dict of DelayHistogram
-        Keys of :data:`DELAYS` and ``REG1/ims_reg``, ``REG1/ims_dereg``; nanoseconds.
+        Keys of :data:`HISTOGRAMS`; nanoseconds.
     series : dict of list of float
         One number a second, transient excluded; keys of :data:`PER_SECOND`.
     """

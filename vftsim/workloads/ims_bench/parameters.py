@@ -105,8 +105,17 @@ class ImsBenchSpec(Spec):
     subscribers: int = Field(100_000, ge=10, le=10_000_000, description="Provisioned subscribers.")
     registered: Percent = Field(20.0, description="Share of the subscribers that is registered when the ramp begins.")
     mix: Mix = Field(default_factory=Mix, description="Scenario mix.")
-    ring_time: PositiveDurationNs = Field(5 * _S, description="Mean ringing time of a call, exponential.")
-    hold_time: PositiveDurationNs = Field(30 * _S, description="Mean holding time of a call, exponential.")
+    ring_time: DurationNs = Field(5 * _S, description="Mean ringing time of a call; 0: answered at once.")
+    hold_time: DurationNs = Field(30 * _S, description="Mean holding time of a call; 0: released at once.")
+    time_cv: float = Field(
+        1.0,
+        ge=0.0,
+        le=5.0,
+        description="Coefficient of variation of ringing and holding times (gamma; 1 is exponential, 0 constant).",
+    )
+    reaction_time: DurationNs = Field(
+        0, description="Time that a user agent takes to answer a message (reply, ACK, credentials)."
+    )
     pre_registration: PreRegistrationSpec = Field(default_factory=PreRegistrationSpec, description="First phase.")
     stir: StirSpec = Field(default_factory=StirSpec, description="Second phase.")
     steps: StepsSpec = Field(default_factory=StepsSpec, description="Measured phase.")

@@ -55,6 +55,7 @@ class Sample(Record):
     phase: int
     is_measured: bool
     begun: int
+    completed: int
     uac_begun: int
     inadequate: int
     uac_inadequate: int
@@ -116,6 +117,7 @@ def write_sample(sim: Sim, sampler: Sampler, is_measured: bool) -> None:
     sample.is_measured = is_measured
     sample.busy_ns = busy_ns(sim, sampler.domain)
     sample.begun = bench.begun
+    sample.completed = bench.completed
     sample.uac_begun = bench.uac_begun
     sample.inadequate = bench.inadequate
     sample.uac_inadequate = bench.uac_inadequate
@@ -203,6 +205,7 @@ class Series:
         begun = totals["begun"] - before["begun"]
         again = [now - then for now, then in zip(totals["repeated"], before["repeated"], strict=True)]
         series["load"].append(begun / seconds)
+        series["completed"].append((totals["completed"] - before["completed"]) / seconds)
         series["cpu_percent"].append(100.0 * (totals["busy_ns"] - before["busy_ns"]) / period_ns)
         series["memory_mb"].append(self._memory_mb(totals))
         series["ihs_all"].append(100.0 * (totals["inadequate"] - before["inadequate"]) / max(begun, 1))
@@ -222,7 +225,18 @@ class Series:
         return left / 1e6
 
 
-_NAMES = ("begun", "uac_begun", "inadequate", "uac_inadequate", "busy_ns", "dropped", "held", "lag_ns", "repeated")
+_NAMES = (
+    "begun",
+    "completed",
+    "uac_begun",
+    "inadequate",
+    "uac_inadequate",
+    "busy_ns",
+    "dropped",
+    "held",
+    "lag_ns",
+    "repeated",
+)
 
 
 def add_sampler(

@@ -22,15 +22,22 @@ _WORD = (1 << 62) - 1
 @part
 def measure(sim: Sim, bench: Bench, attempt: Attempt, delay: int, value_ns: int) -> None:
     """Count a delay in the attempt's phase; one above its threshold makes the attempt inadequate."""
+    count(sim, attempt, delay, value_ns)
     if attempt.counted:
         first = phases(sim)[attempt.phase].first_delay
-        add_delay(sim, first + delay, value_ns)
         if delay == REG1 and attempt.scenario == Scenario.IMS_REG:
             add_delay(sim, first + REG1_OF_REG, value_ns)
         elif delay == REG1 and attempt.scenario == Scenario.IMS_DEREG:
             add_delay(sim, first + REG1_OF_DEREG, value_ns)
     if value_ns > limit_ns(bench, delay):
         inadequate(sim, bench, attempt)
+
+
+@part
+def count(sim: Sim, attempt: Attempt, delay: int, value_ns: int) -> None:
+    """Count a delay in the attempt's phase."""
+    if attempt.counted:
+        add_delay(sim, phases(sim)[attempt.phase].first_delay + delay, value_ns)
 
 
 @part

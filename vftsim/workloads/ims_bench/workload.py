@@ -181,6 +181,7 @@ def write_rules(bench: Bench, spec: ImsBenchSpec) -> None:
     """Write the limits and timers of user agents into a benchmark's record."""
     limits: Any = spec.thresholds
     bench.t1_ns, bench.t2_ns = spec.t1, spec.t2
+    bench.reaction_ns = spec.reaction_time
     bench.invite_retransmissions = spec.invite_retransmissions
     bench.request_retransmissions = spec.request_retransmissions
     bench.fails_on_second_challenge = spec.fails_on_second_challenge

@@ -103,7 +103,7 @@ def repeat_or_give_up(sim: Sim, server: SipServer, place: int) -> None:
     if goes_on(sim, transaction.forward, number, on_unanswered, place):
         if not is_dead(sim, ports(sim)[transaction.port]):
             server.retransmissions += 1
-        cost_ns = int(touch_ns(server) * sip_rules(sim)[server.row].own_repeat * busy_factor(sim, server))
+        cost_ns = int(server.touch_ns * sip_rules(sim)[server.row].own_repeat * busy_factor(sim, server))
         use(sim, place)
         do_in_timer_process(sim, server, cost_ns + server.send_cost_ns, on_repeat, place)
     else:
@@ -127,7 +127,7 @@ def give_up(sim: Sim, server: SipServer, row: int) -> None:
         return
     complete(sim, server, row, Message.REQUEST_TIMEOUT)
     use(sim, row)
-    cost_ns = int(touch_ns(server) * busy_factor(sim, server)) + server.send_cost_ns
+    cost_ns = int(server.touch_ns * busy_factor(sim, server)) + server.send_cost_ns
     do_in_timer_process(sim, server, cost_ns, on_give_up, row)
 
 
@@ -153,10 +153,3 @@ def on_give_up(sim: Sim, place: int, argument: int) -> None:
     transaction = transactions(sim)[place]
     answer_from(sim, sip_servers(sim)[transaction.server], transaction, Message.REQUEST_TIMEOUT)
     drop_use(sim, place)
-
-
-@part
-def touch_ns(server: SipServer) -> float:
-    """Return the mean CPU work of a message of a forwarded transaction sent, when no transaction is held."""
-    # An ACK is received and sent: two touches.
-    return server.cost_ns[Message.ACK] / 2

@@ -2,10 +2,33 @@
 
 from pydantic import Field, model_validator
 
-from vftsim.spec import ByteCount, DurationNs, PeriodNs, PositiveDurationNs, Spec
+from vftsim.spec import ByteCount, DurationNs, Percent, PeriodNs, PositiveDurationNs, Spec
 
 _MS = 1_000_000
 _S = 1_000_000_000
+
+
+class ScriptSpec(Spec):
+    """Work of the routing script on a received message: units of ``cost``, run once for each new message.
+
+    A repeated message that meets its transaction is recognised before the script and pays none of it.
+    """
+
+    cost: DurationNs = Field(0, description="CPU time of a unit; 0: the script costs nothing of its own.")
+    registration: float = Field(0.0, ge=0, le=1e6, description="Units of a REGISTER.")
+    invite: float = Field(0.0, ge=0, le=1e6, description="Units of an INVITE.")
+    ack: float = Field(0.0, ge=0, le=1e6, description="Units of an ACK.")
+    bye: float = Field(0.0, ge=0, le=1e6, description="Units of a BYE.")
+    message: float = Field(0.0, ge=0, le=1e6, description="Units of a MESSAGE.")
+    reply: float = Field(0.0, ge=0, le=1e6, description="Units of any reply.")
+
+    def by_message(self) -> list[int]:
+        """CPU time of the script for each received message, in the order of their numbers."""
+        units = (
+            self.registration, self.registration, self.invite, self.reply, self.reply, self.ack, self.bye, self.reply,
+            self.message, self.reply,
+        )  # fmt: skip
+        return [round(self.cost * each) for each in units]
 
 
 class SipServerSpec(Spec):
@@ -72,9 +95,13 @@ class SipServerSpec(Spec):
     )
     growth_with_utilization: float = Field(
         0.0,
-        ge=0.0,
+        ge=-0.99,
         le=5.0,
-        description="Growth of all CPU work with the utilization of the CPU, relative, at 100 %. Assumption; 0: none.",
+        description="Growth of all CPU work with the utilization of the CPU, relative, at 100 %; below 0 it falls. "
+        "Assumption; 0: none.",
+    )
+    growth_up_to: Percent = Field(
+        100.0, description="Utilization beyond which work neither grows nor falls any more. Assumption."
     )
     utilization_time: PositiveDurationNs = Field(
         300 * _MS, description="Time over which the utilization is averaged for that. Assumption."
@@ -112,6 +139,19 @@ class SipServerSpec(Spec):
         le=2.0,
         description="CPU work of the server's own repetition of a request, relative to a message sent. Assumption: 1. "
         "None: `retransmission_cost`.",
+    )
+    script: ScriptSpec = Field(
+        default_factory=ScriptSpec, description="Work of the routing script by message, beside that of its touches."
+    )
+    wakeup_cost: DurationNs = Field(
+        0,
+        description="Further CPU time of a message that finds all workers waiting: leaving an idle state, cold caches. "
+        "Assumption; 0: none.",
+    )
+    wakeup_idle: DurationNs = Field(0, description="How long they must have waited for that. Assumption; 0: any time.")
+    challenges: bool = Field(
+        True,
+        description="Whether a REGISTER is challenged (401) before it is accepted; without, it is answered at once.",
     )
     nonces_good_once: bool = Field(
         False,

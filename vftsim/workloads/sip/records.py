@@ -10,6 +10,8 @@ from vftsim.workloads.sip.messages import RECEIVED
 from vftsim.workloads.sip.retransmission import Repetition
 from vftsim.workloads.sip.streams import streams
 
+BUSY = -1
+
 
 class SipRules(Record):
     """The parameters of a server; see :class:`~vftsim.workloads.sip.parameters.SipServerSpec`."""
@@ -49,6 +51,11 @@ class SipRules(Record):
     relay_cost_ns: int
     packet_cost_ns: int
     wait_periods: int
+    growth_up_to: float
+    challenges: bool
+    wakeup_cost_ns: int
+    wakeup_idle_ns: int
+    script_ns: Annotated[list[int], RECEIVED]
 
 
 class SipServer(Record):
@@ -61,6 +68,8 @@ class SipServer(Record):
     it.  ``boots`` counts how often the server began with empty memory; ``created`` transactions are those since,
     ``created_before`` those until then.  ``buffer_full`` is the row of ``drops`` of datagrams that
     met a full socket buffer.  ``speaker`` is the worker that is sending at present, 0: the timer process.
+    ``cost_ns`` is the mean work of each received message, ``plain_ns`` that without the routing script.
+    ``at_rest_ns`` is since when all workers wait, :data:`BUSY` while one does not.
     """
 
     row: int
@@ -72,7 +81,10 @@ class SipServer(Record):
     first_expiry: int
     inflation: float
     send_cost_ns: int
+    touch_ns: float
     cost_ns: Annotated[list[float], RECEIVED]
+    plain_ns: Annotated[list[float], RECEIVED]
+    at_rest_ns: int
     buffer: Fifo
     idle: Fifo
     ringing: Fifo

@@ -87,7 +87,7 @@ from vftsim.workloads.sip.worker import put_down, send_now, work_on
 sip_server = application.kind("sip_server")
 _SAME_NAMES = ("processes", "work_after_send", "growth_per_transaction", "growth_per_active_worker",
                "growth_per_attempt", "growth_with_utilization", "nonces_good_once", "flush_in_timer_process",
-               "timers_wait_for_flush")  # fmt: skip
+               "timers_wait_for_flush", "challenges")  # fmt: skip
 _TIMES = {
     "touch_cost_ns": "touch_cost", "register_touch_cost_ns": "register_touch_cost", "relay_cost_ns": "relay_cost",
     "database_cost_ns": "database_cost",
@@ -95,6 +95,7 @@ _TIMES = {
     "flush_period_ns": "location_flush_period", "write_cost_ns": "location_write_cost",
     "stall_period_ns": "stall_period", "stall_ns": "stall_duration", "t1_ns": "t1", "t2_ns": "t2",
     "reply_timeout_ns": "reply_timeout", "ringing_timeout_ns": "ringing_timeout", "utilization_ns": "utilization_time",
+    "wakeup_cost_ns": "wakeup_cost", "wakeup_idle_ns": "wakeup_idle",
 }  # fmt: skip
 
 
@@ -148,6 +149,9 @@ def _write_rules(rules: SipRules, spec: SipServerSpec) -> None:
     for name, key in _TIMES.items():
         setattr(rules, name, getattr(spec, key))
     _write_prices(rules, spec)
+    for message, script_ns in enumerate(spec.script.by_message()):
+        rules.script_ns[message] = script_ns
+    rules.growth_up_to = spec.growth_up_to / 100.0
     rules.write_share = spec.flush_database_share
     rules.most_queued = spec.socket_buffer_messages
 
@@ -176,6 +180,7 @@ def start_server(sim: Sim, row: int, _: int) -> int:
 @part
 def rest(sim: Sim, server: SipServer) -> None:
     """Let all processes wait for a datagram."""
+    server.at_rest_ns = sim.now_ns
     for row in range(server.first_worker, server.first_worker + sip_rules(sim)[server.row].processes):
         worker_list.push(sim, server.idle, row)
 
@@ -218,12 +223,14 @@ def set_costs(sim: Sim, server: SipServer, output_ns: int, execution: float, exi
     server.inflation = rules.cpu_inflation * execution
     server.send_cost_ns = rules.packet_cost_ns + output_ns
     relay_ns = rules.relay_cost_ns * exits
+    server.touch_ns = server.inflation * rules.touch_cost_ns + relay_ns
     for message in range(RECEIVED):
         touches = message_facts(sim)[1 + message].touches
         if message <= Message.REGISTER_CREDENTIALS:
-            server.cost_ns[message] = server.inflation * touches * rules.register_touch_cost_ns
+            server.plain_ns[message] = server.inflation * touches * rules.register_touch_cost_ns
         else:
-            server.cost_ns[message] = touches * (server.inflation * rules.touch_cost_ns + relay_ns)
+            server.plain_ns[message] = touches * server.touch_ns
+        server.cost_ns[message] = server.plain_ns[message] + server.inflation * rules.script_ns[message]
 
 
 @sip_server.implements(lose_state)

@@ -1,8 +1,9 @@
 """Work that grows with the utilization of the CPU.
 
-Rule: all CPU work of a server is multiplied by 1 + ``growth_with_utilization`` x U, where U is the utilization of
-the domain's vCPUs by anything, averaged over the last ``utilization_time`` (exponentially, each look weighing the
-time since the one before by passed / (passed + ``utilization_time``)).
+Rule: all CPU work of a server is multiplied by 1 + ``growth_with_utilization`` x min(U, ``growth_up_to``), where U is
+the utilization of the domain's vCPUs by anything, averaged over the last ``utilization_time`` (exponentially, each
+look weighing the time since the one before by passed / (passed + ``utilization_time``)).  Below 0 work falls: caches
+and clock frequency of a processor that is seldom used.
 
 Assumption: the measured CPU per attempt grows with load in all environments, alike at equal utilization.  Caches that
 others have displaced, process switches and waiting for locks would do so; none of them is shown by the record.
@@ -27,7 +28,7 @@ def busy_factor(sim: Sim, server: SipServer) -> float:
         server.utilization += (share - server.utilization) * passed_ns / (passed_ns + rules.utilization_ns)
         server.looked_ns = sim.now_ns
         server.ran_before_ns = ran_ns
-    return 1.0 + rules.growth_with_utilization * server.utilization
+    return 1.0 + rules.growth_with_utilization * min(server.utilization, rules.growth_up_to)
 
 
 @part

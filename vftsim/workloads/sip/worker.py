@@ -11,6 +11,7 @@ from vftsim.platform.protection.guard import put_out
 from vftsim.workloads.sip.forwarding import answer_from, forward, say, stop_repeating
 from vftsim.workloads.sip.messages import Message, message_facts
 from vftsim.workloads.sip.records import (
+    BUSY,
     SipRules,
     SipServer,
     Worker,
@@ -39,12 +40,14 @@ def work_on(sim: Sim, server: SipServer, row: int, packet: int) -> None:
     worker.packet = packet
     meet(sim, server, worker, datagram)
     facts = message_facts(sim)[1 + message]
-    demand = server.cost_ns[message] * streams(sim)[datagram.stream].demands[facts.slot]
+    demand = server.plain_ns[message] if worker.is_again else server.cost_ns[message]
+    demand *= streams(sim)[datagram.stream].demands[facts.slot]
     demand *= growth(sim, server, message)
     if worker.is_again:
         demand *= price_again(rules, message)
     worker.after_ns = int(demand * rules.work_after_send)
     before_ns = int(demand) - worker.after_ns + (facts.touches - 1) * server.send_cost_ns
+    before_ns += waking_ns(sim, server)
     domain = domains(sim)[server.domain]
     if message == Message.REGISTER_CREDENTIALS and rules.database_cost_ns > 0:
         until_query_ns = min(before_ns, int(demand) // facts.touches)
@@ -52,6 +55,17 @@ def work_on(sim: Sim, server: SipServer, row: int, packet: int) -> None:
         submit_for(sim, domain, worker.process, until_query_ns, on_query, row, 0)
     else:
         submit_for(sim, domain, worker.process, before_ns, on_answer, row, 0)
+
+
+@part
+def waking_ns(sim: Sim, server: SipServer) -> int:
+    """Return the further work of a message that finds all workers waiting for long enough; they do no more."""
+    rules = sip_rules(sim)[server.row]
+    since_ns = server.at_rest_ns
+    server.at_rest_ns = BUSY
+    if since_ns == BUSY or sim.now_ns - since_ns < rules.wakeup_idle_ns:
+        return 0
+    return int(server.inflation * rules.wakeup_cost_ns)
 
 
 @part
@@ -162,7 +176,7 @@ def answer(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
     message = packet.what
     row = worker.transaction
     if message == Message.REGISTER:
-        say(sim, server, packet.flow, packet.port, packet.stream, Message.UNAUTHORIZED)
+        answer_register(sim, server, packet)
     elif message == Message.REGISTER_CREDENTIALS:
         answer_credentials(sim, server, packet)
     elif message == Message.ACK:
@@ -180,6 +194,16 @@ def answer(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
             relay_ringing(sim, server, row)
         else:
             relay_final(sim, server, worker, message)
+
+
+@part
+def answer_register(sim: Sim, server: SipServer, packet: Packet) -> None:
+    """Challenge a registration, or accept it where none are challenged."""
+    if sip_rules(sim)[server.row].challenges:
+        say(sim, server, packet.flow, packet.port, packet.stream, Message.UNAUTHORIZED)
+    else:
+        server.changed_records += 1
+        say(sim, server, packet.flow, packet.port, packet.stream, Message.OK_REGISTER)
 
 
 @part
@@ -235,3 +259,5 @@ def release(sim: Sim, server: SipServer, row: int) -> None:
         work_on(sim, server, row, packet_list.pop(sim, server.buffer))
     else:
         worker_list.push_front(sim, server.idle, row)
+        if server.idle.length == sip_rules(sim)[server.row].processes:
+            server.at_rest_ns = sim.now_ns

@@ -72,6 +72,11 @@ class Moderated(GuestNicSpec, IoPathSpec):
     packet_cost: DurationNs = Field(
         0, description="CPU time of the guest for each packet received or sent (exits, copies of a virtual card)."
     )
+    release_every: DurationNs = Field(
+        0,
+        description="Outputs wait and leave together, in order, at multiples of this time (output buffering without a "
+        "mechanism behind it); 0: at once.",
+    )
 
     def without_effect(self, is_guarded: bool) -> Mapping[str, str]:
         """Say that packets do not wait for interrupts that cost nothing."""
@@ -85,6 +90,7 @@ class Moderated(GuestNicSpec, IoPathSpec):
         for port in site.ports:
             io.engine.rows(ports)[port].transmit_ns = self.packet_cost
             install(io.engine, port, self, self.interrupt_cost, self.packet_cost, io)
+            io.engine.rows(guest_nics)[port].release_ns = self.release_every
 
 
 class GuestNic(Record):
@@ -92,7 +98,8 @@ class GuestNic(Record):
 
     Packets go from the ring (``announced`` to the guard, then ``batch``) to interrupt work (``taken``) and on to their
     sockets.  ``is_pending``: an interrupt is
-    planned; ``is_due``: it came while masked.  ``ring_full`` and ``down`` are rows of ``drops``.
+    planned; ``is_due``: it came while masked.  ``ring_full`` and ``down`` are rows of ``drops``.  Outputs wait in
+    ``outbox`` for the next multiple of ``release_ns``, if that is not 0.
     """
 
     ring_packets: int
@@ -112,6 +119,8 @@ class GuestNic(Record):
     is_cut: bool
     received: int
     interrupts: int
+    release_ns: int
+    outbox: Fifo
 
 
 guest_nics = Table("guest_nics", GuestNic, beside=ports)
@@ -218,9 +227,24 @@ def hand_over(sim: Sim, port: Port, packet: int) -> None:
 
 @moderated.implements(send)
 def send_out(sim: Sim, port: Port, packet: int) -> bool:
-    """Send at once: the card's own transmit ring never fills before the link's queue."""
-    send_from_host(sim, port, packet)
+    """Send at once, or with the next batch: the card's own transmit ring never fills before the link's queue."""
+    nic = guest_nics(sim)[port.row]
+    if nic.release_ns == 0:
+        send_from_host(sim, port, packet)
+        return True
+    packet_list.push(sim, nic.outbox, packet)
+    if nic.outbox.length == 1:
+        due_ns = (sim.now_ns // nic.release_ns + 1) * nic.release_ns
+        at(sim, due_ns, EventKind.DEVICE, 1, on_release, port.row)
     return True
+
+
+@event
+def on_release(sim: Sim, place: int, token: int) -> None:
+    """Send what has waited, in order."""
+    nic = guest_nics(sim)[place]
+    while nic.outbox.length > 0:
+        send_from_host(sim, ports(sim)[place], packet_list.pop(sim, nic.outbox))
 
 
 @moderated.implements(mask)
@@ -241,9 +265,11 @@ def unmask_interrupts(sim: Sim, port: Port) -> None:
 
 @moderated.implements(disconnect)
 def cut(sim: Sim, port: Port) -> None:
-    """Lose what is in the ring and what is to come; what is in interrupt work stays."""
+    """Lose what is in the ring, what waits to leave and what is to come; what is in interrupt work stays."""
     nic = guest_nics(sim)[port.row]
     nic.is_cut = True
+    while nic.outbox.length > 0:
+        drop(sim, packet_list.pop(sim, nic.outbox), nic.down)
     while nic.ring.length > 0:
         drop(sim, packet_list.pop(sim, nic.ring), nic.down)
 

@@ -1,0 +1,188 @@
+"""Calibration and validation by runs: any environment and phase is a run of the model by itself."""
+
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from vftsim.calibrate.accuracy import Row
+from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.figures import observe, unit_of_figure
+from vftsim.calibrate.fit import is_ratio
+from vftsim.calibrate.patterns import matches
+from vftsim.calibrate.validate_runs import RunTarget, RunValidationSpec, verdict
+from vftsim.cli.main import main
+from vftsim.composition.model import ModelSpec
+
+SPIN = """\
+format: 2
+name: two-guests
+hosts: {host: {pcpus: 1, scheduler: {kind: credit2}}}
+domains:
+  small: {weight: 100, applications: {job: {kind: cpu_bound, duty: 100 %}}}
+  large: {weight: 300, applications: {job: {kind: cpu_bound, duty: 100 %}}}
+measure: {warm_up: 500 ms, duration: 2 s}
+"""
+DATASET = """\
+name: weights
+environments: {bare: {}, capped: {}}
+phases: {meaning: a run of a minute, repeats: again}
+tables:
+  cpu:
+    file: cpu.csv
+    keys: {environment: where, phase: run, repeat: n}
+    columns:
+      small: {metric: cpu.small, unit: "%"}
+      large: {metric: cpu.large, unit: "%"}
+"""
+CPU = "where,run,n,small,large\nbare,even,1,50,50\nbare,even,2,52,48\nbare,odd,1,20,80\ncapped,even,1,30,70\n"
+FIT = """\
+name: weights
+model: two-guests.yaml
+dataset: .
+environments:
+  bare: []
+  capped: [domains.small.cap=30 %]
+phases:
+  even: [domains.large.weight=300]
+  odd: [domains.large.weight=1200]
+parameters:
+  - {path: domains.small.weight, low: 60, high: 900, start: 100, meaning: weight of the small guest}
+in_sample: [bare/even, bare/odd]
+quantities: [cpu.small]
+most_evaluations: 8
+"""
+VALIDATION = """\
+name: weights
+model: two-guests.yaml
+dataset: .
+overrides: [domains.small.weight=300]
+environments:
+  bare: []
+  capped: [domains.small.cap=30 %]
+phases:
+  even: [domains.large.weight=300]
+  odd: [domains.large.weight=1200]
+fitted: [bare/even]
+predicted: [bare/odd, capped/even]
+quantities: ["cpu.*"]
+targets:
+  - {quantities: [cpu.small], points: 3}
+replications: 2
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    for name, text in (
+        ("two-guests.yaml", SPIN), ("dataset.yaml", DATASET), ("cpu.csv", CPU), ("fit.yaml", FIT),
+        ("validation.yaml", VALIDATION),
+    ):  # fmt: skip
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_a_model_without_sip_is_fitted_to_a_metric_of_its_own(own, capsys):
+    """Shares go by weight: w / (w + 300) = 51 % (mean of the repeats) and w / (w + 1200) = 20 %, so w = 300 or so."""
+    assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1", "-o", str(own / "fitted.json")]) == 0
+    assert "domains.small.weight" in capsys.readouterr().out
+    found = json.loads((own / "fitted.json").read_text())
+    assert found["parameters"]["domains.small.weight"]["value"] == pytest.approx(306, rel=0.08)
+    assert {each["phase"] for each in found["residuals"]} == {"bare/even", "bare/odd"}
+
+
+def test_runs_that_were_not_fitted_are_predicted(own, capsys):
+    assert main(["validate", str(own / "validation.yaml"), "-q", "-j", "1", "--report", str(own / "page.md")]) == 0
+    page = (own / "page.md").read_text()
+    assert "| cpu.small within 3 % beyond the range of repeats | met | 2 of 2" in page
+    assert "| bare/even | fitted | cpu.small | 51 | 50 |" in page
+    (own / "cpu.csv").write_text(CPU.replace("odd,1,20,80", "odd,1,27,73"))
+    assert main(["validate", str(own / "validation.yaml"), "-q", "-j", "1"]) == 1
+    assert "1 of 2; worst" in " ".join(capsys.readouterr().out.split())
+
+
+MISTAKES = {
+    "environment of a run": ("bare/even, bare/odd", "bear/even", "must be environment/phase; did you mean 'bare'"),
+    "phase of a run": ("bare/even, bare/odd", "bare/oven", "the phase 'oven' of 'bare'; it has even, odd"),
+    "quantity": ("[cpu.small]", "[bare/even/cpu.smal]", "the dataset has no observations"),
+    "not of the model": ("domains.small.cap=30 %", "domains.small.kap=30 %", "kap"),
+    "both forms": ("environments:\n  bare", "environment: bare\nenvironments:\n  bare", "needs either environment"),
+    "settings": ("[domains.large.weight=1200]", "[domains.huge.weight=1]", "huge"),
+    "bounds": ("low: 60, high: 900", "low: 900, high: 60", "need low < high"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_gets_one_message_and_exit_code_2(own, capsys, old, new, message):
+    text = FIT.replace("in_sample: [bare/even", "in_sample: [capped/even, bare/even") if "kap" in new else FIT
+    assert old in text
+    (own / "fit.yaml").write_text(text.replace(old, new))
+    assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1"]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("vftsim:") == 1
+    assert "Traceback" not in told
+
+
+def test_a_quantity_that_the_model_does_not_give_is_refused_with_the_nearest(own, capsys):
+    (own / "dataset.yaml").write_text(DATASET.replace("metric: cpu.small", "metric: cpu.smal"))
+    (own / "fit.yaml").write_text(FIT.replace("[cpu.small]", "[cpu.smal]"))
+    assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1"]) == 2
+    assert (
+        "'cpu.smal', which the model does not have in 'bare/even'; did you mean 'cpu.small'" in capsys.readouterr().err
+    )
+
+
+def test_units_of_figures_are_told_by_their_names(own, capsys):
+    assert [unit_of_figure(name) for name in ("cpu.dom0", "web.replies_per_s", "delay_p50_ms", "SES1/p90", "x")] == [
+        "%", "/s", "ms", "ms", None
+    ]  # fmt: skip
+    assert (is_ratio("cpu.dom0"), is_ratio("cpu"), is_ratio("delay_p50_ms"), is_ratio("x")) == (
+        False,
+        False,
+        True,
+        True,
+    )
+    (own / "dataset.yaml").write_text(DATASET.replace('cpu.small, unit: "%"', "cpu.small, unit: ms"))
+    assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1"]) == 2
+    assert "cpu.csv:1: small: cpu.small is in % in the model, not in ms" in capsys.readouterr().err
+
+
+def test_patterns_do_not_cross_slashes():
+    assert matches("base/r50/SES2/p90", "base/*/SES2/p[59]0")
+    assert not matches("base/r50/sipp/SES2/p90", "base/*/SES2/p[59]0")
+    assert not matches("SES2", "SES2/p50")
+
+
+def test_the_median_and_the_range_of_repeats_decide():
+    """Repeats 40 and 50: 54 is 4 beyond. A run made once takes the relative range of the nearest load: 80 to 100."""
+    spec = RunValidationSpec(
+        name="x", model="m", dataset="d", environments={"a": (), "b": ()}, predicted=("a/r1", "b/r1"),
+        quantities=("cpu",), repeats_of="a",
+    )  # fmt: skip
+    data = {("a/r1", "cpu"): 45.0, ("a/r1", "load"): 10.0, ("b/r1", "cpu"): 90.0, ("b/r1", "load"): 11.0}
+    repeats = {("a/r1", "cpu"): [40.0, 50.0], ("a/r1", "load"): [10.0, 10.0], ("b/r1", "cpu"): [90.0]}
+    rows = [Row(e, "r1", "cpu", "out", m, p, p, p, 2, None) for e, m, p in (("a", 45.0, 54.0), ("b", 90.0, 101.0))]
+    for points, passed in ((3.9, False), (4.0, True)):
+        assert verdict(spec, RunTarget(quantities=("cpu",), points=points), rows, data, repeats).passed is passed
+    found = verdict(spec, RunTarget(quantities=("cpu",), median=16.2), rows, data, repeats)
+    assert (found.passed, found.found) == (True, "16.1 % over 2")
+    with pytest.raises(ValidationError, match="either median"):
+        RunTarget(quantities=("cpu",))
+
+
+def test_a_run_says_the_cpu_of_every_domain():
+    seen = observe(
+        ModelSpec.model_validate({"domains": {"a": {"applications": {"j": {"kind": "cpu_bound", "duty": 40.0}}}}}), 1, 0
+    )
+    assert seen["measured", "cpu.a"] == pytest.approx(40.0, abs=3.0)
+
+
+def test_a_definition_is_of_one_form():
+    base = {"name": "x", "model": "m", "dataset": "d", "in_sample": ["s"], "parameters": [
+        {"path": "a", "low": 0, "high": 1, "start": 0.5, "meaning": "abc"}]}  # fmt: skip
+    with pytest.raises(ValidationError, match="needs either environment"):
+        CalibrationSpec(**base)
+    with pytest.raises(ValidationError, match="settings of phases, which need environments"):
+        CalibrationSpec(**base, environment="e", phases={"s": ["a=1"]})
+    assert CalibrationSpec(**base, environment="e").runs == []

@@ -1,0 +1,235 @@
+"""Validation by runs: each measured run is a run of the model by itself, and targets say how near it must come.
+
+CPU is compared at the measured load of each run.  A run's repeats are averaged; their range is the noise that a
+prediction cannot beat, and a target in points may lie beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated
+
+import numpy as np
+from joblib import Parallel, delayed
+from pydantic import Field, model_validator
+
+from vftsim.calibrate.accuracy import Row, Verdict
+from vftsim.calibrate.definition import run_of
+from vftsim.calibrate.figures import observe_as, unit_of_figure
+from vftsim.calibrate.fit import at_measured_traffic
+from vftsim.calibrate.patterns import matches
+from vftsim.calibrate.references import dataset_path, place, read_definition
+from vftsim.calibrate.runs import measured_runs, run_models
+from vftsim.composition.model import ModelSpec
+from vftsim.errors import UsageError
+from vftsim.labs.dataset import Observations, read_dataset
+from vftsim.spec import Items, Percent, Spec, find, read_document
+from vftsim.stats import central_range
+from vftsim.study.progress import Progress
+
+Repeats = Mapping[tuple[str, str], list[float]]
+
+
+class RunTarget(Spec):
+    """How near the predictions of some quantities must come, over the predicted runs."""
+
+    quantities: Annotated[Items[str], Field(min_length=1)] = Field(
+        description="Names; `*` stands for any part of a name (`*/p50`)."
+    )
+    runs: Items[str] = Field(("*/*",), description="Of which predicted runs, `environment/phase`.")
+    without: Items[str] = Field((), description="But for these.")
+    median: Percent | None = Field(None, description="Median error at most, relative.")
+    points: float | None = Field(
+        None, ge=0, description="Error of each at most so many of its unit beyond the range of the run's repeats."
+    )
+
+    @model_validator(mode="after")
+    def _says_one(self) -> RunTarget:
+        if (self.median is None) == (self.points is None):
+            raise ValueError("needs either median (relative) or points (beyond the range of repeats)")
+        return self
+
+
+class RunValidationSpec(Spec):
+    """One validation by runs."""
+
+    name: str = Field(min_length=1, max_length=100, description="Name.")
+    model: str = Field(description="Model: a file relative to this one, or a shipped name.")
+    dataset: str = Field(description="Dataset: its folder or dataset.yaml relative to this file, or a shipped name.")
+    overrides: Items[str] = Field((), description="Settings of all runs, as with --set.")
+    environments: Annotated[dict[str, Items[str]], Field(min_length=1)] = Field(
+        description="Environments of the dataset, each with settings of the model."
+    )
+    phases: dict[str, Items[str]] = Field(default_factory=dict, description="Settings of the phases.")
+    fitted: Items[str] = Field((), description="Runs whose observations the model was fitted to.")
+    predicted: Annotated[Items[str], Field(min_length=1)] = Field(description="Runs that it predicts.")
+    quantities: Annotated[Items[str], Field(min_length=1)] = Field(description="What is compared; names or patterns.")
+    repeats_of: str | None = Field(
+        None,
+        description="Environment whose repeats stand in where a run was made once: those of the nearest load, in "
+        "percent of the quantity.",
+    )
+    targets: Items[RunTarget] = Field((), description="Declared accuracy.")
+    replications: int = Field(20, ge=2, le=1000, description="Replications of each run.")
+    seed: int = Field(2000, ge=0, description="Root seed; other than that of any fit.")
+
+    @model_validator(mode="after")
+    def _of_known_environments(self) -> RunValidationSpec:
+        for label in (*self.fitted, *self.predicted):
+            run_of(label, self.environments)
+        return self
+
+
+@dataclass(slots=True)
+class ValidatedRuns:
+    """Rows and verdicts; ``simulated`` has every replication's figures by run."""
+
+    spec: RunValidationSpec
+    rows: list[Row] = field(default_factory=list)
+    verdicts: list[tuple[str, Verdict]] = field(default_factory=list)
+    simulated: dict[str, list[Observations]] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every declared target was met."""
+        return all(verdict.passed for _, verdict in self.verdicts)
+
+
+def is_by_runs(name_or_path: str) -> bool:
+    """Whether a validation is one by runs: it names the model at its top.
+
+    Raises
+    ------
+    ModelFileError, UsageError
+        The file cannot be read; there is none.
+    """
+    return "model" in read_document(name_or_path, partial(find, "calibration")).plain()
+
+
+def run_runs(
+    name_or_path: str,
+    environments: Iterable[str],
+    replications: int | None,
+    jobs: int,
+    progress: Progress,
+    prepare: Callable[[str, ModelSpec], ModelSpec] = lambda _, spec: spec,
+) -> ValidatedRuns:
+    """Play every run of a validation and compare.
+
+    Parameters
+    ----------
+    name_or_path : str
+        Shipped name or file.
+    environments : iterable of str
+        Only these; all when empty.
+    replications : int or None
+        Instead of the file's number.
+    jobs : int
+        Worker processes; no influence on the result.
+    progress : Progress
+    prepare : callable
+        Changes the model of a run.
+
+    Raises
+    ------
+    ModelFileError, UsageError
+        The definition, the model or the dataset is wrong.
+    """
+    spec, tree = read_definition(name_or_path, RunValidationSpec)
+    if replications is not None:
+        spec = spec.model_copy(update={"replications": replications})
+    wanted = set(environments) or set(spec.environments)
+    if unknown := wanted - set(spec.environments):
+        raise UsageError(f"no environment '{min(unknown)}'; there are {', '.join(spec.environments)}")
+    runs = [run for run in (run_of(label, spec.environments) for label in (*spec.fitted, *spec.predicted))
+            if run[0] in wanted]  # fmt: skip
+    dataset = dataset_path(place(tree, "dataset"))
+    data = measured_runs(dataset, runs)
+    models = {name: prepare(name, each) for name, each in run_models(place(tree, "model"), spec, runs).items()}
+    progress.total(len(models) * spec.replications)
+    found = ValidatedRuns(spec)
+    with Parallel(n_jobs=jobs, return_as="generator") as pool:
+        plan = [(name, r) for name in models for r in range(spec.replications)]
+        played = pool(delayed(observe_as)(models[name], spec.seed, r, name) for name, r in plan)
+        for (name, r), seen in zip(plan, played, strict=True):
+            found.simulated.setdefault(name, []).append(at_measured_traffic(seen, data))
+            progress.advance(f"{name}: {r + 1}/{spec.replications}")
+    repeats = {
+        (f"{environment}/{phase}", quantity): values
+        for environment in spec.environments
+        for (phase, quantity), values in read_dataset(dataset).repeats(environment).items()
+    }
+    found.rows = list(rows_of(spec, data, found.simulated))
+    found.verdicts = [("", verdict(spec, target, found.rows, data, repeats)) for target in spec.targets]
+    return found
+
+
+def rows_of(spec: RunValidationSpec, data: Observations, simulated: Mapping[str, list[Observations]]) -> Iterable[Row]:
+    """Yield what was measured of the runs that were simulated, and what the model says of it."""
+    for label, runs in simulated.items():
+        environment, phase = run_of(label, spec.environments)
+        for (name, quantity), measured in data.items():
+            values = [run[name, quantity] for run in runs if (name, quantity) in run]
+            if name != label or not values or not any(matches(quantity, pattern) for pattern in spec.quantities):
+                continue
+            low, high = central_range(values)
+            sample = "in" if label in spec.fitted else "out"
+            yield Row(environment, phase, quantity, sample, measured, float(np.mean(values)), low, high,
+                      len(values), None)  # fmt: skip
+
+
+def verdict(
+    spec: RunValidationSpec, target: RunTarget, rows: Iterable[Row], data: Observations, repeats: Repeats
+) -> Verdict:
+    """Hold the predicted rows that a target is about against it."""
+    about = [row for row in rows if row.sample == "out" and _is_about(target, row)]
+    what = ", ".join(target.quantities)
+    if not about:
+        return Verdict(f"{what} of predicted runs", False, "no such row")
+    if target.median is not None:
+        median = 100.0 * float(np.median([abs(row.predicted / row.measured - 1.0) for row in about]))
+        text = f"median error of {what} at most {target.median:g} %"
+        return Verdict(text, median <= target.median, f"{median:.1f} % over {len(about)}")
+    assert target.points is not None
+    beyond = {f"{row.environment}/{row.phase}": _beyond(row, _range_of(spec, row, data, repeats)) for row in about}
+    worst = max(beyond, key=lambda run: beyond[run])
+    met = sum(value <= target.points for value in beyond.values())
+    return Verdict(
+        f"{what} within {target.points:g} {unit_of_figure(about[0].quantity) or ''} beyond the range of repeats",
+        met == len(beyond), f"{met} of {len(beyond)}; worst {beyond[worst]:.1f} ({worst})",
+    )  # fmt: skip
+
+
+def _is_about(target: RunTarget, row: Row) -> bool:
+    run = f"{row.environment}/{row.phase}"
+    return (
+        any(matches(row.quantity, pattern) for pattern in target.quantities)
+        and any(matches(run, pattern) for pattern in target.runs)
+        and not any(matches(run, pattern) for pattern in target.without)
+    )
+
+
+def _beyond(row: Row, noise: tuple[float, float]) -> float:
+    """Return by how much a prediction lies outside a range."""
+    low, high = noise
+    return max(low - row.predicted, row.predicted - high, 0.0)
+
+
+def _range_of(spec: RunValidationSpec, row: Row, data: Observations, repeats: Repeats) -> tuple[float, float]:
+    """Return the range of a run's repeats, or that of the nearest load of ``repeats_of`` around what was measured."""
+    own = f"{row.environment}/{row.phase}"
+    values = repeats[own, row.quantity]
+    if len(values) > 1 or spec.repeats_of is None:
+        return min(values), max(values)
+    others = [
+        (abs(float(np.mean(repeats[run, "load"])) - data[own, "load"]), each)
+        for (run, quantity), each in repeats.items()
+        if quantity == row.quantity and len(each) > 1 and run.partition("/")[0] == spec.repeats_of
+    ]
+    if not others or (own, "load") not in data:
+        return min(values), max(values)
+    nearest = min(others, key=lambda pair: pair[0])[1]
+    mean = float(np.mean(nearest))
+    return row.measured * min(nearest) / mean, row.measured * max(nearest) / mean
