@@ -48,12 +48,14 @@ _SEQUENTIAL = (
 
 
 def print_head(models: Sequence[dict[str, Any]], seed: int) -> None:
-    """Print what was simulated, and what was changed."""
+    """Print what was simulated, what was changed, and what the costs of protection rest on."""
     for model in models:
         changes = [*(f"--set {text}" for text in model["set"]), *model["notes"]]
         print_text(
             f"{model['label']} ({', '.join(model['workloads'])}), seed {seed}{''.join(f'; {c}' for c in changes)}"
         )
+        for costs in model.get("costs", ()):
+            print_text(f"Costs of {costs}")
 
 
 def print_run(result: RunResult, everything: bool) -> None:

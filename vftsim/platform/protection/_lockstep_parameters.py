@@ -12,6 +12,7 @@ _US = 1_000
 _MS = 1_000_000
 _S = 1_000_000_000
 _EXIT_NS = 4_000
+_PRICES = ("entry", "kibibyte", "timer", "output", "clock_read", "disk_operation", "batch", "exit", "context_switch")
 _PositiveBitRate = Annotated[BitRate, Field(gt=0)]
 _PositiveBytes = Annotated[ByteCount, Field(gt=0)]
 
@@ -134,6 +135,23 @@ class PrimaryCostSpec(Spec):
         if self.is_counted:
             return 1.0, 1.0 + self.exit / self.plain_exit
         return self.execution or 1.0, self.exits or 1.0
+
+    def remark(self) -> str:
+        """Say which prices nobody has calibrated: those at their defaults."""
+        if not self.is_counted:
+            return (
+                f"factors on execution ({self.slowdown[0]:g}) and exits ({self.slowdown[1]:g}), which hold for the "
+                "server that they were fitted to and no other"
+            )
+        kept = [name for name in _PRICES if getattr(self, name) == type(self).model_fields[name].default]
+        unknown = [name for name in kept if not getattr(self, name)]
+        assumed = [name for name in kept if name not in unknown]
+        parts = ["prices of counted events"]
+        if assumed:
+            parts.append(f"assumed, not calibrated for this model: {', '.join(assumed)}")
+        if unknown:
+            parts.append(f"not known, taken as 0: {', '.join(unknown)}")
+        return "; ".join(parts if len(parts) > 1 else [*parts, "all the model's own"])
 
     @model_validator(mode="after")
     def _one_form(self) -> "PrimaryCostSpec":
