@@ -113,6 +113,18 @@ def test_the_secondary_has_its_own_price_of_data():
     assert pair.pair.secondary.lag_ns == 2048 * 8 + 75_000 + 13 * US
 
 
+def test_the_secondary_does_not_pay_for_recording():
+    """Timer interrupts at 50 us: the primary computes 0.95 s a second, and the secondary replays as much, not more."""
+    for price_ns in (0, 50 * US):
+        pair = priced({**QUIET, "timer_rate": 1000.0}, timer=price_ns)
+        pair.submit(10 * S)
+        pair.run(2 * S)
+        pair.lag_ns()
+        replayed_ns = int(pair.pair.secondary.busy_ns) - 2000 * 5 * US
+        assert replayed_ns == pytest.approx(2 * S * (1 - price_ns / MS), rel=0.01)
+        assert pair.run_ns() == 2 * S
+
+
 def test_a_price_stops_with_protection():
     pair = priced({**QUIET, "timer_rate": 1000.0}, timer=20 * US)
     pair.lose_channel_at(105 * MS)

@@ -66,7 +66,10 @@ def log_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
         recording.packets += 1
         costs.look(sim, guard, recording)
         due_ns += costs.pay(recording)
-    return own.packet_cost_ns + due_ns + own.kibibyte_cost_ns * size_bytes // 1024
+    cost_ns = own.packet_cost_ns + due_ns + own.kibibyte_cost_ns * size_bytes // 1024
+    if recording.is_counted:
+        log.recording_ns += cost_ns
+    return cost_ns
 
 
 @lockstep.implements(note_transfer)
@@ -79,7 +82,9 @@ def log_transfer(sim: Sim, guard: Guard, size_bytes: int, is_read: bool) -> int:
     data_bytes = size_bytes if is_read and recording.has_disk_reads else 0
     write(sim, guard, own, nearest((own.event_bytes + data_bytes) * own.transport_overhead))
     recording.disk_operations += 1
-    return recording.disk_ns + own.kibibyte_cost_ns * data_bytes // 1024
+    cost_ns = recording.disk_ns + own.kibibyte_cost_ns * data_bytes // 1024
+    pairs(sim)[own.pair].log.recording_ns += cost_ns
+    return cost_ns
 
 
 @lockstep.implements(hold_output)
@@ -100,7 +105,7 @@ def log_output(sim: Sim, guard: Guard, packet: int) -> None:
 def hold_logged(sim: Sim, guard: Guard, own: Lockstep, packet: int) -> None:
     """Hold an output until its entry is acknowledged; the new primary sends one whose entry dies with the old one."""
     was_broken = own.state == BROKEN
-    recordings(sim)[guard.row].outputs += 1
+    count_output(sim, guard, own)
     if not write(sim, guard, own, own.output_bytes):
         packet_list.push(sim, own.pending, packet)
         return
@@ -111,6 +116,15 @@ def hold_logged(sim: Sim, guard: Guard, own: Lockstep, packet: int) -> None:
         arrival_ns = pair.log.last_arrival_ns
         ack_ns = arrival_ns + channels(sim)[guard.row].ack_ns
         commit.hold(sim, pair, packet, pair.log.last_depart_ns, arrival_ns, ack_ns)
+
+
+@part
+def count_output(sim: Sim, guard: Guard, own: Lockstep) -> None:
+    """Count an output, whose price the program has paid."""
+    recording = recordings(sim)[guard.row]
+    recording.outputs += 1
+    if recording.is_counted:
+        pairs(sim)[own.pair].log.recording_ns += own.output_cost_ns
 
 
 @part
@@ -239,6 +253,7 @@ def settle(sim: Sim, guard: Guard, own: Lockstep, recording: Recording) -> None:
     costs.look(sim, guard, recording)
     due_ns = pair.log.cost_due_ns + costs.pay(recording)
     pair.log.cost_due_ns = 0
+    pair.log.recording_ns += due_ns
     if due_ns > 0:
         domain = domains(sim)[guard.domain]
         jobs.raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], due_ns, on_settled, guard.row, 0)
