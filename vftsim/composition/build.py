@@ -311,7 +311,7 @@ class BuiltModel:
             self._start_background(host)
         for name, guard in self.guards.items():
             blows = [each for each in self.spec.faults if self.spec.struck_by(each) == name]
-            protect.start(engine, guard, self.protection_of(name), blows, self.spec.time_of)
+            protect.start(engine, guard, self.protection_of(name), blows, self.spec.time_of, self.streams)
         for driver in self.drivers.values():
             driver.begin()
         for row in self._senders:

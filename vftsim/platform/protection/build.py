@@ -96,13 +96,17 @@ def start(
     spec: ProtectionSpec,
     blows: Iterable[FaultSpec],
     resolve: Callable[[Instant], int],
+    streams: Streams | None = None,
 ) -> None:
-    """Turn protection on, now or when the model says, and plan the faults; ``resolve`` gives an instant's time."""
+    """Turn protection on, now or when the model says, and plan the faults.
+
+    ``resolve`` gives an instant's time, ``streams`` what faults are drawn from.
+    """
     if spec.begins is None:
         engine.call(begin_now, guard)
     else:
         engine.at(resolve(spec.begins), EventKind.CONTROL, _BEGINS_ENTITY, engine.number(on_begin), guard)
-    inject(engine, guard, blows, resolve)
+    inject(engine, guard, blows, resolve, streams)
 
 
 def check_conservation(engine: Engine, guard: int) -> None:
