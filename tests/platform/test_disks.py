@@ -21,6 +21,8 @@ from vftsim.platform.io.disk import add_disk, disk, transfer_done
 from vftsim.platform.io.disks.local import LocalDiskSpec, local, local_disks
 from vftsim.platform.io.packet import Application, application, applications, path, workload
 from vftsim.platform.protection import build as protect
+from vftsim.platform.protection._lockstep_costs import recordings
+from vftsim.platform.protection.channel import channels
 from vftsim.platform.protection.faults import FAULTS, fault
 from vftsim.platform.protection.guard import protection
 from vftsim.platform.protection.mechanism import protections
@@ -111,7 +113,8 @@ class DiskLab:
 
     def guarded(self, parameters: dict[str, Any], *faults: dict[str, Any]) -> "DiskLab":
         spec: Any = protections()[parameters["kind"]].model_validate(parameters)
-        guard = protect.add_guard(self.engine, spec, self.domain, [], [int(self.program.program)])
+        guard = protect.add_guard(self.engine, spec, self.domain, [], [int(self.program.program)], disks=[self.disk])
+        self.guard = guard
         blows = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in faults]
         protect.start(self.engine, guard, spec, blows, lambda instant: instant.offset_ns)
         return self
@@ -232,6 +235,27 @@ def test_protection_makes_computation_dearer():
     lab = DiskLab().computing(processes=1, cv=0, reads=100).guarded(lockstep).run(61 * MS)
     # The first computation began before protection did.
     assert lab.program.transfers == 10
+
+
+def test_lockstep_logs_what_is_read_and_prices_each_operation():
+    """100 reads of 4 KiB: 4096 + 32 bytes each on the log, 30 us + 4 x 2 us of the guest's CPU time."""
+    prices = {"form": "counted", "disk_operation": 30_000, "kibibyte": 2_000, "batch": 0, "context_switch": 0}
+    logged = {}
+    for disk_reads in (True, False):
+        log = {"timer_rate": 0, "transport_overhead": 1.0, "disk_reads": disk_reads}
+        parameters = {"kind": "lockstep", "log": log, "cost": prices}
+        lab = DiskLab().computing(processes=1, cv=0, reads=100, size=4096).guarded(parameters)
+        lab.run(1000 * MS)
+        own = lab.engine.rows(recordings)[lab.guard]
+        done = int(lab.engine.rows(local_disks)[lab.disk].reads)
+        assert own.disk_operations == done > 20
+        logged[disk_reads] = int(lab.engine.rows(channels)[lab.guard].sent_bytes) / done
+        price_ns = 30_000 + (8_000 if disk_reads else 0)
+        plain = DiskLab().computing(processes=1, cv=0, reads=100, size=4096).run(1000 * MS)
+        computed = int(plain.engine.rows(local_disks)[plain.disk].reads)
+        spent_ns, plain_ns = (int(each.engine.rows(vcpus)[1].run_ns) for each in (lab, plain))
+        assert spent_ns / done - plain_ns / computed == pytest.approx(price_ns, rel=0.05)
+    assert logged == {True: 4096 + 32, False: 32}
 
 
 HA = {"kind": "ha_restart", "heartbeat_interval": 5 * MS, "heartbeat_timeout": 10 * MS, "placement": 0,

@@ -9,7 +9,7 @@ from small_lab import fingerprint, run, small_lab
 
 from vftsim.composition.run import Run
 from vftsim.composition.views import phases_of
-from vftsim.platform.protection.faults import Pause
+from vftsim.platform.protection.faults import Pause, RepeatSpec
 from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.sip.messages import Message, Scenario
 
@@ -83,6 +83,9 @@ def test_constant_times_are_constant_and_none_are_none() -> None:
     assert sum(step.series["completed"]) == pytest.approx(sum(step.attempts), abs=25)
 
 
+REPEATED = RepeatSpec(every=50 * MS, most=10_000)
+
+
 def test_a_stop_that_comes_again_stops_the_guest_each_time() -> None:
     """10 ms every 50 ms, a fifth of the time: an INVITE that meets a stop waits for its rest, 1 ms on average."""
     steps = {"most": 1, "duration": 10 * S, "transient": 2 * S, "initial": 30.0}
@@ -90,13 +93,13 @@ def test_a_stop_that_comes_again_stops_the_guest_each_time() -> None:
         run(small_lab({"touch_cost": 10 * US, "register_touch_cost": 10 * US, "demand_cv": 0.0}, steps).model_copy(
             update={"faults": faults}
         ))[1][-1]
-        for faults in ((), (Pause(kind="pause", at="step 1", duration=10 * MS, every=50 * MS),))
+        for faults in ((), (Pause(kind="pause", at="step 1", duration=10 * MS, repeat=REPEATED),))
     )  # fmt: skip
     apart_ms = (stopped.delays["SES2"].mean - quiet.delays["SES2"].mean) / MS
     assert apart_ms == pytest.approx(10 * 10 / 2 / 50, rel=0.4)  # n about 120, sd 2.6 ms
     assert stopped.delays["SES2"].max / MS == pytest.approx(10, abs=1)
-    with pytest.raises(ValidationError, match="every must be longer than duration"):
-        Pause(kind="pause", at="1 s", duration=10 * MS, every=10 * MS)
+    with pytest.raises(ValidationError, match="every must be longer than the fault"):
+        Pause(kind="pause", at="1 s", duration=10 * MS, repeat=RepeatSpec(every=10 * MS))
 
 
 def test_work_that_falls_with_utilization_stops_falling() -> None:
@@ -135,6 +138,6 @@ def test_both_engines_do_the_same() -> None:
         {"most": 1, "duration": 6 * S, "transient": 1 * S},
         {"ring_time": 0, "hold_time": 100 * MS, "time_cv": 0.0, "reaction_time": 90 * US},
         {"release_every": 20 * MS, "moderation": 0},
-    ).model_copy(update={"faults": (Pause(kind="pause", at="step 1", duration=5 * MS, every=50 * MS),)})  # fmt: skip
+    ).model_copy(update={"faults": (Pause(kind="pause", at="step 1", duration=5 * MS, repeat=REPEATED),)})  # fmt: skip
     both = [fingerprint(phases_of(Run(spec, 7, 0, engine=engine).run())) for engine in ("simpy", "compiled")]
     assert both[0] == both[1]

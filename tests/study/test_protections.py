@@ -6,9 +6,12 @@ from tiny import TINY
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import protections
 from vftsim.report.protection_tables import print_protections
+from vftsim.report.tables import print_head
 from vftsim.study import failover
+from vftsim.study.manifest import manifest
 from vftsim.study.model import load_model
-from vftsim.study.protections import UNCALIBRATED, compare_protections, fitting, kinds_named, under
+from vftsim.study.protection_costs import UNCALIBRATED, cost_notes
+from vftsim.study.protections import compare_protections, fitting, kinds_named, under
 
 S = 1_000_000_000
 
@@ -52,7 +55,30 @@ def test_a_domain_that_does_not_exist_is_refused(tiny):
 
 
 def test_every_mechanism_says_what_is_not_calibrated():
-    assert set(UNCALIBRATED) == set(protections()) - {"none"}
+    assert set(UNCALIBRATED) | {"lockstep"} == set(protections()) - {"none"}
+
+
+def test_lockstep_says_of_each_price_whether_it_is_known(tmp_path):
+    def said(protection: str) -> str:
+        (line,) = cost_notes(variant(tmp_path, f"protection: {protection}").spec)
+        return line
+
+    plain = said("{kind: lockstep}")
+    assert plain.startswith("lockstep (sut): prices of counted events; assumed, not calibrated for this model: entry,")
+    assert "not known, taken as 0: context_switch" in plain
+    assert "are not counted, so free" in plain
+    given = said("{kind: lockstep, cost: {context_switch: 3 us, entry: 11 us}}")
+    assert "not known" not in given
+    assert ": kibibyte, timer," in given
+    assert "hold for the server that they were fitted to" in said("{kind: lockstep, cost: {execution: 1.1}}")
+    assert "but for what the model gives" in said("{kind: checkpoint, interval: 20 ms}")
+
+
+def test_what_costs_rest_on_is_printed_with_every_result(tmp_path, capsys):
+    model = variant(tmp_path, "protection: {kind: lockstep}")
+    said = manifest([model], command="run", seed=1, replications=[0], wanted=1, jobs=1, started="", state="finished")
+    print_head(said["models"], 1)
+    assert "Costs of lockstep (sut): prices of counted events" in capsys.readouterr().out
 
 
 @pytest.fixture(scope="module")

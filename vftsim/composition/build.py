@@ -104,6 +104,7 @@ class BuiltModel:
         self.programs: dict[str, Program] = {}
         self.ports: dict[tuple[str, str], int] = {}
         self.guards: dict[str, int] = {}
+        self.disks: dict[str, tuple[int, ...]] = {}
         self.drivers: dict[str, Driver] = {}
         self.nic_feeders: list[NicFeeder] = []
         self._kinds: Counter[str] = Counter()
@@ -186,6 +187,7 @@ class BuiltModel:
         self.domains[name] = row
         host.domains.append(name)
         own_disks = {key: add_disk(self.engine, row, disk) for key, disk in spec.disks.items()}
+        self.disks[name] = tuple(own_disks.values())
         for key, application in spec.applications.items():
             home = Home(
                 self.engine, row, f"{name}.{key}", number, spec.cpu_inflation, spec.guest_scheduler, self.streams,
@@ -250,8 +252,9 @@ class BuiltModel:
         link = int(self.engine.rows(cards)[card].from_host) if card else 0
         mechanism = self.protection_of(name)
         guard = protect.add_guard(
-            self.engine, mechanism, self.domains[name], own, programs, link, self.feeder, self.streams
-        )
+            self.engine, mechanism, self.domains[name], own, programs, link, self.feeder, self.streams,
+            disks=self.disks[name],
+        )  # fmt: skip
         host.io.places[f"outputs of {name}", "no room when released"] = int(self.engine.rows(guards)[guard].no_room)
         self.guards[name] = guard
 
@@ -312,7 +315,7 @@ class BuiltModel:
             self._start_background(host)
         for name, guard in self.guards.items():
             blows = [each for each in self.spec.faults if self.spec.struck_by(each) == name]
-            protect.start(engine, guard, self.protection_of(name), blows, self.spec.time_of)
+            protect.start(engine, guard, self.protection_of(name), blows, self.spec.time_of, self.streams)
         for driver in self.drivers.values():
             driver.begin()
         for row in self._senders:

@@ -74,8 +74,8 @@ def _figure(row: Any) -> tuple[str, ...]:
 def print_protections(result: ProtectionComparison) -> None:
     """Print mechanisms side by side."""
     first = result.manifest["models"][0]
-    print_head([{**first, "notes": [note for note in first["notes"] if not note.startswith("protection")]}],
-               result.manifest["seed"])  # fmt: skip
+    notes = [note for note in first["notes"] if not note.startswith("protection")]
+    print_head([{**first, "costs": [], "notes": notes}], result.manifest["seed"])
     known = set(result.names())
     columns = [(name, head) for name, head in _COMPARED if name in known]
     body = [

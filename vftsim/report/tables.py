@@ -48,7 +48,7 @@ _SEQUENTIAL = (
 
 
 def print_head(models: Sequence[dict[str, Any]], seed: int) -> None:
-    """Print what was simulated, what was changed, and what was set in vain."""
+    """Print what was simulated and changed, what was set in vain, and what the costs of protection rest on."""
     for model in models:
         changes = [*(f"--set {text}" for text in model["set"]), *model["notes"]]
         print_text(
@@ -57,6 +57,8 @@ def print_head(models: Sequence[dict[str, Any]], seed: int) -> None:
         for setting in model["without_effect"]:
             key, _, why = setting.partition(": ")
             print_text(f"  {key} has no effect: {why}")
+        for costs in model.get("costs", ()):
+            print_text(f"Costs of {costs}")
 
 
 def print_run(result: RunResult, everything: bool) -> None:

@@ -11,6 +11,7 @@ from vftsim.sampling.draws import (
     uniform_ns,
     unit_exponential,
 )
+from vftsim.sampling.renewals import renewals_ns
 from vftsim.sampling.streams import STREAM_SCHEME, Streams
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "exponential_ns",
     "gamma_ns",
     "poisson_gaps_ns",
+    "renewals_ns",
     "uniform",
     "uniform_ns",
     "unit_exponential",

@@ -16,6 +16,7 @@ from vftsim._version import __version__
 from vftsim.composition.without_effect import without_effect
 from vftsim.sampling import STREAM_SCHEME
 from vftsim.study.model import Model
+from vftsim.study.protection_costs import cost_notes
 
 PACKAGES = ("joblib", "matplotlib", "numpy", "pandas", "pydantic", "ruamel.yaml", "scipy", "simpy")
 BIT_GENERATOR = STREAM_SCHEME.split(":")[1]
@@ -66,8 +67,8 @@ def manifest(
             {
                 "label": model.label, "workloads": list(model.workloads), "name": model.name,
                 "set": list(model.assignments),
-                "notes": list(model.notes),
-                "without_effect": without_effect(model.spec), "sha256": model.digest(), "resolved": model.resolved(),
+                "notes": list(model.notes), "without_effect": without_effect(model.spec),
+                "costs": cost_notes(model.spec), "sha256": model.digest(), "resolved": model.resolved(),
             }
             for model in models
         ],

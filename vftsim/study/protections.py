@@ -18,13 +18,13 @@ from vftsim.composition.record import RunRecord
 from vftsim.composition.views import flows_of, has_bench, phases_of, with_domain
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import protections
-from vftsim.spec.base import Spec
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.stats import Estimate, mean_interval
 from vftsim.study.failover import FailoverStudy, failover_study, protected_domain
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
+from vftsim.study.protection_costs import cost_note
 from vftsim.study.ramp import RampCapacity, ramp_capacity_of
 from vftsim.study.replicate import DEFAULT_SEED, Replications, replicate
 from vftsim.study.results import CONFIDENCE, rows
@@ -35,18 +35,6 @@ from vftsim.study.workers import Interrupted, checked_jobs
 
 ALL = "all"
 _MS = 1e6
-UNCALIBRATED = {
-    "lockstep": "CPU time of entries, data, timers and outputs, replay speed: assumptions; the factors on execution "
-    "and exits, fitted for the SIP lab's own server, are 1",
-    "checkpoint": "pages dirtied, pause and disk writes: assumptions; CPU time of copying and sending is not charged",
-    "micro_checkpoint": "pages dirtied, a fault with its copy, write protection: assumptions",
-    "event_sync": "pages dirtied, the time to find them, disk reads: assumptions",
-    "hypervisor_epoch": "instruction rate, epoch and its boundary, privileged instructions: assumptions (1996)",
-    "coarse_lockstep": "divergences, distance of replicas, pages dirtied: assumptions; the second replica's CPU time "
-    "is not charged",
-    "ha_restart": "placement and boot: assumptions; nothing is charged before a failure",
-}
-"""Which of a mechanism's defaults are not calibrated for the model at hand; said beside every comparison."""
 
 
 @dataclass(frozen=True)
@@ -232,22 +220,12 @@ def compare_protections(
         kind: failover_study(each, max(replications, 2), seed, workers, progress=progress, store=store)
         for kind, each in ({} if interrupted else models).items()
     }
-    notes = {kind: text for kind in models if (text := _note(model.spec.domains[name].protection, kind))}
+    notes = {kind: text for kind, each in models.items() if (text := cost_note(each.spec.domains[name]))}
     said = manifest(
         list(models.values()), command="compare", seed=seed, replications=common, wanted=replications, jobs=workers,
         started=started, state="interrupted" if interrupted else "finished",
     )  # fmt: skip
     return ProtectionComparison(model, tuple(models), figures, capacities, failovers, refused, notes, said)
-
-
-def _note(own: Spec, kind: str) -> str:
-    """Return what must be said of the costs of a mechanism on a model whose own protection is ``own``."""
-    if kind == "none":
-        return ""
-    default = protections()[kind]()
-    if isinstance(own, type(default)) and own != default:
-        return "with the model's own parameters"
-    return UNCALIBRATED.get(kind, "its defaults are not calibrated for this model")
 
 
 def _figures(model: Model, done: Replications, common: Sequence[int]) -> dict[str, list[float]]:

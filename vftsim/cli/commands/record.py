@@ -26,6 +26,7 @@ class Study(StrEnum):
     xen_media = "xen-media"
     networks = "networks"
     sip_farm = "sip-farm"
+    vmware_ft = "vmware-ft"
 
 
 class Rival(StrEnum):
@@ -57,7 +58,8 @@ def record(
         typer.Argument(
             metavar="STUDY",
             help="xen-media: 49 experiments (Patnaik et al. 2009); networks: iperf and httperf on bare metal, KVM and "
-            "ESXi (Timalsena 2013); sip-farm: seven runs on z/VM (IBM Montpellier 2007).",
+            "ESXi (Timalsena 2013); sip-farm: seven runs on z/VM (IBM Montpellier 2007); vmware-ft: VMware's white "
+            "paper on fault tolerance (2009).",
         ),
     ],
     model: Annotated[
@@ -93,7 +95,7 @@ def record(
     if curve is not None and model:
         raise UsageError("--curve and --model: choose one; curves are those of the fitted model")
     if study is not Study.xen_media and (curve is not None or model):
-        raise UsageError(f"--curve and --model are of xen-media; {study.value} always runs its wrong models")
+        raise UsageError(f"--curve and --model are of xen-media; {study.value} always shows its wrong models")
     if output is not None:
         check_target(output, force, ".md" if curve is None else ".png")
     workers = checked_jobs(jobs)
@@ -102,6 +104,8 @@ def record(
         _sip_farm(output, workers, quick, as_json=as_json, quiet=quiet)
     elif study is Study.networks:
         _networks(output, workers, quick, as_json=as_json, quiet=quiet)
+    elif study is Study.vmware_ft:
+        _vmware_ft(output, workers, quick, as_json=as_json, quiet=quiet)
     elif curve is None:
         _experiments(study, model or [], output, workers, quick, as_json=as_json, quiet=quiet)
     else:
@@ -216,6 +220,30 @@ def _sip_farm(output: Path | None, jobs: int, quick: bool, *, as_json: bool, qui
         print_table(table.title, table.columns, table.rows, texts=len(table.columns))
     for line in (farm.ran(budget), *farm.scores(found)):
         print_text(line)
+    if output is not None:
+        print_text(f"Written: {output}")
+
+
+def _vmware_ft(output: Path | None, jobs: int, quick: bool, *, as_json: bool, quiet: bool) -> None:
+    from dataclasses import asdict
+
+    from vftsim.cli.files import write_whole
+    from vftsim.records import vmware_ft as paper
+    from vftsim.report.screen import print_json, print_table, print_text
+    from vftsim.study.progress import make_progress
+
+    budget = paper.QUICK if quick else paper.RECORD
+    with make_progress("record vmware-ft", quiet) as progress:
+        found = paper.run_record(jobs, budget, progress)
+    if output is not None:
+        write_whole(output, lambda path: _write_text(path, paper.report(found, budget)))
+    if as_json:
+        tables = [asdict(table) for table in paper.tables(found)]
+        print_json({"budget": asdict(budget), "results": found, "tables": tables})
+        return
+    for table in paper.tables(found):
+        print_table(table.title, table.columns, table.rows, texts=len(table.columns))
+    print_text(paper.ran(budget))
     if output is not None:
         print_text(f"Written: {output}")
 

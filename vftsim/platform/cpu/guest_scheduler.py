@@ -49,6 +49,22 @@ def take_job(sim: Sim, domain: Domain, vcpu: Vcpu) -> None:
         vcpu.current = work_list.pop(sim, domain.jobs)
     else:
         vcpu.current = work_list.pop(sim, domain.background)
+    if vcpu.current != 0:
+        count_switch(domain, vcpu, task_of(works(sim)[vcpu.current]))
+
+
+@part
+def task_of(work: Work) -> int:
+    """Return whose job this is: a process, or below 0 what stands for one where jobs have none."""
+    return work.process if work.process != 0 else -1 - work.on_done - (work.place << 12)
+
+
+@part
+def count_switch(domain: Domain, vcpu: Vcpu, task: int) -> None:
+    """Count a switch, if the vCPU goes on with another task than before; an idle CPU keeps the last one's memory."""
+    if vcpu.last_task != task:
+        vcpu.last_task = task
+        domain.switches += 1
 
 
 @part

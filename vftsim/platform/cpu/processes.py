@@ -204,6 +204,7 @@ def go_on(sim: Sim, domain: Domain, vcpu: Vcpu) -> int:
     vcpu.current = 0
     if own.process == 0:
         return -1
+    slots.count_switch(domain, vcpu, own.process)
     process = processes(sim)[own.process]
     vcpu.current = process.jobs.first
     # A process that has just been chosen may run for a moment at least.

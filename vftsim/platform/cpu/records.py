@@ -70,7 +70,8 @@ class Vcpu(Record):
 
     ``pcpu`` is where it runs, ``last_pcpu`` where it ran last.  ``run_ns`` is complete up to the last time the host
     charged it, ``wait_ns`` up to its last dispatch.  ``dispatched_ns`` is when it was last charged; it lies in the
-    future while the switch to it lasts.  ``interrupted`` is the job that interrupt work has displaced.
+    future while the switch to it lasts.  ``interrupted`` is the job that interrupt work has displaced;
+    ``last_task`` says whose job it did last.
     """
 
     row: int
@@ -90,6 +91,7 @@ class Vcpu(Record):
     current: int
     interrupted: int
     interrupts: Fifo
+    last_task: int
 
 
 class Affinity(Record):
@@ -101,6 +103,7 @@ class Affinity(Record):
 class Domain(Record):
     """A domain: its vCPUs stand in consecutive rows and share its jobs.
 
+    ``switches`` counts how often a vCPU went on with another process than the one it did last.
     ``cpu_speed`` is that of its host's pCPUs, as a multiple of the one that work is stated for.
     ``guest_scheduler`` is the kind of its process scheduler, 0 for the one by default.
     """
@@ -116,6 +119,7 @@ class Domain(Record):
     background: Fifo
     frozen: bool
     has_unlimited: bool
+    switches: int
 
 
 class Work(Record):

@@ -5,7 +5,7 @@ the domain's first vCPU, so that a guest that stands still hears of it when it r
 :func:`transfer_done` is called.  What is done at once is said so and is followed by nothing.
 
 Left out: what block I/O costs a driver domain or device model; the record of disk reads that a replaying secondary
-needs (lockstep takes their rate as a parameter).
+needs where it is priced by factors (there lockstep takes a rate of reads as a parameter).
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Kind, Record, Sim, Sort, Table, part
+from vftsim.kernel import Engine, Kind, Record, Sim, Sort, Table, entry, part
 from vftsim.platform.cpu.jobs import raise_interrupt
 from vftsim.platform.cpu.records import domains, vcpus, work_done
 from vftsim.platform.io.packet import Application, application, applications
+from vftsim.platform.protection.guard import guards, note_transfer
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
 from vftsim.spec.units import DurationNs
@@ -29,6 +30,7 @@ class Disk(Record):
     row: int
     model: int
     domain: int
+    guard: int
     interrupt_ns: int
 
 
@@ -64,10 +66,20 @@ def transfer_done(sim: Sim, program: Application, tag: int) -> None:
 
 
 @part
-def end_transfer(sim: Sim, own: Disk, program: int, tag: int) -> None:
-    """Let a program hear of the end of a transfer."""
+def end_transfer(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int, is_read: bool) -> None:
+    """Let a program hear of the end of a transfer; the domain's guard, if any, takes note of it."""
     domain = domains(sim)[own.domain]
-    raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], own.interrupt_ns, on_disk_interrupt, program, tag)
+    demand_ns = own.interrupt_ns
+    if own.guard != 0:
+        demand_ns += note_transfer(sim, guards(sim)[own.guard], size_bytes, is_read)
+    raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], demand_ns, on_disk_interrupt, program, tag)
+
+
+@entry
+def guard_disk(sim: Sim, guard: int, disk: int) -> int:
+    """Put a disk under a guard."""
+    disks(sim)[disk].guard = guard
+    return 0
 
 
 @work_done

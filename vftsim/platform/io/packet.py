@@ -36,7 +36,8 @@ class Port(Record):
     Ports of several applications of a domain share its path.  ``nic`` is the interface of the path that has rings;
     ``card`` (see :mod:`.host_cards`) has the links on which packets reach the host and leave it, 0: nothing is
     modelled outside.  ``transmit_ns`` is what a sender pays of its own CPU time for each packet, ``send_ring`` the
-    ring its packets enter (0: there is always room).
+    ring its packets enter (0: there is always room).  ``exits_in`` and ``exits_out`` are exits to the hypervisor for
+    each packet, as far as the path counts them.
     """
 
     row: int
@@ -48,6 +49,8 @@ class Port(Record):
     guard: int
     transmit_ns: int
     send_ring: int
+    exits_in: int
+    exits_out: int
 
 
 class Flow(Record):

@@ -5,8 +5,12 @@ See :mod:`vftsim.platform.protection.lockstep` for the mechanism as a whole.
 
 from vftsim.kernel import EventKind, Sim, at, event, part
 from vftsim.platform.arithmetic import nearest
+from vftsim.platform.cpu import jobs
+from vftsim.platform.cpu.records import domains, vcpus, work_done
 from vftsim.platform.io.packet import packet_list
+from vftsim.platform.protection import _lockstep_costs as costs
 from vftsim.platform.protection import commit, log_writer, machine, replay, throttle
+from vftsim.platform.protection._lockstep_costs import Recording, recordings
 from vftsim.platform.protection._lockstep_records import (
     BROKEN,
     FAILING_OVER,
@@ -19,7 +23,16 @@ from vftsim.platform.protection._lockstep_records import (
 )
 from vftsim.platform.protection.account import count, note, word
 from vftsim.platform.protection.channel import channels
-from vftsim.platform.protection.guard import LOST, Guard, before_stop, guards, hold_output, note_input, release
+from vftsim.platform.protection.guard import (
+    LOST,
+    Guard,
+    before_stop,
+    guards,
+    hold_output,
+    note_input,
+    note_transfer,
+    release,
+)
 from vftsim.platform.protection.mechanism import begin, lag, missing
 from vftsim.platform.protection.pair import Pair, Train, pairs
 
@@ -48,7 +61,30 @@ def log_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
     log = pairs(sim)[own.pair].log
     due_ns = log.cost_due_ns
     log.cost_due_ns = 0
-    return own.packet_cost_ns + due_ns + own.kibibyte_cost_ns * size_bytes // 1024
+    recording = recordings(sim)[guard.row]
+    if recording.is_counted:
+        recording.packets += 1
+        costs.look(sim, guard, recording)
+        due_ns += costs.pay(recording)
+    cost_ns = own.packet_cost_ns + due_ns + own.kibibyte_cost_ns * size_bytes // 1024
+    if recording.is_counted:
+        log.recording_ns += cost_ns
+    return cost_ns
+
+
+@lockstep.implements(note_transfer)
+def log_transfer(sim: Sim, guard: Guard, size_bytes: int, is_read: bool) -> int:
+    """Log the end of a disk operation, a read with its data; return what that costs the guest."""
+    own = locksteps(sim)[guard.row]
+    recording = recordings(sim)[guard.row]
+    if not recording.is_counted or not is_logging(own):
+        return 0
+    data_bytes = size_bytes if is_read and recording.has_disk_reads else 0
+    write(sim, guard, own, nearest((own.event_bytes + data_bytes) * own.transport_overhead))
+    recording.disk_operations += 1
+    cost_ns = recording.disk_ns + own.kibibyte_cost_ns * data_bytes // 1024
+    pairs(sim)[own.pair].log.recording_ns += cost_ns
+    return cost_ns
 
 
 @lockstep.implements(hold_output)
@@ -69,6 +105,7 @@ def log_output(sim: Sim, guard: Guard, packet: int) -> None:
 def hold_logged(sim: Sim, guard: Guard, own: Lockstep, packet: int) -> None:
     """Hold an output until its entry is acknowledged; the new primary sends one whose entry dies with the old one."""
     was_broken = own.state == BROKEN
+    count_output(sim, guard, own)
     if not write(sim, guard, own, own.output_bytes):
         packet_list.push(sim, own.pending, packet)
         return
@@ -82,6 +119,15 @@ def hold_logged(sim: Sim, guard: Guard, own: Lockstep, packet: int) -> None:
 
 
 @part
+def count_output(sim: Sim, guard: Guard, own: Lockstep) -> None:
+    """Count an output, whose price the program has paid."""
+    recording = recordings(sim)[guard.row]
+    recording.outputs += 1
+    if recording.is_counted:
+        pairs(sim)[own.pair].log.recording_ns += own.output_cost_ns
+
+
+@part
 def write(sim: Sim, guard: Guard, own: Lockstep, size_bytes: int) -> bool:
     """Write an entry; False if it is the first that dies with the primary."""
     pair = pairs(sim)[own.pair]
@@ -90,6 +136,7 @@ def write(sim: Sim, guard: Guard, own: Lockstep, size_bytes: int) -> bool:
         if pair.log.unsent_bytes > own.buffer_bytes:
             stop_for_buffer(sim, guard)
         return True
+    count_batch(sim, guard)
     if not log_writer.write(sim, pair, size_bytes, own.limit_ns):
         cut(sim, guard, own)
         return False
@@ -99,6 +146,15 @@ def write(sim: Sim, guard: Guard, own: Lockstep, size_bytes: int) -> bool:
         stop_for_buffer(sim, guard)
         look_again(sim, guard, own, over_ns)
     return True
+
+
+@part
+def count_batch(sim: Sim, guard: Guard) -> None:
+    """Count a batch that begins with the entry to be written: nothing is under way that it could join."""
+    if channels(sim)[guard.row].free_ns <= sim.now_ns:
+        recording = recordings(sim)[guard.row]
+        recording.batches += 1
+        recording.due_ns += recording.batch_ns
 
 
 @part
@@ -153,6 +209,62 @@ def sync(sim: Sim, guard: Guard) -> None:
 
 
 @part
+def start_settling(sim: Sim, guard: Guard) -> None:
+    """Have what is counted paid for, if it is."""
+    recording = recordings(sim)[guard.row]
+    if not recording.is_counted:
+        return
+    costs.start(sim, guard, machine.run_ns(sim, guard))
+    if not recording.is_settling:
+        recording.is_settling = True
+        machine.call_after(sim, guard, recording.settling_ns, on_settling)
+
+
+@event
+def on_settling(sim: Sim, place: int, token: int) -> None:
+    """Give the guest interrupt work for what no packet has carried."""
+    guard = guards(sim)[place]
+    own = locksteps(sim)[place]
+    recording = recordings(sim)[place]
+    if guard.dead or not is_logging(own):
+        recording.is_settling = False
+        return
+    machine.call_after(sim, guard, recording.settling_ns, on_settling)
+    if not guard.stopped:
+        log_clock_reads(sim, guard, own, recording)
+    if is_logging(own) and not guard.stopped:
+        settle(sim, guard, own, recording)
+
+
+@part
+def log_clock_reads(sim: Sim, guard: Guard, own: Lockstep, recording: Recording) -> None:
+    """Log the clock reads of the guest's computation since the last time."""
+    reads = costs.fresh_clock_reads(recording, machine.run_ns(sim, guard))
+    if reads > 0 and write(sim, guard, own, nearest(reads * own.event_bytes * own.transport_overhead)):
+        recording.clock_reads += reads
+        recording.due_ns += reads * recording.clock_read_ns
+
+
+@part
+def settle(sim: Sim, guard: Guard, own: Lockstep, recording: Recording) -> None:
+    """Let the guest pay what is due."""
+    pair = pairs(sim)[own.pair]
+    log_writer.advance(sim, pair)
+    costs.look(sim, guard, recording)
+    due_ns = pair.log.cost_due_ns + costs.pay(recording)
+    pair.log.cost_due_ns = 0
+    pair.log.recording_ns += due_ns
+    if due_ns > 0:
+        domain = domains(sim)[guard.domain]
+        jobs.raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], due_ns, on_settled, guard.row, 0)
+
+
+@work_done
+def on_settled(sim: Sim, place: int, argument: int) -> None:
+    """What was due is paid; nothing follows."""
+
+
+@part
 def new_pair(sim: Sim, guard: Guard, own: Lockstep) -> None:
     """Begin a pair with a secondary that is in step; what the pair before still holds leaves when acknowledged."""
     if own.pair != 0:
@@ -177,6 +289,7 @@ def set_up(sim: Sim, own: Lockstep, pair: Pair) -> None:
     log_writer.start(sim, pair)
     pair.secondary.factor = own.factor
     pair.secondary.entry_cost_ns = own.entry_cost_ns
+    pair.secondary.kibibyte_ns = own.kibibyte_replay_ns
     pair.secondary.buffer_bytes = own.secondary_buffer_bytes
     replay.start(sim, pair.secondary)
     commit.start(sim, pair)
@@ -201,6 +314,7 @@ def protect(sim: Sim, guard: Guard) -> None:
     own.state = PROTECTED
     machine.set_overhead(sim, guard, own.output_cost_ns, own.execution, own.exits)
     throttle.start(sim, guard)
+    start_settling(sim, guard)
     note(sim, guard, NOW_PROTECTED)
 
 

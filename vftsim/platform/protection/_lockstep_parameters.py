@@ -1,6 +1,6 @@
 """Parameters of VMware vLockstep; S2 is Scales, Nelson, Venkitachalam, OSR 44(4) 2010."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -11,6 +11,8 @@ from vftsim.spec.units import BitRate, ByteCount, DurationNs, Percent, PeriodNs,
 _US = 1_000
 _MS = 1_000_000
 _S = 1_000_000_000
+_EXIT_NS = 4_000
+_PRICES = ("entry", "kibibyte", "timer", "output", "clock_read", "disk_operation", "batch", "exit", "context_switch")
 _PositiveBitRate = Annotated[BitRate, Field(gt=0)]
 _PositiveBytes = Annotated[ByteCount, Field(gt=0)]
 
@@ -27,6 +29,12 @@ class LogSpec(Spec):
         le=1000,
         description="Clock and counter reads logged for each packet received; 0 turns them off.",
     )
+    clock_read_rate: RatePerSecond = Field(
+        0.0,
+        le=1e7,
+        description="Clock and counter reads logged for each second of the guest's own CPU time; 0 turns them off. "
+        "Only in the form `counted`.",
+    )
     timer_rate: RatePerSecond = Field(
         1000.0,
         le=100_000,
@@ -36,10 +44,15 @@ class LogSpec(Spec):
         120,
         description="Bytes of a timer interrupt's entry; makes the 0.5-1.5 Mbit/s of an idle guest (S2).",
     )
+    disk_reads: bool = Field(
+        True,
+        description="What programs read from the domain's disks travels over the log (S2: by default); false: the "
+        "secondary reads the shared disk itself. Only in the form `counted`.",
+    )
     disk_read_rate: RatePerSecond = Field(
         0.0,
         le=1e6,
-        description="Disk reads that travel over the log; 0: none, or the secondary reads the disk itself.",
+        description="Disk reads beside those of the model's programs that travel over the log; 0: none.",
     )
     disk_read_size: ByteCount = Field(4096, description="Data of a disk read.")
     transport_overhead: float = Field(
@@ -54,25 +67,99 @@ class LogSpec(Spec):
 
 
 class PrimaryCostSpec(Spec):
-    """CPU time that logging costs the primary's guest."""
+    """CPU time that recording costs the primary's guest: of events that are counted, or as two factors."""
 
-    entry: DurationNs = Field(10 * _US, description="For each packet, clock read or disk read logged. Assumption.")
+    form: Literal["counted", "factors"] | None = Field(
+        None,
+        description="`counted`: each event has its price; `factors`: of these only the first four, and two factors. "
+        "Not given: `factors` where `execution` or `exits` is given, else `counted`.",
+    )
+    entry: DurationNs = Field(10 * _US, description="For each packet or disk read logged. Assumption.")
     kibibyte: DurationNs = Field(1 * _US, description="For each KiB of data logged (copying). Assumption.")
     timer: DurationNs = Field(1 * _US, description="For each timer interrupt logged. Assumption.")
     output: DurationNs = Field(10 * _US, description="For each output held and released. Assumption.")
-    execution: float = Field(
-        1.0,
+    clock_read: DurationNs = Field(
+        2 * _US,
+        description="`counted`: for each clock read logged: it leaves the guest. Assumption. (`factors`: `entry`.)",
+    )
+    disk_operation: DurationNs = Field(
+        10 * _US, description="`counted`: for each disk operation of a program that ends. Assumption; 0 turns it off."
+    )
+    batch: DurationNs = Field(
+        2 * _US,
+        description="`counted`: for each batch of entries sent and acknowledged; what is written while the channel is "
+        "busy joins a batch. Timer interrupts have it in their price. Assumption; 0 turns it off.",
+    )
+    context_switch: DurationNs = Field(
+        0,
+        description="`counted`: for each time the guest goes from one process to another (address space, shadow "
+        "page tables). Not known: 0.",
+    )
+    exit: DurationNs = Field(
+        _EXIT_NS,
+        description="`counted`: for each exit to the hypervisor, beside what it costs anyway. Assumption: as much "
+        "again; 0 turns it off.",
+    )
+    plain_exit: PositiveDurationNs = Field(
+        _EXIT_NS,
+        description="What an exit costs without recording: makes exits of `relay_cost` of a server. Assumption, that "
+        "of the emulated cards.",
+    )
+    settling: PeriodNs = Field(
+        10 * _MS, description="`counted`: how long costs wait at most for an interrupt that carries them. Assumption."
+    )
+    execution: float | None = Field(
+        None,
         ge=1.0,
         le=10.0,
-        description="Factor on all CPU work of the guest while it is recorded. Assumption; 1 turns it off.",
+        description="`factors`: factor on all CPU work of the guest while it is recorded. Assumption; 1 turns it off.",
     )
-    exits: float = Field(
-        1.0,
+    exits: float | None = Field(
+        None,
         ge=1.0,
         le=1000.0,
-        description="Factor on the guest's exits to the hypervisor (`relay_cost` of the server) while it is "
-        "recorded: each is logged as well. Assumption; 1 turns it off.",
+        description="`factors`: factor on the guest's exits to the hypervisor (`relay_cost` of the server) while it "
+        "is recorded: each is logged as well. Assumption; 1 turns it off.",
     )
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the costs are those of counted events."""
+        if self.form is None:
+            return self.execution is None and self.exits is None
+        return self.form == "counted"
+
+    @property
+    def slowdown(self) -> tuple[float, float]:
+        """Factors on all CPU work of the guest and on its exits to the hypervisor."""
+        if self.is_counted:
+            return 1.0, 1.0 + self.exit / self.plain_exit
+        return self.execution or 1.0, self.exits or 1.0
+
+    def remark(self) -> str:
+        """Say which prices nobody has calibrated: those at their defaults."""
+        if not self.is_counted:
+            return (
+                f"factors on execution ({self.slowdown[0]:g}) and exits ({self.slowdown[1]:g}), which hold for the "
+                "server that they were fitted to and no other"
+            )
+        kept = [name for name in _PRICES if getattr(self, name) == type(self).model_fields[name].default]
+        unknown = [name for name in kept if not getattr(self, name)]
+        assumed = [name for name in kept if name not in unknown]
+        parts = ["prices of counted events"]
+        if assumed:
+            parts.append(f"assumed, not calibrated for this model: {', '.join(assumed)}")
+        if unknown:
+            parts.append(f"not known, taken as 0: {', '.join(unknown)}")
+        return "; ".join(parts if len(parts) > 1 else [*parts, "all the model's own"])
+
+    @model_validator(mode="after")
+    def _one_form(self) -> "PrimaryCostSpec":
+        if self.form == "counted" and (self.execution is not None or self.exits is not None):
+            raise ValueError(
+                "execution and exits belong to the form 'factors'; for 'counted' set both to null, or take form away"
+            )
+        return self
 
 
 class ChannelSpec(Spec):
@@ -110,6 +197,9 @@ class SecondarySpec(Spec):
         description="Time it needs for execution that took the primary 1; above 1: a slow backup.",
     )
     entry_cost: DurationNs = Field(5 * _US, description="Time to replay an entry. Assumption.")
+    kibibyte: DurationNs = Field(
+        0, description="Time to replay a KiB of logged data (copying into the guest). Not known: 0."
+    )
     buffer: _PositiveBytes = Field(512 * 1024, description="Log buffer of the secondary. Assumption.")
 
 

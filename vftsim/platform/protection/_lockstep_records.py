@@ -2,7 +2,7 @@
 
 from vftsim.kernel import Chain, Engine, Fifo, Record, Table
 from vftsim.platform.io.link import BITS_NS
-from vftsim.platform.protection import channel, reprotection
+from vftsim.platform.protection import _lockstep_costs, channel, reprotection
 from vftsim.platform.protection._lockstep_parameters import LockstepFields, PrimaryCostSpec
 from vftsim.platform.protection.detection import detectors
 from vftsim.platform.protection.guard import guards, protection
@@ -42,6 +42,7 @@ class Lockstep(Record):
     replayed_ns: int
     packet_bytes: int
     output_bytes: int
+    event_bytes: int
     transport_overhead: float
     packet_cost_ns: int
     kibibyte_cost_ns: int
@@ -54,6 +55,7 @@ class Lockstep(Record):
     buffer_ns: int
     factor: float
     entry_cost_ns: int
+    kibibyte_replay_ns: int
     secondary_buffer_bytes: int
     is_fenced: bool
     storage_ns: int
@@ -103,10 +105,12 @@ def install(engine: Engine, guard: int, spec: LockstepFields, shared_link: int) 
     own.limit_ns = NEVER_NS
     _install_log(own, spec)
     _install_trains(own, spec)
+    _lockstep_costs.install(engine, guard, spec)
     rate = int(engine.rows(channel.channels)[guard].rate_bits_per_s)
     own.buffer_ns = spec.log.buffer * BITS_NS // rate
     own.factor = float(spec.secondary.factor)
     own.entry_cost_ns = spec.secondary.entry_cost
+    own.kibibyte_replay_ns = spec.secondary.kibibyte
     own.secondary_buffer_bytes = spec.secondary.buffer
     own.is_fenced = spec.failover.fencing
     own.storage_ns = spec.failover.storage_latency if spec.failover.fencing else 0
@@ -124,11 +128,11 @@ def _install_log(own: Lockstep, spec: LockstepFields) -> None:
     own.output_bytes = round(log.output_entry * log.transport_overhead)
     own.transport_overhead = float(log.transport_overhead)
     own.buffer_bytes = log.buffer
-    own.packet_cost_ns = (1 + reads) * cost.entry
+    own.event_bytes = log.event_entry
+    own.packet_cost_ns = cost.entry + reads * (cost.clock_read if cost.is_counted else cost.entry)
     own.kibibyte_cost_ns = cost.kibibyte
     own.output_cost_ns = cost.output
-    own.execution = float(cost.execution)
-    own.exits = float(cost.exits)
+    own.execution, own.exits = cost.slowdown
 
 
 def _install_trains(own: Lockstep, spec: LockstepFields) -> None:

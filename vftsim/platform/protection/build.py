@@ -8,6 +8,7 @@ from vftsim.errors import ConservationError, UsageError
 from vftsim.kernel import Engine, EventKind
 from vftsim.kernel.inputs import Feeder
 from vftsim.platform.cpu.records import domains
+from vftsim.platform.io.disk import guard_disk
 from vftsim.platform.io.packet import drops
 from vftsim.platform.protection.account import moments, tallies
 from vftsim.platform.protection.faults import FaultSpec, announce_fault, faults, inject, on_fault
@@ -24,7 +25,9 @@ from vftsim.platform.protection.rollback import cuts, foresee, foresights
 from vftsim.platform.protection.when import Instant
 from vftsim.sampling import Streams
 
-ENTRIES = (announce_fault, begin_now, bring_up_to_date, foresee, guard_port, guard_program, lag_now, missing_now)
+ENTRIES = (
+    announce_fault, begin_now, bring_up_to_date, foresee, guard_disk, guard_port, guard_program, lag_now, missing_now,
+)  # fmt: skip
 ACTIONS = (on_begin, on_fault)
 TABLES = (cuts, faults, foresights, guarded_programs, moments, tallies)
 
@@ -44,6 +47,7 @@ def add_guard(
     feeder: Feeder | None = None,
     streams: Streams | None = None,
     most_waiting: int = MOST_WAITING,
+    disks: Iterable[int] = (),
 ) -> int:
     """Put a domain under protection: its ports and applications; return the guard's row.
 
@@ -61,6 +65,8 @@ def add_guard(
         For mechanisms that draw random numbers.
     most_waiting : int
         Outputs that may wait for room when they are released; the others are dropped.
+    disks : iterable of int
+        Rows of the domain's disks.
 
     Raises
     ------
@@ -77,6 +83,8 @@ def add_guard(
         engine.call(guard_port, row, port)
     for program in programs:
         engine.call(guard_program, row, program)
+    for disk in disks:
+        engine.call(guard_disk, row, disk)
     spec.install(engine, row, vm_link)
     spec.draw(engine, row, feeder, streams)
     return row
@@ -88,13 +96,17 @@ def start(
     spec: ProtectionSpec,
     blows: Iterable[FaultSpec],
     resolve: Callable[[Instant], int],
+    streams: Streams | None = None,
 ) -> None:
-    """Turn protection on, now or when the model says, and plan the faults; ``resolve`` gives an instant's time."""
+    """Turn protection on, now or when the model says, and plan the faults.
+
+    ``resolve`` gives an instant's time, ``streams`` what faults are drawn from.
+    """
     if spec.begins is None:
         engine.call(begin_now, guard)
     else:
         engine.at(resolve(spec.begins), EventKind.CONTROL, _BEGINS_ENTITY, engine.number(on_begin), guard)
-    inject(engine, guard, blows, resolve)
+    inject(engine, guard, blows, resolve, streams)
 
 
 def check_conservation(engine: Engine, guard: int) -> None:

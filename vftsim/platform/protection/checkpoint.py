@@ -15,16 +15,21 @@ for the next suspension exist:
 
 each plus the time from the request to the stop, during which the guest runs.
 
+The interval may follow what is asked of it (``adaptive``): after an epoch with outputs it becomes the pause over the
+share of the time that pauses may take, after one without outputs it grows, because nobody waits; both within bounds.
+Assumption: neither Remus nor its tool does so; vSphere's successor to lockstep adapts its interval, by a rule not
+published.
+
 Real-time packets that must not wait can be let past the queue (``real_time_below``).  That breaks the promise: what
 they say may be rolled back.  They are counted, and so are those seen that a crash makes underivable.
 
-Left out: CPU time of the copying and sending in the driver domain; sharing the VM's own network card; the adaptive
-interval.  See :mod:`.replication` for failures and :mod:`.state_stream` for the wire.
+Left out: CPU time of the copying and sending in the driver domain; sharing the VM's own network card.  See
+:mod:`.replication` for failures and :mod:`.state_stream` for the wire.
 """
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from vftsim.kernel import Engine, Kind, Record, Sim, Table, event, part
 from vftsim.platform.arithmetic import nearest
@@ -65,7 +70,7 @@ from vftsim.platform.protection.replication import (
 from vftsim.platform.protection.rollback import reach_point
 from vftsim.platform.protection.state_stream import received_point, state_streams
 from vftsim.spec.base import Spec
-from vftsim.spec.units import ByteCount, DurationNs, PeriodNs
+from vftsim.spec.units import ByteCount, DurationNs, Percent, PeriodNs
 
 _US = 1_000
 _MS = 1_000_000
@@ -84,6 +89,25 @@ class PauseSpec(Spec):
 
     fixed: DurationNs = Field(500 * _US, description="Part that does not depend on the pages. Assumption.")
     page: DurationNs = Field(2 * _US, description="Copying a page to the buffer. Assumption.")
+
+
+class AdaptiveSpec(Spec):
+    """An interval that follows outputs and pauses."""
+
+    shortest: PeriodNs = Field(10 * _MS, description="Never shorter. Assumption.")
+    longest: PeriodNs = Field(400 * _MS, description="Never longer; below `failover.timeout`. Assumption.")
+    overhead: Percent = Field(
+        5.0, gt=0.0, description="Share of the time that pauses take while outputs wait. Assumption."
+    )
+    growth: float = Field(
+        2.0, ge=1.0, le=100.0, description="Factor after an epoch without outputs; 1: only pauses count. Assumption."
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "AdaptiveSpec":
+        if self.shortest > self.longest:
+            raise ValueError("shortest must not be above longest")
+        return self
 
 
 class CheckpointFields(ReplicationFields):
@@ -117,6 +141,9 @@ class CheckpointSpec(CheckpointFields):
     kind: Literal["checkpoint"] = "checkpoint"
     part: ClassVar[Kind] = checkpoint
     rule: Literal["suspend", "resume", "after_ack"] = Field("suspend", description="What the interval counts from.")
+    adaptive: AdaptiveSpec | None = Field(
+        None, description="Let the interval follow outputs and pauses; `interval` is then the first one."
+    )
     suspend_request: DurationNs = Field(
         100 * _US, description="From the request to the stop, during which the guest runs (thesis, Appendix G: 100 us)."
     )
@@ -131,6 +158,22 @@ class CheckpointSpec(CheckpointFields):
         own.rule = RULES[self.rule]
         own.request_ns = self.suspend_request
         own.real_time_bytes = self.real_time_below
+        if self.adaptive is not None:
+            own.shortest_ns, own.longest_ns = self.adaptive.shortest, self.adaptive.longest
+            own.most_overhead, own.growth = self.adaptive.overhead / 100.0, self.adaptive.growth
+
+    def summary(self, engine: Engine, guard: int) -> dict[str, int | float]:
+        """Return what the mechanism did and cost in the run so far."""
+        found = super().summary(engine, guard)
+        if self.adaptive is not None:
+            found["interval_ms"] = int(engine.rows(checkpoints)[guard].interval_ns) / 1e6
+        return found
+
+    @model_validator(mode="after")
+    def _is_heard_of(self) -> "CheckpointSpec":
+        if self.adaptive is not None and self.adaptive.longest >= self.failover.timeout:
+            raise ValueError("adaptive.longest must be below failover.timeout, or the backup takes a pause for a crash")
+        return self
 
 
 class Checkpoint(Record):
@@ -138,6 +181,9 @@ class Checkpoint(Record):
 
     The guest was suspended last at ``suspended_ns``, for ``pause_ns``; for ``paused_ns`` in all.  ``bypassed`` outputs
     have not waited: ``bypassed_then`` of them by the last suspension, ``bypassed_before`` by the one before.
+
+    An interval between ``shortest_ns`` and ``longest_ns`` adapts (``longest_ns`` 0: it does not) to the ``held``
+    outputs of the epoch.
     """
 
     rule: int
@@ -154,6 +200,11 @@ class Checkpoint(Record):
     bypassed: int
     bypassed_then: int
     bypassed_before: int
+    shortest_ns: int
+    longest_ns: int
+    most_overhead: float
+    growth: float
+    held: int
 
 
 checkpoints = Table("checkpoints", Checkpoint, beside=guards)
@@ -180,6 +231,7 @@ def start_epochs(sim: Sim, guard: Guard) -> None:
     own.pause_ns = 0
     own.bypassed_then = own.bypassed
     own.bypassed_before = own.bypassed
+    own.held = 0
     replications(sim)[guard.row].step = machine.call_after(sim, guard, own.interval_ns, on_request)
 
 
@@ -194,6 +246,7 @@ def hold_for_checkpoint(sim: Sim, guard: Guard, packet: int) -> None:
         count(sim, guard, BYPASSED, 1)
         release(sim, packet)
     else:
+        own.held += 1
         output_buffer.hold(sim, guard, packet)
 
 
@@ -230,8 +283,18 @@ def suspend(sim: Sim, guard: Guard) -> None:
     own.pause_ns = own.fixed_pause_ns + nearest(own.page_pause_ns * state_streams(sim)[guard.row].pages)
     own.paused_ns += own.pause_ns
     own.longest_pause_ns = max(own.longest_pause_ns, own.pause_ns)
+    if own.longest_ns > 0:
+        adapt(own)
     cut_here(sim, guard)
     replications(sim)[guard.row].step = machine.call_after(sim, guard, own.pause_ns, on_copied)
+
+
+@part
+def adapt(own: Checkpoint) -> None:
+    """Set the interval by the pause that has begun and the outputs of the epoch that it ends."""
+    wanted_ns = own.pause_ns / own.most_overhead if own.held > 0 else own.interval_ns * own.growth
+    own.interval_ns = nearest(min(float(own.longest_ns), max(float(own.shortest_ns), wanted_ns)))
+    own.held = 0
 
 
 @event

@@ -1,10 +1,10 @@
 """Faults of a run: what fails and when, as the model file says it.
 
-An instant is a duration from the start of the run or from that of a phase (``step 2 + 300 s``).  All
-instants are known before the run begins, because every phase has a fixed length.
+An instant is a duration from the start of the run or from that of a phase (``step 2 + 300 s``).  A fault strikes once,
+or again and again (``repeat``): at a fixed period, or with gaps drawn from a distribution.  All instants are known
+before the run begins, because every phase has a fixed length and what is drawn is drawn beforehand.
 
-Left out: faults drawn from a distribution (draw the instants outside and write them here); partial
-degradation of the channel (set its rate and latency instead).
+Left out: partial degradation of the channel (set its rate and latency instead).
 """
 
 from collections.abc import Callable, Iterable
@@ -12,11 +12,13 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Sort, Table, at, entry, event
+from vftsim.errors import UsageError
+from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Sort, Table, entry, event
 from vftsim.platform.protection import mechanism
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import NO_DURATION
 from vftsim.platform.protection.when import Instant, When
+from vftsim.sampling import Streams, renewals_ns
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry
 from vftsim.spec.units import PositiveDurationNs
@@ -25,18 +27,13 @@ _FIRST_ENTITY = 4
 
 
 class Fault(Record):
-    """A fault to come: ``what`` is its kind, ``time_ns`` when it strikes, ``duration_ns`` how long it lasts.
-
-    It strikes again every ``every_ns``, if that is not 0; ``entity`` orders the faults of one instant.
-    """
+    """A fault to come: ``what`` is its kind, ``time_ns`` when it strikes, ``duration_ns`` how long it lasts."""
 
     row: int
     what: int
     guard: int
     time_ns: int
     duration_ns: int
-    every_ns: int
-    entity: int
 
 
 faults = Table("faults", Fault, 1 << 16, "let fewer faults strike")
@@ -63,10 +60,33 @@ def announce_fault(sim: Sim, row: int, _: int) -> int:
 @event
 def on_fault(sim: Sim, place: int, token: int) -> None:
     """A fault strikes."""
-    blow = faults(sim)[place]
-    if blow.every_ns > 0:
-        at(sim, sim.now_ns + blow.every_ns, EventKind.CONTROL, blow.entity, on_fault, place)
-    strike(sim, blow)
+    strike(sim, faults(sim)[place])
+
+
+class RepeatSpec(Spec):
+    """A fault that strikes again and again."""
+
+    every: PositiveDurationNs | None = Field(
+        None, description="Time from one to the next; the first comes at `at`. Either this or `mean`."
+    )
+    mean: PositiveDurationNs | None = Field(
+        None,
+        description="Mean of the drawn time from the end of one (the first: from `at`) to the next. Either this or "
+        "`every`.",
+    )
+    cv: float = Field(
+        1.0,
+        ge=0.0,
+        le=10.0,
+        description="With `mean`: coefficient of variation of that time (gamma; 1: exponential, a Poisson process).",
+    )
+    most: int = Field(100, ge=1, le=10_000, description="How often it strikes at most.")
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> "RepeatSpec":
+        if (self.every is None) == (self.mean is None):
+            raise ValueError("give every (a period) or mean (of a distribution), not both")
+        return self
 
 
 class FaultSpec(Spec):
@@ -77,6 +97,13 @@ class FaultSpec(Spec):
     domain: str | None = Field(
         None, description="Domain that it strikes; the only one that is protected or has an interface if not given."
     )
+    repeat: RepeatSpec | None = Field(None, description="It strikes again and again; once if not given.")
+
+    @model_validator(mode="after")
+    def _ends_before_the_next(self) -> "FaultSpec":
+        if self.repeat is not None and self.repeat.every is not None and self.repeat.every <= self.lasts_ns:
+            raise ValueError("repeat.every must be longer than the fault's duration")
+        return self
 
     @property
     def needs_backup(self) -> bool:
@@ -84,30 +111,54 @@ class FaultSpec(Spec):
         return False
 
     @property
-    def every_ns(self) -> int:
-        """Time from one stroke to the next; 0: it strikes once."""
-        return 0
-
-    @property
     def lasts_ns(self) -> int:
         """How long it lasts; :data:`~vftsim.platform.protection.mechanism.NO_DURATION`: for good."""
         return NO_DURATION
+
+    def instants_ns(self, first_ns: int, streams: Streams | None, entity: int) -> list[int]:
+        """Return when it strikes, ``first_ns`` being its ``at``; ``entity`` tells faults of a kind apart.
+
+        Raises
+        ------
+        UsageError
+            They are to be drawn, and ``streams`` is ``None``.
+        """
+        again = self.repeat
+        if again is None:
+            return [first_ns]
+        if again.every is not None:
+            return [first_ns + number * again.every for number in range(again.most)]
+        if streams is None:
+            raise UsageError("a fault that is drawn needs the random streams of the replication")
+        name = f"faults.{self.kind}"  # type: ignore[attr-defined]
+        mean_ns = float(again.mean or 0)
+        return renewals_ns(streams, name, entity, first_ns, mean_ns, again.cv, max(0, self.lasts_ns), again.most)
 
 
 FAULTS: PartRegistry[FaultSpec] = PartRegistry("fault", FaultSpec)
 
 
-def inject(engine: Engine, guard: int, specs: Iterable[FaultSpec], resolve: Callable[[Instant], int]) -> None:
-    """Plan faults of a guard's machine; ``resolve`` gives an instant's time in the run."""
+def inject(
+    engine: Engine,
+    guard: int,
+    specs: Iterable[FaultSpec],
+    resolve: Callable[[Instant], int],
+    streams: Streams | None = None,
+) -> None:
+    """Plan faults of a guard's machine; ``resolve`` gives an instant's time in the run, ``streams`` what is drawn."""
     for number, spec in enumerate(specs):
-        time_ns = resolve(spec.at)
-        row, blow = engine.add(
-            faults, what=engine.number(spec.part), guard=guard, time_ns=time_ns, duration_ns=spec.lasts_ns,
-            every_ns=spec.every_ns, entity=_FIRST_ENTITY + number,
-        )  # fmt: skip
-        blow.row = row
-        engine.call(announce_fault, row)
-        engine.at(time_ns, EventKind.CONTROL, _FIRST_ENTITY + number, engine.number(on_fault), row)
+        for time_ns in spec.instants_ns(resolve(spec.at), streams, (guard << 16) + number):
+            _plan(engine, guard, spec, number, time_ns)
+
+
+def _plan(engine: Engine, guard: int, spec: FaultSpec, number: int, time_ns: int) -> None:
+    """Plan one strike of a fault."""
+    row, blow = engine.add(
+        faults, what=engine.number(spec.part), guard=guard, time_ns=time_ns, duration_ns=spec.lasts_ns
+    )
+    blow.row = row
+    engine.call(announce_fault, row)
+    engine.at(time_ns, EventKind.CONTROL, _FIRST_ENTITY + number, engine.number(on_fault), row)
 
 
 primary_crash = fault.kind("primary_crash")
@@ -194,26 +245,11 @@ class Pause(FaultSpec):
     kind: Literal["pause"] = "pause"
     part: ClassVar[Kind] = pause
     duration: PositiveDurationNs = Field(description="How long.")
-    every: PositiveDurationNs | None = Field(
-        None,
-        description="Time from the start of one stop to that of the next, to the end of the run; once if not given.",
-    )
 
     @property
     def lasts_ns(self) -> int:
         """How long the guest stands still."""
         return self.duration
-
-    @property
-    def every_ns(self) -> int:
-        """Time from stop to stop."""
-        return self.every or 0
-
-    @model_validator(mode="after")
-    def _goes_on_between(self) -> "Pause":
-        if self.every is not None and self.every <= self.duration:
-            raise ValueError("every must be longer than duration, or the guest never goes on")
-        return self
 
 
 @pause.implements(strike)

@@ -22,7 +22,8 @@ class Guard(Record):
     that are over, ``resumed_ns`` when the last one ended.  A machine that is ``dead`` has lost its host.
 
     Outputs that find the way out full when they are released wait for room, ``most_waiting`` at most; the others count
-    in the row ``no_room`` of ``drops``.  ``offered`` is the output about which a mechanism is being asked.
+    in the row ``no_room`` of ``drops``.  ``offered`` is the output about which a mechanism is being asked.  ``exits``
+    counts those to the hypervisor that packets have caused at the ports.
     """
 
     row: int
@@ -39,6 +40,7 @@ class Guard(Record):
     most_waiting: int
     no_room: int
     offered: int
+    exits: int
     tallies: Fifo
 
 
@@ -73,6 +75,12 @@ def hold_output(sim: Sim, guard: Guard, packet: int) -> None:
 
 
 @protection.slot
+def note_transfer(sim: Sim, guard: Guard, size_bytes: int, is_read: bool) -> int:
+    """Take note that a disk operation of the guest ends; return its CPU cost in ns."""
+    return 0
+
+
+@protection.slot
 def before_stop(sim: Sim, guard: Guard) -> None:
     """Bring up to date what depends on the machine running: it is about to be stopped."""
 
@@ -82,7 +90,9 @@ def take_note(sim: Sim, port: Port, size_bytes: int) -> int:
     """Tell the port's guard, if any, of a packet that enters the guest; return its CPU cost in ns, or :data:`LOST`."""
     if port.guard == 0:
         return 0
-    return note_input(sim, guards(sim)[port.guard], size_bytes)
+    guard = guards(sim)[port.guard]
+    guard.exits += port.exits_in
+    return note_input(sim, guard, size_bytes)
 
 
 @part
@@ -100,6 +110,7 @@ def put_out(sim: Sim, port: Port, packet: int) -> bool:
     if guard.dead:
         discard(sim, packet)
         return True
+    guard.exits += port.exits_out
     guard.offered = packet
     hold_output(sim, guard, packet)
     is_taken = guard.offered == packet

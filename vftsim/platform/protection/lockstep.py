@@ -24,6 +24,7 @@ from typing import ClassVar, Literal, Self
 from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
 from vftsim.platform.io.packet import packet_list
 from vftsim.platform.protection import commit, log_writer, machine, reprotection
+from vftsim.platform.protection._lockstep_costs import counts
 from vftsim.platform.protection._lockstep_pair import ENTITY, cut, go_on_with_room, unprotect
 from vftsim.platform.protection._lockstep_parameters import LockstepFields
 from vftsim.platform.protection._lockstep_records import (
@@ -104,7 +105,7 @@ class LockstepSpec(LockstepFields, ProtectionSpec):
     @property
     def slowdown(self) -> tuple[float, float]:
         """What logging costs the guest."""
-        return self.cost.execution, self.cost.exits
+        return self.cost.slowdown
 
     @property
     def channel_network(self) -> str | None:
@@ -134,6 +135,7 @@ class LockstepSpec(LockstepFields, ProtectionSpec):
         pair = engine.rows(pairs)[own.pair]
         return {
             **counters(engine, guard),
+            **counts(engine, guard),
             "log_bytes": int(engine.rows(channels)[guard].sent_bytes),
             "secondary_cpu_s": int(own.replayed_ns + pair.secondary.busy_ns) / 1e9,
             "stopped_s": int(engine.rows(guards)[guard].stopped_ns) / 1e9,

@@ -28,6 +28,7 @@ def start(sim: Sim, pair: Pair) -> None:
     log.written_ns = sim.now_ns
     log.run_ns = run_ns(sim, guards(sim)[pair.guard])
     log.work_ns = 0
+    log.recording_ns = 0
 
 
 @part
@@ -43,9 +44,18 @@ def write(sim: Sim, pair: Pair, size_bytes: int, limit_ns: int) -> bool:
     log.entries += 1
     log.last_depart_ns = depart_ns
     log.last_arrival_ns = arrival_ns
-    replay.execute(sim, pair.secondary, sim.now_ns, arrival_ns, size_bytes, log.work_ns)
-    log.work_ns = 0
+    replay.execute(sim, pair.secondary, sim.now_ns, arrival_ns, size_bytes, work_to_replay(log))
     return True
+
+
+@part
+def work_to_replay(log: Log) -> int:
+    """Return the execution since the last entry that paced the secondary, but for recording, and begin anew."""
+    recording_ns = min(log.work_ns, log.recording_ns)
+    work_ns = log.work_ns - recording_ns
+    log.recording_ns -= recording_ns
+    log.work_ns = 0
+    return work_ns
 
 
 @part
@@ -124,8 +134,7 @@ def write_train(sim: Sim, pair: Pair, train: Train, from_ns: int, paces: bool) -
         return
     work_ns = 0
     if paces:
-        work_ns = log.work_ns
-        log.work_ns = 0
+        work_ns = work_to_replay(log)
     send_train(sim, pair, train, count, last * train.period_ns, work_ns)
 
 

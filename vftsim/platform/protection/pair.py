@@ -21,7 +21,8 @@ class Log(Record):
     Timer interrupts (``timer``) let the secondary follow the execution between them, disk reads (``disk``) do not.
     ``cost_due_ns`` is the CPU time of trains not yet charged; ``unsent_bytes`` is what waits while the channel is
     ``broken``.  Up to ``written_ns`` everything is written, by when the guest had used ``run_ns`` of CPU time, of which
-    ``work_ns`` came after the last entry that paces the secondary.
+    ``work_ns`` came after the last entry that paces the secondary.  ``recording_ns`` of what the guest runs is known to
+    be the price of recording, which the secondary does not pay.
     """
 
     timer: Train
@@ -36,6 +37,7 @@ class Log(Record):
     written_ns: int
     run_ns: int
     work_ns: int
+    recording_ns: int
 
 
 class Pair(Record):

@@ -21,12 +21,13 @@ class Replay(Record):
     """A secondary's execution of the log.
 
     Parameters are ``factor``, the time it needs for execution that took the primary 1; ``entry_cost_ns`` for an entry
-    itself; ``buffer_bytes``.  It is done with all it was sent at ``end_ns``, then ``lag_ns`` behind the primary;
-    ``holds`` is the last output entry known to have arrived.
+    itself, ``kibibyte_ns`` for a KiB of it; ``buffer_bytes``.  It is done with all it was sent at ``end_ns``, then
+    ``lag_ns`` behind the primary; ``holds`` is the last output entry known to have arrived.
     """
 
     factor: float
     entry_cost_ns: int
+    kibibyte_ns: int
     buffer_bytes: int
     end_ns: int
     lag_ns: int
@@ -101,7 +102,7 @@ def make_room(sim: Sim, replay: Replay) -> int:
 @part
 def execute(sim: Sim, replay: Replay, written_ns: int, arrival_ns: int, size_bytes: int, work_ns: int) -> None:
     """Replay ``work_ns`` of the primary's execution, then the entry written at ``written_ns``."""
-    need_ns = int(work_ns * replay.factor) + replay.entry_cost_ns
+    need_ns = int(work_ns * replay.factor) + replay.entry_cost_ns + replay.kibibyte_ns * size_bytes // 1024
     end_ns = max(replay.end_ns, arrival_ns) + need_ns
     keep(sim, replay, end_ns, need_ns, size_bytes, written_ns, arrival_ns)
 

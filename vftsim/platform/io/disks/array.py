@@ -64,6 +64,8 @@ class ArrayRequest(Record):
     program: int
     tag: int
     boots: int
+    size_bytes: int
+    is_read: bool
     is_hit: bool
 
 
@@ -75,13 +77,13 @@ array_list = Chain(array_requests, "link")
 @array.implements(read)
 def read_array(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int) -> None:
     """Wait for the cache or a disk."""
-    ask(sim, own, program, tag)
+    ask(sim, own, program, tag, size_bytes, True)
 
 
 @array.implements(write)
 def write_array(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int) -> bool:
     """Wait for the cache or a disk."""
-    ask(sim, own, program, tag)
+    ask(sim, own, program, tag, size_bytes, False)
     return False
 
 
@@ -95,7 +97,7 @@ def forget_array(sim: Sim, own: Disk) -> None:
 
 
 @part
-def ask(sim: Sim, own: Disk, program: int, tag: int) -> None:
+def ask(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int, is_read: bool) -> None:
     """Put a request to the cache, and if it is not there to a disk."""
     mine = disk_arrays(sim)[own.row]
     row = array_requests.new(sim)
@@ -104,6 +106,8 @@ def ask(sim: Sim, own: Disk, program: int, tag: int) -> None:
     request.program = program
     request.tag = tag
     request.boots = mine.boots
+    request.size_bytes = size_bytes
+    request.is_read = is_read
     mine.hits_due += mine.hits
     request.is_hit = mine.hits_due >= 1.0
     if request.is_hit:
@@ -132,6 +136,7 @@ def on_served(sim: Sim, place: int, token: int) -> None:
     own = disks(sim)[request.array]
     mine = disk_arrays(sim)[own.row]
     program, tag = request.program, request.tag
+    size_bytes, is_read = request.size_bytes, request.is_read
     is_awaited = request.boots == mine.boots
     if request.is_hit:
         mine.hit += 1
@@ -141,4 +146,4 @@ def on_served(sim: Sim, place: int, token: int) -> None:
     array_requests.free(sim, place)
     serve_next(sim, mine)
     if is_awaited:
-        end_transfer(sim, own, program, tag)
+        end_transfer(sim, own, program, tag, size_bytes, is_read)

@@ -206,10 +206,11 @@ def on_served(sim: Sim, place: int, token: int) -> None:
     disk_own.in_service = 0
     take_account(sim, disk_own, requests(sim)[row])
     program, tag = requests(sim)[row].program, requests(sim)[row].tag
+    size_bytes, is_read = requests(sim)[row].size_bytes, requests(sim)[row].what == READ
     requests.free(sim, row)
     serve_next(sim, own)
     if program != 0:
-        end_transfer(sim, own, program, tag)
+        end_transfer(sim, own, program, tag, size_bytes, is_read)
 
 
 @part

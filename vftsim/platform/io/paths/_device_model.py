@@ -71,6 +71,7 @@ class DeviceModelCosts(RingPathSpec):
             port, own = io.engine.rows(ports)[row], io.engine.rows(device_models)[row]
             port.transmit_ns = self.driver_transmit_ns + self.accesses_transmit * self.exit_ns
             port.send_ring = send_ring
+            port.exits_in, port.exits_out = self.accesses_receive, self.accesses_transmit
             own.tap, own.guest_ring, own.tap_out, own.extra_ns = tap, guest_ring, tap_out, extra_ns
             io.engine.rows(back_ends)[row].transmit_ns = extra_ns
 

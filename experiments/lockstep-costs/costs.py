@@ -1,0 +1,172 @@
+"""What recording costs a guest in counted events, fitted to the SIP lab; the protocol stands in ``protocol.md``.
+
+    python experiments/lockstep-costs/costs.py [--without-pre-registration] [--jobs 2]
+    python experiments/lockstep-costs/costs.py --at exit=34,batch=144
+
+Prints sensitivities, their singular values, the fits with profile intervals, and the errors of the chosen one simulated
+at full length; with ``--at``, which is not part of the protocol, the errors of the prices given, in us.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+from scipy.stats import f as f_distribution
+
+from vftsim.calibrate.fit import at_measured_traffic
+from vftsim.calibrate.observations import measured, simulated
+from vftsim.composition.run import run_model
+from vftsim.composition.views import phases_of
+from vftsim.spec.shipped import shipped_dir
+from vftsim.study.model import load_model
+
+Array = NDArray[np.float64]
+MODEL = Path(__file__).with_name("lab-virtual-ft-counted.yaml")
+BENCH, COST = "workloads.calls", "domains.sut.protection.cost"
+STEPS_US = {"exit": 30.0, "packet": 100.0, "context_switch": 50.0, "timer": 20.0, "batch": 100.0}
+KEYS = {"packet": ("entry", "output")}
+SCALE_POINTS = 0.25
+PHASES = ("pre_registration", "step_1", "step_2", "step_3", "step_4")
+HELD_OUT = ("step_5", "step_6")
+
+
+def settings(prices_us: dict[str, float], lengths: tuple[str, ...]) -> list[str]:
+    """Return what to set for these prices, all others but that of a KiB being 0."""
+    chosen = dict.fromkeys(STEPS_US, 0.0) | prices_us
+    keys = {key: us for name, us in chosen.items() for key in KEYS.get(name, (name,))}
+    return [*(f"{COST}.{key}={us:.6f} us" for key, us in keys.items()), f"{COST}.kibibyte=1 us", *lengths]
+
+
+SHORT = (
+    f"{BENCH}.steps.duration=380 s", f"{BENCH}.steps.transient=20 s", f"{BENCH}.steps.most=5",
+    f"{BENCH}.stir.duration=20 s", f"{BENCH}.pre_registration.duration=430 s",
+)  # fmt: skip
+FULL = (
+    f"{BENCH}.steps.duration=900 s", f"{BENCH}.steps.transient=30 s", f"{BENCH}.steps.most=7",
+    f"{BENCH}.stir.duration=20 s", f"{BENCH}.pre_registration.duration=430 s",
+)  # fmt: skip
+
+
+def cpu_once(prices_us: dict[str, float], lengths: tuple[str, ...], seed: int) -> Array:
+    """Return the CPU of every phase in percent, at the measured traffic, of one replication."""
+    data = measured(shipped_dir("calibration") / "sip-lab" / "data", "virtual_ft")
+    spec = load_model(str(MODEL), settings(prices_us, lengths)).spec
+    seen = at_measured_traffic(simulated(phases_of(run_model(spec, seed, 0))), data)
+    return np.array([seen.get((phase, "cpu"), np.nan) for phase in (*PHASES, *HELD_OUT)])
+
+
+def cpu(pool: Parallel, points: list[dict[str, float]], lengths: tuple[str, ...], seeds: range) -> Array:
+    """Return the mean CPU of every phase at each point, and its standard error behind it."""
+    runs = pool(delayed(cpu_once)(point, lengths, seed) for point in points for seed in seeds)
+    table = np.array(runs).reshape(len(points), len(seeds), -1)
+    return np.stack([table.mean(axis=1), table.std(axis=1, ddof=1) / np.sqrt(len(seeds))])
+
+
+def least_squares(matrix: Array, wanted: Array, columns: tuple[int, ...]) -> tuple[Array, float]:
+    """Return prices that are not negative, and the sum of squares in units of the scale."""
+    found, norm = nnls(matrix[:, columns], wanted) if columns else (np.zeros(0), float(np.linalg.norm(wanted)))
+    return found, float(norm / SCALE_POINTS) ** 2
+
+
+def profile(matrix: Array, wanted: Array, columns: tuple[int, ...], place: int, box: float) -> tuple[float, float]:
+    """Return the 95 % profile interval of one price in us, inside its box."""
+    _, least = least_squares(matrix, wanted, columns)
+    freedom = max(len(wanted) - len(columns), 1)
+    limit = least * (1.0 + f_distribution.ppf(0.95, 1, freedom) / freedom)
+    others = tuple(c for i, c in enumerate(columns) if i != place)
+    grid = np.linspace(0.0, box, 8001)
+    inside = [us for us in grid if least_squares(matrix, wanted - us * matrix[:, columns[place]], others)[1] <= limit]
+    return (inside[0], inside[-1]) if inside else (np.nan, np.nan)
+
+
+def identifiability(matrix: Array, names: tuple[str, ...]) -> None:
+    """Print singular values over the boxes, and which columns look alike."""
+    boxes = np.array([10.0 * STEPS_US[name] for name in names])
+    _, singular, directions = np.linalg.svd(matrix * boxes / SCALE_POINTS, full_matrices=False)
+    print("singular values over the boxes, in scales:", " ".join(f"{value:.3g}" for value in singular))
+    for value, direction in zip(singular, directions, strict=True):
+        print(f"  {value:8.3g}: " + " ".join(f"{n} {x:+.2f}" for n, x in zip(names, direction, strict=True)))
+    units = matrix / np.linalg.norm(matrix, axis=0)
+    for i, j in itertools.combinations(range(len(names)), 2):
+        print(f"cosine {names[i]} ~ {names[j]}: {float(units[:, i] @ units[:, j]):.4f}")
+
+
+def choose(matrix: Array, wanted: Array, names: tuple[str, ...], rows: tuple[str, ...]) -> tuple[int, ...]:
+    """Fit without step 4, score there, print all, and return the prices chosen."""
+    kept, last = [i for i, row in enumerate(rows) if row != "step_4"], rows.index("step_4")
+    every = range(len(names))
+    sets = [(i,) for i in every] + list(itertools.combinations(every, 2)) + [tuple(every)]
+    scores = []
+    for columns in sets:
+        found, squares = least_squares(matrix[kept], wanted[kept], columns)
+        error = float(matrix[last, columns] @ found - wanted[last])
+        scores.append((columns, error, squares))
+        text = " ".join(f"{names[c]} {us:.1f}" for c, us in zip(columns, found, strict=True))
+        print(f"without step 4: {text}: squares {squares:.2f}, step 4 {error:+.2f} points")
+    least = min(abs(error) for _, error, _ in scores)
+    near = [each for each in scores if abs(each[1]) <= least + SCALE_POINTS]
+    fewest = min(len(columns) for columns, _, _ in near)
+    return min((each for each in near if len(each[0]) == fewest), key=lambda each: each[2])[0]
+
+
+def report(pool: Parallel, prices: dict[str, float], target: Array, rows: tuple[str, ...]) -> None:
+    """Print what these prices give at full length beside the record."""
+    mean, error = (each[0] for each in cpu(pool, [prices], FULL, range(1000, 1010)))
+    for phase, value, spread, seen in zip((*PHASES, *HELD_OUT), mean, error, target, strict=True):
+        kind = "in sample" if phase in rows else "held out"
+        print(f"{phase:17s} {kind}: {value:6.2f} +- {spread:.2f}, measured {seen:6.2f}, error {value - seen:+.2f}")
+
+
+def main() -> None:
+    """Run the protocol."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--without-pre-registration", action="store_true")
+    parser.add_argument("--at", help="Prices to simulate instead: exit=30,timer=20 in us.")
+    parser.add_argument("--jobs", type=int, default=1)
+    arguments = parser.parse_args()
+    rows = PHASES[1:] if arguments.without_pre_registration else PHASES
+    first = len(PHASES) - len(rows)
+    data = measured(shipped_dir("calibration") / "sip-lab" / "data", "virtual_ft")
+    target = np.array([data[phase, "cpu"] for phase in (*PHASES, *HELD_OUT)])
+    names = tuple(STEPS_US)
+    with Parallel(n_jobs=arguments.jobs) as pool:
+        if arguments.at:
+            given = {name: float(us) for name, _, us in (text.partition("=") for text in arguments.at.split(","))}
+            report(pool, given, target, rows)
+            return
+        points: list[dict[str, float]] = [{}, *({name: us} for name, us in STEPS_US.items())]
+        table = cpu(pool, points, SHORT, range(11, 15))[0][:, : len(PHASES)]
+        slopes = np.array([(table[i + 1] - table[0]) / us for i, us in enumerate(STEPS_US.values())]).T[first:]
+        wanted = (target[: len(PHASES)] - table[0])[first:]
+        print("none:", " ".join(f"{value:.2f}" for value in table[0]), "missing:", " ".join(f"{w:.2f}" for w in wanted))
+        for name, column in zip(names, slopes.T, strict=True):
+            print(f"points a us, {name}: " + " ".join(f"{value:.5f}" for value in column))
+        identifiability(slopes, names)
+        chosen = choose(slopes, wanted, names, rows)
+        for columns in (chosen, tuple(range(len(names)))):
+            found, squares = least_squares(slopes, wanted, columns)
+            print(f"fit, squares {squares:.2f}:")
+            for place, column in enumerate(columns):
+                box = 10.0 * STEPS_US[names[column]]
+                low, high = profile(slopes, wanted, columns, place, box)
+                print(f"  {names[column]} {found[place]:.2f} us, 95 % {low:.1f} to {high:.1f} of 0 to {box:.0f}")
+        found, _ = least_squares(slopes, wanted, chosen)
+        prices = {names[c]: float(us) for c, us in zip(chosen, found, strict=True)}
+        linear = table[0].copy()
+        linear[first:] += slopes[:, chosen] @ found
+        print("linear fit, error in points:", " ".join(f"{v:+.2f}" for v in linear - target[: len(PHASES)]))
+        for columns in itertools.combinations(range(len(names)), 2):
+            found, squares = least_squares(slopes, wanted, columns)
+            both = " ".join(f"{names[c]} {us:.1f}" for c, us in zip(columns, found, strict=True))
+            print(f"beside it: {both}: squares {squares:.2f}")
+        report(pool, prices, target, rows)
+
+
+if __name__ == "__main__":
+    main()

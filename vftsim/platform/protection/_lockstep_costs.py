@@ -1,0 +1,110 @@
+"""What recording costs a guest in the form ``counted``: events are counted, each has its price.
+
+Prices that belong to a packet are part of the interrupt that brings it.  The others (timer interrupts, clock reads by
+CPU time, exits, context switches, batches sent) add up and are paid as interrupt work: with the next packet, or after
+``settling`` at the latest, so that a guest without packets pays too.
+"""
+
+from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.platform.cpu.records import domains
+from vftsim.platform.protection._lockstep_parameters import LockstepFields
+from vftsim.platform.protection.guard import Guard, guards
+
+_S = 1_000_000_000
+
+
+class Recording(Record):
+    """Prices and counts of one guard; ``due_ns`` is not yet paid.
+
+    ``exits_seen``, ``switches_seen`` and ``run_seen_ns`` are how far the counts of others have been looked at;
+    ``clock_credit`` is the part of a clock read that is still to come.
+    """
+
+    is_counted: bool
+    is_settling: bool
+    has_disk_reads: bool
+    settling_ns: int
+    disk_ns: int
+    batch_ns: int
+    switch_ns: int
+    exit_ns: int
+    clock_read_ns: int
+    clock_reads_a_ns: float
+    due_ns: int
+    exits_seen: int
+    switches_seen: int
+    run_seen_ns: int
+    clock_credit: float
+    packets: int
+    outputs: int
+    clock_reads: int
+    disk_operations: int
+    exits: int
+    switches: int
+    batches: int
+
+
+recordings = Table("recordings", Recording, beside=guards)
+COUNTS = ("packets", "outputs", "clock_reads", "disk_operations", "exits", "switches", "batches")
+
+
+def install(engine: Engine, guard: int, spec: LockstepFields) -> None:
+    """Write the prices into the record of a guard."""
+    own, cost = engine.rows(recordings)[guard], spec.cost
+    own.is_counted = cost.is_counted
+    own.has_disk_reads = spec.log.disk_reads
+    own.settling_ns = cost.settling
+    own.disk_ns = cost.disk_operation
+    own.batch_ns = cost.batch
+    own.switch_ns = cost.context_switch
+    own.exit_ns = cost.exit
+    own.clock_read_ns = cost.clock_read
+    own.clock_reads_a_ns = spec.log.clock_read_rate / _S
+
+
+def counts(engine: Engine, guard: int) -> dict[str, int]:
+    """Return what was counted, by name; nothing in the other form."""
+    own = engine.rows(recordings)[guard]
+    return {f"logged_{name}": int(getattr(own, name)) for name in COUNTS} if own.is_counted else {}
+
+
+@part
+def start(sim: Sim, guard: Guard, run_ns: int) -> None:
+    """Count from now on; the guest has used ``run_ns`` of CPU time."""
+    own = recordings(sim)[guard.row]
+    own.due_ns = 0
+    own.exits_seen = guard.exits
+    own.switches_seen = domains(sim)[guard.domain].switches
+    own.run_seen_ns = run_ns
+
+
+@part
+def look(sim: Sim, guard: Guard, own: Recording) -> None:
+    """Add the price of exits and switches since the last look."""
+    fresh = guard.exits - own.exits_seen
+    own.exits_seen = guard.exits
+    own.exits += fresh
+    own.due_ns += fresh * own.exit_ns
+    switches = domains(sim)[guard.domain].switches
+    fresh = switches - own.switches_seen
+    own.switches_seen = switches
+    own.switches += fresh
+    own.due_ns += fresh * own.switch_ns
+
+
+@part
+def fresh_clock_reads(own: Recording, run_ns: int) -> int:
+    """Return how many clock reads came with the CPU time since the last look."""
+    own.clock_credit += (run_ns - own.run_seen_ns) * own.clock_reads_a_ns
+    own.run_seen_ns = run_ns
+    reads = int(own.clock_credit)
+    own.clock_credit -= reads
+    return reads
+
+
+@part
+def pay(own: Recording) -> int:
+    """Return what is due, which is paid now."""
+    due_ns = own.due_ns
+    own.due_ns = 0
+    return due_ns

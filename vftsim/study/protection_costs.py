@@ -1,0 +1,49 @@
+"""What must be said of the costs of protection wherever a result is shown: which of them nobody has calibrated."""
+
+from __future__ import annotations
+
+from vftsim.composition.hosts import DomainSpec
+from vftsim.composition.model import ModelSpec
+from vftsim.platform.protection.lockstep import LockstepSpec
+from vftsim.platform.protection.mechanism import protections
+from vftsim.spec.suggest import listing
+
+UNCALIBRATED = {
+    "checkpoint": "pages dirtied, pause and disk writes: assumptions; CPU time of copying and sending is not charged",
+    "micro_checkpoint": "pages dirtied, a fault with its copy, write protection: assumptions",
+    "event_sync": "pages dirtied, the time to find them, disk reads: assumptions",
+    "hypervisor_epoch": "instruction rate, epoch and its boundary, privileged instructions: assumptions (1996)",
+    "coarse_lockstep": "divergences, distance of replicas, pages dirtied: assumptions; the second replica's CPU time "
+    "is not charged",
+    "ha_restart": "placement and boot: assumptions; nothing is charged before a failure",
+}
+"""Which of a mechanism's defaults are not calibrated for the model at hand; lockstep says it of each price."""
+
+
+def cost_notes(spec: ModelSpec) -> list[str]:
+    """Return a line for each entry of a model that is protected: what its costs rest on."""
+    found = []
+    for name, domain in spec.domains.items():
+        if text := cost_note(domain):
+            found.append(f"{domain.protection.kind} ({name}): {text}")  # type: ignore[attr-defined]
+    return found
+
+
+def cost_note(domain: DomainSpec) -> str:
+    """Return what the costs of a domain's protection rest on; nothing without protection."""
+    own = domain.protection
+    kind: str = own.kind  # type: ignore[attr-defined]
+    if kind == "none":
+        return ""
+    if isinstance(own, LockstepSpec):
+        text = own.cost.remark()
+        return f"{text}; {uncounted_exits(domain)}" if own.cost.is_counted else text
+    text = UNCALIBRATED.get(kind, "its defaults are not calibrated for this model")
+    return text if own == protections()[kind]() else f"{text}; but for what the model gives"
+
+
+def uncounted_exits(domain: DomainSpec) -> str:
+    """Say whose exits to the hypervisor nobody counts; names are as in the model file."""
+    free = [key for key, each in domain.applications.items() if not hasattr(each, "relay_cost")]
+    free += [key for key, each in domain.interfaces.items() if not hasattr(each.path, "accesses_receive")]
+    return f"exits of {listing(free)} are not counted, so free" if free else "exits are counted everywhere"
