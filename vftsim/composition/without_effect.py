@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from vftsim.composition.hosts import DomainSpec
+from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
 from vftsim.platform.cpu.parameters import DomainScheduling
 from vftsim.spec import Spec
@@ -33,7 +34,7 @@ def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
     domain, place = spec.domains[name], f"domains.{name}"
     for key, why in _said(domain, {**_unread_by_scheduler(spec, domain), **_of_nothing_inside(domain)}):
         yield f"{place}.{key}", why
-    is_guarded = domain.protection.kind != "none"  # type: ignore[attr-defined]
+    is_guarded = not guarded(spec).isdisjoint(spec.copies(name))
     for interface, one in domain.interfaces.items():
         for key, why in _said(one.path, one.path.without_effect(is_guarded)):
             yield f"{place}.interfaces.{interface}.path.{key}", why
