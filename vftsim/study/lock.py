@@ -48,7 +48,7 @@ class Holder:
     def read(cls, path: Path) -> Holder | None:
         """Return who wrote a lock file; None if it does not say so (yet)."""
         try:
-            data = json.loads(path.read_text())
+            data = json.loads(path.read_text() if path.is_file() else "")
             return cls(int(data["pid"]), str(data["host"]), str(data["command"]), str(data["since"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
