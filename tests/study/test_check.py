@@ -124,6 +124,7 @@ FOREIGN = {
     "UPDATE files SET name = '../../x'": "files outside of the directory",
     "UPDATE files SET name = x'ff'": "a row of its table 'files'",
     "DELETE FROM about": "the kind of study is lost",
+    "UPDATE about SET value = x'ff'": "the kind of study is lost",
     "DROP TABLE files": "its tables are not those",
     "CREATE TRIGGER t BEFORE INSERT ON replications BEGIN SELECT RAISE(ABORT, 'no'); END": "its tables are not those",
     "ALTER TABLE studies RENAME COLUMN key TO name": "its tables are not those",
@@ -137,6 +138,7 @@ def test_a_database_that_somebody_changed_is_damaged_whatever_is_asked(tmp_path,
     with pytest.raises(UsageError, match=FOREIGN[statement]):
         known(tmp_path / "s")
     assert check(tmp_path / "s").damage
+    assert main(["check", str(tmp_path / "s"), "--json"]) == 1
     if "about" not in statement:
         assert check(tmp_path / "s", repair=True).repaired
         assert set(known(tmp_path / "s")) <= {0, 1, 2}

@@ -126,7 +126,8 @@ def check(folder: Path, repair: bool = False) -> CheckReport:
 def _check(folder: Path, repair: bool) -> CheckReport:
     report = CheckReport(folder)
     contents = _read(folder, report)
-    report.command = contents.about.get("command", "")
+    command: object = contents.about.get("command")
+    report.command = command if isinstance(command, str) else ""
     if not report.command:
         report.damage.append("the kind of study is lost")
     whole = _judge(contents, report)
