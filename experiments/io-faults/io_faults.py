@@ -18,6 +18,7 @@ import contextlib
 import ctypes
 import errno
 import json
+import math
 import os
 import random
 import shutil
@@ -25,6 +26,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -175,7 +177,8 @@ def points(library: ctypes.CDLL, case: Case, fault: Fault, every: int, place: Pa
     folder = case.begin(place / "work")
     whole = run(library, case.words(folder), folder, fault, NEVER)
     shutil.rmtree(folder)
-    assert whole.code == case.code, whole.errors.decode()
+    if whole.code != case.code:
+        raise RuntimeError(f"{case.name} without a fault ended with {whole.code}: {whole.errors.decode()}")
     choose = random.Random(f"{case.name} {fault.name}")
     if fault is MEMORY:
         yield from sorted(choose.randint(1, whole.calls) for _ in range(max(200 // every, 2)))
@@ -266,18 +269,20 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="only every k-th operation")
     parser.add_argument("--case", action="append", help=f"only this command: {', '.join(case.name for case in CASES)}")
     parser.add_argument("--fault", action="append", help="only this fault")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin nothing new after this time")
     parser.add_argument("--messages", action="store_true", help="print every message and how often it came")
     parser.add_argument("--write", action="store_true", help="write the table into docs/robustness.md")
     chosen = parser.parse_args()
     library = preloaded()
     remember_simulations()
     found: dict[tuple[str, str], Tally] = {}
+    end = time.monotonic() + 60.0 * chosen.minutes
     memory = Path("/dev/shm")  # waits for no disk
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
         place = Path(name)
         os.chdir(place)
         for case in CASES:
-            if chosen.case and case.name not in chosen.case:
+            if (chosen.case and case.name not in chosen.case) or time.monotonic() > end:
                 continue
             case.learn(place)
             for fault in (*FAULTS, MEMORY):

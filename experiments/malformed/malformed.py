@@ -14,6 +14,7 @@ import argparse
 import hashlib
 import itertools
 import json
+import math
 import os
 import random
 import resource
@@ -22,6 +23,7 @@ import signal
 import stat
 import sys
 import tempfile
+import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
@@ -165,6 +167,7 @@ def main() -> int:
     """Try as many inputs as asked; exit code 1 when one of them showed a defect."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="end after this time, however many it were")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", help=f"only this kind: {', '.join(KINDS)}")
     parser.add_argument("--keep", type=Path, help="folder for inputs with a defect")
@@ -175,7 +178,10 @@ def main() -> int:
     codes: dict[str, Counter[int]] = {}
     defects, worst_s, worst_bytes = Counter[str](), Counter[str](), Counter[str]()
     some = (one for one in inputs(chosen.seed) if chosen.kind in (None, one.kind))
+    end = time.monotonic() + 60.0 * chosen.minutes
     for number, one in enumerate(itertools.islice(some, chosen.count)):
+        if time.monotonic() > end:
+            break
         found = answer(one)
         codes.setdefault(one.kind, Counter())[found.code] += 1
         worst_s[one.kind] = max(worst_s[one.kind], found.seconds)
