@@ -1,16 +1,18 @@
 """Kill commands at random moments, let the same command go on, and compare with an undisturbed run.
 
-    python experiments/kills/kills.py --kills 200 --seed 1
+    python experiments/kills/kills.py [--kills 200] [--pairs 50] [--seed 1] [--write]
 
 Every command is started in a directory of its own and hit by SIGKILL, SIGTERM or SIGINT: the command alone, its whole
 process group, or one of its workers.  Then it is started again until it is done.  Lost, mixed or different results,
-tracebacks and processes that stay behind are counted.  ``--pairs`` starts pairs of writers on one directory.
+tracebacks and processes that stay behind are counted.  ``--pairs`` starts pairs of writers on one directory: the second
+one is refused or goes on after the first, and what is there in the end is the whole result of each study that is there.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import signal
@@ -22,6 +24,10 @@ import time
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "io-faults"))
+
+from table import put, written
 
 MODEL = """\
 name: tiny
@@ -41,12 +47,14 @@ workloads:
     hold_time: 1 s
     pre_registration: {duration: 3 s, rate: 20 /s, transient: 1 s}
     stir: {duration: 2 s, steps: 1}
-    steps: {initial: 10 /s, increment: 10 /s, duration: 6 s, transient: 2 s, most: 5}
+    steps: {initial: 10 /s, increment: 10 /s, duration: 6 s, transient: 2 s, most: 3}
 """
 VFTSIM = [sys.executable, "-m", "vftsim"]
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 TARGETS = ("command", "group", "worker")
 LONGEST_S = 300
+PAIRS = ("run", "sweep", "capacity", "run --force")
+PAGE = Path(__file__).parents[2] / "docs" / "robustness.md"
 
 
 def commands(model: str) -> dict[str, list[str]]:
@@ -54,16 +62,21 @@ def commands(model: str) -> dict[str, list[str]]:
     search = ["--method", "search", "--probability", "0.5", "--resolution", "8", "--budget", "40"]
     return {
         "run": ["run", model, "-n", "12"],
-        "sweep": ["sweep", model, "--grid", "domains.sut.applications.proxy.touch_cost=3 ms,4 ms,5 ms", "-n", "4"],
+        "run --force": ["run", model, "-n", "8", "--force"],
+        "sweep": ["sweep", model, "--grid", "domains.sut.applications.proxy.touch_cost=3 ms,4 ms,5 ms", "-n", "3"],
         "compare": ["compare", model, model, "-n", "6"],
-        "capacity ramp": ["capacity", model, "-n", "12"],
-        "capacity search": ["capacity", model, *search],
-    }
+        "compare --protection": ["compare", model, "--protection", "none,lockstep", "-n", "3"],
+        "capacity": ["capacity", model, "-n", "10"],
+        "capacity --method search": ["capacity", model, *search],
+        "failover": ["failover", model, "--protection", "checkpoint", "-n", "6", "--after", "3 s"],
+        "availability": ["availability", model, "--mtbf", "8760 h", "--protection", "none,lockstep", "-n", "3",
+                         "--after", "3 s"],
+    }  # fmt: skip
 
 
 def start(words: list[str], folder: Path) -> subprocess.Popen[bytes]:
     """Start a command in a process group of its own; a run goes on only when told to."""
-    resume = ["--resume"] if words[0] == "run" and folder.exists() else []
+    resume = ["--resume"] if words[0] == "run" and "--force" not in words and folder.exists() else []
     options = ["-q", "--csv", "-o", str(folder), *resume]
     return subprocess.Popen(
         [*VFTSIM, *words, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
@@ -142,11 +155,17 @@ def kill_once(name: str, words: list[str], folder: Path, whole_s: float, choose:
 def pair_once(words: list[str], folder: Path) -> Counter[str]:
     """Start two writers of different studies on one directory: one result, of one study."""
     both = [start([*words, "--seed", seed], folder) for seed in ("1", "2")]
-    codes = [(process.communicate(timeout=LONGEST_S), process.returncode)[1] for process in both]
-    with closing(sqlite3.connect(folder / "vftsim.sqlite")) as connection:
-        seeds = [json.loads(text)["seed"] for (text,) in connection.execute("SELECT identity FROM studies")]
-    mixed = words[0] == "run" and len(seeds) != 1
-    return Counter({"pairs": 1, f"pair ended with {sorted(codes)}": 1, "mixed": int(mixed)})
+    errors = [process.communicate(timeout=LONGEST_S)[1] for process in both]
+    codes = sorted(process.returncode for process in both)
+    seeds = json.loads((folder / "manifest.json").read_text())["seed"]
+    alone = folder.with_name(f"{folder.name} alone")
+    start([*words, "--seed", str(seeds)], alone).communicate(timeout=LONGEST_S)
+    found = Counter({"pairs": 1, f"pair ended with {codes}": 1})
+    found["tracebacks"] = sum(b"Traceback" in error for error in errors)
+    whole, there = results(alone), results(folder)
+    stored = {row for row in there.pop("stored") if row in whole["stored"]}  # type: ignore[attr-defined]
+    found["mixed"] = int(len(stored) != len(whole.pop("stored")) or there != whole)  # type: ignore[arg-type]
+    return found
 
 
 def main() -> int:
@@ -156,6 +175,8 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", default="2")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="end after this time, however many it were")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/robustness.md")
     chosen = parser.parse_args()
     choose, found = random.Random(chosen.seed), Counter[str]()
     with tempfile.TemporaryDirectory() as place:
@@ -168,16 +189,23 @@ def main() -> int:
             start(words, Path(place) / name).communicate(timeout=LONGEST_S)
             seconds[name] = time.monotonic() - begun
             whole[name] = results(Path(place) / name)
+        end = time.monotonic() + 60.0 * chosen.minutes
         for count in range(chosen.kills):
+            if time.monotonic() > end:
+                break
             name = list(known)[count % len(known)]
             folder = Path(place) / f"killed {count}"
             found += kill_once(name, known[name], folder, seconds[name], choose)
             found["different"] += int(results(folder) != whole[name])
-            print(f"{count + 1} of {chosen.kills}: {name}", file=sys.stderr, flush=True)
+            print(f"{count + 1} of {chosen.kills}: {name} {dict(found)}", file=sys.stderr, flush=True)
         for count in range(chosen.pairs):
-            found += pair_once(known[list(known)[count % 2]], Path(place) / f"pair {count}")
-    for what, number in sorted(found.items()):
-        print(f"{what}: {number}")
+            if time.monotonic() > end + 60.0 * chosen.minutes / 5:
+                break
+            found += pair_once(known[PAIRS[count % len(PAIRS)]], Path(place) / f"pair {count}")
+    text = written(["what", "how often"], [[what, str(number)] for what, number in sorted(found.items())])
+    print(text)
+    if chosen.write:
+        put(PAGE, "kills.py", text)
     return int(any(found[what] for what in ("tracebacks", "left behind", "could not go on", "different", "mixed")))
 
 

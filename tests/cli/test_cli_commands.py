@@ -13,6 +13,7 @@ import sys
 import time
 
 import pytest
+from programs import started
 
 from vftsim.cli import main as main_module
 from vftsim.cli.main import main
@@ -212,14 +213,12 @@ def wait_for(condition, seconds=60.0):
 def test_an_interrupted_run_keeps_finished_replications(tiny_path, tmp_path, jobs, how):
     """Interrupt after two of very many: exit code 3, a whole result, no traceback, and it can be continued."""
     out = tmp_path / "out"
-    process = subprocess.Popen(
-        [*COMMAND, "run", str(tiny_path), "-n", "5000", "-j", str(jobs), "-q", "-o", str(out), "--csv"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
+    words = [*COMMAND, "run", str(tiny_path), "-n", "5000", "-j", str(jobs), "-q", "-o", str(out), "--csv"]
     log = out / "vftsim.sqlite-wal"
-    wait_for(lambda: log.exists() and log.stat().st_size > 100_000)  # some replications in
-    os.killpg(process.pid, how)  # as a terminal or a batch system does: to every process
-    stdout, stderr = process.communicate(timeout=60)
+    with started(words, text=True) as process:
+        wait_for(lambda: log.exists() and log.stat().st_size > 100_000)  # some replications in
+        os.killpg(process.pid, how)  # as a terminal or a batch system does: to every process
+        stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 3, stderr
     assert "Traceback" not in stderr
     assert "--resume continues" in stderr
@@ -237,15 +236,13 @@ def test_an_interrupted_run_keeps_finished_replications(tiny_path, tmp_path, job
 
 
 def test_ctrl_c_before_anything_is_done_writes_nothing(tiny_path, tmp_path):
-    process = subprocess.Popen(
-        [*COMMAND, "run", str(tiny_path), "--set", "workloads.calls.steps.duration=5 h", "-j", "1", "-q", "--yes",
-         "-o", "out"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-    )  # fmt: skip
-    wait_for((tmp_path / "out" / "vftsim.sqlite-wal").exists)
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
+    long = ["--set", "workloads.calls.steps.duration=5 h", "--yes"]
+    words = [*COMMAND, "run", str(tiny_path), *long, "-j", "1", "-q", "-o", "out"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    with started(words, text=True, cwd=tmp_path, env=environment) as process:
+        wait_for((tmp_path / "out" / "vftsim.sqlite-wal").exists)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 3, stderr
     assert stdout == ""
     assert "Traceback" not in stderr

@@ -116,6 +116,24 @@ def test_an_existing_file_in_the_way_is_left_alone(tiny_path, tmp_path, capsys):
     assert (tmp_path / "out").read_text() == "mine"
 
 
+def test_absurdly_long_words_are_shortened(tiny_path, capsys):
+    message = refusal(capsys, "run", tiny_path, "--set", f"{'x' * 5000}=1")
+    assert "xxx...xxx" in message
+    assert len(message) < 1200
+
+
+def test_want_of_memory_that_a_library_renames_is_said(tiny_path, monkeypatch, capsys):
+    def starved(*_, **__):
+        try:
+            raise MemoryError
+        except MemoryError as error:
+            raise ValueError("Error calling function") from error
+
+    monkeypatch.setattr("vftsim.study.run.replicate", starved)
+    assert main(["run", str(tiny_path), "-q"]) == 3
+    assert "not enough memory" in capsys.readouterr().err
+
+
 def test_a_bug_is_not_dressed_up_as_a_mistake(tiny_path, monkeypatch):
     from vftsim.study import run as run_module
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from network import Network, reserve_now
 
 from vftsim.kernel import EventKind
-from vftsim.platform.io.link import Link
+from vftsim.platform.io.link import Link, utilization
 
 _GBIT = 1_000_000_000
 _US = 1_000
@@ -38,6 +38,17 @@ class Wire:
     def in_flight(self) -> int:
         """Frames accepted and not yet delivered."""
         return self.link.sent - self.dropped - self.link.delivered
+
+
+def test_a_rate_that_divides_no_byte_evenly_takes_whole_nanoseconds() -> None:
+    """1500 bytes at 3 Mbit/s take 4 ms exactly, although a byte takes 2666.67 ns."""
+    assert Wire(3_000_000, 0, 256 * 1024).arrivals([(0, 1500)]) == [(4_000_000, 0)]
+
+
+def test_utilization_is_the_share_of_the_time_that_the_bits_take() -> None:
+    """1250 bytes at 1 Gbit/s fill 10 us; of 40 us that is a quarter."""
+    assert utilization(1250, _GBIT, 40 * _US) == 0.25
+    assert utilization(0, _GBIT, 0) == 0.0
 
 
 def test_a_lone_frame_takes_its_transmission_time_and_the_latency() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import zlib
 from contextlib import closing
 
 import pytest
@@ -11,7 +12,7 @@ from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.study.check import check
 from vftsim.study.database import DATABASE
-from vftsim.study.store import Opening, Store
+from vftsim.study.store import Opening, Store, checksum
 
 
 def change(folder, *statements):
@@ -112,3 +113,57 @@ def test_nothing_else_is_looked_at(tmp_path):
     filled(tmp_path / "s")
     with Store(tmp_path / "s", "run", Opening.CONTINUE), pytest.raises(UsageError, match="in use by"):
         check(tmp_path / "s")
+
+
+FOREIGN = {
+    "UPDATE studies SET generation = 9223372036854775807": "a row of its table 'studies'",
+    "UPDATE studies SET generation = 'x'": "a row of its table 'studies'",
+    "UPDATE replications SET replication = 'x' || replication": "a row of its table 'replications'",
+    "UPDATE replications SET replication = -replication - 1": "a row of its table 'replications'",
+    "UPDATE studies SET identity = '{'": "a study is not what its hash says",
+    "UPDATE files SET name = '../../x'": "files outside of the directory",
+    "UPDATE files SET name = x'ff'": "a row of its table 'files'",
+    "DELETE FROM about": "the kind of study is lost",
+    "UPDATE about SET value = x'ff'": "the kind of study is lost",
+    "DROP TABLE files": "its tables are not those",
+    "CREATE TRIGGER t BEFORE INSERT ON replications BEGIN SELECT RAISE(ABORT, 'no'); END": "its tables are not those",
+    "ALTER TABLE studies RENAME COLUMN key TO name": "its tables are not those",
+}
+
+
+@pytest.mark.parametrize("statement", FOREIGN)
+def test_a_database_that_somebody_changed_is_damaged_whatever_is_asked(tmp_path, statement):
+    filled(tmp_path / "s")
+    change(tmp_path / "s", statement)
+    with pytest.raises(UsageError, match=FOREIGN[statement]):
+        known(tmp_path / "s")
+    assert check(tmp_path / "s").damage
+    assert main(["check", str(tmp_path / "s"), "--json"]) == 1
+    if "about" not in statement:
+        assert check(tmp_path / "s", repair=True).repaired
+        assert set(known(tmp_path / "s")) <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("data", [b"no zlib", zlib.compress(b"{"), zlib.compress(b"[" * 100_000)])
+def test_what_is_no_replication_is_damaged_although_its_checksum_is_right(tmp_path, data):
+    filled(tmp_path / "s")
+    with closing(sqlite3.connect(tmp_path / "s" / DATABASE)) as connection, connection:
+        ((key,),) = connection.execute("SELECT DISTINCT key FROM studies")
+        right = (data, checksum(key, 1, data))
+        connection.execute("UPDATE replications SET data = ?, sha256 = ? WHERE replication = 1", right)
+    assert 1 not in known(tmp_path / "s")
+    assert "replication 1" in check(tmp_path / "s").damage[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+@pytest.mark.parametrize("name", [DATABASE, f"{DATABASE}-wal", f"{DATABASE}-journal", "a.csv", "manifest.json"])
+def test_a_pipe_is_not_waited_for(tmp_path, name):
+    filled(tmp_path / "s")
+    (tmp_path / "s" / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / "s" / name)
+    if name.startswith(DATABASE):
+        for asked in (check, known):
+            with pytest.raises(UsageError, match=r"no plain file|no result of vftsim"):
+                asked(tmp_path / "s")
+    else:
+        assert check(tmp_path / "s").damage == []

@@ -93,3 +93,11 @@ def test_of_many_at_once_one_gets_it(tmp_path, kind):
             thread.join()
         assert len(got) == 1
         got[0].release()
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="opens what a link names")
+def test_a_link_in_the_locks_place_makes_no_file_elsewhere(tmp_path):
+    (tmp_path / LOCK).symlink_to("elsewhere")
+    with pytest.raises(OSError, match="symbolic links"):
+        DirectoryLock(tmp_path).acquire()
+    assert not (tmp_path / "elsewhere").exists()

@@ -11,6 +11,7 @@ from vftsim.study.compare import Comparison, compare_study
 from vftsim.study.constant_load import ConstantLoad, Stop
 from vftsim.study.model import load_model
 from vftsim.study.ramp import RampCapacity
+from vftsim.study.resources import WatchedRun, watch
 from vftsim.study.search import saturating_saps
 from vftsim.study.search_levels import SearchSettings
 from vftsim.workloads.ims_bench.ramp_end import RampEnd
@@ -180,3 +181,12 @@ def test_compare_pairs_the_same_traffic(tiny, tiny_path):
 def test_one_model_is_nothing_to_compare(tiny):
     with pytest.raises(UsageError, match="at least two"):
         compare_study([tiny])
+
+
+def test_packets_that_are_lost_only_after_the_watched_time_are_no_loss_in_it(tiny):
+    """At twice what the CPU carries the socket buffer is full some seconds later."""
+    task = WatchedRun(ConstantLoad(tiny.spec, 1, 10.0), 60.0, 0, 2_000_000_000, 2_020_000_000)
+    found = watch(task)
+    lost = [rate for (name, unit), rate in found.items() if unit == "packets/s"]
+    assert lost
+    assert set(lost) == {0.0}

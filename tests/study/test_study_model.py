@@ -1,6 +1,9 @@
 """Model files: their form, and what a resolved model is."""
 
 import json
+import os
+import signal
+import threading
 
 import pytest
 from tiny import TINY
@@ -95,3 +98,22 @@ def test_the_schema_has_every_kind_and_no_dangling_reference():
     used = {ref.removeprefix("#/$defs/") for ref in references(schema)}
     assert used <= set(schema["$defs"])
     assert used
+
+
+def _write_out(model, press):
+    while press.is_alive():
+        model.resolved()
+    model.resolved()
+
+
+@pytest.mark.parametrize("attempt", range(12))
+def test_an_interruption_while_a_model_is_written_out_is_not_lost(tiny, attempt):
+    """Inside a union pydantic drops what its serializers raise, and a command would go on, deaf to all signals."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    press = threading.Timer(0.02 + 0.0007 * attempt, os.kill, (os.getpid(), signal.SIGINT))
+    press.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _write_out(tiny, press)
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from programs import started
 
 from vftsim.composition.run import run_model
 from vftsim.composition.views import media_of
@@ -117,14 +118,14 @@ def test_a_killed_sweep_ends_in_the_same_results(tmp_path, whole, how):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     folder = tmp_path / "killed"
     log = folder / f"{DATABASE}-wal"
-    process = subprocess.Popen(_command(folder), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    end = time.monotonic() + 60
-    while not (log.exists() and log.stat().st_size > 40_000):  # some points in
-        assert time.monotonic() < end
-        assert process.poll() is None
-        time.sleep(0.005)
-    process.send_signal(how)
-    _, errors = process.communicate(timeout=60)
+    with started(_command(folder), env=environment) as process:
+        end = time.monotonic() + 60
+        while not (log.exists() and log.stat().st_size > 40_000):  # some points in
+            assert time.monotonic() < end
+            assert process.poll() is None
+            time.sleep(0.005)
+        process.send_signal(how)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == (-9 if how is signal.SIGKILL else 3)
     assert b"Traceback" not in errors
     before = _stored(folder)

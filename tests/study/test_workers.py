@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from programs import started
 
 from vftsim.errors import WorkerLostError
 from vftsim.study.workers import Workers, _suspects_last, deferred_interrupts
@@ -130,7 +131,7 @@ def test_want_of_memory_is_said():
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_workers_end_with_the_process_that_started_them(tmp_path, how):
     noted = tmp_path / "pids"
-    with subprocess.Popen([sys.executable, "-c", SLEEPERS, str(noted)], stderr=subprocess.PIPE) as process:
+    with started([sys.executable, "-c", SLEEPERS, str(noted)]) as process:
         wait_until(lambda: noted.exists() and noted.read_text().count("\n") == 2)
         process.send_signal(how)
         errors = process.communicate(timeout=60)[1]

@@ -17,6 +17,7 @@ from vftsim.labs.dataset import Observations
 from vftsim.spec import format_duration
 from vftsim.study.digest import sha256_of
 from vftsim.study.files import write_file
+from vftsim.study.model import Model
 
 FORMAT = 1
 
@@ -30,7 +31,7 @@ def as_record(
         "format": FORMAT,
         "vftsim_version": __version__,
         "calibration_sha256": sha256_of(calibration),
-        "model_sha256": sha256_of(spec.model_dump(mode="json")),
+        "model_sha256": Model("", spec).digest(),
         "data_sha256": data_sha256(data, fit.residuals),
         "calibration": calibration,
         "parameters": {

@@ -10,11 +10,13 @@ A traceback is always a bug.
 
 from __future__ import annotations
 
+import _thread
 import functools
 import importlib
 import pkgutil
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
@@ -27,6 +29,9 @@ from vftsim.errors import StorageError, VftsimError, WorkerLostError
 
 OK, OUTSIDE, USAGE, INTERRUPTED = 0, 1, 2, 3
 _TYPER_INTERRUPTED = 130
+_LONGEST_WORD = 200
+_NO_MEMORY = "there is not enough memory; fewer --jobs or a smaller model need less"
+_AGAIN_S = 0.01
 
 EPILOG = (
     "Exit codes: 0 done, 1 outside the declared accuracy or damaged, 2 mistake in the command or a file, "
@@ -64,17 +69,19 @@ def _saying_what_is_kept(command: Callable[..., Any]) -> Callable[..., Any]:
         except KeyboardInterrupt as end:
             raise interrupted(str(end) or "nothing had finished") from None
         except Exception as error:
-            if _is_interruption(error):
+            if _stands_for(KeyboardInterrupt, error):
                 raise interrupted("nothing had finished") from None
+            if _stands_for(MemoryError, error):
+                raise MemoryError from None
             raise
 
     return said
 
 
-def _is_interruption(error: BaseException | None) -> bool:
-    """Whether a library has made an error of its own out of an interruption, as pydantic does."""
+def _stands_for(kind: type[BaseException], error: BaseException | None) -> bool:
+    """Whether a library has made an error of its own out of one of this kind, as pydantic does."""
     while error is not None:
-        if isinstance(error, KeyboardInterrupt) or "KeyboardInterrupt" in str(error):
+        if isinstance(error, kind) or kind.__name__ in str(error):
             return True
         error = error.__cause__ or error.__context__
     return False
@@ -91,12 +98,16 @@ def console() -> int:
     for number in _ending():
         if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
             signal.signal(number, _interrupt_once)
+    sys.unraisablehook = _interrupt_again
     try:
-        return main()
+        try:
+            return main()
+        finally:
+            _ignore_further()
     except KeyboardInterrupt:
         return _say("interrupted", INTERRUPTED)
-    finally:
-        _ignore_further()
+    except MemoryError:
+        return _say(_NO_MEMORY, INTERRUPTED)
 
 
 def _ending() -> list[int]:
@@ -106,6 +117,20 @@ def _ending() -> list[int]:
 def _interrupt_once(_: int, __: FrameType | None) -> None:
     _ignore_further()
     raise KeyboardInterrupt
+
+
+def _interrupt_again(dropped: sys.UnraisableHookArgs) -> None:
+    """Repeat an interruption that Python dropped, as it does where it comes in a destructor or a callback of C code.
+
+    A command that lost it would go on, and be deaf to all further signals.  What else is dropped is shown as usual.
+    """
+    if dropped.exc_type is None or not issubclass(dropped.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(dropped)
+        return
+    signal.signal(signal.SIGINT, _interrupt_once)
+    timer = threading.Timer(_AGAIN_S, _thread.interrupt_main)
+    timer.daemon = True
+    timer.start()
 
 
 def _ignore_further() -> None:
@@ -123,11 +148,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         output.abandon_output()
         if isinstance(error, BrokenPipeError):
             return OK
-        where = f"'{error.filename}'" if error.filename else "standard output"
-        return _say(f"cannot use {where}: {error.strerror or error}", INTERRUPTED)
+        return _say(f"cannot {_what_failed(error.filename)}: {error.strerror or error}", INTERRUPTED)
     except MemoryError:
-        return _say("there is not enough memory; fewer --jobs or a smaller model need less", INTERRUPTED)
+        return _say(_NO_MEMORY, INTERRUPTED)
     return code
+
+
+def _what_failed(name: Any) -> str:
+    if name == output.STANDARD_OUTPUT:
+        return "use standard output"
+    return f"use '{name}'" if name else "go on"
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -161,8 +191,13 @@ def _mistake(message: str) -> int:
 
 
 def _say(message: str, code: int) -> int:
-    output.say(f"vftsim: {' '.join(message.split())}")
+    output.say(f"vftsim: {' '.join(_shortened(word) for word in message.split())}")
     return code
+
+
+def _shortened(word: str) -> str:
+    """Return a word of a message; of one that is absurdly long, its two ends."""
+    return word if len(word) <= _LONGEST_WORD else f"{word[: _LONGEST_WORD // 2]}...{word[-_LONGEST_WORD // 2 :]}"
 
 
 def _global_options(

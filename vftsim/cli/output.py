@@ -6,10 +6,12 @@ import codecs
 import contextlib
 import os
 import sys
-from io import TextIOWrapper
+from io import BufferedWriter, FileIO, TextIOWrapper
+from typing import Any
 
 _PLAIN = {"±": "+-", "µ": "u", "…": "...", "–": "-", "—": "-", "×": "x", "≤": "<=", "≥": ">="}
 _ERRORS = "vftsim-plain"
+STANDARD_OUTPUT = "standard output"
 
 
 def prepare() -> None:
@@ -27,8 +29,29 @@ def prepare() -> None:
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - stays open as long as the process
     codecs.register_error(_ERRORS, _plainly)
-    if isinstance(sys.stdout, TextIOWrapper):
+    if isinstance(sys.stdout, TextIOWrapper) and sys.platform == "win32":  # a console there is no file
         sys.stdout.reconfigure(errors=_ERRORS)
+    elif isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.flush()
+        raw = _Output(sys.stdout.fileno(), "w", closefd=False)
+        raw.instead_of = sys.stdout
+        sys.stdout = TextIOWrapper(
+            BufferedWriter(raw), sys.stdout.encoding, _ERRORS, line_buffering=sys.stdout.line_buffering
+        )
+
+
+class _Output(FileIO):
+    """Standard output, whose errors say what they are about; those of files carry the name of their file."""
+
+    instead_of: TextIOWrapper
+    """What stood there: forgotten, it would close the descriptor."""
+
+    def write(self, data: Any, /) -> Any:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = STANDARD_OUTPUT
+            raise
 
 
 def _plainly(error: UnicodeError) -> tuple[str, int]:

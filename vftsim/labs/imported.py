@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,7 @@ from ruamel.yaml.comments import CommentedMap
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.labs.dataset import FILE, read_dataset
 from vftsim.labs.importing import Figure
-from vftsim.labs.table import read_rows
+from vftsim.labs.table import read_rows, read_text
 from vftsim.spec.suggest import listing
 
 SCHEMA_FILE = "dataset.schema.json"
@@ -101,7 +103,7 @@ class Growing:
         # Round trips keep the user's comments; what is read here has passed the strict reader before.
         yaml = YAML(typ="rt")
         yaml.width = 120
-        text = self.file.read_text(encoding="utf-8") if self.exists else _HEAD
+        text = read_text(self.file) if self.exists else _HEAD
         data: Any = yaml.load(text) if self.exists else _new(self.folder)
         before = text if self.exists else ""
         unchanged = True
@@ -121,7 +123,10 @@ class Growing:
 
 
 def write(folder: Path, files: Mapping[str, str]) -> None:
-    """Put the files in their places, check the dataset that they make, and take them back if it is wrong.
+    """Put the files in their places if the dataset that they make is right, all of them or none.
+
+    The dataset is put together and read aside; what then moves files into their places needs no more room on the disk,
+    nor does what moves them back when one of them cannot be moved.
 
     Raises
     ------
@@ -130,39 +135,65 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
     UsageError
         The folder cannot be written.
     """
-    before = {name: (folder / name).read_bytes() for name in files if (folder / name).is_file()}
-    new_folder = not folder.exists()
+    is_new = not folder.exists()
+    scratch = (folder.parent if is_new else folder) / f".{folder.name}.importing-{os.getpid()}"
     try:
-        folder.mkdir(exist_ok=True)
-        for name, text in files.items():
-            _replace(folder / name, text.encode("utf-8"))
-        read_dataset(folder)
-    except (OSError, ModelFileError) as error:
-        _take_back(folder, files, before, new_folder)
-        if isinstance(error, OSError):
-            raise UsageError(f"cannot write '{folder}': {error.strerror or error}") from None
-        raise
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _take_back(folder: Path, files: Mapping[str, str], before: Mapping[str, bytes], new_folder: bool) -> None:
-    for name in files:
-        if name in before:
-            if (folder / name).read_bytes() != before[name]:
-                _replace(folder / name, before[name])
+        new = scratch / folder.resolve().name
+        new.mkdir(parents=True)
+        _put_together(new, folder, files)
+        if is_new:
+            new.replace(folder)
         else:
-            (folder / name).unlink(missing_ok=True)
-    if new_folder and folder.is_dir():
-        folder.rmdir()
+            _move(new, folder, files, scratch)
+    except ModelFileError as error:
+        place = error.file.replace(str(new), str(folder))
+        raise ModelFileError(error.message, place, error.line, error.key) from None
+    except OSError as error:
+        raise UsageError(f"cannot write '{folder}': {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)  # it passes over what fails once
+
+
+def _put_together(new: Path, folder: Path, files: Mapping[str, str]) -> None:
+    """Make the dataset as it will be, what stays the same by links, and read it."""
+    for name, text in files.items():
+        _write(new / name, text.encode("utf-8"))
+    if folder.exists():
+        for path in folder.iterdir():
+            if path.is_file() and path.name not in files:
+                (new / path.name).symlink_to(path.resolve())
+    read_dataset(new)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _move(new: Path, folder: Path, files: Iterable[str], scratch: Path) -> None:
+    """Move files to their places; if one cannot be moved, move the others back."""
+    old = scratch / "old"
+    old.mkdir()
+    # A table that is not described yet harms nobody, a description of one that is not there would.
+    names = sorted(files, key=lambda name: ((folder / name).exists(), name != FILE))
+    for name in names:
+        if (folder / name).is_file():
+            shutil.copyfile(folder / name, old / name)
+    moved = []
+    try:
+        for name in names:
+            (new / name).replace(folder / name)
+            moved.append(name)
+    except OSError:
+        for name in reversed(moved):
+            if (old / name).exists():
+                (old / name).replace(folder / name)
+            else:
+                (folder / name).unlink()
+        raise
 
 
 def _new(folder: Path) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from vftsim.spec import discover
 from vftsim.spec.suggest import did_you_mean, listing, shown
 
 PERCENTILES = (50, 90, 95, 99)
+_LARGEST = 1e300
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,4 +178,8 @@ def figures_of(source: Source, importer: Importer) -> list[Figure]:
     found = importer.read(source)
     if not found:
         source.refuse("holds nothing" + ("" if source.window.whole else " between --from and --until"))
+    for figure in found:
+        for name, value in figure.statistics.items():
+            if not abs(value) <= _LARGEST:
+                source.refuse(f"says what no measurement can be: {name} of {figure.metric} is no number below 1e300")
     return found

@@ -10,7 +10,6 @@ import contextlib
 import json
 import shutil
 import sqlite3
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,11 +18,22 @@ from typing import Any
 
 from vftsim._version import __version__
 from vftsim.errors import UsageError
-from vftsim.study.database import DATABASE, OWN_NAMES, check_place, connect, create_file, forbidden
-from vftsim.study.digest import sha256_of
+from vftsim.study.database import (
+    DATABASE,
+    LARGEST,
+    OWN_NAMES,
+    check_place,
+    connect,
+    create_file,
+    forbidden,
+    is_inside,
+    is_key_of,
+    remove_unfinished,
+    unsound,
+)
 from vftsim.study.files import SCRATCH, sha256_of_file, sync_directory
 from vftsim.study.lock import DirectoryLock
-from vftsim.study.store import MANIFEST, checksum
+from vftsim.study.store import MANIFEST, unpacked
 
 _LAST_MISSES = 2000
 
@@ -116,7 +126,8 @@ def check(folder: Path, repair: bool = False) -> CheckReport:
 def _check(folder: Path, repair: bool) -> CheckReport:
     report = CheckReport(folder)
     contents = _read(folder, report)
-    report.command = contents.about.get("command", "")
+    command: object = contents.about.get("command")
+    report.command = command if isinstance(command, str) else ""
     if not report.command:
         report.damage.append("the kind of study is lost")
     whole = _judge(contents, report)
@@ -131,6 +142,8 @@ def _read(folder: Path, report: CheckReport) -> _Contents:
         with contextlib.closing(connect(folder / DATABASE)) as connection:
             wrong = [text for (text,) in connection.execute("PRAGMA integrity_check(3)") if text != "ok"]
             if not wrong:
+                if foreign := unsound(connection):
+                    report.damage.append(foreign)
                 return _contents(connection, report)
     except sqlite3.DatabaseError as error:
         wrong = [str(error)]
@@ -163,7 +176,7 @@ def _contents(connection: sqlite3.Connection, report: CheckReport) -> _Contents:
         if "about" in text:
             found.about = dict(rows)
         else:
-            found.files = rows
+            found.files = [(name, digest) for name, digest in rows if is_inside(name)]
     for number, *study in _readable(connection, "SELECT id, generation, key, identity FROM studies"):
         found.studies[number] = (study[0], study[1], study[2])
     unreadable = 0
@@ -214,7 +227,7 @@ def _judge(contents: _Contents, report: CheckReport) -> list[tuple[int, int, byt
     whole: list[tuple[int, int, bytes, str]] = []
     by_study: dict[int, list[int]] = {}
     for number, (generation, key, identity) in contents.studies.items():
-        if _is_key_of(key, identity):
+        if isinstance(generation, int) and 0 < generation <= LARGEST and is_key_of(key, identity):
             by_study[number] = []
             report.studies.append(StoredStudy(json.loads(identity), generation, by_study[number]))
         else:
@@ -233,21 +246,10 @@ def _judge(contents: _Contents, report: CheckReport) -> list[tuple[int, int, byt
     return whole
 
 
-def _is_key_of(key: object, identity: object) -> bool:
-    try:
-        return sha256_of(json.loads(str(identity))) == key
-    except ValueError:
-        return False
-
-
 def _is_whole(key: str, replication: object, data: object, said: object) -> bool:
-    if not (isinstance(replication, int) and isinstance(data, bytes)) or checksum(key, replication, data) != said:
+    if not isinstance(replication, int) or not 0 <= replication <= LARGEST:
         return False
-    try:
-        json.loads(zlib.decompress(data))
-    except (zlib.error, ValueError):
-        return False
-    return True
+    return unpacked(key, replication, data, said) is not None
 
 
 def _look_at_files(contents: _Contents, report: CheckReport) -> None:
@@ -278,7 +280,7 @@ def _look_at_files(contents: _Contents, report: CheckReport) -> None:
 
 
 def _compare_manifest(report: CheckReport) -> None:
-    if report.command != "run":
+    if report.command != "run" or not (report.folder / MANIFEST).is_file():
         return
     try:
         said = json.loads((report.folder / MANIFEST).read_text())["replications"]
@@ -299,8 +301,24 @@ def _remedy(command: str) -> str:
 def _repair(folder: Path, contents: _Contents, whole: list[tuple[int, int, bytes, str]], report: CheckReport) -> None:
     if not report.command:
         raise UsageError(f"'{folder / DATABASE}' cannot be repaired: {'; '.join(report.damage)}")
-    good = {study for study, *_ in whole}
     new = folder / f"{DATABASE}.new"
+    try:
+        _save(new, contents, whole)
+        kept = _keep_damaged(folder)
+        new.replace(folder / DATABASE)
+    except BaseException:
+        remove_unfinished(new)
+        raise
+    sync_directory(folder)
+    report.repaired = (
+        f"{len(whole)} replications are whole and kept; the damaged database is now '{kept}'; "
+        f"{_remedy(report.command)} computes what is missing and writes the tables"
+    )
+
+
+def _save(new: Path, contents: _Contents, whole: list[tuple[int, int, bytes, str]]) -> None:
+    """Make a database of what is whole."""
+    good = {study for study, *_ in whole}
     with contextlib.closing(create_file(new, contents.about)) as connection:
         connection.execute("BEGIN")
         for number, study in contents.studies.items():
@@ -309,24 +327,27 @@ def _repair(folder: Path, contents: _Contents, whole: list[tuple[int, int, bytes
         connection.executemany("INSERT OR IGNORE INTO replications VALUES (?, ?, ?, ?)", whole)
         connection.executemany("INSERT OR IGNORE INTO files VALUES (?, ?)", contents.files)
         connection.execute("COMMIT")
-    kept = _keep_damaged(folder)
-    new.replace(folder / DATABASE)
-    sync_directory(folder)
-    report.repaired = (
-        f"{len(whole)} replications are whole and kept; the damaged database is now '{kept}'; "
-        f"{_remedy(report.command)} computes what is missing and writes the tables"
-    )
 
 
 def _keep_damaged(folder: Path) -> str:
     """Copy the damaged database, and move its log, which must not be applied to another one."""
-    number, name = 1, f"{DATABASE}.damaged"
-    while (folder / name).exists():
+    digest, number, name = sha256_of_file(folder / DATABASE), 1, f"{DATABASE}.damaged"
+    while (folder / name).exists() and sha256_of_file(folder / name) != digest:
         number += 1
         name = f"{DATABASE}.damaged-{number}"
-    shutil.copyfile(folder / DATABASE, folder / name)
+    if not (folder / name).exists():
+        _copied(folder / DATABASE, folder / name)
     log = folder / f"{DATABASE}-wal"
     if log.exists():
         log.replace(folder / f"{name}-wal")
     (folder / f"{DATABASE}-shm").unlink(missing_ok=True)
     return name
+
+
+def _copied(source: Path, target: Path) -> None:
+    try:
+        shutil.copyfile(source, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            target.unlink(missing_ok=True)
+        raise

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any
 
 from vftsim._version import __version__
 from vftsim.errors import UsageError
+from vftsim.study.digest import sha256_of
 from vftsim.study.files import SCRATCH, sync_directory
 from vftsim.study.lock import HOLDER, LOCK
 
@@ -16,9 +20,11 @@ DATABASE = "vftsim.sqlite"
 APPLICATION = 0x76667473  # "vfts", in the header of the file
 FORMAT = 1
 _HEADER_BYTES, _FORMAT_AT, _APPLICATION_AT = 100, 60, 68  # sqlite.org/fileformat.html, 1.3
-OWN_NAMES = {LOCK, HOLDER, SCRATCH, f"{DATABASE}.new", f"{DATABASE}.new-journal"}
+_BESIDE = ("-wal", "-shm", "-journal")
+OWN_NAMES = {LOCK, HOLDER, SCRATCH, *(f"{DATABASE}{end}" for end in (".new", ".new-journal", "-journal"))}
 _SCHEMA = f"""
 PRAGMA auto_vacuum = INCREMENTAL;
+BEGIN;
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {FORMAT};
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -40,11 +46,26 @@ CREATE TABLE files (name TEXT NOT NULL, sha256 TEXT NOT NULL, PRIMARY KEY (name,
 """
 
 
+LARGEST = 1 << 53
+"""Bound of numbers of generations and replications; JSON readers hold numbers up to there exactly."""
+_WRONG = {
+    "studies": f"typeof(generation) != 'integer' OR generation NOT BETWEEN 1 AND {LARGEST}",
+    "replications": f"typeof(study) != 'integer' OR typeof(replication) != 'integer' "
+    f"OR replication NOT BETWEEN 0 AND {LARGEST}",
+    "files": "typeof(name) != 'text' OR typeof(sha256) != 'text'",
+}
+"""What no row may be, by table."""
+
+
 def create(folder: Path, command: str) -> None:
     """Make an empty database aside, then give it its name: the name stands for a whole one."""
     new = folder / f"{DATABASE}.new"
-    create_file(new, {"command": command, "vftsim": __version__}).close()
-    new.replace(folder / DATABASE)
+    try:
+        create_file(new, {"command": command, "vftsim": __version__}).close()
+        new.replace(folder / DATABASE)
+    except BaseException:
+        remove_unfinished(new)
+        raise
     sync_directory(folder)
     sync_directory(folder.parent)
 
@@ -56,10 +77,18 @@ def create_file(path: Path, about: Mapping[str, str]) -> sqlite3.Connection:
     try:
         connection.executescript(_SCHEMA)
         connection.executemany("INSERT INTO about (name, value) VALUES (?, ?)", list(about.items()))
+        connection.execute("COMMIT")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove a database that was being made, and its journal."""
+    for file in (path, path.with_name(f"{path.name}-journal")):
+        with contextlib.suppress(OSError):
+            file.unlink(missing_ok=True)
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -75,6 +104,48 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def is_key_of(key: object, identity: object) -> bool:
+    """Whether a study's key is the hash of what it says to be."""
+    try:
+        said = json.loads(str(identity))
+        return isinstance(said, dict) and sha256_of(said) == key
+    except (ValueError, RecursionError):
+        return False
+
+
+def unsound(connection: sqlite3.Connection) -> str:
+    """Return what in a database is not as this program makes it, in words; empty if nothing is.
+
+    What stands in the fields of replications is no matter here: each has its checksum.
+    """
+    with contextlib.closing(sqlite3.connect(":memory:")) as model:
+        model.executescript(f"{_SCHEMA}COMMIT;")
+        if _tables(connection) != _tables(model):
+            return "its tables are not those of this program"
+    if connection.execute("SELECT 1 FROM about WHERE name = 'command' AND typeof(value) = 'text'").fetchone() is None:
+        return "the kind of study is lost"
+    for table, wrong in _WRONG.items():
+        if connection.execute(f"SELECT 1 FROM {table} WHERE {wrong} LIMIT 1").fetchone() is not None:
+            return f"a row of its table '{table}' cannot be"
+    if any(not is_key_of(*study) for study in connection.execute("SELECT key, identity FROM studies")):
+        return "a study is not what its hash says"
+    if not all(is_inside(name) for (name,) in connection.execute("SELECT name FROM files")):
+        return "it names files outside of the directory"
+    return ""
+
+
+def is_inside(name: object) -> bool:
+    """Whether a name is that of a file in the directory or below."""
+    if not isinstance(name, str) or "\0" in name:
+        return False
+    path = PurePath(name)
+    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
+
+
+def _tables(connection: sqlite3.Connection) -> set[Any]:
+    return set(connection.execute("SELECT type, name, sql FROM sqlite_master"))
+
+
 def damage(folder: Path, error: object) -> UsageError:
     """Return what a database that cannot be read is answered with."""
     return UsageError(
@@ -84,11 +155,10 @@ def damage(folder: Path, error: object) -> UsageError:
 
 def format_of(folder: Path) -> int | None:
     """Return the format of the result that a directory holds, by the mark in the database's header; None: no result."""
-    try:
-        with (folder / DATABASE).open("rb") as stream:
-            header = stream.read(_HEADER_BYTES)
-    except (FileNotFoundError, IsADirectoryError):
+    if not (folder / DATABASE).is_file():
         return None
+    with (folder / DATABASE).open("rb") as stream:
+        header = stream.read(_HEADER_BYTES)
     if int.from_bytes(header[_APPLICATION_AT : _APPLICATION_AT + 4], "big") != APPLICATION:
         return None
     return int.from_bytes(header[_FORMAT_AT : _FORMAT_AT + 4], "big")
@@ -103,6 +173,9 @@ def check_place(folder: Path, *, is_locked: bool) -> None:
         return
     if not folder.is_dir():
         raise UsageError(f"'{folder}' exists and is no result of vftsim; choose another name")
+    for name in (DATABASE, *(f"{DATABASE}{end}" for end in _BESIDE)):
+        if (folder / name).exists() and not (folder / name).is_file():  # a pipe would be waited for
+            raise UsageError(f"'{folder}' is no result of vftsim: '{name}' is no plain file; choose another name")
     found = format_of(folder)
     names = {path.name for path in folder.iterdir()} if found is None else set()
     if LOCK in names and not is_locked:

@@ -35,12 +35,11 @@ def to_json(data: Any, indent: int | None = 2) -> str:
 
 
 def sha256_of_file(path: Path) -> str | None:
-    """Return the SHA-256 of a file's content; None if there is no such file."""
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+    """Return the SHA-256 of a file's content; None if there is no such file, or no plain one (a pipe has no end)."""
+    if not path.is_file():
         return None
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def sync_directory(folder: Path) -> None:

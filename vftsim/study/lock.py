@@ -25,6 +25,7 @@ HOLDER = ".vftsim.holder"
 _TRIES = 100
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 _BEYOND_THE_TEXT = 1 << 30
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Holder:
     def read(cls, path: Path) -> Holder | None:
         """Return who wrote a lock file; None if it does not say so (yet)."""
         try:
-            data = json.loads(path.read_text())
+            data = json.loads(path.read_text() if path.is_file() else "")
             return cls(int(data["pid"]), str(data["host"]), str(data["command"]), str(data["since"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -95,7 +96,7 @@ class DirectoryLock:
         """
         path = self.folder / LOCK
         for _ in range(_TRIES):
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)
             try:
                 got = _os_lock(descriptor)
                 if got and _is_at(descriptor, path):

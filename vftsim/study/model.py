@@ -19,6 +19,7 @@ from vftsim.spec.yaml_source import read_yaml
 from vftsim.study import composed
 from vftsim.study.composed import Shortened
 from vftsim.study.digest import sha256_of
+from vftsim.study.workers import deferred_interrupts
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,8 @@ class Model:
 
     def resolved(self) -> dict[str, Any]:
         """Return the model as one file would say it: all values, units written out."""
-        data: dict[str, Any] = self.spec.model_dump(mode="json")
+        with deferred_interrupts():  # pydantic takes an interruption for a kind that does not fit, and goes on
+            data: dict[str, Any] = self.spec.model_dump(mode="json")
         return data
 
     def digest(self) -> str:

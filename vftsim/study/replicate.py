@@ -100,9 +100,16 @@ class _Shelf:
         if self._store is None:
             return {}
         said = self._identities[number]
-        known = {n: data for n, data in self._store.known(said).items() if n < replications}
-        self._kept |= {(said["model"], n) for n in known}
-        return {n: composed.from_dict(data) for n, data in known.items()}
+        records = {}
+        for n, data in self._store.known(said).items():
+            if n >= replications:
+                continue
+            try:
+                records[n] = composed.from_dict(data)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                self._store.disown(said, n)
+        self._kept |= {(said["model"], n) for n in records}
+        return records
 
     def keep(self, number: int, replication: int, record: Record) -> None:
         if self._store is None:

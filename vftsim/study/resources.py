@@ -149,7 +149,7 @@ def _uses(run: Run, rates: dict[Any, float]) -> Iterator[tuple[tuple[str, str], 
             used = sum(rates["run", name, n] for domain, n, _ in run.built.vcpu_rows() if domain == name)
             yield (f"{name}: CPU", "pCPUs"), used
     for place, cause in run.built.drop_counts():
-        yield (f"{LOST}{place}, {cause}", "packets/s"), rates["lost", place, cause] * 1e9
+        yield (f"{LOST}{place}, {cause}", "packets/s"), rates.get(("lost", place, cause), 0.0) * 1e9
 
 
 def _uses_of_domain(run: Run, rates: dict[Any, float], name: str) -> Iterator[tuple[tuple[str, str], float]]:

@@ -28,7 +28,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from vftsim.errors import StorageError, UsageError
-from vftsim.study.database import DATABASE, check_place, connect, create, damage, forbidden
+from vftsim.study.database import DATABASE, check_place, connect, create, damage, forbidden, unsound
 from vftsim.study.digest import sha256_of
 from vftsim.study.files import publish, remove_ours, to_json
 from vftsim.study.lock import DirectoryLock
@@ -48,6 +48,16 @@ class Opening(Enum):
 def checksum(key: str, replication: int, data: bytes) -> str:
     """Return what a stored replication must match."""
     return hashlib.sha256(f"{key}:{replication}:".encode() + data).hexdigest()
+
+
+def unpacked(key: str, replication: int, data: object, said: object) -> Any:
+    """Return what a stored replication holds; None if it is damaged."""
+    if not isinstance(data, bytes) or checksum(key, replication, data) != said:
+        return None
+    try:
+        return json.loads(zlib.decompress(data))
+    except (zlib.error, ValueError, RecursionError):
+        return None
 
 
 class Store:
@@ -87,6 +97,8 @@ class Store:
                 check_place(folder, is_locked=True)
                 self._connection = self._open(opening)
             except BaseException:
+                if self._fresh:
+                    self._lose_database()
                 self._lock.release()
                 self._unmake()
                 raise
@@ -160,12 +172,19 @@ class Store:
             ).fetchall()
         found = {}
         for number, data, said in rows:
-            if isinstance(data, bytes) and checksum(key, number, data) == said:
-                found[number] = json.loads(zlib.decompress(data))
-            elif (key, number) not in self._damaged:
-                self._damaged.add((key, number))
-                self.remarks.append(f"replication {number} in '{self.folder}' is damaged and is computed again")
+            whole = unpacked(key, number, data, said)
+            if whole is None:
+                self.disown(identity, number)
+            else:
+                found[number] = whole
         return found
+
+    def disown(self, identity: Mapping[str, Any], replication: int) -> None:
+        """Treat a replication as damaged: say so once, and let another one take its place."""
+        one = sha256_of(identity), replication
+        if one not in self._damaged:
+            self._damaged.add(one)
+            self.remarks.append(f"replication {replication} in '{self.folder}' is damaged and is computed again")
 
     def keep(self, identity: Mapping[str, Any], replication: int, data: Any) -> None:
         """Put a replication on disk, for good when this returns.
@@ -228,6 +247,8 @@ class Store:
             self._fresh = True
         connection = connect(self.folder / DATABASE)
         try:
+            if wrong := unsound(connection):
+                raise damage(self.folder, wrong)
             (said,) = connection.execute("SELECT value FROM about WHERE name = 'command'").fetchone()
             if said != self.command:
                 raise UsageError(f"'{self.folder}' holds a {said}, not a {self.command}; choose another name")
@@ -252,7 +273,7 @@ class Store:
 
     def _lose_database(self) -> None:
         with contextlib.suppress(OSError):
-            for suffix in ("-wal", "-shm", ""):
+            for suffix in ("-wal", "-shm", "-journal", ""):
                 (self.folder / f"{DATABASE}{suffix}").unlink(missing_ok=True)
 
     def _unmake(self) -> None:
@@ -262,9 +283,9 @@ class Store:
 
     @contextmanager
     def _writing(self, transaction: bool = True) -> Iterator[None]:
-        if not self._is_in_place():
-            raise StorageError(f"'{self.folder}' was removed or replaced while it was written")
         try:
+            if not self._is_in_place():
+                raise StorageError(f"'{self.folder}' was removed or replaced while it was written")
             if transaction:
                 self._connection.execute("BEGIN IMMEDIATE")
             yield
@@ -292,7 +313,7 @@ class Store:
     def _is_in_place(self) -> bool:
         try:
             return os.path.samestat(self._file, (self.folder / DATABASE).stat())
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
 
 

@@ -1,0 +1,339 @@
+"""Every kind of input, from one generator of random numbers each."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import re
+import shutil
+import sqlite3
+import string
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+
+from inputs import ODD, Input, as_text, changed, document, places, torn
+from texts import CHECK, DATASET, EDITS, FIT, LIMITS, MEDIA, ROWS, TINY
+
+TREE = Path(__file__).parents[2]
+
+
+def inputs(seed: int) -> Iterator[Input]:
+    """Yield inputs without an end, kinds in turn."""
+    while True:
+        for kind, make in KINDS.items():
+            found = make(random.Random(f"{kind} {seed}"))
+            found.kind = kind
+            yield found
+        seed += 1_000_003
+
+
+@cache
+def _bases() -> list[str]:
+    shipped = [path.read_text() for path in sorted((TREE / "models").glob("*.yaml"))]
+    return [TINY] * 20 + [MEDIA] * 20 + shipped
+
+
+def _model(choose: random.Random) -> Input:
+    text = choose.choice(_bases())
+    is_torn = choose.random() < 0.35
+    data = torn(choose, text.encode()) if is_torn else as_text(changed(choose, document(text))).encode()
+    command = choose.choice(
+        (["run", "{}/model.yaml", "-n", "1", "--quick", "-o", "{}/out"],) * 4 + (["models", "{}/model.yaml"],)
+    )
+    return Input("", [*command, *(LIMITS if command[0] == "run" else [])], {"model.yaml": data})
+
+
+def _word(choose: random.Random) -> str:
+    return "".join(choose.choice(string.printable + "é±\u202e") for _ in range(choose.choice((0, 1, 3, 8, 40))))
+
+
+def _key(choose: random.Random, text: str) -> str:
+    keys = [str(key) for key in choose.choice(list(places(document(text))))]
+    if choose.random() < 0.3:
+        keys[choose.randrange(len(keys))] = choose.choice((_word(choose), "", "0", "-1", "kind", "*", "x" * 500))
+    if choose.random() < 0.2:
+        keys.append(choose.choice(("kind", "x", "0", "protection", "scheduler", "duration")))
+    return ".".join(keys)
+
+
+def _value(choose: random.Random) -> str:
+    value = choose.choice(ODD)
+    if choose.random() < 0.2:
+        return _word(choose)
+    return (
+        str(value)
+        if isinstance(value, str)
+        else as_text({"a": value})[3:].strip()
+        if choose.random() < 0.5
+        else repr(value)
+    )
+
+
+def _assignment(choose: random.Random, text: str) -> str:
+    sign = choose.choice(("=",) * 12 + ("", "==", ":", " = "))
+    return f"{_key(choose, text)}{sign}{_value(choose)}".replace("\x00", "")
+
+
+def _set(choose: random.Random) -> Input:
+    text = choose.choice((TINY, MEDIA))
+    sets = [word for _ in range(choose.choice((1, 1, 2, 4))) for word in ("--set", _assignment(choose, text))]
+    return Input(
+        "",
+        ["run", "{}/model.yaml", "-n", "1", "--quick", "-o", "{}/out", *sets, *LIMITS],
+        {"model.yaml": text.encode()},
+    )
+
+
+def _grid(choose: random.Random) -> Input:
+    text = choose.choice((TINY, MEDIA))
+    words = ["sweep", "{}/model.yaml", "-n", "1", "-o", "{}/out"]
+    for _ in range(choose.choice((1, 1, 2, 3))):
+        name = choose.choice(
+            ("weight", "cap", "streams", "calls", _key(choose, text), _key(choose, text), _word(choose))
+        )
+        values = ",".join(_value(choose) for _ in range(choose.choice((0, 1, 1, 2, 4))))
+        words += ["--grid", f"{name}{choose.choice(('=',) * 8 + ('', ',', ':'))}{values}".replace("\x00", "")]
+    if choose.random() < 0.3:
+        words += [
+            "--scheduler",
+            choose.choice(("all", "credit", "cfs,credit", ",", "", "cfs,,cfs", _word(choose), "native")),
+        ]
+    if choose.random() < 0.1:
+        words += ["--duration", choose.choice(("0", "-1", "1 ns", "1 d", "x", "1e9", "5", "200 ms"))]
+    return Input("", [word.replace("\x00", "") for word in [*words, *LIMITS]], {"model.yaml": text.encode()})
+
+
+def _fault(choose: random.Random) -> Input:
+    kinds = (
+        "pause",
+        "primary_crash",
+        "secondary_crash",
+        "host_crash",
+        "link_down",
+        "link_loss",
+        "log_link",
+        "kill",
+        "",
+        None,
+        7,
+    )
+    moments = ("run 100 ms", "run -1 s", "run 3000 d", "step 1", "step 1 + 1 s", "step 99 + 1 s", "stepp 1",
+        "measure 0 s",
+               "1 s", "", None, 5, [], "run 1e30 s", "run 0 s", "pre_registration + 1 s", "step 1 + -1 s",
+               "step 1 + 1e9 s")  # fmt: skip
+    keys = {"kind": choose.choice(kinds), "at": choose.choice(moments)}
+    for key in ("domain", "duration", "host", "link", "network", "rate", "loss", "nic", "role"):
+        if choose.random() < 0.35:
+            keys[key] = choose.choice(("media", "sut", "host", "lan", "dom0", "eth0", *ODD))
+    text = choose.choice((TINY, MEDIA))
+    data = document(text)
+    data["faults"] = choose.choice(([keys], [keys, keys], keys, [[keys]]))
+    if choose.random() < 0.5:
+        where = choose.choice(list(data["domains"]))
+        kind = choose.choice(
+            (
+                "lockstep",
+                "checkpoint",
+                "ha_restart",
+                "coarse_lockstep",
+                "event_sync",
+                "none",
+                "hypervisor_epoch",
+                "micro_checkpoint",
+            )
+        )
+        data["domains"][where]["protection"] = {"kind": kind}
+    try:
+        found = as_text(data).encode()
+    except Exception:
+        found = text.encode()
+    return Input("", ["run", "{}/model.yaml", "-n", "1", "--quick", "-o", "{}/out", *LIMITS], {"model.yaml": found})
+
+
+@cache
+def _result() -> dict[str, bytes]:
+    """Return the files of a good result of ``TINY``."""
+    from vftsim.cli.main import main
+
+    folder = Path(tempfile.mkdtemp())
+    (folder / "model.yaml").write_text(TINY)
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert main(["run", str(folder / "model.yaml"), "-n", "2", "-q", "-j", "1", "-o", str(folder / "out")]) == 0
+    found = {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    shutil.rmtree(folder)
+    return found
+
+
+_RUN = ["run", "{}/model.yaml", "-n", "2", "-o", "{}/out", *LIMITS]
+_ON_RESULTS = (["check", "{}/out"], ["check", "{}/out", "--json"], ["check", "{}/out", "--repair"], [*_RUN,
+    "--resume"],
+               [*_RUN, "--force"], _RUN, ["compare", "{}/model.yaml", "{}/model.yaml", "-n", "1", "-o",
+               "{}/out", *LIMITS])  # fmt: skip
+
+
+def _sealed(connection: sqlite3.Connection, choose: random.Random) -> None:
+    """Put foreign data under a right checksum."""
+    from vftsim.study.store import checksum
+
+    ((key,),) = connection.execute("SELECT key FROM studies")
+    data = zlib.compress(
+        choose.choice((b"{}", b"[]", b"7", b"{", b"null", b'{"workloads": {}}', b'"' + b"x" * 100 + b'"'))
+    )
+    data = choose.choice((data, b"no zlib", b""))
+    connection.execute(
+        "UPDATE replications SET data = ?, sha256 = ? WHERE replication = 0", (data, checksum(key, 0, data))
+    )
+
+
+def _edited(choose: random.Random, data: bytes) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "d"
+        path.write_bytes(data)
+        with closing(sqlite3.connect(path)) as connection:
+            for _ in range(choose.choice((1, 1, 2))):
+                try:
+                    if choose.random() < 0.15:
+                        _sealed(connection, choose)
+                    else:
+                        connection.execute(choose.choice(EDITS))
+                    connection.commit()
+                except (sqlite3.DatabaseError, ValueError):
+                    connection.rollback()
+        return path.read_bytes()
+
+
+def _store(choose: random.Random) -> Input:
+    files = dict(_result())
+    name = "out/vftsim.sqlite"
+    files[name] = _edited(choose, files[name]) if choose.random() < 0.5 else torn(choose, files[name])
+    if choose.random() < 0.1:
+        files[f"{name}-wal"] = choose.choice(
+            (b"", bytes(4000), torn(choose, bytes(5000)), b"\x37\x7f\x06\x82" + bytes(5000))
+        )
+    if choose.random() < 0.05:
+        files[f"{name}-journal"] = choose.choice((b"", bytes(4000), b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + bytes(600)))
+    return Input("", list(choose.choice(_ON_RESULTS)), files)
+
+
+def _directory(choose: random.Random) -> Input:
+    files, others = dict(_result()), {}
+    names = ("vftsim.sqlite", "manifest.json", "summary.csv", "plots", ".vftsim.lock", ".vftsim.holder",
+        ".vftsim-writing",
+             "vftsim.sqlite.new", "vftsim.sqlite-wal", "vftsim.sqlite-shm", "model.yaml", "NOTES.md",
+             "vftsim.sqlite-journal")  # fmt: skip
+    for _ in range(choose.choice((1, 1, 2, 3))):
+        name = f"out/{choose.choice(names)}"
+        files = {each: data for each, data in files.items() if each != name and not each.startswith(f"{name}/")}
+        others.pop(name, None)
+        what = choose.choice(
+            ("dir", "fifo", "gone", "-> /dev/null", "-> nowhere", f"-> {name.split('/')[1]}", "-> ..", "text", "empty")
+        )
+        if what in ("text", "empty"):
+            files[name] = b"" if what == "empty" else b'{"pid": "x"}'
+        elif what != "gone":
+            others[name] = what
+    if choose.random() < 0.1:
+        files = {name: data for name, data in files.items() if not name.startswith("out/")}
+        others = {"out": choose.choice(("fifo", "-> out", "-> /dev/null", "-> nowhere", "dir", "-> /proc"))}
+    return Input("", list(choose.choice(_ON_RESULTS)), files, others)
+
+
+def _dataset(choose: random.Random) -> Input:
+    files = {
+        "lab/dataset.yaml": DATASET,
+        "lab/shares.csv": ROWS,
+        "fit.yaml": FIT,
+        "check.yaml": CHECK,
+        "model.yaml": TINY,
+    }
+    found = {name: text.encode() for name, text in files.items()}
+    name = choose.choice(
+        ("lab/dataset.yaml", "lab/dataset.yaml", "lab/shares.csv", "lab/shares.csv", "fit.yaml", "check.yaml")
+    )
+    if name.endswith(".yaml") and choose.random() < 0.6:
+        found[name] = as_text(changed(choose, document(files[name]))).encode()
+    elif choose.random() < 0.3:
+        cells = [line.split(",") for line in files["lab/shares.csv"].splitlines()]
+        row = choose.choice(cells)
+        row[choose.randrange(len(row))] = choose.choice(
+            ("", "x", "nan", "inf", "1e999", "-5", "12,5", '"', "\x00", "1e308", " ", "é", "200")
+        )
+        found["lab/shares.csv"] = "\n".join(",".join(line) for line in cells).encode()
+    else:
+        found[name] = torn(choose, found[name])
+    words = choose.choice((
+        ["calibrate", "{}/fit.yaml", "-j", "1", "-q", "-o", "{}/fitted.json"], ["validate", "{}/check.yaml",
+            "-j", "1", "-q"],
+        ["import", str(TREE / "tests/labs/files/sadf_u.csv"), "-e", "bare", "--phase", "step_1", "-o", "{}/lab"],
+    ))  # fmt: skip
+    return Input("", words, found)
+
+
+def _measured(choose: random.Random) -> Input:
+    place = TREE / "tests" / "labs" / "files"
+    path = choose.choice(sorted(p for p in place.iterdir() if p.is_file()))
+    data = torn(choose, path.read_bytes())
+    if choose.random() < 0.3:
+        numbers = list(re.finditer(rb"[0-9.]+", data))
+        if numbers:
+            one = choose.choice(numbers)
+            data = (
+                data[: one.start()]
+                + choose.choice((b"", b"nan", b"-1", b"1e999", b"9" * 400, b"x", b"inf"))
+                + data[one.end() :]
+            )
+    words = ["import", f"{{}}/{path.name}", "-e", "bare", "-o", "{}/lab"]
+    if choose.random() < 0.8:
+        words += ["--phase", "step_1"]
+    for option, values in (("--from", ("4 s", "-1 s", "x", "1e30 s")), ("--until", ("1 s", "0 s", "9 d")),
+                           ("--rename", ("a=b", "=", "cpu/1=cpu", "x")), ("--as", ("sar", "sipp", "",
+                           "iperf3"))):  # fmt: skip
+        if choose.random() < 0.1:
+            words += [option, choose.choice(values)]
+    return Input("", words, {path.name: data})
+
+
+def _options(choose: random.Random) -> Input:
+    """Return a command line whose options have odd values."""
+    command = choose.choice(
+        (
+            "run",
+            "capacity",
+            "compare",
+            "failover",
+            "availability",
+            "trace",
+            "explain",
+            "pilot",
+            "check",
+            "models",
+            "schema",
+        )
+    )
+    words = [command, *(["{}/model.yaml"] * (2 if command == "compare" else 1))]
+    pool = ("-n", "--seed", "-j", "--scale", "--precision", "--figure", "-o", "--budget", "--probability",
+        "--resolution", "--loss-limit",
+            "--ihs-limit", "--after-stop", "--window", "--mtbf", "--restart", "--after", "--over", "--load",
+            "--crashes", "--domain",
+            "--protection", "--plot", "--start", "--length", "--replication", "--packet", "--gantt",
+            "--method", "--tables")  # fmt: skip
+    values = ("0", "-1", "1", "2", "1e9", "99999999999999999999999", "nan", "inf", "-inf", "x", "", "0 s",
+        "1 s", "-2 s", "1e30 s", "5 %", "all",
+              "none", "lockstep", "search", "ramp", "sut", "{}/x.png", "{}/x.json", "/proc/x",
+              "{}/" + "y" * 300, "{}/a/b/c", "1 ns", "0.5")  # fmt: skip
+    for _ in range(choose.choice((1, 2, 2, 3))):
+        words += [choose.choice(pool), choose.choice(values)]
+    if command in ("run", "capacity", "compare", "failover"):
+        words += LIMITS
+    return Input("", words, {"model.yaml": choose.choice((TINY, MEDIA)).encode()})
+
+
+KINDS: dict[str, Callable[[random.Random], Input]] = {
+    "model file": _model, "--set": _set, "--grid": _grid, "faults": _fault, "options": _options,
+    "store": _store, "result directory": _directory, "dataset": _dataset, "measured file": _measured,
+}  # fmt: skip

@@ -1,0 +1,122 @@
+"""What the generator changes: models, a lab, statements; and how long a command may take."""
+
+TINY = """\
+name: tiny
+domains:
+  sut:
+    interfaces:
+      eth0: {path: {kind: moderated}}
+    applications:
+      proxy: {kind: sip_server, touch_cost: 4 ms, register_touch_cost: 4 ms}
+workloads:
+  calls:
+    kind: ims_bench
+    to: sut.proxy
+    subscribers: 2000
+    registered: 50 %
+    ring_time: 500 ms
+    hold_time: 1 s
+    pre_registration: {duration: 3 s, rate: 20 /s, transient: 1 s}
+    stir: {duration: 2 s, steps: 1}
+    steps: {initial: 10 /s, increment: 10 /s, duration: 4 s, transient: 2 s, most: 1}
+"""
+MEDIA = """\
+name: media
+hosts:
+  host: {pcpus: 2, scheduler: {kind: credit}, nics: {eth0: {}}}
+networks:
+  lan: {latency: 10 us}
+domains:
+  dom0: {vcpus: 1, driver: {placement: any}}
+  media:
+    interfaces: {eth0: {path: {kind: paravirtual}}}
+    applications: {relay: {kind: media_relay, packet_ns: 18 us}}
+    protection: {kind: checkpoint, epoch: 25 ms}
+workloads:
+  media: {kind: rtp, to: media, streams: 5}
+faults:
+  - {kind: pause, domain: media, at: run 100 ms, duration: 10 ms}
+measure: {warm_up: 100 ms, duration: 200 ms}
+"""
+LIMITS = ["-q", "-j", "1", "--max-time", "500 ms", "--max-memory", "300 MB"]
+DATASET = """\
+name: lab
+environments: {bare: {description: one}}
+phases: {meaning: a load, repeats: again}
+tables:
+  shares:
+    file: shares.csv
+    keys: {environment: environment, phase: phase, repeat: repeat}
+    metric_column: metric
+    columns: {mean_percent: {unit: '%', statistic: mean}}
+"""
+ROWS = (
+    "environment,phase,repeat,metric,mean_percent\nbare,step_1,1,cpu,12\nbare,step_1,2,cpu,13\nbare,step_2,1,cpu,24\n"
+)
+FIT = """\
+name: fit
+model: model.yaml
+dataset: lab
+environment: bare
+parameters:
+  - {path: domains.sut.applications.proxy.touch_cost, low: 1 ms, high: 8 ms, start: 4 ms, meaning: cost}
+in_sample: [step_1]
+held_out: [step_2]
+most_evaluations: 2
+"""
+CHECK = """\
+name: check
+dataset: lab
+replications: 2
+seed: 3
+step_duration: 6 s
+transient: 2 s
+environments:
+  bare: {model: model.yaml, fitted_steps: 1, stop_step: 3, doc_saps: 29}
+"""
+EDITS = """\
+UPDATE about SET value = 'sweep'
+DELETE FROM about
+UPDATE about SET value = x'ff'
+UPDATE studies SET identity = '{'
+UPDATE studies SET identity = '[]'
+UPDATE studies SET identity = '7'
+UPDATE studies SET key = 'x'
+UPDATE studies SET generation = 'x'
+UPDATE studies SET generation = 9223372036854775807
+UPDATE studies SET generation = -1
+UPDATE replications SET data = 'text'
+UPDATE replications SET data = x''
+UPDATE replications SET data = 7
+UPDATE replications SET sha256 = ''
+UPDATE replications SET sha256 = 7 WHERE replication = 0
+UPDATE replications SET replication = replication + 1000000
+UPDATE replications SET replication = -replication - 1
+UPDATE replications SET replication = 'x' || replication
+UPDATE replications SET study = 99
+UPDATE replications SET data = zeroblob(1000000)
+DELETE FROM replications
+DELETE FROM studies
+DROP TABLE studies
+DROP TABLE replications
+DROP TABLE files
+DROP TABLE about
+UPDATE files SET name = '../../x'
+UPDATE files SET name = '/etc/x'
+UPDATE files SET name = ''
+UPDATE files SET name = x'ff'
+UPDATE files SET sha256 = x'00'
+PRAGMA user_version = 7
+PRAGMA user_version = -1
+PRAGMA application_id = 1
+CREATE TABLE more (a)
+ALTER TABLE replications ADD COLUMN more
+CREATE TRIGGER t BEFORE INSERT ON replications BEGIN SELECT RAISE(ABORT, 'no'); END
+CREATE VIEW v AS SELECT 1
+ALTER TABLE studies RENAME COLUMN key TO name
+PRAGMA encoding
+UPDATE about SET value = 'run' || char(0) || 'x'
+INSERT INTO studies VALUES (77, 1, 'k', '{}')
+INSERT INTO about VALUES ('command2', 'x')
+""".splitlines()
+"""What somebody may do to a database."""

@@ -1,0 +1,209 @@
+"""Put faults into the code, one at a time, and see whether the tests notice.
+
+    python experiments/mutants/mutants.py [--minutes M] [--file PART] [--write]
+    python experiments/mutants/mutants.py --propose 120 --seed 1
+
+``mutants.json`` is the list that is kept: file, old text (there once), new text, the tests that should notice,
+    and for
+a fault that none needs to notice the reason.  Each is made in a copy of the tree; the tests run in a child of this
+process that has imported what vftsim stands on,
+    but nothing of vftsim.  A fault that no test notices survives; exit code 1 if
+more than one in twenty does, or one without a reason.  ``--propose`` writes a new list: comparisons, signs,
+    factors and
+conditions changed at random places.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import math
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "io-faults"))
+
+from table import put, written
+
+TREE = Path(__file__).parents[2]
+LIST, PAGE = Path(__file__).parent / "mutants.json", TREE / "docs" / "robustness.md"
+LONGEST_S = 300
+PARTS = {
+    "kernel/wheel.py": "kernel/test_wheel.py", "kernel/simpy_engine.py": "kernel/test_engines.py",
+    "platform/cpu/exact.py": "platform/cpu/test_exact.py",
+    "platform/cpu/host.py": "platform/cpu/test_host_corners.py",
+    "platform/cpu/shared_queue.py": "platform/cpu/test_other_schedules.py platform/cpu/test_host_corners.py",
+    "platform/cpu/schedulers/_credit_rules.py": "platform/cpu/test_xen_schedules.py",
+    "platform/cpu/schedulers/_credit_accounting.py": "platform/cpu/test_xen_schedules.py",
+    "platform/cpu/schedulers/credit.py": "platform/cpu/test_xen_schedules.py",
+    "platform/cpu/schedulers/credit2.py": "platform/cpu/test_xen_schedules.py",
+    "platform/cpu/schedulers/rtds.py": "platform/cpu/test_xen_schedules.py platform/cpu/test_other_schedules.py",
+    "platform/cpu/schedulers/cfs.py": "platform/cpu/test_other_schedules.py",
+    "platform/io/link.py": "net/test_link.py",
+    "platform/io/nic.py": "net/test_nics.py platform/test_nic_and_rings.py",
+    "platform/io/ring.py": "platform/test_nic_and_rings.py", "platform/delays.py": "net/test_link.py",
+    "platform/protection/channel.py": "guard/test_channel_and_replay.py",
+    "platform/protection/replay.py": "guard/test_channel_and_replay.py",
+    "platform/protection/log_writer.py": "guard/test_channel_and_replay.py guard/test_lockstep_limits.py",
+    "platform/protection/throttle.py": "guard/test_lockstep_limits.py",
+    "platform/protection/migration.py": "guard/test_migration.py",
+    "platform/protection/memory.py": "guard/test_migration.py",
+    "platform/protection/output_buffer.py": "guard/test_output_commit.py",
+    "platform/protection/commit.py": "guard/test_output_commit.py",
+    "workloads/sip/retransmission.py": "sip/test_retransmission.py",
+    "workloads/voice_quality.py": "workloads/test_voice_quality.py",
+    "workloads/ims_bench/ramp_end.py": "sip/test_ramp_end.py",
+    "workloads/ims_bench/verdict.py": "sip/test_ramp_end.py",
+    "workloads/ims_bench/subscribers.py": "sip/test_subscribers.py",
+    "stats/intervals.py": "stats/test_intervals.py", "stats/histogram.py": "stats/test_histogram.py",
+    "stats/percentiles.py": "stats/test_percentiles.py", "stats/theory.py": "stats/test_theory.py",
+    "spec/units.py": "spec/test_spec_units.py", "study/database.py": "study/test_check.py",
+    "study/lock.py": "study/test_lock.py",
+}  # fmt: skip
+"""Files that ``--propose`` changes, and the tests that are about them."""
+CHANGES = (
+    (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "), (r" != ",
+        " == "), (r" \+ ", " - "),
+    (r" - ", " + "), (r" \* ", " // "), (r" // ", " * "), (r" and ", " or "), (r" or ", " and "), (r"\bmin\(",
+    "max("),
+    (r"\bmax\(", "min("), (r"\bnot ", ""), (r"\bTrue\b", "False"), (r"\bFalse\b", "True"), (r"\b1\b", "2"),
+    (r" \+= ", " -= "),
+    (r" -= ", " += "), (r"\b0\b", "1"), (r" / ", " * "), (r"\b2\b", "3"),
+)  # fmt: skip
+
+
+def statements(path: Path) -> Iterator[int]:
+    """Yield the lines of code in functions, without heads, documentation and what refuses."""
+    for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        for one in function.body:
+            for node in ast.walk(one):
+                is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+                if (
+                    isinstance(node, ast.stmt)
+                    and not is_text
+                    and not isinstance(node, (ast.Raise, ast.ImportFrom, ast.Assert))
+                ):
+                    yield node.lineno
+
+
+def propose(count: int, seed: int) -> list[dict[str, str]]:
+    """Return faults at random places, spread over the files."""
+    choose, found, seen = random.Random(seed), [], set()
+    names = list(PARTS)
+    for number in range(count * 20):
+        name = names[number % len(names)]
+        path = TREE / "vftsim" / name
+        lines = path.read_text(encoding="utf-8").splitlines()
+        at = choose.choice(sorted(set(statements(path))) or [1]) - 1
+        fitting = [(old, new) for old, new in CHANGES if re.search(old, lines[at].split("  # ")[0])]
+        if not fitting or '"' in lines[at]:
+            continue
+        old, new = choose.choice(fitting)
+        changed = re.sub(old, new, lines[at], count=1)
+        whole = "\n".join(lines[max(at - 1, 0) : at + 1])
+        if (name, at) in seen or path.read_text(encoding="utf-8").count(whole) != 1:
+            continue
+        seen.add((name, at))
+        new_text = "\n".join([*lines[max(at - 1, 0) : at], changed])
+        tests = " ".join(f"tests/{test}" for test in PARTS[name].split())
+        found.append({"file": f"vftsim/{name}", "old": whole, "new": new_text, "tests": tests, "reason": ""})
+        if len(found) == count:
+            break
+    return sorted(found, key=lambda one: one["file"])
+
+
+def survives(one: dict[str, str], copy: Path) -> bool:
+    """Put a fault into the copy, run its tests, take it out again: whether none has noticed."""
+    path = copy / one["file"]
+    good = path.read_text(encoding="utf-8")
+    assert good.count(one["old"]) == 1, f"{one['file']}: no longer there once: {one['old']}"
+    path.write_text(good.replace(one["old"], one["new"]), encoding="utf-8")
+    try:
+        child = os.fork()
+        if child == 0:
+            _run_tests(one["tests"].split(), copy)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        path.write_text(good, encoding="utf-8")
+
+
+def _run_tests(tests: list[str], copy: Path) -> None:
+    import pytest
+
+    signal.alarm(LONGEST_S)  # a fault may end nothing: that is noticed too
+    os.chdir(copy)
+    sys.path.insert(0, str(copy))
+    sys.dont_write_bytecode = True
+    os.environ |= {"VFTSIM_ENGINE": "simpy", "PYTHONPATH": str(copy)}
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+    os._exit(int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *tests])))
+
+
+def _import_what_is_below() -> None:
+    import matplotlib.figure
+    import pandas
+    import pydantic
+    import pytest
+    import scipy.stats
+    import simpy
+    import typer
+
+    assert all((matplotlib, pandas, pydantic, pytest, scipy, simpy, typer))
+    assert not any(name.split(".")[0] == "vftsim" for name in sys.modules)
+
+
+def main() -> int:
+    """Try the list; exit code 1 if too many faults survive."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--propose", type=int, metavar="COUNT", help="write a new list")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="end after this time, however many it were")
+    parser.add_argument("--file", help="only faults of files with this in their name")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/robustness.md")
+    chosen = parser.parse_args()
+    if chosen.propose:
+        LIST.write_text(json.dumps(propose(chosen.propose, chosen.seed), indent=1) + "\n", encoding="utf-8")
+        return 0
+    everything = json.loads(LIST.read_text(encoding="utf-8"))
+    random.Random(chosen.seed).shuffle(everything)
+    _import_what_is_below()
+    tried, alive, unexplained = Counter[str](), Counter[str](), 0
+    end = time.monotonic() + 60.0 * chosen.minutes
+    with tempfile.TemporaryDirectory() as name:
+        copy = Path(name)
+        for part in ("vftsim", "tests", "models", "calibration", "experiments", "docs"):
+            shutil.copytree(TREE / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(TREE / "pyproject.toml", copy)
+        for one in everything:
+            if time.monotonic() > end or (chosen.file or "") not in one["file"]:
+                continue
+            place = "/".join(one["file"].split("/")[1:3]).removesuffix(".py")
+            tried[place] += 1
+            if survives(one, copy):
+                alive[place] += 1
+                unexplained += not one["reason"]
+                print(f"survives: {one['file']}\n{one['old']}\n  ->\n{one['new']}\n  {one['reason']}", flush=True)
+    rows = [[f"`{place}`", str(tried[place]), str(alive[place])] for place in sorted(tried)]
+    text = written(["part", "faults", "survived"], [*rows, ["all", str(tried.total()), str(alive.total())]])
+    print(text)
+    if chosen.write:
+        put(PAGE, "mutants.py", text)
+    return int(alive.total() > 0.05 * tried.total() or unexplained > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""Ctrl-C that Python drops, in a destructor or a callback, still ends the command."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+DROPPED = """
+import os, signal, sys, time, weakref
+from vftsim.cli import main as module
+
+class Gone:
+    pass
+
+def press(_):
+    os.kill(os.getpid(), {number})
+    for _ in range(1000):
+        pass
+
+def runs():
+    gone = Gone()
+    reference = weakref.ref(gone, press)
+    del gone
+    try:
+        for _ in range(600):
+            time.sleep(0.1)
+    except KeyboardInterrupt:
+        return 3
+    return 0
+
+module.main = runs
+sys.exit(module.console())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_that_python_drops_comes_again(number):
+    words = [sys.executable, "-c", DROPPED.format(number=int(number))]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=50, check=False)
+    assert (done.returncode, done.stderr) == (3, "")

@@ -1,0 +1,57 @@
+"""Inputs that once failed, and some new ones: each gets one message, and nothing is touched."""
+
+import itertools
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+FOLDER = HERE.parents[1] / "experiments" / "malformed"
+CORPUS = sorted((HERE / "corpus").glob("*.json"))
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="gives each input to a child of its own")
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    sys.path.insert(0, str(FOLDER))
+    try:
+        import malformed
+
+        malformed.prepare()
+        yield malformed
+    finally:
+        sys.path.remove(str(FOLDER))
+        for name in ("malformed", "inputs", "kinds", "texts"):
+            sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def test_what_once_failed_is_answered(experiment, path):
+    assert experiment.answer(experiment.Input.from_data(json.loads(path.read_text()))).defects == []
+
+
+def test_inputs_of_every_kind_are_answered(experiment):
+    codes = set()
+    for one in itertools.islice(experiment.inputs(31), 5 * len(experiment.KINDS)):
+        found = experiment.answer(one)
+        assert found.defects == [], (one.kind, one.words)
+        codes.add(found.code)
+    assert {0, 2} <= codes
+
+
+def test_the_same_seed_gives_the_same_inputs(experiment):
+    first, second = (list(itertools.islice(experiment.inputs(3), 60)) for _ in range(2))
+    assert [one.as_data() for one in first] == [one.as_data() for one in second]
+
+
+def test_a_defect_would_be_seen(experiment, monkeypatch):
+    one = experiment.Input("options", ["models", "{}/model.yaml"], {"model.yaml": b"a: 1\n"})
+
+    def breaks(*_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("vftsim.study.model.load_model", breaks)
+    assert experiment.answer(one).defects[0].startswith("traceback")
