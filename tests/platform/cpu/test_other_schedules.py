@@ -45,6 +45,21 @@ def test_native():
     assert lab.decisions(1) == [(2, "B"), (5, "-"), (11, "B"), (17, "-"), (20, "B"), (21, "-")]
 
 
+def test_cfs_in_a_crowd():
+    """2 pCPUs (scale 2) and 20 hogs: more than 8 for each, so turns of the least granularity, 0.75 ms times 2."""
+    lab = Lab(Cfs(), pcpus=2)
+    names = [f"hog{n:02}" for n in range(20)]
+    for name in names:
+        lab.domain(name)
+    lab.hog(*names)
+    lab.run(60)
+    for pcpu in (0, 1):
+        instants = [time_ms for time_ms, _ in lab.decisions(pcpu)]
+        turns = [round(later - sooner, 6) for sooner, later in zip(instants[1:], instants[2:], strict=False)]
+        assert len(turns) > 30
+        assert set(turns) == {1.5}
+
+
 def test_cfs():
     """1 pCPU (scale 1), equal weights: hogs A and B; C wakes at 22 and 36 ms for 1 ms.
 

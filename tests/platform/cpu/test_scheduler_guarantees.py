@@ -5,6 +5,7 @@ import pytest
 from tests.platform.cpu.host_lab import MS, Lab
 from vftsim.errors import UsageError
 from vftsim.platform.cpu.schedulers.cfs import Cfs
+from vftsim.platform.cpu.schedulers.credit import Credit
 from vftsim.platform.cpu.schedulers.esxi import Esxi
 from vftsim.platform.cpu.schedulers.rtds import Rtds
 from vftsim.platform.cpu.schedulers.sedf import Sedf
@@ -83,6 +84,12 @@ def test_sedf_latency_hint_gives_a_waking_vcpu_a_short_first_period():
 def test_impossible_budgets_are_refused(parameters):
     with pytest.raises(UsageError, match="budget"):
         _percents(Rtds(), a=parameters)
+
+
+def test_credit_shares_what_a_cap_leaves_by_weight():
+    """A capped domain of the largest weight keeps 20 % of one pCPU; the other 80 go 3:1."""
+    got = _percents(Credit(), a={"weight": 2048, "cap": 20}, b={"weight": 768}, c={"weight": 256})
+    assert got == pytest.approx({"a": 20, "b": 60, "c": 20}, abs=2)
 
 
 def test_slices_that_do_not_fit_are_refused():
