@@ -1,12 +1,17 @@
 """Verdicts on hand-made rows: what passes, what misses, and by how much."""
 
+from pathlib import Path
+
 import pytest
 
+from vftsim._version import __version__
 from vftsim.calibrate.accuracy import Row, baseline, edge_verdict, rows_of, sample_of, stop_verdict, verdicts
+from vftsim.calibrate.capacities import capacity_at, capacity_rows, ratio_rows
 from vftsim.calibrate.observations import measured
 from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec
-from vftsim.errors import ModelFileError
+from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import shipped_dir
+from vftsim.study.manifest import source_stamp
 
 DATA = shipped_dir("calibration") / "sip-lab" / "data"
 ENVIRONMENT = EnvironmentSpec(model="m", fitted_steps=4, inputs=["step_7"], stop_step=7, doc_saps=100.0)
@@ -101,3 +106,45 @@ def test_rows_use_the_replications_that_reached_a_phase():
     assert (rows["step_1"].n, rows["step_1"].predicted) == (2, 42.0)
     assert (rows["step_2"].n, rows["step_2"].predicted) == (1, 52.0)
     assert "step_3" not in rows
+
+
+def test_the_parabola_bends_and_the_line_does_not():
+    data = {(f"step_{k}", "load"): 10.0 * k for k in range(1, 6)}
+    data |= {(f"step_{k}", "cpu"): 1.0 + 0.01 * (10.0 * k) ** 2 for k in range(1, 6)}
+    assert baseline(ENVIRONMENT, data, "step_5", "cpu", degree=2) == pytest.approx(26.0)
+    assert baseline(ENVIRONMENT, data, "step_5", "cpu") == pytest.approx(21.0), "1, 4, 9, 16 and their line at 5"
+
+
+STEPS = {
+    ("step_1", "load"): 50.4, ("step_1", "ihs/global"): 0.0, ("step_1", "ihs/ims_uac"): 0.05,
+    ("step_2", "load"): 60.9, ("step_2", "ihs/global"): 0.2, ("step_2", "ihs/ims_uac"): 0.9,
+    ("step_10", "load"): 140.2, ("step_10", "ihs/global"): 3.0, ("step_10", "ihs/ims_uac"): 8.0,
+}  # fmt: skip
+
+
+def test_a_capacity_is_the_load_of_the_last_step_before_any_scenario_is_over_the_limit():
+    """Steps in the order of their numbers, whole attempts a second, scenarios as well as all together."""
+    assert [capacity_at(STEPS, limit) for limit in (0.01, 0.1, 1.0, 5.0, 10.0)] == [0, 50, 60, 60, 140]
+    low, _, _, high = capacity_rows("e", STEPS, [STEPS, {**STEPS, ("step_2", "ihs/global"): 0.02}])
+    assert (low.limit_percent, low.measured, low.predicted, low.n) == (0.1, 50, 50.0, 2)
+    assert high.predicted == 140.0
+
+
+def test_ratios_are_of_replications_under_the_same_traffic():
+    (row,) = ratio_rows({"a": 200.0, "b": 50.0}, {"a": [100.0, 200.0, 400.0], "b": [50.0, 50.0, 100.0]})
+    assert (row.measured, row.predicted, row.n) == (0.25, 0.25, 3)
+    assert (row.low, row.high) == pytest.approx((0.25, 0.475), abs=0.03)
+
+
+def test_a_report_names_its_commit_and_is_refused_in_a_changed_tree(monkeypatch):
+    said = {"rev-parse": "0123456789abcdef\n", "show": "2026-11-22\n", "status": ""}
+
+    def git(_, command, *more):
+        return "/repository\n" if "--show-toplevel" in more else said[command]
+
+    monkeypatch.setattr("vftsim.study.manifest._git", git)
+    assert source_stamp(Path("/repository/vftsim/study")) == f"vftsim {__version__}, commit 0123456789ab of 2026-11-22"
+    assert source_stamp(Path("/repository/elsewhere/deep/er")) == f"vftsim {__version__}"
+    said["status"] = " M vftsim/kernel/heap.py\n"
+    with pytest.raises(UsageError, match="are changed; commit them"):
+        source_stamp(Path("/repository/vftsim/study"))

@@ -91,9 +91,11 @@ def test_a_model_without_sip_is_fitted_to_a_metric_of_its_own(own, capsys):
     assert {each["phase"] for each in found["residuals"]} == {"bare/even", "bare/odd"}
 
 
-def test_runs_that_were_not_fitted_are_predicted(own, capsys):
+def test_runs_that_were_not_fitted_are_predicted(own, capsys, monkeypatch):
+    monkeypatch.setattr("vftsim.calibrate.provenance.source_stamp", lambda _: "vftsim of a test")
     assert main(["validate", str(own / "validation.yaml"), "-q", "-j", "1", "--report", str(own / "page.md")]) == 0
     page = (own / "page.md").read_text()
+    assert "(vftsim of a test, seed" in page
     assert "| cpu.small within 3 % beyond the range of repeats | met | 2 of 2" in page
     assert "| bare/even | fitted | cpu.small | 51 | 50 |" in page
     (own / "cpu.csv").write_text(CPU.replace("odd,1,20,80", "odd,1,27,73"))

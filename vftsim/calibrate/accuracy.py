@@ -1,7 +1,7 @@
 """Predicted against measured, for every row of a record, and whether the declared accuracy was met.
 
 In-sample and held-out rows are kept apart, and beside each prediction stands a trivial baseline: the
-straight line through the same in-sample steps (over load; of the logarithm for delays).  Where the
+straight line through the same in-sample steps (over load; of the logarithm for delays), and a parabola.  Where a
 baseline is better, the table shows it.
 """
 
@@ -15,6 +15,8 @@ from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec
 from vftsim.labs.dataset import Observations
 from vftsim.stats import central_range
 from vftsim.workloads.sip.messages import Scenario
+
+_MOST_LOGARITHM = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,12 @@ class Row:
     high: float
     n: int
     baseline: float | None
+    parabola: float | None = None
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the central 90 % of the replications contain the measured number."""
+        return self.low <= self.measured <= self.high
 
     @property
     def error(self) -> float:
@@ -89,7 +97,7 @@ def rows_of(
             Row(
                 environment, phase, quantity, sample_of(spec, phase), data[phase, quantity],
                 float(np.mean(values)), low, high, len(values),
-                baseline(spec, data, phase, quantity),
+                baseline(spec, data, phase, quantity), baseline(spec, data, phase, quantity, degree=2),
             )
         )  # fmt: skip
     return rows
@@ -104,17 +112,19 @@ def sample_of(spec: EnvironmentSpec, phase: str) -> str:
     return "in" if fitted else "out"
 
 
-def baseline(spec: EnvironmentSpec, data: Observations, phase: str, quantity: str) -> float | None:
-    """The straight line through the fitted steps, over load; ``None`` for pre-registration."""
+def baseline(spec: EnvironmentSpec, data: Observations, phase: str, quantity: str, degree: int = 1) -> float | None:
+    """The line (``degree`` 1) or parabola (2) through the fitted steps, over load; ``None`` for pre-registration."""
     if _step(phase) == 0:
         return None
     steps = [f"step_{k}" for k in range(1, spec.fitted_steps + 1)]
     loads = [data[step, "load"] for step in steps]
     values = [data[step, quantity] for step in steps]
     logarithm = is_relative(quantity) and min(values) > 0
-    slope, intercept = np.polyfit(loads, np.log(values) if logarithm else values, 1)
-    line = float(intercept + slope * data[phase, "load"])
-    return float(np.exp(line)) if logarithm else line
+    if len(steps) <= degree:
+        return None
+    curve = np.polyfit(loads, np.log(values) if logarithm else values, degree)
+    value = float(np.polyval(curve, data[phase, "load"]))
+    return float(np.exp(min(value, _MOST_LOGARITHM))) if logarithm else value
 
 
 def verdicts(spec: EnvironmentSpec, targets: TargetsSpec, rows: list[Row]) -> list[Verdict]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
-from vftsim._version import __version__
 from vftsim.calibrate.accuracy import Row, is_relative
 from vftsim.calibrate.validate import Validated
 from vftsim.stats import binomial_interval
@@ -18,18 +18,19 @@ _SAMPLES = {
 }
 
 
-def page(found: Validated, name: str) -> str:
+def page(found: Validated, name: str, made_by: str) -> str:
     """Return the report as Markdown."""
     spec = found.spec
     parts = [
         "# Accuracy: predicted against measured",
-        f"Written by `vftsim validate {name} --report docs/accuracy.md --force` (vftsim {__version__}, "
-        f"seed {spec.seed}). "
+        f"Written by `vftsim validate {name} --report docs/accuracy.md --force` ({made_by}, "
+        f"seed {spec.seed}, measured data {', '.join(f'{n} {h[:12]}' for n, h in found.data_sha256.items())}). "
         f"Each ramp: {spec.replications} replications of steps of {spec.step_duration / 1e9:g} s (the lab: 900 s); "
         f"each edge step: {spec.edge_replications} replications of {spec.edge_duration / 1e9:g} s. "
         "A prediction is the mean of the replications that reached the step; the range is their central 90 %. "
-        "The baseline is the straight line through the same in-sample steps over load (of the logarithm for "
-        "delays). Memory is compared only when steps have their full length, because it falls with every attempt. "
+        "The baselines are the straight line and the parabola through the same in-sample steps over load (of the "
+        "logarithm for delays). Memory is compared only when steps have their full length, because it falls with every "
+        "attempt. "
         "What was fitted to what: `calibration/sip-lab/protocol.md`.",
         *(f"**Warning**: {warning}." for warning in found.warnings),
         "## Declared accuracy",
@@ -44,6 +45,9 @@ def page(found: Validated, name: str) -> str:
             f"Probability of collapse in the edge step of `{environment}` (more than 10 % handled inadequately): "
             f"{bad} of {n} replications, 95 % interval {interval.low:.2f} to {interval.high:.2f}."
         )
+    parts += ["## Capacities", _capacities(found)]
+    if found.ratios:
+        parts += ["Ratios under the same traffic, replication by replication:", _ratios(found)]
     if found.edge_rows:
         parts += ["## Edge step, at full length", _rows(found.edge_rows)]
     parts += ["## Summary of errors", _summary(found.rows)]
@@ -62,6 +66,8 @@ def as_data(found: Validated) -> dict[str, Any]:
             {"environment": n, "target": v.text, "passed": v.passed, "found": v.found} for n, v in found.verdicts
         ],
         "collapse": {n: {"collapsed": bad, "n": total} for n, (bad, total) in found.collapse.items()},
+        "capacities": [asdict(row) for row in found.capacities],
+        "ratios": [asdict(row) for row in found.ratios],
         "rows": [_as_dict(row) for row in found.rows],
         "edge_rows": [_as_dict(row) for row in found.edge_rows],
     }
@@ -74,10 +80,11 @@ def _as_dict(row: Row) -> dict[str, Any]:
 def _rows(rows: list[Row]) -> str:
     lines = []
     for row in rows:
-        baseline = "" if row.baseline is None else f"{row.baseline:.2f}"
+        curves = ("" if value is None else f"{value:.4g}" for value in (row.baseline, row.parabola))
         lines.append(
             (row.environment, row.phase, row.quantity, f"{row.measured:g}", f"{row.predicted:.2f}",
-             f"{row.low:.2f} to {row.high:.2f}", str(row.n), _error(row.quantity, row.error), baseline)
+             f"{row.low:.2f} to {row.high:.2f}", str(row.n), _error(row.quantity, row.error),
+             "yes" if row.is_inside else "no", *curves)
         )  # fmt: skip
     return _table(
         (
@@ -89,10 +96,31 @@ def _rows(rows: list[Row]) -> str:
             "central 90 %",
             "n",
             "error",
-            "baseline",
+            "inside",
+            "line",
+            "parabola",
         ),
         lines,
     )
+
+
+def _capacities(found: Validated) -> str:
+    """Attempts a second under several limits on the share of inadequately handled attempts."""
+    lines = [
+        (row.environment, f"{row.limit_percent:g} %", str(row.measured), f"{row.predicted:.0f}",
+         f"{row.low:.0f} to {row.high:.0f}", str(row.n))
+        for row in found.capacities
+    ]  # fmt: skip
+    return _table(("environment", "limit", "measured", "predicted (median)", "central 90 %", "n"), lines)
+
+
+def _ratios(found: Validated) -> str:
+    lines = [
+        (f"{row.environment} to {row.reference}", f"{row.measured:.3f}", f"{row.predicted:.3f}",
+         f"{row.low:.3f} to {row.high:.3f}", str(row.n))
+        for row in found.ratios
+    ]  # fmt: skip
+    return _table(("capacities", "measured", "predicted (median)", "central 90 %", "n"), lines)
 
 
 def _error(quantity: str, error: float) -> str:
@@ -115,14 +143,21 @@ def _summary(rows: list[Row]) -> str:
         if not errors:
             continue
         unit = (100.0, " %") if kind == "delay percentiles" else (1.0, " points")
-        judged = [row for row in members if row.baseline is not None]
-        nearer = sum(abs((row.baseline or 0.0) - row.measured) < abs(row.predicted - row.measured) for row in judged)
+        inside = sum(row.is_inside for row in members)
         lines.append(
             (environment, {"in": "in", "out": "held out", "input": "input"}[sample], kind, str(len(errors)),
              f"{unit[0] * errors[len(errors) // 2]:.1f}{unit[1]}", f"{unit[0] * errors[-1]:.1f}{unit[1]}",
-             f"{nearer} of {len(judged)}")
+             f"{inside} of {len(members)}", _nearer(members, "baseline"), _nearer(members, "parabola"))
         )  # fmt: skip
-    return _table(("environment", "sample", "kind", "rows", "median error", "worst error", "baseline nearer"), lines)
+    return _table(("environment", "sample", "kind", "rows", "median error", "worst error", "inside", "line nearer",
+                   "parabola nearer"), lines)  # fmt: skip
+
+
+def _nearer(rows: list[Row], curve: str) -> str:
+    """Return in how many rows a baseline was nearer than the model."""
+    judged = [(row, value) for row in rows if (value := getattr(row, curve)) is not None]
+    nearer = sum(abs(value - row.measured) < abs(row.predicted - row.measured) for row, value in judged)
+    return f"{nearer} of {len(judged)}"
 
 
 def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from vftsim._version import __version__
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.fit import is_ratio
 from vftsim.calibrate.validate_runs import ValidatedRuns
@@ -13,13 +12,13 @@ from vftsim.calibrate.validate_runs import ValidatedRuns
 _COLUMNS = ("run", "", "quantity", "measured", "predicted", "central 90 %", "error")
 
 
-def page(found: ValidatedRuns, name: str) -> str:
+def page(found: ValidatedRuns, name: str, made_by: str) -> str:
     """Return the report as Markdown."""
     spec = found.spec
     rows = [(v.text, "met" if v.passed else "**missed**", v.found) for _, v in found.verdicts]
     return "\n\n".join([
         f"# {spec.name}: predicted against measured",
-        f"Written by `vftsim validate {name}` (vftsim {__version__}, seed {spec.seed}): {spec.replications} "
+        f"Written by `vftsim validate {name}` ({made_by}, seed {spec.seed}): {spec.replications} "
         "replications of each run; a prediction is their mean, the range their central 90 %. CPU is compared at the "
         "measured load. Errors of delays and rates in percent, of CPU and shares in points. `fitted`: the model was "
         "fitted to this run.",

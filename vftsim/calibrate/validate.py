@@ -7,6 +7,7 @@ from pathlib import Path
 
 from vftsim.calibrate import provenance
 from vftsim.calibrate.accuracy import Row, Verdict, edge_verdict, rows_of, stop_verdict, verdicts
+from vftsim.calibrate.capacities import CapacityRow, RatioRow, capacity_rows, ratio_rows
 from vftsim.calibrate.observations import measured
 from vftsim.calibrate.predict import PredictedRamp, run_environment
 from vftsim.calibrate.references import dataset_path, place, read_definition
@@ -30,6 +31,10 @@ class Validated:
     verdicts: list[tuple[str, Verdict]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     """What makes the result doubtful, in words."""
+    capacities: list[CapacityRow] = field(default_factory=list)
+    ratios: list[RatioRow] = field(default_factory=list)
+    data_sha256: dict[str, str] = field(default_factory=dict)
+    """Hash of the measured data, by environment."""
     collapse: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Environment -> (replications of the edge step that collapsed, all)."""
 
@@ -74,8 +79,10 @@ def run_validation(
     }
     progress.total(sum(spec.replications + (spec.edge_replications if e.edge_step else 0) for e in chosen.values()))
     found = Validated(spec)
+    docs: dict[str, list[float]] = {}
     for name, environment in chosen.items():
         data = measured(dataset, name)
+        found.data_sha256[name] = provenance.data_sha256(data, data)
         found.warnings += provenance.warnings(folder, name, data)
         runs, edge = run_environment(models[name], environment, spec, jobs, progress.advance)
         # Memory falls with every attempt served: shortened steps serve fewer.
@@ -84,6 +91,8 @@ def run_validation(
         rows = rows_of(name, environment, data, [run.observations for run in runs], without=without)
         found.rows += rows
         found.verdicts += [(name, v) for v in verdicts(environment, spec.targets, rows)]
+        found.capacities += capacity_rows(name, data, [run.observations for run in runs])
+        docs[name] = [float(run.end.doc_saps) for run in runs]
         found.verdicts += [(name, v) for v in _stops(runs, environment, bench_of(models[name]).steps.increment)]
         if edge:
             phase = f"step_{environment.edge_step}"
@@ -92,6 +101,7 @@ def run_validation(
             found.verdicts.append((name, edge_verdict(edge_rows)))
             bad = sum(run[phase, "ihs/global"] > _COLLAPSED_PERCENT for run in edge)
             found.collapse[name] = (bad, len(edge))
+    found.ratios = ratio_rows({name: environment.doc_saps for name, environment in chosen.items()}, docs)
     return found
 
 

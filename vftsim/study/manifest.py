@@ -14,6 +14,7 @@ from typing import Any
 
 from vftsim._version import __version__
 from vftsim.composition.without_effect import without_effect
+from vftsim.errors import UsageError
 from vftsim.sampling import STREAM_SCHEME
 from vftsim.study.model import Model
 from vftsim.study.protection_costs import cost_notes
@@ -104,6 +105,28 @@ def git_state(folder: Path) -> dict[str, Any] | None:
     if commit is None or status is None:
         return None
     return {"commit": commit.strip(), "dirty": bool(status.strip())}
+
+
+def source_stamp(folder: Path) -> str:
+    """Return commit and its date of the repository that vftsim runs from, for a report; version of an installed one.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder of the package.
+
+    Raises
+    ------
+    UsageError
+        Files that belong to the commit were changed since: nobody could make the report again.
+    """
+    state = git_state(folder)
+    if state is None:
+        return f"vftsim {__version__}"
+    if (_git(folder, "status", "--porcelain", "--untracked-files=no") or "").strip():
+        raise UsageError("--report: files of vftsim's own repository are changed; commit them, or stash them, first")
+    date = (_git(folder, "show", "-s", "--format=%cs", "HEAD") or "").strip()
+    return f"vftsim {__version__}, commit {state['commit'][:12]} of {date}"
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -1,5 +1,7 @@
 """Schedules of the other schedulers worked out by hand from their rules."""
 
+from itertools import pairwise
+
 from tests.platform.cpu.host_lab import Lab
 from vftsim.platform.cpu.schedulers.cfs import Cfs
 from vftsim.platform.cpu.schedulers.esxi import Esxi
@@ -55,7 +57,7 @@ def test_cfs_in_a_crowd():
     lab.run(60)
     for pcpu in (0, 1):
         instants = [time_ms for time_ms, _ in lab.decisions(pcpu)]
-        turns = [round(later - sooner, 6) for sooner, later in zip(instants[1:], instants[2:], strict=False)]
+        turns = [round(later - sooner, 6) for sooner, later in pairwise(instants[1:])]
         assert len(turns) > 30
         assert set(turns) == {1.5}
 

@@ -38,6 +38,7 @@ def validate(
     """Predict every measured row; exit code 1 when the declared accuracy is missed."""
     options.use_engine(engine)
     from vftsim.calibrate.accuracy_page import as_data, page
+    from vftsim.calibrate.provenance import stamp
     from vftsim.calibrate.validate import run_validation
     from vftsim.calibrate.validate_runs import is_by_runs
     from vftsim.cli.files import check_target, write_whole
@@ -47,17 +48,19 @@ def validate(
     from vftsim.study.progress import make_progress
     from vftsim.study.workers import checked_jobs
 
+    made_by = ""
     if report is not None:
         check_target(report, force)
+        made_by = stamp()
     if is_by_runs(validation):
-        _by_runs(validation, environment or [], replications, checked_jobs(jobs), report, as_json, quiet)
+        _by_runs(validation, environment or [], replications, checked_jobs(jobs), report, made_by, as_json, quiet)
         return
     with make_progress(f"validate {validation}", quiet) as progress:
         found = run_validation(validation, environment or [], replications, checked_jobs(jobs), progress)
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if report is not None:
-        write_whole(report, lambda path: write_file(path, page(found, validation).encode()))
+        write_whole(report, lambda path: write_file(path, page(found, validation, made_by).encode()))
     if as_json:
         print_json(as_data(found))
     else:
@@ -71,7 +74,7 @@ def validate(
 
 
 def _by_runs(
-    validation: str, environments: list[str], replications: int | None, jobs: int, report: Path | None,
+    validation: str, environments: list[str], replications: int | None, jobs: int, report: Path | None, made_by: str,
     as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Play every measured run by itself and compare."""
@@ -86,7 +89,7 @@ def _by_runs(
     with make_progress(f"validate {validation}", quiet) as progress:
         found = run_runs(validation, environments, replications, jobs, progress)
     if report is not None:
-        write_whole(report, lambda path: write_file(path, page(found, validation).encode()))
+        write_whole(report, lambda path: write_file(path, page(found, validation, made_by).encode()))
     if as_json:
         print_json(as_data(found))
     else:
