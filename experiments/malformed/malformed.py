@@ -43,6 +43,8 @@ HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "robustness.md"
 LONGEST_S, MOST_BYTES, LONGEST_MESSAGE = 20, 500_000_000, 1000
 CRASHED = 99
+_USUAL_BYTES = 150_000_000
+"""Of a process that runs one command."""
 OURS = (".vftsim.lock", "sqlite-wal", "sqlite-shm", "sqlite-journal")
 """What goes with a lock that is given back and a database that is closed."""
 
@@ -69,16 +71,26 @@ def answer(one: Input) -> Outcome:
     folder.mkdir()
     one.lay(folder)
     before = snapshot(folder)
+    own_bytes, own_resident_bytes = _own_memory()
     child = os.fork()
     if child == 0:
+        limit_bytes = own_bytes + 6 * MOST_BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
         _child(one.line(folder), folder, place)
     _, status, used = os.wait4(child, 0)
     code = os.waitstatus_to_exitcode(status)
     errors = (place / "err").read_text(errors="replace").replace(str(folder), "")
     found = Outcome(code, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, errors)
-    found.defects = list(_defects(found, before, snapshot(folder)))
+    # A child begins with the pages of the process that forks it, however large that one has become.
+    found.defects = list(_defects(found, before, snapshot(folder), max(0, own_resident_bytes - _USUAL_BYTES)))
     shutil.rmtree(place, ignore_errors=True)
     return found
+
+
+def _own_memory() -> tuple[int, int]:
+    """Return the bytes of address space of this process, and of memory."""
+    pages = Path("/proc/self/statm").read_text().split()
+    return int(pages[0]) * resource.getpagesize(), int(pages[1]) * resource.getpagesize()
 
 
 def _memory() -> Path | None:
@@ -95,7 +107,6 @@ def _child(words: list[str], folder: Path, place: Path) -> None:
     sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
     sys.argv = ["vftsim", *words]
     os.chdir(folder)
-    resource.setrlimit(resource.RLIMIT_AS, (6 * MOST_BYTES, 6 * MOST_BYTES))
     try:
         code = module.console()
         sys.stdout.flush()
@@ -118,14 +129,14 @@ def snapshot(folder: Path) -> dict[str, Any]:
     return found
 
 
-def _defects(found: Outcome, before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
+def _defects(found: Outcome, before: dict[str, Any], after: dict[str, Any], own_bytes: int = 0) -> Iterator[str]:
     if "Traceback (most recent call last)" in found.errors or found.code == CRASHED:
         yield "traceback: " + " | ".join(found.errors.strip().splitlines()[-5:])
     elif found.code == -signal.SIGALRM or found.seconds > LONGEST_S:
         yield "took too long"
     elif found.code not in (0, 1, 2, 3):
         yield f"ended with {found.code}: {found.errors[-300:]}"
-    if found.most_bytes > MOST_BYTES:
+    if found.most_bytes - own_bytes > MOST_BYTES:
         yield f"took {found.most_bytes / 1e6:.0f} MB"
     if found.code == 2:
         lines = found.errors.strip("\n").split("\n")

@@ -57,6 +57,6 @@ def test_what_is_set_of_a_run_is_what_the_lab_set():
         assert ("hog" in model.domains) == label.startswith("eq")
     assert models["q40/r80"].domains["sut"].quota / models["q40/r80"].domains["sut"].period == 0.4
     stop = models["p5t50/r200"].faults[0]
-    assert (stop.duration, stop.every) == (5_270_000, 50_000_000)
+    assert (stop.duration, stop.repeat.every) == (5_270_000, 50_000_000)
     out = models["out1/r200"]
     assert out.time_of(out.faults[0].at) - out.workloads["calls"].steps.transient == 6_000_000_000

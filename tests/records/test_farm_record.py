@@ -137,7 +137,7 @@ def test_the_command_prints_writes_and_says_the_same(monkeypatch, tmp_path, caps
 def test_what_only_the_xen_study_has_is_refused(capsys):
     for option in (["--curve", "duty"], ["--model", "all"]):
         assert main(["record", "sip-farm", *option]) != 0
-        assert "sip-farm always runs its wrong models" in capsys.readouterr().err
+        assert "sip-farm always shows its wrong models" in capsys.readouterr().err
 
 
 @pytest.mark.slow

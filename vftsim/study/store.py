@@ -92,8 +92,8 @@ class Store:
             check_place(folder, is_locked=False)
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = DirectoryLock(folder)
-            self._lock.acquire()
             try:
+                self._lock.acquire()
                 check_place(folder, is_locked=True)
                 self._connection = self._open(opening)
             except BaseException:
