@@ -1,9 +1,11 @@
 """Models drawn from everything a model file can say, and one kernel that holds every part.
 
     python -m tests.composition.generated 10000 [first]
+    python -m tests.composition.generated --lean 600
 
-runs so many models in both engines and names the first difference.  Compiling the one kernel takes minutes the first
-time.
+runs so many models in both engines and names the first difference.  Compiling the one kernel takes four minutes and
+2 GB the first time; ``--lean`` leaves out protection, TCP, the web server, disks, batch jobs and the SIP server, and
+takes one.
 """
 
 from __future__ import annotations
@@ -35,22 +37,31 @@ from vftsim.workloads.parts import APPLICATIONS, WORKLOADS
 
 FARM = frozenset({"farm_server", "farm_calls"})
 """Left out of the one kernel: with their tables its state would exceed 2 GiB. Their own tests compare the engines."""
+LEAN = frozenset({
+    "media_relay", "signaling_server", "responder", "udp_sink", "cpu_bound", "periodic_load", "rtp", "calls",
+    "request_response", "bulk_udp",
+})  # fmt: skip
+"""Applications and workloads of the small kernel."""
 BEHIND_DRIVER = frozenset({"paravirtual", "emulated", "stub_domain"})
 _WITHOUT_BENCH = 0.75
 Draw = dict[str, Any]
 
 
 @cache
-def everything() -> Linked:
-    """Return the kernel of all parts of the package but the farm's."""
+def everything(is_lean: bool = False) -> Linked:
+    """Return the kernel of all parts of the package but the farm's; or of those in :data:`LEAN`, unprotected."""
     kinds: set[Kind] = {spec.part for spec in schedulers().values()} | set(TASKS)
-    parts = [spec for kind, spec in (*APPLICATIONS.items(), *WORKLOADS.items()) if kind not in FARM]
+    parts = [
+        spec
+        for kind, spec in (*APPLICATIONS.items(), *WORKLOADS.items())
+        if kind not in FARM and (kind in LEAN or not is_lean)
+    ]
     kinds |= {spec.part for spec in parts}
-    for registry in (io_paths(), disk_kinds(), protections()):
+    for registry in (io_paths(), *(() if is_lean else (disk_kinds(), protections()))):
         kinds |= {spec.part for spec in registry.values()}
     kinds |= {kind for spec in parts for kind in getattr(spec, "kinds", ())}
     kinds |= {task for spec in io_paths().values() for task in spec.tasks}
-    kinds |= {spec.part for spec in FAULTS.values()}
+    kinds |= set() if is_lean else {spec.part for spec in FAULTS.values()}
     kinds |= set(cpu.guest_kinds(spec() for spec in GUEST_SCHEDULERS.values()))
     entries, actions, tables = (
         dict.fromkeys(each for part in parts for each in getattr(part, name))
@@ -59,11 +70,11 @@ def everything() -> Linked:
     return link._linked(frozenset(kinds), tuple(entries), (*actions, on_reaching_host), tuple(tables))
 
 
-def model(number: int) -> ModelSpec | None:
+def model(number: int, is_lean: bool = False) -> ModelSpec | None:
     """Return the model of a number; ``None`` where what was drawn does not fit together."""
     random = Random(number)
     try:
-        return ModelSpec.model_validate(_drawn(random))
+        return ModelSpec.model_validate(_drawn(random, is_lean))
     except (ValidationError, VftsimError):
         return None
 
@@ -77,10 +88,10 @@ def outcome(spec: ModelSpec, engine: str) -> str:
     return json.dumps(composed.to_dict(record), sort_keys=True, default=str)
 
 
-def _drawn(random: Random) -> Draw:
+def _drawn(random: Random, is_lean: bool) -> Draw:
     pcpus = random.choice([1, 2, 4])
     kind = random.choice(["direct", "emulated", "moderated", "native", "paravirtual", "stub_domain"])
-    guest = _guest(random, kind)
+    guest = _guest(random, kind, is_lean)
     domains = {"guest": guest, **_neighbours(random)}
     if kind in BEHIND_DRIVER:
         domains["dom0"] = {"vcpus": random.choice([1, 2]), "driver": {}}
@@ -103,15 +114,16 @@ def _drawn(random: Random) -> Draw:
     return data
 
 
-def _guest(random: Random, path: str) -> Draw:
+def _guest(random: Random, path: str, is_lean: bool) -> Draw:
+    programs = sorted(name for name, one in _PROGRAMS.items() if one["kind"] in LEAN or not is_lean)
     return {
         "vcpus": random.choice([1, 1, 2]), "weight": random.choice([256, 512]), "cap": random.choice(["0 %", "40 %"]),
         "guest_scheduler": {"kind": random.choice(["round_robin", "o1", "cfs", "eevdf"])},
         "cpu_inflation": random.choice([1.0, 1.3]),
         "interfaces": {"eth0": {"path": {"kind": path}}},
-        "disks": {"root": {"kind": "local"}},
-        "applications": {name: _PROGRAMS[name] for name in random.sample(sorted(_PROGRAMS), random.choice([2, 3, 5]))},
-        "protection": random.choice([{"kind": "none"}] * 4 + _PROTECTIONS),
+        "disks": {} if is_lean else {"root": {"kind": "local"}},
+        "applications": {name: _PROGRAMS[name] for name in random.sample(programs, random.choice([2, 3, 5]))},
+        "protection": {"kind": "none"} if is_lean else random.choice([{"kind": "none"}] * 4 + _PROTECTIONS),
     }  # fmt: skip
 
 
@@ -172,11 +184,11 @@ def _fault(random: Random) -> Draw:
     return {**fault, "duration": "15 ms"} if kind in {"pause", "channel_loss"} else fault
 
 
-def differences(numbers: range) -> tuple[int, int, list[int]]:
+def differences(numbers: range, is_lean: bool = False) -> tuple[int, int, list[int]]:
     """Return how many models were run, how many of them to an end, and the numbers whose engines differ."""
     ran, ended, found = 0, 0, []
     for number in numbers:
-        spec = model(number)
+        spec = model(number, is_lean)
         if spec is None:
             continue
         plain, compiled = outcome(spec, "simpy"), outcome(spec, "compiled")
@@ -189,11 +201,13 @@ def differences(numbers: range) -> tuple[int, int, list[int]]:
 
 def main() -> None:
     """Run so many models, and say which differ."""
-    count, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    run.linked_for = lambda spec: everything()  # type: ignore[assignment]
+    words = [word for word in sys.argv[1:] if word != "--lean"]
+    is_lean = len(words) < len(sys.argv) - 1
+    count, first = int(words[0]), int(words[1]) if len(words) > 1 else 0
+    run.linked_for = lambda spec: everything(is_lean)  # type: ignore[assignment]
     total = [0, 0]
     for begin in range(first, first + count, 100):
-        ran, ended, found = differences(range(begin, begin + 100))
+        ran, ended, found = differences(range(begin, begin + 100), is_lean)
         total = [total[0] + ran, total[1] + ended]
         print(f"{begin + 100 - first} drawn, {total[0]} run, {total[1]} to an end", flush=True)
         if found:
