@@ -7,7 +7,7 @@ import pytest
 
 from tests.composition.generated import model
 
-COUNT = 540
+COUNT = 500
 
 
 @pytest.mark.parametrize("which", [("--lean",), pytest.param((), marks=pytest.mark.slow)], ids=["lean", "all"])
