@@ -44,8 +44,8 @@ REASONS = {
     "*.receive_ring_packets": NEVER, "*.ring": NEVER, "*.ring_packets": NEVER, "*_buffer_packets": NEVER,
     "*.abort_when_closed": NEVER, "*.m*_spare": NEVER, "*.max_clients": NEVER, "*.nonces_good_once": NEVER,
     "*.swap.*": "the processes fit in memory", "*.memory_available": "the programs fit in memory",
-    "*.stall_period": "no stalls", "*.flush_*": "no flush", "*.timers_wait_for_flush": "no flush",
-    "*.utilization_time": "no growth with utilization", "*.quantum": "no process computes for a whole quantum",
+    "*.flush_*": "no flush", "*.timers_wait_for_flush": "no flush",
+    "*.quantum": "no process computes for a whole quantum",
     "*.protection.log.disk_read_size": "the guest reads no disk",
     "*.protection.log.event_entry": "no clock reads are logged apart",
     "*.protection.log.buffer": NEVER, "*.protection.secondary.buffer": NEVER,
@@ -175,6 +175,20 @@ def test_what_is_set_in_vain_is_named_with_its_reason():
         "lab-native", ["domains.sut.interfaces.eth0.path={kind: moderated, moderation: 1 ms, packet_cost: 1 us}"]
     )
     assert without_effect(dear.spec) == []
+
+
+def test_settings_of_an_application_that_need_another_one_are_named():
+    proxy = "domains.sut.applications.proxy"
+    spec = load_model("lab-native", [f"{proxy}.wakeup_idle=1 ms", f"{proxy}.script={{invite: 3, reply: 1}}"]).spec
+    assert without_effect(spec) == [
+        f"{proxy}.script.invite: with script.cost 0 the script costs nothing",
+        f"{proxy}.script.reply: with script.cost 0 the script costs nothing",
+        f"{proxy}.wakeup_idle: with wakeup_cost 0 nothing reads it",
+    ]
+    ft = load_model("lab-virtual-ft", ["domains.sut.protection.cost.clock_read=3 us"]).spec
+    assert without_effect(ft) == ["domains.sut.protection.cost.clock_read: only costs in the form counted read it"]
+    read = [f"{proxy}.wakeup_idle=1 ms", f"{proxy}.wakeup_cost=5 us", f"{proxy}.script={{invite: 3, cost: 2 us}}"]
+    assert without_effect(load_model("lab-native", read).spec) == []
 
 
 def test_shipped_models_set_nothing_in_vain():

@@ -8,6 +8,7 @@ differ from their default and that no part of this model looks at.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import reduce
 
 from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.link import guarded
@@ -34,6 +35,11 @@ def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
     domain, place = spec.domains[name], f"domains.{name}"
     for key, why in _said(domain, {**_unread_by_scheduler(spec, domain), **_of_nothing_inside(domain)}):
         yield f"{place}.{key}", why
+    for key, why in _said(domain.protection, domain.protection.without_effect()):
+        yield f"{place}.protection.{key}", why
+    for application, program in domain.applications.items():
+        for key, why in _said(program, program.without_effect()):
+            yield f"{place}.applications.{application}.{key}", why
     is_guarded = not guarded(spec).isdisjoint(spec.copies(name))
     for interface, one in domain.interfaces.items():
         for key, why in _said(one.path, one.path.without_effect(is_guarded)):
@@ -56,6 +62,8 @@ def _of_nothing_inside(domain: DomainSpec) -> dict[str, str]:
 
 def _said(part: Spec, reasons: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Return the reasons of keys that say something else than their default."""
-    for key, why in reasons.items():
-        if getattr(part, key) != type(part).model_fields[key].default:
-            yield key, why
+    for dotted, why in reasons.items():
+        *places, key = dotted.split(".")
+        holder = reduce(getattr, places, part)
+        if getattr(holder, key) != type(holder).model_fields[key].default:
+            yield dotted, why

@@ -157,6 +157,10 @@ class ApplicationSpec(Spec):
         """Applications that it speaks to, as ``domain`` or ``domain.application``."""
         return ()
 
+    def without_effect(self) -> Mapping[str, str]:
+        """Return the keys (dotted where nested) that nothing reads as it stands, each with the reason."""
+        return {}
+
     def events_per_s(self) -> float:
         """Return about how many events it causes by itself; what recurs by a period of its own is counted anyhow."""
         return 0.0

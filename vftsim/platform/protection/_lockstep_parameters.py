@@ -13,6 +13,10 @@ _MS = 1_000_000
 _S = 1_000_000_000
 _EXIT_NS = 4_000
 _PRICES = ("entry", "kibibyte", "timer", "output", "clock_read", "disk_operation", "batch", "exit", "context_switch")
+_ONLY_COUNTED = (
+    "log.clock_read_rate", "log.disk_reads", "cost.clock_read", "cost.disk_operation", "cost.batch",
+    "cost.context_switch", "cost.exit", "cost.plain_exit", "cost.settling",
+)  # fmt: skip
 _PositiveBitRate = Annotated[BitRate, Field(gt=0)]
 _PositiveBytes = Annotated[ByteCount, Field(gt=0)]
 
@@ -274,6 +278,10 @@ class LockstepFields(Spec):
     reprotection: ReprotectionSpec | None = Field(
         default_factory=ReprotectionSpec, description="Restoring redundancy; none if null."
     )
+
+    def without_effect(self) -> dict[str, str]:
+        """Return the keys that nothing reads as it stands, each with the reason."""
+        return {} if self.cost.is_counted else dict.fromkeys(_ONLY_COUNTED, "only costs in the form counted read it")
 
     @model_validator(mode="after")
     def _notices_failures(self) -> "LockstepFields":

@@ -6,6 +6,7 @@ last input that its backup will know of can never be seen outside, so a mechanis
 A mechanism that implements nothing costs nothing and delays nothing, and a crash is the end of the service.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from vftsim.kernel import Engine, Failure, Kind, Sim, entry, event, fail, part
@@ -72,6 +73,10 @@ class ProtectionSpec(Spec):
     def on_network(self, rate_bits_per_s: int, latency_ns: int) -> Self:
         """Return these parameters for the network that they name."""
         return self
+
+    def without_effect(self) -> Mapping[str, str]:
+        """Return the keys (dotted where nested) that nothing reads as it stands, each with the reason."""
+        return {}
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the mechanism's records of a guard.

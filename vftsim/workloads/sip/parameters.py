@@ -8,6 +8,15 @@ _MS = 1_000_000
 _S = 1_000_000_000
 
 
+_READ_WITH = {
+    "growth_with_utilization": ("growth_up_to", "utilization_time"),
+    "wakeup_cost": ("wakeup_idle",),
+    "stall_duration": ("stall_period",),
+    "flush_in_timer_process": ("flush_database_share", "flush_waits_on_disk"),
+}
+"""Keys that count only with another one."""
+
+
 class ScriptSpec(Spec):
     """Work of the routing script on a received message: units of ``cost``, run once for each new message.
 
@@ -29,6 +38,13 @@ class ScriptSpec(Spec):
             self.message, self.reply,
         )  # fmt: skip
         return [round(self.cost * each) for each in units]
+
+    def without_effect(self) -> dict[str, str]:
+        """Return the keys that nothing reads as it stands, each with the reason."""
+        units = [key for key in type(self).model_fields if key != "cost"]
+        if self.cost == 0:
+            return dict.fromkeys(units, "with script.cost 0 the script costs nothing")
+        return {} if any(getattr(self, key) for key in units) else {"cost": "no message has units of the script's work"}
 
 
 class SipServerSpec(Spec):
@@ -223,6 +239,16 @@ class SipServerSpec(Spec):
     quantum: PeriodNs = Field(
         100 * _MS, description="Time slice of the guest's scheduler (Linux 2.6.18 O(1): 100 ms at nice 0)."
     )
+
+    def without_effect(self) -> dict[str, str]:
+        """Return the keys (dotted where nested) that nothing reads as it stands, each with the reason."""
+        found = {f"script.{key}": why for key, why in self.script.without_effect().items()}
+        for key, reads in _READ_WITH.items():
+            if not getattr(self, key):
+                found |= dict.fromkeys(
+                    reads, f"with {key} {'false' if getattr(self, key) is False else 0} nothing reads it"
+                )
+        return found
 
     @property
     def socket_buffer_messages(self) -> int:
