@@ -30,7 +30,7 @@ domains:
   dom0: {vcpus: 1, driver: {placement: any}}
   media:
     interfaces: {eth0: {path: {kind: paravirtual}}}
-    applications: {relay: {kind: media_relay, packet_ns: 18 us}}
+    applications: {relay: {kind: media_relay, packet_cost: 18 us}}
     protection: {kind: checkpoint, epoch: 25 ms}
 workloads:
   media: {kind: rtp, to: media, streams: 5}

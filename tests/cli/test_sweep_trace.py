@@ -205,5 +205,5 @@ def test_record_draws_a_curve(monkeypatch, tmp_path, capsys):
         assert path.read_bytes().startswith(b"\x89PNG")
         said = json.loads(run_main(capsys, "record", "xen-media", "--curve", curve, "-j", "1", "-q", "--json"))
         assert len(said["points"]) == points
-    assert ("mixed.D", "domains.cpu2.applications.job.cycle_ns=1000 ms") in asked
+    assert ("mixed.D", "domains.cpu2.applications.job.cycle=1000 ms") in asked
     assert ("turnkey4.720", "workloads.signaling.calls_per_s=60.0") in asked

@@ -128,8 +128,8 @@ def _guest(random: Random, path: str, is_lean: bool) -> Draw:
 
 
 _PROGRAMS: Draw = {
-    "relay": {"kind": "media_relay", "packet_ns": "50 us"},
-    "server": {"kind": "signaling_server", "packet_ns": "200 us"},
+    "relay": {"kind": "media_relay", "packet_cost": "50 us"},
+    "server": {"kind": "signaling_server", "packet_cost": "200 us"},
     "echo": {"kind": "responder", "demand": "300 us"},
     "sink": {"kind": "tcp_sink"},
     "source": {"kind": "tcp_source"},

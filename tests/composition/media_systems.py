@@ -24,8 +24,8 @@ def host(path, *, streams=1, calls_per_s=0.0, scheduler=None, pcpus=4, media=Non
         "vcpus": 1,
         "interfaces": {"eth0": {"path": path}},
         "applications": {
-            "relay": {"kind": "media_relay", "packet_ns": 10_000, "threads": 1},
-            "server": {"kind": "signaling_server", "packet_ns": 100_000, "threads": 1},
+            "relay": {"kind": "media_relay", "packet_cost": 10_000, "threads": 1},
+            "server": {"kind": "signaling_server", "packet_cost": 100_000, "threads": 1},
         },
         **(media or {}),
     }

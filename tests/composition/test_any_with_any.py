@@ -14,7 +14,7 @@ ONE_STREAM = {
     "domains": {
         "media": {
             "interfaces": {"eth0": {"path": {"kind": "moderated"}}},
-            "applications": {"relay": {"kind": "media_relay", "packet_ns": "18 us"}},
+            "applications": {"relay": {"kind": "media_relay", "packet_cost": "18 us"}},
         }
     },
     "workloads": {"media": {"kind": "rtp", "to": "media", "streams": 1}},

@@ -35,7 +35,7 @@ def test_sent_is_delivered_dropped_or_on_its_way(
 ):
     nic = {
         "receive_ring_packets": ring,
-        "coalescing_time_ns": coalescing[0],
+        "coalescing_time": coalescing[0],
         "coalescing_packets": coalescing[1],
     }
     system = host(

@@ -57,7 +57,7 @@ def test_experiment_file_says_what_the_table_says(row):
     assert {name for name, domain in domains.items() if domain.cap == 1.0} == capped
     nic = system.hosts["host"].nics["eth0"]
     if row["interrupt_coalescing_us"]:
-        assert nic.coalescing_time_ns == 1000 * int(row["interrupt_coalescing_us"])
+        assert nic.coalescing_time == 1000 * int(row["interrupt_coalescing_us"])
         assert nic.coalescing_packets == int(row["interrupt_coalescing_packets"])
     if row["experiment_key"] != "mixed.N":
         path = domains["media"].interfaces["eth0"].path.kind

@@ -55,12 +55,12 @@ def poisson(demand_ns, rate, **server):
     """Calls of one packet each to a server that costs nothing but ``demand_ns`` a packet."""
     path = {
         "kind": "direct",
-        "event_ns": 0,
-        "interrupt_exit_ns": 0,
-        "driver_receive_ns": 0,
-        "driver_transmit_ns": 0,
+        "event_cost": 0,
+        "interrupt_exit_cost": 0,
+        "driver_receive_cost": 0,
+        "driver_transmit_cost": 0,
     }
-    program = {"kind": "signaling_server", "packet_ns": demand_ns, "threads": 1, **server}
+    program = {"kind": "signaling_server", "packet_cost": demand_ns, "threads": 1, **server}
     relay = {"kind": "media_relay"}
     return host(path, streams=0, calls_per_s=rate, media={"applications": {"server": program, "relay": relay}})
 
@@ -98,7 +98,7 @@ def test_full_socket_buffer_loses_as_m_d_1_k():
 
 def test_saturated_driver_domain_carries_one_packet_in_its_cost():
     """Back-end 40 us + driver 2 us at 100,000 packets a second: 1/42 us get through, the rest is lost."""
-    path = {"kind": "paravirtual", "backend_receive_ns": 40_000, "backend_transmit_ns": 1_000}
+    path = {"kind": "paravirtual", "backend_receive_cost": 40_000, "backend_transmit_cost": 1_000}
     result = run(host(path, streams=2000, media={"vcpus": 2}), 1, 0, 800 * MS, 100 * MS)
     media = result.workloads["media"]
     known = media.delivered + media.dropped
@@ -128,7 +128,7 @@ def test_guest_without_cpu_loses_packets_in_the_driver_domain():
 def test_sending_grid_makes_bursts_on_the_wire():
     """Phases fall to multiples of 4 ms; packets of one instant follow at 1904 ns (238 bytes at 1 Gbit/s)."""
     system = host({"kind": "native"}, streams=40)
-    rtp = rtp_of(system).model_copy(update={"sending_grid_ns": 4 * MS})
+    rtp = rtp_of(system).model_copy(update={"sending_grid": 4 * MS})
     source = RtpSource(rtp, Streams(1, 0), flow=1, end_ns=20 * MS, link_bits_per_s=system.networks["lan"].rate)
     times_ns, _ = source.more()
     offsets = [int(time_ns) % (4 * MS) for time_ns in times_ns[:40]]

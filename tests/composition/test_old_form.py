@@ -100,7 +100,7 @@ def test_a_media_host_is_refused_with_a_model_that_says_the_same(tmp_path):
     assert (media.interfaces["eth0"].nic, media.interfaces["eth0"].path.kind, media.quantum) == (
         "eth1", "direct", 50_000_000,
     )  # fmt: skip
-    assert media.applications["relay"].packet_ns == 18_000
+    assert media.applications["relay"].packet_cost == 18_000
     assert (spec.workloads["media"].to, spec.workloads["media"].streams) == ("media", 30)
     assert (spec.measure.duration, spec.measure.warm_up) == (200_000_000, 100_000_000)
     assert spec.networks["lan"].latency == 10_000, "what every media host implied"
@@ -155,7 +155,7 @@ def test_a_mistyped_key_of_the_new_form_is_not_taken_for_the_old(tmp_path):
         ("media_host", "workload.duration=1 s", "measure.duration=1 s"),
         ("media_host", "workload.rtp.streams=5", "workloads.media.streams=5"),
         ("media_host", "domains.media.io_path.backend_receive_ns=1 us",
-         "domains.media.interfaces.eth0.path.backend_receive_ns=1 us"),
+         "domains.media.interfaces.eth0.path.backend_receive_cost=1 us"),
     ],
 )  # fmt: skip
 def test_an_assignment_moves_with_its_value(kind, old, new):

@@ -49,7 +49,7 @@ class Process:
         self.host = cpu.add_host(self.engine, 1, Native())
         domain = cpu.add_domain(self.engine, self.host, DomainScheduling(), 1)
         self.feeder = Feeder(self.engine)
-        spec = cpu_bound.CpuBoundSpec(duty=40, cycle_ns=10 * MS, cv=0)
+        spec = cpu_bound.CpuBoundSpec(duty=40, cycle=10 * MS, cv=0)
         row = cpu_bound.add_cpu_bound(self.engine, self.feeder, domain, spec, Streams(1, 0), 0)
         self.own = self.engine.rows(cpu_bound.cpu_bounds)[row]
         protected: Any = protections()[parameters["kind"]].model_validate(parameters)

@@ -61,7 +61,7 @@ def test_costs_become_assignments():
     for name in ("media", "signaling"):
         path = system.domains[name].interfaces["eth0"].path
         assert (path.backend_receive_ns, path.backend_transmit_ns) == (13_000, 13_000)
-    assert system.domains["media"].applications["relay"].packet_ns == 7_000
+    assert system.domains["media"].applications["relay"].packet_cost == 7_000
 
 
 def test_tables():

@@ -62,8 +62,8 @@ ENDLESS = [
     ("lab-virtual-ft", "domains.sut.protection.throttle.period=1 ns"),
     ("lab-virtual-ft", "domains.sut.protection.throttle.cycle=1 ns"),
     ("lab-virtual-ft", "domains.sut.protection.failover.heartbeat_interval=1 ns"),
-    ("xen-media", "workloads.media.interval_ns=1 ns"),
-    ("xen-media", "domains.cpu1.applications.job.cycle_ns=1 ns"),
+    ("xen-media", "workloads.media.interval=1 ns"),
+    ("xen-media", "domains.cpu1.applications.job.cycle=1 ns"),
     ("xen-media", "domains.media.protection={kind: checkpoint, interval: 1 ns}"),
 ]  # fmt: skip
 

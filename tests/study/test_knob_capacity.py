@@ -24,7 +24,7 @@ networks: {lan: {latency: 10 us}}
 domains:
   server:
     vcpus: 1
-    interfaces: {eth0: {path: {kind: native, event_ns: 0, driver_receive_ns: 0, driver_transmit_ns: 0}}}
+    interfaces: {eth0: {path: {kind: native, event_cost: 0, driver_receive_cost: 0, driver_transmit_cost: 0}}}
     applications: {app: {kind: responder, demand: 1 ms}}
 workloads:
   load: {kind: request_response, to: server, clients: 15, turn_around: 20 ms}

@@ -29,10 +29,10 @@ domains:
   linux:
     vcpus: 1
     interfaces:
-      eth0: {path: {kind: native, event_ns: 0, driver_receive_ns: 0, driver_transmit_ns: 0}}
+      eth0: {path: {kind: native, event_cost: 0, driver_receive_cost: 0, driver_transmit_cost: 0}}
     applications:
-      relay: {kind: media_relay, threads: 1, packet_ns: 1 ms, receive_buffer_bytes: 4960}
-      server: {kind: signaling_server, packet_ns: 1 us}
+      relay: {kind: media_relay, threads: 1, packet_cost: 1 ms, receive_buffer_bytes: 4960}
+      server: {kind: signaling_server, packet_cost: 1 us}
 workloads:
   media: {kind: rtp, to: linux, streams: 24}
   signaling: {kind: calls, to: linux, calls_per_s: 2}

@@ -78,10 +78,10 @@ class XenLab:
         self.io = io.Io(self.engine)
         nic = self.io.add_nic("eth0", NicSpec(receive_ring_packets=4096))
         transmit = self.io.add_driver_domain(
-            DriverDomainSpec(budget_packets=1, event_ns=0, receive_ns=0, transmit_ns=0), driver, [nic]
+            DriverDomainSpec(budget_packets=1, event_cost=0, receive_cost=0, transmit_cost=0), driver, [nic]
         )
         self.program = add_program(self)
-        spec = Paravirtual(ring_packets=256, backend_receive_ns=0, backend_transmit_ns=backend_us * US)
+        spec = Paravirtual(ring_packets=256, backend_receive_cost=0, backend_transmit_cost=backend_us * US)
         self.port = self.io.add_port("guest", self.domain, nic, self.program, spec)
         self.engine.rows(ports)[self.port].card = card
         spec.connect(self.io, Site("guest", self.domain, nic, (self.port,), driver, transmit))

@@ -57,6 +57,13 @@ _KINDS = {
     "workloads.signaling": "calls",
 }
 _LOCATION = {"workloads.calls": "sut.proxy"}
+_COSTS = (
+    "backend", "backend_receive", "backend_transmit", "copy", "driver_receive", "driver_transmit", "emulation", "event",
+    "exit", "frontend_receive", "frontend_transmit", "interrupt_exit", "packet", "receive", "transmit",
+)  # fmt: skip
+_TIMES = ("coalescing_time", "cycle", "hold", "interval", "packet_gap", "playout", "quantum", "sending_grid")
+_RENAMED = {f"{work}_ns": f"{work}_cost" for work in _COSTS} | {f"{time}_ns": time for time in _TIMES}
+"""Keys of the first form that named a unit, which their values have to say."""
 
 
 def is_old(data: Mapping[str, Any]) -> bool:
@@ -169,6 +176,11 @@ def _special_of_host(path: Path, value: Any, leaves: Mapping[Path, Any]) -> list
 
 
 def _moved(kind: str, path: Path) -> Path:
+    *places, key = _moved_place(kind, path)
+    return (*places, _RENAMED.get(key, key))
+
+
+def _moved_place(kind: str, path: Path) -> Path:
     if path[0] == "domains" and len(path) > 2:
         return _moved_in_domain(path)
     dotted = ".".join(path)
@@ -186,8 +198,6 @@ def _moved_in_domain(path: Path) -> Path:
         return (*head, "interfaces", "eth0", "path", *rest)
     if key == "nic":
         return (*head, "interfaces", "eth0", "nic", *rest)
-    if key == "quantum_ns":
-        return (*head, "quantum", *rest)
     return path
 
 

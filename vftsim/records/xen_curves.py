@@ -59,7 +59,7 @@ class Curve:
 
 def _duty(duty: int, cycle_ms: int) -> list[str]:
     job = [f"domains.{guest}.applications.job" for guest in ("cpu1", "cpu2")]
-    return [f"{j}.duty={duty} %" for j in job] + [f"{j}.cycle_ns={cycle_ms} ms" for j in job]
+    return [f"{j}.duty={duty} %" for j in job] + [f"{j}.cycle={cycle_ms} ms" for j in job]
 
 
 def _load(streams: int) -> list[str]:

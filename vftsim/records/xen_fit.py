@@ -84,9 +84,9 @@ def overrides(backend_us: float, relay_us: float, structure: Sequence[str] = ())
     backend = [
         f"domains.{domain}.interfaces.eth0.path.{cost}={backend_us} us"
         for domain in ("media", "signaling")
-        for cost in ("backend_receive_ns", "backend_transmit_ns")
+        for cost in ("backend_receive_cost", "backend_transmit_cost")
     ]
-    return [*backend, f"domains.media.applications.relay.packet_ns={relay_us} us", *structure]
+    return [*backend, f"domains.media.applications.relay.packet_cost={relay_us} us", *structure]
 
 
 def loss_percent(experiment: str, assignments: Sequence[str], budget: Budget) -> float:

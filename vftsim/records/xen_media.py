@@ -48,7 +48,7 @@ def _assignments(key: str, costs: tuple[float, float], structure: Sequence[str])
     """Return the costs and structure of a model, as far as an experiment knows them."""
     backend_us, relay_us = costs
     if key == _NATIVE:
-        return [f"domains.linux.applications.relay.packet_ns={relay_us} us"]
+        return [f"domains.linux.applications.relay.packet_cost={relay_us} us"]
     known = experiment(key).domains
     every = [a for a in overrides(backend_us, relay_us, structure) if _domain_of(a) in {None, *known}]
     if key.startswith("bypass.") and key != "bypass.D":

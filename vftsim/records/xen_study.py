@@ -35,7 +35,7 @@ def _shipped_costs() -> Costs:
     media = spec.domains[spec.target_of(rtp)[0]]
     relay: Any = next(program for program in media.applications.values() if program.kind == "media_relay")
     path: Any = next(iter(media.interfaces.values())).path
-    return path.backend_receive_ns / 1000, relay.packet_ns / 1000
+    return path.backend_receive_cost / 1000, relay.packet_cost / 1000
 
 
 def run_record(names: Sequence[str], jobs: int, budget: Budget, progress: Progress) -> dict[str, dict[str, Any]]:

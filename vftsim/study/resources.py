@@ -179,7 +179,7 @@ def _drawn_link(spec: ModelSpec) -> Iterator[tuple[tuple[str, str], float]]:
     if rtp is not None:
         domain = spec.domains[spec.target_of(rtp)[0]]
         network = spec.networks[spec.network_of(domain, next(iter(domain.interfaces.values())))]
-        bits_per_s = rtp.streams * rtp.frame_bytes * 8e9 / rtp.interval_ns
+        bits_per_s = rtp.streams * rtp.frame_bytes * 8e9 / rtp.interval
         yield ("link, media each way", UTILIZATION), 100.0 * bits_per_s / network.rate
 
 

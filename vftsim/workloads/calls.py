@@ -41,10 +41,10 @@ class SignalingSpec(Spec):
     to: str = Field("signaling", description="Application that answers: `domain.application`, or its domain.")
     calls_per_s: float = Field(60.0, ge=0.0, le=1e6, description="Call rate. Default: Patnaik 2009, 6.4.")
     received_packets: int = Field(5, ge=1, le=1000, description="Packets received a call; each is answered.")
-    packet_gap_ns: PositiveDurationNs = Field(
+    packet_gap: PositiveDurationNs = Field(
         20 * _MS, description="Between packets of one set-up or tear-down. Assumption."
     )
-    hold_ns: PositiveDurationNs = Field(60_000 * _MS, description="Call hold time.")
+    hold: PositiveDurationNs = Field(60_000 * _MS, description="Call hold time.")
 
 
 class CallSource:
@@ -91,7 +91,7 @@ class _Requests:
         self._rate_per_s = spec.calls_per_s
         self._streams = streams
         self._phase = phase
-        self._offsets_ns = np.arange(packets, dtype=np.int64) * spec.packet_gap_ns
+        self._offsets_ns = np.arange(packets, dtype=np.int64) * spec.packet_gap
         self._end_ns = end_ns
         self._drawn = 0
         self._last_ns = 0
@@ -157,6 +157,6 @@ class CallsWorkload(SignalingSpec, WorkloadSpec):
 
     def install(self, target: Target) -> flow.FlowDriver:
         """Add the calls."""
-        driver = flow.FlowDriver(target, calls, size_bytes=MESSAGE_BYTES, streams=1, late_ns=self.hold_ns)
+        driver = flow.FlowDriver(target, calls, size_bytes=MESSAGE_BYTES, streams=1, late_ns=self.hold)
         driver.sends(CallSource(self, target.streams, driver.flow, target.end_ns))
         return driver

@@ -123,8 +123,8 @@ def add_cpu_bound(
     cpu_inflation: float = 1.0,
 ) -> int:
     """Add a process to a domain; ``number`` says whose draws are its own.  Returns its row."""
-    busy_ns = spec.cycle_ns * spec.duty / 100.0
-    idle_ns = spec.cycle_ns - busy_ns
+    busy_ns = spec.cycle * spec.duty / 100.0
+    idle_ns = spec.cycle - busy_ns
     busy_ns *= cpu_inflation
 
     # Burst n has draw n, and the first is number 1; the first pause is number 0.
@@ -151,7 +151,7 @@ class CpuBoundSpec(ApplicationSpec):
         le=100.0,
         description="Computation in percent of a cycle, of its own CPU. Assumption: 'small idle periods'.",
     )
-    cycle_ns: PositiveDurationNs = Field(
+    cycle: PositiveDurationNs = Field(
         100_000_000, description="Mean length of a burst and the idle time after it. Assumption."
     )
     cv: float = Field(
@@ -163,7 +163,7 @@ class CpuBoundSpec(ApplicationSpec):
 
     def events_per_s(self) -> float:
         """Begin and end of a burst, and the switches for them."""
-        return 6e9 / self.cycle_ns
+        return 6e9 / self.cycle
 
     def install(self, home: Home) -> CpuBoundProgram:
         """Add the process to a domain."""

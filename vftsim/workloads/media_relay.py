@@ -24,7 +24,7 @@ class MediaRelaySpec(PoolSpec):
 
     kind: Literal["media_relay"] = "media_relay"
     threads: int = Field(8, ge=1, le=1000, description="Threads of the pool. Assumption: any number above the vCPUs.")
-    packet_ns: DurationNs = Field(
+    packet_cost: DurationNs = Field(
         18_000, description="Thread: receive call, computation, send call, a packet. Calibrated."
     )
     receive_buffer_bytes: int = Field(

@@ -45,7 +45,7 @@ class PoolSpec(ApplicationSpec):
     """What all pools have; each kind has its own defaults."""
 
     threads: int
-    packet_ns: int
+    packet_cost: int
     receive_buffer_bytes: int
     packet_charge_bytes: int
 
@@ -236,7 +236,7 @@ def add_pool(engine: Engine, domain: int, kind: Kind, spec: PoolSpec, drop_place
     in memory when the machine is lost (0: a row of its own).
     """
     row, pool = engine.add(
-        pools, domain=domain, threads=spec.threads, packet_ns=spec.packet_ns, is_armed=True, execution=1.0
+        pools, domain=domain, threads=spec.threads, packet_ns=spec.packet_cost, is_armed=True, execution=1.0
     )
     pool.row = row
     pool.lost = lost_place or engine.add(drops)[0]
@@ -258,7 +258,7 @@ class PoolProgram(Program):
         self.row = add_pool(home.engine, home.domain, spec.part, spec, home.place("socket buffer", "full"),
                             home.place("guest", "lost in crash"))  # fmt: skip
         if home.cpu_inflation != 1.0:
-            self.record.packet_ns = round(spec.packet_ns * home.cpu_inflation)
+            self.record.packet_ns = round(spec.packet_cost * home.cpu_inflation)
 
     @property
     def record(self) -> Any:

@@ -41,14 +41,14 @@ class RtpStreamsSpec(Spec):
 
     to: str = Field("media", description="Application that relays them: `domain.application`, or its domain.")
     streams: int = Field(800, ge=0, le=100_000, description="Streams. Default: Patnaik 2009, 6.3.")
-    interval_ns: PositiveDurationNs = Field(20 * _MS, description="Between packets of a stream.")
+    interval: PositiveDurationNs = Field(20 * _MS, description="Between packets of a stream.")
     frame_bytes: int = Field(
         238,
         ge=64,
         le=9018,
         description="On the wire: 172 payload, 28 UDP/IP, 38 Ethernet with preamble and gap.",
     )
-    sending_grid_ns: DurationNs = Field(
+    sending_grid: DurationNs = Field(
         0, description="Clients send at multiples of this only (their kernel's timer tick); 0: any time."
     )
     streams_per_client: int = Field(200, ge=1, le=100_000, description="Streams of one machine (Patnaik 2009, 4).")
@@ -58,7 +58,7 @@ class RtpStreamsSpec(Spec):
         le=1000.0,
         description="Clocks of client machines err by up to this. Default: usual crystals.",
     )
-    playout_ns: PositiveDurationNs = Field(
+    playout: PositiveDurationNs = Field(
         60 * _MS, description="Play-out delay; later packets count as lost for voice quality."
     )
 
@@ -109,7 +109,7 @@ class RtpSource:
 
     def _sent(self, cycles: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return when clients send in the next cycles, each in order of time, and which stream."""
-        base_ns = (self._cycle + np.arange(cycles, dtype=np.int64)) * self._spec.interval_ns
+        base_ns = (self._cycle + np.arange(cycles, dtype=np.int64)) * self._spec.interval
         drift_ns = np.rint(base_ns.astype(np.float64)[:, None] * self._errors).astype(np.int64)
         # What comes after the end is cut, which leaves room for the stream's number beside the time.
         offsets_ns = np.minimum(self._phases_ns + drift_ns, self._end_ns + 1)
@@ -122,9 +122,9 @@ class RtpSource:
 
 def senders(spec: RtpStreamsSpec, streams: Streams) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return phase in ns and clock error of each stream."""
-    phases_ns = (streams.uniforms("media.phase", 0, count=spec.streams) * spec.interval_ns).astype(np.int64)
-    if spec.sending_grid_ns:
-        phases_ns -= phases_ns % spec.sending_grid_ns
+    phases_ns = (streams.uniforms("media.phase", 0, count=spec.streams) * spec.interval).astype(np.int64)
+    if spec.sending_grid:
+        phases_ns -= phases_ns % spec.sending_grid
     machines = -(-spec.streams // spec.streams_per_client)
     errors = (2.0 * streams.uniforms("media.clock", 0, count=machines) - 1.0) * spec.clock_error_ppm * 1e-6
     return phases_ns, errors[np.arange(spec.streams) // spec.streams_per_client]
@@ -157,7 +157,7 @@ class RtpWorkload(RtpStreamsSpec, WorkloadSpec):
 
     def packets(self, course: Course) -> float:
         """One of each stream in an interval."""
-        return self.streams * course.length_ns / self.interval_ns
+        return self.streams * course.length_ns / self.interval
 
     def in_flight(self, course: Course) -> float:
         """Packets drawn ahead."""
@@ -166,8 +166,8 @@ class RtpWorkload(RtpStreamsSpec, WorkloadSpec):
     def install(self, target: Target) -> flow.FlowDriver:
         """Add the streams."""
         driver = flow.FlowDriver(
-            target, rtp_streams, size_bytes=self.frame_bytes, streams=self.streams, late_ns=self.playout_ns,
-            interval_ns=self.interval_ns, is_voice=True,
+            target, rtp_streams, size_bytes=self.frame_bytes, streams=self.streams, late_ns=self.playout,
+            interval_ns=self.interval, is_voice=True,
         )  # fmt: skip
         driver.sends(RtpSource(self, target.streams, driver.flow, target.end_ns, target.rate_bits_per_s))
         return driver

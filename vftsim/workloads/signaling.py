@@ -24,7 +24,7 @@ class SignalingServerSpec(PoolSpec):
 
     kind: Literal["signaling_server"] = "signaling_server"
     threads: int = Field(4, ge=1, le=1000, description="Threads. Assumption.")
-    packet_ns: DurationNs = Field(
+    packet_cost: DurationNs = Field(
         100_000, description="Computation a packet. Assumption: 'some basic computation' (Patnaik 2009, 4)."
     )
     receive_buffer_bytes: int = Field(110_592, ge=1, description="Socket receive buffer. Default: Linux 2.6.18.")

@@ -87,7 +87,7 @@ class Io:
     def add_nic(self, name: str, spec: NicSpec) -> int:
         """Add a network interface; nothing comes to it before it is fed."""
         row, nic = self.engine.add(
-            nics, number=len(self.nics), capacity=spec.receive_ring_packets, coalescing_time_ns=spec.coalescing_time_ns,
+            nics, number=len(self.nics), capacity=spec.receive_ring_packets, coalescing_time_ns=spec.coalescing_time,
             coalescing_packets=spec.coalescing_packets, drop_place=self.place(name, "receive ring full"),
         )  # fmt: skip
         nic.row = row
@@ -152,12 +152,12 @@ class Io:
             receive_vcpu, transmit_vcpu, parallel = 0, 0, count
         for nic in owned:
             self.add_stage(
-                "", "driver domain receive", receiving, domain, nic=nic, vcpu=receive_vcpu, event_ns=spec.event_ns,
-                packet_ns=spec.receive_ns, budget=spec.budget_packets, parallel=parallel,
+                "", "driver domain receive", receiving, domain, nic=nic, vcpu=receive_vcpu, event_ns=spec.event_cost,
+                packet_ns=spec.receive_cost, budget=spec.budget_packets, parallel=parallel,
             )  # fmt: skip
         return self.add_stage(
-            "", "driver domain transmit", transmitting, domain, vcpu=transmit_vcpu, event_ns=spec.event_ns,
-            packet_ns=spec.transmit_ns, budget=spec.budget_packets, parallel=parallel,
+            "", "driver domain transmit", transmitting, domain, vcpu=transmit_vcpu, event_ns=spec.event_cost,
+            packet_ns=spec.transmit_cost, budget=spec.budget_packets, parallel=parallel,
         )  # fmt: skip
 
     def add_port(self, owner: str, domain: int, nic: int, application: int, spec: IoPathSpec) -> int:

@@ -40,15 +40,15 @@ class DriverDomainSpec(Spec):
     """Costs and placement of the work every packet causes in the driver domain."""
 
     placement: Placement = Field("any", description="Which vCPUs do receive and transmit work.")
-    event_ns: DurationNs = Field(
+    event_cost: DurationNs = Field(
         2_000,
         description="Interrupt or event channel upcall, once a batch. Assumption: 3,200 cycles at 1.6 GHz.",
     )
-    receive_ns: DurationNs = Field(
+    receive_cost: DurationNs = Field(
         2_000,
         description="NIC driver and bridge, receive, a packet. Prior: native, 5,000 cycles both ways.",
     )
-    transmit_ns: DurationNs = Field(1_000, description="Bridge and NIC driver, transmit, a packet. Same prior.")
+    transmit_cost: DurationNs = Field(1_000, description="Bridge and NIC driver, transmit, a packet. Same prior.")
     budget_packets: int = Field(NAPI_BUDGET, ge=1, le=256, description="Packets a batch. Default: NAPI weight.")
 
 

@@ -47,9 +47,7 @@ class NicSpec(Spec):
     receive_ring_packets: int = Field(
         256, ge=1, le=65536, description="Receive descriptors. Default: e1000 driver of Linux 2.6.18."
     )
-    coalescing_time_ns: DurationNs = Field(
-        0, description="Longest wait for an interrupt after the first packet; 0: none."
-    )
+    coalescing_time: DurationNs = Field(0, description="Longest wait for an interrupt after the first packet; 0: none.")
     coalescing_packets: int = Field(
         1,
         ge=1,
@@ -60,9 +58,9 @@ class NicSpec(Spec):
     def without_effect(self) -> Mapping[str, str]:
         """Return why parameters have no effect with the others' values, by key."""
         if self.coalescing_packets == 1:
-            return {"coalescing_time_ns": "with coalescing_packets 1 the interrupt comes at once"}
-        if self.coalescing_time_ns == 0:
-            return {"coalescing_packets": "with coalescing_time_ns 0 no interrupt waits for more packets"}
+            return {"coalescing_time": "with coalescing_packets 1 the interrupt comes at once"}
+        if self.coalescing_time == 0:
+            return {"coalescing_packets": "with coalescing_time 0 no interrupt waits for more packets"}
         return {}
 
 

@@ -68,7 +68,7 @@ class IoPathSpec(Spec):
 class RingPathSpec(IoPathSpec):
     """Base of the paths by which packets enter a guest through a ring and an event."""
 
-    event_ns: DurationNs = Field(
+    event_cost: DurationNs = Field(
         1_500,
         description="Upcall of the guest for an interrupt or event. Assumption: 2,400 cycles at 1.6 GHz.",
     )

@@ -32,15 +32,15 @@ class DeviceModelCosts(RingPathSpec):
     events_a_packet: ClassVar[float] = 17.0
     tasks: ClassVar[tuple[Kind, ...]] = (guest_driver, injecting, fetching, *TASKS)
 
-    exit_ns: DurationNs = Field(
+    exit_cost: DurationNs = Field(
         4_000, description="One register access as the guest sees it: exit, answer, entry. Assumption."
     )
     accesses_receive: int = Field(2, ge=0, le=100, description="Register accesses a received packet. Assumption.")
     accesses_transmit: int = Field(2, ge=0, le=100, description="Register accesses a sent packet. Assumption.")
-    emulation_ns: DurationNs = Field(6_000, description="Device model's work for one register access. Assumption.")
-    copy_ns: DurationNs = Field(4_000, description="Device model: read or write the tap device, copy. Assumption.")
-    driver_receive_ns: DurationNs = Field(4_000, description="Guest: driver and network stack. Prior: native.")
-    driver_transmit_ns: DurationNs = Field(3_000, description="Guest: network stack and driver. Prior: native.")
+    emulation_cost: DurationNs = Field(6_000, description="Device model's work for one register access. Assumption.")
+    copy_cost: DurationNs = Field(4_000, description="Device model: read or write the tap device, copy. Assumption.")
+    driver_receive_cost: DurationNs = Field(4_000, description="Guest: driver and network stack. Prior: native.")
+    driver_transmit_cost: DurationNs = Field(3_000, description="Guest: network stack and driver. Prior: native.")
     tap_packets: int = Field(500, ge=1, le=100_000, description="Queue of the tap device. Default: Linux tun.")
     ring_packets: int = Field(64, ge=1, le=4096, description="Receive ring of the emulated NIC. Assumption.")
 
@@ -55,21 +55,21 @@ class DeviceModelCosts(RingPathSpec):
         send_ring = io.add_ring(name, "emulated transmit ring", self.ring_packets)
         tap_out = io.add_ring(name, "tap transmit queue", self.tap_packets)
         io.add_guest_driver(
-            site, "guest driver", ring=guest_ring, event_ns=self.event_ns,
-            packet_ns=self.driver_receive_ns + self.accesses_receive * self.exit_ns,
+            site, "guest driver", ring=guest_ring, event_ns=self.event_cost,
+            packet_ns=self.driver_receive_cost + self.accesses_receive * self.exit_cost,
         )  # fmt: skip
         io.add_stage(
-            name, "device model receive", injecting, model, ring=tap, event_ns=self.event_ns,
-            packet_ns=self.copy_ns + self.accesses_receive * self.emulation_ns,
+            name, "device model receive", injecting, model, ring=tap, event_ns=self.event_cost,
+            packet_ns=self.copy_cost + self.accesses_receive * self.emulation_cost,
         )  # fmt: skip
         io.add_stage(
-            name, "device model transmit", fetching, model, ring=send_ring, event_ns=self.event_ns,
-            packet_ns=self.copy_ns + self.accesses_transmit * self.emulation_ns,
+            name, "device model transmit", fetching, model, ring=send_ring, event_ns=self.event_cost,
+            packet_ns=self.copy_cost + self.accesses_transmit * self.emulation_cost,
         )  # fmt: skip
         io.serve(site.transmit, tap_out)
         for row in site.ports:
             port, own = io.engine.rows(ports)[row], io.engine.rows(device_models)[row]
-            port.transmit_ns = self.driver_transmit_ns + self.accesses_transmit * self.exit_ns
+            port.transmit_ns = self.driver_transmit_cost + self.accesses_transmit * self.exit_cost
             port.send_ring = send_ring
             port.exits_in, port.exits_out = self.accesses_receive, self.accesses_transmit
             own.tap, own.guest_ring, own.tap_out, own.extra_ns = tap, guest_ring, tap_out, extra_ns

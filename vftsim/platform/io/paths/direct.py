@@ -36,21 +36,21 @@ class Direct(RingPathSpec):
     needs_driver_domain: ClassVar[bool] = False
 
     kind: Literal["direct"] = "direct"
-    interrupt_exit_ns: DurationNs = Field(
+    interrupt_exit_cost: DurationNs = Field(
         1_500,
         description="Hypervisor's part in an interrupt, once a batch. Assumption: 2,400 cycles at 1.6 GHz.",
     )
-    driver_receive_ns: DurationNs = Field(
+    driver_receive_cost: DurationNs = Field(
         4_000, description="Guest: NIC driver and network stack, receive. Prior: native Linux."
     )
-    driver_transmit_ns: DurationNs = Field(
+    driver_transmit_cost: DurationNs = Field(
         3_000, description="Guest: network stack and NIC driver, transmit. Prior: native Linux."
     )
 
     def connect(self, io: Io, site: Site) -> None:
         """Add the guest's driver."""
-        event_ns = self.event_ns + self.interrupt_exit_ns
-        _owned_nic.connect(io, site, event_ns, self.driver_receive_ns, self.driver_transmit_ns)
+        event_ns = self.event_cost + self.interrupt_exit_cost
+        _owned_nic.connect(io, site, event_ns, self.driver_receive_cost, self.driver_transmit_cost)
 
 
 @direct.implements(arrive)

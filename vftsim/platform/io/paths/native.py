@@ -36,12 +36,12 @@ class Native(RingPathSpec):
     needs_driver_domain: ClassVar[bool] = False
 
     kind: Literal["native"] = "native"
-    driver_receive_ns: DurationNs = Field(3_500, description="NIC driver and network stack, receive. Prior.")
-    driver_transmit_ns: DurationNs = Field(2_500, description="Network stack and NIC driver, transmit. Prior.")
+    driver_receive_cost: DurationNs = Field(3_500, description="NIC driver and network stack, receive. Prior.")
+    driver_transmit_cost: DurationNs = Field(2_500, description="Network stack and NIC driver, transmit. Prior.")
 
     def connect(self, io: Io, site: Site) -> None:
         """Add the driver."""
-        _owned_nic.connect(io, site, self.event_ns, self.driver_receive_ns, self.driver_transmit_ns)
+        _owned_nic.connect(io, site, self.event_cost, self.driver_receive_cost, self.driver_transmit_cost)
 
 
 @native.implements(arrive)

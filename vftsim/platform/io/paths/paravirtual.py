@@ -41,16 +41,16 @@ class Paravirtual(RingPathSpec):
 
     kind: Literal["paravirtual"] = "paravirtual"
     ring_packets: int = Field(256, ge=1, le=4096, description="Slots each way. Default: Xen netif.h, one page.")
-    backend_receive_ns: DurationNs = Field(
+    backend_receive_cost: DurationNs = Field(
         20_000, description="Driver domain: grant, copy, notify; on top of driver and bridge. Calibrated."
     )
-    backend_transmit_ns: DurationNs = Field(
+    backend_transmit_cost: DurationNs = Field(
         20_000, description="Driver domain: map or copy, respond. Calibrated (tied to receive)."
     )
-    frontend_receive_ns: DurationNs = Field(
+    frontend_receive_cost: DurationNs = Field(
         3_000, description="Guest: front-end and network stack, receive. Assumption: 4,800 cycles at 1.6 GHz."
     )
-    frontend_transmit_ns: DurationNs = Field(
+    frontend_transmit_cost: DurationNs = Field(
         2_000,
         description="Guest: network stack and front-end, transmit. Assumption: 3,200 cycles at 1.6 GHz.",
     )
@@ -60,16 +60,16 @@ class Paravirtual(RingPathSpec):
         receive_ring = io.add_ring(site.name, "receive ring", self.ring_packets, "no slot")
         transmit_ring = io.add_ring(site.name, "transmit ring", self.ring_packets)
         io.add_guest_driver(
-            site, "front-end", ring=receive_ring, event_ns=self.event_ns, packet_ns=self.frontend_receive_ns
+            site, "front-end", ring=receive_ring, event_ns=self.event_cost, packet_ns=self.frontend_receive_cost
         )
         io.serve(site.transmit, transmit_ring)
         for row in site.ports:
             port, own = io.engine.rows(ports)[row], io.engine.rows(split_drivers)[row]
-            port.transmit_ns = self.frontend_transmit_ns
+            port.transmit_ns = self.frontend_transmit_cost
             port.send_ring = transmit_ring
             own.receive_ring = receive_ring
-            own.backend_receive_ns = self.backend_receive_ns
-            io.engine.rows(back_ends)[row].transmit_ns = self.backend_transmit_ns
+            own.backend_receive_ns = self.backend_receive_cost
+            io.engine.rows(back_ends)[row].transmit_ns = self.backend_transmit_cost
 
 
 class SplitDriver(Record):

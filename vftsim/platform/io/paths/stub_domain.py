@@ -34,7 +34,7 @@ class StubDomain(DeviceModelCosts):
 
     kind: Literal["stub_domain"] = "stub_domain"
     tap_packets: int = Field(256, ge=1, le=100_000, description="Slots between driver and stub domain.")
-    backend_ns: DurationNs = Field(
+    backend_cost: DurationNs = Field(
         20_000, description="Driver domain: split driver to the stub domain, each way. As for paravirtual."
     )
 
@@ -42,7 +42,7 @@ class StubDomain(DeviceModelCosts):
         """Add the device model in its own domain."""
         if site.stub == 0:
             raise ValueError("a stub domain path needs a stub domain")
-        self.connect_model(io, site, site.stub, self.backend_ns)
+        self.connect_model(io, site, site.stub, self.backend_cost)
 
 
 @stub_domain.implements(arrive)
