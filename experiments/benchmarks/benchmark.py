@@ -2,10 +2,11 @@
 
     python experiments/benchmarks/benchmark.py [--quick] [--repeat 3] [--write docs/benchmarks.md]
 
-Three parts.  One queue, with the same customers, in five simulators (:mod:`queues`); its waiting times must agree.  The
-shipped models in both engines, one at a time, each in a process of its own, so that the largest memory is its own.
-What a user waits for: the commands of the documentation, each as a process, by wall clock and by the CPU time
-of all its processes.  Compiled kernels come from the cache: everything is run once before it is measured.
+Four parts.  One queue, with the same customers, in five simulators (:mod:`queues`); its waiting times must agree.  The
+object model that went before (:mod:`object_model`).  The shipped models in both engines, one at a time, each in a
+process of its own, so that the largest memory is its own.  What a user waits for: the commands of the documentation,
+each as a process, by wall clock and by the CPU time of all its processes.  Compiled kernels come from the cache:
+everything is run once before it is measured.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import object_model
 import queues
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -171,9 +173,11 @@ def page(repeat: int, names: list[str]) -> str:
         f"## One queue, five simulators\n\nFour servers at 80 % load, {CUSTOMERS:,} customers, the same gaps and "
         "service times; the sums of waiting times agree to the nanosecond.",
         table(("simulator", "CPU s", "customers/s", "times SimPy"), queue_rows(repeat)),
+        "## Against the object model that went before\n\nOut of the project's history, in turn with what is here "
+        "(`experiments/benchmarks/object_model.py`).",
+        table(object_model.HEADER, object_model.rows(repeat)),
         "## Shipped models, both engines\n\nA benchmark plays one step of 60 s at about 60 % of its CPU; building the "
-        "model is included. Before the platform, the object model in SimPy took 5.9 to 8.5 us an event and did 2.2 to "
-        "2.5 simulated seconds of `xen-media` a CPU second.",
+        "model is included.",
         table(
             ("model", "engine", "events", "sim. s", "CPU s", "sim. s / CPU s", "us/event", "times simpy", "MiB"),
             model_rows(repeat),
