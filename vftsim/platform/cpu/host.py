@@ -73,6 +73,7 @@ def ask(sim: Sim, pcpu: Pcpu) -> None:
 def carry_out(sim: Sim, host: Host) -> None:
     """Let the pCPUs choose that were asked to at once, and those that they ask in turn."""
     queue = asked(sim)[host.row]
+    # A choice may ask further pCPUs, which join the queue: a loop, because compiled functions call in no circle.
     while queue.taken < queue.queued:
         row = queue.rows[queue.taken % MOST_PCPUS]
         queue.taken += 1
@@ -133,6 +134,7 @@ def stop(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     if ran_ns > 0:
         charge(sim, vcpu, ran_ns)
     elif ran_ns < 0:
+        # Still in its switch: the rest of it is taken back, and paid if the same vCPU is chosen next.
         pcpu.switching_ns += ran_ns
         pcpu.switch_left_ns = -ran_ns
     vcpu.pcpu = 0
@@ -158,6 +160,7 @@ def fill(sim: Sim, host: Host, pcpu: Pcpu, before: int) -> None:
         if run_ns >= 0 or vcpu.dispatched_ns > sim.now_ns:
             plan(sim, pcpu, vcpu, run_ns)
             return
+        # It was chosen and had nothing to do: blocked again, and the scheduler is asked for another one.
         block(sim, host, pcpu, vcpu)
         before = 0
 
@@ -203,6 +206,7 @@ def run_next(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     if run_ns >= 0 or vcpu.dispatched_ns > sim.now_ns:
         plan(sim, pcpu, vcpu, run_ns)
         return
+    # By a request, not by choosing here: others may ask this pCPU at this instant too, and it chooses once.
     block(sim, host, pcpu, vcpu)
     host.acts_at_once = not is_due_before(sim, EventKind.SLICE)
     ask(sim, pcpu)
@@ -223,6 +227,7 @@ def block(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
 def interrupt(sim: Sim, vcpu: Vcpu) -> None:
     """Make a running vCPU look at its queues again: something more urgent than its job has come."""
     pcpu = pcpus(sim)[vcpu.pcpu]
+    # The planned end is stale from here on; the accounts come before the choice of work, which looks at what is left.
     pcpu.completion = 0
     sync(sim, vcpu)
     run_next(sim, hosts(sim)[vcpu.host], pcpu, vcpu)
@@ -257,6 +262,7 @@ def on_run_end(sim: Sim, place: int, token: int) -> None:
     done = finish(sim, vcpu)
     if done != 0:
         work = works(sim)[done]
+        # Read and freed before the call, which may take this very row for the next piece of work.
         on_done, where, argument = work.on_done, work.place, work.argument
         works.free(sim, done)
         work_done.call(sim, on_done, where, argument)

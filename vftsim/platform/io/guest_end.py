@@ -70,6 +70,7 @@ def mask_driver(sim: Sim, port: Port) -> None:
 def unmask_driver(sim: Sim, port: Port) -> None:
     """Let the guest's driver take packets again, after this event, and wake senders for whom there is room."""
     stage = stages(sim)[guest_ends(sim)[port.row].driver]
+    # Both by events: the machine is thawed after its ports are unmasked, and only then may its driver and senders act.
     stage.is_masked = False
     start_if_due(sim, stage)
     if port.send_ring != 0:
@@ -163,6 +164,7 @@ def forget_batch(sim: Sim, stage: Stage, place: int) -> None:
         nics(sim)[stage.nic].occupied -= batch.taken
     else:
         rings(sim)[stage.rings.first].occupied -= batch.taken
+    # The work itself is forgotten with the domain's jobs, so that nothing comes back to this batch when it is free.
     batches.free(sim, stage.in_hand)
     stage.active = 0
     stage.held = 0

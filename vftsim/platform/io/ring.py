@@ -66,6 +66,7 @@ def give_back(sim: Sim, ring: Ring, slots: int) -> None:
 @part
 def serve_waiting(sim: Sim, ring: Ring) -> None:
     """Let those go on for whom there is a slot."""
+    # Counted anew each time: whoever goes on may take several slots, or fall asleep here again.
     while ring.waiting.length > 0 and ring.occupied < ring.capacity:
         if ring.is_masked and packets(sim)[ring.waiting.first].sender != 0:
             return

@@ -90,6 +90,7 @@ def put(sim: Sim, ring: Ring, packet: int) -> None:
     packet_list.push(sim, ring.packets, packet)
     stage = stages(sim)[ring.stage]
     if stage.is_armed:
+        # Before the start, which takes this packet too; what comes during the batch is found at its end, without event.
         stage.is_armed = False
         kick(sim, stage)
 
@@ -170,6 +171,7 @@ def begin(sim: Sim, stage: Stage, row: int, event_ns: int, is_continued: bool) -
     if mark_logs(sim)[1].is_on:
         mark_batch(sim, batch, TAKEN, 0)
     domain = domains(sim)[stage.domain]
+    # Last of all: a vCPU that wakes here may be running before this returns.
     if stage.vcpu != 0:
         raise_interrupt(sim, domain, vcpus(sim)[stage.vcpu], demand_ns, on_batch_done, row, 0)
     elif is_continued:
@@ -212,9 +214,11 @@ def on_batch_done(sim: Sim, place: int, argument: int) -> None:
     stage.held -= batch.packets.length
     if mark_logs(sim)[1].is_on:
         mark_batch(sim, batch, DONE, batch.demand_ns)
+    # Slots first: a sender that slept for one fills it now, before what this batch causes asks for slots in turn.
     release(sim, stage, batch)
     while batch.packets.length > 0:
         deliver(sim, stage, packet_list.pop(sim, batch.packets))
+    # What came meanwhile costs no event. Only an empty source is armed, else a packet could wait for an event for ever.
     take(sim, stage, batch.packets)
     if batch.packets.length > 0:
         begin(sim, stage, place, 0, True)
@@ -267,6 +271,7 @@ def on_interrupt(sim: Sim, place: int, token: int) -> None:
     if token != nic.interrupt:
         return
     nic.interrupt = 0
+    # Masked before the driver starts, which unmasks when it finds nothing: at once, if a crash emptied the card.
     nic.is_unmasked = False
     nic.interrupts += 1
     kick(sim, stages(sim)[nic.stage])

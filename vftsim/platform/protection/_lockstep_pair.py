@@ -104,6 +104,7 @@ def log_output(sim: Sim, guard: Guard, packet: int) -> None:
 @part
 def hold_logged(sim: Sim, guard: Guard, own: Lockstep, packet: int) -> None:
     """Hold an output until its entry is acknowledged; the new primary sends one whose entry dies with the old one."""
+    # Asked before the entry is written, which may cut the pair or stop the guest.
     was_broken = own.state == BROKEN
     count_output(sim, guard, own)
     if not write(sim, guard, own, own.output_bytes):

@@ -115,6 +115,7 @@ def let_go(sim: Sim, pair: Pair, output: Output) -> None:
         fail(sim, TOO_EARLY)
     if output.sequence <= pair.visible:
         fail(sim, OUT_OF_ORDER)
+    # Marked before it leaves: at its receiver it may cause what looks at this pair again.
     pair.visible = output.sequence
     pair.released += 1
     pair.waiting -= 1

@@ -36,6 +36,7 @@ def run_ns(sim: Sim, guard: Guard) -> int:
 def stop(sim: Sim, guard: Guard, reason: int) -> None:
     """Stop the guest at once."""
     if guard.reasons == 0:
+        # While it still runs: what the mechanism reads of its CPU time ends at this instant.
         before_stop(sim, guard)
         guard.stopped_since_ns = sim.now_ns
         guard.stopped = True

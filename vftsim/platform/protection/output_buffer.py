@@ -136,6 +136,7 @@ def release_first(sim: Sim, own: OutputBuffer) -> None:
     own.hold_ns += wait_ns
     own.longest_ns = max(own.longest_ns, wait_ns)
     packet = held_outputs(sim)[row].packet
+    # Last, when the buffer is whole again: whatever the packet causes may issue outputs of this guest.
     held_outputs.free(sim, row)
     release(sim, packet)
 

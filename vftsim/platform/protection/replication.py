@@ -262,6 +262,7 @@ def on_live(sim: Sim, place: int, token: int) -> None:
     if token != own.live:
         return
     own.live = 0
+    # The state first: what is released below, and what the guest then does, is no longer held.
     own.state = UNPROTECTED
     own.is_cut = False
     note(sim, guard, LIVE)

@@ -132,6 +132,7 @@ def on_answer(sim: Sim, place: int, argument: int) -> None:
     """The part of the work before the outputs is done: send them, and do the rest; sleep before if one has no room."""
     worker = workers(sim)[place]
     server = sip_servers(sim)[worker.server]
+    # While it speaks: an output without room is noted as this worker's, which then sleeps before the rest of its work.
     server.speaker = place
     answer(sim, server, worker, packets(sim)[worker.packet])
     server.speaker = 0
@@ -254,6 +255,7 @@ def on_end(sim: Sim, place: int, argument: int) -> None:
 @part
 def release(sim: Sim, server: SipServer, row: int) -> None:
     """Let a process take the next datagram, or wait for one."""
+    # The next datagram at once: the process does not sleep between two, and so is not woken or charged for it.
     server.taken += 1
     if server.buffer.length > 0 and not server.stalled:
         work_on(sim, server, row, packet_list.pop(sim, server.buffer))
