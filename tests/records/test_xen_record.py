@@ -60,7 +60,7 @@ def test_costs_become_assignments():
     system = experiment("mixed.D", overrides(13.0, 7.0))
     for name in ("media", "signaling"):
         path = system.domains[name].interfaces["eth0"].path
-        assert (path.backend_receive_ns, path.backend_transmit_ns) == (13_000, 13_000)
+        assert (path.backend_receive_cost, path.backend_transmit_cost) == (13_000, 13_000)
     assert system.domains["media"].applications["relay"].packet_cost == 7_000
 
 

@@ -177,16 +177,9 @@ def _utilizations(spec: ModelSpec) -> dict[str, float]:
         domain = spec.domains[entry]
         host, course, way = spec.host_of(domain), _course(spec, workload), _way_of(spec, domain, workload)
         driver = spec.domains[spec.driver_of(host) or entry].driver if way.needs_driver_domain else None
-        work_ns = sum(_packet_ns(part) for part in (way, application, driver) if part is not None)
+        work_ns = sum(part.packet_work_ns for part in (way, application, driver) if part is not None)
         asked[host] += domain.count * workload.packets(course) * work_ns / max(course.length_ns, 1)
     return {name: asked[name] / host.pcpus / host.cpu_speed for name, host in spec.hosts.items()}
-
-
-def _packet_ns(part: Spec) -> int:
-    """Return the CPU time of a packet: costs of parts that carry packets are named so."""
-    return sum(
-        value for name, value in part if name.endswith("_ns") and not name.startswith("coalescing")
-    )  # fmt: skip
 
 
 def _is_alone(spec: ModelSpec, name: str) -> bool:

@@ -157,6 +157,11 @@ class ApplicationSpec(Spec):
         """Applications that it speaks to, as ``domain`` or ``domain.application``."""
         return ()
 
+    @property
+    def packet_work_ns(self) -> int:
+        """About its CPU time for a packet, for an estimate; 0 where that hangs on more than the packet."""
+        return 0
+
     def without_effect(self) -> Mapping[str, str]:
         """Return the keys (dotted where nested) that nothing reads as it stands, each with the reason."""
         return {}

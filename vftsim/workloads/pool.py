@@ -49,6 +49,11 @@ class PoolSpec(ApplicationSpec):
     receive_buffer_bytes: int
     packet_charge_bytes: int
 
+    @property
+    def packet_work_ns(self) -> int:
+        """CPU time of a thread for a packet."""
+        return self.packet_cost
+
     def install(self, home: Home) -> PoolProgram:
         """Add the pool to a domain."""
         return PoolProgram(self, home)

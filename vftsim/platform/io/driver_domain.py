@@ -51,6 +51,11 @@ class DriverDomainSpec(Spec):
     transmit_cost: DurationNs = Field(1_000, description="Bridge and NIC driver, transmit, a packet. Same prior.")
     budget_packets: int = Field(NAPI_BUDGET, ge=1, le=256, description="Packets a batch. Default: NAPI weight.")
 
+    @property
+    def packet_work_ns(self) -> int:
+        """About the CPU time of a packet there and back, for an estimate."""
+        return self.event_cost + self.receive_cost + self.transmit_cost
+
 
 class BackEnd(Record):
     """What a port's packets cost the driver domain on their way out, beyond bridge and driver."""

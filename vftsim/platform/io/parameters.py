@@ -56,6 +56,11 @@ class IoPathSpec(Spec):
     has_host_ring: ClassVar[bool] = True
     """Whether packets enter by the receive ring of a network interface of the host."""
 
+    @property
+    def packet_work_ns(self) -> int:
+        """About the CPU time of a packet there and back, for an estimate; 0 where it hangs on how packets come."""
+        return 0
+
     def without_effect(self, is_guarded: bool) -> Mapping[str, str]:
         """Return why parameters have no effect with the others' values, by key."""
         return {}
@@ -72,6 +77,11 @@ class RingPathSpec(IoPathSpec):
         1_500,
         description="Upcall of the guest for an interrupt or event. Assumption: 2,400 cycles at 1.6 GHz.",
     )
+
+    @property
+    def packet_work_ns(self) -> int:
+        """About the CPU time of a packet there and back, for an estimate: all costs of the path."""
+        return sum(value for name, value in self if name.endswith("_cost"))
 
 
 IO_PATHS: PartRegistry[IoPathSpec] = PartRegistry("I/O path", IoPathSpec)
