@@ -13,7 +13,7 @@ from typing import Annotated
 
 import numpy as np
 from joblib import Parallel, delayed
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from vftsim.calibrate.accuracy import Row, Verdict
 from vftsim.calibrate.definition import run_of
@@ -34,6 +34,8 @@ Repeats = Mapping[tuple[str, str], list[float]]
 
 class RunTarget(Spec):
     """How near the predictions of some quantities must come, over the predicted runs."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["median"]}, {"required": ["points"]}]})
 
     quantities: Annotated[Items[str], Field(min_length=1)] = Field(
         description="Names; `*` stands for any part of a name (`*/p50`)."
