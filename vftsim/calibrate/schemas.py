@@ -8,7 +8,7 @@ from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.validate_runs import RunValidationSpec
 from vftsim.calibrate.validation import ValidationSpec
 from vftsim.labs.definition import DatasetSpec
-from vftsim.spec import json_schema
+from vftsim.spec import Spec, json_schema
 
 KINDS = ("dataset", "calibration", "validation")
 
@@ -17,7 +17,8 @@ def lab_schema(kind: str) -> dict[str, Any]:
     """Return the schema of files of a kind, one of :data:`KINDS`."""
     if kind == "validation":
         return _validation()
-    return json_schema({"dataset": DatasetSpec, "calibration": CalibrationSpec}[kind], f"vftsim {kind}")
+    root: type[Spec] = DatasetSpec if kind == "dataset" else CalibrationSpec
+    return json_schema(root, f"vftsim {kind}")
 
 
 def _validation() -> dict[str, Any]:

@@ -86,7 +86,7 @@ def _metric_of(**has: Any) -> dict[str, Any]:
     return {"required": list(has), "properties": {**has, **own, "columns": {"additionalProperties": metric}}}
 
 
-_TABLE_RULES = {
+_TABLE_RULES: dict[str, Any] = {
     "allOf": [
         _one_of_keys("environment"), _one_of_keys("phase"),
         {"anyOf": [_metric_of(), _metric_of(rows={"minItems": 1}), _metric_of(metric_column={"type": "string"})]},
