@@ -73,7 +73,7 @@ class CalibrationSpec(Spec):
     in_sample: Items[str] = Field(
         description="Phases whose observations are fitted; with environments, `environment/phase`."
     )
-    held_out: Items[str] = Field((), description="Phases that are predicted.")
+    held_out: Items[str] = Field((), description="Phases that the fit does not touch; noted in what it writes.")
     quantities: Items[str] = Field(
         ("cpu",),
         description="Observations used: names, `delays` for all percentiles, or `<phase>/<name>` for one phase only "
