@@ -27,7 +27,7 @@ def main() -> None:
     parameters = (*whole.parameters, *STRUCTURES[name])
     definition = whole.model_copy(update={"parameters": parameters, "replications": 1, "most_evaluations": 8})
     data = measured_runs(dataset_path(place(tree, "dataset")), whole.runs)
-    found = fit(definition, run_models(place(tree, "model"), whole, whole.runs), data)
+    found = fit(definition, run_models(tree, whole, whole.runs), data)
     values = [found.values[each.path] for each in parameters]
     print(f"{name}: mean square {2 * found.cost / len(found.residuals):.2f}; "
           + ", ".join(f"{path.rpartition('.')[2]} {value:.4g}" for path, value in found.values.items()))  # fmt: skip

@@ -89,7 +89,7 @@ def played(
             at_measured_traffic(observe_as(scaled(changed(model), factors.get(name, 1.0)), spec.seed, r, name), data)
             for r in range(replications)
         ]
-        for name, model in run_models(place(tree, "model"), spec, runs).items()
+        for name, model in run_models(tree, spec, runs).items()
     }
     return list(rows_of(spec, data, seen))
 
@@ -112,7 +112,7 @@ def saturation(replications: int) -> None:
     measured = [
         (data[f"base/{p}", "load"], data[f"base/{p}", "completed"] / data[f"base/{p}", "load"]) for _, p in runs
     ]
-    model = run_models(place(tree, "model"), spec, [("base", "r550")])["base/r550"]
+    model = run_models(tree, spec, [("base", "r550")])["base/r550"]
     found = []
     for load in range(450, 701, 25):
         at = with_values(model, {"workloads.calls.steps.initial": float(load)})

@@ -40,7 +40,7 @@ def main() -> None:
         if not {"growth", "wakeup", "register"} & set(each.path.split(".")[-1].split("_"))
     )
     data = measured_runs(dataset_path(place(tree, "dataset")), whole.runs)
-    models = run_models(place(tree, "model"), whole, whole.runs)
+    models = run_models(tree, whole, whole.runs)
     for name, own in STRUCTURES.items():
         squares: list[float] = []
         for rate in RATES:

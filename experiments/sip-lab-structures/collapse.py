@@ -22,21 +22,23 @@ from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed
-from vftsim.sip.lab import SipLab
 
 from vftsim.calibrate.observations import measured
+from vftsim.composition.run import Run
+from vftsim.composition.views import phases_of
 from vftsim.spec import shipped_dir
 from vftsim.study.model import load_model
 
-FLUSH = ("server.flush_in_timer_process=true",)
+SERVER = "domains.sut.applications.proxy."
+FLUSH = (f"{SERVER}flush_in_timer_process=true",)
 O1 = ("domains.sut.guest_scheduler={kind: o1}",)
-LATE = ("server.timers_wait_for_flush=true",)
+LATE = (f"{SERVER}timers_wait_for_flush=true",)
 PRICES = (
-    "server.repeated_request_cost=0.65", "server.repeated_reply_cost=0.5", "server.repeated_ok_cost=1",
-    "server.own_repeat_cost=1",
+    f"{SERVER}repeated_request_cost=0.65", f"{SERVER}repeated_reply_cost=0.5", f"{SERVER}repeated_ok_cost=1",
+    f"{SERVER}own_repeat_cost=1",
 )  # fmt: skip
-NONCES = ("server.nonces_good_once=true", "workload.fails_on_second_challenge=true")
-GROWTH = ("server.growth_with_utilization=0.52", "server.growth_per_transaction=0")
+NONCES = (f"{SERVER}nonces_good_once=true", "workloads.calls.fails_on_second_challenge=true")
+GROWTH = (f"{SERVER}growth_with_utilization=0.52", f"{SERVER}growth_per_transaction=0")
 ALL = (*GROWTH, *FLUSH, *O1, *LATE, *PRICES, *NONCES)
 
 VARIANTS: dict[str, tuple[str, ...]] = {
@@ -47,13 +49,13 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "ordinary prices": PRICES,
     "all but o1 (turns)": (*GROWTH, *FLUSH, *LATE, *PRICES, *NONCES),
     "all, 0.76 ms a record under FT": ALL,
-    "all, disk sleeps": (*ALL, "server.flush_waits_on_disk=true"),
+    "all, disk sleeps": (*ALL, f"{SERVER}flush_waits_on_disk=true"),
     "growth with utilization": GROWTH,
     "growth with utilization, ordinary prices": (*GROWTH, *PRICES),
     "nonces good once": NONCES,
     "all but ordinary prices": (*GROWTH, *FLUSH, *O1, *LATE, *NONCES),
     "flush in the timer process, turns": FLUSH,
-    "all, prices 0.35": (*ALL, "server.repeated_request_cost=0.35"),
+    "all, prices 0.35": (*ALL, f"{SERVER}repeated_request_cost=0.35"),
     "all, no growth with utilization": (*FLUSH, *O1, *LATE, *PRICES, *NONCES),
     "all but nonces": (*GROWTH, *FLUSH, *O1, *LATE, *PRICES),
     "o1 alone": O1,
@@ -62,7 +64,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 }
 """Variant: what is assigned to the shipped models."""
 
-FT_FLUSH = ("server.location_write_cost=0.502 ms",)
+FT_FLUSH = (f"{SERVER}location_write_cost=0.502 ms",)
 """0.76 ms a record after both factors of the protected guest (1.2905 and 1.172), if all extra CPU of the protected
 machine in pre-registration is flush."""
 
@@ -72,11 +74,11 @@ FIRST = {"native": 9, "virtual": 1, "virtual_ft": 5}
 """Step at which the ramp begins: nothing fails below, and only the virtual machine's delays are in the record."""
 LOADS = {"native": (50, 10), "virtual": (50, 10), "virtual_ft": (10, 5)}
 INPUTS = ["step_1", "step_2", "step_3", "step_4"]
-SHORT = ("workload.steps.duration=300 s", "workload.steps.transient=30 s")
-REGISTRATIONS = {"server.register_touch_cost": 0.4559, "server.database_cost": 0.1011}
-MESSAGES = {"server.touch_cost": 0.4581}
-RELAY = {"virtualization.relay_cost": 0.1143}
-EXITS = {"protection.cost.exits": 9.422}
+SHORT = ("workloads.calls.steps.duration=300 s", "workloads.calls.steps.transient=30 s")
+REGISTRATIONS = {f"{SERVER}register_touch_cost": 0.4559, f"{SERVER}database_cost": 0.1011}
+MESSAGES = {f"{SERVER}touch_cost": 0.4581}
+RELAY = {f"{SERVER}relay_cost": 0.1143}
+EXITS = {"domains.sut.protection.cost.exits": 9.422}
 
 
 @cache
@@ -88,8 +90,7 @@ def record(environment: str) -> dict[tuple[str, str], float]:
 def run(environment: str, assignments: tuple[str, ...], seed: int, replication: int) -> Any:
     """Play one ramp; return what it measured by phase."""
     model = load_model(MODELS[environment], assignments)
-    phases = SipLab(model.spec, seed, replication, engine="compiled").run()
-    return {"pre_registration" if n == 0 else f"step_{n}": phase for n, phase in enumerate(phases)}
+    return {phase.name: phase for phase in phases_of(Run(model.spec, seed, replication).run())}
 
 
 def cpu_percent(phase: Any) -> float:
@@ -111,7 +112,12 @@ def miss(environment: str, assignments: tuple[str, ...], phases: list[str]) -> f
     """Return by how many points of CPU short steps at the measured loads miss the record on average."""
     data = record(environment)
     loads = "[" + ", ".join(f"{data[step, 'load']} /s" for step in INPUTS) + "]"
-    found = run(environment, (*assignments, *SHORT, f"workload.steps.loads={loads}", "workload.steps.most=4"), 11, 0)
+    found = run(
+        environment,
+        (*assignments, *SHORT, f"workloads.calls.steps.loads={loads}", "workloads.calls.steps.most=4"),
+        11,
+        0,
+    )
     return statistics.fmean(cpu_percent(found[phase]) - data[phase, "cpu"] for phase in phases)
 
 
@@ -159,8 +165,8 @@ def summary(name: str, environment: str, assignments: tuple[str, ...], replicati
     """Play a ramp that may go two steps beyond the record's stop, and keep what is compared."""
     first, (initial, increment) = FIRST[environment], LOADS[environment]
     ramp = (
-        f"workload.steps.most={STOPS[environment] + 3 - first}",
-        f"workload.steps.initial={initial + (first - 1) * increment} /s",
+        f"workloads.calls.steps.most={STOPS[environment] + 3 - first}",
+        f"workloads.calls.steps.initial={initial + (first - 1) * increment} /s",
     )
     phases = run(environment, (*assignments, *ramp), 2011, replication)
     steps = [phase for name, phase in phases.items() if name != "pre_registration"]

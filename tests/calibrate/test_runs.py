@@ -96,7 +96,7 @@ def test_runs_that_were_not_fitted_are_predicted(own, capsys, monkeypatch):
     assert main(["validate", str(own / "validation.yaml"), "-q", "-j", "1", "--report", str(own / "page.md")]) == 0
     page = (own / "page.md").read_text()
     assert "(vftsim of a test, seed" in page
-    assert "| cpu.small within 3 % beyond the range of repeats | met | 2 of 2" in page
+    assert "| cpu.small within 3 points beyond the range of repeats | met | 2 of 2" in page
     assert "| bare/even | fitted | cpu.small | 51 | 50 |" in page
     (own / "cpu.csv").write_text(CPU.replace("odd,1,20,80", "odd,1,27,73"))
     assert main(["validate", str(own / "validation.yaml"), "-q", "-j", "1"]) == 1
@@ -106,8 +106,11 @@ def test_runs_that_were_not_fitted_are_predicted(own, capsys, monkeypatch):
 MISTAKES = {
     "environment of a run": ("bare/even, bare/odd", "bear/even", "must be environment/phase; did you mean 'bare'"),
     "phase of a run": ("bare/even, bare/odd", "bare/oven", "the phase 'oven' of 'bare'; it has even, odd"),
-    "quantity": ("[cpu.small]", "[bare/even/cpu.smal]", "the dataset has no observations"),
-    "not of the model": ("domains.small.cap=30 %", "domains.small.kap=30 %", "kap"),
+    "quantity": ("[cpu.small]", "[bare/even/cpu.smal]", "called 'bare/even/cpu.smal' was measured"),
+    "not of the model": (
+        "domains.small.cap=30 %", "domains.small.kap=30 %", "fit.yaml:6: environments.capped: domains.small.kap=30 %"
+    ),
+    "unit of a setting": ("weight=1200", "weight=many", "fit.yaml:9: phases.odd: domains.large.weight=many"),
     "both forms": ("environments:\n  bare", "environment: bare\nenvironments:\n  bare", "needs either environment"),
     "settings": ("[domains.large.weight=1200]", "[domains.huge.weight=1]", "huge"),
     "bounds": ("low: 60, high: 900", "low: 900, high: 60", "need low < high"),

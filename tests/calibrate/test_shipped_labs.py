@@ -26,7 +26,7 @@ def test_models_have_the_prices_of_the_fit_and_the_fit_the_data(name):
     data = measured_runs(dataset_path(place(tree, "dataset")), definition.runs)
     assert {(each["phase"], each["quantity"]) for each in record["residuals"]} == set(chosen(definition, data))
     assert record["data_sha256"] == data_sha256(data, chosen(definition, data))
-    (model, *_) = run_models(place(tree, "model"), definition, definition.runs).values()
+    (model, *_) = run_models(tree, definition, definition.runs).values()
     for path, fitted in record["parameters"].items():
         assert read(model, path) == pytest.approx(fitted["value"], rel=1e-3, abs=1e-3), path
 
@@ -42,14 +42,14 @@ def test_every_measured_run_is_fitted_or_predicted_and_none_is_both(name):
     definition, _ = read_definition(name, CalibrationSpec)
     assert set(definition.in_sample) == set(spec.fitted)
     wanted = [tuple(run.split("/")) for run in sorted(runs)]
-    assert set(run_models(place(tree, "model"), spec, wanted)) == runs
+    assert set(run_models(tree, spec, wanted)) == runs
 
 
 def test_what_is_set_of_a_run_is_what_the_lab_set():
     """Rate, quota, stops with 0.27 ms of freezing, and the outage 6 s into the window."""
     spec, tree = read_definition("linux-lab/validation", RunValidationSpec)
     runs = [tuple(label.split("/")) for label in (*spec.fitted, *spec.predicted)]
-    models = run_models(place(tree, "model"), spec, runs)
+    models = run_models(tree, spec, runs)
     for label, model in models.items():
         assert model.workloads["calls"].steps.initial == float(label.partition("/r")[2])
         quota = (model.domains["sut"].quota, model.domains["sut"].period) if label.startswith("q40") else (0, None)

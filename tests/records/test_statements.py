@@ -62,3 +62,48 @@ def test_delay_statements():
         "holds",
         "missed",
     ]
+
+
+WIDE = {
+    "few.a": outcome(10.0, 4.0),
+    "few.b": outcome(5.0, 6.0),
+    "near.a": outcome(2.0, 2.1, 1.9, delay=(1.0, 1.0, 1.0)),
+    "near.b": outcome(2.1, 2.0, 1.95, delay=(1.1, 0.9, 1.0)),
+    "far.a": outcome(0.4, 0.6, 0.5, delay=(3.0, 3.1, 2.9)),
+    "silent": outcome(100.0, 100.0, 100.0, delay=(float("nan"),) * 3),
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "statement", "verdict"),
+    [
+        ("few.a", "worse_than:few.b", "undecided"),
+        ("few.a", "no_change_vs:few.b", "undecided"),
+        ("few.a", "no_improvement_vs:few.b", "undecided"),
+        ("near.a", "worse_than:near.b", "within noise"),
+        ("near.a", "no_change_vs:near.b", "holds"),
+        ("near.a", "no_improvement_vs:near.b", "holds"),
+        ("far.a", "no_change_vs:near.a", "missed"),
+        ("far.a", "no_improvement_vs:near.a", "missed"),
+        ("near.a", "no_improvement_vs:far.a", "holds"),
+    ],
+)
+def test_few_runs_are_not_taken_for_no_difference(key, statement, verdict):
+    """By hand: few differ by 5 and -2, 90 % interval +-22; near by -0.1, 0.1 and -0.05, +-0.18."""
+    assert [j.verdict for j in judge(BLANK | {"experiment_key": key, "outcome": statement}, WIDE)] == [verdict]
+
+
+@pytest.mark.parametrize(
+    ("key", "other", "verdict"),
+    [("near.a", "near.b", "holds"), ("far.a", "near.a", "missed"), ("silent", "near.a", "missed")],
+)
+def test_delays_are_the_same_within_a_factor(key, other, verdict):
+    row = BLANK | {"experiment_key": key, "outcome": f"similar;no_change_vs:{other}", "delay_outcome": "no_change"}
+    assert judge(row, WIDE)[-1].verdict == verdict
+
+
+def test_what_lets_nothing_through_is_slower_than_anything():
+    row = BLANK | {"experiment_key": "silent", "delay_outcome": "worse_than:near.a"}
+    assert [j.verdict for j in judge(row, WIDE)] == ["holds"]
+    row = BLANK | {"experiment_key": "near.a", "delay_outcome": "worse_than:silent"}
+    assert [j.verdict for j in judge(row, WIDE)] == ["missed"]

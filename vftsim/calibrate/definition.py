@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from vftsim.spec import DURATION, Items, Spec
 from vftsim.spec.suggest import did_you_mean, listing, shown
@@ -42,6 +42,15 @@ class FreeParameter(Spec):
 class CalibrationSpec(Spec):
     """One fit: model, data, free parameters, what is in sample and what is held out."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": ["environment"], "properties": {"environment": {"type": "string"}}},
+                {"required": ["environments"]},
+            ]
+        }
+    )
+
     name: str = Field(min_length=1, max_length=100, description="Name of the fit.")
     description: str = Field("", max_length=4000, description="What it is for.")
     model: str = Field(description="Model: a file relative to this one, or a shipped name.")
@@ -64,7 +73,7 @@ class CalibrationSpec(Spec):
     in_sample: Items[str] = Field(
         description="Phases whose observations are fitted; with environments, `environment/phase`."
     )
-    held_out: Items[str] = Field((), description="Phases that are predicted.")
+    held_out: Items[str] = Field((), description="Phases that the fit does not touch; noted in what it writes.")
     quantities: Items[str] = Field(
         ("cpu",),
         description="Observations used: names, `delays` for all percentiles, or `<phase>/<name>` for one phase only "

@@ -1,9 +1,43 @@
 """Names of runs and quantities by pattern."""
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
+
+from vftsim.errors import ModelFileError
+from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.yaml_source import Node
 
 
 def matches(name: str, pattern: str) -> bool:
     """Whether a name has a pattern's parts, in which ``*`` stands for anything but a slash."""
     parts, patterns = name.split("/"), pattern.split("/")
     return len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
+
+
+def check_measured(node: Node, patterns: Iterable[str], measured: Iterable[str], runs: Iterable[str] = ()) -> None:
+    """Refuse a pattern that fits nothing that was measured, so that a slip of the pen compares nothing unnoticed.
+
+    Parameters
+    ----------
+    node : Node
+        Where the patterns stand.
+    patterns : iterable of str
+    measured : iterable of str
+        Quantities of the dataset.
+    runs : iterable of str
+        Phases or runs that a pattern may begin with.
+
+    Raises
+    ------
+    ModelFileError
+        With the quantities there are, the nearest first.
+    """
+    names, runs = list(measured), list(runs)
+    every = [*names, *(f"{run}/{name}" for run in runs for name in names)]
+    for pattern in patterns:
+        if not any(matches(name, pattern) for name in every):
+            hint = did_you_mean(pattern, names) or ";"
+            raise ModelFileError(
+                f"nothing called {shown(pattern)} was measured{hint} the dataset has {listing(names)}",
+                node.file, node.line, "quantities",
+            )  # fmt: skip

@@ -9,11 +9,13 @@ from vftsim.calibrate import fitted
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.fit import Fit, fit
 from vftsim.calibrate.observations import measured
+from vftsim.calibrate.patterns import check_measured
 from vftsim.calibrate.references import dataset_path, model_file, place, read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import has_bench
 from vftsim.errors import ModelFileError
+from vftsim.labs.dataset import read_dataset
 from vftsim.spec.yaml_source import Node
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model, load_model
@@ -80,7 +82,11 @@ def run_calibration(name_or_path: str, jobs: int, progress: Progress) -> Calibra
         model = replace(load_model(model_file(named, "model"), definition.overrides), label=str(named.value))
         spec = model.spec
         data = measured_runs(dataset, definition.runs)
-        specs = run_models(named, definition, definition.runs)
+        specs = run_models(tree, definition, definition.runs)
+    check_measured(
+        place(tree, "quantities"), set(definition.quantities) - {"delays"},
+        [*read_dataset(dataset).units(), "touches"], definition.in_sample,
+    )  # fmt: skip
     started = utc_now()
     progress.total(definition.most_evaluations)
     result = fit(definition, specs, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"))

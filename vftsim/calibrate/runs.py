@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Protocol
 
 from vftsim.calibrate.figures import unit_of_figure
-from vftsim.calibrate.references import model_file
+from vftsim.calibrate.references import model_file, place
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import ModelFileError
 from vftsim.labs.dataset import Dataset, Observations, read_dataset
+from vftsim.spec.overrides import ORIGIN
 from vftsim.spec.yaml_source import Node
 from vftsim.study.model import load_model
 
@@ -31,13 +32,13 @@ class Settings(Protocol):
         """Of the runs of a phase, in whichever environment."""
 
 
-def run_models(named: Node, settings: Settings, runs: Iterable[tuple[str, str]]) -> dict[str, ModelSpec]:
-    """Return the model of each run, by ``environment/phase``.
+def run_models(tree: Node, settings: Settings, runs: Iterable[tuple[str, str]]) -> dict[str, ModelSpec]:
+    """Return the model of each run, by ``environment/phase``; settings of other runs are checked too.
 
     Parameters
     ----------
-    named : Node
-        The model's name with its place.
+    tree : Node
+        The definition's values with their places.
     settings : Settings
     runs : iterable of (str, str)
         Environment and phase.
@@ -47,13 +48,38 @@ def run_models(named: Node, settings: Settings, runs: Iterable[tuple[str, str]])
     ModelFileError, UsageError
         There is no such model, or a setting does not fit it.
     """
-    file = model_file(named, "model")
-    return {
-        f"{environment}/{phase}": load_model(
-            file, (*settings.overrides, *settings.environments[environment], *settings.phases.get(phase, ()))
-        ).spec
-        for environment, phase in runs
-    }
+    file, runs = model_file(place(tree, "model"), "model"), list(runs)
+    models = {f"{environment}/{phase}": _set(file, tree, environment, phase) for environment, phase in runs}
+    for environment in settings.environments.keys() - {environment for environment, _ in runs}:
+        _set(file, tree, environment, None)
+    for phase in settings.phases.keys() - {phase for _, phase in runs}:
+        _set(file, tree, None, phase)
+    return models
+
+
+def _set(file: Path, tree: Node, environment: str | None, phase: str | None) -> ModelSpec:
+    """Return the model with its settings; one that does not fit is told by its place in the definition."""
+    said = [
+        *_settings(tree, "overrides"), *_settings(tree, "environments", environment), *_settings(tree, "phases", phase)
+    ]  # fmt: skip
+    try:
+        return load_model(file, [str(node.value) for _, node in said]).spec
+    except ModelFileError as error:
+        if error.file != ORIGIN:
+            raise
+        key, node = said[error.line - 1] if error.line else next(s for s in said if s[1].value == error.key)
+        raise ModelFileError(f"{node.value}: {error.message}", node.file, node.line, key) from None
+
+
+def _settings(tree: Node, *keys: str | None) -> list[tuple[str, Node]]:
+    """Return the settings under keys, each with the name of its place."""
+    node = tree
+    for key in keys:
+        if key is None or not isinstance(node.value, dict) or key not in node.value:
+            return []
+        node = node.value[key]
+    items = node.value if isinstance(node.value, list) else []
+    return [(".".join(str(key) for key in keys), item) for item in items]
 
 
 def measured_runs(path: Path, runs: Iterable[tuple[str, str]]) -> Observations:

@@ -13,13 +13,13 @@ from typing import Annotated
 
 import numpy as np
 from joblib import Parallel, delayed
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from vftsim.calibrate.accuracy import Row, Verdict
 from vftsim.calibrate.definition import run_of
 from vftsim.calibrate.figures import observe_as, unit_of_figure
 from vftsim.calibrate.fit import at_measured_traffic
-from vftsim.calibrate.patterns import matches
+from vftsim.calibrate.patterns import check_measured, matches
 from vftsim.calibrate.references import dataset_path, place, read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.model import ModelSpec
@@ -34,6 +34,8 @@ Repeats = Mapping[tuple[str, str], list[float]]
 
 class RunTarget(Spec):
     """How near the predictions of some quantities must come, over the predicted runs."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["median"]}, {"required": ["points"]}]})
 
     quantities: Annotated[Items[str], Field(min_length=1)] = Field(
         description="Names; `*` stands for any part of a name (`*/p50`)."
@@ -147,7 +149,8 @@ def run_runs(
             if run[0] in wanted]  # fmt: skip
     dataset = dataset_path(place(tree, "dataset"))
     data = measured_runs(dataset, runs)
-    models = {name: prepare(name, each) for name, each in run_models(place(tree, "model"), spec, runs).items()}
+    check_measured(place(tree, "quantities"), spec.quantities, read_dataset(dataset).units())
+    models = {name: prepare(name, each) for name, each in run_models(tree, spec, runs).items()}
     progress.total(len(models) * spec.replications)
     found = ValidatedRuns(spec)
     with Parallel(n_jobs=jobs, return_as="generator") as pool:
@@ -196,8 +199,9 @@ def verdict(
     beyond = {f"{row.environment}/{row.phase}": _beyond(row, _range_of(spec, row, data, repeats)) for row in about}
     worst = max(beyond, key=lambda run: beyond[run])
     met = sum(value <= target.points for value in beyond.values())
+    unit = unit_of_figure(about[0].quantity) or ""
     return Verdict(
-        f"{what} within {target.points:g} {unit_of_figure(about[0].quantity) or ''} beyond the range of repeats",
+        f"{what} within {target.points:g} {'points' if unit == '%' else unit} beyond the range of repeats",
         met == len(beyond), f"{met} of {len(beyond)}; worst {beyond[worst]:.1f} ({worst})",
     )  # fmt: skip
 

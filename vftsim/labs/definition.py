@@ -7,9 +7,9 @@ Nothing is known by the name of a file, column or environment.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from vftsim.labs.units import Unit
 from vftsim.spec import Items, Spec
@@ -71,8 +71,35 @@ class RowRule(Spec):
     metric: Metric = Field(description="What these rows measure.")
 
 
+def _one_of_keys(key: str) -> dict[str, Any]:
+    """Return what a schema says of a table: a column or a constant names it, not both."""
+    column = {"required": ["keys"], "properties": {"keys": {"required": [key]}}}
+    constant = {"required": ["constant"], "properties": {"constant": {"required": [key]}}}
+    return {"oneOf": [column, constant]}
+
+
+def _metric_of(**has: Any) -> dict[str, Any]:
+    """Return one way to say what a table measures: by rows, by a column of names, or (neither) by its columns."""
+    metric = {"properties": {"metric": {"type": "null"}}} if has else {"required": ["metric"]}
+    others = {"rows": {"maxItems": 0}, "metric_column": {"type": "null"}}
+    own = {name: rule for name, rule in others.items() if name not in has}
+    return {"required": list(has), "properties": {**has, **own, "columns": {"additionalProperties": metric}}}
+
+
+_TABLE_RULES: dict[str, Any] = {
+    "allOf": [
+        _one_of_keys("environment"), _one_of_keys("phase"),
+        {"anyOf": [_metric_of(), _metric_of(rows={"minItems": 1}), _metric_of(metric_column={"type": "string"})]},
+    ],
+    "dependentRequired": {"rename": ["metric_column"]},
+}  # fmt: skip
+"""What the validators below ask for, as an editor can check it while one types."""
+
+
 class TableSpec(Spec):
     """One table: a text file with a header line."""
+
+    model_config = ConfigDict(json_schema_extra=_TABLE_RULES)
 
     file: Name = Field(description="File, relative to this one.")
     format: Literal["csv", "semicolon", "tab"] = Field("csv", description="What separates the cells; csv is a comma.")

@@ -2,7 +2,9 @@
 
 A statement is a number with a relation ("about 19 %"), a word ("minimal loss"), or a comparison with
 another experiment or set ("worse than mixed.D").  Limits are those of ``calibration/xen-media/protocol.md``,
-fixed beforehand.  A comparison is judged on differences paired by replication.
+fixed beforehand.  A comparison is judged on differences paired by replication: of loss in points, of mean delay as
+the logarithm of the ratio.  Where the sign of a difference is not certain, two one-sided tests say whether it is
+within the margin of no change (Schuirmann 1987), and where they do not either, the runs are too few to tell.
 """
 
 from __future__ import annotations
@@ -10,11 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from vftsim.stats.intervals import t_interval
 
-Verdict = Literal["holds", "within noise", "missed"]
+Verdict = Literal["holds", "within noise", "undecided", "missed"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+"""What can be said of a statement; ``within noise`` is shown to be no difference, ``undecided`` is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,9 @@ _LOSS_WORDS: dict[str, Callable[[float], bool]] = {
     "unacceptable": lambda x: x >= 1.0,
 }
 _SAME_POINTS = 1.0
+_SAME_DELAY = math.log(1.5)
+_ONE_SIDED = 0.90
+"""Confidence of the interval that holds both one-sided tests at 5 %."""
 _MARGINAL_POINTS = 5.0
 _NO_WORD = {"", "not_stated", "similar"}
 
@@ -103,24 +110,23 @@ def _judge_loss(key: str, word: str, outcomes: Mapping[str, Outcome]) -> Judged:
     other = _reference(target, key, outcomes)
     difference = mine.loss - other.loss
     found = f"{_percent(mine.loss)} against {_percent(other.loss)}"
-    if relation == "no_change_vs":
-        verdict = "holds" if abs(difference) < _SAME_POINTS else "missed"
-    elif relation == "no_improvement_vs":
-        verdict = "holds" if difference > -_SAME_POINTS else "missed"
+    if relation in {"no_change_vs", "no_improvement_vs"}:
+        points = _differences(mine.loss_percent, other.loss_percent)
+        verdict = _same(points, _SAME_POINTS, only_less=relation == "no_improvement_vs")
     elif relation == "marginal_improvement_vs":
         verdict = _marginal(mine, other, difference)
     elif max(mine.loss, other.loss) == 0.0:
-        verdict = _sign(mine.delay_mean_ms, other.delay_mean_ms, is_more=relation == "worse_than")
+        verdict = _delay_sign(mine, other, is_more=relation == "worse_than")
         found = f"no loss; mean delay {mine.delay:.3g} against {other.delay:.3g} ms"
     else:
-        verdict = _sign(mine.loss_percent, other.loss_percent, is_more=relation == "worse_than")
+        verdict = _loss_sign(mine, other, is_more=relation == "worse_than")
     return Judged(key, "loss", word, found, verdict)
 
 
 def _marginal(mine: Outcome, other: Outcome, difference: float) -> Verdict:
     if not -_MARGINAL_POINTS < difference < _MARGINAL_POINTS:
         return "missed"
-    return _sign(mine.loss_percent, other.loss_percent, is_more=False)
+    return _loss_sign(mine, other, is_more=False)
 
 
 def _judge_best(key: str, word: str, target: str, outcomes: Mapping[str, Outcome]) -> Judged:
@@ -129,9 +135,9 @@ def _judge_best(key: str, word: str, target: str, outcomes: Mapping[str, Outcome
     rival = min(rivals, key=lambda k: (rivals[k].loss, rivals[k].delay))
     best = rivals[rival]
     if max(mine.loss, best.loss) == 0.0:
-        verdict = _sign(mine.delay_mean_ms, best.delay_mean_ms, is_more=False)
+        verdict = _delay_sign(mine, best, is_more=False)
     else:
-        verdict = _sign(mine.loss_percent, best.loss_percent, is_more=False)
+        verdict = _loss_sign(mine, best, is_more=False)
     return Judged(key, "loss", word, f"{_percent(mine.loss)} against {_percent(best.loss)} ({rival})", verdict)
 
 
@@ -150,16 +156,14 @@ def _judge_delay(key: str, word: str, row: Mapping[str, str], outcomes: Mapping[
     if relation == "best_in":
         rivals = [o for k, o in outcomes.items() if k.startswith(target.removeprefix("set.")) and k != key]
         other = min(rivals, key=lambda o: o.delay)
-        verdict = _sign(mine.delay_mean_ms, other.delay_mean_ms, is_more=False)
+        verdict = _delay_sign(mine, other, is_more=False)
     else:
         other = _reference(target, key, outcomes)
         if relation in {"no_improvement", "no_change"}:
-            gain = other.delay / mine.delay if mine.delay else math.inf
-            same = gain < 1.5 if relation == "no_improvement" else 1 / 1.5 < gain < 1.5
-            verdict = "holds" if same else "missed"
+            verdict = _same(_ratios(mine, other), _SAME_DELAY, only_less=relation == "no_improvement")
         else:
             is_more = relation in {"worse_than", "higher_than", "higher"}
-            verdict = _sign(mine.delay_mean_ms, other.delay_mean_ms, is_more=is_more)
+            verdict = _delay_sign(mine, other, is_more=is_more)
     return Judged(key, "delay", word, f"mean {mine.delay:.3g} against {other.delay:.3g} ms", verdict)
 
 
@@ -191,15 +195,54 @@ def _reference(target: str, key: str, outcomes: Mapping[str, Outcome]) -> Outcom
     )
 
 
-def _sign(mine: Sequence[float], other: Sequence[float], *, is_more: bool) -> Verdict:
-    """Whether ``mine - other`` has the stated sign beyond Student's t interval at 95 %."""
-    if not all(map(math.isfinite, (*mine, *other))):
-        return "holds" if is_more == (_mean(mine) > _mean(other)) else "missed"
-    difference = t_interval([x - y for x, y in zip(mine, other, strict=True)])
-    low, high = (difference.low, difference.high) if is_more else (-difference.high, -difference.low)
-    if low > 0.0:
+def _loss_sign(mine: Outcome, other: Outcome, *, is_more: bool) -> Verdict:
+    return _sign(_differences(mine.loss_percent, other.loss_percent), _SAME_POINTS, is_more=is_more)
+
+
+def _delay_sign(mine: Outcome, other: Outcome, *, is_more: bool) -> Verdict:
+    return _sign(_ratios(mine, other), _SAME_DELAY, is_more=is_more)
+
+
+def _differences(mine: Sequence[float], other: Sequence[float]) -> list[float]:
+    return [x - y for x, y in zip(mine, other, strict=True)]
+
+
+def _ratios(mine: Outcome, other: Outcome) -> list[float]:
+    """Logarithms of the ratios of mean delay; infinite where one lets nothing through, 0 where neither does."""
+    return [_ratio(x, y) for x, y in zip(mine.delay_mean_ms, other.delay_mean_ms, strict=True)]
+
+
+def _ratio(mine: float, other: float) -> float:
+    if math.isfinite(mine) and math.isfinite(other):
+        return math.log(mine / other)
+    return (
+        0.0 if not math.isfinite(mine) and not math.isfinite(other) else math.inf if math.isfinite(other) else -math.inf
+    )
+
+
+def _sign(differences: Sequence[float], margin: float, *, is_more: bool) -> Verdict:
+    """Whether differences have the stated sign beyond Student's t interval at 95 %, else lie within the margin."""
+    stated = differences if is_more else [-d for d in differences]
+    if not all(map(math.isfinite, stated)):
+        return "holds" if sum(d > 0.0 for d in stated) > len(stated) / 2 else "missed"
+    found = t_interval(stated)
+    if found.low > 0.0:
         return "holds"
-    return "missed" if high < 0.0 else "within noise"
+    if found.high < 0.0:
+        return "missed"
+    within = t_interval(stated, _ONE_SIDED)
+    return "within noise" if -margin < within.low and within.high < margin else "undecided"
+
+
+def _same(differences: Sequence[float], margin: float, *, only_less: bool) -> Verdict:
+    """Whether differences are shown to be within the margin; ``only_less``: not below it."""
+    if not all(map(math.isfinite, differences)):
+        return "holds" if only_less and max(differences) > 0.0 else "missed"
+    found = t_interval(differences, _ONE_SIDED)
+    if found.low > -margin and (only_less or found.high < margin):
+        return "holds"
+    outside = found.high < -margin or (found.low > margin and not only_less)
+    return "missed" if outside else "undecided"
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -8,13 +8,15 @@ little.  ``vftsim record xen-media`` runs it (:mod:`vftsim.records.xen_study`).
 from __future__ import annotations
 
 import csv
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
-from vftsim.records.statements import Judged, Outcome, judge
+from vftsim.records import xen_nulls
+from vftsim.records.statements import VERDICTS, Judged, Outcome, judge
 from vftsim.records.xen_fit import Budget, overrides, run_for
 from vftsim.spec import load, shipped_dir
 from vftsim.study.composed import row_of
@@ -29,7 +31,7 @@ RIVALS = {
 }
 """What the model is compared with, as the command line says it and as the fit calls it."""
 
-RECORD = Budget(303, 3, 1.0, 0.3)
+RECORD = Budget(505, 10, 2.0, 0.5)
 _NATIVE = "mixed.N"
 
 
@@ -91,8 +93,23 @@ def known_mean(values: Sequence[float | None]) -> float | None:
 
 def judge_all(results: Mapping[str, Mapping[str, Any]]) -> list[Judged]:
     """Verdicts on every statement of the table."""
-    outcomes = {key: Outcome(**result["outcome"]) for key, result in results.items()}
+    outcomes = outcomes_of(results)
     return [judged for row in measured_rows() for judged in judge(row, outcomes)]
+
+
+def outcomes_of(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
+    """Return what was found, by experiment; a delay is nan (``null`` in a file) where nothing came through."""
+    return {
+        key: Outcome(**{name: [math.nan if v is None else v for v in values] for name, values in found.items()})
+        for key, found in ((key, result["outcome"]) for key, result in results.items())
+    }
+
+
+def by_chance(record: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what a null model and shuffled labels hold, beside the models of a record, the right one first."""
+    return xen_nulls.chance(
+        measured_rows(), {name: outcomes_of(entry["results"]) for name, entry in record.items()}, RECORD.seed
+    )
 
 
 def table(results: Mapping[str, Mapping[str, Any]], judged: Iterable[Judged]) -> list[str]:
@@ -140,6 +157,12 @@ def report(record: Mapping[str, Any], right: str) -> str:
         backend, relay = record[name]["costs_us"]
         lines.append(f"* {name} (back-end {backend:g} us, relay {relay:g} us): {in_words(score(judged))}")
     lines += ["", f"## {right}", "", *table(record[right]["results"], models[right])]
+    lines += [
+        "",
+        "## What says nothing about Xen",
+        "",
+        *(f"* {line}" for line in xen_nulls.in_words(by_chance(record))),
+    ]
     if len(models) > 1:
         lines += ["", "## What separates the models", "", *_markdown(("statement", *models), separating(models, right))]
     return "\n".join(lines) + "\n"
@@ -153,7 +176,7 @@ def in_words(counts: Mapping[str, Mapping[str, int]]) -> str:
     """Return a score as a line of text."""
     parts = []
     for kind, by_verdict in counts.items():
-        verdicts = ", ".join(f"{by_verdict.get(v, 0)} {v}" for v in ("holds", "within noise", "missed"))
+        verdicts = ", ".join(f"{by_verdict.get(v, 0)} {v}" for v in VERDICTS)
         parts.append(f"{kind}: {verdicts}")
     return "; ".join(parts)
 

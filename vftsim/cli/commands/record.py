@@ -117,6 +117,7 @@ def _experiments(
 ) -> None:
     from vftsim.cli.files import write_whole
     from vftsim.records import xen_media as media
+    from vftsim.records import xen_nulls
     from vftsim.records.xen_study import QUICK, run_record
     from vftsim.report.screen import print_text
     from vftsim.study.progress import make_progress
@@ -135,6 +136,8 @@ def _experiments(
     _print_right(found[media.RIGHT], judged[media.RIGHT], budget)
     if len(names) > 1:
         _print_models(found, judged)
+    for line in xen_nulls.in_words(media.by_chance(found)):
+        print_text(line)
     if output is not None:
         print_text(f"Written: {output}")
 
@@ -268,18 +271,19 @@ def _write_text(path: Path, text: str) -> None:
 def _print_json(found: Mapping[str, Mapping[str, Any]], judged: Judgements, budget: Budget) -> None:
     from dataclasses import asdict
 
-    from vftsim.records.xen_media import RIGHT, score
+    from vftsim.records.xen_media import RIGHT, by_chance, score
     from vftsim.report.screen import print_json
 
     models = {
         name: {**entry, "judged": [asdict(one) for one in judged[name]], "score": score(judged[name])}
         for name, entry in found.items()
     }
-    print_json({"budget": asdict(budget), "right": RIGHT, "models": models})
+    print_json({"budget": asdict(budget), "right": RIGHT, "chance": by_chance(found), "models": models})
 
 
 def _print_right(entry: Mapping[str, Any], judged: Sequence[Judged], budget: Budget) -> None:
     """Print every experiment with what is stated of it, under the fitted model."""
+    from vftsim.records.statements import VERDICTS
     from vftsim.records.xen_media import score
     from vftsim.report.screen import print_table, print_text
 
@@ -299,9 +303,9 @@ def _print_right(entry: Mapping[str, Any], judged: Sequence[Judged], budget: Bud
         f"{_ran(budget)} Back-end {backend_us:g} us, relay {relay_us:g} us (shipped model).",
     )  # fmt: skip
     if budget.replications == 1:
-        print_text("One replication has no interval: 'better' and 'worse' are 'within noise' at most.")
+        print_text("One replication has no interval: comparisons are 'undecided'.")
     for kind, counts in score(judged).items():
-        print_text(f"{kind}: " + ", ".join(f"{counts.get(v, 0)} {v}" for v in ("holds", "within noise", "missed")))
+        print_text(f"{kind}: " + ", ".join(f"{counts.get(v, 0)} {v}" for v in VERDICTS))
 
 
 def _print_models(found: Mapping[str, Mapping[str, Any]], judged: Judgements) -> None:

@@ -24,25 +24,17 @@ def schema(
     ] = None,
 ) -> None:
     """Print the JSON Schema of model files, or of a dataset, calibration or validation (draft 2020-12)."""
-    from vftsim.calibrate.definition import CalibrationSpec
-    from vftsim.calibrate.validation import ValidationSpec
-    from vftsim.labs.definition import DatasetSpec
+    from vftsim.calibrate.schemas import KINDS, lab_schema
     from vftsim.report.screen import print_json
-    from vftsim.spec import Spec, json_schema
     from vftsim.spec.suggest import did_you_mean
     from vftsim.study.model import models_schema
 
-    others: dict[str, type[Spec]] = {
-        "dataset": DatasetSpec,
-        "calibration": CalibrationSpec,
-        "validation": ValidationSpec,
-    }
     if kind is None:
         print_json(models_schema())
-    elif kind in others:
-        print_json(json_schema(others[kind], f"vftsim {kind}"))
+    elif kind in KINDS:
+        print_json(lab_schema(kind))
     else:
-        hint = did_you_mean(kind, others) or ";"
+        hint = did_you_mean(kind, KINDS) or ";"
         raise UsageError(
-            f"no schema '{kind}'{hint} there are {', '.join(others)}, and without a name that of model files"
+            f"no schema '{kind}'{hint} there are {', '.join(KINDS)}, and without a name that of model files"
         )

@@ -1,0 +1,160 @@
+"""Which experiment would tell a wake-up boost from none, and how busy the CPU-bound guests are: effects and power.
+
+The published experiments load the host so much that nearly every vCPU that wakes is boosted; they cannot show the
+boost.  Here few streams run on one or two cores beside two CPU-bound guests.  For every setting the model gives the
+delay of each run; power is that of Welch's t test at 5 % on the logarithm of a percentile, with the spread of the
+model's own runs and, beside it, an assumed spread of the laboratory from run to run.
+
+    python experiments/xen-media-design/design.py --output design.json
+    python experiments/xen-media-design/design.py --read design.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from vftsim.composition.views import media_of
+from vftsim.records.xen_fit import Budget, run_for
+from vftsim.records.xen_media import experiment
+
+CORES, STREAMS, DUTIES, BOOSTS = (1, 2), (8, 40, 160), (50, 70, 90, 100), (True, False)
+RUNS = Budget(606, 10, 20.0, 2.0)
+FIGURES = {"p50": 50, "p90": 90, "p99": 99}
+LAB_SPREADS = (0.1, 0.3)
+"""Assumption: standard deviation of the logarithm of a percentile from run to run in a laboratory."""
+LEVEL, WANTED, MOST_RUNS = 0.05, 0.90, 200
+Cell = tuple[int, int, int, bool]
+
+
+def system(cores: int, streams: int, duty: int, boost: bool) -> Any:
+    """Return the default mixed case with fewer cores and streams."""
+    guests = [f"domains.{guest}.applications.job.duty={duty} %" for guest in ("cpu1", "cpu2")]
+    return experiment(
+        "mixed.D",
+        [
+            f"hosts.host.pcpus={cores}", f"domains.dom0.vcpus={cores}", f"workloads.media.streams={streams}",
+            f"workloads.signaling.calls_per_s={streams / 12}", f"hosts.host.scheduler.boost={str(boost).lower()}",
+            *guests,
+        ],
+    )  # fmt: skip
+
+
+def figures(cell: Cell, budget: Budget) -> dict[str, list[float]]:
+    """Return percentiles of the delay in ms and the loss in percent, a value a run."""
+    flows = [
+        media_of(model, run_for(model, budget, r)) for model in [system(*cell)] for r in range(budget.replications)
+    ]
+    found = {name: [flow.delay_ms(percent) for flow in flows] for name, percent in FIGURES.items()}
+    return found | {"loss": [100.0 * flow.loss_ratio for flow in flows]}
+
+
+# Power
+
+
+def power(effect: float, spread: float, runs: int) -> float:
+    """Return how often a two-sided t test at 5 % finds a difference of means, and its sign, with so many runs each."""
+    degrees = 2 * runs - 2
+    limit = stats.t.ppf(1.0 - LEVEL / 2.0, degrees)
+    return float(stats.nct.sf(limit, degrees, effect / (spread * math.sqrt(2.0 / runs))))
+
+
+def runs_needed(first: Sequence[float], second: Sequence[float], lab_spread: float) -> int | None:
+    """Return the fewest runs on each side with a power of 90 %, at most 200."""
+    a, b = np.log(first), np.log(second)
+    effect = abs(float(a.mean() - b.mean()))
+    spread = math.sqrt((float(a.var(ddof=1)) + float(b.var(ddof=1))) / 2.0 + lab_spread**2)
+    return next((n for n in range(2, MOST_RUNS + 1) if power(effect, spread, n) >= WANTED), None)
+
+
+# Tables
+
+
+def boost_rows(results: Mapping[Cell, Mapping[str, Sequence[float]]]) -> Iterator[list[str]]:
+    """Yield one row a setting: delays with boost and without, and the runs that p99 and the best percentile need."""
+    for cores, streams, duty in itertools.product(CORES, STREAMS, DUTIES):
+        with_boost, without = results[cores, streams, duty, True], results[cores, streams, duty, False]
+        pairs = [f"{_mean(with_boost[name])} / {_mean(without[name])}" for name in FIGURES]
+        best = _furthest(_ratios(with_boost, without))
+        yield [
+            str(cores), str(streams), f"{duty} %", *pairs, *_needed(with_boost["p99"], without["p99"]),
+            best, *_needed(with_boost[best], without[best]),
+        ]  # fmt: skip
+
+
+def _ratios(first: Mapping[str, Sequence[float]], second: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    return {name: float(np.exp(np.log(second[name]).mean() - np.log(first[name]).mean())) for name in FIGURES}
+
+
+def _furthest(ratios: Mapping[str, float]) -> str:
+    return max(ratios, key=lambda name: abs(math.log(ratios[name])))
+
+
+def duty_rows(results: Mapping[Cell, Mapping[str, Sequence[float]]]) -> Iterator[list[str]]:
+    """Yield one row for neighbouring duties: the ratio of each percentile, and the runs that the best of them needs."""
+    for boost, cores, streams in itertools.product(BOOSTS, CORES, STREAMS):
+        for low, high in itertools.pairwise(DUTIES):
+            a, b = results[cores, streams, low, boost], results[cores, streams, high, boost]
+            ratios = _ratios(a, b)
+            best = _furthest(ratios)
+            yield [
+                "yes" if boost else "no", str(cores), str(streams), f"{low} and {high} %",
+                *(f"{ratio:.2f}" for ratio in ratios.values()), best, *_needed(a[best], b[best]),
+            ]  # fmt: skip
+
+
+def _needed(first: Sequence[float], second: Sequence[float]) -> list[str]:
+    found = [runs_needed(first, second, spread) for spread in LAB_SPREADS]
+    return [str(n) if n else f"over {MOST_RUNS}" for n in found]
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{float(np.exp(np.log(values).mean())):.3g}"
+
+
+def tables(results: Mapping[Cell, Mapping[str, Sequence[float]]]) -> Iterator[str]:
+    """Return both tables as lines of Markdown."""
+    runs = [f"runs ({spread:g})" for spread in LAB_SPREADS]
+    heads = ("cores", "streams", "duty", *(f"{name}, ms" for name in FIGURES))
+    by_p99 = [f"p99: {each}" for each in runs]
+    yield from _markdown((*heads, *by_p99, "best", *runs), boost_rows(results))
+    yield ""
+    heads = ("boost", "cores", "streams", "duties", *(f"{name}, ratio" for name in FIGURES), "best")
+    yield from _markdown((*heads, *runs), duty_rows(results))
+
+
+def _markdown(head: Sequence[str], rows: Iterator[list[str]]) -> Iterator[str]:
+    for cells in (head, ["---"] * len(head), *rows):
+        yield "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    """Run every setting, or read them, and print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--read", type=Path, help="print the tables of a file that an earlier run wrote")
+    arguments = parser.parse_args()
+    cells: list[Cell] = list(itertools.product(CORES, STREAMS, DUTIES, BOOSTS))
+    if arguments.read:
+        found = json.loads(arguments.read.read_text(encoding="utf-8"))
+    else:
+        found = []
+        for cell in cells:
+            found.append(figures(cell, RUNS))
+            print(*cell, file=sys.stderr, flush=True)
+    if arguments.output:
+        arguments.output.write_text(json.dumps(found) + "\n", encoding="utf-8")
+    print("\n".join(tables(dict(zip(cells, found, strict=True)))))
+
+
+if __name__ == "__main__":
+    main()
