@@ -213,12 +213,20 @@ def sweep(
         return run_sweep(points, folder, replications, seed, jobs, force=force)
 
 
-def calibrate(name_or_path: str | Path, jobs: int = 1) -> Calibrated:
-    """Fit the free parameters of a model to measured data, as a calibration file describes it."""
+def calibrate(name_or_path: str | Path, jobs: int = 1, *, keep: str | Path | None = None) -> Calibrated:
+    """Fit the free parameters of a model to measured data, as a calibration file describes it.
+
+    With ``keep``, a directory, every finished run is kept there; the same call goes on from them.
+    """
+    from vftsim.calibrate.keep import write_answer
     from vftsim.calibrate.run import run_calibration
+    from vftsim.study.kept import kept_in
     from vftsim.study.progress import Silent
 
-    return run_calibration(str(name_or_path), jobs, Silent())
+    with kept_in(None if keep is None else Path(keep), "calibration") as store:
+        done = run_calibration(str(name_or_path), jobs, Silent(), store)
+        write_answer(store, done.record, done.record["manifest"])
+    return done
 
 
 def trace(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,12 +23,24 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from output_models import Array, Delays, counts, delays, differences, outputs
+from output_models import (
+    Array,
+    Delays,
+    Output,
+    autoregressive,
+    counts,
+    delays,
+    differences,
+    mm1_waits,
+    outages,
+    outputs,
+)
 
 from vftsim.calibrate.fit import _result
 from vftsim.stats import (
     Estimate,
     Sections,
+    StoppingRule,
     binomial_interval,
     capacity_search,
     central_range,
@@ -36,6 +48,7 @@ from vftsim.stats import (
     median_interval,
     percentile_interval,
     ratio_of_sums,
+    run_replications,
     sequential_binomial_interval,
     t_interval,
 )
@@ -131,12 +144,39 @@ def _students_t(values: Array, truth: float) -> float:
 
 
 def means(rng: np.random.Generator, studies: int) -> Iterator[Cell]:
-    for output in (*outputs(rng), *differences(rng)):
+    yield from _means(rng, (*outputs(rng), *differences(rng)), studies)
+
+
+def crashes(rng: np.random.Generator, studies: int) -> Iterator[Cell]:
+    yield from _means(rng, outages(rng), studies)
+
+
+def _means(rng: np.random.Generator, several: Iterable[Output], studies: int) -> Iterator[Cell]:
+    for output in several:
         for n in RUNS:
             values = output.sample(rng, studies, n)
             found = [mean_interval(row) for row in values.tolist()]
             textbook = _students_t(values, output.truth)
             yield judged("mean", output.name, n, found, output.truth, textbook, output.lumpy)
+
+
+def until_precise(rng: np.random.Generator, studies: int) -> Iterator[Cell]:
+    """``run --precision``: replications until the interval has been narrow enough for six looks."""
+    rule = StoppingRule(("x",), relative_half_width=0.1)
+    pools = (
+        ("mean wait, M/M/1 at 0.8, 1,000 calls", mm1_waits(rng, 0.8, 20_000, 1000).mean(axis=1), 4.0),
+        ("lognormal, s = 0.5", rng.lognormal(0.0, 0.5, 20_000), math.exp(0.125)),
+        ("30 + mean of AR(1), r = 0.9", 30.0 + 20.0 * autoregressive(rng, 0.9, 20_000, 300).mean(axis=1), 30.0),
+    )
+    for name, pool, truth in pools:
+        found, textbook = [], 0
+        for _ in range(max(studies // 10, 10)):
+            values = rng.choice(pool, rule.budget)
+            ended = run_replications(lambda numbers, v=values: [{"x": float(v[k])} for k in numbers], rule)
+            found.append(ended.estimates["x"])
+            textbook += _right([t_interval(values[: ended.n].tolist())], truth)
+        cell = judged("mean after --precision 10", name, 0, found, truth, textbook / len(found))
+        yield Cell(**{**cell.__dict__, "n": "10 to 200"})
 
 
 def ratios(rng: np.random.Generator, studies: int) -> Iterator[Cell]:
@@ -284,7 +324,7 @@ def next_runs(rng: np.random.Generator, studies: int) -> Iterator[Cell]:
 
 TABLES: tuple[tuple[Callable[[np.random.Generator, int], Iterator[Cell]], float], ...] = (
     (means, 1.0), (ratios, 1.0), (percentiles, 0.15), (ramps, 1.0), (shares, 1.0), (stopped_shares, 1.0),
-    (searches, 1.0), (fits, 1.0), (next_runs, 1.0),
+    (searches, 1.0), (fits, 1.0), (next_runs, 1.0), (crashes, 1.0), (until_precise, 1.0),
 )  # fmt: skip
 """Each with the share of the studies that it takes: percentiles need all delays of every run."""
 
@@ -303,8 +343,9 @@ def markdown(cells: Sequence[Cell], studies: int) -> str:
     lines = [
         BEGIN,
         "",
-        f"{studies:,} studies a row (p50 to p99: {int(0.15 * studies):,}; capacity searches: {studies // 20:,}), seed "
-        f"{SEED}; standard error of a coverage of 95 %: {100 * math.sqrt(0.0475 / studies):.2f} points "
+        f"{studies:,} studies a row (p50 to p99: {int(0.15 * studies):,}; capacity searches: {studies // 20:,}, "
+        f"--precision: {studies // 10:,}), seed {SEED}; "
+        f"standard error of a coverage of 95 %: {100 * math.sqrt(0.0475 / studies):.2f} points "
         f"(percentiles {100 * math.sqrt(0.0475 / (0.15 * studies)):.1f}, searches "
         f"{100 * math.sqrt(0.0475 / (studies / 20)):.1f}).",
         "",

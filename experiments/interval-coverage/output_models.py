@@ -112,6 +112,28 @@ def differences(rng: np.random.Generator) -> Iterator[Output]:
     yield Output("difference of mean waits", _resampled(waits), 4.0 - 0.5 * 1.5)
 
 
+def outages(rng: np.random.Generator) -> Iterator[Output]:
+    """Outages in s by crashes at one random instant in each of n equal parts of a stretch, as ``failover`` makes them.
+
+    Detection by a heartbeat every 0.5 s, a takeover of 1 s give or take, and then the first of the client's attempts
+    that come after 0.5, 1.5, 3.5, ... s; or none of this, but the whole of an epoch of 0.2 s.
+    """
+
+    def by_heartbeat(rng: np.random.Generator, studies: int, n: int) -> Array:
+        down = 3.0 - 0.5 * np.modf(20.0 * _stratified(rng, studies, n))[0] + rng.lognormal(0.0, 0.5, (studies, n))
+        return 0.5 * (np.exp2(np.ceil(np.log2(down / 0.5 + 1.0))) - 1.0)
+
+    def by_epoch(rng: np.random.Generator, studies: int, n: int) -> Array:
+        return 1.2 - 0.2 * np.modf(3.0 * _stratified(rng, studies, n))[0] + rng.exponential(0.02, (studies, n))
+
+    yield Output("outage, client's doubling waits", by_heartbeat, float(by_heartbeat(rng, 2000, 1000).mean()), True)
+    yield Output("outage, one epoch at most", by_epoch, 1.12, True)
+
+
+def _stratified(rng: np.random.Generator, studies: int, n: int) -> Array:
+    return (np.arange(n) + rng.random((studies, n))) / n
+
+
 def counts() -> Iterator[Counts]:
     """Counts of which a ratio is printed."""
     for bursts in (0.3, 1.0, 3.0, 10.0):

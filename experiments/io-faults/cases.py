@@ -267,7 +267,8 @@ def _remember(owner: Any, name: str) -> None:
     original, known = getattr(owner, name), {}
 
     def once(*arguments: Any, **named: Any) -> Any:
-        key = repr([a for a in (*arguments, *named.values()) if not callable(a) or hasattr(a, "__dataclass_fields__")])
+        said = [repr(a) for a in (*arguments, *named.values()) if not callable(a) or hasattr(a, "__dataclass_fields__")]
+        key = repr([text for text in said if " object at 0x" not in text])  # not what shows how far it is
         if key not in known:
             known[key] = original(*arguments, **named)
         return known[key]

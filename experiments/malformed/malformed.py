@@ -11,6 +11,7 @@ that wrote, changed or removed anything, and an exit code that no command has.  
 from __future__ import annotations
 
 import argparse
+import gc
 import hashlib
 import itertools
 import json
@@ -172,6 +173,8 @@ def prepare() -> None:
     validate.run_environment = accepted  # type: ignore[attr-defined]
     Figure.savefig = save  # type: ignore[method-assign]
     KINDS["store"](random.Random(1))
+    gc.collect()
+    gc.freeze()  # children share the pages of what is there; collecting would copy them
 
 
 def main() -> int:

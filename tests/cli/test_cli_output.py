@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from vftsim.calibrate import run as calibrate_run
+from vftsim.calibrate import validate
 from vftsim.cli import files
 from vftsim.cli.files import check_target, write_whole
 from vftsim.cli.main import main
@@ -63,8 +65,8 @@ def test_a_target_that_cannot_be_written_is_refused_before_the_work(tmp_path, mo
     def fails(*_, **__):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("vftsim.calibrate.run.run_calibration", None)
-    monkeypatch.setattr("vftsim.calibrate.validate.run_validation", None)
+    monkeypatch.setattr(calibrate_run, "run_calibration", None)
+    monkeypatch.setattr(validate, "run_validation", None)
     monkeypatch.setattr(files.Path, "open", fails)
     for words in (["calibrate", "sip-lab/virtual", "-o"], ["validate", "--report"], ["trace", "xen-media", "-o"]):
         assert main([*words, str(tmp_path / "x.json")]) == 2

@@ -176,6 +176,17 @@ def test_output_buffer_peak_mean_and_bound():
     assert len(bounded.issued) == len(bounded.seen) + bounded.summary["outputs_dropped"] + waiting
 
 
+def test_the_longest_wait_is_that_of_the_first_output_of_an_epoch():
+    """It sees the whole epoch, the pause, the transfer and the way of the acknowledgement."""
+    own = A.steady()
+    chunk_ns = 20_011
+    plant = settled(A, until_ns=10 * own.period, chunk_ns=chunk_ns, chunk_is_output=True)
+    plant.engine.rows(output_buffers)[plant.guard].longest_ns = 0
+    plant.engine.run(40 * own.period)
+    longest_ns = plant.summary["longest_output_wait_ms"] * MS
+    assert abs(longest_ns - (own.run + own.pause + own.wire + own.round_trip)) <= 2 * chunk_ns
+
+
 @pytest.mark.parametrize(("interval", "jitter_ms"), [(25, 8.0), (100, 32.0), (200, 36.0), (400, 38.0)])
 def test_jitter_of_a_stream_through_epochs(interval, jitter_ms):
     """A stream of 20 ms leaves in bursts: mean change of the transit time 2 tau (1 - tau / P)."""

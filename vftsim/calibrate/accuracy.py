@@ -113,10 +113,16 @@ def sample_of(spec: EnvironmentSpec, phase: str) -> str:
 
 
 def baseline(spec: EnvironmentSpec, data: Observations, phase: str, quantity: str, degree: int = 1) -> float | None:
-    """The line (``degree`` 1) or parabola (2) through the fitted steps, over load; ``None`` for pre-registration."""
+    """The line (``degree`` 1) or parabola (2) through the fitted steps, over load.
+
+    ``None`` for pre-registration, and where a load or a fitted step was not measured.
+    """
     if _step(phase) == 0:
         return None
     steps = [f"step_{k}" for k in range(1, spec.fitted_steps + 1)]
+    needed = [(phase, "load"), *((step, name) for step in steps for name in ("load", quantity))]
+    if any(key not in data for key in needed):
+        return None
     loads = [data[step, "load"] for step in steps]
     values = [data[step, quantity] for step in steps]
     logarithm = is_relative(quantity) and min(values) > 0

@@ -11,18 +11,18 @@ at a bound, and pairs with a correlation beyond 0.95 are reported as not identif
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
 from vftsim.calibrate.figures import check_present, observe, observe_as, unit_of_figure
 from vftsim.calibrate.identify import BOX_DEVIATION, Identification, identification, told
+from vftsim.calibrate.keep import number_of
 from vftsim.calibrate.observations import DELAY_PERCENTILES, UNITS
 from vftsim.calibrate.patterns import matches
 from vftsim.composition.keys import read, with_values
@@ -30,6 +30,8 @@ from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations
 from vftsim.stats._special import student_t_quantile
+from vftsim.study.kept import Kept
+from vftsim.study.workers import Workers
 
 Array = NDArray[np.float64]
 _STEP = 0.08
@@ -102,6 +104,7 @@ def fit(
     data: Observations,
     jobs: int = 1,
     progress: Callable[[int, float], None] | None = None,
+    kept: Kept | None = None,
 ) -> Fit:
     """Fit the free parameters.
 
@@ -116,6 +119,8 @@ def fit(
         Worker processes; the result does not depend on it.
     progress : callable, optional
         Called with the number of simulations so far and the best cost.
+    kept : Kept, optional
+        Where evaluations are that were made already, and where each goes as it arrives.
     """
     keys = chosen(definition, data)
     if not keys:
@@ -126,32 +131,27 @@ def fit(
     high = np.array([p.bounds[1] for p in parameters])
     span = high - low
     count = 0
-
-    def residuals(units: Array, first: bool = False) -> Array:
-        x = low + units * span
-        models = {name: with_values(each, parameter_values(each, parameters, x)) for name, each in specs.items()}
-        return _residuals(definition, models, keys, data, first)
+    evaluate = _Evaluations(definition, specs, keys, data, jobs, kept or Kept())
 
     def jacobian(units: Array) -> Array:
         steps = np.where(units + _STEP <= 1.0, _STEP, -_STEP)
         points = [units] + [units + np.eye(len(units))[i] * steps[i] for i in range(len(units))]
-        columns = pool(delayed(residuals)(point) for point in points)
+        columns = evaluate([low + point * span for point in points])
         return np.array([(columns[i + 1] - columns[0]) / steps[i] for i in range(len(units))]).T
 
     def objective(units: Array) -> Array:
         nonlocal count
         count += 1
-        value = residuals(units, first=count == 1)
+        (value,) = evaluate([low + units * span], check=count == 1)
         if progress is not None:
             progress(count, float(0.5 * value @ value))
         return value
 
     start = (np.array([p.first for p in parameters]) - low) / span
-    with Parallel(n_jobs=jobs) as pool:
-        found = least_squares(
-            objective, np.clip(start, 0.01, 0.99), jac=jacobian, bounds=(0.0, 1.0),
-            max_nfev=definition.most_evaluations, xtol=2e-3, ftol=2e-3,
-        )  # fmt: skip
+    found = least_squares(
+        objective, np.clip(start, 0.01, 0.99), jac=jacobian, bounds=(0.0, 1.0),
+        max_nfev=definition.most_evaluations, xtol=2e-3, ftol=2e-3,
+    )  # fmt: skip
     return _result(definition, keys, found, low, span)
 
 
@@ -174,22 +174,57 @@ def _traffic(of: Observations, phase: str, data: Observations) -> float:
     return of[phase, "load"] * (of.get((phase, "touches"), 0.0) if (phase, "touches") in data else 1.0)
 
 
-def _residuals(
-    definition: CalibrationSpec, specs: Mapping[str, ModelSpec], keys: list[tuple[str, str]], data: Observations,
-    first: bool,
-) -> Array:  # fmt: skip
-    total = np.zeros(len(keys))
-    for replication in range(definition.replications):
-        seen: Observations = {}
-        for name, spec in specs.items():
-            seed = definition.seed
-            seen |= observe_as(spec, seed, replication, name) if name else observe(spec, seed, replication)
-        if first:
-            _check_phases(seen, keys)
-            check_present(seen, dict.fromkeys(keys))
-        comparable = at_measured_traffic(seen, data)
-        total += [residual(definition, q, comparable.get((p, q), 0.0), data[p, q]) for p, q in keys]
-    return total / definition.replications
+@dataclass(frozen=True, slots=True)
+class _Evaluations:
+    """The residuals at points of the parameters; every replication of a point is a task of its own."""
+
+    definition: CalibrationSpec
+    specs: Mapping[str, ModelSpec]
+    keys: list[tuple[str, str]]
+    data: Observations
+    jobs: int
+    kept: Kept
+
+    def __call__(self, points: Sequence[Array], check: bool = False) -> list[Array]:
+        """Return residuals at points; with ``check``, refuse observations that the model does not have."""
+        replications = range(self.definition.replications)
+        tasks = {number_of(x.tolist(), r): self._task(x, r, check) for x in points for r in replications}
+        worked = self.kept.in_order(Workers(_residuals, self.jobs), tasks)
+        known = dict(zip(tasks, worked, strict=True))
+        totals = []
+        for x in points:
+            total = np.zeros(len(self.keys))
+            for r in replications:
+                total += known[number_of(x.tolist(), r)]
+            totals.append(total / len(replications))
+        return totals
+
+    def _task(self, x: Array, replication: int, check: bool) -> _Task:
+        parameters = self.definition.parameters
+        models = {name: with_values(each, parameter_values(each, parameters, x)) for name, each in self.specs.items()}
+        return _Task(self.definition, models, self.keys, self.data, replication, check)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    definition: CalibrationSpec
+    specs: Mapping[str, ModelSpec]
+    keys: list[tuple[str, str]]
+    data: Observations
+    replication: int
+    check: bool
+
+
+def _residuals(task: _Task) -> list[float]:
+    seen: Observations = {}
+    seed = task.definition.seed
+    for name, spec in task.specs.items():
+        seen |= observe_as(spec, seed, task.replication, name) if name else observe(spec, seed, task.replication)
+    if task.check:
+        _check_phases(seen, task.keys)
+        check_present(seen, dict.fromkeys(task.keys))
+    comparable = at_measured_traffic(seen, task.data)
+    return [float(residual(task.definition, q, comparable.get((p, q), 0.0), task.data[p, q])) for p, q in task.keys]
 
 
 def _check_phases(seen: Observations, keys: list[tuple[str, str]]) -> None:

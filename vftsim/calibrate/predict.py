@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from joblib import Parallel, delayed
-
 from vftsim.calibrate.observations import simulated
-from vftsim.calibrate.validation import EnvironmentSpec, ValidationSpec
+from vftsim.calibrate.validation import ValidationSpec
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
 from vftsim.composition.views import bench_of, phases_of, with_bench
@@ -58,30 +55,3 @@ def run_edge(spec: ModelSpec, step: int, seed: int, replication: int) -> Observa
     """Play one step once; its observations carry the step's own name."""
     seen = simulated(phases_of(Run(spec, seed, replication).run()))
     return {(f"step_{step}" if phase == "step_1" else phase, quantity): v for (phase, quantity), v in seen.items()}
-
-
-def run_environment(
-    spec: ModelSpec,
-    environment: EnvironmentSpec,
-    validation: ValidationSpec,
-    jobs: int,
-    progress: Callable[[str], None],
-) -> tuple[list[PredictedRamp], list[Observations]]:
-    """Return the replications of the ramp, and those of the edge step if there is one."""
-    ramp = ramp_spec(spec, validation)
-    runs: list[PredictedRamp] = []
-    with Parallel(n_jobs=jobs, return_as="generator") as pool:
-        for run in pool(delayed(run_ramp)(ramp, validation.seed, r) for r in range(validation.replications)):
-            runs.append(run)
-            progress(f"{spec.name}: ramp {len(runs)}/{validation.replications}")
-        edge: list[Observations] = []
-        step = environment.edge_step
-        if step is not None:
-            one = edge_spec(spec, validation, step)
-            jobs_of_edge = (
-                delayed(run_edge)(one, step, validation.seed, r) for r in range(validation.edge_replications)
-            )
-            for seen in pool(jobs_of_edge):
-                edge.append(seen)
-                progress(f"{spec.name}: step {step} {len(edge)}/{validation.edge_replications}")
-    return runs, edge

@@ -8,6 +8,7 @@ from typing import Any
 from vftsim.calibrate import fitted
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.fit import Fit, fit
+from vftsim.calibrate.keep import from_observations, identity_of
 from vftsim.calibrate.observations import measured
 from vftsim.calibrate.patterns import check_measured
 from vftsim.calibrate.references import dataset_path, model_file, place, read_definition
@@ -15,11 +16,14 @@ from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import has_bench
 from vftsim.errors import ModelFileError
-from vftsim.labs.dataset import read_dataset
+from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.spec.yaml_source import Node
+from vftsim.study.digest import sha256_of
+from vftsim.study.kept import Kept
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model, load_model
 from vftsim.study.progress import Progress
+from vftsim.study.store import Store
 
 
 @dataclass(slots=True)
@@ -56,7 +60,7 @@ def sip_model(named: Node, key: str, overrides: tuple[str, ...] = ()) -> tuple[M
     return model, model.spec
 
 
-def run_calibration(name_or_path: str, jobs: int, progress: Progress) -> Calibrated:
+def run_calibration(name_or_path: str, jobs: int, progress: Progress, store: Store | None = None) -> Calibrated:
     """Run one calibration.
 
     Parameters
@@ -66,6 +70,8 @@ def run_calibration(name_or_path: str, jobs: int, progress: Progress) -> Calibra
     jobs : int
         Worker processes; no influence on the result.
     progress : Progress
+    store : Store, optional
+        Where evaluations are that were made already, and where each goes as it arrives.
 
     Raises
     ------
@@ -89,9 +95,21 @@ def run_calibration(name_or_path: str, jobs: int, progress: Progress) -> Calibra
     )  # fmt: skip
     started = utc_now()
     progress.total(definition.most_evaluations)
-    result = fit(definition, specs, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"))
+    kept = Kept(store, _said(definition, specs, data))
+    result = fit(definition, specs, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"), kept)
     how = manifest(
         [model], command="calibrate", seed=definition.seed, replications=range(definition.replications),
         wanted=definition.replications, jobs=jobs, started=started, state="finished",
     )  # fmt: skip
     return Calibrated(definition, spec, result, fitted.as_record(definition, spec, data, result, how))
+
+
+def _said(definition: CalibrationSpec, specs: ModelSpec | dict[str, ModelSpec], data: Observations) -> dict[str, Any]:
+    """Return all that determines what an evaluation gives, except its point and replication."""
+    models = specs if isinstance(specs, dict) else {"": specs}
+    return identity_of(
+        definition.seed,
+        calibration=sha256_of(definition.model_dump(mode="json", exclude={"most_evaluations", "replications"})),
+        models=sha256_of({name: Model("", each).digest() for name, each in models.items()}),
+        data=sha256_of(from_observations(data)),
+    )

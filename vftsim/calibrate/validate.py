@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from vftsim.calibrate import provenance
 from vftsim.calibrate.accuracy import Row, Verdict, edge_verdict, rows_of, stop_verdict, verdicts
 from vftsim.calibrate.capacities import CapacityRow, RatioRow, capacity_rows, ratio_rows
+from vftsim.calibrate.environment import run_environment
 from vftsim.calibrate.observations import measured
-from vftsim.calibrate.predict import PredictedRamp, run_environment
+from vftsim.calibrate.predict import PredictedRamp
 from vftsim.calibrate.references import dataset_path, place, read_definition
 from vftsim.calibrate.run import sip_model
 from vftsim.calibrate.validation import EnvironmentSpec, ValidationSpec
 from vftsim.composition.views import bench_of
 from vftsim.errors import UsageError
+from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.progress import Progress
+from vftsim.study.store import Store
 
 EDGE_QUANTITIES = ["cpu", "retransmissions", "ihs/global"]
 _COLLAPSED_PERCENT = 10.0
@@ -37,6 +41,7 @@ class Validated:
     """Hash of the measured data, by environment."""
     collapse: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Environment -> (replications of the edge step that collapsed, all)."""
+    manifest: dict[str, Any] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -45,7 +50,12 @@ class Validated:
 
 
 def run_validation(
-    name_or_path: str, environments: list[str], replications: int | None, jobs: int, progress: Progress
+    name_or_path: str,
+    environments: list[str],
+    replications: int | None,
+    jobs: int,
+    progress: Progress,
+    store: Store | None = None,
 ) -> Validated:
     """Run the models of a validation and compare.
 
@@ -60,6 +70,8 @@ def run_validation(
     jobs : int
         Worker processes; no influence on the result.
     progress : Progress
+    store : Store, optional
+        Where runs are that exist already, and where each goes as it arrives.
 
     Raises
     ------
@@ -75,8 +87,9 @@ def run_validation(
         raise UsageError(f"no environment '{unknown[0]}'; there are {', '.join(spec.environments)}")
     chosen = {n: e for n, e in spec.environments.items() if not environments or n in environments}
     models = {
-        name: sip_model(place(tree, "environments", name, "model"), f"environments.{name}.model")[1] for name in chosen
+        name: sip_model(place(tree, "environments", name, "model"), f"environments.{name}.model")[0] for name in chosen
     }
+    started = utc_now()
     progress.total(sum(spec.replications + (spec.edge_replications if e.edge_step else 0) for e in chosen.values()))
     found = Validated(spec)
     docs: dict[str, list[float]] = {}
@@ -84,16 +97,17 @@ def run_validation(
         data = measured(dataset, name)
         found.data_sha256[name] = provenance.data_sha256(data, data)
         found.warnings += provenance.warnings(folder, name, data)
-        runs, edge = run_environment(models[name], environment, spec, jobs, progress.advance)
+        model = models[name].spec
+        runs, edge = run_environment(model, environment, spec, jobs, progress, store)
         # Memory falls with every attempt served: shortened steps serve fewer.
-        shortened = spec.step_duration < bench_of(models[name]).steps.duration
+        shortened = spec.step_duration < bench_of(model).steps.duration
         without = ("load", "memory") if shortened else ("load",)
         rows = rows_of(name, environment, data, [run.observations for run in runs], without=without)
         found.rows += rows
         found.verdicts += [(name, v) for v in verdicts(environment, spec.targets, rows)]
         found.capacities += capacity_rows(name, data, [run.observations for run in runs])
         docs[name] = [float(run.end.doc_saps) for run in runs]
-        found.verdicts += [(name, v) for v in _stops(runs, environment, bench_of(models[name]).steps.increment)]
+        found.verdicts += [(name, v) for v in _stops(runs, environment, bench_of(model).steps.increment)]
         if edge:
             phase = f"step_{environment.edge_step}"
             edge_rows = [r for r in rows_of(name, environment, data, edge, EDGE_QUANTITIES) if r.phase == phase]
@@ -102,6 +116,10 @@ def run_validation(
             bad = sum(run[phase, "ihs/global"] > _COLLAPSED_PERCENT for run in edge)
             found.collapse[name] = (bad, len(edge))
     found.ratios = ratio_rows({name: environment.doc_saps for name, environment in chosen.items()}, docs)
+    found.manifest = manifest(
+        list(models.values()), command="validate", seed=spec.seed, replications=range(spec.replications),
+        wanted=spec.replications, jobs=jobs, started=started, state="finished",
+    )  # fmt: skip
     return found
 
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from pydantic import ConfigDict, Field, model_validator
 
 from vftsim.calibrate.accuracy import Row, Verdict
 from vftsim.calibrate.definition import run_of
 from vftsim.calibrate.figures import observe_as, unit_of_figure
 from vftsim.calibrate.fit import at_measured_traffic
+from vftsim.calibrate.keep import Shown, from_observations, identity_of, to_observations
 from vftsim.calibrate.patterns import check_measured, matches
 from vftsim.calibrate.references import dataset_path, place, read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
@@ -27,9 +27,15 @@ from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.spec import Items, Percent, Spec, find, read_document
 from vftsim.stats import central_range
+from vftsim.study.digest import sha256_of
+from vftsim.study.kept import Kept
+from vftsim.study.manifest import manifest, utc_now
+from vftsim.study.model import Model
 from vftsim.study.progress import Progress
+from vftsim.study.store import Store
 
 Repeats = Mapping[tuple[str, str], list[float]]
+_MOST_RUNS = 100_000
 
 
 class RunTarget(Spec):
@@ -92,6 +98,7 @@ class ValidatedRuns:
     rows: list[Row] = field(default_factory=list)
     verdicts: list[tuple[str, Verdict]] = field(default_factory=list)
     simulated: dict[str, list[Observations]] = field(default_factory=dict)
+    manifest: dict[str, Any] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -117,6 +124,7 @@ def run_runs(
     jobs: int,
     progress: Progress,
     prepare: Callable[[str, ModelSpec], ModelSpec] = lambda _, spec: spec,
+    store: Store | None = None,
 ) -> ValidatedRuns:
     """Play every run of a validation and compare.
 
@@ -133,6 +141,8 @@ def run_runs(
     progress : Progress
     prepare : callable
         Changes the model of a run.
+    store : Store, optional
+        Where runs are that exist already, and where each goes as it arrives.
 
     Raises
     ------
@@ -151,14 +161,9 @@ def run_runs(
     data = measured_runs(dataset, runs)
     check_measured(place(tree, "quantities"), spec.quantities, read_dataset(dataset).units())
     models = {name: prepare(name, each) for name, each in run_models(tree, spec, runs).items()}
-    progress.total(len(models) * spec.replications)
-    found = ValidatedRuns(spec)
-    with Parallel(n_jobs=jobs, return_as="generator") as pool:
-        plan = [(name, r) for name in models for r in range(spec.replications)]
-        played = pool(delayed(observe_as)(models[name], spec.seed, r, name) for name, r in plan)
-        for (name, r), seen in zip(plan, played, strict=True):
-            found.simulated.setdefault(name, []).append(at_measured_traffic(seen, data))
-            progress.advance(f"{name}: {r + 1}/{spec.replications}")
+    found, started = ValidatedRuns(spec), utc_now()
+    for (name, _), seen in _played(models, spec, jobs, progress, store).items():
+        found.simulated.setdefault(name, []).append(at_measured_traffic(seen, data))
     repeats = {
         (f"{environment}/{phase}", quantity): values
         for environment in spec.environments
@@ -166,7 +171,37 @@ def run_runs(
     }
     found.rows = list(rows_of(spec, data, found.simulated))
     found.verdicts = [("", verdict(spec, target, found.rows, data, repeats)) for target in spec.targets]
+    found.manifest = manifest(
+        [Model(name, each) for name, each in models.items()], command="validate", seed=spec.seed,
+        replications=range(spec.replications), wanted=spec.replications, jobs=jobs, started=started, state="finished",
+    )  # fmt: skip
     return found
+
+
+def _played(
+    models: Mapping[str, ModelSpec], spec: RunValidationSpec, jobs: int, progress: Progress, store: Store | None
+) -> dict[tuple[str, int], Observations]:
+    """Return what was observed, by run and replication; what the store has is not played again."""
+    plan = [(name, r) for r in range(spec.replications) for name in models]
+    numbers = {(name, r): r * _MOST_RUNS + run for run, name in enumerate(models) for r in range(spec.replications)}
+    digests = sha256_of({name: Model("", each).digest() for name, each in models.items()})
+    said = identity_of(spec.seed, models=digests, part="runs")
+    kept = Kept(store, said, from_observations, to_observations)
+    done = 0
+
+    def came() -> None:
+        nonlocal done
+        done += 1
+        progress.advance(f"{done} of {missing} runs")
+
+    missing = len(plan) - kept.there(spec.replications * _MOST_RUNS)
+    progress.total(missing)
+    tasks = {numbers[one]: (models[one[0]], spec.seed, one[1], one[0]) for one in plan}
+    return dict(zip(plan, kept.in_order(Shown(_observed, jobs, progress.say, came), tasks), strict=True))
+
+
+def _observed(task: tuple[ModelSpec, int, int, str]) -> Observations:
+    return observe_as(*task)
 
 
 def rows_of(spec: RunValidationSpec, data: Observations, simulated: Mapping[str, list[Observations]]) -> Iterable[Row]:

@@ -86,6 +86,12 @@ KeepIn = Annotated[
         "--output", "-o", metavar="DIR", help="Keep every finished run and the answer here; the same command goes on."
     ),
 ]
+KeepRuns = Annotated[
+    Path | None,
+    typer.Option(
+        "--keep", metavar="DIR", help="Keep every finished run and the answer here; the same command goes on."
+    ),
+]
 StartOver = Annotated[bool, typer.Option("--force", help="Start over; what DIR holds goes when the new answer stands.")]
 IhsLimit = Annotated[
     str | None,

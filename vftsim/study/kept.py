@@ -13,7 +13,7 @@ import pandas as pd
 from vftsim.study.files import to_json, write_file
 from vftsim.study.results import csv_text
 from vftsim.study.store import MANIFEST, Opening, Store
-from vftsim.study.workers import Workers, deferred_interrupts
+from vftsim.study.workers import Interrupted, Workers, deferred_interrupts
 
 
 class Answer(Protocol):
@@ -55,6 +55,13 @@ class Kept:
         """Return the tasks that have more in common."""
         return Kept(self.store, {**(self.identity or {}), **more}, self.encode, self.decode)
 
+    def there(self, below: int) -> int:
+        """Return how many of the tasks with numbers below one are in the store."""
+        if self.store is None:
+            return 0
+        assert self.identity is not None
+        return sum(number < below for number in self.store.numbers(self.identity))
+
     def in_order(self, workers: Workers[Any, Any], tasks: Mapping[int, Any]) -> list[Any]:
         """Return the results of tasks by number, in their order; what is in the store is not done again."""
         if self.store is None:
@@ -85,7 +92,13 @@ def kept_in(directory: Path | None, command: str, force: bool = False) -> Iterat
         yield None
         return
     with Store(directory, command, Opening.REPLACE if force else Opening.CONTINUE) as store:
-        yield store
+        try:
+            yield store
+        except KeyboardInterrupt as end:
+            if str(end) or store.is_empty:
+                raise
+            kept = sum(count for _, count in store.studies())
+            raise Interrupted(f"{kept} finished runs are in '{directory}', the same command goes on") from None
 
 
 def keep_answer(store: Store | None, answer: Answer) -> None:

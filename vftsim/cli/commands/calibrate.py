@@ -24,6 +24,7 @@ def calibrate(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write the fitted parameters here (JSON)."),
     ] = None,
+    keep: options.KeepRuns = None,
     force: options.Force = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -32,16 +33,23 @@ def calibrate(
     """Fit a model to data: parameters with intervals, residuals, and what the data do not identify."""
     options.use_engine(engine)
     from vftsim.calibrate import fitted
+    from vftsim.calibrate.keep import write_answer
     from vftsim.calibrate.run import run_calibration
     from vftsim.cli.files import check_target, write_whole
     from vftsim.report.screen import print_json, print_table, print_text
+    from vftsim.study.kept import kept_in
     from vftsim.study.progress import make_progress
     from vftsim.study.workers import checked_jobs
 
     if output is not None:
         check_target(output, force)
-    with make_progress(f"calibrate {calibration}", quiet) as progress:
-        done = run_calibration(calibration, checked_jobs(jobs), progress)
+    with (
+        kept_in(keep, "calibration") as store,
+        make_progress(f"calibrate {calibration}", quiet) as progress,
+    ):
+        done = run_calibration(calibration, checked_jobs(jobs), progress, store)
+        write_answer(store, done.record, done.record["manifest"])
+    options.say_remarks(store.remarks if store else ())
     if output is not None:
         write_whole(output, lambda path: fitted.write(path, done.record))
     if as_json:

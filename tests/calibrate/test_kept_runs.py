@@ -1,0 +1,236 @@
+"""Calibrations and validations that were ended, however, go on with the same command and end in the same answer."""
+
+import json
+import os
+import signal
+import sqlite3
+import sys
+import time
+from contextlib import closing
+
+import pytest
+
+from tests.study.programs import started
+from vftsim.calibrate import environment, fit, validate_runs
+from vftsim.calibrate.keep import from_observations, from_ramp, number_of, to_observations, to_ramp
+from vftsim.calibrate.predict import PredictedRamp
+from vftsim.cli.main import main
+from vftsim.study.database import DATABASE
+from vftsim.workloads.ims_bench.ramp_end import RampEnd
+
+MODEL = """\
+format: 2
+name: two-guests
+hosts: {host: {pcpus: 1, scheduler: {kind: credit2}}}
+domains:
+  small: {weight: 100, applications: {job: {kind: cpu_bound, duty: 100 %}}}
+  large: {weight: 300, applications: {job: {kind: cpu_bound, duty: 100 %}}}
+measure: {warm_up: 100 ms, duration: DURATION}
+"""
+DATASET = """\
+name: weights
+environments: {bare: {}}
+phases: {meaning: a run of a minute, repeats: again}
+tables:
+  cpu:
+    file: cpu.csv
+    keys: {environment: where, phase: run, repeat: n}
+    columns:
+      small: {metric: cpu.small, unit: "%"}
+      large: {metric: cpu.large, unit: "%"}
+"""
+FIT = """\
+name: weights
+model: two-guests.yaml
+dataset: .
+environments: {bare: []}
+phases: {even: [domains.large.weight=300], odd: [domains.large.weight=1200]}
+parameters:
+  - {path: domains.small.weight, low: 60, high: 900, start: 100, meaning: weight of the small guest}
+in_sample: [bare/even, bare/odd]
+quantities: [cpu.small]
+replications: 2
+most_evaluations: 4
+"""
+BY_RUNS = """\
+name: weights
+model: two-guests.yaml
+dataset: .
+overrides: [domains.small.weight=300]
+environments: {bare: []}
+phases: {even: [domains.large.weight=300], odd: [domains.large.weight=1200]}
+predicted: [bare/odd, bare/even]
+quantities: ["cpu.*"]
+targets:
+  - {quantities: [cpu.small], points: 30}
+replications: 3
+"""
+LAB_MODEL = """\
+name: tiny
+domains:
+  sut:
+    interfaces: {eth0: {path: {kind: moderated}}}
+    applications: {proxy: {kind: sip_server, touch_cost: 4 ms, register_touch_cost: 4 ms}}
+workloads:
+  calls:
+    kind: ims_bench
+    to: sut.proxy
+    subscribers: 400
+    registered: 50 %
+    ring_time: 200 ms
+    hold_time: 500 ms
+    pre_registration: {duration: 1 s, rate: 20 /s, transient: 200 ms}
+    stir: {duration: 1 s, steps: 1}
+    steps: {initial: 10 /s, increment: 10 /s, duration: 2 s, transient: 500 ms, most: 2}
+"""
+LAB_DATASET = """\
+name: lab
+environments: {bare: {}}
+phases: {meaning: a load, repeats: again}
+tables:
+  cpu: {file: lab.csv, keys: {environment: where, phase: run, repeat: n}, columns: {cpu: {metric: cpu, unit: "%"}}}
+"""
+BY_RAMPS = """\
+name: check
+dataset: lab.yaml
+replications: 2
+edge_replications: 2
+edge_duration: 2 s
+seed: 3
+step_duration: 2 s
+transient: 500 ms
+environments:
+  bare: {model: tiny.yaml, fitted_steps: 1, stop_step: 3, doc_saps: 29, edge_step: 2}
+"""
+
+
+def write(folder, duration="300 ms"):
+    for name, text in (
+        ("two-guests.yaml", MODEL.replace("DURATION", duration)), ("dataset.yaml", DATASET),
+        ("cpu.csv", "where,run,n,small,large\nbare,even,1,50,50\nbare,odd,1,20,80\n"), ("fit.yaml", FIT),
+        ("runs.yaml", BY_RUNS), ("tiny.yaml", LAB_MODEL), ("lab.yaml", LAB_DATASET), ("ramps.yaml", BY_RAMPS),
+        ("lab.csv", "where,run,n,cpu\nbare,step_1,1,30\nbare,step_2,1,60\n"),
+    ):  # fmt: skip
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def own(tmp_path):
+    (tmp_path / "lab").mkdir()
+    return write(tmp_path / "lab")
+
+
+def stored(folder):
+    with closing(sqlite3.connect(folder / DATABASE)) as connection:
+        return set(connection.execute("SELECT replication, data FROM replications"))
+
+
+def said(text):
+    return {name: value for name, value in json.loads(text).items() if name != "manifest"}
+
+
+CASES = {
+    "calibrate": (["calibrate", "fit.yaml"], ((fit, "_residuals"),)),
+    "validate by runs": (["validate", "runs.yaml"], ((validate_runs, "_observed"),)),
+    "validate by ramps": (["validate", "ramps.yaml"], ((environment, "_ramp"), (environment, "_edge"))),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_was_ended_goes_on_and_nothing_is_done_twice(own, tmp_path, monkeypatch, capsys, case):
+    (command, file), simulations = CASES[case]
+    words, kept = [command, str(own / file), "-j", "1", "-q", "--json"], tmp_path / "kept"
+    code = main(words)
+    whole = said(capsys.readouterr().out)
+    ran = []
+
+    def stopped_after(most):
+        for owner, name in simulations:
+            original = originals[name]
+
+            def counted(task, original=original, name=name):
+                if len(ran) == most:
+                    raise KeyboardInterrupt
+                ran.append(name)
+                return original(task)
+
+            monkeypatch.setattr(owner, name, counted)
+
+    originals = {name: getattr(owner, name) for owner, name in simulations}
+    for most in (1, 3):
+        stopped_after(most)
+        assert main([*words, "--keep", str(kept)]) == 3
+        assert f"{most} finished runs are in '{kept}', the same command goes on" in capsys.readouterr().err
+        assert len(stored(kept)) == most
+    before = stored(kept)
+    stopped_after(None)
+    assert main([*words, "--keep", str(kept)]) == code
+    assert said(capsys.readouterr().out) == whole
+    assert said((kept / "answer.json").read_text()) == whole
+    assert stored(kept) > before
+    assert len(ran) == len(stored(kept)), "none twice"
+    assert main([*words, "--keep", str(kept)]) == code
+    assert len(ran) == len(stored(kept)), "all from the store"
+    assert said(capsys.readouterr().out) == whole
+
+
+@pytest.mark.parametrize(
+    "command", [["calibrate", "fit.yaml"], pytest.param(["validate", "runs.yaml"], marks=pytest.mark.slow)]
+)
+def test_killed_at_once_and_gone_on(own, tmp_path, capsys, command):
+    write(own, "2 s")
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "VFTSIM_ENGINE": "simpy"}
+    words = [command[0], str(own / command[1]), "-j", "1", "-q", "--json"]
+    keep = ["--keep", str(tmp_path / "kept")]
+    log = tmp_path / "kept" / f"{DATABASE}-wal"
+    with started([sys.executable, "-m", "vftsim", *words, *keep], env=environ) as process:
+        end = time.monotonic() + 300
+        while not (log.exists() and log.stat().st_size > 4200):  # a run is in
+            assert time.monotonic() < end
+            assert process.poll() is None
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+    assert process.returncode == -9
+    before = stored(tmp_path / "kept")
+    code = main([*words, *keep])
+    found = said(capsys.readouterr().out)
+    assert before
+    assert before < stored(tmp_path / "kept"), "kept, not computed again"
+    assert main(words) == code
+    assert said(capsys.readouterr().out) == found
+
+
+def test_another_calibration_in_the_same_directory_counts_nothing_of_the_first(own, tmp_path, capsys):
+    words = ["calibrate", str(own / "fit.yaml"), "-j", "1", "-q", "--json", "--keep", str(tmp_path / "kept")]
+    assert main(words) == 0
+    first, whole = len(stored(tmp_path / "kept")), said(capsys.readouterr().out)
+    (own / "cpu.csv").write_text("where,run,n,small,large\nbare,even,1,40,60\nbare,odd,1,20,80\n")
+    assert main(words) == 0
+    assert len(stored(tmp_path / "kept")) > first
+    assert said(capsys.readouterr().out) != whole
+    assert main(["validate", str(own / "runs.yaml"), "-q", "--keep", str(tmp_path / "kept")]) == 2
+    assert "holds a calibration, not a validation" in capsys.readouterr().err
+
+
+def test_calibrate_can_be_called_again_after_the_package_of_its_name_was_imported(own, tmp_path):
+    import vftsim
+
+    first = vftsim.calibrate(own / "fit.yaml", keep=tmp_path / "kept")
+    again = vftsim.calibrate(own / "fit.yaml", keep=tmp_path / "kept")
+    assert first.fit.values == again.fit.values
+
+
+def test_number_of_a_point_is_its_own():
+    near = [0.1 + 0.2, 5.0], [0.3, 5.0]
+    assert len({number_of(point, r) for point in near for r in (0, 1)}) == 4
+    assert number_of([0.3, 5.0], 1) == number_of((0.3, 5), 1) < 2**53
+
+
+def test_observations_come_back_to_the_last_bit():
+    seen = {("step_1", "cpu"): 0.1 + 0.2, ("step_1", "delay"): float("inf"), ("step_2", "cpu"): 3.0}
+    data = json.loads(json.dumps(from_observations(seen)))
+    assert list(to_observations(data).items()) == list(seen.items())
+    ramp = PredictedRamp(seen, RampEnd(3, 30.0, 29.75))
+    assert to_ramp(json.loads(json.dumps(from_ramp(ramp)))) == ramp

@@ -1,0 +1,82 @@
+"""All runs of an environment of a validation, on several cores, each kept as it arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from vftsim.calibrate.keep import Shown, from_observations, from_ramp, identity_of, to_observations, to_ramp
+from vftsim.calibrate.predict import PredictedRamp, edge_spec, ramp_spec, run_edge, run_ramp
+from vftsim.calibrate.validation import EnvironmentSpec, ValidationSpec
+from vftsim.composition.model import ModelSpec
+from vftsim.labs.dataset import Observations
+from vftsim.study.kept import Kept
+from vftsim.study.model import Model
+from vftsim.study.progress import Progress
+from vftsim.study.store import Store
+
+
+def run_environment(
+    spec: ModelSpec,
+    environment: EnvironmentSpec,
+    validation: ValidationSpec,
+    jobs: int,
+    progress: Progress,
+    store: Store | None = None,
+) -> tuple[list[PredictedRamp], list[Observations]]:
+    """Return the replications of the ramp, and those of the edge step if there is one.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    environment : EnvironmentSpec
+    validation : ValidationSpec
+    jobs : int
+        Worker processes; no influence on the result.
+    progress : Progress
+    store : Store, optional
+        Where runs are that exist already, and where each goes as it arrives.
+    """
+    ramp = ramp_spec(spec, validation)
+    runs: list[PredictedRamp] = _played(
+        Kept(store, _said(validation, ramp, "ramp"), from_ramp, to_ramp), _ramp,
+        [(ramp, validation.seed, r) for r in range(validation.replications)], jobs, progress, f"{spec.name}: ramp",
+    )  # fmt: skip
+    step = environment.edge_step
+    if step is None:
+        return runs, []
+    one = edge_spec(spec, validation, step)
+    edge: list[Observations] = _played(
+        Kept(store, _said(validation, one, f"step {step}"), from_observations, to_observations), _edge,
+        [(one, step, validation.seed, r) for r in range(validation.edge_replications)], jobs, progress,
+        f"{spec.name}: step {step}",
+    )  # fmt: skip
+    return runs, edge
+
+
+def _played(
+    kept: Kept, play: Callable[[Any], Any], tasks: list[Any], jobs: int, progress: Progress, words: str
+) -> list[Any]:
+    """Return the results of tasks, those that the store has from there, and show how far it is."""
+    done = kept.there(len(tasks))
+    for _ in range(done):
+        progress.advance(words)
+
+    def came() -> None:
+        nonlocal done
+        done += 1
+        progress.advance(f"{words} {done}/{len(tasks)}")
+
+    return kept.in_order(Shown(play, jobs, progress.say, came), dict(enumerate(tasks)))
+
+
+def _said(validation: ValidationSpec, spec: ModelSpec, part: str) -> dict[str, Any]:
+    return identity_of(validation.seed, model=Model("", spec).digest(), part=part)
+
+
+def _ramp(task: tuple[ModelSpec, int, int]) -> PredictedRamp:
+    return run_ramp(*task)
+
+
+def _edge(task: tuple[ModelSpec, int, int, int]) -> Observations:
+    return run_edge(*task)
