@@ -20,7 +20,7 @@ from vftsim.workloads.farm.records import farm_loads
 
 FARM = (
     "hosts.lpar1.pcpus=160", "domains.front.count=140", "domains.back.count=59", "domains.back.disks.data.disks=8",
-    "measure.warm_up=100 ms",
+    "workloads.calls.message_cost=0 us", "measure.warm_up=100 ms",
 )  # fmt: skip
 LINES = ((2_500, "60 s"), (5_000, "60 s"), (10_000, "60 s"), (10_000, "100 ms"))
 _MIB = 1024.0

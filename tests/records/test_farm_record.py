@@ -6,12 +6,13 @@ import math
 import pytest
 
 from vftsim.cli.main import main
+from vftsim.composition.model import ModelSpec
 from vftsim.records import farm, farm_rows
 from vftsim.records import farm_bounds as form
-from vftsim.records.farm import RECORD, Budget
+from vftsim.records.farm import GENERATOR_COST_S, MODELS, RECORD, Budget
 from vftsim.records.farm_rows import agreements, contradictions, numbers, wrong_models
 from vftsim.records.farm_study import report, run_record, scores, tables, tasks
-from vftsim.spec import shipped_dir
+from vftsim.spec import load, shipped_dir
 from vftsim.study.progress import make_progress
 
 SHORT = Budget(1, 1, 0.2)
@@ -29,7 +30,7 @@ def fake_results():
     }  # fmt: skip
     figures = {name: dict(calls) for name in tasks()}
     for run, layout in form.RUNS.items():
-        figures[f"bounds {run}"] = form.bounds(form.costs_after(), layout)
+        figures[f"bounds {run}"] = form.bounds(form.costs_after(), layout) | {form.GENERATORS: 20_000.0}
     for run in farm.SATURATED:
         figures[f"saturated {run}"] = {"calls_per_s": form.rate(run)}
     for model in farm.WHAT_IFS:
@@ -60,6 +61,17 @@ def test_every_run_has_its_limiting_resource():
     assert limits["R5"] == "front end CPU (with R6's split)"
     assert limits["R6"].startswith("back end CPU")
     assert limits["R7"] == "storage server (derived)"
+
+
+def test_no_run_of_the_record_is_limited_by_its_generators():
+    """R3 was run, so that a message costs at most 281 us; the shipped models take half of it."""
+    assert form.most_generator_cost_s() == pytest.approx(24 / 6568.4 / 13)
+    assert pytest.approx(form.most_generator_cost_s() / 2, rel=0.01) == GENERATOR_COST_S
+    for run, layout in form.RUNS.items():
+        stated = load(MODELS[run], ModelSpec)
+        assert stated.workloads["calls"].message_cost == GENERATOR_COST_S * 1e9
+        _, bound = form.limit(form.bounds(form.costs_after(), layout))
+        assert form.generators_bound(GENERATOR_COST_S, layout) > 1.05 * bound
 
 
 def test_each_wrong_model_fails_on_its_row():

@@ -9,6 +9,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run, run_model
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.records import farm_bounds as farm
+from vftsim.records.farm import GENERATOR_COST_S
 from vftsim.spec import load
 from vftsim.study.estimate import events_of
 from vftsim.workloads.farm.records import calls, farm_loads, farm_servers, requests
@@ -250,7 +251,9 @@ def bounds_of(run, spec, record):
         own = [share for domain, share in cpu.items() if domain.split("-")[0] == name]
         if sum(own):
             found[resource] = 2 * len(own) * calls_per_s / sum(own)
-    found[farm.ALL_PROCESSORS] = 24 * calls_per_s / sum(cpu.values())
+    callers = sum(share for domain, share in cpu.items() if domain.startswith("generator"))
+    found[farm.ALL_PROCESSORS] = 24 * calls_per_s / (sum(cpu.values()) - callers)
+    found[farm.GENERATORS] = 24 * calls_per_s / callers
     if "nas.nfsd" in record.workloads:
         found[farm.STORAGE] = 35 * calls_per_s / record.workloads["nas.nfsd"].figures["busy_threads"]
     return found
@@ -262,6 +265,7 @@ def test_the_event_model_agrees_with_the_bounds(run):
     spec = load(f"sip-farm-{run.lower()}", ModelSpec, changes)
     record, found = measured(spec)
     simulated, form = bounds_of(run, spec, record), farm.bounds(farm.costs_after(), farm.RUNS[run])
+    form[farm.GENERATORS] = farm.generators_bound(GENERATOR_COST_S, farm.RUNS[run])
     resource, least = farm.limit(form)
     assert farm.limit(simulated) == (resource, pytest.approx(least, rel=0.01))
     assert found.figures["failed"] == found.figures["dropped"] == 0

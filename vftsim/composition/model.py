@@ -320,7 +320,7 @@ class ModelSpec(Spec):
         agents = workload.agents
         if agents is not None and agents not in self.domains:
             yield f"workloads.{name}: no domain '{agents}'{did_you_mean(agents, list(self.domains))}"
-        elif agents is not None and self.domains[agents].count > 1:
+        elif agents is not None and self.domains[agents].count > 1 and not workload.agents_may_be_many:
             count = self.domains[agents].count
             yield f"workloads.{name}: '{agents}' stands for {count} domains; the agents run in one: count: 1"
         same = [n for n, w in self.workloads.items() if w.kind == workload.kind and w.longest_ns()]

@@ -24,6 +24,8 @@ PROCESSORS = 24.0
 _HALVINGS = 50
 SERVER, FRONT, BACK = "server CPU", "front end CPU", "back end CPU"
 ALL_PROCESSORS, STORAGE = "processors", "storage server"
+GENERATORS = "generators"
+"""Processors of the other partition, on which the callers run."""
 RESOURCES = (SERVER, FRONT, BACK, ALL_PROCESSORS)
 
 
@@ -135,6 +137,21 @@ def bounds(costs: Costs, layout: Layout, back_s: float | None = None) -> dict[st
     if layout.has_nas and costs.storage_s > 0.0:
         found[STORAGE] = 1.0 / costs.storage_s
     return found
+
+
+def agents_messages(layout: Layout) -> int:
+    """Return the messages of a call that its two user agents send and receive."""
+    return 15 if layout.is_registered else 13
+
+
+def generators_bound(message_cost_s: float, layout: Layout) -> float:
+    """Return the calls a second that the processors of the generators' partition allow."""
+    return PROCESSORS / (agents_messages(layout) * message_cost_s)
+
+
+def most_generator_cost_s() -> float:
+    """Return the most that a message can cost a generator: R3 was run, and its partition has 24 processors."""
+    return PROCESSORS / (agents_messages(RUNS["R3"]) * rate("R3"))
 
 
 def limit(found: Mapping[str, float]) -> tuple[str, float]:

@@ -95,6 +95,7 @@ def tables(results: Results) -> list[Table]:
             ("run", "resource", "simulated", "closed form", "off", ""),
             [_agreement_row(each) for each in agreements(results)],
         ),
+        _generator_table(results),
         _response_table(results),
         _what_if_table(results),
         _protection_table(results),
@@ -104,6 +105,20 @@ def tables(results: Results) -> list[Table]:
 def _agreement_row(each: Agreement) -> tuple[str, ...]:
     figures = f"{each.simulated:.1f}", f"{each.form:.1f}", f"{each.off:+.2%}"
     return each.run, each.resource, *figures, "limit" if each.is_limit else ""
+
+
+def _generator_table(results: Results) -> Table:
+    """Return what the callers' partition allows, which is to be no run's limit."""
+    cost_us = 1e6 * farm.GENERATOR_COST_S
+    rows = []
+    for run, layout in form.RUNS.items():
+        simulated = mean(results[f"bounds {run}"][form.GENERATORS])
+        by_form = form.generators_bound(farm.GENERATOR_COST_S, layout)
+        least = form.limit(form.bounds(form.costs_after(), layout))[1]
+        rows.append((run, f"{simulated:.0f}", f"{by_form:.0f}", f"{simulated / by_form - 1.0:+.2%}",
+                     f"{simulated / least:.1f} times"))  # fmt: skip
+    head = ("run", "simulated", "closed form", "off", "over the run's own limit")
+    return Table(f"Calls a second that the load generators allow, {cost_us:g} us a message (assumption)", head, rows)
 
 
 def _response_table(results: Results) -> Table:

@@ -197,8 +197,8 @@ class Target:
         Row of the domain's guard; 0: none.
     rate_bits_per_s, latency_ns : int
         Of the network between.
-    agents_domain : int
-        Row of the domain in which the clients run; 0: outside.
+    agents_domains : tuple of int
+        Rows, one after the other, of the domains in which the clients run; empty: outside.
     memory_bytes : int
         Memory free in the application's domain before the run.
     window_ns : tuple of (int, int)
@@ -224,7 +224,7 @@ class Target:
     guard: int
     rate_bits_per_s: int
     latency_ns: int
-    agents_domain: int
+    agents_domains: tuple[int, ...]
     memory_bytes: int
     window_ns: tuple[int, int]
     end_ns: int
@@ -320,6 +320,8 @@ class WorkloadSpec(Spec):
     """What its clients ask for, as ``figure <= number``: what a capacity search judges a run by."""
     needs_link: ClassVar[bool] = False
     """Whether its packets are sent by events of the run, and so cross a modelled link."""
+    agents_may_be_many: ClassVar[bool] = False
+    """Whether its clients may run in a domain that stands for several."""
     entries: ClassVar[tuple[Any, ...]] = ()
     actions: ClassVar[tuple[Any, ...]] = ()
     tables: ClassVar[tuple[Table[Any], ...]] = ()

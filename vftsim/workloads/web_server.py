@@ -3,16 +3,17 @@
 Rules: :mod:`vftsim.workloads.web.prefork`, :mod:`~vftsim.workloads.web.client`.
 """
 
-from vftsim.workloads.web import records
+from vftsim.workloads.web import processes, records
 from vftsim.workloads.web.client import add_httperf, start_httperf
 from vftsim.workloads.web.loads import http_loads
 from vftsim.workloads.web.parameters import HttperfSpec, PreforkWebServerSpec, SwapSpec, httperf, prefork_web_server
-from vftsim.workloads.web.prefork import add_web_server, prefork_servers, start_web_server
+from vftsim.workloads.web.prefork import add_web_server, start_web_server
+from vftsim.workloads.web.processes import prefork_servers
 from vftsim.workloads.web.result import collapse_rate_per_s, httperf_report, web_server_of
 
 ENTRIES = (start_web_server, start_httperf)
 ACTIONS = ()
-TABLES = (http_loads, prefork_servers, *records.TABLES)
+TABLES = (http_loads, prefork_servers, processes.web_processes, *records.TABLES)
 
 __all__ = [
     "ACTIONS",

@@ -39,7 +39,7 @@ from vftsim.workloads.parts import (
     WorkloadSpec,
 )
 
-_MESSAGE_WEIGHT, _REQUEST_WEIGHT, _DISK_WEIGHT = 0.6, 1.0, 0.4
+_MESSAGE_WEIGHT, _REQUEST_WEIGHT, _DISK_WEIGHT, _AGENT_WEIGHT = 0.6, 1.0, 0.4, 0.32
 """Events of each, in those of a packet on its path."""
 _DEEPEST = 16
 _S = 1e9
@@ -196,6 +196,11 @@ def _weight_of(server: ApplicationSpec | None, message: str, course: Course, dep
     return found
 
 
+def messages_of_agents(spec: FarmCallsSpec) -> int:
+    """Return the messages that a call's two user agents send and receive: 13, with REGISTER and its answer 15."""
+    return 15 if spec.registered else 13
+
+
 @WORKLOADS.register
 class FarmCalls(FarmCallsSpec, WorkloadSpec):
     """Calls through a farm."""
@@ -203,8 +208,14 @@ class FarmCalls(FarmCallsSpec, WorkloadSpec):
     part: ClassVar[Kind] = farm_calls
     speaks: ClassVar[str] = "farm"
     needs_link: ClassVar[bool] = True
+    agents_may_be_many: ClassVar[bool] = True
     entries: ClassVar[tuple[Any, ...]] = calls.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = (*records.TABLES, feeds, bucket_ends, drops)
+
+    @property
+    def agents(self) -> str | None:
+        """Domain in which its user agents run."""
+        return self.agents_in
 
     def packets(self, course: Course) -> float:
         """Every message of every call, through balancer and front end, and what it makes them ask and read."""
@@ -213,9 +224,9 @@ class FarmCalls(FarmCallsSpec, WorkloadSpec):
     def _weight(self, course: Course) -> float:
         """Return a call's messages, requests and disk operations, each by its events; measured."""
         caller = (*(("register",) if self.registered else ()), "invite", "ack", "bye")
-        handler, found = course.application, 0.0
+        handler, found = course.application, _AGENT_WEIGHT * messages_of_agents(self) if self.message_cost else 0.0
         if isinstance(handler, FarmServer) and handler.passes_to is not None and course.peer is not None:
-            handler, found = course.peer(handler.passes_to), _MESSAGE_WEIGHT * len(caller)
+            handler, found = course.peer(handler.passes_to), found + _MESSAGE_WEIGHT * len(caller)
         return found + sum(_weight_of(handler, each, course) for each in (*caller, "ringing", "ok", "bye_ok"))
 
     def in_flight(self, course: Course) -> float:
@@ -230,6 +241,7 @@ class FarmCalls(FarmCallsSpec, WorkloadSpec):
         )
         load = engine.rows(farm_loads)[row]
         load.is_balanced = getattr(target.application, "passes_to", None) is not None
+        load.first_agent, load.agents = next(iter(target.agents_domains), 0), len(target.agents_domains)
 
         def measured() -> Measured:
             sent = max(1, int(load.messages))

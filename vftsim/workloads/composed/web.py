@@ -37,7 +37,7 @@ class PreforkWebServer(PreforkWebServerSpec, ApplicationSpec):
         """Add it to a domain."""
         engine, number = home.engine, home.others.get(self.kind, 0)
         slower = self.model_copy(update={"script": round(self.script * home.cpu_inflation)})
-        row = web_server.add_web_server(engine, home.domain, slower, home.streams, number)
+        row = web_server.add_web_server(engine, home.domain, slower, home.streams, number, home.guest_scheduler)
         return RowProgram(home, row, lambda: engine.call(web_server.start_web_server, row))
 
 

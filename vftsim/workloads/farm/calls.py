@@ -10,11 +10,16 @@ for has failed; a call that rings for that long too (the proxy's timer C would w
 Messages from the caller go to where the workload is directed, those of the called one to the server that handles the
 call.  **Established** calls: until ``hold`` has passed, calls begun before the run hang up at the rate of the others.
 
-Left out: the generators' own processors, which the record blames for R3's rate; media.
+**Generators**: where the user agents run in domains of the model, each message that one sends or receives takes CPU
+time there first, as the work of a process of the guest.
+
+Left out: media.
 """
 
 from vftsim.kernel import Engine, EventKind, Sim, at, entry, event, part
 from vftsim.kernel.inputs import Feeder
+from vftsim.platform.cpu.jobs import submit
+from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay, delays, install_buckets
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.packet import Flow, delivered, flows, lost, packets
@@ -77,6 +82,7 @@ def open_call(sim: Sim, load: FarmLoad) -> int:
     call.uses += 1
     call.load = load.row
     call.front = 0 if load.is_balanced else load.port
+    call.turn = load.begun + load.earlier
     call.known = 0
     call.start_ns = sim.now_ns
     call.timer = 0
@@ -141,7 +147,30 @@ def send_message(sim: Sim, load: FarmLoad, call: Call, message: int, port: int) 
     made.size_bytes = load.message_bytes
     made.sent_ns = sim.now_ns
     made.entity = call.row
-    send_to_host(sim, row)
+    if load.message_cost_ns > 0:
+        submit(sim, domains(sim)[agent_of(load, call, is_from_called(message))], load.message_cost_ns, on_said, row, 0)
+    else:
+        send_to_host(sim, row)
+
+
+@part
+def is_from_called(message: int) -> bool:
+    """Tell whether it is the called one who says a message."""
+    return message == Message.RINGING or message == Message.OK or message == Message.BYE_OK
+
+
+@part
+def agent_of(load: FarmLoad, call: Call, is_called: bool) -> int:
+    """Return the domain in which a call's user agent runs: calls take turns, its two ends are half a round apart."""
+    ahead = load.agents // 2 if is_called else 0
+    return load.first_agent + (call.turn + ahead) % load.agents
+
+
+@work_done
+def on_said(sim: Sim, place: int, argument: int) -> None:
+    """The user agent's CPU work for a message that it sends is done."""
+    packets(sim)[place].sent_ns = sim.now_ns
+    send_to_host(sim, place)
 
 
 @part
@@ -202,14 +231,39 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
         packets(sim)[packet].what = what - KINDS
         packets(sim)[packet].port = call.front
         send_to_host(sim, packet)
-    else:
-        packets.free(sim, packet)
+    elif farm_loads(sim)[flow.own].message_cost_ns > 0:
         load = farm_loads(sim)[flow.own]
-        message = message_of(what)
-        if message == Message.INVITE or message == Message.ACK or message == Message.BYE:
-            hear_called(sim, load, call, message)
-        else:
-            hear_caller(sim, load, call, message)
+        agent = agent_of(load, call, is_for_called(message_of(what)))
+        submit(sim, domains(sim)[agent], load.message_cost_ns, on_heard, packet, load.row)
+    else:
+        hear(sim, farm_loads(sim)[flow.own], call, packet)
+
+
+@part
+def is_for_called(message: int) -> bool:
+    """Tell whether it is the called one who hears a message."""
+    return message == Message.INVITE or message == Message.ACK or message == Message.BYE
+
+
+@work_done
+def on_heard(sim: Sim, place: int, argument: int) -> None:
+    """The user agent's CPU work for a message that it receives is done; the call may be over meanwhile."""
+    call = calls(sim)[packets(sim)[place].stream]
+    if call.stage == 0 or call.uses != serial_of(packets(sim)[place].what):
+        packets.free(sim, place)
+    else:
+        hear(sim, farm_loads(sim)[argument], call, place)
+
+
+@part
+def hear(sim: Sim, load: FarmLoad, call: Call, packet: int) -> None:
+    """Let the user agent that a message is for act on it, and free it."""
+    message = message_of(packets(sim)[packet].what)
+    packets.free(sim, packet)
+    if is_for_called(message):
+        hear_called(sim, load, call, message)
+    else:
+        hear_caller(sim, load, call, message)
 
 
 @part
@@ -317,8 +371,8 @@ def add_calls(
         gaps=gamma_feed(feeder, streams, "farm_calls.gap", number, gap_ns, spec.gap_cv),
         earlier_gaps=gamma_feed(feeder, streams, "farm_calls.earlier", number, gap_ns, spec.gap_cv),
         hold_ns=spec.hold, earlier_ns=spec.hold if spec.established else 0, t1_ns=spec.t1, t2_ns=spec.t2,
-        message_bytes=spec.message_size, warmup_ns=warmup_ns, responses=engine.new(delays),
-        registrations=engine.new(delays),
+        message_bytes=spec.message_size, message_cost_ns=spec.message_cost, warmup_ns=warmup_ns,
+        responses=engine.new(delays), registrations=engine.new(delays),
     )  # fmt: skip
     load.row = row
     load.flow, flow = engine.add(flows, workload=engine.number(farm_calls), own=row, port=port)

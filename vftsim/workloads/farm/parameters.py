@@ -100,9 +100,23 @@ class FarmCallsSpec(Spec):
         4_000_000_000, description="Longest wait between repetitions of all but INVITE. RFC 3261."
     )
     message_size: ByteCount = Field(500, ge=64, le=65_535, description="A message on the wire. Assumption.")
+    agents_in: str | None = Field(
+        None,
+        description="Domain in which the user agents run; calls take turns on its copies, and the called one is on "
+        "another than the caller, if there are two. On machines of their own if not given.",
+    )
+    message_cost: DurationNs = Field(
+        0, description="CPU time of each message that user agents in a domain send or receive, its path included."
+    )
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.t2 < self.t1:
             raise ValueError("t2 is the longest wait and cannot be below t1, the first")
+        return self
+
+    @model_validator(mode="after")
+    def _agents_that_cost(self) -> Self:
+        if self.message_cost and self.agents_in is None:
+            raise ValueError("message_cost is CPU time of a domain of the model: say which with agents_in")
         return self

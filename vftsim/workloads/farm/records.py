@@ -124,8 +124,9 @@ class Request(Record):
 class FarmLoad(Record):
     """Calls of one workload; what began before ``warmup_ns`` is not counted beyond ``begun``, ``active`` and ``over``.
 
-    ``answered`` are the answers that came after it, ``messages`` what user agents sent after it, ``repeated`` those of
-    them that they had sent before.
+    Their user agents run in ``agents`` domains from ``first_agent`` on (0: on machines of their own), where a message
+    takes ``message_cost_ns``.  ``answered`` are the answers that came after the warm-up, ``messages`` what user agents
+    sent after it, ``repeated`` those of them that they had sent before.
     """
 
     row: int
@@ -142,6 +143,9 @@ class FarmLoad(Record):
     t1_ns: int
     t2_ns: int
     message_bytes: int
+    first_agent: int
+    agents: int
+    message_cost_ns: int
     start_ns: int
     warmup_ns: int
     begun: int
@@ -165,7 +169,7 @@ class Call(Record):
     ``uses`` is its serial number, ``stage`` what the caller waits for (0: nobody's row).  ``front`` is the port of the
     server that handles it (0: not chosen), ``known`` tells that server and its boot that the INVITE has been taken.
     The caller asked first at ``asked_ns`` for what it waits for, repeats it after ``wait_ns``, and looks again at
-    ``due_ns``; an event is planned for ``timer_ns``.
+    ``due_ns``; an event is planned for ``timer_ns``.  ``turn`` says in which of the user agents' domains it is.
     """
 
     row: int
@@ -173,6 +177,7 @@ class Call(Record):
     load: int
     stage: int
     front: int
+    turn: int
     known: int
     start_ns: int
     asked_ns: int

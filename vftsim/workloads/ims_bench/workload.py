@@ -136,7 +136,7 @@ class BenchDriver(Driver):
         self.flow, flow = engine.add(flows, workload=engine.number(ims_bench), own=self.bench, port=target.port)
         flow.row = bench.flow = self.flow
         write_rules(bench, spec)
-        bench.domain, bench.message_cost_ns = target.agents_domain, spec.message_cost
+        bench.domain, bench.message_cost_ns = next(iter(target.agents_domains), 0), spec.message_cost
         fill_pools(engine, bench, spec.subscribers, int(spec.subscribers * spec.registered / 100.0))
         add_sampler(
             engine, self.bench, program.server, target.domain, target.guard, spec.sample_period,

@@ -102,11 +102,15 @@ def on_retry(sim: Sim, place: int, token: int) -> None:
         return
     load = http_loads(sim)[connection.load]
     load.repeated += 1
+    connection.repeats += 1
+    factor = 2
     if connection.stage == CONNECTING:
         say(sim, load, connection, SYN, HEADER_BYTES)
+        if connection.repeats <= load.linear_retries:
+            factor = 1
     else:
         say(sim, load, connection, REQUEST, load.request_bytes + HEADER_BYTES)
-    watch(sim, connection, 2 * connection.wait_ns)
+    watch(sim, connection, factor * connection.wait_ns)
 
 
 @event
@@ -242,7 +246,7 @@ def add_httperf(engine: Engine, feeder: Feeder, port: int, spec: HttperfSpec, st
     row, load = engine.add(
         http_loads, port=port, gap_ns=gap_ns, connections=spec.connections, timeout_ns=spec.timeout,
         gaps=gamma_feed(feeder, streams, "httperf.gap", number, gap_ns, spec.gap_cv), request_bytes=spec.request_size,
-        retry_ns=spec.retry, sample_ns=spec.sample, lifetimes=engine.new(delays),
+        retry_ns=spec.retry, linear_retries=spec.linear_retries, sample_ns=spec.sample, lifetimes=engine.new(delays),
     )  # fmt: skip
     load.row = row
     load.flow, flow = engine.add(flows, workload=engine.number(httperf), own=row, port=port)

@@ -21,6 +21,7 @@ class HttpLoad(Record):
     timeout_ns: int
     request_bytes: int
     retry_ns: int
+    linear_retries: int
     sample_ns: int
     start_ns: int
     end_ns: int

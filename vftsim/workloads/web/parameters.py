@@ -95,4 +95,11 @@ class HttperfSpec(Spec):
     retry: PositiveDurationNs = Field(
         1_000_000_000, description="First wait of the client's TCP, then doubled. Default: RFC 6298, Linux 3.1."
     )
+    linear_retries: int = Field(
+        0,
+        ge=0,
+        le=100,
+        description="Repetitions of a SYN after which the wait is still the first one. Default 0: Linux before 6.5; "
+        "since then 4 (tcp_syn_linear_timeouts, Documentation/networking/ip-sysctl.rst).",
+    )
     sample: PeriodNs = Field(5_000_000_000, description="Length of a reply-rate sample. Default: httperf, 5 s.")

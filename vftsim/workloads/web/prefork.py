@@ -19,8 +19,10 @@ Left out: keep-alive, lingering close (a process is free with its last piece), t
 retransmission (a client that misses a piece asks again).
 """
 
-from vftsim.kernel import Engine, EventKind, Fifo, Record, Sim, Table, at, entry, event, part
-from vftsim.platform.cpu.jobs import submit
+from vftsim.kernel import Engine, EventKind, Sim, at, entry, event, part
+from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
+from vftsim.platform.cpu.guest_schedulers.round_robin import RoundRobinGuest
+from vftsim.platform.cpu.jobs import submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import (
     Application,
@@ -47,6 +49,14 @@ from vftsim.workloads.web.parameters import (
     prefork_web_server,
     wire_bytes,
 )
+from vftsim.workloads.web.processes import (
+    PreforkServer,
+    add_places,
+    prefork_servers,
+    rest,
+    take_process,
+    web_processes,
+)
 from vftsim.workloads.web.records import (
     DONE,
     FIN,
@@ -71,47 +81,6 @@ from vftsim.workloads.web.records import (
 )
 
 MOST_SPAWNED = 32
-
-
-class PreforkServer(Record):
-    """One server: ``total`` processes, ``busy`` ones of them have a connection of ``in_work``."""
-
-    row: int
-    program: int
-    domain: int
-    boots: int
-    start_servers: int
-    min_spare: int
-    max_spare: int
-    max_clients: int
-    maintenance_ns: int
-    phase_ns: int
-    backlog: int
-    before_ns: int
-    piece_ns: int
-    pieces: int
-    piece_bytes: int
-    last_bytes: int
-    aborts: bool
-    memory_bytes: int
-    base_bytes: int
-    process_bytes: int
-    read_bytes_per_s: int
-    disk_free_ns: int
-    total: int
-    busy: int
-    most_total: int
-    spawn: int
-    accept: Fifo
-    in_work: Fifo
-    maintenance: int
-    scripts: int
-    aborted: int
-    swapped_ns: int
-    accept_full: int
-
-
-prefork_servers = Table("prefork_servers", PreforkServer, 256)
 
 
 @prefork_web_server.implements(receive)
@@ -206,6 +175,7 @@ def give_work(sim: Sim, own: PreforkServer) -> None:
         row = connection_list.pop(sim, own.accept)
         connection_list.push(sim, own.in_work, row)
         http_connections(sim)[row].state = IN_WORK
+        http_connections(sim)[row].place = take_process(sim, own.resting)
         own.busy += 1
         own.scripts += 1
         wait_ns = swap_in_ns(sim, own)
@@ -241,7 +211,13 @@ def on_swapped_in(sim: Sim, place: int, token: int) -> None:
 def compute(sim: Sim, own: PreforkServer, row: int) -> None:
     """Run the script up to its first output."""
     demand_ns = burdened_ns(sim, own.program, own.before_ns, 0) + piece_cost_ns(sim, own, row)
-    submit(sim, domains(sim)[own.domain], demand_ns, on_piece, row, own.row)
+    submit_for(sim, domains(sim)[own.domain], process_of(sim, row), demand_ns, on_piece, row, own.row)
+
+
+@part
+def process_of(sim: Sim, row: int) -> int:
+    """Return the guest's process that serves a connection."""
+    return web_processes(sim)[http_connections(sim)[row].place].process
 
 
 @part
@@ -277,13 +253,15 @@ def next_piece(sim: Sim, own: PreforkServer, connection: HttpConnection) -> None
         finish(sim, own, connection)
     else:
         demand_ns = piece_cost_ns(sim, own, connection.row)
-        submit(sim, domains(sim)[own.domain], demand_ns, on_piece, connection.row, own.row)
+        process = process_of(sim, connection.row)
+        submit_for(sim, domains(sim)[own.domain], process, demand_ns, on_piece, connection.row, own.row)
 
 
 @part
 def finish(sim: Sim, own: PreforkServer, connection: HttpConnection) -> None:
     """Let a process be done with its connection and accept the next."""
     connection_list.remove(sim, own.in_work, connection.row)
+    rest(sim, own.resting, connection.place)
     connection.state = DONE
     own.busy -= 1
     give_back(sim, connection)
@@ -338,7 +316,9 @@ def boot(sim: Sim, program: Application) -> None:
     while own.accept.length > 0:
         forget(sim, http_connections(sim)[connection_list.pop(sim, own.accept)])
     while own.in_work.length > 0:
-        forget(sim, http_connections(sim)[connection_list.pop(sim, own.in_work)])
+        row = connection_list.pop(sim, own.in_work)
+        rest(sim, own.resting, http_connections(sim)[row].place)
+        forget(sim, http_connections(sim)[row])
     start(sim, own)
 
 
@@ -366,12 +346,25 @@ def start(sim: Sim, own: PreforkServer) -> None:
 @entry
 def start_web_server(sim: Sim, row: int, _: int) -> int:
     """Start a server that was added."""
-    start(sim, prefork_servers(sim)[applications(sim)[row].own])
+    own = prefork_servers(sim)[applications(sim)[row].own]
+    for number in range(own.max_clients):
+        rest(sim, own.resting, own.first_place + own.max_clients - 1 - number)
+    start(sim, own)
     return 0
 
 
-def add_web_server(engine: Engine, domain: int, spec: PreforkWebServerSpec, streams: Streams, number: int) -> int:
-    """Add a server to a domain; ``number`` says whose draws are its own.  Return its application row."""
+def add_web_server(
+    engine: Engine,
+    domain: int,
+    spec: PreforkWebServerSpec,
+    streams: Streams,
+    number: int,
+    guest: GuestSchedulerSpec | None = None,
+) -> int:
+    """Add a server to a domain; ``number`` says whose draws are its own, ``guest`` how its processes are scheduled.
+
+    Returns its application row.
+    """
     pieces = -(-spec.reply_size // PIECE_BYTES)
     output_ns = round(spec.script * spec.output_share / 100.0)
     accept_full, _ = engine.add(drops)
@@ -385,5 +378,6 @@ def add_web_server(engine: Engine, domain: int, spec: PreforkWebServerSpec, stre
         phase_ns=int(streams.uniforms("prefork.maintenance", number, count=1)[0] * spec.maintenance),
     )  # fmt: skip
     own.row = row
+    own.first_place = add_places(engine, domain, spec.max_clients, guest or RoundRobinGuest())[0]
     own.program = add_program(engine, prefork_web_server, row, domain)
     return int(own.program)

@@ -23,8 +23,9 @@ class HttpConnection(Record):
     """One connection.
 
     Client: its ``stage``, when it reached each, ``pieces`` of the reply received in order; ``timer`` ends the
-    stage, ``retry`` repeats what it waits for.  Server: ``state``, ``server`` and its ``boot`` for which that
-    holds, pieces put out; ``left`` once the client is known to have gone.
+    stage, ``retry`` repeats what it waits for, ``repeats`` times so far.  Server: ``state``, ``server`` and its
+    ``boot`` for which that holds, pieces put out, ``place`` of its process; ``left`` once the client is known to have
+    gone.
     """
 
     row: int
@@ -40,10 +41,12 @@ class HttpConnection(Record):
     due_ns: int
     retry: int
     wait_ns: int
+    repeats: int
     server: int
     state: int
     boot: int
     put_out: int
+    place: int
     left: bool
     is_blocked: bool
 
@@ -76,6 +79,7 @@ def open_row(sim: Sim, load: int) -> int:
     own.pieces = 0
     own.timer = 0
     own.retry = 0
+    own.repeats = 0
     own.server = 0
     own.state = UNKNOWN
     own.put_out = 0

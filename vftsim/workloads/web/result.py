@@ -9,7 +9,7 @@ from vftsim.labs.imports.httperf import HttperfReport
 from vftsim.platform.delays import histogram
 from vftsim.platform.io.packet import applications
 from vftsim.workloads.web.loads import HttpLoad, http_loads
-from vftsim.workloads.web.prefork import PreforkServer, prefork_servers
+from vftsim.workloads.web.processes import PreforkServer, prefork_servers
 
 _MS = 1e6
 
