@@ -175,6 +175,7 @@ def sweep(
     jobs: int = 1,
     *,
     overrides: Sequence[str] = (),
+    protection: str | None = None,
     quick: bool = False,
     directory: str | Path | None = None,
     force: bool = False,
@@ -192,6 +193,8 @@ def sweep(
     replications, seed, jobs : int
     overrides : sequence of str
         Assignments that hold at every point.
+    protection : str, optional
+        A mechanism, several with commas, or ``all``, without the model's faults; by default the model's own.
     quick : bool
         Measure half a second of a steady state.
     directory : str or Path, optional
@@ -207,7 +210,7 @@ def sweep(
 
     name = None if model is None else str(model)
     said = with_duration(name, grid, overrides, QUICK_NS) if quick else tuple(overrides)
-    points = make_grid(name, scheduler, grid, said)
+    points = make_grid(name, scheduler, grid, said, protection)
     with TemporaryDirectory() as elsewhere:
         folder = Path(elsewhere) / "sweep" if directory is None else Path(directory)
         return run_sweep(points, folder, replications, seed, jobs, force=force)

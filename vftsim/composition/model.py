@@ -255,6 +255,11 @@ class ModelSpec(Spec):
         for key, interface in domain.interfaces.items():
             yield from self._interface_problems(f"domains.{name}.interfaces.{key}", domain, interface)
 
+    def _shares_channel(self, domain: DomainSpec) -> bool:
+        """Tell whether a mechanism's traffic takes the network of one of the domain's interfaces."""
+        network = domain.protection.channel_network
+        return network is not None and network in {self.network_of(domain, each) for each in domain.interfaces.values()}
+
     def _peer_problems(self, where: str, domain: DomainSpec, program: ApplicationSpec) -> Iterator[str]:
         own = {self.network_of(domain, interface) for interface in domain.interfaces.values()}
         for peer in program.peers:
@@ -337,5 +342,7 @@ class ModelSpec(Spec):
                 struck = self.expanded()[self.struck_by(fault)]
                 if fault.needs_backup and not struck.protection.has_backup:
                     yield "a fault of the backup or its channel needs a mechanism that has them"
+                if fault.needs_own_channel and self._shares_channel(struck):
+                    yield "a channel that shares the guest's own network cannot be degraded alone; give it its own"
         except ValueError as error:
             yield str(error)

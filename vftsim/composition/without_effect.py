@@ -15,6 +15,7 @@ from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
 from vftsim.platform.cpu.parameters import DomainScheduling
 from vftsim.spec import Spec
+from vftsim.workloads.parts import ApplicationSpec
 
 
 def without_effect(spec: ModelSpec) -> list[str]:
@@ -41,6 +42,9 @@ def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
         for key, why in _said(program, program.without_effect()):
             yield f"{place}.applications.{application}.{key}", why
     is_guarded = not guarded(spec).isdisjoint(spec.copies(name))
+    for application, program in domain.applications.items():
+        for key, why in _said(program, _of_no_states(domain, program)):
+            yield f"{place}.applications.{application}.{key}", why
     for interface, one in domain.interfaces.items():
         for key, why in _said(one.path, one.path.without_effect(is_guarded)):
             yield f"{place}.interfaces.{interface}.path.{key}", why
@@ -58,6 +62,14 @@ def _of_nothing_inside(domain: DomainSpec) -> dict[str, str]:
     if domain.applications:
         return {}
     return {"cpu_inflation": "the domain has no applications"}
+
+
+def _of_no_states(domain: DomainSpec, program: ApplicationSpec) -> dict[str, str]:
+    memory = getattr(domain.protection, "memory", None)
+    if not hasattr(program, "pages_per_request") or (memory is not None and memory.per_request is None):
+        return {}
+    why = "no mechanism sends states of this domain" if memory is None else "protection.memory.per_request replaces it"
+    return {"pages_per_request": why}
 
 
 def _said(part: Spec, reasons: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -8,13 +8,18 @@ from vftsim.composition.views import has_bench, rtp_of
 from vftsim.report.screen import error_bar, print_table, print_text
 from vftsim.report.tables import INTERVALS, print_head
 from vftsim.spec import DURATION
+from vftsim.study.protection_costs import cost_notes
+from vftsim.study.protection_figures import CHANNEL, STOPPED, WAIT
+from vftsim.study.sweep_figures import PROTECTION
 from vftsim.study.sweep_grid import SHORT_MEANINGS
 from vftsim.study.sweep_plot import LOSS_FREE_PERCENT
+from vftsim.study.sweep_protection import MEANINGS
 
 if TYPE_CHECKING:
     from vftsim.study.sweep import SweepResult
     from vftsim.study.sweep_grid import Grid
 
+_MEANINGS = SHORT_MEANINGS | MEANINGS
 _MOST_COLUMNS = 5
 _MEDIA_COLUMNS = (
     ("loss %", "loss_percent"), ("p50 ms", "delay_p50_ms"), ("p99 ms", "delay_p99_ms"), ("CPU dom0", "cpu_{driver}"),
@@ -23,6 +28,10 @@ _MEDIA_COLUMNS = (
 _SIP_COLUMNS = (
     ("DOC SAPS", "doc_saps"), ("stop step", "stop_step"), ("step 1: CPU %", "step1_cpu_percent"),
     ("IHS %", "step1_ihs_percent"), ("SES1 p50 ms", "step1_ses1_p50_ms"), ("SES1 p99 ms", "step1_ses1_p99_ms"),
+)  # fmt: skip
+_PROTECTION_COLUMNS = (
+    ("held ms", f"{PROTECTION}{WAIT}"), ("stopped %", f"{PROTECTION}{STOPPED}"),
+    ("channel Mbit/s", f"{PROTECTION}{CHANNEL}"),
 )  # fmt: skip
 
 
@@ -35,25 +44,57 @@ def print_sweep(result: SweepResult) -> None:
     columns = _columns(result)
     shown = {(row.point, row.metric): row for row in result.results.itertuples()}
     body = [
-        (*([point.scheduler] if point.scheduler else []), *point.values.values(),
+        (*([point.scheduler] if point.scheduler else []), *([point.protection] if point.protection else []),
+         *point.values.values(),
          *(_cell(shown.get((point.number, metric))) for _, metric in columns), str(len(result.records[point.number])))
         for point in grid.points
         if result.records[point.number]
     ]  # fmt: skip
-    heads = [*(["scheduler"] if grid.schedulers != ("",) else []), *(axis.name for axis in grid.axes)]
+    heads = [
+        *(["scheduler"] if grid.schedulers != ("",) else []), *(["protection"] if grid.protections else []),
+        *(axis.name for axis in grid.axes),
+    ]  # fmt: skip
     print_table(
         "Sweep", (*heads, *(head for head, _ in columns), "n"), body,
         f"n replications with the same traffic at every point, seed {said['seed']}. {INTERVALS}", texts=len(heads),
     )  # fmt: skip
+    if grid.protections:
+        _print_crossovers(result)
     for line in _findings(result):
         print_text(line)
 
 
+def _print_crossovers(result: SweepResult) -> None:
+    """Print where mechanisms overtake each other in the figures shown, and what their costs rest on."""
+    heads = {metric: head for head, metric in _columns(result)}
+    shown = [row for row in result.crossovers.itertuples() if row.metric in heads]
+    if shown:
+        print_table(
+            "Crossovers", ("figure", "lower before", "lower after", "axis", "at", "between"),
+            [(heads[str(row.metric)], str(row.before), str(row.after), _axis_of(row),
+              _cell(row), f"{row.from_point:g} and {row.to_point:g}") for row in shown],
+            "Where the order of two mechanisms changes on an axis, linear between its values; every replication agrees "
+            f"on the order at the two values given. {INTERVALS}", texts=4,
+        )  # fmt: skip
+    else:
+        print_text("Crossovers: no two mechanisms change their order on an axis in a figure shown")
+    for kind in result.grid.protections:
+        spec = next(point.model.spec for point in result.grid.points if point.protection == kind)
+        for text in cost_notes(spec):
+            print_text(f"Costs of {text}")
+
+
+def _axis_of(row: Any) -> str:
+    """Return the axis of a crossover, with its unit and the values of the other axes."""
+    unit, held = (f" ({row.unit})" if row.unit else ""), (f"; {row.held}" if row.held else "")
+    return f"{row.axis}{unit}{held}"
+
+
 def _about(result: SweepResult) -> list[str]:
     lines = [
-        f"{axis.name}: {SHORT_MEANINGS[axis.name]}"
+        f"{axis.name}: {_MEANINGS[axis.name]}"
         for axis in result.grid.axes
-        if axis.name in SHORT_MEANINGS and "." not in axis.name
+        if axis.name in _MEANINGS and "." not in axis.name
     ]
     if not has_bench(result.grid.base.spec):
         lines.append(_times(result.grid))
@@ -75,14 +116,20 @@ def _times(grid: Grid) -> str:
 
 
 def _columns(result: SweepResult) -> list[tuple[str, str]]:
-    """Return heading and metric of each column: those of a benchmark or of media, else what workloads measured."""
+    """Return heading and metric of each column, those about protection last."""
+    return [*_columns_of_workloads(result), *(_PROTECTION_COLUMNS if result.grid.protections else ())]
+
+
+def _columns_of_workloads(result: SweepResult) -> list[tuple[str, str]]:
+    """Return the columns of a benchmark or of media, else what workloads measured."""
     spec = result.grid.base.spec
     if has_bench(spec):
         return list(_SIP_COLUMNS)
     rtp = rtp_of(spec)
     if rtp is None:
         known = dict.fromkeys(str(name) for name in result.results["metric"])
-        return [*[(name, name) for name in known if "." in name][:_MOST_COLUMNS], ("CPU all", "cpu_all")]
+        own = [name for name in known if "." in name and not name.startswith(PROTECTION)]
+        return [*[(name, name) for name in own[:_MOST_COLUMNS]], ("CPU all", "cpu_all")]
     drivers = [driver for driver in map(spec.driver_of, spec.hosts) if driver]
     names = {"driver": drivers[0] if drivers else "", "media": spec.target_of(rtp)[0]}
     return [(head, metric.format(**names)) for head, metric in _MEDIA_COLUMNS]

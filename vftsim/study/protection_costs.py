@@ -39,7 +39,27 @@ def cost_note(domain: DomainSpec) -> str:
         text = own.cost.remark()
         return f"{text}; {uncounted_exits(domain)}" if own.cost.is_counted else text
     text = UNCALIBRATED.get(kind, "its defaults are not calibrated for this model")
-    return text if own == protections()[kind]() else f"{text}; but for what the model gives"
+    if own != protections()[kind]():
+        text += "; but for what the model gives"
+    return f"{text}; {pages_of_requests(domain)}" if sends_pages(domain) else text
+
+
+def sends_pages(domain: DomainSpec) -> bool:
+    """Tell whether a domain's mechanism sends the pages that the guest dirties, as states or copies of them."""
+    kind: str = domain.protection.kind  # type: ignore[attr-defined]
+    return hasattr(domain.protection, "memory") and kind != "hypervisor_epoch"
+
+
+def pages_of_requests(domain: DomainSpec) -> str:
+    """Say how many pages a packet of each application is taken to dirty; names are as in the model file."""
+    every = getattr(domain.protection, "memory").per_request  # noqa: B009 - of some mechanisms alone
+    if every is not None:
+        return f"each packet received dirties {every:g} pages"
+    said = {key: getattr(each, "pages_per_request", None) for key, each in domain.applications.items()}
+    known = [f"{pages:g} ({key})" for key, pages in said.items() if pages is not None]
+    counted = f"each packet received dirties {listing(known)} pages" if known else "no application takes packets"
+    free = [key for key, pages in said.items() if pages is None]
+    return f"{counted}; {listing(free)}: what computing touches and transactions write" if free else counted
 
 
 def uncounted_exits(domain: DomainSpec) -> str:

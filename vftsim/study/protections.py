@@ -25,6 +25,7 @@ from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
 from vftsim.study.protection_costs import cost_note
+from vftsim.study.protection_figures import protection_figures
 from vftsim.study.ramp import RampCapacity, ramp_capacity_of
 from vftsim.study.replicate import DEFAULT_SEED, Replications, replicate
 from vftsim.study.results import CONFIDENCE, rows
@@ -255,11 +256,4 @@ def _of_run(model: Model, record: RunRecord) -> dict[str, float]:
             }
     steps = [window for window in record.windows if window.name in {"step_1", "measured"}]
     found["cpu_percent"] = 100.0 * steps[0].domain_cpu[name] / model.spec.expanded()[name].vcpus if steps else math.nan
-    own = record.protection.get(name, {})
-    seconds = float(own.get("observed_s", math.inf))
-    sent = float(own.get("log_bytes", own.get("state_bytes", 0)))
-    found["channel_mbit_per_s"] = sent * 8e-6 / seconds
-    found["output_wait_ms"] = float(own.get("output_wait_ms", 0.0))
-    found["stopped_percent"] = 100.0 * float(own.get("stopped_s", 0.0)) / seconds
-    found["backup_cpu_percent"] = 100.0 * float(own.get("secondary_cpu_s", 0.0)) / seconds
-    return found
+    return found | protection_figures(record.protection.get(name, {}))

@@ -25,6 +25,8 @@ from vftsim.study.replicate import check_study
 from vftsim.study.results import CONFIDENCE, csv_text, rows, write_figure
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import MANIFEST, Opening, Store
+from vftsim.study.sweep_crossovers import COLUMNS as CROSSOVER_COLUMNS
+from vftsim.study.sweep_crossovers import sweep_crossovers
 from vftsim.study.sweep_figures import REFUSED, Figures, Task, estimates, simulate
 from vftsim.study.sweep_grid import Grid, Point
 from vftsim.study.workers import Interrupted, Workers, checked_jobs, deferred_interrupts
@@ -75,8 +77,8 @@ class SweepResult(Printed):
         found = dict(self.grid.refused)
         for number, why in self.refused.items():
             point = self.grid.points[number]
-            alone = all(p.number in self.refused for p in self.grid.points if p.scheduler == point.scheduler)
-            found[point.scheduler if alone else point_name(point)] = why
+            alone = all(p.number in self.refused for p in self.grid.points if p.variant == point.variant)
+            found[point.variant if alone else point_name(point)] = why
         return found
 
     @cached_property
@@ -106,18 +108,24 @@ class SweepResult(Printed):
         return list(_head(self.grid.points[0]))
 
     def without_effect(self) -> list[tuple[str, str]]:
-        """Return (scheduler, axis) where no value of the axis changed anything, to the last digit."""
+        """Return (scheduler and mechanism, axis) where no value of the axis changed anything, to the last digit."""
         found = []
-        for scheduler in self.grid.schedulers:
-            points = [p for p in self.grid.points if p.scheduler == scheduler and self.records[p.number]]
+        for variant in dict.fromkeys(point.variant for point in self.grid.points):
+            points = [p for p in self.grid.points if p.variant == variant and self.records[p.number]]
             for axis in self.grid.axes:
                 groups: dict[str, list[str]] = {}
                 for point in points:
                     others = json.dumps({k: v for k, v in point.values.items() if k != axis.name})
                     groups.setdefault(others, []).append(json.dumps(self.records[point.number], sort_keys=True))
                 if any(len(g) > 1 for g in groups.values()) and all(len(set(g)) == 1 for g in groups.values()):
-                    found.append((scheduler, axis.name))
+                    found.append((variant, axis.name))
         return found
+
+    @cached_property
+    def crossovers(self) -> pd.DataFrame:
+        """Where mechanisms overtake each other: one row a figure, pair of mechanisms and place."""
+        found = sweep_crossovers(self.grid, self.records, self.confidence)
+        return pd.DataFrame(found, columns=[*CROSSOVER_COLUMNS])
 
     def print_tables(self) -> None:
         """Print the figures of every point, and what was found."""
@@ -130,6 +138,7 @@ class SweepResult(Printed):
         return {
             "manifest": self.manifest, "confidence": self.confidence, "results": rows(self.results),
             "refused": self.refusals, "without_effect": [list(pair) for pair in self.without_effect()],
+            **({"crossovers": rows(self.crossovers)} if self.grid.protections else {}),
         }  # fmt: skip
 
     def write_files(self, folder: Path) -> None:
@@ -138,6 +147,8 @@ class SweepResult(Printed):
 
         write_file(folder / "results.csv", csv_text(self.results).encode())
         write_file(folder / "replications.csv", csv_text(self.replications).encode())
+        if self.grid.protections:
+            write_file(folder / "crossovers.csv", csv_text(self.crossovers).encode())
         figure = sweep_figure(self.grid, self.results)
         if figure is not None:
             write_figure(figure, folder / "sweep.png")
@@ -146,12 +157,13 @@ class SweepResult(Printed):
 
 def point_name(point: Point) -> str:
     """Return a point in words."""
-    return ", ".join([*([point.scheduler] if point.scheduler else []), *(f"{k}={v}" for k, v in point.values.items())])
+    return ", ".join([*([point.variant] if point.variant else []), *(f"{k}={v}" for k, v in point.values.items())])
 
 
 def _head(point: Point) -> dict[str, Any]:
     scheduler = {"scheduler": point.scheduler} if point.scheduler else {}
-    return {"point": point.number, **scheduler, **point.values}
+    protection = {"protection": point.protection} if point.protection else {}
+    return {"point": point.number, **scheduler, **protection, **point.values}
 
 
 @dataclass
@@ -256,5 +268,7 @@ def _manifest(grid: Grid, seed: int, replications: int, jobs: int, started: str,
         jobs=jobs, started=started, state=state,
     )  # fmt: skip
     axes: Mapping[str, Any] = {axis.name: {"keys": axis.keys, "values": axis.values} for axis in grid.axes}
-    sweep = {"schedulers": grid.schedulers, "axes": axes, "points": len(grid.points)}
+    sweep = {
+        "schedulers": grid.schedulers, "protections": grid.protections, "axes": axes, "points": len(grid.points),
+    }  # fmt: skip
     return {**said, "sweep": sweep}

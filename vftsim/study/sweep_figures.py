@@ -18,11 +18,14 @@ from vftsim.errors import UsageError
 from vftsim.stats import Estimate, mean_interval, ratio_of_sums
 from vftsim.study.composed import row_of
 from vftsim.study.composed import simulate as run_once
+from vftsim.study.protection_figures import protection_figures
 from vftsim.study.run_figures import bench_figures, figures_of_measured
 from vftsim.workloads.parts import Measured
 
 Figures = dict[str, Any]
 REFUSED = "refused"
+PROTECTION = "protection."
+"""Prefix of the figures of the first domain that a mechanism guards."""
 _COUNTS = ("delivered_packets", "dropped_packets", "loss_events", "measured_s")
 
 
@@ -44,6 +47,9 @@ def simulate(task: Task) -> Figures:
     figures = bench_figures(task.spec, record) if has_bench(task.spec) else {}
     if flows_of(record) or not figures:
         figures |= _of_flows(record)
+    if record.protection:
+        own = protection_figures(next(iter(record.protection.values())))
+        figures |= {f"{PROTECTION}{name}": value for name, value in own.items()}
     for name, result in record.workloads.items():
         if isinstance(result, Measured):
             figures |= {f"{name}.{figure}": value for figure, value in figures_of_measured(result).items()}

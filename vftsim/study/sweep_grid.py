@@ -1,7 +1,8 @@
 """What a sweep varies: axes with their values, and the model at each point of the grid.
 
 An axis is a dotted key of the model (``domains.dom0.weight``) or a short name that stands for one or
-several of them.  Short names exist for media streams on a host, where one question touches several domains.
+several of them.  Short names exist for media streams on a host, where one question touches several domains, and for
+parameters of protection (:mod:`.sweep_protection`), which mechanisms have under different keys.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from vftsim.platform.cpu.parameters import schedulers
 from vftsim.spec import DURATION, Document, read_document
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.study.model import Model, load_model
+from vftsim.study.protections import kinds_named
+from vftsim.study.sweep_protection import MEANINGS, ProtectionAxis, own_kind, protection_axis, switch_of
 from vftsim.workloads.calls import CallsWorkload
 from vftsim.workloads.rtp import RtpWorkload
 
@@ -61,34 +64,76 @@ class Axis:
     values: tuple[str, ...]
     unit: str = ""
 
-    def assignments(self, value: str) -> tuple[str, ...]:
-        """Return what ``--set`` would say for a value."""
+    def assignments(self, value: str, _kind: str = "") -> tuple[str, ...]:
+        """Return what ``--set`` would say for a value, the same under every mechanism."""
         text = f"{value} {self.unit}" if self.unit and _is_number(value) else value
         return tuple(f"{key}={text}" for key in self.keys)
 
 
+AnyAxis = Axis | ProtectionAxis
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A scheduler and a mechanism, with what gives them to the model.
+
+    Parameters
+    ----------
+    scheduler : str
+    protection : str
+        Empty if mechanisms are not compared.
+    switch : tuple of str
+        Assignments.
+    kind : str
+        The mechanism in effect.
+    """
+
+    scheduler: str
+    protection: str
+    switch: tuple[str, ...]
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """Both in words."""
+        return ", ".join(text for text in (self.scheduler, self.protection) if text)
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One point of the grid: a scheduler, the value of each axis, and the model that makes."""
+    """One point of the grid: scheduler, mechanism (or none named), the value of each axis, and the model that makes."""
 
     number: int
     scheduler: str
     values: Mapping[str, str]
     model: Model
+    protection: str = ""
+
+    @property
+    def variant(self) -> str:
+        """What it has beside the axes, in words."""
+        return ", ".join(text for text in (self.scheduler, self.protection) if text)
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """All points, and the schedulers that the model could not be written with."""
+    """All points, and the schedulers and mechanisms that the model could not be written with."""
 
     base: Model
-    axes: tuple[Axis, ...]
+    axes: tuple[AnyAxis, ...]
     schedulers: tuple[str, ...]
     points: tuple[Point, ...]
     refused: Mapping[str, str]
+    protections: tuple[str, ...] = ()
 
 
-def make_grid(name: str | None, scheduler: str | None, grid: Sequence[str] = (), overrides: Sequence[str] = ()) -> Grid:
+def make_grid(
+    name: str | None,
+    scheduler: str | None,
+    grid: Sequence[str] = (),
+    overrides: Sequence[str] = (),
+    protection: str | None = None,
+) -> Grid:
     """Return the points of a sweep.
 
     Parameters
@@ -101,35 +146,51 @@ def make_grid(name: str | None, scheduler: str | None, grid: Sequence[str] = (),
         Axes such as ``weight=256,512``; by default those of the default study.
     overrides : sequence of str
         Assignments that hold at every point.
+    protection : str, optional
+        A mechanism, several with commas, or ``all``, each without the model's faults; by default the model's own.
     """
     overrides = (*_default_times(name, grid, overrides), *overrides)
     name = name or DEFAULT_MODEL
     document = read_document(name)
     as_written = load_model(name)
-    chosen = _chosen_schedulers(as_written, scheduler)
-    single = len(chosen) == 1
+    variants = _variants(as_written, scheduler, protection)
     refused: dict[str, str] = {}
-    specs: list[tuple[str, tuple[str, ...], Model]] = []
-    for kind in chosen:
-        switch = _switch(as_written, kind)
+    fitting: list[tuple[Variant, Model]] = []
+    for variant in variants:
         try:
-            specs.append((kind, switch, _at(document, as_written, (*switch, *overrides))))
+            fitting.append((variant, _at(document, as_written, (*variant.switch, *overrides))))
         except ModelFileError as error:
-            if single:
+            if len(variants) == 1:
                 raise
-            refused[kind] = str(error)
-    if not specs:
-        raise UsageError(f"no scheduler can run this model: {'; '.join(f'{k}: {m}' for k, m in refused.items())}")
-    base = next((model for _, switch, model in specs if not switch), specs[0][2])
-    axes = _axes(base, grid, COMPARISON_GRID if not single else DEFAULT_GRID)
-    _check_size(axes, len(specs))
+            refused[variant.name] = str(error)
+    if not fitting:
+        raise UsageError(f"nothing can run this model: {'; '.join(f'{k}: {m}' for k, m in refused.items())}")
+    base = next((model for variant, model in fitting if not variant.switch), fitting[0][1])
+    kinds = tuple(dict.fromkeys(variant.kind for variant, _ in fitting))
+    axes = _axes(base, grid, COMPARISON_GRID if len(variants) > 1 else DEFAULT_GRID, kinds)
+    _check_size(axes, len(fitting))
     points = [
-        (kind, values, _at(document, as_written, (*switch, *overrides, *assignments)))
-        for kind, switch, _ in specs
-        for values, assignments in _combinations(axes)
+        (variant, values, _at(document, as_written, (*variant.switch, *overrides, *assignments)))
+        for variant, _ in fitting
+        for values, assignments in _combinations(axes, variant.kind)
     ]
-    numbered = tuple(Point(number, *point) for number, point in enumerate(points))
-    return Grid(base, axes, tuple(kind for kind, _, _ in specs), numbered, refused)
+    numbered = tuple(Point(n, v.scheduler, values, model, v.protection) for n, (v, values, model) in enumerate(points))
+    chosen = tuple(dict.fromkeys(variant.scheduler for variant, _ in fitting))
+    mechanisms = tuple(dict.fromkeys(variant.protection for variant, _ in fitting if variant.protection))
+    return Grid(base, axes, chosen, numbered, refused, mechanisms)
+
+
+def _variants(model: Model, scheduler: str | None, protection: str | None) -> list[Variant]:
+    """Return every scheduler under every mechanism that is asked for."""
+    own = own_kind(model)
+    mechanisms: list[tuple[str, tuple[str, ...]]] = [("", ())]
+    if protection is not None:
+        mechanisms = [(kind, switch_of(model, kind)) for kind in kinds_named(protection)]
+    return [
+        Variant(kind, mechanism, (*_switch(model, kind), *switch), mechanism or own)
+        for kind in _chosen_schedulers(model, scheduler)
+        for mechanism, switch in mechanisms
+    ]
 
 
 def with_duration(name: str | None, grid: Sequence[str], overrides: Sequence[str], measured_ns: int) -> tuple[str, ...]:
@@ -182,13 +243,13 @@ def _scheduler_of(model: Model) -> str:
     return kind
 
 
-def _axes(model: Model, grid: Sequence[str], default: Sequence[str]) -> tuple[Axis, ...]:
+def _axes(model: Model, grid: Sequence[str], default: Sequence[str], kinds: tuple[str, ...]) -> tuple[AnyAxis, ...]:
     if not grid and rtp_of(model.spec) is None:
         raise UsageError(f"a sweep of '{model.label}' needs axes, e.g. --grid domains.sut.cpu_inflation=1,1.3")
     if grid:
-        axes = tuple(_axis(model, text) for text in grid)
+        axes = tuple(_axis(model, text, kinds) for text in grid)
     else:
-        axes = tuple(_axis(model, text) for text in default if _short_keys(model, text.split("=")[0]))
+        axes = tuple(_axis(model, text, kinds) for text in default if _short_keys(model, text.split("=")[0]))
     names = [axis.name for axis in axes]
     for name in names:
         if names.count(name) > 1:
@@ -196,7 +257,7 @@ def _axes(model: Model, grid: Sequence[str], default: Sequence[str]) -> tuple[Ax
     return axes
 
 
-def _axis(model: Model, text: str) -> Axis:
+def _axis(model: Model, text: str, kinds: tuple[str, ...]) -> AnyAxis:
     name, equals, rest = text.partition("=")
     name = name.strip()
     values = tuple(_split(rest))
@@ -206,10 +267,13 @@ def _axis(model: Model, text: str) -> Axis:
         raise UsageError(f"--grid: '{text}' names a value twice")
     if "." in name:
         return Axis(name, (name,), values)
+    if name in MEANINGS:
+        return protection_axis(model, name, values, kinds)
     if name not in SHORT_NAMES:
-        hint = did_you_mean(name, SHORT_NAMES) or ";"
+        known = (*SHORT_NAMES, *MEANINGS)
+        hint = did_you_mean(name, known) or ";"
         raise UsageError(
-            f"--grid: no short name '{name}'{hint} short names: {listing(SHORT_NAMES)}; or a dotted key of the model"
+            f"--grid: no short name '{name}'{hint} short names: {listing(known)}; or a dotted key of the model"
         )
     keys = _short_keys(model, name)
     if not keys:
@@ -234,13 +298,14 @@ def _short_keys(model: Model, name: str) -> tuple[str, ...]:
     )
 
 
-def _combinations(axes: Sequence[Axis]) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
+def _combinations(axes: Sequence[AnyAxis], kind: str) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
+    """Return the values of every point, and what they assign under a mechanism."""
     for values in itertools.product(*(axis.values for axis in axes)):
-        made = itertools.chain.from_iterable(axis.assignments(v) for axis, v in zip(axes, values, strict=True))
+        made = itertools.chain.from_iterable(axis.assignments(v, kind) for axis, v in zip(axes, values, strict=True))
         yield dict(zip((axis.name for axis in axes), values, strict=True)), tuple(made)
 
 
-def _check_size(axes: Sequence[Axis], times: int) -> None:
+def _check_size(axes: Sequence[AnyAxis], times: int) -> None:
     size = times
     for axis in axes:
         size *= len(axis.values)

@@ -9,13 +9,20 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from vftsim.composition.views import has_bench
-from vftsim.study.sweep_grid import Axis, Grid
+from vftsim.study.protection_figures import STOPPED, WAIT
+from vftsim.study.sweep_figures import PROTECTION
+from vftsim.study.sweep_grid import AnyAxis, Grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MEDIA = (("loss_percent", "media packets lost (%)"), ("delay_p99_ms", "p99 delay (ms)"))
 _SIP = (("doc_saps", "DOC (SAPS)"), ("step1_cpu_percent", "CPU in step 1 (%)"))
+_PROTECTED = (
+    (f"{PROTECTION}{STOPPED}", "guest stopped (%)"), (f"{PROTECTION}{WAIT}", "output held (ms)"),
+)  # fmt: skip
+_NAMES = {"scheduler", "protection"}
+"""Axes whose values speak for themselves."""
 _COLORS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7b4b94", "#b58900", "#444444", "#0f8b8d", "#a4243b", "#d17a98")
 _MARKERS = "osD^vP*Xh"
 _MOST_COLUMNS = 5
@@ -30,14 +37,17 @@ def sweep_figure(grid: Grid, results: pd.DataFrame) -> Figure | None:
     # Drawn over the axis with most values; the last of those, which varies fastest in the table.
     over = max(reversed(wide), key=lambda axis: len(axis.values))
     rest = [axis for axis in wide if axis is not over]
-    several = len(grid.schedulers) > 1
+    several = len(grid.schedulers) > 1 or len(grid.protections) > 1
     facet = _facet(rest, several)
-    lines = [*(["scheduler"] if several else []), *(axis.name for axis in rest if axis is not facet)]
+    lines = [
+        *(["scheduler"] if len(grid.schedulers) > 1 else []), *(["protection"] if len(grid.protections) > 1 else []),
+        *(axis.name for axis in rest if axis is not facet),
+    ]  # fmt: skip
     columns = facet.values if facet else ("",)
     figure = Figure(figsize=(max(6.0, 3.4 * len(columns)), 6.2), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(2, len(columns), squeeze=False, sharex=True, sharey="row")
-    for row, (metric, label) in enumerate(_SIP if has_bench(grid.base.spec) else _MEDIA):
+    for row, (metric, label) in enumerate(_shown(grid)):
         of_metric = results[results["metric"] == metric]
         for column, value in enumerate(columns):
             ax = panels[row, column]
@@ -56,7 +66,14 @@ def sweep_figure(grid: Grid, results: pd.DataFrame) -> Figure | None:
     return figure
 
 
-def _facet(rest: list[Axis], several_schedulers: bool) -> Axis | None:
+def _shown(grid: Grid) -> tuple[tuple[str, str], ...]:
+    """Return the two figures of merit with their labels."""
+    if grid.protections:
+        return _PROTECTED
+    return _SIP if has_bench(grid.base.spec) else _MEDIA
+
+
+def _facet(rest: list[AnyAxis], several_schedulers: bool) -> AnyAxis | None:
     """Return the axis that gets a column a value: one that is not needed to tell the lines apart."""
     fit = [axis for axis in rest if len(axis.values) <= _MOST_COLUMNS]
     if not fit or (len(rest) == 1 and not several_schedulers):
@@ -64,7 +81,7 @@ def _facet(rest: list[Axis], several_schedulers: bool) -> Axis | None:
     return fit[-1]
 
 
-def _draw(ax: Axes, rows: pd.DataFrame, over: Axis, lines: list[str]) -> None:
+def _draw(ax: Axes, rows: pd.DataFrame, over: AnyAxis, lines: list[str]) -> None:
     position = _positions(over)
     groups: Any = rows.groupby(lines, sort=False) if lines else [((), rows)]
     for number, (key, group) in enumerate(groups):
@@ -72,7 +89,7 @@ def _draw(ax: Axes, rows: pd.DataFrame, over: Axis, lines: list[str]) -> None:
         below = (points["estimate"] - points["low"]).clip(lower=0).fillna(0.0)
         above = (points["high"] - points["estimate"]).clip(lower=0).fillna(0.0)
         names = key if isinstance(key, tuple) else (key,)
-        label = ", ".join(v if n == "scheduler" else f"{n} {v}" for n, v in zip(lines, names, strict=True))
+        label = ", ".join(v if n in _NAMES else f"{n} {v}" for n, v in zip(lines, names, strict=True))
         ax.errorbar(
             points["x"], points["estimate"], [below, above], label=label or None, capsize=3, markersize=4.5,
             linewidth=1.2, marker=_MARKERS[number % len(_MARKERS)], color=_COLORS[number % len(_COLORS)],
@@ -82,7 +99,7 @@ def _draw(ax: Axes, rows: pd.DataFrame, over: Axis, lines: list[str]) -> None:
     ax.grid(alpha=0.25)
 
 
-def _positions(axis: Axis) -> dict[str, float]:
+def _positions(axis: AnyAxis) -> dict[str, float]:
     """Return where values stand: at their number if all are numbers, else one after the other."""
     try:
         return {value: float(value) for value in axis.values}

@@ -144,7 +144,9 @@ def on_computed(sim: Sim, place: int, argument: int) -> None:
     process = batch_processes(sim)[place]
     # Pages of shares 1 to n of n + 1 add up to all with the last one.
     done = own.operations - process.left
-    own.pages_written += own.pages * (done + 1) // (own.operations + 1) - own.pages * done // (own.operations + 1)
+    pages = own.pages * (done + 1) // (own.operations + 1) - own.pages * done // (own.operations + 1)
+    own.pages_written += pages
+    applications(sim)[own.program].pages_dirtied += pages
     if process.left == 0:
         end(sim, own, process)
         return

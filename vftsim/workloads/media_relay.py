@@ -7,6 +7,7 @@ from pydantic import Field
 from vftsim.kernel import Kind, Table
 from vftsim.platform.io.packet import application
 from vftsim.spec.units import DurationNs
+from vftsim.workloads.dirty_pages import pages_per_request
 from vftsim.workloads.parts import APPLICATIONS
 from vftsim.workloads.pool import PoolSpec, is_pool, pools
 
@@ -37,3 +38,4 @@ class MediaRelaySpec(PoolSpec):
         ge=1,
         description="What a packet takes of it: 320 bytes of data and 176 of sk_buff (2.6.18).",
     )
+    pages_per_request: float = pages_per_request(1.0, "its buffer, from which it is sent on")

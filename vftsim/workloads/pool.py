@@ -36,12 +36,13 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.platform.io.ring import Ring, keep_slot, wait_for_slot
 from vftsim.platform.protection.guard import put_out
+from vftsim.workloads.dirty_pages import DirtyPagesFields
 from vftsim.workloads.parts import ApplicationSpec, Home, Program
 
 NO_SLOT = Failure("a thread was woken for a slot that is not there")
 
 
-class PoolSpec(ApplicationSpec):
+class PoolSpec(DirtyPagesFields, ApplicationSpec):
     """What all pools have; each kind has its own defaults."""
 
     threads: int

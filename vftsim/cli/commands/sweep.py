@@ -27,12 +27,17 @@ def sweep(
         str | None,
         typer.Option(metavar="NAME", help="CPU scheduler, several with commas, or 'all' (default: the model's)."),
     ] = None,
+    protection: Annotated[
+        str | None,
+        typer.Option(metavar="KIND,KIND", help="Mechanism, several with commas, or 'all' (default: the model's)."),
+    ] = None,
     grid: Annotated[
         list[str] | None,
         typer.Option(
             "--grid",
             metavar="NAME=V,V",
-            help="Axis: weight, cap, streams, calls or a key of the model; repeatable. Replaces the default grid.",
+            help="Axis: weight, cap, streams, calls, a parameter of protection (checkpoint_interval, dirty_rate, "
+            "bandwidth, round_trip, lag_limit) or a key of the model; repeatable. Replaces the default grid.",
         ),
     ] = None,
     set_: options.Set = None,
@@ -70,8 +75,9 @@ def sweep(
     axes, overrides = grid or (), tuple(set_ or ())
     if duration is not None:
         overrides = with_duration(model, axes, overrides, _duration_ns(duration))
-    points = make_grid(model, scheduler, axes, overrides)
-    folder = output or Path("-".join(["sweep", *([Path(model).stem] if model else []), scheduler or "default"]))
+    points = make_grid(model, scheduler, axes, overrides, protection)
+    about = [text for text in (Path(model).stem if model else None, scheduler, protection) if text]
+    folder = output or Path("-".join(["sweep", *(about if scheduler or protection else [*about, "default"])]))
     takes = options.limited(limits, lambda: total([point.model.spec for point in points.points], replications), jobs)
     with takes as words, make_progress(f"sweep of {points.base.name}", quiet, words) as progress:
         result = run_sweep(points, folder, replications, seed, jobs, force=force, progress=progress)
@@ -109,4 +115,5 @@ def _show(result: SweepResult, folder: Path, as_json: bool, as_csv: bool) -> Non
         result.print_tables()
         from vftsim.report.screen import print_text
 
-        print_text(f"Written: {folder}/ (results.csv, replications.csv, sweep.png, manifest.json, vftsim.sqlite)")
+        tables = "results.csv, replications.csv, " + ("crossovers.csv, " if result.grid.protections else "")
+        print_text(f"Written: {folder}/ ({tables}sweep.png, manifest.json, vftsim.sqlite)")

@@ -37,7 +37,7 @@ class Port(Record):
     ``card`` (see :mod:`.host_cards`) has the links on which packets reach the host and leave it, 0: nothing is
     modelled outside.  ``transmit_ns`` is what a sender pays of its own CPU time for each packet, ``send_ring`` the
     ring its packets enter (0: there is always room).  ``exits_in`` and ``exits_out`` are exits to the hypervisor for
-    each packet, as far as the path counts them.
+    each packet, as far as the path counts them; ``pages_in`` are pages that its application dirties for each it takes.
     """
 
     row: int
@@ -51,6 +51,7 @@ class Port(Record):
     send_ring: int
     exits_in: int
     exits_out: int
+    pages_in: float
 
 
 class Flow(Record):
@@ -74,12 +75,16 @@ class Flow(Record):
 
 
 class Application(Record):
-    """A program in a domain: ``program`` is its kind, ``own`` its row in the kind's own table."""
+    """A program in a domain: ``program`` is its kind, ``own`` its row in the kind's own table.
+
+    ``pages_dirtied`` are pages that its work has written by now, beside those of packets and of the working set.
+    """
 
     row: int
     program: int
     own: int
     domain: int
+    pages_dirtied: float
 
 
 class Drops(Record):

@@ -42,6 +42,7 @@ ENTITY = 3
 NOW_PROTECTED = word("protected")
 BUFFER_FULL = word("log_buffer_full")
 WHILE_SPLIT = word("outputs_while_split")
+INPUTS_WHILE_SPLIT = word("inputs_while_split")
 
 
 @part
@@ -55,6 +56,8 @@ def log_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
     """Log a packet with its data; return what that costs the guest, or :data:`LOST`."""
     own = locksteps(sim)[guard.row]
     if not is_logging(own):
+        if own.state == SPLIT:
+            count(sim, guard, INPUTS_WHILE_SPLIT, 1)
         return LOST if own.state == FAILING_OVER else 0
     if not write(sim, guard, own, nearest((own.packet_bytes + size_bytes) * own.transport_overhead)):
         return LOST

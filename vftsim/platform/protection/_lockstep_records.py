@@ -64,10 +64,11 @@ class Lockstep(Record):
 
 
 class Limit(Record):
-    """An instant after which no entry of a primary reaches its secondary."""
+    """An instant after which no entry of a primary leaves it, or, if ``is_arrival``, reaches its secondary."""
 
     link: int
     time_ns: int
+    is_arrival: bool
 
 
 class Plan(Record):

@@ -9,8 +9,12 @@ evenly spaced.
 Shared with the VM's own traffic, entries occupy the same transmitter as the outputs.  An entry that
 finds that transmitter's queue full waits for the queue to drain (TCP), and the primary's log buffer grows.
 
-Left out: loss and retransmission on the channel; TCP's window, which does not limit on a LAN whose
-bandwidth-delay product (1 Gbit/s x 150 us = 19 kB) is below the buffers.
+Rate and latency can change while it is in use (:func:`change`).  What was written before keeps its instants; what is
+written afterwards arrives, and is acknowledged, after it.
+
+Loss appears as the rate that TCP has left (:func:`lossy_rate`); left out: the retransmission of the one segment that an
+entry waits for, and TCP's window, which does not limit on a LAN whose bandwidth-delay product (1 Gbit/s x 150 us =
+19 kB) is below the buffers.
 """
 
 from vftsim.kernel import Engine, Record, Sim, Table, part
@@ -25,11 +29,21 @@ class Channel(Record):
 
     ``shared`` is the row of the transmitter that it shares, 0 for one of its own; ``ack_ns`` is how long an
     acknowledgement takes on the way back; ``free_ns`` is when everything written so far has left.
+
+    Rate and delays are the present ones; undisturbed they are ``own_rate_bits_per_s``, ``own_latency_ns`` and
+    ``own_ack_ns``.  What left by ``changed_ns``, the last change, took ``before_ns`` to arrive.  ``ends`` is the token
+    of the end of a degradation.
     """
 
     rate_bits_per_s: int
     latency_ns: int
     ack_ns: int
+    own_rate_bits_per_s: int
+    own_latency_ns: int
+    own_ack_ns: int
+    before_ns: int
+    changed_ns: int
+    ends: int
     shared: int
     free_ns: int
     sent_bytes: int
@@ -47,6 +61,45 @@ def install(
     own.rate_bits_per_s = engine.rows(links)[shared_link].rate_bits_per_s if shared_link else rate_bits_per_s
     own.latency_ns = latency_ns
     own.ack_ns = latency_ns + ack_bytes * BITS_NS // int(own.rate_bits_per_s)
+    own.own_rate_bits_per_s, own.own_latency_ns, own.own_ack_ns = own.rate_bits_per_s, own.latency_ns, own.ack_ns
+    own.before_ns = latency_ns
+
+
+@part
+def change(channel: Channel, rate_bits_per_s: int, latency_ns: int) -> None:
+    """Give the channel another rate and latency; nothing overtakes what was written before, or its acknowledgement."""
+    own_ns = channel.own_ack_ns - channel.own_latency_ns
+    ack_ns = latency_ns + scaled(own_ns, channel.own_rate_bits_per_s, rate_bits_per_s)
+    ahead_ns = channel.latency_ns + channel.ack_ns - latency_ns - ack_ns
+    channel.before_ns = channel.latency_ns
+    channel.changed_ns = channel.free_ns
+    channel.rate_bits_per_s = rate_bits_per_s
+    channel.latency_ns = latency_ns
+    channel.ack_ns = ack_ns
+    channel.free_ns += max(0, ahead_ns)
+
+
+@part
+def lossy_rate(channel: Channel, share: float, delay_ns: int, lossless_share: float, window_bits: float) -> int:
+    """Return the rate of a disturbed channel in bit/s, at least 1.
+
+    ``share`` of the rate is left, ``lossless_share`` of that carries data once, and TCP sends no more than
+    ``window_bits`` a round trip (0: no limit).
+    """
+    rate = channel.own_rate_bits_per_s * share * lossless_share
+    if window_bits > 0.0:
+        round_trip_ns = channel.own_latency_ns + channel.own_ack_ns + 2 * delay_ns
+        rate = min(rate, window_bits * 1e9 / max(1, round_trip_ns))
+    return max(1, int(rate))
+
+
+@part
+def left_by_ns(channel: Channel, arrival_ns: int) -> int:
+    """Return the last instant from which what leaves then has arrived by ``arrival_ns``."""
+    left_ns = arrival_ns - channel.latency_ns
+    if left_ns > channel.changed_ns:
+        return left_ns
+    return min(channel.changed_ns, arrival_ns - channel.before_ns)
 
 
 @part

@@ -35,6 +35,7 @@ from vftsim.kernel import Engine, Kind, Record, Sim, Table, event, part
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.io.packet import packets
 from vftsim.platform.protection import machine, output_buffer, state_stream
+from vftsim.platform.protection._replication_channel import change_state_channel
 from vftsim.platform.protection._replication_parameters import ReplicationFields
 from vftsim.platform.protection._replication_records import (
     abandon,
@@ -51,6 +52,7 @@ from vftsim.platform.protection.mechanism import (
     PROTECTIONS,
     backup_crash,
     begin,
+    change_channel,
     channel_loss,
     missing,
     primary_crash,
@@ -214,6 +216,7 @@ checkpoint.implements(begin)(protect)
 checkpoint.implements(primary_crash)(crash_primary)
 checkpoint.implements(backup_crash)(crash_backup)
 checkpoint.implements(channel_loss)(lose_channel)
+checkpoint.implements(change_channel)(change_state_channel)
 checkpoint.implements(reach_point)(cut_here)
 checkpoint.implements(missing)(output_buffer.unaccounted)
 checkpoint.implements(abandon)(output_buffer.lose)

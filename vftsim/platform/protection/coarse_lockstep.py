@@ -26,6 +26,7 @@ from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, event
 from vftsim.kernel.inputs import Feeder, draw
 from vftsim.platform.io.packet import copy, packet_list
 from vftsim.platform.protection import machine, output_buffer, state_stream
+from vftsim.platform.protection._replication_channel import change_state_channel
 from vftsim.platform.protection._replication_parameters import ReplicationFields
 from vftsim.platform.protection._replication_records import (
     FAILING_OVER,
@@ -43,6 +44,7 @@ from vftsim.platform.protection.mechanism import (
     PROTECTIONS,
     backup_crash,
     begin,
+    change_channel,
     channel_loss,
     lose_machine,
     missing,
@@ -189,6 +191,7 @@ coarse_lockstep.implements(note_input)(admit)
 coarse_lockstep.implements(begin)(protect)
 coarse_lockstep.implements(backup_crash)(crash_backup)
 coarse_lockstep.implements(channel_loss)(lose_channel)
+coarse_lockstep.implements(change_channel)(change_state_channel)
 coarse_lockstep.implements(missing)(output_buffer.unaccounted)
 
 

@@ -19,6 +19,7 @@ from pydantic import Field
 from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table, event, part
 from vftsim.platform.io.packet import copy, discard, packet_list
 from vftsim.platform.protection import machine, output_buffer, state_stream
+from vftsim.platform.protection._replication_channel import change_state_channel
 from vftsim.platform.protection._replication_parameters import ReplicationFields
 from vftsim.platform.protection._replication_records import (
     FAILING_OVER,
@@ -35,6 +36,7 @@ from vftsim.platform.protection.mechanism import (
     PROTECTIONS,
     backup_crash,
     begin,
+    change_channel,
     channel_loss,
     missing,
     primary_crash,
@@ -105,6 +107,7 @@ event_sync.implements(begin)(protect)
 event_sync.implements(primary_crash)(crash_primary)
 event_sync.implements(backup_crash)(crash_backup)
 event_sync.implements(channel_loss)(lose_channel)
+event_sync.implements(change_channel)(change_state_channel)
 event_sync.implements(reach_point)(cut_here)
 event_sync.implements(missing)(output_buffer.unaccounted)
 

@@ -4,9 +4,10 @@ An instant is a duration from the start of the run or from that of a phase (``st
 or again and again (``repeat``): at a fixed period, or with gaps drawn from a distribution.  All instants are known
 before the run begins, because every phase has a fixed length and what is drawn is drawn beforehand.
 
-Left out: partial degradation of the channel (set its rate and latency instead).
+A channel that is degraded for a while (less rate, more delay, loss), again and again, is one that flaps.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from typing import ClassVar, Literal
 
@@ -14,26 +15,40 @@ from pydantic import Field, model_validator
 
 from vftsim.errors import UsageError
 from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Sort, Table, entry, event
-from vftsim.platform.protection import mechanism
+from vftsim.platform.protection import machine, mechanism
+from vftsim.platform.protection.account import note, word
+from vftsim.platform.protection.channel import channels, lossy_rate
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import NO_DURATION
 from vftsim.platform.protection.when import Instant, When
 from vftsim.sampling import Streams, renewals_ns
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry
-from vftsim.spec.units import PositiveDurationNs
+from vftsim.spec.units import DurationNs, Percent, PositiveDurationNs
 
 _FIRST_ENTITY = 4
+_SEGMENT_BYTES = 1460
+_MATHIS = math.sqrt(1.5)
+CHANNEL_DEGRADED = word("channel degraded")
+CHANNEL_AS_BEFORE = word("channel as before")
 
 
 class Fault(Record):
-    """A fault to come: ``what`` is its kind, ``time_ns`` when it strikes, ``duration_ns`` how long it lasts."""
+    """A fault to come: ``what`` is its kind, ``time_ns`` when it strikes, ``duration_ns`` how long it lasts.
+
+    Of a degraded channel: the ``share`` of its rate that is left, the ``lossless_share`` of segments that get through,
+    the bits that TCP has under way at that loss (``window_bits``; 0: no limit), and ``delay_ns`` more of latency.
+    """
 
     row: int
     what: int
     guard: int
     time_ns: int
     duration_ns: int
+    delay_ns: int
+    share: float
+    lossless_share: float
+    window_bits: float
 
 
 faults = Table("faults", Fault, 1 << 16, "let fewer faults strike")
@@ -111,6 +126,14 @@ class FaultSpec(Spec):
         return False
 
     @property
+    def needs_own_channel(self) -> bool:
+        """Whether it only makes sense with a channel that the guest's own traffic does not share."""
+        return False
+
+    def fill(self, blow: Fault) -> None:
+        """Write what this kind alone has into its record."""
+
+    @property
     def lasts_ns(self) -> int:
         """How long it lasts; :data:`~vftsim.platform.protection.mechanism.NO_DURATION`: for good."""
         return NO_DURATION
@@ -157,6 +180,7 @@ def _plan(engine: Engine, guard: int, spec: FaultSpec, number: int, time_ns: int
         faults, what=engine.number(spec.part), guard=guard, time_ns=time_ns, duration_ns=spec.lasts_ns
     )
     blow.row = row
+    spec.fill(blow)
     engine.call(announce_fault, row)
     engine.at(time_ns, EventKind.CONTROL, _FIRST_ENTITY + number, engine.number(on_fault), row)
 
@@ -164,6 +188,7 @@ def _plan(engine: Engine, guard: int, spec: FaultSpec, number: int, time_ns: int
 primary_crash = fault.kind("primary_crash")
 backup_crash = fault.kind("backup_crash")
 channel_loss = fault.kind("channel_loss")
+channel_degradation = fault.kind("channel_degradation")
 pause = fault.kind("pause")
 guest_error = fault.kind("guest_error")
 
@@ -236,6 +261,72 @@ def announce_loss(sim: Sim, blow: Fault) -> None:
 def lose_channel(sim: Sim, blow: Fault) -> None:
     """Cut it."""
     mechanism.channel_loss(sim, guards(sim)[blow.guard], blow.duration_ns)
+
+
+@FAULTS.register
+class ChannelDegradation(FaultSpec):
+    """The channel between the hosts has less rate, more delay or loss for a while; heartbeats of lockstep do not."""
+
+    kind: Literal["channel_degradation"] = "channel_degradation"
+    part: ClassVar[Kind] = channel_degradation
+    duration: PositiveDurationNs | None = Field(None, description="How long; for good if not given.")
+    rate: Percent = Field(100.0, gt=0, description="Share of the channel's rate that is left.")
+    delay: DurationNs = Field(0, description="Added to its latency, in each direction.")
+    loss: Percent = Field(
+        0.0,
+        lt=100,
+        description="Segments lost. TCP has 1.22 segments over the root of the loss under way (Mathis et al. 1997).",
+    )
+
+    @model_validator(mode="after")
+    def _does_something(self) -> "ChannelDegradation":
+        if self.rate == 100.0 and self.delay == 0 and self.loss == 0.0:
+            raise ValueError("give rate below 100 %, delay or loss: as it stands nothing is degraded")
+        return self
+
+    @property
+    def needs_backup(self) -> bool:
+        """It does."""
+        return True
+
+    @property
+    def needs_own_channel(self) -> bool:
+        """It does."""
+        return True
+
+    @property
+    def lasts_ns(self) -> int:
+        """How long the channel is degraded."""
+        return NO_DURATION if self.duration is None else self.duration
+
+    def fill(self, blow: Fault) -> None:
+        """Write what is left of the channel."""
+        loss = self.loss / 100.0
+        blow.share, blow.lossless_share, blow.delay_ns = self.rate / 100.0, 1.0 - loss, self.delay
+        blow.window_bits = 8.0 * _SEGMENT_BYTES * _MATHIS / math.sqrt(loss) if loss else 0.0
+
+
+@channel_degradation.implements(strike)
+def degrade_channel(sim: Sim, blow: Fault) -> None:
+    """Degrade it; the newest degradation replaces one that lasts."""
+    guard = guards(sim)[blow.guard]
+    own = channels(sim)[blow.guard]
+    rate = lossy_rate(own, blow.share, blow.delay_ns, blow.lossless_share, blow.window_bits)
+    note(sim, guard, CHANNEL_DEGRADED)
+    mechanism.change_channel(sim, guard, rate, own.own_latency_ns + blow.delay_ns)
+    own.ends = 0
+    if blow.duration_ns != NO_DURATION:
+        own.ends = machine.call_after(sim, guard, blow.duration_ns, on_degradation_over)
+
+
+@event
+def on_degradation_over(sim: Sim, place: int, token: int) -> None:
+    """The channel is as it was."""
+    own = channels(sim)[place]
+    if token == own.ends:
+        own.ends = 0
+        note(sim, guards(sim)[place], CHANNEL_AS_BEFORE)
+        mechanism.change_channel(sim, guards(sim)[place], own.own_rate_bits_per_s, own.own_latency_ns)
 
 
 @FAULTS.register

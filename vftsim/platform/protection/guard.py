@@ -23,7 +23,7 @@ class Guard(Record):
 
     Outputs that find the way out full when they are released wait for room, ``most_waiting`` at most; the others count
     in the row ``no_room`` of ``drops``.  ``offered`` is the output about which a mechanism is being asked.  ``exits``
-    counts those to the hypervisor that packets have caused at the ports.
+    counts those to the hypervisor that packets have caused at the ports, ``request_pages`` the pages they have dirtied.
     """
 
     row: int
@@ -41,6 +41,7 @@ class Guard(Record):
     no_room: int
     offered: int
     exits: int
+    request_pages: float
     tallies: Fifo
 
 
@@ -92,7 +93,10 @@ def take_note(sim: Sim, port: Port, size_bytes: int) -> int:
         return 0
     guard = guards(sim)[port.guard]
     guard.exits += port.exits_in
-    return note_input(sim, guard, size_bytes)
+    cost_ns = note_input(sim, guard, size_bytes)
+    if cost_ns != LOST:
+        guard.request_pages += port.pages_in
+    return cost_ns
 
 
 @part

@@ -35,6 +35,7 @@ from vftsim.platform.protection._replication_parameters import ReplicationFields
 from vftsim.platform.protection._replication_records import (
     FAILING_OVER,
     PROTECTED,
+    SPLIT,
     abandon,
     go_alone,
     mended,
@@ -42,13 +43,14 @@ from vftsim.platform.protection._replication_records import (
     start_cycle,
 )
 from vftsim.platform.protection.account import count, note, word
-from vftsim.platform.protection.channel import channels, push
+from vftsim.platform.protection.channel import change, channels, push
 from vftsim.platform.protection.guard import LOST, Guard, guards, hold_output, note_input, release
 from vftsim.platform.protection.mechanism import (
     CRASH,
     PROTECTIONS,
     backup_crash,
     begin,
+    change_channel,
     channel_loss,
     expect_primary_crash,
     lose_machine,
@@ -59,6 +61,7 @@ from vftsim.platform.protection.output_buffer import held_outputs, output_buffer
 from vftsim.platform.protection.pair import NEVER_NS
 from vftsim.platform.protection.replication import (
     ENTITY,
+    INPUTS_WHILE_SPLIT,
     ISSUED_AGAIN,
     ISSUED_BY_SECONDARY,
     crash_backup,
@@ -238,6 +241,8 @@ def forward(sim: Sim, guard: Guard, size_bytes: int) -> int:
     state = replications(sim)[guard.row]
     if state.is_cut or state.state == FAILING_OVER:
         return LOST
+    if state.state == SPLIT:
+        count(sim, guard, INPUTS_WHILE_SPLIT, 1)
     own = epochs(sim)[guard.row]
     if is_protecting(state) and not write(sim, guard, own, own.entry_bytes + size_bytes):
         return LOST
@@ -290,6 +295,12 @@ def forget_copies(sim: Sim, own: Epoch) -> None:
 
 
 # When a host or the channel fails
+
+
+@hypervisor_epoch.implements(change_channel)
+def change_message_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_ns: int) -> None:
+    """Send what comes from now on over a channel that has changed."""
+    change(channels(sim)[guard.row], rate_bits_per_s, latency_ns)
 
 
 @hypervisor_epoch.implements(mended)

@@ -22,10 +22,13 @@ Parameters and their sources: :mod:`vftsim.platform.protection._lockstep_paramet
 from typing import ClassVar, Literal, Self
 
 from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
+from vftsim.platform.arithmetic import scaled
+from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.io.packet import packet_list
 from vftsim.platform.protection import commit, log_writer, machine, reprotection
 from vftsim.platform.protection._lockstep_costs import counts
-from vftsim.platform.protection._lockstep_pair import ENTITY, cut, go_on_with_room, unprotect
+from vftsim.platform.protection._lockstep_limits import add_limit, least_limit_ns, remove_limit
+from vftsim.platform.protection._lockstep_pair import ENTITY, cut, go_on_with_room, is_logging, unprotect
 from vftsim.platform.protection._lockstep_parameters import LockstepFields
 from vftsim.platform.protection._lockstep_records import (
     BROKEN,
@@ -36,14 +39,12 @@ from vftsim.platform.protection._lockstep_records import (
     UNPROTECTED,
     Lockstep,
     install,
-    limit_list,
-    limits,
     lockstep,
     locksteps,
     plans,
 )
 from vftsim.platform.protection.account import count, counters, note, note_at, word
-from vftsim.platform.protection.channel import channels
+from vftsim.platform.protection.channel import change, channels, left_by_ns
 from vftsim.platform.protection.detection import crash_declared_ns, loss_declared_ns
 from vftsim.platform.protection.guard import Guard, guards, release
 from vftsim.platform.protection.mechanism import (
@@ -52,13 +53,14 @@ from vftsim.platform.protection.mechanism import (
     PROTECTIONS,
     ProtectionSpec,
     backup_crash,
+    change_channel,
     channel_loss,
     expect_channel_loss,
     expect_primary_crash,
     lose_machine,
     primary_crash,
 )
-from vftsim.platform.protection.pair import NEVER_NS, pairs
+from vftsim.platform.protection.pair import pairs
 from vftsim.platform.protection.throttle import throttles
 from vftsim.platform.protection.when import Instant
 
@@ -155,14 +157,14 @@ def state_name(engine: Engine, guard: int) -> str:
 @lockstep.implements(expect_primary_crash)
 def expect_crash(sim: Sim, guard: Guard, time_ns: int) -> None:
     """Entries that have not left by then die with the primary."""
-    add_limit(sim, locksteps(sim)[guard.row], time_ns)
+    add_limit(sim, guard, time_ns, False)
 
 
 @lockstep.implements(primary_crash)
 def crash_primary(sim: Sim, guard: Guard) -> None:
     """Fail over, if there is somebody to fail over to."""
     own = locksteps(sim)[guard.row]
-    remove_limit(sim, own, sim.now_ns)
+    remove_limit(sim, guard, sim.now_ns, False)
     if guard.dead or (own.state == FAILING_OVER and not own.is_cut):
         return
     if own.state not in (PROTECTED, FAILING_OVER):
@@ -238,7 +240,7 @@ def expect_loss(sim: Sim, guard: Guard, time_ns: int, duration_ns: int) -> None:
     """If the secondary will win the race, entries that have not arrived by then are lost."""
     own = locksteps(sim)[guard.row]
     if loser(sim, guard, own, time_ns, duration_ns) == PRIMARY:
-        add_limit(sim, own, time_ns - channels(sim)[guard.row].latency_ns)
+        add_limit(sim, guard, time_ns, True)
 
 
 @lockstep.implements(channel_loss)
@@ -246,9 +248,9 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
     """Cut the channel; heartbeats go on over another network."""
     own = locksteps(sim)[guard.row]
     halts = loser(sim, guard, own, sim.now_ns, duration_ns)
-    limit_ns = sim.now_ns - channels(sim)[guard.row].latency_ns
+    limit_ns = left_by_ns(channels(sim)[guard.row], sim.now_ns)
     if halts == PRIMARY:
-        remove_limit(sim, own, limit_ns)
+        remove_limit(sim, guard, sim.now_ns, True)
     if own.state != PROTECTED and not (own.state == FAILING_OVER and own.is_cut):
         return
     note(sim, guard, CHANNEL_LOSS)
@@ -264,6 +266,17 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
     else:
         state = SPLIT if halts == BOTH_LIVE else UNPROTECTED
         plan_alone(sim, guard, own, loss_declared_ns(sim, guard, sim.now_ns, False), state)
+
+
+@lockstep.implements(change_channel)
+def change_log_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_ns: int) -> None:
+    """Send what is written from now on over a channel that has changed; the log buffer keeps its bytes."""
+    own = locksteps(sim)[guard.row]
+    if is_logging(own):
+        log_writer.advance(sim, pairs(sim)[own.pair])
+    change(channels(sim)[guard.row], rate_bits_per_s, latency_ns)
+    own.buffer_ns = scaled(own.buffer_bytes, BITS_NS, rate_bits_per_s)
+    own.limit_ns = least_limit_ns(sim, guard, own)
 
 
 @part
@@ -368,29 +381,3 @@ def new_plan(sim: Sim, guard: Guard, own: Lockstep, state: int) -> int:
     plan.state = state
     plan.again = 0
     return row
-
-
-@part
-def add_limit(sim: Sim, own: Lockstep, time_ns: int) -> None:
-    """Let entries that would leave after ``time_ns`` be lost."""
-    row = limits.new(sim)
-    limits(sim)[row].time_ns = time_ns
-    limit_list.push(sim, own.limits, row)
-    own.limit_ns = min(own.limit_ns, time_ns)
-
-
-@part
-def remove_limit(sim: Sim, own: Lockstep, time_ns: int) -> None:
-    """Take one limit of ``time_ns`` away, if there is one."""
-    row = own.limits.first
-    while row != 0 and limits(sim)[row].time_ns != time_ns:
-        row = limits(sim)[row].link
-    if row == 0:
-        return
-    limit_list.remove(sim, own.limits, row)
-    limits.free(sim, row)
-    own.limit_ns = NEVER_NS
-    row = own.limits.first
-    while row != 0:
-        own.limit_ns = min(own.limit_ns, limits(sim)[row].time_ns)
-        row = limits(sim)[row].link

@@ -158,6 +158,12 @@ def channel_loss(sim: Sim, guard: Guard, duration_ns: int) -> None:
 
 
 @protection.slot
+def change_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_ns: int) -> None:
+    """Give the channel between the hosts another rate and another one-way latency."""
+    fail(sim, NO_CHANNEL)
+
+
+@protection.slot
 def guest_error(sim: Sim, guard: Guard) -> None:
     """Lose what the guest's software was doing: a copy of the same state would fail alike."""
     note(sim, guard, GUEST_ERROR)

@@ -5,8 +5,10 @@ dirty; with every page as likely as any other the number of dirty pages after E 
 
     D(E) = W (1 - exp(-r E / W))
 
-which is r E for short and W for long stretches.  Each request adds pages of its own, which no other request touches
-(connection state, buffers): the guard counts the packets that enter.  D is the mean of that model, not a whole number.
+which is r E for short and W for long stretches. Each request adds pages of its own, which no other request touches
+(connection state, buffers), counted once: as many as its application says (``pages_per_request``) for each
+packet that enters, or one number for all; transactions without packets add the pages that they write. D is the
+mean of that model, not a whole number.
 
 Guest time is CPU time: a guest that waits for the network writes nothing.
 
@@ -18,7 +20,8 @@ from pydantic import Field
 
 from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.platform.arithmetic import exp_minus
-from vftsim.platform.protection.guard import Guard, guards
+from vftsim.platform.io.packet import applications
+from vftsim.platform.protection.guard import Guard, guarded_programs, guards
 from vftsim.platform.protection.machine import run_ns
 from vftsim.spec.base import Spec
 from vftsim.spec.units import RatePerSecond
@@ -38,21 +41,27 @@ class MemorySpec(Spec):
         description="Pages of the working set first touched, a second of guest CPU time, while few are dirty. "
         "Assumption.",
     )
-    per_request: float = Field(
-        0.0, ge=0.0, le=1e9, description="Further pages that each packet received dirties. Assumption: none."
+    per_request: float | None = Field(
+        None,
+        ge=0.0,
+        le=1e9,
+        description="Further pages that each packet received dirties, whatever takes it; as the applications say "
+        "(`pages_per_request`) if not given.",
     )
 
 
 class Memory(Record):
     """The memory of one guarded guest.
 
-    Its state was last taken when it had used ``run_ns`` of CPU time; ``requests`` packets have entered since.
+    Its state was last taken when it had used ``run_ns`` of CPU time and its packets had dirtied ``request_pages``;
+    ``requests`` packets have entered since.  ``per_request`` is below 0 where applications say what a packet dirties.
     """
 
     working_set: float
     touched_per_ns: float
     per_request: float
     run_ns: int
+    request_pages: float
     requests: int
 
 
@@ -64,7 +73,7 @@ def install(engine: Engine, guard: int, spec: MemorySpec) -> None:
     own = engine.rows(memories)[guard]
     own.working_set = float(spec.working_set)
     own.touched_per_ns = float(spec.touch_rate) / _S
-    own.per_request = float(spec.per_request)
+    own.per_request = -1.0 if spec.per_request is None else float(spec.per_request)
 
 
 @part
@@ -74,10 +83,23 @@ def run_since_ns(sim: Sim, guard: Guard) -> int:
 
 
 @part
+def requested_pages(sim: Sim, guard: Guard) -> float:
+    """Return the pages that packets and transactions have dirtied by now, as the applications say."""
+    pages = guard.request_pages
+    row = guard.programs.first
+    while row != 0:
+        pages += applications(sim)[row].pages_dirtied
+        row = guarded_programs(sim)[row].next_row
+    return pages
+
+
+@part
 def dirty_pages(sim: Sim, guard: Guard) -> float:
     """Return how many pages have changed since the state was last taken."""
     own = memories(sim)[guard.row]
     requested = own.per_request * own.requests
+    if own.per_request < 0.0:
+        requested = requested_pages(sim, guard) - own.request_pages
     if own.working_set <= 0.0:
         return requested
     touched = own.touched_per_ns * run_since_ns(sim, guard)
@@ -89,4 +111,5 @@ def clean(sim: Sim, guard: Guard) -> None:
     """Take every page as clean from now on."""
     own = memories(sim)[guard.row]
     own.run_ns = run_ns(sim, guard)
+    own.request_pages = requested_pages(sim, guard)
     own.requests = 0

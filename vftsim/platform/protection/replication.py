@@ -57,6 +57,7 @@ FAILOVERS = word("failovers")
 ISSUED_AGAIN = word("outputs_issued_again")
 ISSUED_BY_SECONDARY = word("outputs_issued_by_secondary")
 WHILE_SPLIT = word("outputs_while_split")
+INPUTS_WHILE_SPLIT = word("inputs_while_split")
 
 
 # Under protection
@@ -94,6 +95,8 @@ def admit(sim: Sim, guard: Guard, size_bytes: int) -> int:
     own = replications(sim)[guard.row]
     if own.is_cut or own.state == FAILING_OVER:
         return LOST
+    if own.state == SPLIT:
+        count(sim, guard, INPUTS_WHILE_SPLIT, 1)
     memories(sim)[guard.row].requests += 1
     return 0
 

@@ -31,10 +31,11 @@ class StateStream(Record):
     the time to compress it, disk writes in bytes a nanosecond of CPU time and the rate of the backup's disk.
 
     The last state taken has number ``point`` (1 and on, through all backups); ``is_open`` until it is acknowledged.
-    It left, or leaves, from ``sent_from_ns`` to ``depart_ns``; as long as it has not ``is_sent`` these are of the one
-    before, which was complete at ``heard_before_ns``.  ``applied_ns`` is when the backup's disk has applied it,
-    ``applied_before_ns`` the one before.  What is not through by ``lost_ns`` does not get through: the channel or the
-    backup is gone.  ``taken_ns`` and ``ran_ns`` are when a state was taken and how much CPU time the guest had used.
+    It left, or leaves, from ``sent_from_ns`` to ``depart_ns``, and its last byte takes ``way_ns`` to the
+    backup; as long as it has not ``is_sent`` these are of the one before, which was complete at
+    ``heard_before_ns``. ``applied_ns`` is when the backup's disk has applied it, ``applied_before_ns`` the one
+    before. What is not through by ``lost_ns`` does not get through: the channel or the backup is gone.
+    ``taken_ns`` and ``ran_ns`` are when a state was taken and how much CPU time the guest had used.
     """
 
     fixed_bytes: int
@@ -53,6 +54,7 @@ class StateStream(Record):
     disk_bytes: int
     sent_from_ns: int
     depart_ns: int
+    way_ns: int
     heard_before_ns: int
     applied_ns: int
     applied_before_ns: int
@@ -73,6 +75,7 @@ def begin(sim: Sim, guard: Guard) -> None:
     own.is_sent = True
     own.sent_from_ns = sim.now_ns
     own.depart_ns = sim.now_ns
+    own.way_ns = channels(sim)[guard.row].latency_ns
     own.applied_ns = sim.now_ns
     own.applied_before_ns = sim.now_ns
     own.heard_before_ns = sim.now_ns
@@ -117,6 +120,7 @@ def send(sim: Sim, guard: Guard) -> None:
     """Begin to transmit the state taken last."""
     own = state_streams(sim)[guard.row]
     own.heard_before_ns = arrival_ns(sim, guard)
+    own.way_ns = channels(sim)[guard.row].latency_ns
     own.sent_from_ns = sim.now_ns
     # Pages are compressed as they are sent; what takes longer counts for both.
     depart_ns = push(sim, channels(sim)[guard.row], state_bytes(own))
@@ -138,7 +142,8 @@ def plan_apply(own: StateStream, arrived_ns: int) -> None:
 @part
 def arrival_ns(sim: Sim, guard: Guard) -> int:
     """Return when the last byte sent reaches the backup."""
-    return state_streams(sim)[guard.row].depart_ns + channels(sim)[guard.row].latency_ns
+    own = state_streams(sim)[guard.row]
+    return own.depart_ns + own.way_ns
 
 
 @part
@@ -170,8 +175,25 @@ def repair(sim: Sim, guard: Guard) -> None:
     own.lost_ns = NEVER_NS
     own.sent_from_ns = sim.now_ns
     own.depart_ns = sim.now_ns + rest_ns
+    own.way_ns = channels(sim)[guard.row].latency_ns
     channels(sim)[guard.row].free_ns = own.depart_ns
     plan_apply(own, arrival_ns(sim, guard))
+
+
+@part
+def send_on(sim: Sim, guard: Guard, rate_before: int) -> None:
+    """Let what is left of a state on the wire go on over a channel that has changed; ``rate_before`` in bit/s.
+
+    A state whose compression takes longer than its transmission slows down like any other.
+    """
+    own = state_streams(sim)[guard.row]
+    channel = channels(sim)[guard.row]
+    begin_ns = max(own.sent_from_ns, min(sim.now_ns, own.lost_ns))
+    if own.is_sent and own.depart_ns > begin_ns:
+        own.depart_ns = begin_ns + scaled(own.depart_ns - begin_ns, rate_before, channel.rate_bits_per_s)
+        own.way_ns = channel.latency_ns
+        channel.free_ns = own.depart_ns
+        plan_apply(own, arrival_ns(sim, guard))
 
 
 @part
@@ -217,7 +239,7 @@ def last_byte_ns(sim: Sim, guard: Guard) -> int:
     own = state_streams(sim)[guard.row]
     if own.sent_from_ns >= own.lost_ns:
         return own.heard_before_ns
-    return min(min(sim.now_ns, own.depart_ns) + channels(sim)[guard.row].latency_ns, own.lost_ns)
+    return min(min(sim.now_ns, own.depart_ns) + own.way_ns, own.lost_ns)
 
 
 def summary(engine: Engine, guard: int) -> dict[str, int | float]:

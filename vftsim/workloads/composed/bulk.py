@@ -10,6 +10,7 @@ from vftsim.workloads import bulk_tcp, bulk_udp, burden, udp_sink
 from vftsim.workloads.bulk_tcp import BulkTcpSpec, TcpSinkSpec, TcpSourceSpec
 from vftsim.workloads.bulk_udp import BulkUdpSpec, udp_bulks
 from vftsim.workloads.composed.rows import RowDriver, RowProgram
+from vftsim.workloads.dirty_pages import DirtyPagesFields, pages_per_request
 from vftsim.workloads.iperf_reports import iperf2_of_tcp
 from vftsim.workloads.parts import (
     APPLICATIONS,
@@ -29,12 +30,14 @@ _MBIT = 1e-6
 
 
 @APPLICATIONS.register
-class TcpSink(TcpSinkSpec, ApplicationSpec):
+class TcpSink(TcpSinkSpec, DirtyPagesFields, ApplicationSpec):
     """Takes in what the clients send."""
 
     speaks: ClassVar[str] = "tcp"
     actions: ClassVar[tuple[Any, ...]] = bulk_tcp.ACTIONS
     tables: ClassVar[tuple[Table[Any], ...]] = (*bulk_tcp.TABLES, *burden.TABLES, feeds)
+
+    pages_per_request: float = pages_per_request(1.0, "a segment in its buffer")
 
     def install(self, home: Home) -> RowProgram:
         """Add it to a domain."""
@@ -42,12 +45,14 @@ class TcpSink(TcpSinkSpec, ApplicationSpec):
 
 
 @APPLICATIONS.register
-class TcpSource(TcpSourceSpec, ApplicationSpec):
+class TcpSource(TcpSourceSpec, DirtyPagesFields, ApplicationSpec):
     """Sends to every client that asks."""
 
     speaks: ClassVar[str] = "tcp"
     actions: ClassVar[tuple[Any, ...]] = bulk_tcp.ACTIONS
     tables: ClassVar[tuple[Table[Any], ...]] = (*bulk_tcp.TABLES, *burden.TABLES, feeds)
+
+    pages_per_request: float = pages_per_request(1.0, "an acknowledgement in its buffer")
 
     def install(self, home: Home) -> RowProgram:
         """Add it to a domain."""
@@ -95,11 +100,13 @@ class BulkTcpWorkload(BulkTcpSpec, WorkloadSpec):
 
 
 @APPLICATIONS.register
-class UdpSink(UdpSinkSpec, ApplicationSpec):
+class UdpSink(UdpSinkSpec, DirtyPagesFields, ApplicationSpec):
     """Reads and counts datagrams."""
 
     speaks: ClassVar[str] = "udp"
     tables: ClassVar[tuple[Table[Any], ...]] = (*udp_sink.TABLES, *burden.TABLES)
+
+    pages_per_request: float = pages_per_request(1.0, "a segment in its buffer")
 
     def install(self, home: Home) -> RowProgram:
         """Add it to a domain."""

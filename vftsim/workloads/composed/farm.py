@@ -13,6 +13,7 @@ from vftsim.platform.delays import bucket_ends, histogram
 from vftsim.platform.io.packet import drops, flows, ports
 from vftsim.workloads import burden
 from vftsim.workloads.composed.rows import RowDriver, RowProgram
+from vftsim.workloads.dirty_pages import DirtyPagesFields, pages_per_request
 from vftsim.workloads.farm import calls, records, requests, server
 from vftsim.workloads.farm.messages import Message
 from vftsim.workloads.farm.parameters import AskSpec, FarmCallsSpec, FarmServerSpec, OperationSpec
@@ -156,7 +157,7 @@ def _ways(around: Surroundings, to: str, via: str | None, *, first: bool) -> lis
 
 
 @APPLICATIONS.register
-class FarmServer(FarmServerSpec, ApplicationSpec):
+class FarmServer(FarmServerSpec, DirtyPagesFields, ApplicationSpec):
     """A server of a farm."""
 
     part: ClassVar[Kind] = farm_server
@@ -164,6 +165,8 @@ class FarmServer(FarmServerSpec, ApplicationSpec):
     speaks: ClassVar[str] = "farm"
     actions: ClassVar[tuple[Any, ...]] = (requests.on_repeat,)
     tables: ClassVar[tuple[Table[Any], ...]] = (*records.TABLES, *burden.TABLES, feeds)
+
+    pages_per_request: float = pages_per_request(3.0, "its buffer, and 8 KiB of transaction")
 
     def install(self, home: Home) -> FarmProgram:
         """Add it to a domain."""

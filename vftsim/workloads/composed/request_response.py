@@ -9,6 +9,7 @@ from vftsim.kernel.inputs import feeds
 from vftsim.platform.delays import bucket_ends
 from vftsim.workloads import burden, request_response, responder
 from vftsim.workloads.composed.rows import RowDriver, RowProgram
+from vftsim.workloads.dirty_pages import DirtyPagesFields
 from vftsim.workloads.parts import (
     APPLICATIONS,
     WORKLOADS,
@@ -26,7 +27,7 @@ _WORK_NS = 30_000
 
 
 @APPLICATIONS.register
-class ResponderApplication(ResponderSpec, ApplicationSpec):
+class ResponderApplication(ResponderSpec, DirtyPagesFields, ApplicationSpec):
     """A server that computes and answers each request."""
 
     speaks: ClassVar[str] = "request"

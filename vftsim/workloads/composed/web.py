@@ -9,6 +9,7 @@ from vftsim.kernel.inputs import feeds
 from vftsim.platform.delays import bucket_ends
 from vftsim.workloads import burden, web_server
 from vftsim.workloads.composed.rows import RowDriver, RowProgram
+from vftsim.workloads.dirty_pages import DirtyPagesFields, pages_per_request
 from vftsim.workloads.parts import (
     APPLICATIONS,
     WORKLOADS,
@@ -26,12 +27,14 @@ _PACKETS_A_CONNECTION = 12
 
 
 @APPLICATIONS.register
-class PreforkWebServer(PreforkWebServerSpec, ApplicationSpec):
+class PreforkWebServer(PreforkWebServerSpec, DirtyPagesFields, ApplicationSpec):
     """A web server with a process for each connection, and a script that computes."""
 
     speaks: ClassVar[str] = "http"
     entries: ClassVar[tuple[Any, ...]] = web_server.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = (*web_server.TABLES, *burden.TABLES, feeds)
+
+    pages_per_request: float = pages_per_request(3.0, "its buffer, and 8 KiB of memory pool")
 
     def install(self, home: Home) -> RowProgram:
         """Add it to a domain."""

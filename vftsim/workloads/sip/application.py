@@ -8,6 +8,7 @@ from vftsim.errors import ConservationError
 from vftsim.kernel import Kind
 from vftsim.kernel.declare import Table
 from vftsim.platform.io.packet import applications, drops, ports
+from vftsim.workloads.dirty_pages import DirtyPagesFields, pages_per_request
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, Home, Program
 from vftsim.workloads.sip.messages import install_messages
 from vftsim.workloads.sip.parameters import SipServerSpec
@@ -21,7 +22,7 @@ _OF_ALL_WORK = 1.84
 
 
 @APPLICATIONS.register
-class SipServerApplication(SipServerSpec, ApplicationSpec):
+class SipServerApplication(SipServerSpec, DirtyPagesFields, ApplicationSpec):
     """A stateful SIP proxy and registrar."""
 
     part: ClassVar[Kind] = sip_server
@@ -30,6 +31,7 @@ class SipServerApplication(SipServerSpec, ApplicationSpec):
     tables: ClassVar[tuple[Table[Any], ...]] = ()
 
     kind: Literal["sip_server"] = "sip_server"
+    pages_per_request: float = pages_per_request(3.0, "its buffer, and 8 KiB of transaction")
 
     def most_per_s(self, inflation: float, exits: float) -> float:
         """What a CPU has time for; timers, lookups and what grows with load take nearly as much as the messages."""

@@ -1,0 +1,106 @@
+"""Where one setting overtakes another on an axis: the crossovers of two curves that were measured at the same points.
+
+Every point has the same replications, so two settings are compared replication by replication.  At a point where all
+replications agree which of the two is higher, the order is certain; between two such points with opposite orders,
+and nothing certain between them, the curves cross.  Where: each replication's own difference, taken as linear between
+the points, has its first zero there; the crossover is the mean of those, with the interval of a mean.
+
+Linear interpolation errs by at most the bracket, the two points between which the crossover lies: a finer grid there
+narrows it.  An order that no replication disagrees about may still be chance where there is one replication.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from vftsim.spec import DURATION
+from vftsim.spec.units import BIT_RATE, BYTE_COUNT, FREQUENCY
+from vftsim.stats import Estimate, mean_interval
+
+_QUANTITY = re.compile(r"\s*(?P<number>[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(?P<unit>\D.*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Crossover:
+    """A place on an axis where two curves change their order.
+
+    Parameters
+    ----------
+    low, high : float
+        The points next to it at which the order is certain.
+    at : Estimate
+        The place.
+    first_is_lower_before : bool
+        Whether the first curve is the lower one at ``low``.
+    """
+
+    low: float
+    high: float
+    at: Estimate
+    first_is_lower_before: bool
+
+
+def crossovers(
+    places: Sequence[float], first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], confidence: float
+) -> list[Crossover]:
+    """Return the crossovers of two curves.
+
+    Parameters
+    ----------
+    places : sequence of float
+        The points on the axis, ascending.
+    first, second : sequence of sequence of float
+        For each point, what every replication measured; replications are in the same order everywhere.
+    confidence : float
+        Level of the intervals.
+    """
+    gaps = [[a - b for a, b in zip(one, other, strict=True)] for one, other in zip(first, second, strict=True)]
+    certain = [number for number, gap in enumerate(gaps) if _order(gap)]
+    found = []
+    for before, after in pairwise(certain):
+        if _order(gaps[before]) == _order(gaps[after]):
+            continue
+        zeros = [
+            _first_zero(places[before : after + 1], [gap[n] for gap in gaps[before : after + 1]])
+            for n in range(len(gaps[before]))
+        ]
+        at = mean_interval(zeros, confidence)
+        found.append(Crossover(places[before], places[after], at, _order(gaps[before]) < 0))
+    return found
+
+
+def _order(gap: Sequence[float]) -> int:
+    """Return the sign that all differences have; 0 if they do not agree, or there are none."""
+    if not gap or any(math.isnan(value) for value in gap):
+        return 0
+    return 1 if min(gap) > 0.0 else -1 if max(gap) < 0.0 else 0
+
+
+def _first_zero(places: Sequence[float], gap: Sequence[float]) -> float:
+    """Return where a difference, linear between the points, is 0 first; its ends have opposite signs."""
+    for number in range(len(places) - 1):
+        before, after = gap[number], gap[number + 1]
+        if before * after <= 0.0 and before != after:
+            return places[number] + (places[number + 1] - places[number]) * before / (before - after)
+    raise AssertionError("the ends of a difference that crosses have opposite signs")
+
+
+def numbers_of(values: Sequence[str]) -> tuple[list[float], str] | None:
+    """Return the values of an axis as numbers with their common unit; ``None`` if they are no numbers.
+
+    Values in different units of one dimension come in its base unit.
+    """
+    found = [_QUANTITY.fullmatch(value) for value in values]
+    if not all(found):
+        return None
+    units = {(match["unit"] or "").strip() for match in found if match}
+    if len(units) == 1:
+        return [float(match["number"]) for match in found if match], units.pop()
+    for quantity in (DURATION, BIT_RATE, BYTE_COUNT, FREQUENCY):
+        if units <= {*quantity.units}:
+            return [float(quantity.parse(value)) for value in values], quantity.base_unit
+    return None
