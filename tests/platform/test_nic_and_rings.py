@@ -21,7 +21,7 @@ def test_interrupt_for_every_packet_and_polling_while_busy(engine):
 def test_coalescing_after_time_or_count(engine):
     """Time 40: 100 waits to 140 and takes 130 along; 300, 310, 320 reach the count of 3 at 320."""
     lab = IoLab(engine, 1)
-    lab.with_nic([100, 130, 300, 310, 320, 400], coalescing_time_ns=40, coalescing_packets=3).run(10_000)
+    lab.with_nic([100, 130, 300, 310, 320, 400], coalescing_time=40, coalescing_packets=3).run(10_000)
     assert lab.batches() == [(140, [100, 130]), (320, [300, 310, 320]), (440, [400])]
     assert lab.interrupts() == 3
 
@@ -45,7 +45,7 @@ def test_sources_are_merged_by_time_and_ties_go_to_the_first(engine):
 
 def test_packets_that_a_network_delivers_raise_interrupts_too(engine):
     """Coalescing time 40, count 2: delivered at 100 and 110 -> interrupt at 110; at 300 alone -> 340."""
-    lab = IoLab(engine, 1).with_nic(coalescing_time_ns=40, coalescing_packets=2)
+    lab = IoLab(engine, 1).with_nic(coalescing_time=40, coalescing_packets=2)
     lab.io.start()
     for time_ns in (100, 110, 300):
         lab.engine.run(time_ns)

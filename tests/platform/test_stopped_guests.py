@@ -48,7 +48,7 @@ def test_the_rings_of_a_stopped_guest_fill_and_then_overflow(path: str, protecti
 def test_a_guest_that_boots_again_has_lost_what_it_had_and_what_came_meanwhile(path: str):
     """One thread, 5 ms a packet: of 15 packets 3 are answered by the crash at 20 ms; 10 come while it is down."""
     visits = [4 * MS + 10 * US * number for number in range(15)] + [22 * MS + US * number for number in range(10)]
-    application = {"threads": 1, "packet_ns": 5 * MS}
+    application = {"threads": 1, "packet_cost": 5 * MS}
     case = Case(path=path, protection="ha_restart")
     park = Park("simpy", case, visits=[*visits, 50 * MS], blows=CRASH, application=application, ring=64)
     park.run(100 * MS)
@@ -57,8 +57,8 @@ def test_a_guest_that_boots_again_has_lost_what_it_had_and_what_came_meanwhile(p
     assert park.drop_counts() == {("socket buffer", "lost in crash"): 12, down: 10}
 
 
-DRIVER = {"native": "driver_receive_ns", "direct": "driver_receive_ns", "paravirtual": "frontend_receive_ns",
-          "emulated": "driver_receive_ns", "stub_domain": "driver_receive_ns"}  # fmt: skip
+DRIVER = {"native": "driver_receive_cost", "direct": "driver_receive_cost", "paravirtual": "frontend_receive_cost",
+          "emulated": "driver_receive_cost", "stub_domain": "driver_receive_cost"}  # fmt: skip
 
 
 @pytest.mark.parametrize("path", DRIVER)
@@ -77,14 +77,14 @@ def test_a_packet_on_its_way_into_a_port_that_is_cut_off_is_lost_and_its_slot_is
     crash = [{"kind": "primary_crash", "at": "12 ms"}]
     case = Case(protection="ha_restart", scheduler="native")
     visits = [10 * MS, 10 * MS + 500 * US, 11 * MS, 40 * MS]
-    park = Park("simpy", case, visits=visits, blows=crash, path={"backend_receive_ns": 5 * MS}).run(100 * MS)
+    park = Park("simpy", case, visits=visits, blows=crash, path={"backend_receive_cost": 5 * MS}).run(100 * MS)
     assert [number for _, number in seen(park)] == [4]
     assert park.drop_counts() == {("guest", "disconnected"): 3}
 
 
 def slow_way_out(protection: str, engine: str = "simpy", **changes: Any) -> Park:
     """Twenty packets at once to a relay whose back-end takes 5 ms to send one, with a ring of two."""
-    parameters: dict[str, Any] = {"load": 0, "blows": [], "ring": 2, "path": {"backend_transmit_ns": 5 * MS}}
+    parameters: dict[str, Any] = {"load": 0, "blows": [], "ring": 2, "path": {"backend_transmit_cost": 5 * MS}}
     if protection == "lockstep":
         parameters["protection"] = PLAIN_LOG
     # Packets are so far apart that the receive ring always has a slot.
@@ -169,7 +169,7 @@ def busy_server(protection: str, blows: list[dict[str, Any]], engine: str = "sim
     return Park(
         engine, Case("sip_server", protection=protection, scheduler="native"), ring=2, blows=blows,
         visits=[2 * MS + 300 * US * number for number in range(12)], application={"processes": 4},
-        path={"backend_transmit_ns": 5 * MS, "backend_receive_ns": 0}, scenarios=["IMS_REREG"],
+        path={"backend_transmit_cost": 5 * MS, "backend_receive_cost": 0}, scenarios=["IMS_REREG"],
     )  # fmt: skip
 
 
