@@ -124,6 +124,13 @@ def test_the_shipped_record_says_what_its_results_say():
     assert written == report(said["results"], Budget(**said["budget"]))
 
 
+@pytest.mark.parametrize("run", ["R1", "R2"])
+def test_the_other_engine_gives_the_shipped_figures(run, monkeypatch):
+    """The record was run compiled; to the last digit the same under simpy."""
+    monkeypatch.setenv("VFTSIM_ENGINE", "simpy")
+    assert farm.bounds(run, RECORD) == shipped()["results"][f"bounds {run}"]
+
+
 def test_what_the_record_must_show():
     results = shipped()["results"]
     assert all(one.verdict not in ("missed", "an estimate, missed") for one in numbers(results))
