@@ -87,6 +87,7 @@ def test_it_is_refused_where_nothing_is_drawn():
 
 
 ASKS = [2_100_003 * i for i in range(1, 200)]
+PER_PHASE = 15
 
 
 def run(crash_ns: int = 0, spoil: Any = None, **more: Any) -> Plant:
@@ -124,7 +125,7 @@ def crash_instants() -> tuple[int, ...]:
     seen = [m for m in alive().seen if m[0] > 100 * MS][:7]
     issued = {n: t for t, n in alive().issued}
     bounds = sorted({t for m in seen for t in (issued[m[1]], m[0])})
-    inside = [a + (2 * i + 1) * (b - a) // 30 for a, b in pairwise(bounds) for i in range(15)]
+    inside = [a + (2 * i + 1) * (b - a) // (2 * PER_PHASE) for a, b in pairwise(bounds) for i in range(PER_PHASE)]
     return tuple(sorted({t + d for t in bounds for d in (-1, 0, 1)} | set(inside)))
 
 

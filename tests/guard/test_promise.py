@@ -1,5 +1,7 @@
 """The promise judged from outside by an oracle that the mechanism tells nothing, and the violations it must catch."""
 
+from functools import cache
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -15,6 +17,7 @@ from vftsim.platform.protection.when import Instant
 
 from .oracle import Oracle, Rules
 from .pair import MS, QUIET, Pair, S
+from .plant import QUARTERS
 
 RUNS = 40
 GO_LIVE_NS = 100 * MS
@@ -67,6 +70,58 @@ def test_lockstep_keeps_its_promise_when_the_primary_crashes():
 
 def test_lockstep_keeps_its_promise_when_the_backup_crashes():
     assert [wrong for seed in range(RUNS) for wrong in Watched(seed).backup_crash()] == []
+
+
+# Stratified crashes
+
+PER_PHASE = 50
+SEEDS = {"idle": 11, "queued": 4}
+"""Of a pair whose channel is idle, and of one where an entry waits for others before it."""
+
+
+@cache
+def alive(seed: int) -> Watched:
+    """A pair of which neither host crashes, with what its oracle knows."""
+    watched = Watched(seed)
+    watched.pair.run(30 * S)
+    return watched
+
+
+def bounds_of(seed: int) -> list[int]:
+    """When the entry of an output in the middle is written, leaves, arrives, and is acknowledged."""
+    oracle = alive(seed).oracle
+    entries = [entry for entry in oracle.entries if entry.output]
+    entry = entries[len(entries) // 2]
+    return [entry.time_ns, entry.departs_ns, entry.arrives_ns, oracle.acknowledged_ns(entry)]
+
+
+@cache
+def crash_instants(seed: int) -> tuple[int, ...]:
+    """Boundaries of an output's way and 1 ns around them, and instants in each of its phases and after it."""
+    bounds = bounds_of(seed)
+    bounds.append(bounds[-1] + MS)
+    inside = [a + (2 * i + 1) * (b - a) // (2 * PER_PHASE) for a, b in pairwise(bounds) for i in range(PER_PHASE)]
+    return tuple(sorted({t + d for t in bounds for d in (-1, 0, 1)} | set(inside)))
+
+
+def strike(seed: int, time_ns: int, what: str) -> list[str]:
+    """Let a host crash at an instant; the oracle judges."""
+    watched = Watched(seed)
+    watched.crash_ns = time_ns
+    return watched.primary_crash() if what == "primary" else watched.backup_crash()
+
+
+def test_there_are_enough_crashes():
+    assert all(len(crash_instants(seed)) >= 200 for seed in SEEDS.values())
+
+
+@pytest.mark.parametrize("part", QUARTERS)
+@pytest.mark.parametrize("what", ["primary", "backup"])
+@pytest.mark.parametrize("pair", SEEDS)
+def test_lockstep_keeps_its_promise_at_stratified_crashes(pair, what, part):
+    seed = SEEDS[pair]
+    wrong = {t: strike(seed, t, what) for t in crash_instants(seed)[part::4]}
+    assert {t: why for t, why in wrong.items() if why} == {}
 
 
 # Violations

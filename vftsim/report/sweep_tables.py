@@ -38,7 +38,8 @@ _PROTECTION_COLUMNS = (
 def print_sweep(result: SweepResult) -> None:
     """Print the figures of every point, and what was found on the way."""
     said, grid = result.manifest, result.grid
-    print_head(said["models"], said["seed"])
+    heads_of = [{**model, "costs": []} if grid.protections else model for model in said["models"]]
+    print_head(heads_of, said["seed"])
     for line in _about(result):
         print_text(line)
     columns = _columns(result)

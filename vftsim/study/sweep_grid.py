@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from vftsim.composition.model import ModelSpec
@@ -166,6 +167,9 @@ def make_grid(
     if not fitting:
         raise UsageError(f"nothing can run this model: {'; '.join(f'{k}: {m}' for k, m in refused.items())}")
     base = next((model for variant, model in fitting if not variant.switch), fitting[0][1])
+    if protection is not None:
+        with suppress(ModelFileError):  # what holds everywhere may be about one of the mechanisms
+            base = _at(document, as_written, overrides)
     kinds = tuple(dict.fromkeys(variant.kind for variant, _ in fitting))
     axes = _axes(base, grid, COMPARISON_GRID if len(variants) > 1 else DEFAULT_GRID, kinds)
     _check_size(axes, len(fitting))
