@@ -3,14 +3,16 @@
     python experiments/malformed/malformed.py [--count 10000] [--seed 1] [--kind NAME] [--keep DIR] [--write]
 
 Every input (``kinds.py``) goes to a child of this process with a folder of its own.  A defect is a traceback, a
-death, more than 20 s, more than 500 MB, a refusal (exit code 2) that is not one message of at most 1,000 characters or
-that wrote, changed or removed anything, and an exit code that no command has.  What is accepted runs for half a second.
+death, more than 20 s of CPU, more than 500 MB, a refusal (exit code 2) that is not one message of at most 1,000
+characters or that wrote, changed or removed anything, and an exit code that no command has.  What is accepted runs
+for half a second.
 ``--keep`` saves every input with a defect for the corpus of ``tests/malformed``.
 """
 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import gc
 import hashlib
 import itertools
@@ -43,6 +45,8 @@ os.environ.setdefault("VFTSIM_ENGINE", "simpy")
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "robustness.md"
 LONGEST_S, MOST_BYTES, LONGEST_MESSAGE = 20, 500_000_000, 1000
+HANGS_S = 6 * LONGEST_S
+"""On the clock; the longest time is of CPU, or a machine with much else to do would fail commands that do not hang."""
 CRASHED = 99
 _USUAL_BYTES = 150_000_000
 """Of a process that runs one command."""
@@ -102,10 +106,12 @@ def _memory() -> Path | None:
 def _child(words: list[str], folder: Path, place: Path) -> None:
     from vftsim.cli import main as module
 
-    signal.alarm(LONGEST_S)
+    resource.setrlimit(resource.RLIMIT_CPU, (LONGEST_S, LONGEST_S + 1))
+    signal.alarm(HANGS_S)
     for name, descriptor in (("out", 1), ("err", 2)):
         os.dup2(os.open(place / name, os.O_WRONLY | os.O_CREAT), descriptor)
     sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+    faulthandler.dump_traceback_later(HANGS_S - 1, file=2)  # where it hangs
     sys.argv = ["vftsim", *words]
     os.chdir(folder)
     try:
@@ -133,8 +139,8 @@ def snapshot(folder: Path) -> dict[str, Any]:
 def _defects(found: Outcome, before: dict[str, Any], after: dict[str, Any], own_bytes: int = 0) -> Iterator[str]:
     if "Traceback (most recent call last)" in found.errors or found.code == CRASHED:
         yield "traceback: " + " | ".join(found.errors.strip().splitlines()[-5:])
-    elif found.code == -signal.SIGALRM or found.seconds > LONGEST_S:
-        yield "took too long"
+    elif found.code in (-signal.SIGALRM, -signal.SIGXCPU, -signal.SIGKILL) or found.seconds > LONGEST_S:
+        yield "took too long: " + " | ".join(found.errors.strip().splitlines()[:12])
     elif found.code not in (0, 1, 2, 3):
         yield f"ended with {found.code}: {found.errors[-300:]}"
     if found.most_bytes - own_bytes > MOST_BYTES:

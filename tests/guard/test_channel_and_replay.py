@@ -89,6 +89,12 @@ def test_a_shared_transmitter_serves_log_and_outputs_in_turn():
     assert shared.push(0, 10) == 120_000  # an entry behind the output
 
 
+def test_a_train_on_a_shared_transmitter_is_one_entry_of_all_its_bytes():
+    shared = Arithmetic(8_000_000, 0, queue_bytes=10_000)
+    assert shared.call(channel.push_train, shared.channel, 0, 40, 5, 20) == 100_000
+    assert shared.channel.sent_bytes == 100
+
+
 def test_a_full_shared_transmitter_delays_entries_and_counts_them():
     shared = Arithmetic(8_000_000, 0, queue_bytes=100)
     wire = shared.engine.rows(links)[shared.link]

@@ -95,6 +95,15 @@ def test_other_traffic_makes_a_frame_wait_but_is_not_a_frame() -> None:
     assert (wire.link.sent, wire.link.sent_bytes) == (1, 125_125)
 
 
+def test_other_traffic_waits_for_the_frame_on_the_wire() -> None:
+    """A frame of 10 us at 0, other traffic of 1 ms at 5 us: the next frame arrives after 10 us, 1 ms and 10 us."""
+    wire = Wire(_GBIT, 0, 256 * 1024)
+    wire.network.at(
+        5 * _US, EventKind.ARRIVAL, 9, lambda: wire.network.engine.call(reserve_now, wire.link.row, 125_000)
+    )
+    assert wire.arrivals([(0, 1250), (6 * _US, 1250)]) == [(10 * _US, 0), (1_020 * _US, 1)]
+
+
 _FRAMES = st.lists(st.tuples(st.integers(0, 300), st.integers(1, 4000)), max_size=60)
 
 

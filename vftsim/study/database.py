@@ -51,7 +51,8 @@ LARGEST = 1 << 53
 _WRONG = {
     "studies": f"typeof(generation) != 'integer' OR generation NOT BETWEEN 1 AND {LARGEST}",
     "replications": f"typeof(study) != 'integer' OR typeof(replication) != 'integer' "
-    f"OR replication NOT BETWEEN 0 AND {LARGEST}",
+    f"OR replication NOT BETWEEN 0 AND {LARGEST} "
+    "OR study NOT IN (SELECT id FROM studies)",  # a new study would take its number
     "files": "typeof(name) != 'text' OR typeof(sha256) != 'text'",
 }
 """What no row may be, by table."""
