@@ -40,7 +40,7 @@ from vftsim.workloads.parts import (
     WorkloadSpec,
 )
 
-_MESSAGE_WEIGHT, _REQUEST_WEIGHT, _DISK_WEIGHT, _AGENT_WEIGHT = 0.6, 1.0, 0.4, 0.32
+_MESSAGE_WEIGHT, _REQUEST_WEIGHT, _DISK_WEIGHT = 0.6, 1.0, 0.4
 """Events of each, in those of a packet on its path."""
 _DEEPEST = 16
 _S = 1e9
@@ -199,11 +199,6 @@ def _weight_of(server: ApplicationSpec | None, message: str, course: Course, dep
     return found
 
 
-def messages_of_agents(spec: FarmCallsSpec) -> int:
-    """Return the messages that a call's two user agents send and receive: 13, with REGISTER and its answer 15."""
-    return 15 if spec.registered else 13
-
-
 @WORKLOADS.register
 class FarmCalls(FarmCallsSpec, WorkloadSpec):
     """Calls through a farm."""
@@ -220,6 +215,11 @@ class FarmCalls(FarmCallsSpec, WorkloadSpec):
         """Domain in which its user agents run."""
         return self.agents_in
 
+    @property
+    def events_a_packet(self) -> float:
+        """More where the user agents' CPU work is modelled."""
+        return 0.0 if self.message_cost == 0 else 4.0
+
     def packets(self, course: Course) -> float:
         """Every message of every call, through balancer and front end, and what it makes them ask and read."""
         return self.rate * course.seconds * self._weight(course)
@@ -227,9 +227,9 @@ class FarmCalls(FarmCallsSpec, WorkloadSpec):
     def _weight(self, course: Course) -> float:
         """Return a call's messages, requests and disk operations, each by its events; measured."""
         caller = (*(("register",) if self.registered else ()), "invite", "ack", "bye")
-        handler, found = course.application, _AGENT_WEIGHT * messages_of_agents(self) if self.message_cost else 0.0
+        handler, found = course.application, 0.0
         if isinstance(handler, FarmServer) and handler.passes_to is not None and course.peer is not None:
-            handler, found = course.peer(handler.passes_to), found + _MESSAGE_WEIGHT * len(caller)
+            handler, found = course.peer(handler.passes_to), _MESSAGE_WEIGHT * len(caller)
         return found + sum(_weight_of(handler, each, course) for each in (*caller, "ringing", "ok", "bye_ok"))
 
     def in_flight(self, course: Course) -> float:
