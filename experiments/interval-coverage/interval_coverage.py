@@ -295,14 +295,14 @@ def fits(rng: np.random.Generator, studies: int) -> Iterator[Cell]:
     for observations, parameters in ((12, 4), (28, 5)):
         names = [SimpleNamespace(path=f"p{k}") for k in range(parameters)]
         definition, low, span = SimpleNamespace(parameters=names, seed=1), np.zeros(parameters), np.ones(parameters)
-        jacobian = rng.normal(size=(observations, parameters))
+        jacobian = 20.0 * rng.normal(size=(observations, parameters))  # of residuals whose error is 1
         right = total = plain = 0
         for _ in range(max(studies // 10, 10)):
-            noise = rng.normal(0.0, 0.05, observations)
+            noise = rng.normal(0.0, 1.0, observations)
             x = 0.5 + np.linalg.pinv(jacobian) @ noise
             residual = jacobian @ (x - 0.5) - noise
             result = _result(definition, list(range(observations)), SimpleNamespace(
-                x=x, fun=residual, jac=jacobian, cost=0.0, nfev=1), low, span)  # fmt: skip
+                x=x, fun=residual, jac=jacobian, cost=0.5 * float(residual @ residual), nfev=1), low, span)  # fmt: skip
             right += sum(result.low[p.path] <= 0.5 <= result.high[p.path] for p in names)
             deviation = 1.96 * residual.std() * np.sqrt(np.diag(np.linalg.inv(jacobian.T @ jacobian)))
             plain += int((np.abs(x - 0.5) <= deviation).sum())

@@ -23,6 +23,7 @@ def reach(sim: Sim, a: int, b: int) -> int:
     own, secondary = channels(sim)[a], pairs(sim)[b].secondary
     channel.push(sim, own, a)
     channel.push_train(sim, own, a, a, a, a)
+    channel.hold_until(own, a)
     replay.start(sim, secondary)
     replay.execute(sim, secondary, a, a, a, a)
     replay.execute_train(sim, secondary, a, a, a, a, a, a)
@@ -87,6 +88,14 @@ def test_a_shared_transmitter_serves_log_and_outputs_in_turn():
     wire = shared.engine.rows(links)[shared.link]
     assert shared.call(occupy, wire, 100) == 110_000  # an output behind the entry
     assert shared.push(0, 10) == 120_000  # an entry behind the output
+
+
+def test_a_full_receiver_holds_the_next_entry_back():
+    one = Arithmetic(8_000_000)
+    assert one.push(0, 10) == 10_000
+    for until_ns, leaves_ns in ((5_000, 20_000), (50_000, 60_000)):
+        one.engine._namespace[channel.hold_until.name](one.channel, until_ns)
+        assert one.push(0, 10) == leaves_ns
 
 
 def test_a_train_on_a_shared_transmitter_is_one_entry_of_all_its_bytes():

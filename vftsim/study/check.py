@@ -31,7 +31,7 @@ from vftsim.study.database import (
     remove_unfinished,
     unsound,
 )
-from vftsim.study.files import SCRATCH, sha256_of_file, sync_directory
+from vftsim.study.files import SCRATCH, clear, sha256_of_file, sync_directory
 from vftsim.study.lock import DirectoryLock
 from vftsim.study.store import MANIFEST, unpacked
 
@@ -156,7 +156,7 @@ def _read(folder: Path, report: CheckReport) -> _Contents:
 def _copy(folder: Path) -> Iterator[sqlite3.Connection]:
     """Open a copy of a damaged database for reading what can be read; the original stays as it is."""
     scratch = folder / SCRATCH
-    shutil.rmtree(scratch, ignore_errors=True)
+    clear(scratch)
     scratch.mkdir()
     try:
         for name in (DATABASE, f"{DATABASE}-wal"):

@@ -177,6 +177,9 @@ def check_place(folder: Path, *, is_locked: bool) -> None:
     for name in (DATABASE, *(f"{DATABASE}{end}" for end in _BESIDE)):
         if (folder / name).exists() and not (folder / name).is_file():  # a pipe would be waited for
             raise UsageError(f"'{folder}' is no result of vftsim: '{name}' is no plain file; choose another name")
+    scratch = folder / SCRATCH
+    if scratch.is_symlink() or (scratch.exists() and not scratch.is_dir()):
+        raise UsageError(f"'{folder}' is no result of vftsim: '{SCRATCH}' is no directory; choose another name")
     found = format_of(folder)
     names = {path.name for path in folder.iterdir()} if found is None else set()
     if LOCK in names and not is_locked:

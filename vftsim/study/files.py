@@ -88,7 +88,7 @@ def publish(folder: Path, write: Callable[[Path], None], ledger: Ledger, last: s
         The files by name with their SHA-256, and names that files of the user were given.
     """
     scratch = folder / SCRATCH
-    shutil.rmtree(scratch, ignore_errors=True)
+    clear(scratch)
     scratch.mkdir()
     try:
         write(scratch)
@@ -101,6 +101,12 @@ def publish(folder: Path, write: Callable[[Path], None], ledger: Ledger, last: s
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return files, [name for name in moved if name]
+
+
+def clear(scratch: Path) -> None:
+    """Remove a directory of unfinished files; anything else of its name is not ours, and a pipe would be waited for."""
+    if scratch.is_dir() and not scratch.is_symlink():
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def remove_ours(folder: Path, names: Iterable[str], ledger: Ledger) -> None:
