@@ -36,7 +36,7 @@ title: old host
 host: {pcpus: 2, scheduler: {kind: credit}, switch_cost_ns: 2 us}
 nics: {eth0: {}, eth1: {}}
 driver_domain: dom0
-driver: {placement: one}
+driver: {placement: one, receive_ns: 3 us}
 domains:
   dom0: {vcpus: 2, affinity: [0, 1]}
   media:
@@ -95,7 +95,8 @@ def test_a_media_host_is_refused_with_a_model_that_says_the_same(tmp_path):
     host, media = spec.hosts["host"], spec.domains["media"]
     assert (host.pcpus, host.scheduler.kind, host.switch_cost) == (2, "credit", 2_000)
     assert list(host.nics) == ["eth0", "eth1"]
-    assert (spec.driver_of("host"), spec.domains["dom0"].driver.placement) == ("dom0", "one")
+    driver = spec.domains["dom0"].driver
+    assert (spec.driver_of("host"), driver.placement, driver.receive_cost) == ("dom0", "one", 3_000)
     assert spec.domains["dom0"].affinity == (0, 1)
     assert (media.interfaces["eth0"].nic, media.interfaces["eth0"].path.kind, media.quantum) == (
         "eth1", "direct", 50_000_000,

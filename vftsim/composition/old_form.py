@@ -171,13 +171,16 @@ def _special_of_host(path: Path, value: Any, leaves: Mapping[Path, Any]) -> list
             return [(("domains", str(value), "driver"), {})] if value is not None else []
         case ("driver", *_):
             name = leaves.get(("driver_domain",), "dom0")
-            return [] if name is None else [(("domains", str(name), *path), value)]
+            return [] if name is None else [(_renamed(("domains", str(name), *path)), value)]
     return None
 
 
 def _moved(kind: str, path: Path) -> Path:
-    *places, key = _moved_place(kind, path)
-    return (*places, _RENAMED.get(key, key))
+    return _renamed(_moved_place(kind, path))
+
+
+def _renamed(path: Path) -> Path:
+    return (*path[:-1], _RENAMED.get(path[-1], path[-1]))
 
 
 def _moved_place(kind: str, path: Path) -> Path:
