@@ -17,6 +17,7 @@ def cpu_samples(percent):
     return "".join(f"{1795290587 + i}.5\nusage_usec {percent * 10_000 * i}\nnr_periods 0\n" for i in range(9))
 
 
+@pytest.mark.slow
 def test_the_files_of_the_page_fit_a_lab_of_ones_own(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     home = tmp_path / "home"

@@ -208,8 +208,7 @@ def wait_for(condition, seconds=60.0):
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(("jobs", "how"), [(1, signal.SIGTERM), (2, signal.SIGINT)])
 def test_an_interrupted_run_keeps_finished_replications(tiny_path, tmp_path, jobs, how):
     """Interrupt after two of very many: exit code 3, a whole result, no traceback, and it can be continued."""
     out = tmp_path / "out"

@@ -51,7 +51,15 @@ def test_every_response_time_is_that_of_lindleys_recursion(customers: list[tuple
     assert [queue.responses_ns[n] for n in range(len(customers))] == expected
 
 
-@pytest.mark.parametrize("demand_cv", [0.0, 0.5, 1.0, 1.5], ids=["M/D/1", "M/E4/1", "M/M/1", "M/G/1"])
+@pytest.mark.parametrize(
+    "demand_cv",
+    [
+        pytest.param(0.0, id="M/D/1"),
+        pytest.param(0.5, id="M/E4/1", marks=pytest.mark.slow),
+        pytest.param(1.0, id="M/M/1", marks=pytest.mark.slow),
+        pytest.param(1.5, id="M/G/1"),
+    ],
+)
 def test_mean_response_is_that_of_pollaczek_and_khinchine(demand_cv: float) -> None:
     """At half load: 20 replications of 6,000 messages, the first 500 left out."""
     rate_per_s = 0.5 * 1e9 / _WORK_NS

@@ -94,6 +94,7 @@ def test_the_answer_does_not_depend_on_the_number_of_workers(server, found):
     assert two.resources.equals(found.resources)
 
 
+@pytest.mark.slow
 def test_a_looser_limit_carries_more(server, found):
     loose = stream_capacity(
         server, CapacityRequest(seed=3, jobs=1, resolution=1.0, probability=0.5, loss_limit_percent=20.0)
