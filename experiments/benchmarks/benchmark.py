@@ -47,6 +47,7 @@ COMMANDS = {
     "capacity lab-virtual -n 10 -q": "under 25 CPU s, 15 s on two idle cores",
     "sweep --scheduler credit -q": "under 10 s",
     "compare lab-native lab-virtual lab-virtual-ft -n 5 -q": "under 45 s from the cache, two cores",
+    "compare lab-virtual --protection all --quick -n 2 -q": "under 60 s from the cache, two cores",
     "validate -q": "under 60 s",
 }
 QUICK = frozenset(list(COMMANDS)[:2])
