@@ -301,7 +301,10 @@ def _protection(run: ObservedRun) -> Values:
     engine, row = run.engine, run.guard
     if not row:
         return {}
-    found: Values = {f"protection.count.{name}": count for name, count in counters(engine, row).items()}
+    counted = counters(engine, row)
+    # Counted since the cases were recorded; all that was counted then must be as it was.
+    counted.pop("inputs_while_split", None)
+    found: Values = {f"protection.count.{name}": count for name, count in counted.items()}
     found["protection.timeline"] = [part for instant in sorted(timeline(engine, row)) for part in instant]
     found["protection.stopped_ns"] = int(engine.rows(guards)[row].stopped_ns)
     return found | _pair(engine, row) if isinstance(run.built.protection_of("sut"), LockstepSpec) else found
