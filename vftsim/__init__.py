@@ -221,14 +221,13 @@ def calibrate(name_or_path: str | Path, jobs: int = 1, *, keep: str | Path | Non
 
     With ``keep``, a directory, every finished run is kept there; the same call goes on from them.
     """
-    from vftsim.calibrate.keep import write_answer
     from vftsim.calibrate.run import run_calibration
-    from vftsim.study.kept import kept_in
+    from vftsim.study.kept import keep_data, kept_in
     from vftsim.study.progress import Silent
 
     with kept_in(None if keep is None else Path(keep), "calibration") as store:
         done = run_calibration(str(name_or_path), jobs, Silent(), store)
-        write_answer(store, done.record, done.record["manifest"])
+        keep_data(store, done.record, done.record["manifest"])
     return done
 
 

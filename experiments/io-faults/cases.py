@@ -13,27 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.study.tiny import tiny
+
 TREE = Path(__file__).parents[2]
-MODEL = """\
-name: tiny
-domains:
-  sut:
-    interfaces:
-      eth0: {path: {kind: moderated}}
-    applications:
-      proxy: {kind: sip_server, touch_cost: 4 ms, register_touch_cost: 4 ms}
-workloads:
-  calls:
-    kind: ims_bench
-    to: sut.proxy
-    subscribers: 2000
-    registered: 50 %
-    ring_time: 500 ms
-    hold_time: 1 s
-    pre_registration: {duration: 3 s, rate: 20 /s, transient: 1 s}
-    stir: {duration: 2 s, steps: 1}
-    steps: {initial: 10 /s, increment: 10 /s, duration: 6 s, transient: 2 s, most: 2}
-"""
+MODEL = tiny(steps="{initial: 10 /s, increment: 10 /s, duration: 6 s, transient: 2 s, most: 2}")
 LAB = {
     "dataset.yaml": "name: lab\nenvironments: {bare: {description: one}}\nphases: {meaning: a load, repeats: again}\n"
     "tables:\n  shares: {file: shares.csv, keys: {environment: environment, phase: phase, repeat: repeat},\n"

@@ -43,26 +43,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from table import put, written
 
-MODEL = """\
-name: tiny
-domains:
-  sut:
-    interfaces:
-      eth0: {path: {kind: moderated}}
-    applications:
-      proxy: {kind: sip_server, touch_cost: 4 ms, register_touch_cost: 4 ms}
-workloads:
-  calls:
-    kind: ims_bench
-    to: sut.proxy
-    subscribers: 400
-    registered: 50 %
-    ring_time: 500 ms
-    hold_time: 1 s
-    pre_registration: {duration: 2 s, rate: 20 /s, transient: 1 s}
-    stir: {duration: 1 s, steps: 1}
-    steps: {initial: 10 /s, increment: 10 /s, duration: 2 s, transient: 500 ms, most: 3}
-"""
+from tests.study.tiny import tiny
+
+MODEL = tiny(
+    subscribers="400", pre_registration="{duration: 2 s, rate: 20 /s, transient: 1 s}",
+    stir="{duration: 1 s, steps: 1}",
+    steps="{initial: 10 /s, increment: 10 /s, duration: 2 s, transient: 500 ms, most: 3}",
+)  # fmt: skip
 VFTSIM = [sys.executable, "-m", "vftsim"]
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 TARGETS = (*("command", "group", "worker") * 3, "tracker")

@@ -1,25 +1,8 @@
 """What the generator changes: models, a lab, statements; and how long a command may take."""
 
-TINY = """\
-name: tiny
-domains:
-  sut:
-    interfaces:
-      eth0: {path: {kind: moderated}}
-    applications:
-      proxy: {kind: sip_server, touch_cost: 4 ms, register_touch_cost: 4 ms}
-workloads:
-  calls:
-    kind: ims_bench
-    to: sut.proxy
-    subscribers: 2000
-    registered: 50 %
-    ring_time: 500 ms
-    hold_time: 1 s
-    pre_registration: {duration: 3 s, rate: 20 /s, transient: 1 s}
-    stir: {duration: 2 s, steps: 1}
-    steps: {initial: 10 /s, increment: 10 /s, duration: 4 s, transient: 2 s, most: 1}
-"""
+from tests.study.tiny import tiny
+
+TINY = tiny(steps="{initial: 10 /s, increment: 10 /s, duration: 4 s, transient: 2 s, most: 1}")
 MEDIA = """\
 name: media
 hosts:

@@ -21,6 +21,7 @@ import numpy as np
 from collapse import ALL, FLUSH, GROWTH, LATE, LOADS, NONCES, O1, PRICES, SERVER, STOPS, fitted, record, run
 
 from vftsim.calibrate.observations import DELAY_PERCENTILES, simulated
+from vftsim.report.markdown import markdown_table
 from vftsim.stats.intervals import binomial_interval
 
 STALL = (f"{SERVER}stall_duration=400 ms",)
@@ -149,15 +150,10 @@ def _scenarios(environment: str, stop: int, runs: Sequence[Mapping[str, float]])
 def tables(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Return both tables as lines of Markdown."""
     heads = ("structure", "CPU %", "IHS %", "retransmissions /s", "percentiles inside", "width", "collapsed (95 %)")
-    yield from _markdown(heads, [edge_row(name, result["edge"]) for name, result in results.items()])
+    yield markdown_table(heads, [edge_row(name, result["edge"]) for name, result in results.items()])
     yield ""
     heads = ("structure", "native (11)", "its IHS by scenario", "virtual (7)", "fault tolerant (7)", "its IHS")
-    yield from _markdown(heads, [stop_row(name, result["ramps"]) for name, result in results.items()])
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    for cells in (head, ["---"] * len(head), *rows):
-        yield "| " + " | ".join(cells) + " |"
+    yield markdown_table(heads, [stop_row(name, result["ramps"]) for name, result in results.items()])
 
 
 def main() -> None:

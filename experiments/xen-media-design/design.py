@@ -26,6 +26,7 @@ from scipy import stats
 from vftsim.composition.views import media_of
 from vftsim.records.xen_fit import Budget, run_for
 from vftsim.records.xen_media import experiment
+from vftsim.report.markdown import markdown_table
 
 CORES, STREAMS, DUTIES, BOOSTS = (1, 2), (8, 40, 160), (50, 70, 90, 100), (True, False)
 RUNS = Budget(606, 10, 20.0, 2.0)
@@ -126,15 +127,10 @@ def tables(results: Mapping[Cell, Mapping[str, Sequence[float]]]) -> Iterator[st
     runs = [f"runs ({spread:g})" for spread in LAB_SPREADS]
     heads = ("cores", "streams", "duty", *(f"{name}, ms" for name in FIGURES))
     by_p99 = [f"p99: {each}" for each in runs]
-    yield from _markdown((*heads, *by_p99, "best", *runs), boost_rows(results))
+    yield markdown_table((*heads, *by_p99, "best", *runs), boost_rows(results))
     yield ""
     heads = ("boost", "cores", "streams", "duties", *(f"{name}, ratio" for name in FIGURES), "best")
-    yield from _markdown((*heads, *runs), duty_rows(results))
-
-
-def _markdown(head: Sequence[str], rows: Iterator[list[str]]) -> Iterator[str]:
-    for cells in (head, ["---"] * len(head), *rows):
-        yield "| " + " | ".join(cells) + " |"
+    yield markdown_table((*heads, *runs), duty_rows(results))
 
 
 def main() -> None:

@@ -10,7 +10,9 @@ from contextlib import closing
 
 import pytest
 
+from tests.calibrate.two_guests import CPU, DATASET, FIT, SPIN, VALIDATION
 from tests.study.programs import started
+from tests.study.tiny import tiny
 from vftsim.calibrate import environment, fit, validate_runs
 from vftsim.calibrate.keep import from_observations, from_ramp, number_of, to_observations, to_ramp
 from vftsim.calibrate.predict import PredictedRamp
@@ -18,71 +20,13 @@ from vftsim.cli.main import main
 from vftsim.study.database import DATABASE
 from vftsim.workloads.ims_bench.ramp_end import RampEnd
 
-MODEL = """\
-format: 2
-name: two-guests
-hosts: {host: {pcpus: 1, scheduler: {kind: credit2}}}
-domains:
-  small: {weight: 100, applications: {job: {kind: cpu_bound, duty: 100 %}}}
-  large: {weight: 300, applications: {job: {kind: cpu_bound, duty: 100 %}}}
-measure: {warm_up: 100 ms, duration: DURATION}
-"""
-DATASET = """\
-name: weights
-environments: {bare: {}}
-phases: {meaning: a run of a minute, repeats: again}
-tables:
-  cpu:
-    file: cpu.csv
-    keys: {environment: where, phase: run, repeat: n}
-    columns:
-      small: {metric: cpu.small, unit: "%"}
-      large: {metric: cpu.large, unit: "%"}
-"""
-FIT = """\
-name: weights
-model: two-guests.yaml
-dataset: .
-environments: {bare: []}
-phases: {even: [domains.large.weight=300], odd: [domains.large.weight=1200]}
-parameters:
-  - {path: domains.small.weight, low: 60, high: 900, start: 100, meaning: weight of the small guest}
-in_sample: [bare/even, bare/odd]
-quantities: [cpu.small]
-replications: 2
-most_evaluations: 4
-"""
-BY_RUNS = """\
-name: weights
-model: two-guests.yaml
-dataset: .
-overrides: [domains.small.weight=300]
-environments: {bare: []}
-phases: {even: [domains.large.weight=300], odd: [domains.large.weight=1200]}
-predicted: [bare/odd, bare/even]
-quantities: ["cpu.*"]
-targets:
-  - {quantities: [cpu.small], points: 30}
-replications: 3
-"""
-LAB_MODEL = """\
-name: tiny
-domains:
-  sut:
-    interfaces: {eth0: {path: {kind: moderated}}}
-    applications: {proxy: {kind: sip_server, touch_cost: 4 ms, register_touch_cost: 4 ms}}
-workloads:
-  calls:
-    kind: ims_bench
-    to: sut.proxy
-    subscribers: 400
-    registered: 50 %
-    ring_time: 200 ms
-    hold_time: 500 ms
-    pre_registration: {duration: 1 s, rate: 20 /s, transient: 200 ms}
-    stir: {duration: 1 s, steps: 1}
-    steps: {initial: 10 /s, increment: 10 /s, duration: 2 s, transient: 500 ms, most: 2}
-"""
+FIT_TWICE = FIT.replace("most_evaluations: 8", "replications: 2\nmost_evaluations: 4")
+BY_RUNS = VALIDATION.replace("points: 3", "points: 30").replace("replications: 2", "replications: 3")
+LAB_MODEL = tiny(
+    subscribers="400", ring_time="200 ms", hold_time="500 ms",
+    pre_registration="{duration: 1 s, rate: 20 /s, transient: 200 ms}", stir="{duration: 1 s, steps: 1}",
+    steps="{initial: 10 /s, increment: 10 /s, duration: 2 s, transient: 500 ms, most: 2}",
+)  # fmt: skip
 LAB_DATASET = """\
 name: lab
 environments: {bare: {}}
@@ -106,9 +50,9 @@ environments:
 
 def write(folder, duration="300 ms"):
     for name, text in (
-        ("two-guests.yaml", MODEL.replace("DURATION", duration)), ("dataset.yaml", DATASET),
-        ("cpu.csv", "where,run,n,small,large\nbare,even,1,50,50\nbare,odd,1,20,80\n"), ("fit.yaml", FIT),
-        ("runs.yaml", BY_RUNS), ("tiny.yaml", LAB_MODEL), ("lab.yaml", LAB_DATASET), ("ramps.yaml", BY_RAMPS),
+        ("two-guests.yaml", SPIN.replace("500 ms, duration: 2 s", f"100 ms, duration: {duration}")),
+        ("dataset.yaml", DATASET), ("cpu.csv", CPU), ("fit.yaml", FIT_TWICE), ("runs.yaml", BY_RUNS),
+        ("tiny.yaml", LAB_MODEL), ("lab.yaml", LAB_DATASET), ("ramps.yaml", BY_RAMPS),
         ("lab.csv", "where,run,n,cpu\nbare,step_1,1,30\nbare,step_2,1,60\n"),
     ):  # fmt: skip
         (folder / name).write_text(text)

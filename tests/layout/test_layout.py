@@ -30,7 +30,7 @@ _NEIGHBOURS = {
     "report": {"study"},
     "study": {"report"},
     "calibrate": {"report", "study"},
-    "records": {"study"},
+    "records": {"report", "study"},
 }
 _LEVEL = {room: level for level, rooms in enumerate(_LEVELS) for room in rooms}
 _MODEL_ROOMS = {"kernel", "platform", "workloads", "sampling", "composition", "tracing"}

@@ -22,7 +22,7 @@ def test_all_schedulers_get_the_same_points():
     grid = make_grid(None, "all", ["streams=10,20"])
     assert {"credit", "credit2", "cfs", "native", "zvm"} <= set(grid.schedulers)
     assert len(grid.points) == 2 * len(grid.schedulers)
-    assert all(point.model.spec.hosts["host"].scheduler.kind == point.scheduler for point in grid.points)
+    assert all(point.model.spec.hosts["host"].scheduler.kind == point.variant.scheduler for point in grid.points)
     assert grid.base.assignments == DEFAULT_TIMES, "the model with its own scheduler stands for all"
 
 
@@ -42,10 +42,10 @@ def test_dotted_keys_and_lists():
 
 def test_a_benchmark_can_be_put_under_another_scheduler():
     grid = make_grid("lab-virtual", "credit,esxi", ["domains.sut.cap=0 %,50 %"])
-    assert [(p.scheduler, p.values["domains.sut.cap"]) for p in grid.points] == [
+    assert [(p.variant.scheduler, p.values["domains.sut.cap"]) for p in grid.points] == [
         ("credit", "0 %"), ("credit", "50 %"), ("esxi", "0 %"), ("esxi", "50 %"),
     ]  # fmt: skip
-    assert all(point.model.spec.hosts["host"].scheduler.kind == point.scheduler for point in grid.points)
+    assert all(point.model.spec.hosts["host"].scheduler.kind == point.variant.scheduler for point in grid.points)
 
 
 def test_a_model_without_cpu_bound_guests_has_no_cap_axis():

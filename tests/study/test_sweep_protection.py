@@ -24,7 +24,10 @@ def test_a_short_name_is_the_parameter_of_each_mechanism(path):
     axes = ["checkpoint_interval=25 ms,50 ms", "bandwidth=100 Mbit/s", "round_trip=300 us", "dirty_rate=500 /s"]
     grid = make_grid(path, None, axes, ONE_STEP, "checkpoint,lockstep")
     assert grid.protections == ("checkpoint", "lockstep")
-    of = {(p.protection, p.values["checkpoint_interval"]): p.model.spec.domains["sut"].protection for p in grid.points}
+    of = {
+        (p.variant.protection, p.values["checkpoint_interval"]): p.model.spec.domains["sut"].protection
+        for p in grid.points
+    }
     assert [of["checkpoint", text].interval for text in ("25 ms", "50 ms")] == [25 * MS, 50 * MS]
     assert {each.channel.rate for each in of.values()} == {100_000_000}
     assert {each.channel.latency for each in of.values()} == {150_000}
@@ -79,7 +82,9 @@ def swept(path, tmp_path_factory):
 
 
 def of(result, kind, interval):
-    point = next(p for p in result.grid.points if (p.protection, p.values["checkpoint_interval"]) == (kind, interval))
+    point = next(
+        p for p in result.grid.points if (p.variant.protection, p.values["checkpoint_interval"]) == (kind, interval)
+    )
     return [result.records[point.number][n] for n in range(2)]
 
 

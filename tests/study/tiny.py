@@ -4,6 +4,8 @@ The mix has 8.5 touches an attempt (half calls of 13, half others of 4), 4 ms ea
 1 / (8.5 x 4 ms) = 29 attempts a second: steps of 10 from 10 end at the third or fourth.
 """
 
+import re
+
 TINY = """\
 name: tiny
 domains:
@@ -27,3 +29,12 @@ workloads:
     stir: {duration: 2 s, steps: 1}
     steps: {initial: 10 /s, increment: 10 /s, duration: 6 s, transient: 2 s, most: 5}
 """
+
+
+def tiny(**changes: str) -> str:
+    """Return it with other values of some keys of its traffic, as they are written there."""
+    text = TINY
+    for key, value in changes.items():
+        text, found = re.subn(rf"(?m)^    {key}: .*$", f"    {key}: {value}", text)
+        assert found == 1, key
+    return text

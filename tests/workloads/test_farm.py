@@ -71,14 +71,15 @@ PLAIN = {
 }
 
 
+def loaded(folder, base, changes):
+    path = folder / "farm.yaml"
+    path.write_text(json.dumps(base), encoding="utf-8")
+    return load(path, ModelSpec, list(changes))
+
+
 @pytest.fixture
 def make(tmp_path):
-    def made(*changes, base=PLAIN):
-        path = tmp_path / "farm.yaml"
-        path.write_text(json.dumps(base), encoding="utf-8")
-        return load(path, ModelSpec, list(changes))
-
-    return made
+    return lambda *changes, base=PLAIN: loaded(tmp_path, base, changes)
 
 
 def measured(spec, engine="simpy"):

@@ -1,38 +1,24 @@
 """User agents in guests of the model: their CPU time by hand, and their bound."""
 
 import copy
-import json
 
 import pytest
 
-from tests.workloads.test_farm import PLAIN, US
-from vftsim.composition.model import ModelSpec
-from vftsim.composition.run import run_model
+from tests.workloads.test_farm import PLAIN, US, loaded, measured
 from vftsim.errors import ModelFileError
-from vftsim.spec import load
 
 COST_NS = 50 * US
 
 
 @pytest.fixture
 def make(tmp_path):
-    def made(*changes):
-        model = copy.deepcopy(PLAIN)
-        model["hosts"]["other"] = {"pcpus": 4, "scheduler": {"kind": "zvm"}}
-        for domain in model["domains"].values():
-            domain["host"] = "host"
-        model["domains"]["generator"] = {"host": "other", "count": 2}
-        model["workloads"]["calls"] |= {"agents_in": "generator", "message_cost": "50 us"}
-        path = tmp_path / "farm.yaml"
-        path.write_text(json.dumps(model), encoding="utf-8")
-        return load(path, ModelSpec, list(changes))
-
-    return made
-
-
-def measured(spec, engine="simpy"):
-    record = run_model(spec, 1, 0, engine=engine)
-    return record, record.workloads["calls"]
+    model = copy.deepcopy(PLAIN)
+    model["hosts"]["other"] = {"pcpus": 4, "scheduler": {"kind": "zvm"}}
+    for domain in model["domains"].values():
+        domain["host"] = "host"
+    model["domains"]["generator"] = {"host": "other", "count": 2}
+    model["workloads"]["calls"] |= {"agents_in": "generator", "message_cost": "50 us"}
+    return lambda *changes: loaded(tmp_path, model, changes)
 
 
 @pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])

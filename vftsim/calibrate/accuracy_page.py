@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from vftsim.calibrate.accuracy import Row, is_relative
 from vftsim.calibrate.validate import Validated
+from vftsim.report.markdown import markdown_table
 from vftsim.stats import binomial_interval
 
 _SAMPLES = {
@@ -34,7 +34,7 @@ def page(found: Validated, name: str, made_by: str) -> str:
         "What was fitted to what: `calibration/sip-lab/protocol.md`.",
         *(f"**Warning**: {warning}." for warning in found.warnings),
         "## Declared accuracy",
-        _table(
+        markdown_table(
             ("environment", "target", "result", "found"),
             [(n, v.text, "met" if v.passed else "**missed**", v.found) for n, v in found.verdicts],
         ),
@@ -86,7 +86,7 @@ def _rows(rows: list[Row]) -> str:
              f"{row.low:.2f} to {row.high:.2f}", str(row.n), _error(row.quantity, row.error),
              "yes" if row.is_inside else "no", *curves)
         )  # fmt: skip
-    return _table(
+    return markdown_table(
         (
             "environment",
             "phase",
@@ -111,7 +111,7 @@ def _capacities(found: Validated) -> str:
          f"{row.low:.0f} to {row.high:.0f}", str(row.n))
         for row in found.capacities
     ]  # fmt: skip
-    return _table(("environment", "limit", "measured", "predicted (median)", "central 90 %", "n"), lines)
+    return markdown_table(("environment", "limit", "measured", "predicted (median)", "central 90 %", "n"), lines)
 
 
 def _ratios(found: Validated) -> str:
@@ -120,7 +120,7 @@ def _ratios(found: Validated) -> str:
          f"{row.low:.3f} to {row.high:.3f}", str(row.n))
         for row in found.ratios
     ]  # fmt: skip
-    return _table(("capacities", "measured", "predicted (median)", "central 90 %", "n"), lines)
+    return markdown_table(("capacities", "measured", "predicted (median)", "central 90 %", "n"), lines)
 
 
 def _error(quantity: str, error: float) -> str:
@@ -149,8 +149,9 @@ def _summary(rows: list[Row]) -> str:
              f"{unit[0] * errors[len(errors) // 2]:.1f}{unit[1]}", f"{unit[0] * errors[-1]:.1f}{unit[1]}",
              f"{inside} of {len(members)}", _nearer(members, "baseline"), _nearer(members, "parabola"))
         )  # fmt: skip
-    return _table(("environment", "sample", "kind", "rows", "median error", "worst error", "inside", "line nearer",
-                   "parabola nearer"), lines)  # fmt: skip
+    head = ("environment", "sample", "kind", "rows", "median error", "worst error", "inside", "line nearer",
+            "parabola nearer")  # fmt: skip
+    return markdown_table(head, lines)
 
 
 def _nearer(rows: list[Row], curve: str) -> str:
@@ -158,9 +159,3 @@ def _nearer(rows: list[Row], curve: str) -> str:
     judged = [(row, value) for row in rows if (value := getattr(row, curve)) is not None]
     nearer = sum(abs(value - row.measured) < abs(row.predicted - row.measured) for row, value in judged)
     return f"{nearer} of {len(judged)}"
-
-
-def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    head = "| " + " | ".join(columns) + " |"
-    rule = "|" + "---|" * len(columns)
-    return "\n".join([head, rule, *("| " + " | ".join(row) + " |" for row in rows)])

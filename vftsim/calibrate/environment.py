@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from vftsim.calibrate.keep import Shown, from_observations, from_ramp, identity_of, to_observations, to_ramp
+from vftsim.calibrate.keep import from_observations, from_ramp, identity_of, played, to_observations, to_ramp
 from vftsim.calibrate.predict import PredictedRamp, edge_spec, ramp_spec, run_edge, run_ramp
 from vftsim.calibrate.validation import EnvironmentSpec, ValidationSpec
 from vftsim.composition.model import ModelSpec
@@ -38,36 +37,20 @@ def run_environment(
         Where runs are that exist already, and where each goes as it arrives.
     """
     ramp = ramp_spec(spec, validation)
-    runs: list[PredictedRamp] = _played(
+    runs: list[PredictedRamp] = played(
         Kept(store, _said(validation, ramp, "ramp"), from_ramp, to_ramp), _ramp,
-        [(ramp, validation.seed, r) for r in range(validation.replications)], jobs, progress, f"{spec.name}: ramp",
+        {r: (ramp, validation.seed, r) for r in range(validation.replications)}, jobs, progress, f"{spec.name}: ramp",
     )  # fmt: skip
     step = environment.edge_step
     if step is None:
         return runs, []
     one = edge_spec(spec, validation, step)
-    edge: list[Observations] = _played(
+    edge: list[Observations] = played(
         Kept(store, _said(validation, one, f"step {step}"), from_observations, to_observations), _edge,
-        [(one, step, validation.seed, r) for r in range(validation.edge_replications)], jobs, progress,
+        {r: (one, step, validation.seed, r) for r in range(validation.edge_replications)}, jobs, progress,
         f"{spec.name}: step {step}",
     )  # fmt: skip
     return runs, edge
-
-
-def _played(
-    kept: Kept, play: Callable[[Any], Any], tasks: list[Any], jobs: int, progress: Progress, words: str
-) -> list[Any]:
-    """Return the results of tasks, those that the store has from there, and show how far it is."""
-    done = kept.there(len(tasks))
-    for _ in range(done):
-        progress.advance(words)
-
-    def came() -> None:
-        nonlocal done
-        done += 1
-        progress.advance(f"{words} {done}/{len(tasks)}")
-
-    return kept.in_order(Shown(play, jobs, progress.say, came), dict(enumerate(tasks)))
 
 
 def _said(validation: ValidationSpec, spec: ModelSpec, part: str) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def fit(
     high = np.array([p.bounds[1] for p in parameters])
     span = high - low
     count = 0
-    evaluate = _Evaluations(definition, specs, keys, data, jobs, kept or Kept())
+    evaluate = _Evaluations(_Problem(definition, specs, keys, data), jobs, kept or Kept())
 
     def jacobian(units: Array) -> Array:
         steps = np.where(units + _STEP <= 1.0, _STEP, -_STEP)
@@ -175,56 +175,56 @@ def _traffic(of: Observations, phase: str, data: Observations) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Evaluations:
-    """The residuals at points of the parameters; every replication of a point is a task of its own."""
+class _Problem:
+    """What is compared with what: models to which parameters are given, and the observations fitted."""
 
     definition: CalibrationSpec
     specs: Mapping[str, ModelSpec]
     keys: list[tuple[str, str]]
     data: Observations
-    jobs: int
-    kept: Kept
 
-    def __call__(self, points: Sequence[Array], check: bool = False) -> list[Array]:
-        """Return residuals at points; with ``check``, refuse observations that the model does not have."""
-        replications = range(self.definition.replications)
-        tasks = {number_of(x.tolist(), r): self._task(x, r, check) for x in points for r in replications}
-        worked = self.kept.in_order(Workers(_residuals, self.jobs), tasks)
-        known = dict(zip(tasks, worked, strict=True))
-        totals = []
-        for x in points:
-            total = np.zeros(len(self.keys))
-            for r in replications:
-                total += known[number_of(x.tolist(), r)]
-            totals.append(total / len(replications))
-        return totals
-
-    def _task(self, x: Array, replication: int, check: bool) -> _Task:
-        parameters = self.definition.parameters
-        models = {name: with_values(each, parameter_values(each, parameters, x)) for name, each in self.specs.items()}
-        return _Task(self.definition, models, self.keys, self.data, replication, check)
+    def residuals(self, x: Array, replication: int, check: bool) -> list[float]:
+        """Play the models once at a point; with ``check``, refuse observations that they do not have."""
+        definition = self.definition
+        seen: Observations = {}
+        for name, each in self.specs.items():
+            spec = with_values(each, parameter_values(each, definition.parameters, x))
+            seed = definition.seed
+            seen |= observe_as(spec, seed, replication, name) if name else observe(spec, seed, replication)
+        if check:
+            _check_phases(seen, self.keys)
+            check_present(seen, dict.fromkeys(self.keys))
+        comparable = at_measured_traffic(seen, self.data)
+        return [float(residual(definition, q, comparable.get((p, q), 0.0), self.data[p, q])) for p, q in self.keys]
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
-    definition: CalibrationSpec
-    specs: Mapping[str, ModelSpec]
-    keys: list[tuple[str, str]]
-    data: Observations
-    replication: int
-    check: bool
+class _Evaluations:
+    """The residuals at points of the parameters; every replication of a point is a task of its own, done once."""
+
+    problem: _Problem
+    jobs: int
+    kept: Kept
+    known: dict[int, list[float]] = field(default_factory=dict)
+
+    def __call__(self, points: Sequence[Array], check: bool = False) -> list[Array]:
+        """Return residuals at points; with ``check``, refuse observations that the models do not have."""
+        replications = range(self.problem.definition.replications)
+        numbers = {number_of(x.tolist(), r): (x, r) for x in points for r in replications}
+        tasks = {n: (self.problem, *at, check) for n, at in numbers.items() if n not in self.known}
+        self.known.update(zip(tasks, self.kept.in_order(Workers(_residuals, self.jobs), tasks), strict=True))
+        return [self._mean([self.known[number_of(x.tolist(), r)] for r in replications]) for x in points]
+
+    def _mean(self, found: list[list[float]]) -> Array:
+        total = np.zeros(len(self.problem.keys))
+        for residuals in found:
+            total += residuals
+        return total / len(found)
 
 
-def _residuals(task: _Task) -> list[float]:
-    seen: Observations = {}
-    seed = task.definition.seed
-    for name, spec in task.specs.items():
-        seen |= observe_as(spec, seed, task.replication, name) if name else observe(spec, seed, task.replication)
-    if task.check:
-        _check_phases(seen, task.keys)
-        check_present(seen, dict.fromkeys(task.keys))
-    comparable = at_measured_traffic(seen, task.data)
-    return [float(residual(task.definition, q, comparable.get((p, q), 0.0), task.data[p, q])) for p, q in task.keys]
+def _residuals(task: tuple[_Problem, Array, int, bool]) -> list[float]:
+    problem, x, replication, check = task
+    return problem.residuals(x, replication, check)
 
 
 def _check_phases(seen: Observations, keys: list[tuple[str, str]]) -> None:

@@ -8,39 +8,41 @@ for the same points again, and another one's points are never taken for them.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any
 
 from vftsim._version import __version__
 from vftsim.calibrate.predict import PredictedRamp
 from vftsim.labs.dataset import Observations
 from vftsim.sampling import STREAM_SCHEME
-from vftsim.study.files import to_json, write_file
-from vftsim.study.store import MANIFEST, Store
+from vftsim.study.kept import Kept
+from vftsim.study.progress import Progress
 from vftsim.study.workers import Workers
 from vftsim.workloads.ims_bench.ramp_end import RampEnd
 
-T = TypeVar("T")
-R = TypeVar("R")
 _DIGITS = 13  # of the hash: 52 bits, which every reader of JSON holds exactly
 
 
-class Shown(Workers[T, R]):
-    """Works on tasks and tells of each that has come."""
+def played(
+    kept: Kept,
+    function: Callable[[Any], Any],
+    tasks: Mapping[int, Any],
+    jobs: int,
+    progress: Progress,
+    words: str,
+) -> list[Any]:
+    """Return the results of numbered tasks in their order, those that the store has from there; show how far it is."""
+    done = itertools.count(1)
 
-    def __init__(
-        self, function: Callable[[T], R], jobs: int, say: Callable[[str], None], came: Callable[[], None]
-    ) -> None:
-        super().__init__(function, jobs, say)
-        self._came = came
+    def came() -> None:
+        progress.advance(f"{words} {next(done)}/{len(tasks)}")
 
-    def as_they_come(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
-        """Yield (index of the task, result) as results arrive."""
-        for found in super().as_they_come(tasks):
-            self._came()
-            yield found
+    for _ in range(kept.there(tasks)):
+        came()
+    return kept.in_order(Workers(function, jobs, progress.say, came), tasks)
 
 
 def identity_of(seed: int, **more: Any) -> dict[str, Any]:
@@ -74,15 +76,3 @@ def from_ramp(run: PredictedRamp) -> dict[str, Any]:
 def to_ramp(data: Mapping[str, Any]) -> PredictedRamp:
     """Return a ramp from plain data."""
     return PredictedRamp(to_observations(data["observations"]), RampEnd(**data["end"]))
-
-
-def write_answer(store: Store | None, data: Mapping[str, Any], how: Mapping[str, Any]) -> None:
-    """Write an answer and its manifest beside the store."""
-    if store is None:
-        return
-
-    def write(folder: Any) -> None:
-        write_file(folder / "answer.json", (to_json(data) + "\n").encode())
-        write_file(folder / MANIFEST, (to_json(how) + "\n").encode())
-
-    store.finish(write)

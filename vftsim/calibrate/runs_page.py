@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.fit import is_ratio
 from vftsim.calibrate.validate_runs import ValidatedRuns
+from vftsim.report.markdown import markdown_table
 
 _COLUMNS = ("run", "", "quantity", "measured", "predicted", "central 90 %", "error")
 
@@ -23,9 +24,9 @@ def page(found: ValidatedRuns, name: str, made_by: str) -> str:
         "measured load. Errors of delays and rates in percent, of CPU and shares in points. `fitted`: the model was "
         "fitted to this run.",
         "## Declared accuracy",
-        table(("target", "result", "found"), rows),
+        markdown_table(("target", "result", "found"), rows),
         "## Every row",
-        table(_COLUMNS, lines(found.rows)),
+        markdown_table(_COLUMNS, lines(found.rows)),
     ]) + "\n"  # fmt: skip
 
 
@@ -51,9 +52,3 @@ def error_of(row: Row) -> str:
     if not is_ratio(row.quantity) and row.quantity != "completed":
         return f"{row.predicted - row.measured:+.1f} points"
     return f"{100.0 * (row.predicted / row.measured - 1.0):+.0f} %" if row.measured else ""
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    head = "| " + " | ".join(columns) + " |"
-    return "\n".join([head, "|" + "---|" * len(columns), *("| " + " | ".join(row) + " |" for row in rows)])

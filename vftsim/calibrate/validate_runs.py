@@ -18,7 +18,7 @@ from vftsim.calibrate.accuracy import Row, Verdict
 from vftsim.calibrate.definition import run_of
 from vftsim.calibrate.figures import observe_as, unit_of_figure
 from vftsim.calibrate.fit import at_measured_traffic
-from vftsim.calibrate.keep import Shown, from_observations, identity_of, to_observations
+from vftsim.calibrate.keep import from_observations, identity_of, played, to_observations
 from vftsim.calibrate.patterns import check_measured, matches
 from vftsim.calibrate.references import dataset_path, place, read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
@@ -182,22 +182,17 @@ def _played(
     models: Mapping[str, ModelSpec], spec: RunValidationSpec, jobs: int, progress: Progress, store: Store | None
 ) -> dict[tuple[str, int], Observations]:
     """Return what was observed, by run and replication; what the store has is not played again."""
-    plan = [(name, r) for r in range(spec.replications) for name in models]
-    numbers = {(name, r): r * _MOST_RUNS + run for run, name in enumerate(models) for r in range(spec.replications)}
+    plan = {
+        r * _MOST_RUNS + run: (each, spec.seed, r, name)
+        for r in range(spec.replications)
+        for run, (name, each) in enumerate(models.items())
+    }
     digests = sha256_of({name: Model("", each).digest() for name, each in models.items()})
     said = identity_of(spec.seed, models=digests, part="runs")
     kept = Kept(store, said, from_observations, to_observations)
-    done = 0
-
-    def came() -> None:
-        nonlocal done
-        done += 1
-        progress.advance(f"{done} of {missing} runs")
-
-    missing = len(plan) - kept.there(spec.replications * _MOST_RUNS)
-    progress.total(missing)
-    tasks = {numbers[one]: (models[one[0]], spec.seed, one[1], one[0]) for one in plan}
-    return dict(zip(plan, kept.in_order(Shown(_observed, jobs, progress.say, came), tasks), strict=True))
+    progress.total(len(plan))
+    seen = played(kept, _observed, plan, jobs, progress, "run")
+    return {(name, r): one for (_, _, r, name), one in zip(plan.values(), seen, strict=True)}
 
 
 def _observed(task: tuple[ModelSpec, int, int, str]) -> Observations:

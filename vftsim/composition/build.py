@@ -227,7 +227,7 @@ class BuiltModel:
             row = host.io.add_port(name, self.domains[name], nic, self.programs[program].row, way)
             self.engine.rows(ports)[row].card = host.cards.get(network, 0)
             application = spec.applications[program.rpartition(".")[2]]
-            self.engine.rows(ports)[row].pages_in = float(getattr(application, "pages_per_request", 0.0))
+            self.engine.rows(ports)[row].pages_in = application.pages_a_packet or 0.0
             self.ports[program, label] = row
         driver = self.domains.get(self.spec.driver_of(host.name) or "", 0)
         rows = tuple(self.ports[program, label] for program in own)

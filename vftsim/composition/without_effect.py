@@ -14,6 +14,7 @@ from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
 from vftsim.platform.cpu.parameters import DomainScheduling
+from vftsim.platform.protection._replication_parameters import ReplicationFields
 from vftsim.spec import Spec
 from vftsim.workloads.parts import ApplicationSpec
 
@@ -39,12 +40,9 @@ def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
     for key, why in _said(domain.protection, domain.protection.without_effect()):
         yield f"{place}.protection.{key}", why
     for application, program in domain.applications.items():
-        for key, why in _said(program, program.without_effect()):
+        for key, why in _said(program, {**program.without_effect(), **_of_no_states(domain, program)}):
             yield f"{place}.applications.{application}.{key}", why
     is_guarded = not guarded(spec).isdisjoint(spec.copies(name))
-    for application, program in domain.applications.items():
-        for key, why in _said(program, _of_no_states(domain, program)):
-            yield f"{place}.applications.{application}.{key}", why
     for interface, one in domain.interfaces.items():
         for key, why in _said(one.path, one.path.without_effect(is_guarded)):
             yield f"{place}.interfaces.{interface}.path.{key}", why
@@ -65,11 +63,14 @@ def _of_nothing_inside(domain: DomainSpec) -> dict[str, str]:
 
 
 def _of_no_states(domain: DomainSpec, program: ApplicationSpec) -> dict[str, str]:
-    memory = getattr(domain.protection, "memory", None)
-    if not hasattr(program, "pages_per_request") or (memory is not None and memory.per_request is None):
+    own = domain.protection
+    if program.pages_a_packet is None:
         return {}
-    why = "no mechanism sends states of this domain" if memory is None else "protection.memory.per_request replaces it"
-    return {"pages_per_request": why}
+    if not isinstance(own, ReplicationFields) or not own.sends_pages:
+        return {"pages_per_request": "no mechanism sends states of this domain"}
+    if own.memory.per_request is not None:
+        return {"pages_per_request": "protection.memory.per_request replaces it"}
+    return {}
 
 
 def _said(part: Spec, reasons: Mapping[str, str]) -> Iterator[tuple[str, str]]:

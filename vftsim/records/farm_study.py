@@ -20,6 +20,7 @@ from vftsim.records.farm_rows import (
     numbers,
     wrong_models,
 )
+from vftsim.report.markdown import markdown_table
 from vftsim.study.progress import Progress
 from vftsim.study.workers import Workers
 
@@ -176,17 +177,13 @@ def report(results: Results, budget: Budget) -> str:
     """Return the record as Markdown."""
     lines = ["# SIP farm: stated against predicted", "", ran(budget), "", *(f"* {line}" for line in scores(results))]
     for table in tables(results):
-        lines += ["", f"## {table.title}", "", *_markdown(table.columns, table.rows)]
+        lines += ["", f"## {table.title}", "", markdown_table(table.columns, table.rows)]
     return "\n".join(lines) + "\n"
 
 
 def ran(budget: Budget) -> str:
     """Return what was run, as text."""
     return f"{budget.replications} replications, seed {budget.seed}, lengths times {budget.length:g}."
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
 
 
 def _listed(values: Sequence[float]) -> str:

@@ -11,6 +11,7 @@ from vftsim.records import networks as study
 from vftsim.records.networks import RIGHT, WRONG, Budget, Figures
 from vftsim.records.networks_claims import CONTRADICTED, Results, Statement, judge
 from vftsim.records.networks_numbers import PRINTED, TELLING, Printed, mechanisms, numbers, printed, twice_as_far
+from vftsim.report.markdown import markdown_table
 from vftsim.study.progress import Progress
 from vftsim.study.workers import Workers
 
@@ -153,7 +154,7 @@ def report(results: Results, budget: Budget) -> str:
     """Return the record as Markdown."""
     lines = ["# Networks: stated against predicted", "", ran(budget), "", *(f"* {line}" for line in scores(results))]
     for table in tables(results):
-        lines += ["", f"## {table.title}", "", *_markdown(table.columns, table.rows)]
+        lines += ["", f"## {table.title}", "", markdown_table(table.columns, table.rows)]
     return "\n".join(lines) + "\n"
 
 
@@ -163,10 +164,6 @@ def ran(budget: Budget) -> str:
         f"{budget.replications} replications, seed {budget.seed}; TCP and UDP for {budget.seconds:g} s, web tests of "
         "20 s as the study's script."
     )
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
 
 
 def _listed(values: Sequence[float]) -> str:

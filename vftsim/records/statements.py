@@ -213,11 +213,9 @@ def _ratios(mine: Outcome, other: Outcome) -> list[float]:
 
 
 def _ratio(mine: float, other: float) -> float:
-    if math.isfinite(mine) and math.isfinite(other):
-        return math.log(mine / other)
-    return (
-        0.0 if not math.isfinite(mine) and not math.isfinite(other) else math.inf if math.isfinite(other) else -math.inf
-    )
+    if not math.isfinite(mine):
+        return math.inf if math.isfinite(other) else 0.0
+    return math.log(mine / other) if math.isfinite(other) else -math.inf
 
 
 def _sign(differences: Sequence[float], margin: float, *, is_more: bool) -> Verdict:

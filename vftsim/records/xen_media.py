@@ -16,8 +16,9 @@ from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.records import xen_nulls
-from vftsim.records.statements import VERDICTS, Judged, Outcome, judge
+from vftsim.records.statements import VERDICTS, Judged, Outcome
 from vftsim.records.xen_fit import Budget, overrides, run_for
+from vftsim.report.markdown import markdown_table
 from vftsim.spec import load, shipped_dir
 from vftsim.study.composed import row_of
 
@@ -93,8 +94,7 @@ def known_mean(values: Sequence[float | None]) -> float | None:
 
 def judge_all(results: Mapping[str, Mapping[str, Any]]) -> list[Judged]:
     """Verdicts on every statement of the table."""
-    outcomes = outcomes_of(results)
-    return [judged for row in measured_rows() for judged in judge(row, outcomes)]
+    return xen_nulls.judged_rows(measured_rows(), outcomes_of(results))
 
 
 def outcomes_of(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
@@ -149,8 +149,8 @@ def separating(models: Mapping[str, Sequence[Judged]], right: str) -> list[tuple
     return rows
 
 
-def report(record: Mapping[str, Any], right: str) -> str:
-    """Return the whole record as Markdown."""
+def report(record: Mapping[str, Any], right: str, chance: Mapping[str, Any]) -> str:
+    """Return the whole record as Markdown; ``chance`` is what :func:`by_chance` says of it."""
     models = {name: judge_all(entry["results"]) for name, entry in record.items()}
     lines = ["# Predicted against stated", ""]
     for name, judged in models.items():
@@ -161,24 +161,23 @@ def report(record: Mapping[str, Any], right: str) -> str:
         "",
         "## What says nothing about Xen",
         "",
-        *(f"* {line}" for line in xen_nulls.in_words(by_chance(record))),
+        *(f"* {line}" for line in xen_nulls.in_words(chance)),
     ]
     if len(models) > 1:
-        lines += ["", "## What separates the models", "", *_markdown(("statement", *models), separating(models, right))]
+        lines += [
+            "",
+            "## What separates the models",
+            "",
+            markdown_table(("statement", *models), separating(models, right)),
+        ]
     return "\n".join(lines) + "\n"
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
 
 
 def in_words(counts: Mapping[str, Mapping[str, int]]) -> str:
     """Return a score as a line of text."""
-    parts = []
-    for kind, by_verdict in counts.items():
-        verdicts = ", ".join(f"{by_verdict.get(v, 0)} {v}" for v in VERDICTS)
-        parts.append(f"{kind}: {verdicts}")
-    return "; ".join(parts)
+    return "; ".join(
+        f"{kind}: " + ", ".join(f"{by_verdict.get(v, 0)} {v}" for v in VERDICTS) for kind, by_verdict in counts.items()
+    )
 
 
 def _mean(values: Sequence[float]) -> float:

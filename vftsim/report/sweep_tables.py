@@ -45,7 +45,7 @@ def print_sweep(result: SweepResult) -> None:
     columns = _columns(result)
     shown = {(row.point, row.metric): row for row in result.results.itertuples()}
     body = [
-        (*([point.scheduler] if point.scheduler else []), *([point.protection] if point.protection else []),
+        (*point.variant.names.values(),
          *point.values.values(),
          *(_cell(shown.get((point.number, metric))) for _, metric in columns), str(len(result.records[point.number])))
         for point in grid.points
@@ -80,7 +80,7 @@ def _print_crossovers(result: SweepResult) -> None:
     else:
         print_text("Crossovers: no two mechanisms change their order on an axis in a figure shown")
     for kind in result.grid.protections:
-        spec = next(point.model.spec for point in result.grid.points if point.protection == kind)
+        spec = next(point.model.spec for point in result.grid.points if point.variant.protection == kind)
         for text in cost_notes(spec):
             print_text(f"Costs of {text}")
 

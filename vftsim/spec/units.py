@@ -33,6 +33,14 @@ _MAX_EXPONENT = 4
 _ALIASES = {"µs": "us", "μs": "us"}
 
 
+def number_and_unit(text: str) -> tuple[float, str] | None:
+    """Return a number and the unit it is written with, empty if there is none; ``None`` if that is not what it is."""
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None or match["unit"][:1].isdigit() or match["unit"].startswith((".", "+", "-")):
+        return None
+    return float(match["number"]), match["unit"]
+
+
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """Pydantic annotation of one dimension: what units it knows and what number it stores.

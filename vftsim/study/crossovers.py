@@ -12,16 +12,13 @@ narrows it.  An order that no replication disagrees about may still be chance wh
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from vftsim.spec import DURATION
-from vftsim.spec.units import BIT_RATE, BYTE_COUNT, FREQUENCY
+from vftsim.spec.units import BIT_RATE, BYTE_COUNT, FREQUENCY, number_and_unit
 from vftsim.stats import Estimate, mean_interval
-
-_QUANTITY = re.compile(r"\s*(?P<number>[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(?P<unit>\D.*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +91,12 @@ def numbers_of(values: Sequence[str]) -> tuple[list[float], str] | None:
 
     Values in different units of one dimension come in its base unit.
     """
-    found = [_QUANTITY.fullmatch(value) for value in values]
-    if not all(found):
+    found = [each for each in map(number_and_unit, values) if each]
+    units = {unit for _, unit in found}
+    if len(found) < len(values):
         return None
-    units = {(match["unit"] or "").strip() for match in found if match}
     if len(units) == 1:
-        return [float(match["number"]) for match in found if match], units.pop()
+        return [number for number, _ in found], units.pop()
     for quantity in (DURATION, BIT_RATE, BYTE_COUNT, FREQUENCY):
         if units <= {*quantity.units}:
             return [float(quantity.parse(value)) for value in values], quantity.base_unit

@@ -8,7 +8,7 @@ divide the span or come round in it).  What one crash is, and how an outage is d
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -180,7 +180,9 @@ def failover_study(
     started = utc_now()
     said = {**identity(model, seed), "failover": [name, words, crashes, span_ns, after_ns]}
     kept = Kept(store, said, asdict, _from_dict)
-    found = kept.in_order(_Shown(workers, progress or Silent()), tasks)
+    show = progress or Silent()
+    show.total(len(tasks) - kept.there(tasks))
+    found = kept.in_order(Workers(simulate_crash, workers, show.say, show.advance), tasks)
     how = manifest(
         [model], command="failover", seed=seed, replications=range(crashes), wanted=crashes, jobs=workers,
         started=started, state="finished",
@@ -193,21 +195,6 @@ def crashes_take(model: Model, crashes: int, load: float | None, span_ns: int) -
     """Return what a study takes: each crash is run with and without it."""
     spec, _, _ = _at_rest(model, load, span_ns + AFTER_NS)
     return needs_of(spec).times(2 * crashes)
-
-
-class _Shown(Workers[CrashTask, Failover]):
-    """Simulates crashes and shows how far it is."""
-
-    def __init__(self, jobs: int, progress: Progress) -> None:
-        super().__init__(simulate_crash, jobs, progress.say)
-        self._progress = progress
-
-    def as_they_come(self, tasks: Sequence[CrashTask]) -> Iterator[tuple[int, Failover]]:
-        """Yield (index of the task, result) as results arrive."""
-        self._progress.total(len(tasks))
-        for found in super().as_they_come(tasks):
-            self._progress.advance()
-            yield found
 
 
 def _from_dict(data: Mapping[str, Any]) -> Failover:

@@ -55,12 +55,12 @@ class Kept:
         """Return the tasks that have more in common."""
         return Kept(self.store, {**(self.identity or {}), **more}, self.encode, self.decode)
 
-    def there(self, below: int) -> int:
-        """Return how many of the tasks with numbers below one are in the store."""
+    def there(self, tasks: Mapping[int, Any]) -> int:
+        """Return how many of the tasks are in the store."""
         if self.store is None:
             return 0
         assert self.identity is not None
-        return sum(number < below for number in self.store.numbers(self.identity))
+        return len(tasks.keys() & self.store.numbers(self.identity))
 
     def in_order(self, workers: Workers[Any, Any], tasks: Mapping[int, Any]) -> list[Any]:
         """Return the results of tasks by number, in their order; what is in the store is not done again."""
@@ -103,12 +103,21 @@ def kept_in(directory: Path | None, command: str, force: bool = False) -> Iterat
 
 def keep_answer(store: Store | None, answer: Answer) -> None:
     """Write an answer's main table, the whole of it and the manifest beside the store."""
+    if store is not None:
+        data = answer.for_machines()
+        keep_data(store, data, data["manifest"], answer.to_pandas())
+
+
+def keep_data(
+    store: Store | None, data: Mapping[str, Any], manifest: Mapping[str, Any], table: pd.DataFrame | None = None
+) -> None:
+    """Write an answer that is plain data, its manifest and perhaps a table beside the store."""
 
     def write(folder: Path) -> None:
-        data = answer.for_machines()
-        write_file(folder / "answer.csv", csv_text(answer.to_pandas()).encode())
+        if table is not None:
+            write_file(folder / "answer.csv", csv_text(table).encode())
         write_file(folder / "answer.json", (to_json(data) + "\n").encode())
-        write_file(folder / MANIFEST, (to_json(data["manifest"]) + "\n").encode())
+        write_file(folder / MANIFEST, (to_json(manifest) + "\n").encode())
 
     if store is not None:
         store.finish(write)

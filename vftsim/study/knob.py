@@ -6,7 +6,6 @@ states the key's own value.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +15,8 @@ from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.spec import DURATION
 from vftsim.spec.suggest import did_you_mean, listing, shown
-from vftsim.spec.units import BIT_RATE, BYTE_COUNT, FREQUENCY
+from vftsim.spec.units import BIT_RATE, BYTE_COUNT, FREQUENCY, number_and_unit
 
-_QUANTITY = re.compile(r"(?P<number>[0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(?P<unit>[^0-9].*)")
 _COUNTED = (DURATION, BIT_RATE, BYTE_COUNT, FREQUENCY)
 
 
@@ -114,5 +112,5 @@ def _number_and_unit(value: Any) -> tuple[float | None, str]:
         return None, ""
     if isinstance(value, (int, float)):
         return float(value), ""
-    match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
-    return (float(match["number"]), match["unit"]) if match else (None, "")
+    found = number_and_unit(value) if isinstance(value, str) else None
+    return found if found and found[1] else (None, "")

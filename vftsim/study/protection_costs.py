@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.model import ModelSpec
+from vftsim.platform.protection._replication_parameters import ReplicationFields
 from vftsim.platform.protection.lockstep import LockstepSpec
 from vftsim.platform.protection.mechanism import protections
 from vftsim.spec.suggest import listing
@@ -41,21 +42,19 @@ def cost_note(domain: DomainSpec) -> str:
     text = UNCALIBRATED.get(kind, "its defaults are not calibrated for this model")
     if own != protections()[kind]():
         text += "; but for what the model gives"
-    return f"{text}; {pages_of_requests(domain)}" if sends_pages(domain) else text
+    if isinstance(own, ReplicationFields) and own.sends_pages:
+        text += f"; {pages_of_requests(domain, own.memory.per_request)}"
+    return text
 
 
-def sends_pages(domain: DomainSpec) -> bool:
-    """Tell whether a domain's mechanism sends the pages that the guest dirties, as states or copies of them."""
-    kind: str = domain.protection.kind  # type: ignore[attr-defined]
-    return hasattr(domain.protection, "memory") and kind != "hypervisor_epoch"
+def pages_of_requests(domain: DomainSpec, every: float | None) -> str:
+    """Say how many pages a packet of each application is taken to dirty, ``every`` one alike unless that is None.
 
-
-def pages_of_requests(domain: DomainSpec) -> str:
-    """Say how many pages a packet of each application is taken to dirty; names are as in the model file."""
-    every = getattr(domain.protection, "memory").per_request  # noqa: B009 - of some mechanisms alone
+    Names are as in the model file.
+    """
     if every is not None:
         return f"each packet received dirties {every:g} pages"
-    said = {key: getattr(each, "pages_per_request", None) for key, each in domain.applications.items()}
+    said = {key: each.pages_a_packet for key, each in domain.applications.items()}
     known = [f"{pages:g} ({key})" for key, pages in said.items() if pages is not None]
     counted = f"each packet received dirties {listing(known)} pages" if known else "no application takes packets"
     free = [key for key, pages in said.items() if pages is None]

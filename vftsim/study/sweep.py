@@ -78,7 +78,7 @@ class SweepResult(Printed):
         for number, why in self.refused.items():
             point = self.grid.points[number]
             alone = all(p.number in self.refused for p in self.grid.points if p.variant == point.variant)
-            found[point.variant if alone else point_name(point)] = why
+            found[point.variant.name if alone else point_name(point)] = why
         return found
 
     @cached_property
@@ -118,7 +118,7 @@ class SweepResult(Printed):
                     others = json.dumps({k: v for k, v in point.values.items() if k != axis.name})
                     groups.setdefault(others, []).append(json.dumps(self.records[point.number], sort_keys=True))
                 if any(len(g) > 1 for g in groups.values()) and all(len(set(g)) == 1 for g in groups.values()):
-                    found.append((variant, axis.name))
+                    found.append((variant.name, axis.name))
         return found
 
     @cached_property
@@ -157,13 +157,11 @@ class SweepResult(Printed):
 
 def point_name(point: Point) -> str:
     """Return a point in words."""
-    return ", ".join([*([point.variant] if point.variant else []), *(f"{k}={v}" for k, v in point.values.items())])
+    return ", ".join([*point.variant.names.values(), *(f"{k}={v}" for k, v in point.values.items())])
 
 
 def _head(point: Point) -> dict[str, Any]:
-    scheduler = {"scheduler": point.scheduler} if point.scheduler else {}
-    protection = {"protection": point.protection} if point.protection else {}
-    return {"point": point.number, **scheduler, **protection, **point.values}
+    return {"point": point.number, **point.variant.names, **point.values}
 
 
 @dataclass

@@ -45,16 +45,15 @@ def _lines(
     """Yield what is held fixed, and what every mechanism measured at each value of an axis."""
     groups: dict[str, dict[str, dict[str, Mapping[int, Figures]]]] = {}
     for point in grid.points:
-        groups.setdefault(_held(grid, point, axis), {}).setdefault(point.protection, {})[point.values[axis.name]] = (
-            records[point.number]
-        )
+        by_kind = groups.setdefault(_held(grid, point, axis), {})
+        by_kind.setdefault(point.variant.protection, {})[point.values[axis.name]] = records[point.number]
     for held, by_kind in groups.items():
         yield held, {kind: [found[value] for value in axis.values] for kind, found in by_kind.items()}
 
 
 def _held(grid: Grid, point: Point, axis: AnyAxis) -> str:
     others = [f"{name}={value}" for name, value in point.values.items() if name != axis.name]
-    return ", ".join([*([point.scheduler] if len(grid.schedulers) > 1 else []), *others])
+    return ", ".join([*([point.variant.scheduler] if len(grid.schedulers) > 1 else []), *others])
 
 
 def _of_pair(

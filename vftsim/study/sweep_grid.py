@@ -95,25 +95,25 @@ class Variant:
     kind: str
 
     @property
+    def names(self) -> dict[str, str]:
+        """What is compared, of the two."""
+        both = {"scheduler": self.scheduler, "protection": self.protection}
+        return {what: name for what, name in both.items() if name}
+
+    @property
     def name(self) -> str:
         """Both in words."""
-        return ", ".join(text for text in (self.scheduler, self.protection) if text)
+        return ", ".join(self.names.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One point of the grid: scheduler, mechanism (or none named), the value of each axis, and the model that makes."""
+    """One point of the grid: scheduler and mechanism, the value of each axis, and the model that makes."""
 
     number: int
-    scheduler: str
+    variant: Variant
     values: Mapping[str, str]
     model: Model
-    protection: str = ""
-
-    @property
-    def variant(self) -> str:
-        """What it has beside the axes, in words."""
-        return ", ".join(text for text in (self.scheduler, self.protection) if text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def make_grid(
         for variant, _ in fitting
         for values, assignments in _combinations(axes, variant.kind)
     ]
-    numbered = tuple(Point(n, v.scheduler, values, model, v.protection) for n, (v, values, model) in enumerate(points))
+    numbered = tuple(Point(number, *point) for number, point in enumerate(points))
     chosen = tuple(dict.fromkeys(variant.scheduler for variant, _ in fitting))
     mechanisms = tuple(dict.fromkeys(variant.protection for variant, _ in fitting if variant.protection))
     return Grid(base, axes, chosen, numbered, refused, mechanisms)

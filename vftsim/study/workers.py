@@ -84,12 +84,21 @@ class Workers(Generic[T, R]):
         Processes; 1 works in this one.
     tell : callable, optional
         Told in words when workers were lost and replaced.
+    came : callable, optional
+        Told of each result that arrives.
     """
 
-    def __init__(self, function: Callable[[T], R], jobs: int, tell: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        function: Callable[[T], R],
+        jobs: int,
+        tell: Callable[[str], None] | None = None,
+        came: Callable[[], None] | None = None,
+    ) -> None:
         self.function = function
         self.jobs = jobs
         self._tell = tell or (lambda _: None)
+        self._came = came or (lambda: None)
 
     def as_they_come(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
         """Yield (index of the task, result) as results arrive; Ctrl-C ends the workers and is passed on.
@@ -101,6 +110,11 @@ class Workers(Generic[T, R]):
         WorkerLostError
             They are killed again and again, or there is not enough memory.
         """
+        for found in self._arriving(tasks):
+            self._came()
+            yield found
+
+    def _arriving(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
         if self.jobs == 1 or len(tasks) == 1:
             for index, task in enumerate(tasks):
                 yield index, self.function(task)

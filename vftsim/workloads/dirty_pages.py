@@ -24,3 +24,8 @@ class DirtyPagesFields(Spec):
     """What an application says of the pages that its packets dirty."""
 
     pages_per_request: float = pages_per_request(2.0, "the packet's buffer, and a page of what is kept of it")
+
+    @property
+    def pages_a_packet(self) -> float:
+        """Pages that each packet received dirties."""
+        return float(self.pages_per_request)

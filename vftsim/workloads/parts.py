@@ -158,6 +158,11 @@ class ApplicationSpec(Spec):
         return ()
 
     @property
+    def pages_a_packet(self) -> float | None:
+        """Pages that each packet received dirties, beside what its CPU time touches; None if it takes no packets."""
+        return None
+
+    @property
     def packet_work_ns(self) -> int:
         """About its CPU time for a packet, for an estimate; 0 where that hangs on more than the packet."""
         return 0

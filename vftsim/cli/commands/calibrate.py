@@ -33,11 +33,10 @@ def calibrate(
     """Fit a model to data: parameters with intervals, residuals, and what the data do not identify."""
     options.use_engine(engine)
     from vftsim.calibrate import fitted
-    from vftsim.calibrate.keep import write_answer
     from vftsim.calibrate.run import run_calibration
     from vftsim.cli.files import check_target, write_whole
     from vftsim.report.screen import print_json, print_table, print_text
-    from vftsim.study.kept import kept_in
+    from vftsim.study.kept import keep_data, kept_in
     from vftsim.study.progress import make_progress
     from vftsim.study.workers import checked_jobs
 
@@ -48,7 +47,7 @@ def calibrate(
         make_progress(f"calibrate {calibration}", quiet) as progress,
     ):
         done = run_calibration(calibration, checked_jobs(jobs), progress, store)
-        write_answer(store, done.record, done.record["manifest"])
+        keep_data(store, done.record, done.record["manifest"])
     options.say_remarks(store.remarks if store else ())
     if output is not None:
         write_whole(output, lambda path: fitted.write(path, done.record))

@@ -128,15 +128,16 @@ def _experiments(
     with make_progress(f"record {study.value}", quiet) as progress:
         found = run_record(names, jobs, budget, progress)
     judged = {name: media.judge_all(entry["results"]) for name, entry in found.items()}
+    chance = media.by_chance(found)
     if output is not None:
-        write_whole(output, lambda path: _write_text(path, media.report(found, media.RIGHT)))
+        write_whole(output, lambda path: _write_text(path, media.report(found, media.RIGHT, chance)))
     if as_json:
-        _print_json(found, judged, budget)
+        _print_json(found, judged, chance, budget)
         return
     _print_right(found[media.RIGHT], judged[media.RIGHT], budget)
     if len(names) > 1:
         _print_models(found, judged)
-    for line in xen_nulls.in_words(media.by_chance(found)):
+    for line in xen_nulls.in_words(chance):
         print_text(line)
     if output is not None:
         print_text(f"Written: {output}")
@@ -268,23 +269,24 @@ def _write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _print_json(found: Mapping[str, Mapping[str, Any]], judged: Judgements, budget: Budget) -> None:
+def _print_json(
+    found: Mapping[str, Mapping[str, Any]], judged: Judgements, chance: Mapping[str, Any], budget: Budget
+) -> None:
     from dataclasses import asdict
 
-    from vftsim.records.xen_media import RIGHT, by_chance, score
+    from vftsim.records.xen_media import RIGHT, score
     from vftsim.report.screen import print_json
 
     models = {
         name: {**entry, "judged": [asdict(one) for one in judged[name]], "score": score(judged[name])}
         for name, entry in found.items()
     }
-    print_json({"budget": asdict(budget), "right": RIGHT, "chance": by_chance(found), "models": models})
+    print_json({"budget": asdict(budget), "right": RIGHT, "chance": chance, "models": models})
 
 
 def _print_right(entry: Mapping[str, Any], judged: Sequence[Judged], budget: Budget) -> None:
     """Print every experiment with what is stated of it, under the fitted model."""
-    from vftsim.records.statements import VERDICTS
-    from vftsim.records.xen_media import score
+    from vftsim.records.xen_media import in_words, score
     from vftsim.report.screen import print_table, print_text
 
     by_key: dict[str, list[Judged]] = {key: [] for key in entry["results"]}
@@ -305,7 +307,7 @@ def _print_right(entry: Mapping[str, Any], judged: Sequence[Judged], budget: Bud
     if budget.replications == 1:
         print_text("One replication has no interval: comparisons are 'undecided'.")
     for kind, counts in score(judged).items():
-        print_text(f"{kind}: " + ", ".join(f"{counts.get(v, 0)} {v}" for v in VERDICTS))
+        print_text(in_words({kind: counts}))
 
 
 def _print_models(found: Mapping[str, Mapping[str, Any]], judged: Judgements) -> None:

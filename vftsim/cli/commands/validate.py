@@ -39,7 +39,6 @@ def validate(
     """Predict every measured row; exit code 1 when the declared accuracy is missed."""
     options.use_engine(engine)
     from vftsim.calibrate.accuracy_page import as_data, page
-    from vftsim.calibrate.keep import write_answer
     from vftsim.calibrate.provenance import stamp
     from vftsim.calibrate.validate import run_validation
     from vftsim.calibrate.validate_runs import is_by_runs
@@ -47,7 +46,7 @@ def validate(
     from vftsim.cli.main import OUTSIDE
     from vftsim.report.screen import print_json, print_table, print_text
     from vftsim.study.files import write_file
-    from vftsim.study.kept import kept_in
+    from vftsim.study.kept import keep_data, kept_in
     from vftsim.study.progress import make_progress
     from vftsim.study.workers import checked_jobs
 
@@ -60,7 +59,7 @@ def validate(
         return
     with kept_in(keep, "validation") as store, make_progress(f"validate {validation}", quiet) as progress:
         found = run_validation(validation, environment or [], replications, checked_jobs(jobs), progress, store)
-        write_answer(store, as_data(found), found.manifest)
+        keep_data(store, as_data(found), found.manifest)
     options.say_remarks(store.remarks if store else ())
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
@@ -83,19 +82,18 @@ def _by_runs(
     report: Path | None, made_by: str, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Play every measured run by itself and compare."""
-    from vftsim.calibrate.keep import write_answer
     from vftsim.calibrate.runs_page import as_data, lines, page
     from vftsim.calibrate.validate_runs import run_runs
     from vftsim.cli.files import write_whole
     from vftsim.cli.main import OUTSIDE
     from vftsim.report.screen import print_json, print_table
     from vftsim.study.files import write_file
-    from vftsim.study.kept import kept_in
+    from vftsim.study.kept import keep_data, kept_in
     from vftsim.study.progress import make_progress
 
     with kept_in(keep, "validation") as store, make_progress(f"validate {validation}", quiet) as progress:
         found = run_runs(validation, environments, replications, jobs, progress, store=store)
-        write_answer(store, as_data(found), found.manifest)
+        keep_data(store, as_data(found), found.manifest)
     options.say_remarks(store.remarks if store else ())
     if report is not None:
         write_whole(report, lambda path: write_file(path, page(found, validation, made_by).encode()))

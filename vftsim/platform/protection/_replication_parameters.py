@@ -3,7 +3,7 @@
 Sources: Remus, NSDI 2008; Xen ``tools/remus/remus`` and ``tools/python/xen/remus``; the thesis, Appendix G.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -80,6 +80,9 @@ class TakeoverSpec(Spec):
 
 class ReplicationFields(ProtectionSpec):
     """Parameters of every mechanism of this sort."""
+
+    sends_pages: ClassVar[bool] = True
+    """Whether it sends the pages that the guest dirties, as states or as copies of them."""
 
     active_from: When | None = Field(None, description="When protection is turned on; from the start if not given.")
     memory: MemorySpec = Field(default_factory=MemorySpec, description="What the guest writes to.")

@@ -108,6 +108,11 @@ class FaultSpec(Spec):
     """Base of the faults."""
 
     part: ClassVar[Kind]
+    needs_backup: ClassVar[bool] = False
+    """Whether it only makes sense with a backup host."""
+    needs_own_channel: ClassVar[bool] = False
+    """Whether it only makes sense with a channel that the guest's own traffic does not share."""
+
     at: When = Field(description="When it happens: `20 s` of the run, or `step 2 + 300 s`.")
     domain: str | None = Field(
         None, description="Domain that it strikes; the only one that is protected or has an interface if not given."
@@ -119,16 +124,6 @@ class FaultSpec(Spec):
         if self.repeat is not None and self.repeat.every is not None and self.repeat.every <= self.lasts_ns:
             raise ValueError("repeat.every must be longer than the fault's duration")
         return self
-
-    @property
-    def needs_backup(self) -> bool:
-        """Whether it only makes sense with a backup host."""
-        return False
-
-    @property
-    def needs_own_channel(self) -> bool:
-        """Whether it only makes sense with a channel that the guest's own traffic does not share."""
-        return False
 
     def fill(self, blow: Fault) -> None:
         """Write what this kind alone has into its record."""
@@ -219,11 +214,7 @@ class BackupCrash(FaultSpec):
 
     kind: Literal["backup_crash"] = "backup_crash"
     part: ClassVar[Kind] = backup_crash
-
-    @property
-    def needs_backup(self) -> bool:
-        """It does."""
-        return True
+    needs_backup: ClassVar[bool] = True
 
 
 @backup_crash.implements(strike)
@@ -238,12 +229,8 @@ class ChannelLoss(FaultSpec):
 
     kind: Literal["channel_loss"] = "channel_loss"
     part: ClassVar[Kind] = channel_loss
+    needs_backup: ClassVar[bool] = True
     duration: PositiveDurationNs | None = Field(None, description="How long; for good if not given.")
-
-    @property
-    def needs_backup(self) -> bool:
-        """It does."""
-        return True
 
     @property
     def lasts_ns(self) -> int:
@@ -269,6 +256,8 @@ class ChannelDegradation(FaultSpec):
 
     kind: Literal["channel_degradation"] = "channel_degradation"
     part: ClassVar[Kind] = channel_degradation
+    needs_backup: ClassVar[bool] = True
+    needs_own_channel: ClassVar[bool] = True
     duration: PositiveDurationNs | None = Field(None, description="How long; for good if not given.")
     rate: Percent = Field(100.0, gt=0, description="Share of the channel's rate that is left.")
     delay: DurationNs = Field(0, description="Added to its latency, in each direction.")
@@ -283,16 +272,6 @@ class ChannelDegradation(FaultSpec):
         if self.rate == 100.0 and self.delay == 0 and self.loss == 0.0:
             raise ValueError("give rate below 100 %, delay or loss: as it stands nothing is degraded")
         return self
-
-    @property
-    def needs_backup(self) -> bool:
-        """It does."""
-        return True
-
-    @property
-    def needs_own_channel(self) -> bool:
-        """It does."""
-        return True
 
     @property
     def lasts_ns(self) -> int:

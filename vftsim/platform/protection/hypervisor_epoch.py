@@ -89,6 +89,7 @@ class HypervisorEpochSpec(ReplicationFields):
 
     kind: Literal["hypervisor_epoch"] = "hypervisor_epoch"
     part: ClassVar[Kind] = hypervisor_epoch
+    sends_pages: ClassVar[bool] = False
     protocol: Literal["original", "revised"] = Field("revised", description="Where the primary waits.")
     epoch_instructions: int = Field(50_000, ge=1, le=1 << 40, description="Instructions an epoch. Assumption.")
     instruction_rate: RatePerSecond = Field(50e6, gt=0, le=1e12, description="Instructions a second. Assumption.")
