@@ -1,5 +1,6 @@
 """How long a run takes and how much memory, before its first event: against runs, and for settings without an end."""
 
+import signal
 import time
 
 import pytest
@@ -153,6 +154,22 @@ def test_time_that_is_over_interrupts():
     with pytest.raises(KeyboardInterrupt), ended_after(50_000_000, said.append):
         time.sleep(60)
     assert said == ["0.05 seconds, the --max-time, are over"]
+
+
+def test_time_that_is_over_interrupts_where_ctrl_c_is_ignored():
+    """As it is in a job that a script starts in the background; Ctrl-C itself goes on being ignored."""
+
+    def work():
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(60)
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(KeyboardInterrupt), ended_after(200_000_000, lambda _: None):
+            work()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_time_that_is_not_over_interrupts_nothing():
