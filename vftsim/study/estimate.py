@@ -129,17 +129,18 @@ def events_of(spec: ModelSpec) -> float:
 def share_by(spec: ModelSpec) -> Callable[[int], float]:
     """Return what gives the share of a replication's events that is over by an instant in ns, about.
 
-    Of a ramp the simulated time says little: its last steps have several times the events of its first.
+    Of a ramp the simulated time says little: its last steps have several times the events of its first.  Only packets
+    count: of what has a period most is computed, or happens only where somebody competes.
     """
-    whole_ns, steady_per_s, of_packets = length_ns(spec), _steady_per_s(spec), _events_of_packets(spec)
+    whole_ns, of_packets = max(length_ns(spec), 1), _events_of_packets(spec)
     courses = {name: _course(spec, spec.workloads[name]) for name in of_packets}
-    whole = max(events_of(spec), 1.0)
+    whole = sum(of_packets.values())
 
     def share(time_ns: int) -> float:
-        over = steady_per_s * min(time_ns, whole_ns) / 1e9
-        for name, events in of_packets.items():
-            over += events * spec.workloads[name].share_sent(time_ns, courses[name])
-        return min(over / whole, 1.0)
+        if whole == 0.0:
+            return min(time_ns / whole_ns, 1.0)
+        sent = {name: spec.workloads[name].share_sent(time_ns, course) for name, course in courses.items()}
+        return min(sum(events * sent[name] for name, events in of_packets.items()) / whole, 1.0)
 
     return share
 
