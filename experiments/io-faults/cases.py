@@ -207,8 +207,8 @@ CASES = (
     ),
     Case(
         "sweep --protection",
-        f"sweep {{}}/model.yaml --protection none,lockstep --grid domains.sut.applications.proxy.touch_cost=3ms,4ms -n 2 "
-        f"{_PLAIN} -o {{}}/out",
+        "sweep {}/model.yaml --protection none,lockstep --grid domains.sut.applications.proxy.touch_cost=3ms,4ms "
+        f"-n 2 {_PLAIN} -o {{}}/out",
     ),
     Case("capacity", f"capacity {{}}/model.yaml -n 2 {_PLAIN} -o {{}}/out"),
     Case(
