@@ -11,9 +11,9 @@ import sqlite3
 import string
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,20 @@ TREE = Path(__file__).parents[2]
 
 def inputs(seed: int) -> Iterator[Input]:
     """Yield inputs without an end, kinds in turn."""
+    return (make() for make in makers(seed, KINDS))
+
+
+def makers(seed: int, kinds: Iterable[str]) -> Iterator[Callable[[], Input]]:
+    """Yield what makes each input: those that are not made cost nothing."""
     while True:
-        for kind, make in KINDS.items():
-            found = make(random.Random(f"{kind} {seed}"))
-            found.kind = kind
-            yield found
+        yield from (partial(_made, kind, seed) for kind in kinds)
         seed += 1_000_003
+
+
+def _made(kind: str, seed: int) -> Input:
+    found = KINDS[kind](random.Random(f"{kind} {seed}"))
+    found.kind = kind
+    return found
 
 
 @cache

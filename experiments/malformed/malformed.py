@@ -40,7 +40,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import typer
 from inputs import Input
-from kinds import KINDS, inputs
+from kinds import KINDS, makers
 
 os.environ.setdefault("VFTSIM_ENGINE", "simpy")
 HERE = Path(__file__).parent
@@ -200,13 +200,14 @@ def main() -> int:
     lines = chosen.tally.read_text().splitlines() if chosen.tally and chosen.tally.exists() else []
     tally: list[dict[str, Any]] = [json.loads(line) for line in lines]
     before = {(line["seed"], line["number"]) for line in tally}
-    some = (one for one in inputs(chosen.seed) if chosen.kind in (None, one.kind))
+    some = makers(chosen.seed, [chosen.kind] if chosen.kind else KINDS)
     end = time.monotonic() + 60.0 * chosen.minutes
-    for number, one in enumerate(itertools.islice(some, chosen.count)):
+    for number, make in enumerate(itertools.islice(some, chosen.count)):
         if time.monotonic() > end:
             break
         if (chosen.seed, number) in before:
             continue
+        one = make()
         found = answer(one)
         tally.append({
             "seed": chosen.seed, "number": number, "kind": one.kind, "code": found.code, "seconds": found.seconds,

@@ -41,8 +41,8 @@ from table import put, written
 TREE = Path(__file__).parents[2]
 LIST, PAGE = Path(__file__).parent / "mutants.json", TREE / "docs" / "robustness.md"
 TRIED = Path(__file__).parent / "tried.jsonl"
-LONGEST_S, MOST_BYTES = 60, 4_000_000_000
-"""Of CPU, and of address space; on the clock 15 times as long.  A fault that ends nothing is noticed too."""
+LONGEST_S, MOST_BYTES = 30, 4_000_000_000
+"""Of CPU, and of address space; on the clock 30 times as long.  A fault that ends nothing is noticed too."""
 PARTS = {
     "kernel/wheel.py": "kernel/test_wheel.py", "kernel/simpy_engine.py": "kernel/test_engines.py",
     "platform/cpu/exact.py": "platform/cpu/test_exact.py",
@@ -149,7 +149,7 @@ def _run_tests(tests: list[str], copy: Path) -> None:
 
     resource.setrlimit(resource.RLIMIT_CPU, (LONGEST_S, LONGEST_S + 1))
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
-    signal.alarm(15 * LONGEST_S)
+    signal.alarm(30 * LONGEST_S)
     os.chdir(copy)
     sys.path.insert(0, str(copy))
     sys.dont_write_bytecode = True
