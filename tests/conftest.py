@@ -2,6 +2,11 @@ import os
 import signal
 
 import pytest
+from hypothesis import settings
+
+# A slow machine is no fault.
+settings.register_profile("vftsim", deadline=None)
+settings.load_profile("vftsim")
 
 # Compiling a kernel takes longer than the short runs of the tests: those that are about the compiled engine name it.
 os.environ.setdefault("VFTSIM_ENGINE", "simpy")

@@ -188,6 +188,11 @@ CASES = (
         "sweep",
         f"sweep {{}}/model.yaml --grid domains.sut.applications.proxy.touch_cost=3ms,4ms -n 2 {_PLAIN} -o {{}}/out",
     ),
+    Case(
+        "sweep --protection",
+        "sweep {}/model.yaml --protection none,lockstep --grid domains.sut.applications.proxy.touch_cost=3ms,4ms "
+        f"-n 2 {_PLAIN} -o {{}}/out",
+    ),
     Case("capacity", f"capacity {{}}/model.yaml -n 2 {_PLAIN} -o {{}}/out"),
     Case(
         "capacity --method search",
@@ -206,6 +211,8 @@ CASES = (
     ),
     Case("calibrate", "calibrate {}/fit.yaml -q -j 1 -o {}/fit.json", "--force", files=LAB),
     Case("validate", "validate {}/check.yaml -q -j 1 --report {}/r.md", "--force", files=LAB),
+    Case("calibrate --keep", "calibrate {}/fit.yaml -q -j 1 -o {}/fit.json --keep {}/out", "--force", files=LAB),
+    Case("validate --keep", "validate {}/check.yaml -q -j 1 --report {}/r.md --keep {}/out", "--force", files=LAB),
     Case("record", "record networks -q -j 1 -o {}/r.md", "--force"),
     Case(
         "trace",
@@ -226,15 +233,17 @@ def remember_simulations() -> None:
     """Let every simulation be done once in this process and its children."""
     from matplotlib.figure import Figure
 
+    from vftsim.calibrate import environment, validate
+    from vftsim.calibrate import fit as calibrate_fit
     from vftsim.calibrate import run as calibrate_run
-    from vftsim.calibrate import validate
     from vftsim.records import networks_study
     from vftsim.study import composed, constant_load, crash, failover
     from vftsim.tracing import trace
 
     for owner, name in (
         (composed, "simulate"), (constant_load.ConstantLoad, "__call__"), (crash, "simulate_crash"),
-        (failover, "simulate_crash"), (calibrate_run, "fit"), (validate, "run_environment"), (trace, "run_traced"),
+        (failover, "simulate_crash"), (calibrate_run, "fit"), (calibrate_fit, "_residuals"),
+        (validate, "run_environment"), (environment, "_ramp"), (environment, "_edge"), (trace, "run_traced"),
     ):  # fmt: skip
         _remember(owner, name)
     for name, empty in (("run_record", {}), ("report", "A report.\n"), ("tables", []), ("scores", [])):
@@ -247,9 +256,14 @@ def remember_simulations() -> None:
 
 
 def _remember(owner: Any, name: str) -> None:
+    from vftsim.study.kept import Kept
+    from vftsim.study.store import Store
+
     original, known = getattr(owner, name), {}
 
     def once(*arguments: Any, **named: Any) -> Any:
+        if any(isinstance(a, Store) or (isinstance(a, Kept) and a.store is not None) for a in arguments):
+            return original(*arguments, **named)  # it writes what it has found
         said = [repr(a) for a in (*arguments, *named.values()) if not callable(a) or hasattr(a, "__dataclass_fields__")]
         key = repr([text for text in said if " object at 0x" not in text])  # not what shows how far it is
         if key not in known:

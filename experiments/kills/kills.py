@@ -300,6 +300,12 @@ def pairs(known: dict[str, list[str]], place: Path, count: int, choose: random.R
     return found
 
 
+def keep(found: Counter[str], tally: Path | None) -> None:
+    """Note what was found so far."""
+    if tally:
+        tally.write_text(json.dumps(found))
+
+
 def main() -> int:
     """Kill as often as asked; exit code 1 when anything was lost."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -307,9 +313,12 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=math.inf, help="end after this time, however many it were")
+    parser.add_argument("--tally", type=Path, metavar="FILE", help="count on from what stands here")
     parser.add_argument("--write", action="store_true", help="write the table into docs/robustness.md")
     chosen = parser.parse_args()
-    choose, found = random.Random(chosen.seed), Counter[str]()
+    # A job in the background ignores it, and so would every command that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    found = Counter[str](json.loads(chosen.tally.read_text()) if chosen.tally and chosen.tally.exists() else {})
     # No TemporaryDirectory: a child that is a command would remove it when it ends.
     place = Path(tempfile.mkdtemp())
     try:
@@ -319,9 +328,10 @@ def main() -> int:
         end = time.monotonic() + 60.0 * chosen.minutes
         known = commands(str(model))
         whole, seconds = undisturbed(known, place)
-        for count in range(chosen.kills):
+        for count in range(found["kills"], chosen.kills):
             if time.monotonic() > end:
                 break
+            choose = random.Random(f"{chosen.seed} {count}")
             name = list(known)[count % len(known)]
             folder = place / f"killed {count}"
             found += kill_once(name, known[name], folder, seconds[name], count, choose)
@@ -329,8 +339,11 @@ def main() -> int:
                 found["different"] += 1
                 print(f"no. {count}, {name}: another result", flush=True)
             shutil.rmtree(folder)
+            keep(found, chosen.tally)
             print(f"{count + 1} of {chosen.kills}: {name} {dict(found)}", file=sys.stderr, flush=True)
-        found += pairs(known, place, chosen.pairs, choose, end + 12.0 * chosen.minutes)
+        more = max(0, chosen.pairs - found["pairs"])
+        found += pairs(known, place, more, random.Random(f"{chosen.seed} {found['pairs']}"), end + 12 * chosen.minutes)
+        keep(found, chosen.tally)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     for what in DEFECTS:

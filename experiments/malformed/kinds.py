@@ -11,35 +11,45 @@ import sqlite3
 import string
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from inputs import ODD, Input, as_text, changed, document, places, torn
-from texts import CHECK, DATASET, EDITS, FIT, LIMITS, MEDIA, ROWS, TINY
+from texts import CHECK, DATASET, EDITS, FAULTS, FIT, GRIDS, LIMITS, MEDIA, PROTECTIONS, ROWS, SETS, TINY
 
 TREE = Path(__file__).parents[2]
 
 
 def inputs(seed: int) -> Iterator[Input]:
     """Yield inputs without an end, kinds in turn."""
+    return (make() for make in makers(seed, KINDS))
+
+
+def makers(seed: int, kinds: Iterable[str]) -> Iterator[Callable[[], Input]]:
+    """Yield what makes each input: those that are not made cost nothing."""
     while True:
-        for kind, make in KINDS.items():
-            found = make(random.Random(f"{kind} {seed}"))
-            found.kind = kind
-            yield found
+        yield from (partial(_made, kind, seed) for kind in kinds)
         seed += 1_000_003
 
 
+def _made(kind: str, seed: int) -> Input:
+    found = KINDS[kind](random.Random(f"{kind} {seed}"))
+    found.kind = kind
+    return found
+
+
 @cache
-def _bases() -> list[str]:
+def bases() -> list[str]:
+    """Return the models that are changed."""
     shipped = [path.read_text() for path in sorted((TREE / "models").glob("*.yaml"))]
     return [TINY] * 20 + [MEDIA] * 20 + shipped
 
 
 def _model(choose: random.Random) -> Input:
-    text = choose.choice(_bases())
+    text = choose.choice(bases())
     is_torn = choose.random() < 0.35
     data = torn(choose, text.encode()) if is_torn else as_text(changed(choose, document(text))).encode()
     command = choose.choice(
@@ -79,25 +89,26 @@ def _assignment(choose: random.Random, text: str) -> str:
     return f"{_key(choose, text)}{sign}{_value(choose)}".replace("\x00", "")
 
 
+_RUN_ONE = ["run", "{}/model.yaml", "-n", "1", "--quick", "-o", "{}/out"]
+
+
 def _set(choose: random.Random) -> Input:
     text = choose.choice((TINY, MEDIA))
-    sets = [word for _ in range(choose.choice((1, 1, 2, 4))) for word in ("--set", _assignment(choose, text))]
-    return Input(
-        "",
-        ["run", "{}/model.yaml", "-n", "1", "--quick", "-o", "{}/out", *sets, *LIMITS],
-        {"model.yaml": text.encode()},
-    )
+    right = choose.choice(SETS[text.splitlines()[0]])
+    words = [_assignment(choose, text) for _ in range(choose.choice((1, 1, 2, 4)))] + [right] * choose.choice((0, 1))
+    sets = [word for one in words for word in ("--set", one)]
+    return Input("", [*_RUN_ONE, *sets, *LIMITS], {"model.yaml": text.encode()})
 
 
 def _grid(choose: random.Random) -> Input:
     text = choose.choice((TINY, MEDIA))
     words = ["sweep", "{}/model.yaml", "-n", "1", "-o", "{}/out"]
     for _ in range(choose.choice((1, 1, 2, 3))):
-        name = choose.choice(
-            ("weight", "cap", "streams", "calls", _key(choose, text), _key(choose, text), _word(choose))
-        )
+        right = choose.choice(GRIDS[text.splitlines()[0]])
+        name = choose.choice((right.split("=")[0], right.split("=")[0], _key(choose, text), _word(choose)))
         values = ",".join(_value(choose) for _ in range(choose.choice((0, 1, 1, 2, 4))))
-        words += ["--grid", f"{name}{choose.choice(('=',) * 8 + ('', ',', ':'))}{values}".replace("\x00", "")]
+        wrong = f"{name}{choose.choice(('=',) * 8 + ('', ',', ':'))}{values}".replace("\x00", "")
+        words += ["--grid", choose.choice((wrong, wrong, right))]
     if choose.random() < 0.3:
         words += [
             "--scheduler",
@@ -108,51 +119,35 @@ def _grid(choose: random.Random) -> Input:
     return Input("", [word.replace("\x00", "") for word in [*words, *LIMITS]], {"model.yaml": text.encode()})
 
 
+def struck(fault: dict[str, Any], protection: dict[str, Any]) -> dict[str, Any]:
+    """Return MEDIA with another fault and another protection."""
+    data: dict[str, Any] = document(MEDIA)
+    data["faults"], data["domains"]["media"]["protection"] = [fault], protection
+    return data
+
+
 def _fault(choose: random.Random) -> Input:
-    kinds = (
-        "pause",
-        "primary_crash",
-        "secondary_crash",
-        "host_crash",
-        "link_down",
-        "link_loss",
-        "log_link",
-        "kill",
-        "",
-        None,
-        7,
-    )
-    moments = ("run 100 ms", "run -1 s", "run 3000 d", "step 1", "step 1 + 1 s", "step 99 + 1 s", "stepp 1",
-        "measure 0 s",
-               "1 s", "", None, 5, [], "run 1e30 s", "run 0 s", "pre_registration + 1 s", "step 1 + -1 s",
-               "step 1 + 1e9 s")  # fmt: skip
-    keys = {"kind": choose.choice(kinds), "at": choose.choice(moments)}
-    for key in ("domain", "duration", "host", "link", "network", "rate", "loss", "nic", "role"):
-        if choose.random() < 0.35:
-            keys[key] = choose.choice(("media", "sut", "host", "lan", "dom0", "eth0", *ODD))
-    text = choose.choice((TINY, MEDIA))
-    data = document(text)
-    data["faults"] = choose.choice(([keys], [keys, keys], keys, [[keys]]))
-    if choose.random() < 0.5:
-        where = choose.choice(list(data["domains"]))
-        kind = choose.choice(
-            (
-                "lockstep",
-                "checkpoint",
-                "ha_restart",
-                "coarse_lockstep",
-                "event_sync",
-                "none",
-                "hypervisor_epoch",
-                "micro_checkpoint",
-            )
-        )
-        data["domains"][where]["protection"] = {"kind": kind}
+    fault, other = (choose.choice(document(FAULTS)) for _ in range(2))
+    data = struck(fault, choose.choice(document(PROTECTIONS)))
+    if choose.random() < 0.3:
+        data["faults"].append(other)
+    if choose.random() < 0.3:
+        data["domains"]["media"]["protection"] = changed(choose, data["domains"]["media"]["protection"])
+    else:
+        data["faults"] = changed(choose, data["faults"])
+    for one in data["faults"] if isinstance(data["faults"], list) else []:
+        if isinstance(one, dict) and choose.random() < 0.3:
+            one["at"] = choose.choice(_MOMENTS)
     try:
         found = as_text(data).encode()
     except Exception:
-        found = text.encode()
-    return Input("", ["run", "{}/model.yaml", "-n", "1", "--quick", "-o", "{}/out", *LIMITS], {"model.yaml": found})
+        found = MEDIA.encode()
+    return Input("", [*_RUN_ONE, *LIMITS], {"model.yaml": found})
+
+
+_MOMENTS = ("run 100 ms", "run -1 s", "3000 d", "step 1", "step 1 + 1 s", "step 99 + 1 s", "stepp 1", "measure 0 s",
+            "1 s", "", None, 5, [], "1e30 s", "0 s", "pre_registration + 1 s", "step 1 + -1 s", "step 1 + 1e9 s",
+            "299 ms", "300 ms", "1 ns", "-1 s", "nan s")  # fmt: skip
 
 
 @cache
@@ -243,14 +238,31 @@ def _directory(choose: random.Random) -> Input:
     return Input("", list(choose.choice(_ON_RESULTS)), files, others)
 
 
+_LAB = {"lab/dataset.yaml": DATASET, "lab/shares.csv": ROWS, "fit.yaml": FIT, "check.yaml": CHECK, "model.yaml": TINY}
+_CALIBRATE = ["calibrate", "{}/fit.yaml", "-j", "1", "-q", "-o", "{}/fitted.json"]
+_VALIDATE = ["validate", "{}/check.yaml", "-j", "1", "-q"]
+_SADF = str(TREE / "tests/labs/files/sadf_u.csv")
+_IMPORT = ["import", _SADF, "-e", "bare", "--phase", "step_1", "-o", "{}/lab"]
+
+
+@cache
+def _imported() -> dict[str, bytes]:
+    """Return the files of a dataset that an import has written."""
+    from vftsim.cli.main import main
+
+    with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()):
+        folder = Path(name)
+        assert main(["import", _SADF, "-e", "virtual", "--phase", "step_2", "-o", str(folder / "lab")]) == 0
+        return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
 def _dataset(choose: random.Random) -> Input:
-    files = {
-        "lab/dataset.yaml": DATASET,
-        "lab/shares.csv": ROWS,
-        "fit.yaml": FIT,
-        "check.yaml": CHECK,
-        "model.yaml": TINY,
-    }
+    if choose.random() < 0.2:
+        found = dict(_imported())
+        name = choose.choice(sorted(found))
+        found[name] = torn(choose, found[name])
+        return Input("", list(_IMPORT), found)
+    files = _LAB
     found = {name: text.encode() for name, text in files.items()}
     name = choose.choice(
         ("lab/dataset.yaml", "lab/dataset.yaml", "lab/shares.csv", "lab/shares.csv", "fit.yaml", "check.yaml")
@@ -266,17 +278,20 @@ def _dataset(choose: random.Random) -> Input:
         found["lab/shares.csv"] = "\n".join(",".join(line) for line in cells).encode()
     else:
         found[name] = torn(choose, found[name])
-    words = choose.choice((
-        ["calibrate", "{}/fit.yaml", "-j", "1", "-q", "-o", "{}/fitted.json"], ["validate", "{}/check.yaml",
-            "-j", "1", "-q"],
-        ["import", str(TREE / "tests/labs/files/sadf_u.csv"), "-e", "bare", "--phase", "step_1", "-o", "{}/lab"],
-    ))  # fmt: skip
+    words = list(choose.choice((_CALIBRATE, _VALIDATE)))
     return Input("", words, found)
 
 
+def _measured_files() -> list[Path]:
+    return sorted(path for path in (TREE / "tests" / "labs" / "files").iterdir() if path.is_file())
+
+
+def _import_of(path: Path) -> list[str]:
+    return ["import", f"{{}}/{path.name}", "-e", "bare", "-o", "{}/lab", "--phase", "step_1"]
+
+
 def _measured(choose: random.Random) -> Input:
-    place = TREE / "tests" / "labs" / "files"
-    path = choose.choice(sorted(p for p in place.iterdir() if p.is_file()))
+    path = choose.choice(_measured_files())
     data = torn(choose, path.read_bytes())
     if choose.random() < 0.3:
         numbers = list(re.finditer(rb"[0-9.]+", data))
@@ -287,9 +302,9 @@ def _measured(choose: random.Random) -> Input:
                 + choose.choice((b"", b"nan", b"-1", b"1e999", b"9" * 400, b"x", b"inf"))
                 + data[one.end() :]
             )
-    words = ["import", f"{{}}/{path.name}", "-e", "bare", "-o", "{}/lab"]
-    if choose.random() < 0.8:
-        words += ["--phase", "step_1"]
+    words = _import_of(path)
+    if choose.random() < 0.2:
+        words = words[:-2]
     for option, values in (("--from", ("4 s", "-1 s", "x", "1e30 s")), ("--until", ("1 s", "0 s", "9 d")),
                            ("--rename", ("a=b", "=", "cpu/1=cpu", "x")), ("--as", ("sar", "sipp", "",
                            "iperf3"))):  # fmt: skip
@@ -298,24 +313,28 @@ def _measured(choose: random.Random) -> Input:
     return Input("", words, {path.name: data})
 
 
+_ODD_ALONE = ("check {}/model.yaml", "schema", "models {}/model.yaml")
+_COMMANDS = {
+    "tiny": (
+        "run {}/model.yaml -n 1 --quick -q", "capacity {}/model.yaml -n 1 -q", "failover {}/model.yaml -n 1 -q",
+        "compare {}/model.yaml {}/model.yaml -n 1 -q", "capacity {}/model.yaml --method search --budget 12 -q",
+        "availability {}/model.yaml --mtbf 8760h --protection none --after 1s -n 1 -q",
+        "trace {}/model.yaml -o {}/t.json",
+        "pilot {}/model.yaml --set workloads.calls.steps.duration=50s --load 0.5 -q",
+    ),
+    "media": (
+        "run {}/model.yaml -n 1 --quick -q", "failover {}/model.yaml -n 1 -q",
+        "explain {}/model.yaml --start 100ms --length 100ms",
+        "trace {}/model.yaml -o {}/t.json --start 100ms --length 10ms",
+    ),
+}  # fmt: skip
+
+
 def _options(choose: random.Random) -> Input:
     """Return a command line whose options have odd values."""
-    command = choose.choice(
-        (
-            "run",
-            "capacity",
-            "compare",
-            "failover",
-            "availability",
-            "trace",
-            "explain",
-            "pilot",
-            "check",
-            "models",
-            "schema",
-        )
-    )
-    words = [command, *(["{}/model.yaml"] * (2 if command == "compare" else 1))]
+    name = choose.choice(("tiny", "tiny", "media"))
+    words = choose.choice((*_COMMANDS[name] * 2, *_ODD_ALONE)).split()
+    command = words[0]
     pool = ("-n", "--seed", "-j", "--scale", "--precision", "--figure", "-o", "--budget", "--probability",
         "--resolution", "--loss-limit",
             "--ihs-limit", "--after-stop", "--window", "--mtbf", "--restart", "--after", "--over", "--load",
@@ -328,9 +347,42 @@ def _options(choose: random.Random) -> Input:
               "{}/" + "y" * 300, "{}/a/b/c", "1 ns", "0.5")  # fmt: skip
     for _ in range(choose.choice((1, 2, 2, 3))):
         words += [choose.choice(pool), choose.choice(values)]
-    if command in ("run", "capacity", "compare", "failover"):
-        words += LIMITS
-    return Input("", words, {"model.yaml": choose.choice((TINY, MEDIA)).encode()})
+    return Input("", [*words, *_limits(command)], {"model.yaml": (MEDIA if name == "media" else TINY).encode()})
+
+
+def _limits(command: str) -> list[str]:
+    return LIMITS if command in ("run", "capacity", "compare", "failover", "sweep") else []
+
+
+def valid() -> Iterator[Input]:
+    """Yield what the generator changes, unchanged: a command that takes none of it would prove nothing."""
+    for text in dict.fromkeys(bases()):
+        yield Input("model file", ["models", "{}/model.yaml"], {"model.yaml": text.encode()})
+    for text, lines in ((TINY, _COMMANDS["tiny"]), (MEDIA, _COMMANDS["media"])):
+        model = {"model.yaml": text.encode()}
+        yield Input("model file", [*_RUN_ONE, *LIMITS], model)
+        for one in SETS[text.splitlines()[0]]:
+            yield Input("--set", [*_RUN_ONE, "--set", one, *LIMITS], model)
+        for one in GRIDS[text.splitlines()[0]]:
+            yield Input("--grid", ["sweep", "{}/model.yaml", "-n", "1", "-o", "{}/out", "--grid", one, *LIMITS], model)
+        for line in lines:
+            words = line.split()
+            yield Input("options", [*words, *_limits(words[0])], model)
+    for fault in document(FAULTS):
+        yield _struck(fault, document(PROTECTIONS)[0])
+    for protection in document(PROTECTIONS):
+        yield _struck(document(FAULTS)[0], protection)
+    for words in _ON_RESULTS[:5]:
+        yield Input("store", list(words), dict(_result()))
+    lab = {name: text.encode() for name, text in _LAB.items()}
+    yield from (Input("dataset", words, lab) for words in (_CALIBRATE, _VALIDATE))
+    yield Input("dataset", _IMPORT, dict(_imported()))
+    for path in _measured_files():
+        yield Input("measured file", _import_of(path), {path.name: path.read_bytes()})
+
+
+def _struck(fault: dict[str, Any], protection: dict[str, Any]) -> Input:
+    return Input("faults", [*_RUN_ONE, *LIMITS], {"model.yaml": as_text(struck(fault, protection)).encode()})
 
 
 KINDS: dict[str, Callable[[random.Random], Input]] = {

@@ -6,7 +6,8 @@ Every input (``kinds.py``) goes to a child of this process with a folder of its 
 death, more than 20 s of CPU, more than 500 MB, a refusal (exit code 2) that is not one message of at most 1,000
 characters or that wrote, changed or removed anything, and an exit code that no command has.  What is accepted runs
 for half a second.
-``--keep`` saves every input with a defect for the corpus of ``tests/malformed``.
+``--keep`` saves every input with a defect for the corpus of ``tests/malformed``.  ``--tally FILE`` notes how each was
+answered; those that it holds are not tried again, and the table is that of all that it holds.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import typer
 from inputs import Input
-from kinds import KINDS, inputs
+from kinds import KINDS, makers
 
 os.environ.setdefault("VFTSIM_ENGINE", "simpy")
 HERE = Path(__file__).parent
@@ -191,53 +192,62 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", help=f"only this kind: {', '.join(KINDS)}")
     parser.add_argument("--keep", type=Path, help="folder for inputs with a defect")
+    parser.add_argument("--tally", type=Path, metavar="FILE", help="note every answer here, and go on from there")
     parser.add_argument("--messages", action="store_true", help="print every message of a refusal")
     parser.add_argument("--write", action="store_true", help="write the table into docs/robustness.md")
     chosen = parser.parse_args()
     prepare()
-    codes: dict[str, Counter[int]] = {}
-    defects, worst_s, worst_bytes = Counter[str](), Counter[str](), Counter[str]()
-    some = (one for one in inputs(chosen.seed) if chosen.kind in (None, one.kind))
+    lines = chosen.tally.read_text().splitlines() if chosen.tally and chosen.tally.exists() else []
+    tally: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    before = {(line["seed"], line["number"]) for line in tally}
+    some = makers(chosen.seed, [chosen.kind] if chosen.kind else KINDS)
     end = time.monotonic() + 60.0 * chosen.minutes
-    for number, one in enumerate(itertools.islice(some, chosen.count)):
+    for number, make in enumerate(itertools.islice(some, chosen.count)):
         if time.monotonic() > end:
             break
+        if (chosen.seed, number) in before:
+            continue
+        one = make()
         found = answer(one)
-        codes.setdefault(one.kind, Counter())[found.code] += 1
-        worst_s[one.kind] = max(worst_s[one.kind], found.seconds)
-        worst_bytes[one.kind] = max(worst_bytes[one.kind], found.most_bytes)
+        tally.append({
+            "seed": chosen.seed, "number": number, "kind": one.kind, "code": found.code, "seconds": found.seconds,
+            "most_bytes": found.most_bytes, "defects": len(found.defects),
+        })  # fmt: skip
+        if chosen.tally:
+            with chosen.tally.open("a") as notes:
+                notes.write(json.dumps(tally[-1]) + "\n")
         if chosen.messages:
             print(number, one.kind, found.code, found.errors.strip()[:400], flush=True)
         for text in found.defects:
-            defects[one.kind] += 1
             print(f"no. {number}, {one.kind}: {text}\n    {' '.join(one.words)[:300]!r}", flush=True)
         if found.defects and chosen.keep:
             chosen.keep.mkdir(exist_ok=True)
             (chosen.keep / f"{one.kind} {chosen.seed}-{number}.json".replace(" ", "_")).write_text(
                 json.dumps({**one.as_data(), "defects": found.defects}, indent=1) + "\n"
             )
-    text = _table(codes, defects, worst_s, worst_bytes)
+    text = _table(tally)
     print(text)
     if chosen.write:
         sys.path.insert(0, str(HERE.parent / "io-faults"))
         from table import put
 
         put(PAGE, "malformed.py", text)
-    return int(bool(defects))
+    return int(any(line["defects"] for line in tally))
 
 
-def _table(codes: dict[str, Counter[int]], defects: Counter[str], seconds: Counter[str], most: Counter[str]) -> str:
+def _table(tally: list[dict[str, Any]]) -> str:
     sys.path.insert(0, str(HERE.parent / "io-faults"))
     from table import written
 
     rows = []
-    for kind in [*codes, "all"]:
-        some = codes if kind == "all" else {kind: codes[kind]}
-        total = sum(some.values(), Counter[int]())
+    for kind in [*KINDS, "all"]:
+        some = [line for line in tally if kind in (line["kind"], "all")]
+        codes = Counter(line["code"] for line in some)
         rows.append([
-            kind, f"{sum(total.values()):,}", f"{total[2]:,}", f"{total[1]:,}", f"{total[0] + total[3]:,}",
-            f"{max(seconds[name] for name in some):.1f} s", f"{max(most[name] for name in some) / 1e6:.0f} MB",
-            str(sum(defects[name] for name in some)),
+            kind, f"{len(some):,}", f"{codes[2]:,}", f"{codes[1]:,}", f"{codes[0] + codes[3]:,}",
+            f"{max((line['seconds'] for line in some), default=0.0):.1f} s",
+            f"{max((line['most_bytes'] for line in some), default=0) / 1e6:.0f} MB",
+            str(sum(line["defects"] for line in some)),
         ])  # fmt: skip
     heads = ["input", "tried", "refused", "named as damaged", "accepted", "longest", "most memory", "defects"]
     return written(heads, rows)

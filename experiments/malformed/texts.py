@@ -14,13 +14,49 @@ domains:
   media:
     interfaces: {eth0: {path: {kind: paravirtual}}}
     applications: {relay: {kind: media_relay, packet_cost: 18 us}}
-    protection: {kind: checkpoint, epoch: 25 ms}
+    protection: {kind: checkpoint, interval: 25 ms}
 workloads:
   media: {kind: rtp, to: media, streams: 5}
 faults:
-  - {kind: pause, domain: media, at: run 100 ms, duration: 10 ms}
+  - {kind: pause, domain: media, at: 100 ms, duration: 10 ms}
 measure: {warm_up: 100 ms, duration: 200 ms}
 """
+FAULTS = """\
+- {kind: pause, at: 100 ms, duration: 10 ms, domain: media}
+- {kind: pause, at: 50 ms, duration: 5 ms, repeat: {every: 40 ms, most: 3}}
+- {kind: primary_crash, at: 150 ms}
+- {kind: backup_crash, at: 100 ms}
+- {kind: channel_loss, at: 100 ms, duration: 20 ms}
+- {kind: channel_degradation, at: 50 ms, duration: 20 ms, rate: 50 %, delay: 1 ms, repeat: {mean: 60 ms, most: 2}}
+- {kind: channel_degradation, at: 120 ms, loss: 1 %}
+- {kind: guest_error, at: 120 ms}
+"""
+PROTECTIONS = """\
+- {kind: checkpoint, interval: 25 ms}
+- {kind: lockstep}
+- {kind: micro_checkpoint}
+- {kind: coarse_lockstep}
+- {kind: event_sync}
+- {kind: hypervisor_epoch}
+"""
+GRIDS = {
+    "name: tiny": (
+        "domains.sut.applications.proxy.touch_cost=3 ms,4 ms",
+        "workloads.calls.hold_time=1 s,2 s",
+        "hosts.host.scheduler.kind=credit,cfs",
+    ),
+    "name: media": ("streams=3,4", "weight=256,512", "domains.media.protection.interval=20 ms,25 ms"),
+}
+"""Of TINY and of MEDIA, by their first lines."""
+SETS = {
+    "name: tiny": (
+        "domains.sut.applications.proxy.touch_cost=3 ms", "workloads.calls.steps.most=2",
+        "workloads.calls.registered=40 %",
+    ),
+    "name: media": (
+        "hosts.host.scheduler.kind=cfs", "faults=[]", "workloads.media.streams=3", "measure.duration=100 ms",
+    ),
+}  # fmt: skip
 LIMITS = ["-q", "-j", "1", "--max-time", "500 ms", "--max-memory", "300 MB"]
 DATASET = """\
 name: lab

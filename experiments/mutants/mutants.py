@@ -8,6 +8,9 @@ a fault that none needs to notice the reason.  Each is made in a copy of the tre
 process that has imported what vftsim stands on, but nothing of vftsim.  A fault that no test notices survives; exit
 code 1 if more than one in twenty does, or one without a reason.  ``--propose`` writes a new list: comparisons,
 signs, factors and conditions changed at random places.  ``--every 3 --from 1`` takes faults 1, 4, 7, ... of the list.
+
+What became of a fault is kept in ``tried.jsonl`` beside this script, so an interrupted attack goes on where it was; a
+fault is tried anew once the file that it changes or one of its tests has changed, or with ``--anew``.
 """
 
 from __future__ import annotations
@@ -15,11 +18,13 @@ from __future__ import annotations
 import argparse
 import ast
 import compileall
+import hashlib
 import json
 import math
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import sys
@@ -35,14 +40,17 @@ from table import put, written
 
 TREE = Path(__file__).parents[2]
 LIST, PAGE = Path(__file__).parent / "mutants.json", TREE / "docs" / "robustness.md"
-LONGEST_S = 300
+TRIED = Path(__file__).parent / "tried.jsonl"
+LONGEST_S, MOST_BYTES = 30, 4_000_000_000
+"""Of CPU, and of address space; on the clock 30 times as long.  A fault that ends nothing is noticed too."""
 PARTS = {
     "kernel/wheel.py": "kernel/test_wheel.py", "kernel/simpy_engine.py": "kernel/test_engines.py",
     "platform/cpu/exact.py": "platform/cpu/test_exact.py",
     "platform/cpu/host.py": "platform/cpu/test_host_corners.py",
     "platform/cpu/shared_queue.py": "platform/cpu/test_other_schedules.py platform/cpu/test_host_corners.py",
     "platform/cpu/schedulers/_credit_rules.py": "platform/cpu/test_xen_schedules.py",
-    "platform/cpu/schedulers/_credit_accounting.py": "platform/cpu/test_xen_schedules.py",
+    "platform/cpu/schedulers/_credit_accounting.py":
+    "platform/cpu/test_xen_schedules.py platform/cpu/test_scheduler_guarantees.py",
     "platform/cpu/schedulers/credit.py": "platform/cpu/test_xen_schedules.py",
     "platform/cpu/schedulers/credit2.py": "platform/cpu/test_xen_schedules.py",
     "platform/cpu/schedulers/rtds.py": "platform/cpu/test_xen_schedules.py platform/cpu/test_other_schedules.py",
@@ -55,7 +63,7 @@ PARTS = {
     "platform/protection/log_writer.py": "guard/test_channel_and_replay.py guard/test_lockstep_limits.py",
     "platform/protection/throttle.py": "guard/test_lockstep_limits.py",
     "platform/protection/migration.py": "guard/test_migration.py",
-    "platform/protection/memory.py": "guard/test_migration.py",
+    "platform/protection/memory.py": "guard/test_checkpoint.py",
     "platform/protection/output_buffer.py": "guard/test_output_commit.py",
     "platform/protection/commit.py": "guard/test_output_commit.py",
     "workloads/sip/retransmission.py": "sip/test_retransmission.py",
@@ -139,7 +147,9 @@ def survives(one: dict[str, str], copy: Path) -> bool:
 def _run_tests(tests: list[str], copy: Path) -> None:
     import pytest
 
-    signal.alarm(LONGEST_S)  # a fault may end nothing: that is noticed too
+    resource.setrlimit(resource.RLIMIT_CPU, (LONGEST_S, LONGEST_S + 1))
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    signal.alarm(30 * LONGEST_S)
     os.chdir(copy)
     sys.path.insert(0, str(copy))
     sys.dont_write_bytecode = True
@@ -148,6 +158,54 @@ def _run_tests(tests: list[str], copy: Path) -> None:
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
     os._exit(int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *tests])))
+
+
+def identity(one: dict[str, str]) -> str:
+    """Return what tells a fault from others and from itself before its file or its tests changed."""
+    found = hashlib.sha256(f"{one['old']}\0{one['new']}".encode())
+    for name in (one["file"], *one["tests"].split()):
+        found.update((TREE / name).read_bytes())
+    return found.hexdigest()
+
+
+def known() -> dict[str, bool]:
+    """Return which faults were tried before, and whether they survived."""
+    lines = TRIED.read_text(encoding="utf-8").splitlines() if TRIED.exists() else []
+    return {found["fault"]: found["survived"] for found in map(json.loads, lines)}
+
+
+def note(fault: str, survived: bool) -> None:
+    """Keep what became of a fault."""
+    with TRIED.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps({"fault": fault, "survived": survived}) + "\n")
+
+
+def copied(place: Path) -> Path:
+    """Return a copy of the tree that may be changed."""
+    for part in ("vftsim", "tests", "models", "calibration", "experiments", "docs"):
+        shutil.copytree(TREE / part, place / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(TREE / "pyproject.toml", place)
+    compileall.compile_dir(place / "vftsim", quiet=2)  # or every child would do it
+    return place
+
+
+def attack(everything: list[dict[str, str]], end: float, *, anew: bool) -> Iterator[tuple[dict[str, str], bool]]:
+    """Yield faults and whether they survived, until the time is over."""
+    before = {} if anew else known()
+    with tempfile.TemporaryDirectory() as place:
+        copy = copied(Path(place))
+        for one in everything:
+            fault = identity(one)
+            if fault not in before:
+                if time.monotonic() > end:
+                    continue
+                begun = time.monotonic()
+                before[fault] = survives(one, copy)
+                note(fault, before[fault])
+                name = one["file"].removeprefix("vftsim/")
+                how = "survives" if before[fault] else "noticed"
+                print(f"{how} after {time.monotonic() - begun:.0f} s: {name}", file=sys.stderr, flush=True)
+            yield one, before[fault]
 
 
 def _import_what_is_below() -> None:
@@ -172,32 +230,25 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, metavar="K", help="take every K-th fault only")
     parser.add_argument("--from", dest="first", type=int, default=0, metavar="N", help="begin with this one")
     parser.add_argument("--file", help="only faults of files with this in their name")
+    parser.add_argument("--anew", action="store_true", help="try those again that were tried before")
     parser.add_argument("--write", action="store_true", help="write the table into docs/robustness.md")
     chosen = parser.parse_args()
     if chosen.propose:
         LIST.write_text(json.dumps(propose(chosen.propose, chosen.seed), indent=1) + "\n", encoding="utf-8")
         return 0
     everything = json.loads(LIST.read_text(encoding="utf-8"))[chosen.first :: chosen.every]
+    everything = [one for one in everything if (chosen.file or "") in one["file"]]
     random.Random(chosen.seed).shuffle(everything)
     _import_what_is_below()
     tried, alive, unexplained = Counter[str](), Counter[str](), 0
-    end = time.monotonic() + 60.0 * chosen.minutes
-    with tempfile.TemporaryDirectory() as name:
-        copy = Path(name)
-        for part in ("vftsim", "tests", "models", "calibration", "experiments", "docs"):
-            shutil.copytree(TREE / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(TREE / "pyproject.toml", copy)
-        compileall.compile_dir(copy / "vftsim", quiet=2)  # or every child would do it
-        for one in everything:
-            if time.monotonic() > end or (chosen.file or "") not in one["file"]:
-                continue
-            place = "/".join(one["file"].split("/")[1:3]).removesuffix(".py")
-            tried[place] += 1
-            if survives(one, copy):
-                alive[place] += 1
-                unexplained += not one["reason"]
-                said = f"{one['old']}\n  ->\n{one['new']}\n  {one['reason']}"
-                print(f"survives ({tried.total()} tried): {one['file']}\n{said}", flush=True)
+    for one, survived in attack(everything, time.monotonic() + 60.0 * chosen.minutes, anew=chosen.anew):
+        place = "/".join(one["file"].split("/")[1:3]).removesuffix(".py")
+        tried[place] += 1
+        if survived:
+            alive[place] += 1
+            unexplained += not one["reason"]
+            said = f"{one['old']}\n  ->\n{one['new']}\n  {one['reason']}"
+            print(f"survives ({tried.total()} tried): {one['file']}\n{said}", flush=True)
     rows = [[f"`{place}`", str(tried[place]), str(alive[place])] for place in sorted(tried)]
     text = written(["part", "faults", "survived"], [*rows, ["all", str(tried.total()), str(alive.total())]])
     print(text)

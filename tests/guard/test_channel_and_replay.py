@@ -11,6 +11,7 @@ from vftsim.kernel import Linked, Sim, entry, link
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.arithmetic import nearest, scaled
 from vftsim.platform.io.link import add_link, links, occupy
+from vftsim.platform.io.packet import drops
 from vftsim.platform.protection import channel, replay
 from vftsim.platform.protection.channel import channels
 from vftsim.platform.protection.guard import guards
@@ -110,6 +111,21 @@ def test_a_full_shared_transmitter_delays_entries_and_counts_them():
     shared.call(occupy, wire, 95)
     assert shared.push(0, 10) == 110_000  # when the queue has drained, as TCP would
     assert int(wire.sent) == 2
+
+
+def test_an_entry_that_finds_the_transmitter_exactly_full_is_counted():
+    """At 1 us a byte 100 bytes fill the queue; the entry behind them is written when they have left."""
+    shared = Arithmetic(8_000_000, 0, queue_bytes=100)
+    wire = shared.engine.rows(links)[shared.link]
+    assert shared.push(0, 100) == 100_000
+    assert shared.push(0, 10) == 110_000
+    assert int(shared.engine.rows(drops)[wire.queue_full].count) == 1
+
+
+def test_an_acknowledgement_takes_its_bits_and_the_way():
+    one = Arithmetic(8_000_000)
+    channel.install(one.engine, 1, 8_000_000, 75, 64)
+    assert int(one.engine.rows(channels)[1].ack_ns) == 64_000 + 75
 
 
 def test_replay_by_hand():

@@ -49,6 +49,13 @@ def test_no_percentile_is_better_known_than_the_histogram():
     assert estimate.half_width == pytest.approx(100.0 * RELATIVE_ERROR)
 
 
+def test_runs_in_which_nothing_lies_beyond_give_a_range():
+    """Delays that are all the same: no tail has been seen, so nothing is known of it."""
+    (found,) = sections([histogram([5] * 100)] * 10, [99])
+    assert found.beyond == (0,) * 10
+    assert percentile_interval(found).kind == "range"
+
+
 def test_tails_that_come_together_leave_no_interval():
     """200 delays beyond in ten runs are enough if each run has twenty, and not if two runs have a hundred each."""
     own = tuple(float(x) for x in range(90, 110, 2))

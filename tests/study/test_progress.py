@@ -1,13 +1,17 @@
 """How far a study is: also within a replication, by simulated time, which changes nothing else."""
 
+import re
+
+import numpy as np
+import pytest
 from tiny import TINY
 
 from vftsim.composition.run import Run
 from vftsim.study import progress as shown
 from vftsim.study.composed import to_dict
-from vftsim.study.estimate import length_ns
+from vftsim.study.estimate import length_ns, share_by
 from vftsim.study.model import load_model
-from vftsim.study.progress import Lines, Silent
+from vftsim.study.progress import Bar, Lines, Silent
 from vftsim.study.replicate import replicate
 
 
@@ -80,6 +84,49 @@ def test_progress_grows_within_a_replication_and_never_falls(tmp_path):
     assert noted.parts[0] < 0.1, "it moves from the beginning"
     assert sum(1.0 < part < 2.0 for part in noted.parts) > 3
     assert noted.parts[-1] == 2
+
+
+COURSES = {
+    "lab-native": (
+        330_066, 1_351_637, 2_567_867, 3_997_791, 5_616_756, 7_447_972, 9_486_968, 11_723_241, 14_174_999, 16_819_982,
+        19_677_550, 22_733_040, 25_995_639, 30_045_238,
+    ),
+    "lab-virtual": (340_563, 1_381_035, 2_616_165, 4_064_964, 5_702_829, 7_552_913, 9_633_383, 12_739_165),
+    "lab-virtual-ft": (
+        424_647, 782_807, 1_303_082, 1_999_430, 2_868_164, 3_909_395, 5_130_863, 6_536_488, 8_126_308, 10_999_228,
+    ),
+}  # fmt: skip
+"""Events by the end of the stir phase and of each step of 900 s, counted in replication 0 of seed 1."""
+EVENTS_PER_S = 50_000
+
+
+def instant_of(events, course, begins_ns):
+    """Return the simulated time in ns at which a ramp has had so many events."""
+    ends_ns = [0, *(begins_ns + step * 900 * 10**9 for step in range(len(course)))]
+    return int(np.interp(events, (0, *course), ends_ns))
+
+
+@pytest.mark.parametrize("name", COURSES)
+def test_after_a_tenth_of_the_work_the_time_that_is_left_is_right_within_a_quarter(name, monkeypatch, capsys):
+    """A tenth of a ramp's events is two steps of ten: simulated time alone would be wrong by 60 to 70 %."""
+    spec, course = load_model(name).spec, COURSES[name]
+    share, begins_ns = share_by(spec), spec.workloads["calls"].time_of("step 1", 0)
+    clock = Clock()
+    monkeypatch.setattr(shown, "time", clock)
+    bar, lines = Bar("run"), Lines("run")
+    with bar:
+        for one in (bar, lines):
+            one.total(1)
+        bar._bar.start_task(bar._task)
+        for look in range(1, 101):
+            clock.now_s = look / 1000 * course[-1] / EVENTS_PER_S
+            for one in (bar, lines):
+                one.part(share(instant_of(clock.now_s * EVENTS_PER_S, course, begins_ns)))
+        left_s = 0.9 * course[-1] / EVENTS_PER_S
+        assert bar._bar.tasks[0].time_remaining == pytest.approx(left_s, rel=0.25)
+    *_, last = (line for line in capsys.readouterr().err.splitlines() if " left - " in line)
+    minutes, seconds = (int(found or 0) for found in re.search(r"about (?:(\d+) min )?(\d+) s left", last).groups())
+    assert 60 * minutes + seconds == pytest.approx(left_s, rel=0.27), "and up to five seconds old"
 
 
 def test_lines_say_what_is_left_by_the_share_that_is_done(monkeypatch, capsys):

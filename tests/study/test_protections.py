@@ -52,6 +52,9 @@ def test_the_models_own_mechanism_keeps_its_parameters(tmp_path):
 def test_a_domain_that_does_not_exist_is_refused(tiny):
     with pytest.raises(UsageError, match=r"no domain 'sud'; did you mean 'sut'\?"):
         under(tiny, "none", "sud")
+    for several in ("all", "none,lockstep"):
+        with pytest.raises(UsageError, match="one mechanism here"):
+            under(tiny, several)
 
 
 def test_every_mechanism_says_what_is_not_calibrated():

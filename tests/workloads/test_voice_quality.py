@@ -53,6 +53,11 @@ def test_delay_never_helps():
     assert impairments[0] == pytest.approx(0.15, abs=0.01), "listener echo of a connection without delay"
 
 
+def test_a_millisecond_of_delay_is_an_echo_already():
+    """G.107, 7.4: it is side tone below one, so there is a jump, to what holds from one on."""
+    assert delay_impairment(1.0) == pytest.approx(delay_impairment(1.0 + 1e-9), abs=1e-7)
+
+
 def test_loss_impairment_by_hand():
     """1 % of G.711: 95 / 26.1 = 3.640 concealed, 95 / 5.3 = 17.925 plain; bursts of ratio 2: 95 / 25.6 = 3.711."""
     clean = e_model(150.0, 0.0).r_factor

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -123,15 +123,41 @@ def length_ns(spec: ModelSpec) -> int:
 
 def events_of(spec: ModelSpec) -> float:
     """Return the events of a replication, about."""
-    seconds = length_ns(spec) / 1e9
-    busy = _utilizations(spec)
-    events = sum(1.0 / period_s for period_s in _periods_s(spec)) * _EVENTS_A_PERIOD * seconds
-    events += seconds * sum(
+    return _steady_per_s(spec) * length_ns(spec) / 1e9 + sum(_events_of_packets(spec).values())
+
+
+def share_by(spec: ModelSpec) -> Callable[[int], float]:
+    """Return what gives the share of a replication's events that is over by an instant in ns, about.
+
+    Of a ramp the simulated time says little: its last steps have several times the events of its first.  Only packets
+    count: of what has a period most is computed, or happens only where somebody competes.
+    """
+    whole_ns, of_packets = max(length_ns(spec), 1), _events_of_packets(spec)
+    courses = {name: _course(spec, spec.workloads[name]) for name in of_packets}
+    whole = sum(of_packets.values())
+
+    def share(time_ns: int) -> float:
+        if whole == 0.0:
+            return min(time_ns / whole_ns, 1.0)
+        sent = {name: spec.workloads[name].share_sent(time_ns, course) for name, course in courses.items()}
+        return min(sum(events * sent[name] for name, events in of_packets.items()) / whole, 1.0)
+
+    return share
+
+
+def _steady_per_s(spec: ModelSpec) -> float:
+    """Return the events a second of what has a period and of programs that compute by themselves."""
+    return sum(1.0 / period_s for period_s in _periods_s(spec)) * _EVENTS_A_PERIOD + sum(
         domain.count * program.events_per_s()
         for name, domain in spec.domains.items() if not _is_alone(spec, name)
         for program in domain.applications.values()
     )  # fmt: skip
-    for workload in spec.workloads.values():
+
+
+def _events_of_packets(spec: ModelSpec) -> dict[str, float]:
+    """Return the events that each workload's packets cost."""
+    busy, found = _utilizations(spec), dict[str, float]()
+    for name, workload in spec.workloads.items():
         entry, _, _ = spec.target_of(workload)
         domain = spec.domains[entry]
         a_packet = _way_of(spec, domain, workload).events_a_packet
@@ -140,8 +166,8 @@ def events_of(spec: ModelSpec) -> float:
         if domain.protection.kind != "none":  # type: ignore[attr-defined]
             a_packet += _EVENTS_OF_PROTECTION
         packets = workload.packets(_course(spec, workload)) * domain.count
-        events += packets * (a_packet + workload.events_a_packet)
-    return events
+        found[name] = packets * (a_packet + workload.events_a_packet)
+    return found
 
 
 def _course(spec: ModelSpec, workload: WorkloadSpec) -> Course:

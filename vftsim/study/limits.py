@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 
 from vftsim.errors import UsageError
 from vftsim.study.estimate import Needs, duration_in_words, in_words
@@ -91,11 +92,16 @@ def ended_after(most_ns: int | None, say: Callable[[str], None]) -> Iterator[Non
         yield
         return
     main = threading.main_thread()
+    over = threading.Event()
 
     def end() -> None:
         say(f"{duration_in_words(most_ns / _S)}, the --max-time, are over")
+        over.set()
         _interrupt(main)
 
+    is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if is_ignored:
+        signal.signal(signal.SIGINT, _deaf_until(over))
     timer = threading.Timer(most_ns / _S, end)
     timer.daemon = True
     timer.start()
@@ -103,6 +109,22 @@ def ended_after(most_ns: int | None, say: Callable[[str], None]) -> Iterator[Non
         yield
     finally:
         timer.cancel()
+        if is_ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _deaf_until(over: threading.Event) -> Callable[[int, FrameType | None], None]:
+    """Return what handles Ctrl-C where it is ignored (a job in the background of a script): the end of time is heard.
+
+    Once only, as the orderly end is not to be disturbed.
+    """
+
+    def hear(_: int, __: FrameType | None) -> None:
+        if over.is_set():
+            over.clear()
+            raise KeyboardInterrupt
+
+    return hear
 
 
 def _interrupt(thread: threading.Thread) -> None:

@@ -138,7 +138,7 @@ class Bar(Silent):
         self._bar: RichProgress = Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), share, TimeElapsedColumn(),
             TextColumn("left:"), Remaining(), TextColumn("{task.fields[text]}"),
-            console=Console(stderr=True), transient=True,
+            console=Console(stderr=True), transient=True, get_time=time.monotonic,
         )  # fmt: skip
         self._total = self._done = 0
         self._task = self._bar.add_task(title, total=None, text="")

@@ -138,9 +138,12 @@ def under(model: Model, kind: str, domain: str | None = None) -> Model:
     Raises
     ------
     UsageError
-        There is no such mechanism or domain, or the mechanism does not fit.
+        There is no such mechanism or domain, it is not one mechanism, or it does not fit.
     """
-    (kind,) = kinds_named(kind)
+    named = kinds_named(kind)
+    if len(named) > 1:
+        raise UsageError(f"--protection: one mechanism here, not '{kind}'; compare and availability take several")
+    (kind,) = named
     spec = model.spec.model_copy(update={"faults": ()})
     name = protected_domain(model) if domain is None else _entry_of(spec, domain)
     notes = (*model.notes, f"protection: {kind}")

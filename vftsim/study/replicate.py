@@ -10,7 +10,7 @@ from typing import Any
 from vftsim.errors import UsageError
 from vftsim.study import composed
 from vftsim.study.composed import Record
-from vftsim.study.estimate import length_ns
+from vftsim.study.estimate import share_by
 from vftsim.study.manifest import identity
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress, Silent
@@ -70,8 +70,7 @@ class _Telling:
         self._progress = progress
 
     def __call__(self, task: _Task) -> Record:
-        whole_ns = max(length_ns(task.spec), 1)
-
+        share = share_by(task.spec)
         part_ns, told_s = _FIRST_PART_NS, time.monotonic()
 
         def tell(now_ns: int) -> int:
@@ -81,7 +80,7 @@ class _Telling:
                 part_ns *= 2
             elif passed_s > _LONG_S:
                 part_ns = max(part_ns // 2, 1)
-            self._progress.part(min(now_ns / whole_ns, 0.99))
+            self._progress.part(min(share(now_ns), 0.99))
             return part_ns
 
         return _simulate(task, tell)

@@ -328,7 +328,9 @@ class _Ledger:
         return found.fetchone() is not None
 
     def names(self) -> list[str]:
-        return [name for (name,) in self._connection.execute("SELECT DISTINCT name FROM files")]
+        # A damaged page may hold what is no name.
+        names = self._connection.execute("SELECT DISTINCT name FROM files WHERE typeof(name) = 'text'")
+        return [name for (name,) in names]
 
     def add(self, files: Mapping[str, str]) -> None:
         self._connection.executemany("INSERT OR IGNORE INTO files (name, sha256) VALUES (?, ?)", list(files.items()))

@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
-from tests.platform.cpu.host_lab import Lab
-from vftsim.platform.cpu.schedulers.cfs import Cfs
+from tests.platform.cpu.host_lab import MS, Lab
+from vftsim.platform.cpu.schedulers.cfs import Cfs, cfs_vcpus
 from vftsim.platform.cpu.schedulers.esxi import Esxi
 from vftsim.platform.cpu.schedulers.native import Native
 from vftsim.platform.cpu.schedulers.round_robin import RoundRobin
@@ -80,6 +80,38 @@ def test_cfs():
         (0, "A"), (6, "B"), (12, "A"), (15, "B"), (18, "A"), (21, "B"), (22, "C"), (23, "B"), (26, "A"),
         (29, "B"), (32, "A"), (35, "B"), (36, "C"), (37, "B"), (40, "A"),
     ]  # fmt: skip
+
+
+def test_cfs_virtual_run_time_is_exact_over_any_number_of_short_runs():
+    """Nice 5 weighs 336: what has passed and what is left of a nanosecond are the CPU time times 1024 / 336, exactly.
+
+    The hog is looked at at 60 odd instants, each time somebody wakes.
+    """
+    lab = Lab(Cfs())
+    lab.domain("A", nice=5)
+    lab.domain("B")
+    lab.hog("A")
+    for number in range(60):
+        lab.work("B", 1 + number * 0.700_003, 1_001 + 7 * number)
+    lab.run(60)
+    own = lab.engine.rows(cfs_vcpus)[lab.vcpu_rows("A")[0]]
+    assert own.weight == 336
+    assert 0 <= own.residue < own.weight
+    assert own.virtual_ns * own.weight + own.residue == lab.run_ns("A") * 1024
+
+
+def test_a_pcpu_that_falls_idle_takes_nobody_whose_affinity_is_elsewhere():
+    """2 pCPUs: A and B only on 0, in turns; C runs 5 ms on 1, which stays idle then although one of them waits."""
+    lab = Lab(RoundRobin(quantum=2 * MS), pcpus=2)
+    lab.domain("A", affinity=[0])
+    lab.domain("B", affinity=[0])
+    lab.domain("C")
+    lab.hog("A", "B")
+    lab.burst("C", 0, demand_ms=5)
+    lab.run(20)
+    assert lab.decisions(1) == [(0, "C"), (5, "-")]
+    assert lab.idle_ns(1) == 15 * MS
+    assert lab.run_ns("A") == lab.run_ns("B") == 10 * MS
 
 
 def test_esxi():

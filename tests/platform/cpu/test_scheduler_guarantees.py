@@ -92,6 +92,23 @@ def test_credit_shares_what_a_cap_leaves_by_weight():
     assert got == pytest.approx({"a": 20, "b": 60, "c": 20}, abs=2)
 
 
+def test_credit_hands_what_a_cap_leaves_to_those_before_it_too():
+    """They come into the list last first: C, the capped A, B.  What A leaves goes to B, who is behind it.
+
+    A moves to the head for that, as C could have used more; from then on C and B have 40 % each, not 26 and 54.
+    """
+    lab = Lab(Credit())
+    lab.domain("a", weight=2048, cap=20)
+    lab.domain("b")
+    lab.domain("c")
+    lab.hog("b")
+    lab.hog("a", at_ms=100)
+    lab.hog("c", at_ms=200)
+    lab.run(10_000)
+    assert lab.percent("a") == pytest.approx(20, abs=2)
+    assert lab.percent("b") == pytest.approx(lab.percent("c"), abs=4)
+
+
 def test_slices_that_do_not_fit_are_refused():
     with pytest.raises(UsageError, match="110 %"):
         _percents(Sedf(), a={"slice": 60 * MS}, b={"slice": 50 * MS})
