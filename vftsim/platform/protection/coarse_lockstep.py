@@ -11,7 +11,8 @@ work is 1 + y / run slower.  Each replica produces an output later than it would
 with mean ``jitter``: the slower of two is 1.5 of that later.
 
 A secondary that takes over goes on from where it is: nothing that has left contradicts it.  Outputs that waited for
-the comparison are issued by it.
+the comparison are issued by it.  Its driver is connected already, and what the primary had in its receive ring stands
+in the secondary's too.
 
 Assumption: divergence shows as a difference at once; a secondary that has diverged unseen issues what the primary
 would have.  Left out: CPU time of the proxy.  Both replicas use CPU and memory all the time.
@@ -110,6 +111,8 @@ class CoarseLockstepSpec(ReplicationFields):
         own.missing_millionths = round(self.missing * _MILLION / 100)
         own.suspend_ns = self.suspend
         engine.rows(replications)[guard].heartbeat_ns = self.heartbeat
+        if self.state.receive_ring == "by_path":
+            engine.rows(replications)[guard].rings = machine.SAVED_RINGS
 
     def draw(self, engine: Engine, guard: int, feeder: Feeder | None, streams: Streams | None) -> None:
         """Have divergences, delays and missing packets drawn.

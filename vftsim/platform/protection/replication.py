@@ -134,7 +134,7 @@ def end_life(sim: Sim, guard: Guard) -> None:
     own.is_cut = True
     own.step = 0
     own.alarm = 0
-    machine.disconnect(sim, guard)
+    machine.unplug(sim, guard, own.rings)
     machine.stop(sim, guard, machine.FAILOVER)
 
 
