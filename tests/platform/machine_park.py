@@ -266,6 +266,7 @@ class Park:
         nic = self.engine.rows(moderated.guest_nics)[self.port]
         own = {
             ("guard", "no room"): int(self.engine.rows(guards)[self.guard].no_room),
+            ("network card", "lost"): int(self.engine.rows(guards)[self.guard].card_lost),
             ("card", "ring full"): int(nic.ring_full), ("card", "down"): int(nic.down),
         }  # fmt: skip
         if self.case.application == "sip_server":

@@ -38,6 +38,7 @@ class Port(Record):
     modelled outside.  ``transmit_ns`` is what a sender pays of its own CPU time for each packet, ``send_ring`` the
     ring its packets enter (0: there is always room).  ``exits_in`` and ``exits_out`` are exits to the hypervisor for
     each packet, as far as the path counts them; ``pages_in`` are pages that its application dirties for each it takes.
+    ``dead_card`` is the row of ``drops`` where packets end while the host's card does not carry them; 0: it works.
     ``saves_ring``: what stands in its receive ring goes with a state of the guest.
     """
 
@@ -54,6 +55,7 @@ class Port(Record):
     exits_out: int
     pages_in: float
     saves_ring: bool
+    dead_card: int
 
 
 class Flow(Record):

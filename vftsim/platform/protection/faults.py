@@ -108,6 +108,8 @@ class FaultSpec(Spec):
     """Base of the faults."""
 
     part: ClassVar[Kind]
+    needs_execution: ClassVar[bool] = False
+    """Whether it only makes sense with a backup that executes what the guest does."""
     at: When = Field(description="When it happens: `20 s` of the run, or `step 2 + 300 s`.")
     domain: str | None = Field(
         None, description="Domain that it strikes; the only one that is protected or has an interface if not given."

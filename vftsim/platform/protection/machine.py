@@ -89,6 +89,7 @@ def reboot(sim: Sim, guard: Guard) -> None:
         row = guarded_programs(sim)[row].next_row
     guard.dead = False
     guard.reasons = 0
+    move(sim, guard)
     go_on(sim, guard)
     connect(sim, guard)
 
@@ -124,6 +125,15 @@ def connect(sim: Sim, guard: Guard) -> None:
     row = guard.ports.first
     while row != 0 and not guard.dead:
         packet.connect(sim, ports(sim)[row])
+        row = guarded_ports(sim)[row].next_row
+
+
+@part
+def move(sim: Sim, guard: Guard) -> None:
+    """Put the machine on another host, whose network card works."""
+    row = guard.ports.first
+    while row != 0:
+        ports(sim)[row].dead_card = 0
         row = guarded_ports(sim)[row].next_row
 
 
