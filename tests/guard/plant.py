@@ -357,7 +357,12 @@ def play(**fields: Any) -> passes.Played[Plant]:
     return passes.play(lambda: Plant(**fields), lambda plant: plant.engine, Plant.run)
 
 
-QUARTERS = [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3))]
-"""Quarters of the stratified crashes of a mechanism: one among the quick tests, the others in a long run."""
+def quarters(quick: int) -> list[Any]:
+    """Quarters of the stratified crashes of a mechanism: so many among the quick tests, the others in a long run.
+
+    Those of the quick tests are 200 crashes of each mechanism at least, of all that befalls it together.
+    """
+    return [*range(quick), *(pytest.param(part, marks=pytest.mark.slow) for part in range(quick, 4))]
+
 
 ENGINES: tuple[type[Engine], ...] = (SimpyEngine, CompiledEngine)

@@ -226,7 +226,15 @@ def test_use_of_the_replication_link(name):
 
 @pytest.mark.parametrize(
     ("interval", "saturating", "linear"),
-    [(5, 13.31, 13.33), (10, 7.32, 7.37), (25, 3.96, 4.08), (50, 2.80, 3.03), (100, 2.09, 2.51), (200, 1.53, 2.26)],
+    [
+        (5, 13.31, 13.33),
+        (10, 7.32, 7.37),
+        (25, 3.96, 4.08),
+        (50, 2.80, 3.03),
+        (100, 2.09, 2.51),
+        (200, 1.53, 2.26),
+        (400, 1.00, 2.13),
+    ],
 )
 def test_overhead_against_the_interval(interval, saturating, linear):
     """Affine in the frequency with the intercept c r where dirtying is linear, concave where it saturates."""

@@ -13,7 +13,7 @@ from vftsim.platform.protection import output_buffer, passes, replication, state
 from vftsim.platform.protection.checkpoint import checkpoint
 from vftsim.platform.protection.guard import Guard, hold_output, release
 
-from .plant import MS, QUARTERS, US, Plant, watched
+from .plant import MS, US, Plant, quarters, watched
 from .sets import A
 from .spoilt import replaced
 from .state_oracle import Oracle, Rules
@@ -23,7 +23,7 @@ SETTING = A.but(disk_rate=20_000_000)
 RULES = Rules(SETTING, CHUNK_NS, 60 * MS, 5 * MS, 20 * MS, 30 * US)
 FAILOVER = {"timeout": RULES.timeout_ns, "go_live": RULES.go_live_ns}
 ASKS = [3_333_333 * i for i in range(1, 90)]
-EPOCH = 4
+EPOCH = 2
 PER_PHASE = 22
 
 seen_checkpoint = watched(checkpoint)
@@ -70,7 +70,7 @@ def crash(time_ns: int, part: Kind = seen_checkpoint, spoil: Any = None) -> list
     """Play both passes, and let the oracle judge."""
     faults = [{"kind": "primary_crash", "at": f"{time_ns} ns"}]
     played = passes.play(
-        lambda: plant(part, spoil, faults=faults, until_ns=time_ns + 150 * MS), lambda p: p.engine, Plant.run
+        lambda: plant(part, spoil, faults=faults, until_ns=time_ns + 115 * MS), lambda p: p.engine, Plant.run
     )
     own = alive() if part is seen_checkpoint and spoil is None else Oracle(RULES, plant(part, spoil, 200 * MS).run())
     assert len(played.cuts) == 1
@@ -81,7 +81,7 @@ def test_there_are_enough_crashes():
     assert len(crash_instants()) >= 200
 
 
-@pytest.mark.parametrize("part", QUARTERS)
+@pytest.mark.parametrize("part", quarters(4))
 def test_checkpoints_keep_their_promise_at_stratified_crashes(part):
     wrong = {t: crash(t) for t in crash_instants()[part::4]}
     assert {t: why for t, why in wrong.items() if why} == {}

@@ -12,7 +12,7 @@ from vftsim.platform.protection import event_sync as mechanism
 from vftsim.platform.protection import output_buffer, state_stream
 from vftsim.platform.protection.event_sync import event_sync
 
-from .plant import ENGINES, MS, OWN, QUARTERS, US, Plant, S, play, watched
+from .plant import ENGINES, MS, OWN, US, Plant, S, play, quarters, watched
 from .sets import A, Setting
 from .spoilt import replaced
 
@@ -146,7 +146,7 @@ def test_there_are_enough_crashes():
     assert len(crash_instants()) >= 200
 
 
-@pytest.mark.parametrize("part", QUARTERS)
+@pytest.mark.parametrize("part", quarters(4))
 def test_events_are_issued_at_least_once_at_stratified_crashes(part):
     wrong = {t: crash(t) for t in crash_instants()[part::4]}
     assert {t: why for t, why in wrong.items() if why} == {}

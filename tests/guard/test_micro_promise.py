@@ -9,7 +9,7 @@ import pytest
 from vftsim.platform.protection import output_buffer, state_stream
 from vftsim.platform.protection.micro_checkpoint import micro_checkpoint
 
-from .plant import MS, OWN, QUARTERS, US, Plant, play, watched
+from .plant import MS, OWN, US, Plant, play, quarters, watched
 from .sets import A
 from .spoilt import replaced
 from .state_oracle import Oracle, Rules, State
@@ -20,7 +20,7 @@ SETTING = A.but(fixed_pause=100 * US, page_pause=5 * US)
 RULES = Rules(SETTING, CHUNK_NS, 60 * MS, 5 * MS, 20 * MS)
 FAILOVER = {"timeout": RULES.timeout_ns, "go_live": RULES.go_live_ns}
 ASKS = [3_333_333 * i for i in range(1, 90)]
-EPOCH = 4
+EPOCH = 2
 PER_PHASE = 47
 
 seen_micro = watched(micro_checkpoint)
@@ -83,7 +83,7 @@ def instants(shipped: bool) -> tuple[int, ...]:
 def strike(shipped: bool, time_ns: int, spoil: Any = None) -> list[str]:
     kind = "primary_crash" if shipped else "guest_error"
     played = play(
-        **plant(shipped, faults=[{"kind": kind, "at": f"{time_ns} ns"}], until_ns=time_ns + 150 * MS, spoil=spoil)
+        **plant(shipped, faults=[{"kind": kind, "at": f"{time_ns} ns"}], until_ns=time_ns + 115 * MS, spoil=spoil)
     )
     if spoil is None:
         return alive(shipped).judge(time_ns, played.run)
@@ -91,7 +91,7 @@ def strike(shipped: bool, time_ns: int, spoil: Any = None) -> list[str]:
     return own.judge(time_ns, played.run)
 
 
-@pytest.mark.parametrize("part", QUARTERS)
+@pytest.mark.parametrize("part", quarters(2))
 @pytest.mark.parametrize("shipped", [False, True])
 def test_outputs_are_seen_only_of_a_state_that_can_be_gone_back_to(shipped, part):
     """Shipped states share the code of checkpoints."""

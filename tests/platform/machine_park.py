@@ -38,9 +38,11 @@ from vftsim.platform.io.stage import stages
 from vftsim.platform.protection import account
 from vftsim.platform.protection import build as protect
 from vftsim.platform.protection._lockstep_records import locksteps, plans
+from vftsim.platform.protection._replication_records import replications
 from vftsim.platform.protection.faults import FAULTS
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import protections
+from vftsim.platform.protection.output_buffer import output_buffers
 from vftsim.platform.protection.pair import pairs
 from vftsim.workloads.ims_bench.agents import ims_bench
 from vftsim.workloads.ims_bench.attempt import attempts, benches, phases
@@ -155,7 +157,7 @@ class Park:
         self.port = self._add_port()
         self._add_clients()
         self.spec: Any = protections()[case.protection].model_validate(
-            {"kind": case.protection, **_PROTECTION[case.protection], **(protection or {})}
+            {"kind": case.protection, **_PROTECTION.get(case.protection, {}), **(protection or {})}
         )
         self.guard = protect.add_guard(
             self.engine, self.spec, self.guest, [self.port], [self.program], most_waiting=most_waiting
@@ -195,8 +197,9 @@ class Park:
         engine, kind = self.engine, self.case.path
         if kind == "moderated":
             row, port = engine.add(
-                ports, domain=self.guest, path=engine.number(moderated.moderated), application=self.program
-            )
+                ports, domain=self.guest, path=engine.number(moderated.moderated), application=self.program,
+                saves_ring=moderated.Moderated.saves_ring,
+            )  # fmt: skip
             port.row = row
             moderated.install(engine, row, moderated.GuestNicSpec(ring=32, moderation=100 * US), 3 * US, 2 * US)
         else:
@@ -263,6 +266,7 @@ class Park:
         nic = self.engine.rows(moderated.guest_nics)[self.port]
         own = {
             ("guard", "no room"): int(self.engine.rows(guards)[self.guard].no_room),
+            ("network card", "lost"): int(self.engine.rows(guards)[self.guard].card_lost),
             ("card", "ring full"): int(nic.ring_full), ("card", "down"): int(nic.down),
         }  # fmt: skip
         if self.case.application == "sip_server":
@@ -294,6 +298,9 @@ class Park:
         found += sum(1 for one in self.rows(workers) if one.packet)
         found += sum(int(one.outputs.length) for one in self.rows(pairs))
         found += sum(int(one.packets.length) for one in self.rows(plans))
+        held = self.engine.rows(output_buffers)[self.guard]
+        found += int(held.fresh.length + held.sealed.length + held.leaving.length)
+        found += int(self.engine.rows(replications)[self.guard].pending.length)
         return found + int(self.engine.rows(locksteps)[self.guard].pending.length)
 
     def check(self) -> None:

@@ -103,7 +103,7 @@ def linked() -> Linked:
         task: [guest_driver, injecting, fetching, *TASKS],
         application: [sip_server, *(spec.part for spec in POOLS.values())],
         workload: [ims_bench, visitors],
-        protection: [protections()[kind].part for kind in PROTECTIONS],
+        protection: [protections()[kind].part for kind in (*PROTECTIONS, "checkpoint")],
         fault: [spec.part for spec in FAULTS.values()],
     }
     return link(

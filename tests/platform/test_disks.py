@@ -18,6 +18,7 @@ from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.cpu.schedulers.native import Native, native
 from vftsim.platform.io import disk as disks
 from vftsim.platform.io.disk import add_disk, disk, transfer_done
+from vftsim.platform.io.disks.array import ArrayDiskSpec, array
 from vftsim.platform.io.disks.local import LocalDiskSpec, local, local_disks
 from vftsim.platform.io.packet import Application, application, applications, path, workload
 from vftsim.platform.protection import build as protect
@@ -70,7 +71,7 @@ def note_answer(sim: Sim, program: Application, tag: int) -> None:
 @cache
 def linked() -> Linked:
     kinds = {
-        scheduler: [native], path: [], workload: [], application: [asker, disk_bound.disk_bound], disk: [local],
+        scheduler: [native], path: [], workload: [], application: [asker, disk_bound.disk_bound], disk: [local, array],
         protection: [spec.part for spec in protections().values()],
         fault: [spec.part for spec in FAULTS.values()],
     }  # fmt: skip
@@ -88,7 +89,9 @@ class DiskLab:
         self.feeder = Feeder(self.engine)
         self.host = cpu.add_host(self.engine, 1, Native())
         self.domain = cpu.add_domain(self.engine, self.host, DomainScheduling(), 1)
-        spec = LocalDiskSpec(**{"service": 4 * MS, "interrupt": 0, "rate": 8 * 10**13, **disk_values})
+        values = {"service": 4 * MS, "interrupt": 0, **disk_values}
+        is_array = "disks" in values
+        spec: Any = ArrayDiskSpec(**values) if is_array else LocalDiskSpec(**{"rate": 8 * 10**13, **values})
         self.disk = add_disk(self.engine, self.domain, spec)
         self.own = self.engine.rows(local_disks)[self.disk]
         cpu.start(self.engine, self.host, Native())
@@ -113,7 +116,8 @@ class DiskLab:
 
     def guarded(self, parameters: dict[str, Any], *faults: dict[str, Any]) -> "DiskLab":
         spec: Any = protections()[parameters["kind"]].model_validate(parameters)
-        guard = protect.add_guard(self.engine, spec, self.domain, [], [int(self.program.program)], disks=[self.disk])
+        programs = [int(self.program.program)] if hasattr(self, "program") else []
+        guard = protect.add_guard(self.engine, spec, self.domain, [], programs, disks=[self.disk])
         self.guard = guard
         blows = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in faults]
         protect.start(self.engine, guard, spec, blows, lambda instant: instant.offset_ns)
@@ -290,3 +294,34 @@ def test_both_engines_agree():
         names = ("reads", "writes", "waited", "response_ns", "busy_ns", "lost_writes", "dirty_bytes")
         found.append([lab.engine.events, int(lab.program.transfers), *(int(getattr(lab.own, n)) for n in names)])
     assert found[0] == found[1]
+
+
+ALWAYS_ON = {"kind": "none"}
+
+
+def test_a_disk_out_of_reach_serves_nothing_and_a_request_whose_answer_is_lost_again():
+    """From 6 to 20 ms: the first of three is done by then, the second is begun anew when the disk is back."""
+    loss = {"kind": "storage_loss", "at": "6 ms", "duration": "14 ms"}
+    lab = DiskLab().asking((0, READ), (0, READ), (0, READ), (10 * MS, READ))
+    lab.guarded(ALWAYS_ON, loss).run(100 * MS)
+    assert lab.answered() == [(4.0, 1), (24.0, 2), (28.0, 3), (32.0, 4)]
+    assert int(lab.own.reads) == 4
+
+
+def test_buffered_writes_are_done_without_the_disk_and_a_flush_waits_for_it():
+    loss = {"kind": "storage_loss", "at": "2 ms", "duration": "18 ms"}
+    lab = DiskLab(writes="buffered").asking((3 * MS, WRITE), (4 * MS, FLUSH)).guarded(ALWAYS_ON, loss).run(100 * MS)
+    assert lab.answered() == [(3.0, 1), (24.0, 2)]
+
+
+@pytest.mark.parametrize(("hits", "expected"), [
+    (0.0, [(4.0, 1), (4.0, 2), (24.0, 3), (24.0, 4), (28.0, 5)]),
+    (100.0, [(0.5, 1), (0.5, 2), (0.5, 3), (0.5, 4), (24.0, 5)]),
+])  # fmt: skip
+def test_an_array_out_of_reach(hits, expected):
+    """Two disks; the third and fourth are under way at 6 ms, the fifth comes at 10 (to no cache)."""
+    loss = {"kind": "storage_loss", "at": "6 ms", "duration": "14 ms"}
+    lab = DiskLab(disks=2, hits=hits).asking((0, READ), (0, READ), (0, READ), (0, READ), (10 * MS, READ))
+    lab.guarded(ALWAYS_ON, loss).run(100 * MS)
+    assert [time_ms for time_ms, _ in lab.answered()] == [time_ms for time_ms, _ in expected]
+    assert sorted(tag for _, tag in lab.answered()) == [1, 2, 3, 4, 5]

@@ -258,6 +258,7 @@ class BuiltModel:
             disks=self.disks[name],
         )  # fmt: skip
         host.io.places[f"outputs of {name}", "no room when released"] = int(self.engine.rows(guards)[guard].no_room)
+        host.io.places[f"network card of {name}", "lost"] = int(self.engine.rows(guards)[guard].card_lost)
         self.guards[name] = guard
 
     def _add_workload(self, name: str, workload: WorkloadSpec) -> None:

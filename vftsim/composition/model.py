@@ -342,6 +342,8 @@ class ModelSpec(Spec):
                 struck = self.expanded()[self.struck_by(fault)]
                 if fault.needs_backup and not struck.protection.has_backup:
                     yield "a fault of the backup or its channel needs a mechanism that has them"
+                if fault.needs_execution and not struck.protection.backup_executes:
+                    yield "a slow backup needs a mechanism whose backup executes: lockstep or coarse_lockstep"
                 if fault.needs_own_channel and self._shares_channel(struck):
                     yield "a channel that shares the guest's own network cannot be degraded alone; give it its own"
         except ValueError as error:

@@ -33,11 +33,10 @@ class Record(metaclass=_RecordMeta):
     """Base of all records."""
 
     def __init__(self) -> None:
-        for name, make in factories(type(self)):
-            setattr(self, name, make())
+        (_FILLERS.get(type(self)) or _filler(type(self)))(self)
 
 
-_FACTORIES: dict[type, list[tuple[str, Callable[[], Any]]]] = {}
+_FILLERS: dict[type, Callable[[Record], None]] = {}
 
 
 def fields(record: type[Record]) -> dict[str, Any]:
@@ -47,12 +46,16 @@ def fields(record: type[Record]) -> dict[str, Any]:
     return {name: hints[name] for name in names}
 
 
-def factories(record: type[Record]) -> list[tuple[str, Callable[[], Any]]]:
-    """Return, for each field, what makes its first value in Python."""
-    made = _FACTORIES.get(record)
-    if made is None:
-        made = _FACTORIES[record] = [(name, _factory(record, name, hint)) for name, hint in fields(record).items()]
-    return made
+def _filler(record: type[Record]) -> Callable[[Record], None]:
+    """Return what gives each field of a record its first value, written out: tables have thousands of rows."""
+    made = {name: _factory(record, name, hint) for name, hint in fields(record).items()}
+    zeros: dict[Any, str] = {int: "0", float: "0.0", bool: "False"}
+    lines = [f" r.{name} = {zeros.get(make, f'make_{name}()')}" for name, make in made.items()]
+    names: dict[str, Any] = {f"make_{name}": make for name, make in made.items()}
+    exec("\n".join(["def fill(r):", *lines, " return"]), names)
+    filler: Callable[[Record], None] = names["fill"]
+    _FILLERS[record] = filler
+    return filler
 
 
 def _factory(record: type[Record], name: str, hint: Any) -> Callable[[], Any]:

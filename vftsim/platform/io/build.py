@@ -163,8 +163,9 @@ class Io:
     def add_port(self, owner: str, domain: int, nic: int, application: int, spec: IoPathSpec) -> int:
         """Add a guest's end of a path for one application; its path is connected when all ports of the domain exist."""
         row, port = self.engine.add(
-            ports, domain=domain, nic=nic, application=application, path=self.engine.number(spec.part)
-        )
+            ports, domain=domain, nic=nic, application=application, path=self.engine.number(spec.part),
+            saves_ring=spec.saves_ring,
+        )  # fmt: skip
         port.row = row
         self.owners[row] = owner
         return row

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Kind, Record, Sim, Sort, Table, entry, part
+from vftsim.kernel import Chain, Engine, Kind, Record, Sim, Sort, Table, entry, part
 from vftsim.platform.cpu.jobs import raise_interrupt
 from vftsim.platform.cpu.records import domains, vcpus, work_done
 from vftsim.platform.io.packet import Application, application, applications
@@ -25,16 +25,28 @@ from vftsim.spec.units import DurationNs
 
 
 class Disk(Record):
-    """A disk of a domain; ``model`` is its kind, ``interrupt_ns`` the domain's CPU work at the end of a transfer."""
+    """A disk of a domain; ``model`` is its kind, ``interrupt_ns`` the domain's CPU work at the end of a transfer.
+
+    One that ``is_away`` cannot be reached: its kind serves nothing until it is :func:`reached` again.
+    """
 
     row: int
     model: int
     domain: int
     guard: int
     interrupt_ns: int
+    is_away: bool
+
+
+class GuardedDisk(Record):
+    """A link to the next disk of one guard."""
+
+    next_row: int
 
 
 disks = Table("disks", Disk, 4096)
+guarded_disks = Table("guarded_disks", GuardedDisk, beside=disks)
+disk_list = Chain(guarded_disks, "next_row")
 disk = Sort("disk", by="model")
 
 
@@ -60,6 +72,11 @@ def forget(sim: Sim, own: Disk) -> None:
     """Lose what the domain has in memory for the disk: nobody waits any more, and what is unwritten stays so."""
 
 
+@disk.slot
+def reached(sim: Sim, own: Disk) -> None:
+    """Serve what waits: the disk can be reached again."""
+
+
 @application.slot
 def transfer_done(sim: Sim, program: Application, tag: int) -> None:
     """Take note that a transfer is over which the program has asked for under that tag."""
@@ -79,6 +96,7 @@ def end_transfer(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int, i
 def guard_disk(sim: Sim, guard: int, disk: int) -> int:
     """Put a disk under a guard."""
     disks(sim)[disk].guard = guard
+    disk_list.push(sim, guards(sim)[guard].disks, disk)
     return 0
 
 

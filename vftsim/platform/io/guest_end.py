@@ -5,8 +5,9 @@ ring while there is room and drops what finds none, and it goes on emptying the 
 still.  Only the guest itself does nothing: its driver takes no packet, so that nothing enters it, and its senders that
 sleep for want of room are not woken.
 
-A port that is cut off loses what stands in its receive ring, and what the network or the driver domain brings.  What
-the guest has put into its transmit ring leaves, unless the machine has lost its host: then it is lost with it.
+A port that is cut off loses what stands in its receive ring, and what the network or the driver domain brings; one
+that is unplugged only the latter.  What the guest has put into its transmit ring leaves, unless the machine has lost
+its host: then it is lost with it.
 
 Assumption: a host that takes a machine over has a driver domain (and device model) in the same state as the lost
 host's, and what that one had in its hands leaves: both are not a matter of this guest alone.
@@ -25,6 +26,7 @@ from vftsim.platform.io.packet import (
     packets,
     ports,
     unmask,
+    unplug,
 )
 from vftsim.platform.io.ring import Ring, rings, serve_waiting
 from vftsim.platform.io.stage import Stage, batches, kick, stages
@@ -54,6 +56,7 @@ def stands_by_its_rings(kind: Kind) -> None:
     kind.implements(mask)(mask_driver)
     kind.implements(unmask)(unmask_driver)
     kind.implements(disconnect)(cut_off)
+    kind.implements(unplug)(take_no_more)
     kind.implements(connect)(reconnect)
     kind.implements(forget)(forget_packets)
 
@@ -101,15 +104,22 @@ def on_room(sim: Sim, place: int, token: int) -> None:
 
 
 @part
-def cut_off(sim: Sim, port: Port) -> None:
-    """Lose what stands in the receive ring; what the guest's driver has in its hands has entered the guest."""
+def take_no_more(sim: Sim, port: Port) -> None:
+    """Lose what is to come."""
     end = guest_ends(sim)[port.row]
     end.is_cut = True
     if end.nic != 0:
-        nic = nics(sim)[end.nic]
-        catch_up(sim, nic)
-        nic.is_cut = True
-        lose_descriptors(sim, nic, end.down)
+        catch_up(sim, nics(sim)[end.nic])
+        nics(sim)[end.nic].is_cut = True
+
+
+@part
+def cut_off(sim: Sim, port: Port) -> None:
+    """Lose what stands in the receive ring too; what the guest's driver has in its hands has entered the guest."""
+    take_no_more(sim, port)
+    end = guest_ends(sim)[port.row]
+    if end.nic != 0:
+        lose_descriptors(sim, nics(sim)[end.nic], end.down)
     else:
         lose_slots(sim, rings(sim)[end.receive_ring], end.down)
     if port.send_ring != 0 and is_dead(sim, port):

@@ -15,7 +15,7 @@ from pydantic import Field
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event, part
 from vftsim.platform.io.link import add_link, backlog_ns, links, long_transmission_ns, reserve, transmit
 from vftsim.platform.io.marks import DELIVERED, mark, mark_logs
-from vftsim.platform.io.packet import Port, arrive, drops, hand_back, packets, ports
+from vftsim.platform.io.packet import Port, arrive, drop, drops, hand_back, packets, ports
 from vftsim.spec import ByteCount, PeriodNs, Spec
 
 
@@ -80,7 +80,10 @@ def on_reaching_host(sim: Sim, place: int, token: int) -> None:
     """A packet has reached the card of its port."""
     port = ports(sim)[packets(sim)[place].port]
     links(sim)[cards(sim)[port.card].to_host].delivered += 1
-    arrive(sim, port, place)
+    if port.dead_card != 0:
+        drop(sim, place, port.dead_card)
+    else:
+        arrive(sim, port, place)
 
 
 @part
@@ -89,7 +92,7 @@ def leave(sim: Sim, packet: int) -> None:
     if mark_logs(sim)[1].is_on:
         mark(sim, packet, DELIVERED, 0, sim.now_ns, 0)
     port = ports(sim)[packets(sim)[packet].port]
-    if port.card != 0:
+    if port.card != 0 or port.dead_card != 0:
         send_from_host(sim, port, packet)
     else:
         hand_back(sim, packet)
@@ -97,7 +100,10 @@ def leave(sim: Sim, packet: int) -> None:
 
 @part
 def send_from_host(sim: Sim, port: Port, packet: int) -> None:
-    """Put a packet of the port on the way out; the network may drop it."""
+    """Put a packet of the port on the way out; the network may drop it, and a dead card does."""
+    if port.dead_card != 0:
+        drop(sim, packet, port.dead_card)
+        return
     transmit(sim, links(sim)[cards(sim)[port.card].from_host], packet, on_leaving_network)
 
 

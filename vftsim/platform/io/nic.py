@@ -24,7 +24,7 @@ from pydantic import Field
 from vftsim.kernel import EventKind, Fifo, Record, Sim, Table, at, event, part
 from vftsim.kernel.declare import Failure, fail
 from vftsim.platform.io.marks import ARRIVED, mark, mark_logs
-from vftsim.platform.io.packet import drop, flows, packet_list, packets
+from vftsim.platform.io.packet import drop, flows, packet_list, packets, ports
 from vftsim.spec.base import Spec
 from vftsim.spec.units import DurationNs
 
@@ -166,6 +166,9 @@ def admit(sim: Sim, nic: Nic, packet: int, time_ns: int) -> None:
     nic.admitted += 1
     if nic.is_cut:
         drop(sim, packet, nic.down)
+        return
+    if ports(sim)[packets(sim)[packet].port].dead_card != 0:
+        drop(sim, packet, ports(sim)[packets(sim)[packet].port].dead_card)
         return
     if nic.occupied >= nic.capacity:
         packet_list.push(sim, nic.unnoted, packet)

@@ -38,6 +38,8 @@ class Port(Record):
     modelled outside.  ``transmit_ns`` is what a sender pays of its own CPU time for each packet, ``send_ring`` the
     ring its packets enter (0: there is always room).  ``exits_in`` and ``exits_out`` are exits to the hypervisor for
     each packet, as far as the path counts them; ``pages_in`` are pages that its application dirties for each it takes.
+    ``dead_card`` is the row of ``drops`` where packets end while the host's card does not carry them; 0: it works.
+    ``saves_ring``: what stands in its receive ring goes with a state of the guest.
     """
 
     row: int
@@ -52,6 +54,8 @@ class Port(Record):
     exits_in: int
     exits_out: int
     pages_in: float
+    saves_ring: bool
+    dead_card: int
 
 
 class Flow(Record):
@@ -135,6 +139,12 @@ def unmask(sim: Sim, port: Port) -> None:
 @path.slot
 def disconnect(sim: Sim, port: Port) -> None:
     """Cut the port off the network: packets in its ring and those to come are lost."""
+
+
+@path.slot
+def unplug(sim: Sim, port: Port) -> None:
+    """Cut the port off the network, but leave what stands in its ring to the guest."""
+    disconnect(sim, port)
 
 
 @path.slot

@@ -55,6 +55,13 @@ class IoPathSpec(Spec):
     """Events of a packet there and of its answer back while CPUs keep up: for an estimate, measured."""
     has_host_ring: ClassVar[bool] = True
     """Whether packets enter by the receive ring of a network interface of the host."""
+    saves_ring: ClassVar[bool] = False
+    """Whether what stands in the guest's receive ring when its state is taken is there when the state is restored.
+
+    A card that is emulated is saved with its guest, its descriptors and buffers are guest memory.  Xen's front end
+    makes its ring anew when it connects to another back end (Linux ``xen-netfront.c``, ``xennet_connect``); a real card
+    stays behind.
+    """
 
     @property
     def packet_work_ns(self) -> int:

@@ -33,7 +33,7 @@ from vftsim.platform.protection.guard import (
     note_transfer,
     release,
 )
-from vftsim.platform.protection.mechanism import begin, lag, missing
+from vftsim.platform.protection.mechanism import begin, lag, missing, set_backup_speed
 from vftsim.platform.protection.pair import Pair, Train, pairs
 
 ENTITY = 3
@@ -297,6 +297,18 @@ def set_up(sim: Sim, own: Lockstep, pair: Pair) -> None:
     pair.secondary.buffer_bytes = own.secondary_buffer_bytes
     replay.start(sim, pair.secondary)
     commit.start(sim, pair)
+
+
+@lockstep.implements(set_backup_speed)
+def pace_secondary(sim: Sim, guard: Guard, speed: float) -> None:
+    """Let the present secondary replay at this share of its speed; the next one is on another host."""
+    own = locksteps(sim)[guard.row]
+    if not is_logging(own):
+        return
+    pair = pairs(sim)[own.pair]
+    log_writer.advance(sim, pair)
+    entry_ns, kibibyte_ns = nearest(own.entry_cost_ns / speed), nearest(own.kibibyte_replay_ns / speed)
+    replay.set_pace(sim, pair.secondary, own.factor / speed, entry_ns, kibibyte_ns)
 
 
 @part

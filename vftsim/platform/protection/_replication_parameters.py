@@ -3,12 +3,12 @@
 Sources: Remus, NSDI 2008; Xen ``tools/remus/remus`` and ``tools/python/xen/remus``; the thesis, Appendix G.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from vftsim.kernel import Engine
-from vftsim.platform.protection import channel, memory, output_buffer, reprotection, state_stream
+from vftsim.platform.protection import channel, machine, memory, output_buffer, reprotection, state_stream
 from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
 from vftsim.platform.protection._replication_records import UNPROTECTED, replications
 from vftsim.platform.protection.account import counters
@@ -27,6 +27,9 @@ _PositiveBitRate = Annotated[BitRate, Field(gt=0)]
 _PositiveBytes = Annotated[ByteCount, Field(gt=0)]
 
 
+RINGS = {"by_path": machine.RINGS_BY_PATH, "lost": machine.LOST_RINGS, "saved": machine.SAVED_RINGS}
+
+
 class StateSpec(Spec):
     """What a state is made of on the wire."""
 
@@ -34,6 +37,11 @@ class StateSpec(Spec):
     page: _PositiveBytes = Field(4104, description="A page with its number (Xen: 4096 B and 8 B).")
     compression: float = Field(1.0, ge=1.0, le=1000.0, description="Ratio by which pages shrink; 1: none.")
     compression_cost: DurationNs = Field(0, description="Time to compress a page, while the guest runs. Assumption.")
+    receive_ring: Literal["by_path", "lost", "saved"] = Field(
+        "by_path",
+        description="Packets in the guest's receive ring when its state is taken: `saved` with it, or `lost` when its "
+        "driver connects anew; `by_path`: saved with an emulated card, lost with Xen's split driver and a real card.",
+    )
 
 
 class StateChannelSpec(Spec):
@@ -136,6 +144,7 @@ class ReplicationFields(ProtectionSpec):
         own.activation_ns = failover.activation_record
         own.go_live_ns = failover.go_live
         own.announcement_ns = failover.announcement
+        own.rings = RINGS[self.state.receive_ring]
 
     def summary(self, engine: Engine, guard: int) -> dict[str, int | float]:
         """Return what the mechanism did and cost in the run so far."""

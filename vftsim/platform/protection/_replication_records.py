@@ -13,6 +13,9 @@ class Replication(Record):
     Parameters: after which silence the backup takes over (``timeout_ns``; of heartbeats every ``heartbeat_ns``, or of
     the states' own bytes if that is 0) and after which the primary gives the backup up; what a failover takes.
 
+    ``stays``: a takeover is on the same host.  ``rings`` says what becomes of packets in the guest's receive rings
+    (:func:`.machine.unplug`).
+
     ``is_cut``: the guest has come to the end of a life that a crash to come destroys.  ``step`` is the token of the
     mechanism's next event; ``alarm`` that of the backup's timeout, at ``alarm_ns``; ``alone`` that of the primary's;
     ``live`` that of the takeover.  ``pending`` are packets that the backup sends when it goes live.
@@ -32,6 +35,8 @@ class Replication(Record):
     activation_ns: int
     go_live_ns: int
     announcement_ns: int
+    rings: int
+    stays: bool
     step: int
     alarm: int
     alarm_ns: int

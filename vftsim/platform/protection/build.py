@@ -79,6 +79,7 @@ def add_guard(
     row, guard = engine.add(guards, mechanism=engine.number(spec.part), domain=domain, most_waiting=most_waiting)
     guard.row = row
     guard.no_room, _ = engine.add(drops)
+    guard.card_lost, _ = engine.add(drops)
     for port in ports:
         engine.call(guard_port, row, port)
     for program in programs:

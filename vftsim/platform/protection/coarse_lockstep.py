@@ -11,7 +11,8 @@ work is 1 + y / run slower.  Each replica produces an output later than it would
 with mean ``jitter``: the slower of two is 1.5 of that later.
 
 A secondary that takes over goes on from where it is: nothing that has left contradicts it.  Outputs that waited for
-the comparison are issued by it.
+the comparison are issued by it.  Its driver is connected already, and what the primary had in its receive ring stands
+in the secondary's too.
 
 Assumption: divergence shows as a difference at once; a secondary that has diverged unseen issues what the primary
 would have.  Left out: CPU time of the proxy.  Both replicas use CPU and memory all the time.
@@ -27,6 +28,7 @@ from vftsim.kernel.inputs import Feeder, draw
 from vftsim.platform.io.packet import copy, packet_list
 from vftsim.platform.protection import machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_channel import change_state_channel
+from vftsim.platform.protection._replication_hearing import heard_ns
 from vftsim.platform.protection._replication_parameters import ReplicationFields
 from vftsim.platform.protection._replication_records import (
     FAILING_OVER,
@@ -49,6 +51,7 @@ from vftsim.platform.protection.mechanism import (
     lose_machine,
     missing,
     primary_crash,
+    set_backup_speed,
 )
 from vftsim.platform.protection.output_buffer import held_list, held_outputs, output_buffers
 from vftsim.platform.protection.replication import (
@@ -57,7 +60,6 @@ from vftsim.platform.protection.replication import (
     crash_backup,
     end_life,
     fail_over,
-    heard_ns,
     is_protecting,
     lose_channel,
     pass_on,
@@ -101,6 +103,11 @@ class CoarseLockstepSpec(ReplicationFields):
     suspend: DurationNs = Field(500 * _US, description="Suspending both at a checkpoint. Assumption.")
     heartbeat: PeriodNs = Field(100 * _MS, description="Heartbeats to the secondary. Assumption.")
 
+    @property
+    def backup_executes(self) -> bool:
+        """It does what the primary does."""
+        return True
+
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""
         super().install(engine, guard, vm_link)
@@ -109,7 +116,10 @@ class CoarseLockstepSpec(ReplicationFields):
         own.timeout_ns = self.packet_timeout
         own.missing_millionths = round(self.missing * _MILLION / 100)
         own.suspend_ns = self.suspend
+        own.secondary_speed = 1.0
         engine.rows(replications)[guard].heartbeat_ns = self.heartbeat
+        if self.state.receive_ring == "by_path":
+            engine.rows(replications)[guard].rings = machine.SAVED_RINGS
 
     def draw(self, engine: Engine, guard: int, feeder: Feeder | None, streams: Streams | None) -> None:
         """Have divergences, delays and missing packets drawn.
@@ -164,6 +174,9 @@ class CoarseLockstep(Record):
 
     ``divergences``, ``delays`` and ``misses`` are feeds; 0: none.  The present run ends because replicas differ
     (``is_divergence``) or because its period is over.  No output leaves before ``last_due_ns``: they stay in order.
+
+    A secondary at less than its speed (``secondary_speed`` below 1) is through at ``secondary_ns`` with what the
+    primary did up to ``done_ns``, by when the guest had used ``ran_ns`` of CPU time.
     """
 
     period_ns: int
@@ -175,6 +188,10 @@ class CoarseLockstep(Record):
     misses: int
     is_divergence: bool
     last_due_ns: int
+    secondary_speed: float
+    secondary_ns: int
+    done_ns: int
+    ran_ns: int
 
 
 class Compared(Record):
@@ -203,6 +220,7 @@ def start_run(sim: Sim, guard: Guard) -> None:
     """Begin a run with equal replicas."""
     own = coarse_locksteps(sim)[guard.row]
     own.last_due_ns = sim.now_ns
+    be_level(sim, guard, own)
     run_ns = draw(sim, own.divergences)
     own.is_divergence = run_ns < own.period_ns
     replications(sim)[guard.row].step = machine.call_after(sim, guard, min(run_ns, own.period_ns), on_run_over)
@@ -264,18 +282,54 @@ def hold_for_comparison(sim: Sim, guard: Guard, packet: int) -> None:
 def plan_comparison(sim: Sim, guard: Guard, own: CoarseLockstep, row: int) -> None:
     """Work out when an output has been compared; outputs leave in the order in which they were issued."""
     output = compared(sim)[row]
+    late_ns = lateness_ns(sim, guard, own)
     output.is_missing = own.misses != 0 and draw(sim, own.misses) < own.missing_millionths
+    # One that the secondary produces only after the timeout is one that it does not produce.
+    output.is_missing = output.is_missing or late_ns > own.timeout_ns
     if output.is_missing:
         machine.call_after(sim, guard, own.timeout_ns, on_timeout)
         output.due_ns = sim.now_ns + own.timeout_ns
         return
-    delay_ns = 0
+    delay_ns = late_ns
     if own.delays != 0:
         first_ns = draw(sim, own.delays)
-        delay_ns = max(first_ns, draw(sim, own.delays))
+        delay_ns = max(first_ns, late_ns + draw(sim, own.delays))
     own.last_due_ns = max(own.last_due_ns, sim.now_ns + delay_ns)
     output.due_ns = own.last_due_ns
     at(sim, output.due_ns, EventKind.CHANNEL, _ENTITY, on_compared, guard.row)
+
+
+@part
+def be_level(sim: Sim, guard: Guard, own: CoarseLockstep) -> None:
+    """The secondary has done what the primary has."""
+    own.secondary_ns = sim.now_ns
+    own.done_ns = sim.now_ns
+    own.ran_ns = machine.run_ns(sim, guard)
+
+
+@part
+def lateness_ns(sim: Sim, guard: Guard, own: CoarseLockstep) -> int:
+    """Return how far the secondary is behind with what the primary has done by now.
+
+    It begins with work when the primary does or when it is through with what came before.
+    """
+    if own.secondary_speed == 1.0 and own.secondary_ns <= sim.now_ns:
+        be_level(sim, guard, own)
+        return 0
+    ran_ns = machine.run_ns(sim, guard)
+    own.secondary_ns = max(own.secondary_ns, own.done_ns) + int((ran_ns - own.ran_ns) / own.secondary_speed)
+    own.done_ns = sim.now_ns
+    own.ran_ns = ran_ns
+    return max(0, own.secondary_ns - sim.now_ns)
+
+
+@coarse_lockstep.implements(set_backup_speed)
+def pace_secondary(sim: Sim, guard: Guard, speed: float) -> None:
+    """Let the secondary execute at this share of its speed; outputs that wait already keep their instants."""
+    own = coarse_locksteps(sim)[guard.row]
+    left_ns = lateness_ns(sim, guard, own)
+    own.secondary_ns += int(left_ns * (own.secondary_speed / speed - 1.0))
+    own.secondary_speed = speed
 
 
 @event

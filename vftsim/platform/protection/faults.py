@@ -112,6 +112,8 @@ class FaultSpec(Spec):
     """Whether it only makes sense with a backup host."""
     needs_own_channel: ClassVar[bool] = False
     """Whether it only makes sense with a channel that the guest's own traffic does not share."""
+    needs_execution: ClassVar[bool] = False
+    """Whether it only makes sense with a backup that executes what the guest does."""
 
     at: When = Field(description="When it happens: `20 s` of the run, or `step 2 + 300 s`.")
     domain: str | None = Field(

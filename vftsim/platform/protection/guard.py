@@ -24,6 +24,7 @@ class Guard(Record):
     Outputs that find the way out full when they are released wait for room, ``most_waiting`` at most; the others count
     in the row ``no_room`` of ``drops``.  ``offered`` is the output about which a mechanism is being asked.  ``exits``
     counts those to the hypervisor that packets have caused at the ports, ``request_pages`` the pages they have dirtied.
+    ``card_lost`` is the row of ``drops`` of packets that a dead network card has not carried.
     """
 
     row: int
@@ -31,6 +32,7 @@ class Guard(Record):
     domain: int
     ports: Fifo
     programs: Fifo
+    disks: Fifo
     dead: bool
     stopped: bool
     reasons: int
@@ -39,6 +41,7 @@ class Guard(Record):
     resumed_ns: int
     most_waiting: int
     no_room: int
+    card_lost: int
     offered: int
     exits: int
     request_pages: float

@@ -12,11 +12,12 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import Engine, Kind, Record, Sim, Table, event
+from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, event
 from vftsim.platform.protection import machine
 from vftsim.platform.protection.account import count, note, note_at, word
 from vftsim.platform.protection.guard import Guard, guards, protection
 from vftsim.platform.protection.mechanism import PROTECTIONS, ProtectionSpec, lose_machine, primary_crash
+from vftsim.platform.protection.storage import lock_from_ns
 from vftsim.spec.units import DurationNs, PeriodNs, PositiveDurationNs
 
 _S = 1_000_000_000
@@ -60,14 +61,15 @@ class HaRestartSpec(ProtectionSpec):
         own = engine.rows(restarts)[guard]
         own.heartbeat_interval_ns = self.heartbeat_interval
         own.heartbeat_timeout_ns = self.heartbeat_timeout
-        own.boot_ns = self.placement + self.boot_time
+        own.placement_ns, own.boot_ns = self.placement, self.boot_time
 
 
 class Restart(Record):
-    """What restarting one machine takes; ``boot_ns`` is from the declaration to the service's answer."""
+    """What restarting one machine takes; ``boot_ns`` is from its placement to the service's answer."""
 
     heartbeat_interval_ns: int
     heartbeat_timeout_ns: int
+    placement_ns: int
     boot_ns: int
 
 
@@ -84,7 +86,9 @@ def crash(sim: Sim, guard: Guard) -> None:
     last_beat_ns = sim.now_ns // own.heartbeat_interval_ns * own.heartbeat_interval_ns
     declared_ns = last_beat_ns + own.heartbeat_timeout_ns
     note_at(sim, guard, declared_ns, DECLARED)
-    machine.call_after(sim, guard, declared_ns - sim.now_ns + own.boot_ns, on_booted)
+    # Its disks are on the shared storage: it boots from them when they can be reached.
+    found_ns = lock_from_ns(sim, guard, declared_ns + own.placement_ns, 0)
+    at(sim, found_ns + own.boot_ns, EventKind.CONTROL, machine.ENTITY, on_booted, guard.row)
 
 
 @event

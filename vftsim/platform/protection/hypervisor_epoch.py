@@ -31,6 +31,7 @@ from vftsim.platform.io.packet import copy, discard, packet_list
 from vftsim.platform.protection import machine, output_buffer
 from vftsim.platform.protection._hypervisor_epoch_records import Epoch, epochs, hypervisor_epoch
 from vftsim.platform.protection._lockstep_records import limit_list, limits
+from vftsim.platform.protection._replication_hearing import heard_ns
 from vftsim.platform.protection._replication_parameters import ReplicationFields
 from vftsim.platform.protection._replication_records import (
     FAILING_OVER,
@@ -67,7 +68,6 @@ from vftsim.platform.protection.replication import (
     crash_backup,
     end_life,
     fail_over,
-    heard_ns,
     is_protecting,
     lose_channel,
     on_alone,

@@ -61,6 +61,7 @@ from vftsim.platform.protection.mechanism import (
     primary_crash,
 )
 from vftsim.platform.protection.pair import pairs
+from vftsim.platform.protection.storage import locked_ns
 from vftsim.platform.protection.throttle import throttles
 from vftsim.platform.protection.when import Instant
 
@@ -103,6 +104,11 @@ class LockstepSpec(LockstepFields, ProtectionSpec):
     def most_vcpus(self) -> int:
         """Replay handles one."""
         return 1
+
+    @property
+    def backup_executes(self) -> bool:
+        """The secondary replays."""
+        return True
 
     @property
     def slowdown(self) -> tuple[float, float]:
@@ -186,7 +192,8 @@ def fail_over(sim: Sim, guard: Guard, own: Lockstep, limit_ns: int, declared_ns:
     plan = plans(sim)[row]
     last_sent_ns = min(pair.log.last_depart_ns, limit_ns)
     plan.again = commit.take_over(sim, pair, limit_ns, last_sent_ns, plan.packets)
-    live_ns = max(declared_ns + own.storage_ns, pair.secondary.end_ns) + own.go_live_ns
+    lock_ns = locked_ns(sim, guard, own.is_fenced, declared_ns, own.storage_ns)
+    live_ns = max(lock_ns, pair.secondary.end_ns) + own.go_live_ns
     note_at(sim, guard, declared_ns, DECLARED)
     at(sim, live_ns, EventKind.CONTROL, ENTITY, on_live, row)
 
@@ -200,6 +207,7 @@ def on_live(sim: Sim, place: int, token: int) -> None:
     unprotect(sim, guard, own, UNPROTECTED)
     note(sim, guard, LIVE)
     count(sim, guard, FAILOVERS, 1)
+    machine.move(sim, guard)
     count(sim, guard, ISSUED_AGAIN, plan.again)
     count(sim, guard, ISSUED_BY_SECONDARY, plan.packets.length - plan.again)
     while plan.packets.length > 0:
@@ -305,7 +313,8 @@ def break_pair(sim: Sim, own: Lockstep, acks_survive: bool) -> None:
 def plan_alone(sim: Sim, guard: Guard, own: Lockstep, declared_ns: int, state: int) -> None:
     """Plan the primary's going on alone, into ``state``, unless the channel works again by then."""
     row = new_plan(sim, guard, own, state)
-    at(sim, declared_ns + own.storage_ns, EventKind.CONTROL, ENTITY, on_alone, row)
+    lock_ns = locked_ns(sim, guard, own.is_fenced, declared_ns, own.storage_ns)
+    at(sim, lock_ns, EventKind.CONTROL, ENTITY, on_alone, row)
 
 
 @part

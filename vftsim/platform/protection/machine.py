@@ -15,6 +15,9 @@ from vftsim.platform.protection.guard import Guard, before_stop, guarded_ports, 
 DEAD, PAUSE, LOG_BUFFER, FAILOVER, MIGRATION, THROTTLE, STATE = 1, 2, 4, 8, 16, 32, 64
 """Reasons to stand still, a bit each; parts outside this package take bits from 2**16 on."""
 
+RINGS_BY_PATH, LOST_RINGS, SAVED_RINGS = 0, 1, 2
+"""What becomes of packets in a guest's receive rings when its state is restored."""
+
 ENTITY = 2
 """Orders what a hypervisor does by itself among simultaneous events of the kind ``CONTROL``."""
 
@@ -86,6 +89,7 @@ def reboot(sim: Sim, guard: Guard) -> None:
         row = guarded_programs(sim)[row].next_row
     guard.dead = False
     guard.reasons = 0
+    move(sim, guard)
     go_on(sim, guard)
     connect(sim, guard)
 
@@ -100,11 +104,36 @@ def disconnect(sim: Sim, guard: Guard) -> None:
 
 
 @part
+def unplug(sim: Sim, guard: Guard, rings: int) -> None:
+    """Cut the network of a guest whose state goes on elsewhere: packets to come are lost, those in its rings as said.
+
+    ``rings`` is :data:`LOST_RINGS`, :data:`SAVED_RINGS`, or :data:`RINGS_BY_PATH`: whatever its path does with them.
+    """
+    row = guard.ports.first
+    while row != 0:
+        port = ports(sim)[row]
+        if rings == SAVED_RINGS or (rings == RINGS_BY_PATH and port.saves_ring):
+            packet.unplug(sim, port)
+        else:
+            packet.disconnect(sim, port)
+        row = guarded_ports(sim)[row].next_row
+
+
+@part
 def connect(sim: Sim, guard: Guard) -> None:
     """Connect the network again, unless the machine is dead."""
     row = guard.ports.first
     while row != 0 and not guard.dead:
         packet.connect(sim, ports(sim)[row])
+        row = guarded_ports(sim)[row].next_row
+
+
+@part
+def move(sim: Sim, guard: Guard) -> None:
+    """Put the machine on another host, whose network card works."""
+    row = guard.ports.first
+    while row != 0:
+        ports(sim)[row].dead_card = 0
         row = guarded_ports(sim)[row].next_row
 
 

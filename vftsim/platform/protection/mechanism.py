@@ -32,6 +32,7 @@ GUEST_ERROR = word("guest error")
 PAUSED = word("pause")
 PAUSE_OVER = word("pause over")
 NO_BACKUP = Failure("this protection mechanism has no backup that could crash")
+NO_EXECUTION = Failure("this protection mechanism has no backup that executes at a speed of its own")
 NO_CHANNEL = Failure("this protection mechanism has no channel that could be lost")
 
 
@@ -54,6 +55,11 @@ class ProtectionSpec(Spec):
     def most_vcpus(self) -> int:
         """How many vCPUs a protected domain may have."""
         return 64
+
+    @property
+    def backup_executes(self) -> bool:
+        """Whether there is a backup that executes what the guest does, at a speed of its own."""
+        return False
 
     @property
     def restart_ns(self) -> int:
@@ -161,6 +167,12 @@ def channel_loss(sim: Sim, guard: Guard, duration_ns: int) -> None:
 def change_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_ns: int) -> None:
     """Give the channel between the hosts another rate and another one-way latency."""
     fail(sim, NO_CHANNEL)
+
+
+@protection.slot
+def set_backup_speed(sim: Sim, guard: Guard, speed: float) -> None:
+    """Let the backup's processor have this share of its speed from now on."""
+    fail(sim, NO_EXECUTION)
 
 
 @protection.slot

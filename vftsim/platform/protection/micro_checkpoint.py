@@ -73,6 +73,8 @@ class MicroCheckpointSpec(CheckpointFields):
         """There is no backup to hear from, to copy to or to announce."""
         own = engine.rows(replications)[guard]
         own.heartbeat_ns = own.timeout_ns
+        own.stays = True
+        own.is_fenced = False
         own.activation_ns = own.announcement_ns = own.storage_ns = 0
         own.go_live_ns = self.restore
         again = engine.rows(reprotections)[guard]

@@ -144,6 +144,30 @@ def keep(
 
 
 @part
+def set_pace(sim: Sim, replay: Replay, factor: float, entry_cost_ns: int, kibibyte_ns: int) -> None:
+    """Let execution go on at another speed: what is left of the entries that it has takes longer, or less long."""
+    ratio = factor / replay.factor
+    replay.factor = factor
+    replay.entry_cost_ns = entry_cost_ns
+    replay.kibibyte_ns = kibibyte_ns
+    row = replay.buffer.first
+    while row != 0:
+        entry = log_entries(sim)[row]
+        entry.time_ns += stretch_ns(sim, entry.time_ns, ratio)
+        row = entry.link
+    longer_ns = stretch_ns(sim, replay.end_ns, ratio)
+    replay.end_ns += longer_ns
+    replay.busy_ns += longer_ns
+    replay.lag_ns += longer_ns
+
+
+@part
+def stretch_ns(sim: Sim, end_ns: int, ratio: float) -> int:
+    """Return by how much later the end of something comes whose rest takes ``ratio`` times as long."""
+    return int((end_ns - sim.now_ns) * (ratio - 1.0)) if end_ns > sim.now_ns else 0
+
+
+@part
 def receive(sim: Sim, replay: Replay, sequence: int, arrival_ns: int) -> None:
     """Enter an output's log entry in the record that :func:`holds` answers from."""
     row = log_entries.new(sim)

@@ -14,6 +14,7 @@ Left out: what the second of two live copies does; a crash of both hosts; the me
 from vftsim.kernel import EventKind, Sim, at, event, part
 from vftsim.platform.io.packet import packet_list
 from vftsim.platform.protection import machine, reprotection, state_stream
+from vftsim.platform.protection._replication_hearing import has_come_back, heard_ns
 from vftsim.platform.protection._replication_records import (
     BROKEN,
     FAILING_OVER,
@@ -32,12 +33,13 @@ from vftsim.platform.protection._replication_records import (
 )
 from vftsim.platform.protection.account import count, note, note_at, word
 from vftsim.platform.protection.channel import channels
-from vftsim.platform.protection.detection import last_heard_ns
 from vftsim.platform.protection.guard import LOST, Guard, guards, release
 from vftsim.platform.protection.mechanism import CRASH, NO_DURATION, lose_machine
 from vftsim.platform.protection.memory import memories
+from vftsim.platform.protection.pair import NEVER_NS
 from vftsim.platform.protection.rollback import Finding, fenced_ns, foresights, is_cut_at, use_cut, want
 from vftsim.platform.protection.state_stream import state_streams
+from vftsim.platform.protection.storage import lock_from_ns, locked_ns
 
 ENTITY = 3
 """Orders these events among simultaneous ones of their kind."""
@@ -134,7 +136,7 @@ def end_life(sim: Sim, guard: Guard) -> None:
     own.is_cut = True
     own.step = 0
     own.alarm = 0
-    machine.disconnect(sim, guard)
+    machine.unplug(sim, guard, own.rings)
     machine.stop(sim, guard, machine.FAILOVER)
 
 
@@ -168,15 +170,6 @@ def on_acknowledgement(sim: Sim, place: int, token: int) -> None:
 
 
 @part
-def has_come_back(sim: Sim, guard: Guard, own: Replication) -> bool:
-    """Tell whether the acknowledgement that is due now has come through; a dead backup may have sent it before."""
-    lost_ns = state_streams(sim)[guard.row].lost_ns
-    if own.is_backup_dead:
-        return state_stream.arrival_ns(sim, guard) <= lost_ns
-    return sim.now_ns <= lost_ns
-
-
-@part
 def watch(sim: Sim, guard: Guard, own: Replication) -> None:
     """Let the backup wait for the next byte after those that are on their way; with heartbeats these keep it calm."""
     if own.heartbeat_ns == 0:
@@ -188,16 +181,6 @@ def set_alarm(sim: Sim, guard: Guard, own: Replication, time_ns: int) -> None:
     """Let the backup's patience end at an instant."""
     own.alarm_ns = max(sim.now_ns, time_ns)
     own.alarm = at(sim, own.alarm_ns, EventKind.CONTROL, ENTITY, on_silence, guard.row)
-
-
-@part
-def heard_ns(sim: Sim, guard: Guard) -> int:
-    """Return when the backup hears of the primary for the last time if nothing leaves it from now on."""
-    own = replications(sim)[guard.row]
-    if own.heartbeat_ns == 0:
-        return state_stream.last_byte_ns(sim, guard)
-    sent_ns = min(sim.now_ns, state_streams(sim)[guard.row].lost_ns)
-    return last_heard_ns(sent_ns, own.heartbeat_ns, 0) + channels(sim)[guard.row].latency_ns
 
 
 # The primary fails
@@ -250,10 +233,11 @@ def fail_over(sim: Sim, guard: Guard, own: Replication, declared_ns: int) -> Non
     own.alone = 0
     own.mended = 0
     abandon(sim, guard)
-    locked_ns = declared_ns + own.storage_ns
-    restored_ns = max(locked_ns, state_stream.applied_by_ns(sim, guard)) + own.activation_ns
+    lock_ns = locked_ns(sim, guard, own.is_fenced, declared_ns, own.storage_ns)
+    restored_ns = max(lock_ns, state_stream.applied_by_ns(sim, guard)) + own.activation_ns
     note_at(sim, guard, declared_ns, DECLARED)
-    note_at(sim, guard, restored_ns, RESTORED)
+    if restored_ns < NEVER_NS:
+        note_at(sim, guard, restored_ns, RESTORED)
     own.live = at(sim, max(sim.now_ns, restored_ns + own.go_live_ns), EventKind.CONTROL, ENTITY, on_live, guard.row)
 
 
@@ -270,6 +254,8 @@ def on_live(sim: Sim, place: int, token: int) -> None:
     own.is_cut = False
     note(sim, guard, LIVE)
     count(sim, guard, FAILOVERS, 1)
+    if not own.stays:
+        machine.move(sim, guard)
     while own.pending.length > 0:
         release(sim, packet_list.pop(sim, own.pending))
     machine.call_after(sim, guard, own.announcement_ns, on_reachable)
@@ -296,6 +282,9 @@ def on_silence(sim: Sim, place: int, token: int) -> None:
     own.alarm = 0
     if not own.is_fenced:
         live_beside(sim, guard, own)
+    elif lock_from_ns(sim, guard, sim.now_ns, 0) > sim.now_ns:
+        # Nobody can be halted before the storage is back; whoever asked first asks first then.
+        set_alarm(sim, guard, own, lock_from_ns(sim, guard, sim.now_ns, 0))
     elif own.is_cut:
         note(sim, guard, FENCED)
         use_cut(sim, guard, state_stream.received_point(sim, guard))
@@ -386,6 +375,10 @@ def on_alone(sim: Sim, place: int, token: int) -> None:
     if token != own.alone or guard.dead or own.is_cut:
         return
     own.alone = 0
+    if own.is_fenced and lock_from_ns(sim, guard, sim.now_ns, 0) > sim.now_ns:
+        back_ns = lock_from_ns(sim, guard, sim.now_ns, 0)
+        own.alone = at(sim, back_ns, EventKind.CONTROL, ENTITY, on_alone, place)
+        return
     own.step = 0
     own.state = SPLIT if own.is_split else UNPROTECTED
     note(sim, guard, ALONE)

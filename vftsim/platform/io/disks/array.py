@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Chain, Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
-from vftsim.platform.io.disk import DISKS, Disk, DiskSpec, disk, disks, end_transfer, forget, read, write
+from vftsim.platform.io.disk import DISKS, Disk, DiskSpec, disk, disks, end_transfer, forget, reached, read, write
 from vftsim.spec.units import DurationNs, Percent
 
 array = disk.kind("array")
@@ -108,20 +108,30 @@ def ask(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int, is_read: b
     request.boots = mine.boots
     request.size_bytes = size_bytes
     request.is_read = is_read
-    mine.hits_due += mine.hits
-    request.is_hit = mine.hits_due >= 1.0
+    request.is_hit = False
+    if not own.is_away:
+        mine.hits_due += mine.hits
+        request.is_hit = mine.hits_due >= 1.0
     if request.is_hit:
         mine.hits_due -= 1.0
         at(sim, sim.now_ns + mine.hit_ns, EventKind.DEVICE, ENTITY + own.row, on_served, row)
     else:
         array_list.push(sim, mine.queue, row)
-        serve_next(sim, mine)
+        serve_next(sim, own, mine)
+
+
+@array.implements(reached)
+def serve_again(sim: Sim, own: Disk) -> None:
+    """Let every free disk begin."""
+    mine = disk_arrays(sim)[own.row]
+    for _ in range(min(mine.disks, mine.queue.length)):
+        serve_next(sim, own, mine)
 
 
 @part
-def serve_next(sim: Sim, mine: DiskArray) -> None:
-    """Let a free disk begin."""
-    if mine.busy >= mine.disks or mine.queue.length == 0:
+def serve_next(sim: Sim, own: Disk, mine: DiskArray) -> None:
+    """Let a free disk begin, if the array can be reached."""
+    if own.is_away or mine.busy >= mine.disks or mine.queue.length == 0:
         return
     row = array_list.pop(sim, mine.queue)
     mine.busy += 1
@@ -138,12 +148,25 @@ def on_served(sim: Sim, place: int, token: int) -> None:
     program, tag = request.program, request.tag
     size_bytes, is_read = request.size_bytes, request.is_read
     is_awaited = request.boots == mine.boots
+    if own.is_away and is_awaited:
+        ask_again(sim, mine, place)
+        return
     if request.is_hit:
         mine.hit += 1
     else:
         mine.busy -= 1
     mine.served += 1
     array_requests.free(sim, place)
-    serve_next(sim, mine)
+    serve_next(sim, own, mine)
     if is_awaited:
         end_transfer(sim, own, program, tag, size_bytes, is_read)
+
+
+@part
+def ask_again(sim: Sim, mine: DiskArray, row: int) -> None:
+    """Keep a request whose answer does not get through; a disk serves it, before others, when the array is back."""
+    if array_requests(sim)[row].is_hit:
+        array_requests(sim)[row].is_hit = False
+    else:
+        mine.busy -= 1
+    array_list.push_front(sim, mine.queue, row)

@@ -15,7 +15,19 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Chain, Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
-from vftsim.platform.io.disk import DISKS, Disk, DiskSpec, disk, disks, end_transfer, flush, forget, read, write
+from vftsim.platform.io.disk import (
+    DISKS,
+    Disk,
+    DiskSpec,
+    disk,
+    disks,
+    end_transfer,
+    flush,
+    forget,
+    reached,
+    read,
+    write,
+)
 from vftsim.spec.units import BitRate, ByteCount, DurationNs, PeriodNs
 
 local = disk.kind("local")
@@ -127,10 +139,16 @@ def flush_local(sim: Sim, own: Disk, program: int, tag: int) -> bool:
     """Write what is dirty, and wait for all that was asked before."""
     disk_own = local_disks(sim)[own.row]
     write_dirty(sim, own, disk_own)
-    if disk_own.in_service == 0:
+    if disk_own.in_service == 0 and disk_own.queue.length == 0:
         return True
     ask(sim, own, new_request(sim, BARRIER, program, tag, 0))
     return False
+
+
+@local.implements(reached)
+def serve_local(sim: Sim, own: Disk) -> None:
+    """Go on with the queue."""
+    serve_next(sim, own)
 
 
 @local.implements(forget)
@@ -179,9 +197,9 @@ def ask(sim: Sim, own: Disk, row: int) -> None:
 
 @part
 def serve_next(sim: Sim, own: Disk) -> None:
-    """Begin with the next request, if the disk is idle."""
+    """Begin with the next request, if the disk is idle and can be reached."""
     disk_own = local_disks(sim)[own.row]
-    if disk_own.in_service != 0 or disk_own.queue.length == 0:
+    if own.is_away or disk_own.in_service != 0 or disk_own.queue.length == 0:
         return
     disk_own.in_service = request_list.pop(sim, disk_own.queue)
     time_ns = service_ns(disk_own, requests(sim)[disk_own.in_service])
@@ -204,6 +222,10 @@ def on_served(sim: Sim, place: int, token: int) -> None:
     disk_own = local_disks(sim)[place]
     row = disk_own.in_service
     disk_own.in_service = 0
+    if own.is_away:
+        # Its answer does not get through: it is asked again, first of all, when the disk is back.
+        request_list.push_front(sim, disk_own.queue, row)
+        return
     take_account(sim, disk_own, requests(sim)[row])
     program, tag = requests(sim)[row].program, requests(sim)[row].tag
     size_bytes, is_read = requests(sim)[row].size_bytes, requests(sim)[row].what == READ

@@ -38,6 +38,7 @@ from vftsim.platform.io.packet import (
     receive,
     send,
     unmask,
+    unplug,
 )
 from vftsim.platform.io.parameters import IO_PATHS, IoPathSpec, Site
 from vftsim.platform.protection.guard import take_note
@@ -64,6 +65,7 @@ class Moderated(GuestNicSpec, IoPathSpec):
     tasks: ClassVar[tuple[Kind, ...]] = ()
     needs_driver_domain: ClassVar[bool] = False
     has_host_ring: ClassVar[bool] = False
+    saves_ring: ClassVar[bool] = True
 
     kind: Literal["moderated"] = "moderated"
     interrupt_cost: DurationNs = Field(
@@ -263,13 +265,20 @@ def unmask_interrupts(sim: Sim, port: Port) -> None:
         at(sim, sim.now_ns, EventKind.DEVICE, 0, on_interrupt, port.row)
 
 
-@moderated.implements(disconnect)
-def cut(sim: Sim, port: Port) -> None:
-    """Lose what is in the ring, what waits to leave and what is to come; what is in interrupt work stays."""
+@moderated.implements(unplug)
+def take_no_more(sim: Sim, port: Port) -> None:
+    """Lose what waits to leave and what is to come; what is in the ring and in interrupt work stays."""
     nic = guest_nics(sim)[port.row]
     nic.is_cut = True
     while nic.outbox.length > 0:
         drop(sim, packet_list.pop(sim, nic.outbox), nic.down)
+
+
+@moderated.implements(disconnect)
+def cut(sim: Sim, port: Port) -> None:
+    """Lose what is in the ring too."""
+    take_no_more(sim, port)
+    nic = guest_nics(sim)[port.row]
     while nic.ring.length > 0:
         drop(sim, packet_list.pop(sim, nic.ring), nic.down)
 

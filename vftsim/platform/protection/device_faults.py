@@ -1,0 +1,196 @@
+"""Faults of devices beside the hosts themselves: the network card, the shared storage, the backup's processor."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Kind, Record, Sim, Table, event, part
+from vftsim.platform.io.disk import disks, guarded_disks, reached
+from vftsim.platform.io.nic import catch_up, nics
+from vftsim.platform.io.packet import ports
+from vftsim.platform.protection import machine, mechanism
+from vftsim.platform.protection.account import note, word
+from vftsim.platform.protection.channel import channels
+from vftsim.platform.protection.faults import FAULTS, Fault, FaultSpec, announce, fault, strike
+from vftsim.platform.protection.guard import Guard, guarded_ports, guards
+from vftsim.platform.protection.mechanism import NO_DURATION
+from vftsim.platform.protection.pair import NEVER_NS
+from vftsim.platform.protection.storage import expect_outage, lock_from_ns
+from vftsim.spec.units import Percent, PositiveDurationNs
+
+CARD_LOST = word("network card lost")
+CARD_WORKS = word("network card works again")
+STORAGE_LOST = word("storage lost")
+STORAGE_BACK = word("storage back")
+BACKUP_SLOW = word("backup slow")
+BACKUP_AS_BEFORE = word("backup as before")
+
+nic_loss = fault.kind("nic_loss")
+storage_loss = fault.kind("storage_loss")
+slow_backup = fault.kind("slow_backup")
+
+
+class Recovery(Record):
+    """Tokens of what is planned of one guard: the end of the loss of its card, of its backup's slowness."""
+
+    card: int
+    backup: int
+
+
+recoveries = Table("recoveries", Recovery, beside=guards)
+
+
+class LastingFault(FaultSpec):
+    """A fault that is over after a time."""
+
+    duration: PositiveDurationNs | None = Field(None, description="How long; for good if not given.")
+
+    @property
+    def lasts_ns(self) -> int:
+        """How long it lasts."""
+        return NO_DURATION if self.duration is None else self.duration
+
+
+# The network card
+
+
+@FAULTS.register
+class NicLoss(LastingFault):
+    """The host's network card no longer carries the domain's packets, in or out; after a failover another host's does.
+
+    No mechanism watches it: heartbeats and channel use cards of their own.  A channel that shares the card is lost too.
+    """
+
+    kind: Literal["nic_loss"] = "nic_loss"
+    part: ClassVar[Kind] = nic_loss
+
+
+@nic_loss.implements(announce)
+def announce_card(sim: Sim, blow: Fault) -> None:
+    """A channel on the same card is lost with it."""
+    if channels(sim)[blow.guard].shared != 0:
+        mechanism.expect_channel_loss(sim, guards(sim)[blow.guard], blow.time_ns, blow.duration_ns)
+
+
+@nic_loss.implements(strike)
+def lose_card(sim: Sim, blow: Fault) -> None:
+    """Lose it, unless the machine is gone already."""
+    guard = guards(sim)[blow.guard]
+    if guard.dead:
+        return
+    note(sim, guard, CARD_LOST)
+    set_cards(sim, guard, guard.card_lost)
+    own = recoveries(sim)[guard.row]
+    own.card = 0
+    if blow.duration_ns != NO_DURATION:
+        own.card = machine.call_after(sim, guard, blow.duration_ns, on_card_works)
+    if channels(sim)[guard.row].shared != 0:
+        mechanism.channel_loss(sim, guard, blow.duration_ns)
+
+
+@part
+def set_cards(sim: Sim, guard: Guard, place: int) -> None:
+    """Let the packets of a guest's ports end at a place; 0: go their way."""
+    row = guard.ports.first
+    while row != 0:
+        port = ports(sim)[row]
+        if port.nic != 0:
+            # What has come by now has come while the card was as it was.
+            catch_up(sim, nics(sim)[port.nic])
+        port.dead_card = place
+        row = guarded_ports(sim)[row].next_row
+
+
+@event
+def on_card_works(sim: Sim, place: int, token: int) -> None:
+    """The card works again, if the guest is still behind it."""
+    guard = guards(sim)[place]
+    if token == recoveries(sim)[place].card:
+        recoveries(sim)[place].card = 0
+        if guard.ports.first != 0 and ports(sim)[guard.ports.first].dead_card != 0:
+            note(sim, guard, CARD_WORKS)
+            set_cards(sim, guard, 0)
+
+
+# The storage
+
+
+@FAULTS.register
+class StorageLoss(LastingFault):
+    """Neither host reaches the storage with the domain's disks and the lock: disks stand still, nobody is fenced."""
+
+    kind: Literal["storage_loss"] = "storage_loss"
+    part: ClassVar[Kind] = storage_loss
+
+
+@storage_loss.implements(announce)
+def announce_outage(sim: Sim, blow: Fault) -> None:
+    """Whoever wants the lock then has to wait."""
+    until_ns = NEVER_NS if blow.duration_ns == NO_DURATION else blow.time_ns + blow.duration_ns
+    expect_outage(sim, guards(sim)[blow.guard], blow.time_ns, until_ns)
+
+
+@storage_loss.implements(strike)
+def lose_storage(sim: Sim, blow: Fault) -> None:
+    """Let the disks serve nothing."""
+    guard = guards(sim)[blow.guard]
+    note(sim, guard, STORAGE_LOST)
+    row = guard.disks.first
+    while row != 0:
+        disks(sim)[row].is_away = True
+        row = guarded_disks(sim)[row].next_row
+    if blow.duration_ns != NO_DURATION:
+        machine.call_after(sim, guard, blow.duration_ns, on_storage_back)
+
+
+@event
+def on_storage_back(sim: Sim, place: int, token: int) -> None:
+    """The storage can be reached, unless another outage lasts longer."""
+    guard = guards(sim)[place]
+    if lock_from_ns(sim, guard, sim.now_ns, 0) > sim.now_ns:
+        return
+    note(sim, guard, STORAGE_BACK)
+    row = guard.disks.first
+    while row != 0:
+        if disks(sim)[row].is_away:
+            disks(sim)[row].is_away = False
+            reached(sim, disks(sim)[row])
+        row = guarded_disks(sim)[row].next_row
+
+
+# The backup's processor
+
+
+@FAULTS.register
+class SlowBackup(LastingFault):
+    """The backup's processor is slower for a while: it executes less, and falls behind."""
+
+    kind: Literal["slow_backup"] = "slow_backup"
+    part: ClassVar[Kind] = slow_backup
+    needs_execution: ClassVar[bool] = True
+    speed: Percent = Field(50.0, gt=0, lt=100, description="Share of its speed that is left. Assumption.")
+
+    def fill(self, blow: Fault) -> None:
+        """Write what is left of its speed."""
+        blow.share = self.speed / 100.0
+
+
+@slow_backup.implements(strike)
+def slow_down(sim: Sim, blow: Fault) -> None:
+    """Slow it down; the newest fault replaces one that lasts."""
+    guard = guards(sim)[blow.guard]
+    note(sim, guard, BACKUP_SLOW)
+    mechanism.set_backup_speed(sim, guard, blow.share)
+    own = recoveries(sim)[guard.row]
+    own.backup = 0
+    if blow.duration_ns != NO_DURATION:
+        own.backup = machine.call_after(sim, guard, blow.duration_ns, on_backup_as_before)
+
+
+@event
+def on_backup_as_before(sim: Sim, place: int, token: int) -> None:
+    """The backup is as fast as it was."""
+    if token == recoveries(sim)[place].backup:
+        recoveries(sim)[place].backup = 0
+        note(sim, guards(sim)[place], BACKUP_AS_BEFORE)
+        mechanism.set_backup_speed(sim, guards(sim)[place], 1.0)
