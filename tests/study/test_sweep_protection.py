@@ -7,6 +7,7 @@ from vftsim.errors import UsageError
 from vftsim.report.sweep_tables import print_sweep
 from vftsim.study.sweep import run_sweep
 from vftsim.study.sweep_grid import make_grid
+from vftsim.study.sweep_plot import sweep_figure
 from vftsim.study.sweep_protection import MEANINGS, has_parameter
 
 MS = 1_000_000
@@ -110,3 +111,8 @@ def test_what_is_written_and_printed(swept, capsys):
     assert "Costs of event_sync (sut): pages dirtied" in shown
     assert "nan" not in shown
     assert swept.for_machines()["crossovers"]
+
+
+def test_quantities_stand_at_their_places_in_the_picture(swept):
+    figure = sweep_figure(swept.grid, swept.results)
+    assert list(figure.axes[0].get_xticks()) == [5.0, 25.0, 400.0]

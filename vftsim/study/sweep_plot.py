@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from vftsim.composition.views import has_bench
+from vftsim.study.crossovers import numbers_of
 from vftsim.study.protection_figures import STOPPED, WAIT
 from vftsim.study.sweep_figures import PROTECTION
 from vftsim.study.sweep_grid import AnyAxis, Grid
@@ -100,11 +101,10 @@ def _draw(ax: Axes, rows: pd.DataFrame, over: AnyAxis, lines: list[str]) -> None
 
 
 def _positions(axis: AnyAxis) -> dict[str, float]:
-    """Return where values stand: at their number if all are numbers, else one after the other."""
-    try:
-        return {value: float(value) for value in axis.values}
-    except ValueError:
-        return {value: float(n) for n, value in enumerate(axis.values)}
+    """Return where values stand: at their number if all are numbers or quantities, else one after the other."""
+    found = numbers_of(axis.values)
+    places = range(len(axis.values)) if found is None else found[0]
+    return {value: float(place) for value, place in zip(axis.values, places, strict=True)}
 
 
 def _scale(ax: Axes, metric: str, is_positive: bool) -> None:
