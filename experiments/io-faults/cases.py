@@ -210,9 +210,11 @@ CASES = (
         f"availability {{}}/model.yaml --mtbf 8760h -n 2 --after 3s --protection none,lockstep {_PLAIN} -o {{}}/out",
     ),
     Case("calibrate", "calibrate {}/fit.yaml -q -j 1 -o {}/fit.json", "--force", files=LAB),
-    Case("validate", "validate {}/check.yaml -q -j 1 --report {}/r.md", "--force", files=LAB),
+    Case("validate", "validate {}/check.yaml -q -j 1 --report {}/r.md", "--force", code=1, files=LAB),
     Case("calibrate --keep", "calibrate {}/fit.yaml -q -j 1 -o {}/fit.json --keep {}/out", "--force", files=LAB),
-    Case("validate --keep", "validate {}/check.yaml -q -j 1 --report {}/r.md --keep {}/out", "--force", files=LAB),
+    Case(
+        "validate --keep", "validate {}/check.yaml -q -j 1 --report {}/r.md --keep {}/out", "--force", code=1, files=LAB
+    ),
     Case("record", "record networks -q -j 1 -o {}/r.md", "--force"),
     Case(
         "trace",

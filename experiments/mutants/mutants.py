@@ -64,7 +64,7 @@ PARTS = {
     "platform/protection/throttle.py": "guard/test_lockstep_limits.py",
     "platform/protection/migration.py": "guard/test_migration.py",
     "platform/protection/memory.py": "guard/test_checkpoint.py",
-    "platform/protection/output_buffer.py": "guard/test_output_commit.py",
+    "platform/protection/output_buffer.py": "guard/test_checkpoint.py",
     "platform/protection/commit.py": "guard/test_output_commit.py",
     "workloads/sip/retransmission.py": "sip/test_retransmission.py",
     "workloads/voice_quality.py": "workloads/test_voice_quality.py",
