@@ -160,8 +160,9 @@ class Park:
             {"kind": case.protection, **_PROTECTION.get(case.protection, {}), **(protection or {})}
         )
         self.guard = protect.add_guard(
-            self.engine, self.spec, self.guest, [self.port], [self.program], most_waiting=most_waiting
-        )
+            self.engine, self.spec, self.guest, [self.port], [self.program], most_waiting=most_waiting,
+            sender=self.driver,
+        )  # fmt: skip
         cpu.start(self.engine, self.host, self.scheduling)
         self.io.start()
         load_spec = CyclicLoadSpec(busy=3 * MS, period=10 * MS)

@@ -256,6 +256,7 @@ class BuiltModel:
         guard = protect.add_guard(
             self.engine, mechanism, self.domains[name], own, programs, link, self.feeder, self.streams,
             disks=self.disks[name],
+            sender=self.domains.get(mechanism.sent_by or self.spec.driver_of(host.name) or "", 0),
         )  # fmt: skip
         host.io.places[f"outputs of {name}", "no room when released"] = int(self.engine.rows(guards)[guard].no_room)
         host.io.places[f"network card of {name}", "lost"] = int(self.engine.rows(guards)[guard].card_lost)

@@ -250,6 +250,8 @@ class ModelSpec(Spec):
         network = domain.protection.channel_network
         if network is not None and network not in self.networks:
             yield f"domains.{name}.protection: its network '{network}' is none of {listing(list(self.networks))}"
+        if (sender := domain.protection.sent_by) is not None and sender not in self.expanded():
+            yield f"domains.{name}.protection.sender.domain '{sender}' is none of {listing(list(self.expanded()))}"
         for key, program in domain.applications.items():
             yield from self._peer_problems(f"domains.{name}.applications.{key}", domain, program)
         for key, interface in domain.interfaces.items():

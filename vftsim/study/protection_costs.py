@@ -10,9 +10,9 @@ from vftsim.platform.protection.mechanism import protections
 from vftsim.spec.suggest import listing
 
 UNCALIBRATED = {
-    "checkpoint": "pages dirtied, pause and disk writes: assumptions; CPU time of copying and sending is not charged",
+    "checkpoint": "pages dirtied, pause, disk writes, the driver domain's CPU time for sending: assumptions",
     "micro_checkpoint": "pages dirtied, a fault with its copy, write protection: assumptions",
-    "event_sync": "pages dirtied, the time to find them, disk reads: assumptions",
+    "event_sync": "pages dirtied, the time to find them, disk reads, the driver domain's CPU time: assumptions",
     "hypervisor_epoch": "instruction rate, epoch and its boundary, privileged instructions: assumptions (1996)",
     "coarse_lockstep": "divergences, distance of replicas, pages dirtied: assumptions; the second replica's CPU time "
     "is not charged",

@@ -8,13 +8,14 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Engine
-from vftsim.platform.protection import channel, machine, memory, output_buffer, reprotection, state_stream
+from vftsim.platform.protection import channel, machine, memory, output_buffer, reprotection, sender, state_stream
 from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
 from vftsim.platform.protection._replication_records import UNPROTECTED, replications
 from vftsim.platform.protection.account import counters
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.memory import MemorySpec
+from vftsim.platform.protection.sender import SenderSpec
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.platform.protection.when import Instant, When
 from vftsim.spec.base import Spec
@@ -98,6 +99,7 @@ class ReplicationFields(ProtectionSpec):
     channel: StateChannelSpec = Field(default_factory=StateChannelSpec, description="Replication link.")
     outputs: OutputQueueSpec = Field(default_factory=OutputQueueSpec, description="Queue of outputs.")
     disk: DiskMirrorSpec = Field(default_factory=DiskMirrorSpec, description="Mirrored disk writes.")
+    sender: SenderSpec = Field(default_factory=SenderSpec, description="CPU time of the driver domain for sending.")
     failover: TakeoverSpec = Field(default_factory=TakeoverSpec, description="Detection and takeover.")
     initial_copy: bool = Field(
         False, description="Protection begins with a copy of the memory, as `reprotection` says; else at once."
@@ -112,6 +114,11 @@ class ReplicationFields(ProtectionSpec):
         return True
 
     @property
+    def sent_by(self) -> str | None:
+        """Domain that pays for sending states, if the model says it."""
+        return self.sender.domain
+
+    @property
     def begins(self) -> Instant | None:
         """When protection is turned on."""
         return self.active_from
@@ -121,6 +128,7 @@ class ReplicationFields(ProtectionSpec):
         memory.install(engine, guard, self.memory)
         channel.install(engine, guard, self.channel.rate, self.channel.latency, self.channel.ack)
         output_buffer.install(engine, guard, self.outputs.most, self.outputs.spacing)
+        sender.install(engine, guard, self.sender)
         reprotection.install(engine, guard, self.reprotection, 0)
         self._install_stream(engine, guard)
         self._install_takeover(engine, guard)
@@ -152,5 +160,6 @@ class ReplicationFields(ProtectionSpec):
             **counters(engine, guard),
             **state_stream.summary(engine, guard),
             **output_buffer.summary(engine, guard),
+            **sender.summary(engine, guard),
             "stopped_s": int(engine.rows(guards)[guard].stopped_ns) / 1e9,
         }

@@ -22,6 +22,7 @@ from vftsim.platform.protection.mechanism import (
     on_begin,
 )
 from vftsim.platform.protection.rollback import cuts, foresee, foresights
+from vftsim.platform.protection.sender import senders
 from vftsim.platform.protection.when import Instant
 from vftsim.sampling import Streams
 
@@ -29,7 +30,7 @@ ENTRIES = (
     announce_fault, begin_now, bring_up_to_date, foresee, guard_disk, guard_port, guard_program, lag_now, missing_now,
 )  # fmt: skip
 ACTIONS = (on_begin, on_fault)
-TABLES = (cuts, faults, foresights, guarded_programs, moments, tallies)
+TABLES = (cuts, faults, foresights, guarded_programs, moments, senders, tallies)
 
 _BEGINS_ENTITY = 3
 
@@ -48,6 +49,7 @@ def add_guard(
     streams: Streams | None = None,
     most_waiting: int = MOST_WAITING,
     disks: Iterable[int] = (),
+    sender: int = 0,
 ) -> int:
     """Put a domain under protection: its ports and applications; return the guard's row.
 
@@ -67,6 +69,8 @@ def add_guard(
         Outputs that may wait for room when they are released; the others are dropped.
     disks : iterable of int
         Rows of the domain's disks.
+    sender : int
+        Row of the domain that pays for sending states; 0: nobody does.
 
     Raises
     ------
@@ -86,6 +90,7 @@ def add_guard(
         engine.call(guard_program, row, program)
     for disk in disks:
         engine.call(guard_disk, row, disk)
+    engine.rows(senders)[row].domain = sender
     spec.install(engine, row, vm_link)
     spec.draw(engine, row, feeder, streams)
     return row

@@ -72,6 +72,11 @@ class ProtectionSpec(Spec):
         return 1.0, 1.0
 
     @property
+    def sent_by(self) -> str | None:
+        """Domain of the model that pays for what the mechanism sends; ``None``: the driver domain, if there is one."""
+        return None
+
+    @property
     def channel_network(self) -> str | None:
         """Network of the model that carries the mechanism's traffic; ``None``: its own parameters say its rate."""
         return None

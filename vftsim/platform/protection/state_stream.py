@@ -20,6 +20,7 @@ from vftsim.platform.protection.guard import Guard, guards
 from vftsim.platform.protection.machine import run_ns
 from vftsim.platform.protection.memory import clean, dirty_pages, run_since_ns
 from vftsim.platform.protection.pair import NEVER_NS
+from vftsim.platform.protection.sender import charge
 
 STATES = word("states_taken")
 
@@ -126,6 +127,7 @@ def send(sim: Sim, guard: Guard) -> None:
     depart_ns = push(sim, channels(sim)[guard.row], state_bytes(own))
     own.depart_ns = max(depart_ns, sim.now_ns + nearest(own.pages * own.page_ns))
     own.is_sent = True
+    charge(sim, guard, own.pages)
     own.applied_before_ns = own.applied_ns
     plan_apply(own, arrival_ns(sim, guard))
 

@@ -1,0 +1,51 @@
+"""CPU time of the driver domain for sending states: by hand, and where nobody pays."""
+
+from typing import Any
+
+import pytest
+
+from tests.platform.machine_park import MS, US, Case, Park
+from vftsim.platform.cpu.records import domains, vcpus
+from vftsim.platform.protection.state_stream import state_streams
+
+INTERVAL_NS = 25 * MS
+
+
+def park(sender: dict[str, Any], **more: Any) -> Park:
+    """An idle guest under checkpoints; a driver domain that does nothing else."""
+    protection = {"interval": INTERVAL_NS, "suspend_request": 0, "memory": {"per_request": 40.0}, "sender": sender}
+    made = Park("simpy", Case(protection="checkpoint", scheduler="native"), blows=[], protection=protection, **more)
+    return made.run(S)
+
+
+S = 1_000 * MS
+
+
+def driver_ns(made: Park) -> int:
+    """CPU time of the driver domain."""
+    own = made.engine.rows(domains)[made.driver]
+    first, count = int(own.first_vcpu), int(own.vcpus)
+    return sum(int(made.engine.rows(vcpus)[row].run_ns) for row in range(first, first + count))
+
+
+def test_the_driver_domain_pays_for_every_state_and_page():
+    """39 states in a second, 40 pages a packet received."""
+    visits = [100 * MS * number for number in range(1, 9)]
+    free, paid = (park(own, visits=visits) for own in ({"page": 0, "state": 0}, {"page": 6 * US, "state": 200 * US}))
+    states = int(paid.spec.summary(paid.engine, paid.guard)["states_taken"])
+    pages = float(paid.engine.rows(state_streams)[paid.guard].pages_taken)
+    assert states == S // INTERVAL_NS - 1 or states == S // INTERVAL_NS
+    assert pages >= 8 * 40
+    expected_ns = states * 200 * US + pages * 6 * US
+    assert driver_ns(paid) - driver_ns(free) == pytest.approx(expected_ns, abs=states + 250 * US)
+    assert paid.spec.summary(paid.engine, paid.guard)["sender_cpu_s"] == pytest.approx(expected_ns / S, abs=250e-6)
+    assert free.spec.summary(free.engine, free.guard)["sender_cpu_s"] == 0.0
+
+
+def test_a_driver_domain_with_much_to_send_loses_no_packet():
+    """Ten milliseconds for each state, on one of its two vCPUs."""
+    visits = [3 * MS * number for number in range(1, 200)]
+    made = park({"page": 0, "state": 10 * MS}, visits=visits)
+    made.run(2 * S)
+    assert sorted(number for _, number in made.result()["seen"]) == list(range(1, 200))
+    assert made.drop_counts() == {}
