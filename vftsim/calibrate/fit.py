@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
-from vftsim.calibrate.figures import check_present, observe, observe_as, unit_of_figure
+from vftsim.calibrate.figures import as_run, check_present, observe, unit_of_figure
 from vftsim.calibrate.identify import BOX_DEVIATION, Identification, identification, told
 from vftsim.calibrate.keep import number_of
 from vftsim.calibrate.observations import DELAY_PERCENTILES, UNITS
@@ -59,10 +59,14 @@ class Fit:
     sensitivity: Identification | None = None
 
 
-def parameter_values(spec: ModelSpec, parameters: tuple[FreeParameter, ...], x: Array) -> dict[str, float]:
-    """Return the model keys that a point of the search sets."""
+def parameter_values(
+    spec: ModelSpec, parameters: tuple[FreeParameter, ...], x: Array, run: str = ""
+) -> dict[str, float]:
+    """Return the model keys that a point of the search sets, in a run ``environment/phase`` if there are several."""
     values: dict[str, float] = {}
     for parameter, value in zip(parameters, x, strict=True):
+        if parameter.environments and run.partition("/")[0] not in parameter.environments:
+            continue
         values[parameter.path] = float(value)
         for path in parameter.scales:
             values[path] = float(read(spec, path)) * float(value) / float(read(spec, parameter.path))
@@ -201,7 +205,9 @@ class _Evaluations:
 
     def _task(self, x: Array, replication: int, check: bool) -> _Task:
         parameters = self.definition.parameters
-        models = {name: with_values(each, parameter_values(each, parameters, x)) for name, each in self.specs.items()}
+        models = {
+            name: with_values(each, parameter_values(each, parameters, x, name)) for name, each in self.specs.items()
+        }
         return _Task(self.definition, models, self.keys, self.data, replication, check)
 
 
@@ -216,15 +222,25 @@ class _Task:
 
 
 def _residuals(task: _Task) -> list[float]:
-    seen: Observations = {}
-    seed = task.definition.seed
-    for name, spec in task.specs.items():
-        seen |= observe_as(spec, seed, task.replication, name) if name else observe(spec, seed, task.replication)
+    seen = _observed(task)
     if task.check:
         _check_phases(seen, task.keys)
         check_present(seen, dict.fromkeys(task.keys))
     comparable = at_measured_traffic(seen, task.data)
     return [float(residual(task.definition, q, comparable.get((p, q), 0.0), task.data[p, q])) for p, q in task.keys]
+
+
+def _observed(task: _Task) -> Observations:
+    """Return what the models give; models that are equal are run once."""
+    found: Observations = {}
+    played: list[tuple[ModelSpec, Observations]] = []
+    for name, spec in task.specs.items():
+        seen = next((seen for model, seen in played if model == spec), None)
+        if seen is None:
+            seen = observe(spec, task.definition.seed, task.replication)
+            played.append((spec, seen))
+        found |= as_run(seen, name) if name else seen
+    return found
 
 
 def _check_phases(seen: Observations, keys: list[tuple[str, str]]) -> None:
