@@ -1,7 +1,8 @@
 """Structures of the SIP lab's protocol with costs fitted over bare metal and the virtual machine at once.
 
 Scores them on input rows, and plays what no fit used: ramps from step 5 on, and virtual step 6 many times.  The fits
-are those of ``vftsim calibrate sip-lab/growth`` and so on (``calibration/sip-lab/protocol.md``), read from ``fitted/``.
+are those of ``vftsim calibrate sip-lab/growth`` and so on (``calibration/sip-lab/protocol.md``), read from ``fitted/``;
+a structure whose fit is not there yet cannot be played.
 
     python experiments/sip-lab-structures/joint.py score --output score.json
     python experiments/sip-lab-structures/joint.py ramps --structure growth --output predicted.json
@@ -207,7 +208,7 @@ def edge(name: str, replication: int) -> dict[str, float]:
 def score_rows(scores: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]:
     """Yield errors on input rows by kind, and the scores."""
     for name, found in scores.items():
-        both, protected = found["joint"]["rows"], found["virtual_ft"]["rows"]
+        both, protected = found["joint"]["rows"], found.get("virtual_ft", {}).get("rows", {})
 
         def errors(rows: Mapping[str, Sequence[float]], start: str, quantity: str) -> list[float]:
             return [row[1] - row[0] for key, row in rows.items() if key.startswith(start) and key.endswith(quantity)]
@@ -220,7 +221,7 @@ def score_rows(scores: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]:
             f"{_percent(delays):.1f} %", f"{again[1]:.0f} of {again[0]:.0f}/s",
             " ".join(f"{row[1]:.0f}" for key, row in both.items() if "ihs/" in key), f"{_percent(seventh):.0f} %",
             f"{found['joint']['score']:.2f}", _signed(errors(protected, "virtual_ft/", " cpu")),
-            f"{found['virtual_ft']['score']:.1f}",
+            f"{found['virtual_ft']['score']:.1f}" if protected else "",
         ]  # fmt: skip
 
 
