@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from tests.calibrate.two_guests import CPU, DATASET, FIT, SPIN, VALIDATION
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.figures import observe, unit_of_figure
+from vftsim.calibrate.figures import as_run, observe, unit_of_figure
 from vftsim.calibrate.fit import is_ratio
 from vftsim.calibrate.patterns import matches
 from vftsim.calibrate.validate_runs import RunTarget, RunValidationSpec, verdict
@@ -135,3 +135,40 @@ def test_a_definition_is_of_one_form():
     with pytest.raises(ValidationError, match="settings of phases, which need environments"):
         CalibrationSpec(**base, environment="e", phases={"s": ["a=1"]})
     assert CalibrationSpec(**base, environment="e").runs == []
+
+
+def test_runs_with_equal_settings_are_made_once_and_one_may_have_a_parameter_of_its_own(own, monkeypatch):
+    """Two phases of one environment are one model here: one run of it stands for both."""
+    played = []
+
+    def counted(spec, seed, replication):
+        played.append(spec.domains["small"].weight)
+        return {("measured", "cpu.small"): float(spec.domains["small"].weight)}
+
+    monkeypatch.setattr("vftsim.calibrate.fit.observe", counted)
+    text = FIT.replace("start: 100,", "start: 200, environments: [capped],")
+    for old, new in (("large.weight=1200]", "large.weight=300]"), ("bare/odd]", "bare/odd, capped/even]")):
+        text = text.replace(old, new)
+    (own / "fit.yaml").write_text(text.replace("most_evaluations: 8", "most_evaluations: 1"))
+    assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1", "-o", str(own / "fitted.json")]) == 0
+    assert played[:2] == [100, 200]  # the model's own in both runs of `bare`, the search's in `capped`
+    assert len(played) == 2 * 3  # the start, and the start and one step beside it for the slope
+
+
+def test_a_run_takes_the_phase_of_its_name_and_else_the_last():
+    seen = {("step_1", "cpu"): 1.0, ("step_2", "cpu"): 2.0}
+    assert as_run(seen, "bare/step_1") == {("bare/step_1", "cpu"): 1.0}
+    assert as_run(seen, "bare/r50") == {("bare/r50", "cpu"): 2.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [({"environments": ["b"]}, "a is for 'b', no environment here"), ({"path": "b"}, "two parameters with the path b")],
+)
+def test_parameters_of_environments_are_told_apart(change, told):
+    one = {"path": "a", "low": 0, "high": 1, "start": 0.5, "meaning": "abc"}
+    with pytest.raises(ValidationError, match=told):
+        CalibrationSpec(
+            name="x", model="m", dataset="d", in_sample=["e/s"], environments={"e": []},
+            parameters=[one | change, one | {"path": "b"}],
+        )  # fmt: skip

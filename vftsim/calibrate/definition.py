@@ -19,6 +19,9 @@ class FreeParameter(Spec):
     scales: Items[str] = Field(
         (), description="Further keys multiplied by the same factor relative to the model's own values."
     )
+    environments: Items[str] = Field(
+        (), description="With several environments: those whose runs it is set in; all when empty."
+    )
     meaning: str = Field(min_length=3, description="What it is physically.")
 
     @property
@@ -61,7 +64,7 @@ class CalibrationSpec(Spec):
     environments: dict[str, Items[str]] = Field(
         default_factory=dict,
         description="Instead of one: several, each with settings as with --set. Every phase of each is then a run of "
-        "the model by itself, called `environment/phase` here.",
+        "the model by itself, called `environment/phase` here; runs with equal settings are made once.",
     )
     phases: dict[str, Items[str]] = Field(
         default_factory=dict, description="With environments: settings of the phases, as with --set."
@@ -98,6 +101,19 @@ class CalibrationSpec(Spec):
             raise ValueError("has settings of phases, which need environments: there each phase is a run by itself")
         for label in (*self.in_sample, *self.held_out) if self.environments else ():
             run_of(label, self.environments)
+        return self
+
+    @model_validator(mode="after")
+    def _of_parameters_told_apart(self) -> "CalibrationSpec":
+        paths = [parameter.path for parameter in self.parameters]
+        if twice := next((path for path in paths if paths.count(path) > 1), None):
+            raise ValueError(f"has two parameters with the path {twice}; a fit gives each key one value")
+        for parameter in self.parameters:
+            for name in parameter.environments:
+                if name not in self.environments:
+                    hint = did_you_mean(name, self.environments) or ";"
+                    there = f"{hint} there are {listing(self.environments) or 'none'}"
+                    raise ValueError(f"{parameter.path} is for {shown(name)}, no environment here{there}")
         return self
 
 

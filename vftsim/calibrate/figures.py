@@ -29,10 +29,15 @@ def observe(spec: ModelSpec, seed: int, replication: int) -> Observations:
 
 
 def observe_as(spec: ModelSpec, seed: int, replication: int, label: str) -> Observations:
-    """Run a model that stands for one measured run; its observations, of its last phase, bear the run's name."""
-    seen = observe(spec, seed, replication)
-    last = list(seen)[-1][0]
-    return {(label, quantity): value for (phase, quantity), value in seen.items() if phase == last}
+    """Run a model that stands for one measured run; its observations bear the run's name (:func:`as_run`)."""
+    return as_run(observe(spec, seed, replication), label)
+
+
+def as_run(seen: Observations, label: str) -> Observations:
+    """Return the observations of the run ``environment/phase``: of the phase of that name, else of the last one."""
+    own, last = label.partition("/")[2], list(seen)[-1][0]
+    wanted = own if any(phase == own for phase, _ in seen) else last
+    return {(label, quantity): value for (phase, quantity), value in seen.items() if phase == wanted}
 
 
 def observations_of(record: RunRecord) -> Observations:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
-from vftsim.calibrate.figures import check_present, observe, observe_as, unit_of_figure
+from vftsim.calibrate.figures import as_run, check_present, observe, unit_of_figure
 from vftsim.calibrate.identify import BOX_DEVIATION, Identification, identification, told
 from vftsim.calibrate.keep import number_of
 from vftsim.calibrate.observations import DELAY_PERCENTILES, UNITS
@@ -59,10 +59,14 @@ class Fit:
     sensitivity: Identification | None = None
 
 
-def parameter_values(spec: ModelSpec, parameters: tuple[FreeParameter, ...], x: Array) -> dict[str, float]:
-    """Return the model keys that a point of the search sets."""
+def parameter_values(
+    spec: ModelSpec, parameters: tuple[FreeParameter, ...], x: Array, run: str = ""
+) -> dict[str, float]:
+    """Return the model keys that a point of the search sets, in a run ``environment/phase`` if there are several."""
     values: dict[str, float] = {}
     for parameter, value in zip(parameters, x, strict=True):
+        if parameter.environments and run.partition("/")[0] not in parameter.environments:
+            continue
         values[parameter.path] = float(value)
         for path in parameter.scales:
             values[path] = float(read(spec, path)) * float(value) / float(read(spec, parameter.path))
@@ -185,17 +189,25 @@ class _Problem:
 
     def residuals(self, x: Array, replication: int, check: bool) -> list[float]:
         """Play the models once at a point; with ``check``, refuse observations that they do not have."""
-        definition = self.definition
-        seen: Observations = {}
-        for name, each in self.specs.items():
-            spec = with_values(each, parameter_values(each, definition.parameters, x))
-            seed = definition.seed
-            seen |= observe_as(spec, seed, replication, name) if name else observe(spec, seed, replication)
+        seen = self._observed(x, replication)
         if check:
             _check_phases(seen, self.keys)
             check_present(seen, dict.fromkeys(self.keys))
-        comparable = at_measured_traffic(seen, self.data)
-        return [float(residual(definition, q, comparable.get((p, q), 0.0), self.data[p, q])) for p, q in self.keys]
+        of, data = at_measured_traffic(seen, self.data), self.data
+        return [float(residual(self.definition, q, of.get((p, q), 0.0), data[p, q])) for p, q in self.keys]
+
+    def _observed(self, x: Array, replication: int) -> Observations:
+        """Return what the models give at a point; models that are equal are run once."""
+        found: Observations = {}
+        played: list[tuple[ModelSpec, Observations]] = []
+        for name, each in self.specs.items():
+            spec = with_values(each, parameter_values(each, self.definition.parameters, x, name))
+            seen = next((seen for model, seen in played if model == spec), None)
+            if seen is None:
+                seen = observe(spec, self.definition.seed, replication)
+                played.append((spec, seen))
+            found |= as_run(seen, name) if name else seen
+        return found
 
 
 @dataclass(frozen=True, slots=True)

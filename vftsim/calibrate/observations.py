@@ -56,7 +56,18 @@ def measured(path: Path, environment: str) -> Observations:
     """
     dataset = read_dataset(path)
     _check_units(dataset)
-    found = dataset.observations(environment)
+    return with_touches(dataset, dataset.observations(environment))
+
+
+def with_touches(dataset: Dataset, found: Observations) -> Observations:
+    """Return observations with the messages of an attempt in place of the shares of the scenarios.
+
+    Raises
+    ------
+    ModelFileError
+        The shares of a phase do not add up to 100 %.
+    """
+    found = dict(found)
     for phase in dict.fromkeys(phase for phase, _ in found):
         mix = {s: found.pop((phase, name)) for s, name in MIX.items() if (phase, name) in found}
         if mix:

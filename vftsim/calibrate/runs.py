@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from vftsim.calibrate.figures import unit_of_figure
+from vftsim.calibrate.observations import with_touches
 from vftsim.calibrate.references import model_file, place
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import ModelFileError
@@ -95,7 +96,7 @@ def measured_runs(path: Path, runs: Iterable[tuple[str, str]]) -> Observations:
     found: Observations = {}
     wanted = dict.fromkeys(runs)
     for environment in dict.fromkeys(environment for environment, _ in wanted):
-        own = dataset.observations(environment)
+        own = with_touches(dataset, dataset.observations(environment))
         for phase in (phase for each, phase in wanted if each == environment):
             of_phase = {quantity: value for (name, quantity), value in own.items() if name == phase}
             if not of_phase:
