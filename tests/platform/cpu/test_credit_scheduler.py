@@ -260,3 +260,30 @@ def test_weight_counts_per_vcpu_from_4_1():
 def test_parameters_that_the_version_does_not_have_are_refused(parameters, message):
     with pytest.raises(ValidationError, match=message):
         Credit(**parameters)
+
+
+def test_only_ratios_of_weights_count():
+    """Three domains of weight 1 are scheduled, and change their priorities, like three of 256."""
+    usual, least = _weighed(256), _weighed(1)
+    assert least.decisions() == usual.decisions()
+    assert least.recorder.priorities == usual.recorder.priorities
+
+
+def _weighed(weight):
+    lab = Lab(Credit(version="4.13"))
+    for name in "ABC":
+        lab.domain(name, weight=weight)
+    lab.hog("A", "B")
+    lab.burst("C", 4, 65, 92, 93, demand_ms=0.5)
+    return lab.run(120)
+
+
+def test_the_balance_is_that_of_all_accounts_after_each_accounting():
+    """Accounting at 15, 45, 75 ms: what is carried on is the sum of the credits handed out and left, no credit more."""
+    lab = Lab(Credit(version="4.13"))
+    for name in "AB":
+        lab.domain(name)
+    lab.hog("A", "B")
+    for time_ms in (45.000001, 75.000001, 105.000001):
+        lab.run(time_ms)
+        assert lab.engine.rows(credit_hosts)[lab.host].balance == _own(lab, "A").credit + _own(lab, "B").credit
