@@ -152,7 +152,7 @@ def test_runs_with_equal_settings_are_made_once_and_one_may_have_a_parameter_of_
     (own / "fit.yaml").write_text(text.replace("most_evaluations: 8", "most_evaluations: 1"))
     assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1", "-o", str(own / "fitted.json")]) == 0
     assert played[:2] == [100, 200]  # the model's own in both runs of `bare`, the search's in `capped`
-    assert len(played) == 2 * 3  # the start, and the start and one step beside it for the slope
+    assert len(played) == 2 * 2  # the start, and one step beside it for the slope
 
 
 def test_a_run_takes_the_phase_of_its_name_and_else_the_last():
