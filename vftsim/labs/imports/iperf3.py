@@ -11,6 +11,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel, FiniteFloat, ValidationError
+
 from vftsim.labs.importing import Figure, Importer, Source, of_values, register
 
 
@@ -93,93 +95,123 @@ def _datagrams(stream: Iperf3Stream) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def read_test(source: Source) -> dict[str, Any]:
-    """Return the JSON of a test.
+class _Span(BaseModel):
+    """What an interval, a stream or all of them carried; a part of the file, like the models below."""
+
+    start: FiniteFloat
+    end: FiniteFloat
+    bits_per_second: FiniteFloat
+    omitted: bool = False
+    retransmits: int | None = None
+    mean_rtt: FiniteFloat | None = None
+    lost_packets: int | None = None
+    packets: int | None = None
+    jitter_ms: FiniteFloat = 0.0
+
+    @property
+    def mbit_per_s(self) -> float:
+        """Its rate."""
+        return self.bits_per_second * 1e-6
+
+
+class _Interval(BaseModel):
+    sum: _Span
+
+
+class _Stream(BaseModel):
+    sender: _Span | None = None
+    receiver: _Span | None = None
+    udp: _Span | None = None
+
+
+class _End(BaseModel):
+    streams: list[_Stream] = []
+    sum: _Span | None = None
+    sum_sent: _Span | None = None
+    sum_received: _Span | None = None
+    cpu_utilization_percent: dict[str, FiniteFloat] = {}
+
+
+class _Test(BaseModel):
+    intervals: list[_Interval]
+    end: _End
+
+
+def _test_of(source: Source) -> _Test:
+    """Return what a file says of a test.
 
     Raises
     ------
     ModelFileError
-        It is no JSON, is cut, or tells of an error instead of a test.
+        It is no JSON, is cut, tells of an error instead of a test, or lacks a number or has something else there.
     """
     try:
         data = json.loads(source.text)
     except json.JSONDecodeError as error:
         source.refuse(f"is not JSON ({error.msg}); make it with  iperf3 -J", error.lineno)
-    if (
-        not isinstance(data, dict)
-        or not isinstance(data.get("intervals"), list)
-        or not isinstance(data.get("end"), dict)
-    ):
+    if not isinstance(data, dict) or not {"intervals", "end"} <= data.keys():
         source.refuse("is not the output of  iperf3 -J: it needs 'intervals' and 'end'")
     if "error" in data:
         source.refuse(f"tells of a test that failed: {str(data['error'])[:200]}")
-    return data
+    try:
+        return _Test.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(key) for key in first["loc"])
+        source.refuse(f"is not the output of  iperf3 -J: {where}: {first['msg'].lower()}")
 
 
 def _read(source: Source) -> list[Figure]:
-    data = read_test(source)
-    found = []
-    rates = _rates(source, data)
+    test = _test_of(source)
+    found, end = [], test.end
+    rates = [each.sum.mbit_per_s for each in test.intervals if _counts(source, each.sum)]
     if rates:
-        end = data["end"]
-        mean = _mbit(end.get("sum_received", end.get("sum"))) if source.window.whole else None
-        found.append(of_values("throughput", "Mbit/s", rates, mean=mean))
+        whole = (end.sum_received or end.sum) if source.window.whole else None
+        found.append(of_values("throughput", "Mbit/s", rates, mean=whole.mbit_per_s if whole else None))
     if source.window.whole:
-        found += [*_sent(data), *_each(data), *_loss(data["end"]), *_processors(data["end"])]
+        found += [*_sent(end), *_each(end), *_loss(end), *_processors(end)]
     return found
 
 
-def _rates(source: Source, data: dict[str, Any]) -> list[float]:
-    rates = []
-    for n, interval in enumerate(data["intervals"], 1):
-        total = interval.get("sum") if isinstance(interval, dict) else None
-        if not isinstance(total, dict) or not {"start", "end", "bits_per_second"} <= total.keys():
-            source.refuse(f"interval {n} has no 'sum' with start, end and bits_per_second")
-        if not total.get("omitted") and source.window.holds(total["start"], total["end"]):
-            rates.append(_mbit(total))
-    return rates
+def _counts(source: Source, span: _Span) -> bool:
+    return not span.omitted and source.window.holds(span.start, span.end)
 
 
-def _mbit(total: dict[str, Any] | None) -> float:
-    return float(total["bits_per_second"]) * 1e-6 if total else 0.0
-
-
-def _sent(data: dict[str, Any]) -> list[Figure]:
-    end, found = data["end"], []
-    if "sum_sent" in end:
-        found.append(Figure("sent", "Mbit/s", {"mean": _mbit(end["sum_sent"])}))
-        if "retransmits" in end["sum_sent"]:
-            found.append(Figure("retransmits", "count", {"total": end["sum_sent"]["retransmits"]}))
-    trips = [s["sender"]["mean_rtt"] * 1e-3 for s in end.get("streams", []) if s.get("sender", {}).get("mean_rtt")]
+def _sent(end: _End) -> list[Figure]:
+    found = []
+    if end.sum_sent is not None:
+        found.append(Figure("sent", "Mbit/s", {"mean": end.sum_sent.mbit_per_s}))
+        if end.sum_sent.retransmits is not None:
+            found.append(Figure("retransmits", "count", {"total": end.sum_sent.retransmits}))
+    trips = [each.sender.mean_rtt * 1e-3 for each in end.streams if each.sender and each.sender.mean_rtt]
     if trips:
         found.append(Figure("rtt", "ms", {"mean": sum(trips) / len(trips)}))
     return found
 
 
-def _each(data: dict[str, Any]) -> list[Figure]:
-    streams = data["end"].get("streams", [])
-    if len(streams) < 2:
+def _each(end: _End) -> list[Figure]:
+    spans = [each.receiver or each.udp for each in end.streams]
+    if len(spans) < 2:
         return []
     return [
-        Figure(f"throughput/{n}", "Mbit/s", {"mean": _mbit(stream.get("receiver", stream.get("udp")))})
-        for n, stream in enumerate(streams, 1)
+        Figure(f"throughput/{n}", "Mbit/s", {"mean": span.mbit_per_s if span else 0.0})
+        for n, span in enumerate(spans, 1)
     ]
 
 
-def _loss(end: dict[str, Any]) -> list[Figure]:
-    total = end.get("sum", {})
-    if "lost_packets" not in total or not total.get("packets"):
+def _loss(end: _End) -> list[Figure]:
+    total = end.sum
+    if total is None or total.lost_packets is None or not total.packets:
         return []
     return [
-        Figure("lost", "%", {"n": total["packets"], "mean": 100.0 * total["lost_packets"] / total["packets"]}),
-        Figure("jitter", "ms", {"mean": total["jitter_ms"]}),
+        Figure("lost", "%", {"n": total.packets, "mean": 100.0 * total.lost_packets / total.packets}),
+        Figure("jitter", "ms", {"mean": total.jitter_ms}),
     ]
 
 
-def _processors(end: dict[str, Any]) -> list[Figure]:
-    use = end.get("cpu_utilization_percent", {})
-    names = {"cpu/client": "host_total", "cpu/server": "remote_total"}
-    return [Figure(name, "%", {"mean": float(use[key])}) for name, key in names.items() if key in use]
+def _processors(end: _End) -> list[Figure]:
+    use, names = end.cpu_utilization_percent, {"cpu/client": "host_total", "cpu/server": "remote_total"}
+    return [Figure(name, "%", {"mean": use[key]}) for name, key in names.items() if key in use]
 
 
 def _recognizes(text: str) -> bool:
