@@ -34,6 +34,7 @@ from vftsim.calibrate.runs import measured_runs
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations
+from vftsim.report.markdown import markdown_table
 from vftsim.spec import shipped_dir
 from vftsim.study.model import load_model
 from vftsim.workloads.sip.messages import Scenario
@@ -294,28 +295,25 @@ def _median(runs: Sequence[Mapping[str, Any]], key: str) -> float:
 
 def tables(scores: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
     """Return all tables as lines of Markdown."""
-    yield from _markdown(
+    yield _table(
         "structure | native CPU | virtual CPU | percentiles | retransmissions | IHS, step 7 | p50, step 7 | score | "
         "FT CPU | FT score",
         score_rows(scores),
     )
-    yield from _markdown("structure | native (11) | its IHS | virtual (7) | FT (7) | its IHS", stop_rows(found))
-    yield from _markdown(
+    yield _table("structure | native (11) | its IHS | virtual (7) | FT (7) | its IHS", stop_rows(found))
+    yield _table(
         "structure | CPU % | IHS % | retransmissions /s | percentiles inside | width | collapsed (95 %)",
         (edge_row(name, each["edge"]) for name, each in found.items() if "edge" in each),
     )
-    yield from _markdown(
+    yield _table(
         "structure | native CPU 5-10 | virtual CPU 5 | FT CPU 5-6 | step 5, median | worst | REL1 p99 | largest REG1 "
         "of step 5 | REG2",
         held_out_rows(found),
     )
 
 
-def _markdown(head: str, rows: Iterator[list[str]]) -> Iterator[str]:
-    cells = [cell.strip() for cell in head.split("|")]
-    for each in (cells, ["---"] * len(cells), *rows):
-        yield "| " + " | ".join(each) + " |"
-    yield ""
+def _table(head: str, rows: Iterator[list[str]]) -> str:
+    return markdown_table([cell.strip() for cell in head.split("|")], rows) + "\n"
 
 
 def main() -> None:

@@ -1,9 +1,10 @@
 """Mechanisms side by side: which fit, what is compared, what is said of their costs."""
 
 import pytest
-from tiny import TINY
+from tiny import TINY, tiny
 
-from vftsim.errors import UsageError
+from vftsim.composition.run import run_model
+from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.protection.mechanism import protections
 from vftsim.report.protection_tables import print_protections
 from vftsim.report.tables import print_head
@@ -121,3 +122,23 @@ def test_the_table_has_every_mechanism(compared):
     table = compared.to_pandas()
     assert set(table["mechanism"]) == {"none", "checkpoint"}
     assert compared.for_machines()["refused"] == compared.refused
+
+
+@pytest.mark.parametrize("kind", ["none", "ha_restart", "lockstep", "checkpoint", "event_sync", "coarse_lockstep"])
+@pytest.mark.parametrize("fault", ["nic_loss", "storage_loss", "slow_backup"])
+def test_faults_of_devices_keep_every_packet_accounted_for(tmp_path, kind, fault):
+    """A whole benchmark ends in an error if a packet is nowhere; a backup that executes nothing cannot be slow."""
+    path = tmp_path / "struck.yaml"
+    own = f"    protection: {{kind: {kind}}}\n    interfaces:\n"
+    text = tiny(steps="{initial: 10 /s, increment: 10 /s, duration: 6 s, transient: 2 s, most: 1}")
+    struck = f"faults: [{{kind: {fault}, at: step 1 + 1 s, duration: 2 s}}]\n"
+    path.write_text(text.replace("    interfaces:\n", own) + struck)
+    if fault == "slow_backup" and kind not in {"lockstep", "coarse_lockstep"}:
+        with pytest.raises(ModelFileError, match="needs a"):
+            load_model(path)
+        return
+    record = run_model(load_model(path).spec, 1, 0, engine="simpy")
+    words = [what for _, what in record.timelines["sut"]]
+    assert {"nic_loss": "network card lost", "storage_loss": "storage lost", "slow_backup": "backup slow"}[
+        fault
+    ] in words

@@ -27,11 +27,12 @@ class BackgroundTrafficSpec(Spec):
 
 
 class Card(Record):
-    """A network card: the links on which packets reach the host and leave it."""
+    """A network card: the links on which packets reach the host and leave it, and how many reached it while dead."""
 
     row: int
     to_host: int
     from_host: int
+    lost: int
 
 
 class Burst(Record):
@@ -79,8 +80,10 @@ def send_to_host(sim: Sim, packet: int) -> None:
 def on_reaching_host(sim: Sim, place: int, token: int) -> None:
     """A packet has reached the card of its port."""
     port = ports(sim)[packets(sim)[place].port]
-    links(sim)[cards(sim)[port.card].to_host].delivered += 1
+    card = cards(sim)[port.card]
+    links(sim)[card.to_host].delivered += 1
     if port.dead_card != 0:
+        card.lost += 1
         drop(sim, place, port.dead_card)
     else:
         arrive(sim, port, place)
