@@ -106,3 +106,17 @@ def test_every_application_that_takes_packets_says_how_many():
     assert takers == {kind for kind, spec in known.items() if "pages_per_request" in spec.model_fields}
     assert all(known[kind].model_fields["pages_per_request"].default > 0.0 for kind in takers)
     assert all("Assumption" in str(known[kind].model_fields["pages_per_request"].description) for kind in takers)
+
+
+def test_a_price_of_sending_that_nobody_pays_is_named():
+    priced = {**REMUS, "sender": {"page": "9 us", "state": "0 us"}}
+    why = "no domain pays for it: the host has no driver domain"
+    place = "domains.server.protection.sender"
+    assert without_effect(model(priced)) == [f"{place}.page: {why}", f"{place}.state: {why}"]
+    assert without_effect(model({**priced, "sender": {"page": "9 us", "domain": "server"}})) == []
+    (found,) = (
+        said
+        for said in without_effect(model({"kind": "hypervisor_epoch", "sender": {"page": "9 us"}}))
+        if "sender" in said
+    )
+    assert found == f"{place}.page: the mechanism sends no states"

@@ -37,7 +37,7 @@ def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
     domain, place = spec.domains[name], f"domains.{name}"
     for key, why in _said(domain, {**_unread_by_scheduler(spec, domain), **_of_nothing_inside(domain)}):
         yield f"{place}.{key}", why
-    for key, why in _said(domain.protection, domain.protection.without_effect()):
+    for key, why in _said(domain.protection, {**domain.protection.without_effect(), **_of_no_sender(spec, domain)}):
         yield f"{place}.protection.{key}", why
     for application, program in domain.applications.items():
         for key, why in _said(program, {**program.without_effect(), **_of_no_states(domain, program)}):
@@ -60,6 +60,17 @@ def _of_nothing_inside(domain: DomainSpec) -> dict[str, str]:
     if domain.applications:
         return {}
     return {"cpu_inflation": "the domain has no applications"}
+
+
+def _of_no_sender(spec: ModelSpec, domain: DomainSpec) -> dict[str, str]:
+    own = domain.protection
+    if not isinstance(own, ReplicationFields):
+        return {}
+    if not own.sends_pages:
+        return dict.fromkeys(("sender.domain", "sender.page", "sender.state"), "the mechanism sends no states")
+    if own.sent_by is None and spec.driver_of(spec.host_of(domain)) is None:
+        return dict.fromkeys(("sender.page", "sender.state"), "no domain pays for it: the host has no driver domain")
+    return {}
 
 
 def _of_no_states(domain: DomainSpec, program: ApplicationSpec) -> dict[str, str]:
