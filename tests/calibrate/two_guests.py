@@ -22,37 +22,33 @@ tables:
       large: {metric: cpu.large, unit: "%"}
 """
 CPU = "where,run,n,small,large\nbare,even,1,50,50\nbare,even,2,52,48\nbare,odd,1,20,80\ncapped,even,1,30,70\n"
-FIT = """\
-name: weights
-model: two-guests.yaml
-dataset: .
+RUNS = """\
 environments:
   bare: []
   capped: [domains.small.cap=30 %]
 phases:
   even: [domains.large.weight=300]
   odd: [domains.large.weight=1200]
-parameters:
-  - {path: domains.small.weight, low: 60, high: 900, start: 100, meaning: weight of the small guest}
+"""
+FIT = f"""\
+name: weights
+model: two-guests.yaml
+dataset: .
+{RUNS}parameters:
+  - {{path: domains.small.weight, low: 60, high: 900, start: 100, meaning: weight of the small guest}}
 in_sample: [bare/even, bare/odd]
 quantities: [cpu.small]
 most_evaluations: 8
 """
-VALIDATION = """\
+VALIDATION = f"""\
 name: weights
 model: two-guests.yaml
 dataset: .
 overrides: [domains.small.weight=300]
-environments:
-  bare: []
-  capped: [domains.small.cap=30 %]
-phases:
-  even: [domains.large.weight=300]
-  odd: [domains.large.weight=1200]
-fitted: [bare/even]
+{RUNS}fitted: [bare/even]
 predicted: [bare/odd, capped/even]
 quantities: ["cpu.*"]
 targets:
-  - {quantities: [cpu.small], points: 3}
+  - {{quantities: [cpu.small], points: 3}}
 replications: 2
 """

@@ -11,7 +11,7 @@ from vftsim.platform.protection.device_faults import SlowBackup
 from vftsim.platform.protection.when import Instant
 
 from .lab import Lab, linked
-from .pair import QUIET, Pair
+from .pair import QUIET, Pair, free_log
 from .plant import ENGINES, MS, US, Plant, S, play
 from .scripts import QUICK_FAILOVER, script
 from .sets import A
@@ -135,11 +135,7 @@ def test_both_paths_lost_and_the_storage_too():
 
 def test_a_secondary_at_half_its_speed_falls_behind_and_stays_behind():
     """Of a second of work it does half; at its old speed it keeps up with a busy primary, half a second late."""
-    pair = Pair(
-        log={**QUIET, "timer_rate": 1000.0, "timer_entry": 1}, channel={"rate": 10**12, "latency": 0, "ack": 0},
-        cost={"entry": 0, "kibibyte": 0, "output": 0, "timer": 0},
-        secondary={"factor": 1.0, "entry_cost": 0}, throttle={"lag_limit": 10 * S},
-    )  # fmt: skip
+    pair = free_log(1.0)
     pair.strike(SlowBackup(at=Instant("run", S), duration=S, speed=50.0))
     pair.submit(20 * S)
     behind = {}

@@ -8,7 +8,7 @@ import pytest
 from vftsim.platform.protection.migration import plan_precopy
 from vftsim.study.crossovers import crossovers
 
-from .pair import MS, QUIET, Pair, S
+from .pair import MS, QUIET, Pair, S, free_log
 from .plant import Plant
 from .sets import A
 from .test_checkpoint import near, settled
@@ -58,11 +58,7 @@ def test_replay_and_detection_run_at_the_same_time(remaining_ns, outage_ns):
 
 def test_lag_behind_a_busy_primary_is_a_second_after_six():
     """A secondary 1.2 times as slow: t (1 - 1 / 1.2) of the primary's work is left after t."""
-    pair = Pair(
-        log={**QUIET, "timer_rate": 1000.0, "timer_entry": 1}, channel={"rate": 10**12, "latency": 0, "ack": 0},
-        cost={"entry": 0, "kibibyte": 0, "output": 0, "timer": 0},
-        secondary={"factor": 1.2, "entry_cost": 0}, throttle={"lag_limit": 10 * S},
-    )  # fmt: skip
+    pair = free_log(1.2)
     pair.submit(20 * S)
     pair.run(6 * S)
     # At 6 s of work the secondary is through 5 s of it: it is done with the rest 1.2 s later.

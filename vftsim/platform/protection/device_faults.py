@@ -8,15 +8,15 @@ from vftsim.kernel import Kind, Record, Sim, Table, event, part
 from vftsim.platform.io.disk import disks, guarded_disks, reached
 from vftsim.platform.io.nic import catch_up, nics
 from vftsim.platform.io.packet import ports
-from vftsim.platform.protection import machine, mechanism
+from vftsim.platform.protection import mechanism
 from vftsim.platform.protection.account import note, word
 from vftsim.platform.protection.channel import channels
-from vftsim.platform.protection.faults import FAULTS, Fault, FaultSpec, announce, fault, strike
+from vftsim.platform.protection.faults import FAULTS, Fault, LastingFault, announce, fault, plan_end, strike
 from vftsim.platform.protection.guard import Guard, guarded_ports, guards
 from vftsim.platform.protection.mechanism import NO_DURATION
 from vftsim.platform.protection.pair import NEVER_NS
 from vftsim.platform.protection.storage import expect_outage, lock_from_ns
-from vftsim.spec.units import Percent, PositiveDurationNs
+from vftsim.spec.units import Percent
 
 CARD_LOST = word("network card lost")
 CARD_WORKS = word("network card works again")
@@ -38,17 +38,6 @@ class Recovery(Record):
 
 
 recoveries = Table("recoveries", Recovery, beside=guards)
-
-
-class LastingFault(FaultSpec):
-    """A fault that is over after a time."""
-
-    duration: PositiveDurationNs | None = Field(None, description="How long; for good if not given.")
-
-    @property
-    def lasts_ns(self) -> int:
-        """How long it lasts."""
-        return NO_DURATION if self.duration is None else self.duration
 
 
 # The network card
@@ -80,10 +69,7 @@ def lose_card(sim: Sim, blow: Fault) -> None:
         return
     note(sim, guard, CARD_LOST)
     set_cards(sim, guard, guard.card_lost)
-    own = recoveries(sim)[guard.row]
-    own.card = 0
-    if blow.duration_ns != NO_DURATION:
-        own.card = machine.call_after(sim, guard, blow.duration_ns, on_card_works)
+    recoveries(sim)[guard.row].card = plan_end(sim, guard, blow.duration_ns, on_card_works)
     if channels(sim)[guard.row].shared != 0:
         mechanism.channel_loss(sim, guard, blow.duration_ns)
 
@@ -139,8 +125,7 @@ def lose_storage(sim: Sim, blow: Fault) -> None:
     while row != 0:
         disks(sim)[row].is_away = True
         row = guarded_disks(sim)[row].next_row
-    if blow.duration_ns != NO_DURATION:
-        machine.call_after(sim, guard, blow.duration_ns, on_storage_back)
+    plan_end(sim, guard, blow.duration_ns, on_storage_back)
 
 
 @event
@@ -181,10 +166,7 @@ def slow_down(sim: Sim, blow: Fault) -> None:
     guard = guards(sim)[blow.guard]
     note(sim, guard, BACKUP_SLOW)
     mechanism.set_backup_speed(sim, guard, blow.share)
-    own = recoveries(sim)[guard.row]
-    own.backup = 0
-    if blow.duration_ns != NO_DURATION:
-        own.backup = machine.call_after(sim, guard, blow.duration_ns, on_backup_as_before)
+    recoveries(sim)[guard.row].backup = plan_end(sim, guard, blow.duration_ns, on_backup_as_before)
 
 
 @event

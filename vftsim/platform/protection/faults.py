@@ -14,11 +14,11 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from vftsim.errors import UsageError
-from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Sort, Table, entry, event
+from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Sort, Table, entry, event, part
 from vftsim.platform.protection import machine, mechanism
 from vftsim.platform.protection.account import note, word
 from vftsim.platform.protection.channel import channels, lossy_rate
-from vftsim.platform.protection.guard import guards
+from vftsim.platform.protection.guard import Guard, guards
 from vftsim.platform.protection.mechanism import NO_DURATION
 from vftsim.platform.protection.when import Instant, When
 from vftsim.sampling import Streams, renewals_ns
@@ -155,6 +155,17 @@ class FaultSpec(Spec):
         return renewals_ns(streams, name, entity, first_ns, mean_ns, again.cv, max(0, self.lasts_ns), again.most)
 
 
+class LastingFault(FaultSpec):
+    """Base of the faults that are over after a time, or last for good."""
+
+    duration: PositiveDurationNs | None = Field(None, description="How long; for good if not given.")
+
+    @property
+    def lasts_ns(self) -> int:
+        """How long it lasts."""
+        return NO_DURATION if self.duration is None else self.duration
+
+
 FAULTS: PartRegistry[FaultSpec] = PartRegistry("fault", FaultSpec)
 
 
@@ -180,6 +191,14 @@ def _plan(engine: Engine, guard: int, spec: FaultSpec, number: int, time_ns: int
     spec.fill(blow)
     engine.call(announce_fault, row)
     engine.at(time_ns, EventKind.CONTROL, _FIRST_ENTITY + number, engine.number(on_fault), row)
+
+
+@part
+def plan_end(sim: Sim, guard: Guard, duration_ns: int, action: int) -> int:
+    """Plan the end of what lasts so long; return its token, 0 if it lasts for good."""
+    if duration_ns == NO_DURATION:
+        return 0
+    return machine.call_after(sim, guard, duration_ns, action)
 
 
 primary_crash = fault.kind("primary_crash")
@@ -226,18 +245,12 @@ def crash_backup(sim: Sim, blow: Fault) -> None:
 
 
 @FAULTS.register
-class ChannelLoss(FaultSpec):
+class ChannelLoss(LastingFault):
     """The logging channel is cut; heartbeats go on over another network."""
 
     kind: Literal["channel_loss"] = "channel_loss"
     part: ClassVar[Kind] = channel_loss
     needs_backup: ClassVar[bool] = True
-    duration: PositiveDurationNs | None = Field(None, description="How long; for good if not given.")
-
-    @property
-    def lasts_ns(self) -> int:
-        """How long the channel is lost."""
-        return NO_DURATION if self.duration is None else self.duration
 
 
 @channel_loss.implements(announce)
@@ -253,14 +266,13 @@ def lose_channel(sim: Sim, blow: Fault) -> None:
 
 
 @FAULTS.register
-class ChannelDegradation(FaultSpec):
+class ChannelDegradation(LastingFault):
     """The channel between the hosts has less rate, more delay or loss for a while; heartbeats of lockstep do not."""
 
     kind: Literal["channel_degradation"] = "channel_degradation"
     part: ClassVar[Kind] = channel_degradation
     needs_backup: ClassVar[bool] = True
     needs_own_channel: ClassVar[bool] = True
-    duration: PositiveDurationNs | None = Field(None, description="How long; for good if not given.")
     rate: Percent = Field(100.0, gt=0, description="Share of the channel's rate that is left.")
     delay: DurationNs = Field(0, description="Added to its latency, in each direction.")
     loss: Percent = Field(
@@ -274,11 +286,6 @@ class ChannelDegradation(FaultSpec):
         if self.rate == 100.0 and self.delay == 0 and self.loss == 0.0:
             raise ValueError("give rate below 100 %, delay or loss: as it stands nothing is degraded")
         return self
-
-    @property
-    def lasts_ns(self) -> int:
-        """How long the channel is degraded."""
-        return NO_DURATION if self.duration is None else self.duration
 
     def fill(self, blow: Fault) -> None:
         """Write what is left of the channel."""
@@ -295,9 +302,7 @@ def degrade_channel(sim: Sim, blow: Fault) -> None:
     rate = lossy_rate(own, blow.share, blow.delay_ns, blow.lossless_share, blow.window_bits)
     note(sim, guard, CHANNEL_DEGRADED)
     mechanism.change_channel(sim, guard, rate, own.own_latency_ns + blow.delay_ns)
-    own.ends = 0
-    if blow.duration_ns != NO_DURATION:
-        own.ends = machine.call_after(sim, guard, blow.duration_ns, on_degradation_over)
+    own.ends = plan_end(sim, guard, blow.duration_ns, on_degradation_over)
 
 
 @event

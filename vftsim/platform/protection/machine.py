@@ -97,10 +97,7 @@ def reboot(sim: Sim, guard: Guard) -> None:
 @part
 def disconnect(sim: Sim, guard: Guard) -> None:
     """Cut the network: packets in the rings and packets to come are lost."""
-    row = guard.ports.first
-    while row != 0:
-        packet.disconnect(sim, ports(sim)[row])
-        row = guarded_ports(sim)[row].next_row
+    unplug(sim, guard, LOST_RINGS)
 
 
 @part

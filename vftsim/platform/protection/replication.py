@@ -280,11 +280,12 @@ def on_silence(sim: Sim, place: int, token: int) -> None:
     if token != own.alarm or guard.dead:
         return
     own.alarm = 0
+    back_ns = lock_from_ns(sim, guard, sim.now_ns, 0)
     if not own.is_fenced:
         live_beside(sim, guard, own)
-    elif lock_from_ns(sim, guard, sim.now_ns, 0) > sim.now_ns:
+    elif back_ns > sim.now_ns:
         # Nobody can be halted before the storage is back; whoever asked first asks first then.
-        set_alarm(sim, guard, own, lock_from_ns(sim, guard, sim.now_ns, 0))
+        set_alarm(sim, guard, own, back_ns)
     elif own.is_cut:
         note(sim, guard, FENCED)
         use_cut(sim, guard, state_stream.received_point(sim, guard))
@@ -296,8 +297,8 @@ def on_silence(sim: Sim, place: int, token: int) -> None:
 @part
 def live_beside(sim: Sim, guard: Guard, own: Replication) -> None:
     """Let the backup go live beside the primary, which hears no acknowledgement from it any more."""
-    locked_ns = sim.now_ns + own.storage_ns
-    live_ns = max(locked_ns, state_stream.applied_by_ns(sim, guard)) + own.activation_ns + own.go_live_ns
+    lock_ns = sim.now_ns + own.storage_ns
+    live_ns = max(lock_ns, state_stream.applied_by_ns(sim, guard)) + own.activation_ns + own.go_live_ns
     note(sim, guard, DECLARED)
     note_at(sim, guard, live_ns, LIVE_TOO)
     own.is_split = True
@@ -375,8 +376,8 @@ def on_alone(sim: Sim, place: int, token: int) -> None:
     if token != own.alone or guard.dead or own.is_cut:
         return
     own.alone = 0
-    if own.is_fenced and lock_from_ns(sim, guard, sim.now_ns, 0) > sim.now_ns:
-        back_ns = lock_from_ns(sim, guard, sim.now_ns, 0)
+    back_ns = lock_from_ns(sim, guard, sim.now_ns, 0)
+    if own.is_fenced and back_ns > sim.now_ns:
         own.alone = at(sim, back_ns, EventKind.CONTROL, ENTITY, on_alone, place)
         return
     own.step = 0
