@@ -1,6 +1,19 @@
-"""``python -m vftsim``: the command, where the console script is not on the path."""
+"""Where the command begins: ``vftsim``, and ``python -m vftsim`` where the console script is not on the path."""
 
-from vftsim.cli.main import console
+from __future__ import annotations
+
+import sys
+
+
+def begin() -> int:
+    """Run the command line; Ctrl-C before it is read, while modules are imported, is said in one line too."""
+    try:
+        from vftsim.cli.main import console  # noqa: PLC0415 - the first tenths of a second are spent here
+    except KeyboardInterrupt:
+        print("vftsim: interrupted", file=sys.stderr)
+        return 3
+    return console()
+
 
 if __name__ == "__main__":
-    raise SystemExit(console())
+    raise SystemExit(begin())

@@ -142,6 +142,7 @@ def scaling_rows() -> Iterator[tuple[str, ...]]:
 def _run(command: str, folder: str) -> Cost:
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
     done = subprocess.run(
         [sys.executable, "-m", "vftsim", *command.split()],
         cwd=folder, env=environment, capture_output=True, text=True, check=False,

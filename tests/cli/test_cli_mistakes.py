@@ -7,7 +7,7 @@ from mutations import Mutation, mutations, to_yaml
 from ruamel.yaml import YAML
 from tiny import TINY
 
-from vftsim.cli.main import main
+from vftsim.cli.main import console, main
 
 GOOD = YAML(typ="safe", pure=True).load(io.StringIO(TINY))
 MUTATIONS = list(mutations(GOOD))
@@ -132,6 +132,15 @@ def test_want_of_memory_that_a_library_renames_is_said(tiny_path, monkeypatch, c
     monkeypatch.setattr("vftsim.study.run.replicate", starved)
     assert main(["run", str(tiny_path), "-q"]) == 3
     assert "not enough memory" in capsys.readouterr().err
+
+
+def test_want_of_memory_before_a_command_is_read_is_said(monkeypatch, capsys):
+    def starved():
+        raise MemoryError
+
+    monkeypatch.setattr("vftsim.cli.output.prepare", starved)
+    assert console() == 3
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_a_bug_is_not_dressed_up_as_a_mistake(tiny_path, monkeypatch):

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from vftsim.__main__ import begin
+
 DROPPED = """
 import os, signal, sys, time, weakref
 from vftsim.cli import main as module
@@ -39,3 +41,17 @@ def test_an_interruption_that_python_drops_comes_again(number):
     words = [sys.executable, "-c", DROPPED.format(number=int(number))]
     done = subprocess.run(words, capture_output=True, text=True, timeout=50, check=False)
     assert (done.returncode, done.stderr) == (3, "")
+
+
+def test_ctrl_c_before_the_command_line_is_read(monkeypatch, capsys):
+    """Importing what reads it takes tenths of a second."""
+
+    class Struck:
+        def find_spec(self, name, *_):
+            if name == "vftsim.cli.main":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "vftsim.cli.main", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Struck(), *sys.meta_path])
+    assert begin() == 3
+    assert capsys.readouterr().err == "vftsim: interrupted\n"

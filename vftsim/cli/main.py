@@ -94,12 +94,12 @@ def console() -> int:
     end the workers must not die of them either; they inherit that they are ignored.  What is ignored from
     outside (``nohup``, a job in the background) stays ignored.
     """
-    output.prepare()
-    for number in _ending():
-        if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
-            signal.signal(number, _interrupt_once)
-    sys.unraisablehook = _interrupt_again
     try:
+        output.prepare()
+        for number in _ending():
+            if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+                signal.signal(number, _interrupt_once)
+        sys.unraisablehook = _interrupt_again
         try:
             return main()
         finally:

@@ -18,10 +18,12 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import linecache
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NoReturn
 
 from vftsim.kernel import declare
@@ -177,7 +179,7 @@ class _Linker:
 
     def _rewrite(self, one: Part) -> None:
         path, tree = _source(one)
-        rewriter = _Rewriter(self, one, _locals(tree))
+        rewriter = _Rewriter(self, one)
         body = tree.body
         if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1:
             body = body[1:]
@@ -185,7 +187,6 @@ class _Linker:
         fresh = ast.FunctionDef(f"{one.name}__default" if isinstance(one, Slot) else one.name, arguments, [], [])
         ast.copy_location(fresh, tree)
         fresh.body = [rewriter.visit(statement) for statement in body]
-        ast.fix_missing_locations(fresh)
         self.linked.functions[fresh.name] = Function(fresh.name, fresh, path, rewriter.calls)
 
     @staticmethod
@@ -196,19 +197,22 @@ class _Linker:
 
 def _source(one: Part) -> tuple[str, ast.FunctionDef]:
     function = one.function
-    lines, first = inspect.getsourcelines(function)
-    tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+    path, first = inspect.getsourcefile(function) or "<unknown>", function.__code__.co_firstlineno
+    if first in (ends := _ends(path)):
+        lines = linecache.getlines(path)[first - 1 : ends[first]]
+    else:  # inside another function
+        lines = inspect.getsourcelines(function)[0]
+    # Empty lines before it give every node the line it has in its file.
+    tree = ast.parse("\n" * (first - 1) + textwrap.dedent("".join(lines))).body[0]
     assert isinstance(tree, ast.FunctionDef)
-    ast.increment_lineno(tree, first - 1)
-    return inspect.getsourcefile(function) or "<unknown>", tree
+    return path, tree
 
 
-def _locals(tree: ast.FunctionDef) -> frozenset[str]:
-    names = {a.arg for a in tree.args.args}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-    return frozenset(names)
+@cache
+def _ends(path: str) -> dict[int, int]:
+    """Return the last line of every function of a file by its first, for one parse is quicker than many searches."""
+    functions = [f for f in ast.parse("".join(linecache.getlines(path))).body if isinstance(f, ast.FunctionDef)]
+    return {min([f.lineno, *(d.lineno for d in f.decorator_list)]): f.end_lineno or 0 for f in functions}
 
 
 _MISSING = object()
@@ -217,10 +221,10 @@ _MISSING = object()
 class _Rewriter(ast.NodeTransformer):
     """Rewrites one function."""
 
-    def __init__(self, linker: _Linker, one: Part, local: frozenset[str]) -> None:
+    def __init__(self, linker: _Linker, one: Part) -> None:
         self.linker = linker
         self.one = one
-        self.local = local
+        self.local = frozenset(one.function.__code__.co_varnames)
         self.scope = {**vars(sys.modules[one.function.__module__]), **inspect.getclosurevars(one.function).nonlocals}
         self.calls: set[str] = set()
 

@@ -184,7 +184,7 @@ class SimpyEngine(Engine):
 
     def prepare(self, tree: ast.FunctionDef) -> ast.FunctionDef:
         """Return the form of a function that this engine runs."""
-        return tree
+        return ast.fix_missing_locations(tree)
 
     def record_type(self, table: Table[Any]) -> type[Any]:
         """Return the class of a table's rows."""

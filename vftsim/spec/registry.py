@@ -23,6 +23,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_origin
@@ -129,6 +130,7 @@ def discover(package: ModuleType | str) -> tuple[str, ...]:
     return tuple(names)
 
 
+@cache
 def _discover_installed() -> None:
     for point in entry_points(group=ENTRY_POINTS):
         try:

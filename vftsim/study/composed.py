@@ -261,7 +261,7 @@ def figures(spec: ModelSpec, label: str, records: Records) -> dict[str, Figure]:
         for _, record in records:
             delays.merge(flows_of(record)[name].delays)
         if delays.count and flows_of(records[0][1])[name].is_voice:
-            figure, (ax,) = new_figure()
+            figure, (ax,) = new_figure(fitted=False)
             plot_delay_distribution(ax, delays, f"{name}, there and back")
             ax.set_title(f"{spec.description or label}, {len(records)} replications", fontsize=10)
             found["delays" if "delays" not in found else f"delays_{name}"] = figure
