@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 import joblib
@@ -121,8 +122,11 @@ class Workers(Generic[T, R]):
             return
         left, jobs, losses = dict(enumerate(tasks)), self.jobs, 0
         while left:
+            # What was under way when a worker was lost is suspect; where nothing else is left, one at a time tells.
+            alone = losses > 0 and len(left) <= jobs
+            batches = [{index: task} for index, task in left.items()] if alone else [left]
             try:
-                for index, result in self._parallel(left, jobs):
+                for index, result in chain.from_iterable(self._parallel(batch, jobs) for batch in batches):
                     del left[index]
                     losses = 0
                     yield index, result
@@ -131,7 +135,7 @@ class Workers(Generic[T, R]):
                 losses += 1
                 if losses == _MOST_LOSSES:
                     raise WorkerLostError(_LOST) from None
-                left, jobs = _suspects_last(left, jobs), max(2, jobs // 2)
+                left, jobs = _suspects_last(left, 1 if alone else jobs), max(2, jobs // 2)
                 self._tell(f"a worker process was killed from outside; {jobs} new ones go on")
             except MemoryError:
                 stop_workers()
@@ -158,10 +162,10 @@ class Workers(Generic[T, R]):
         yield from results
 
 
-def _suspects_last(tasks: dict[int, T], jobs: int) -> dict[int, T]:
+def _suspects_last(tasks: dict[int, T], number: int) -> dict[int, T]:
     """Put the tasks that may have been under way at the end: one that kills its worker must not delay the others."""
     order = list(tasks)
-    return {index: tasks[index] for index in (*order[jobs:], *order[:jobs])}
+    return {index: tasks[index] for index in (*order[number:], *order[:number])}
 
 
 @contextmanager
