@@ -39,6 +39,7 @@ def definition(**changes):
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_known_cost_is_recovered():
     """CPU is linear in the cost of a message, so the fit must find it to the scatter of one short run."""
     truth = observe(lab(800_000), 99, 0)
@@ -49,6 +50,7 @@ def test_known_cost_is_recovered():
     assert set(found.residuals) == {("step_1", "cpu"), ("step_2", "cpu")}
 
 
+@pytest.mark.thorough
 def test_parameter_at_its_bound_is_called_not_identified():
     truth = observe(lab(1_000_000), 99, 0)
     bounded = {"path": f"{PROXY}.touch_cost", "low": "0.3 ms", "high": "0.6 ms", "start": "0.5 ms", "meaning": "cost"}
@@ -56,6 +58,7 @@ def test_parameter_at_its_bound_is_called_not_identified():
     assert any("at a bound" in note for note in found.not_identified)
 
 
+@pytest.mark.thorough
 def test_result_does_not_depend_on_workers():
     truth = observe(lab(700_000), 99, 0)
     alone = fit(definition(most_evaluations=3), lab(), truth, jobs=1)
@@ -91,6 +94,7 @@ def test_replaced_values_keep_their_type():
     assert proxy.work_after_send == 0.25
 
 
+@pytest.mark.thorough
 def test_a_quantity_that_cpu_does_not_tell_is_called_not_identified():
     """When a message's work is done, before or after its outputs leave, is nothing to the CPU it costs."""
     after_send = {"path": f"{PROXY}.work_after_send", "low": 0.0, "high": 0.8, "start": 0.3, "meaning": "share"}
@@ -115,6 +119,7 @@ def test_without_a_mix_cpu_is_brought_to_the_measured_load():
     assert at_measured_traffic(seen, {("step_1", "load"): 55.0})["step_1", "cpu"] == pytest.approx(44.0)
 
 
+@pytest.mark.thorough
 def test_one_observation_leaves_an_interval_of_the_scale_and_not_of_no_width():
     """CPU is linear in the cost: a residual of one scale (0.5 points) is so much of the cost, at 95 % 1.96 of them."""
     truth = {("step_2", "cpu"): 20.0}

@@ -81,6 +81,7 @@ CASES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", CASES)
 def test_what_was_ended_goes_on_and_nothing_is_done_twice(own, tmp_path, monkeypatch, capsys, case):
     (command, file), simulations = CASES[case]
@@ -119,6 +120,7 @@ def test_what_was_ended_goes_on_and_nothing_is_done_twice(own, tmp_path, monkeyp
     assert said(capsys.readouterr().out) == whole
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "command", [["calibrate", "fit.yaml"], pytest.param(["validate", "runs.yaml"], marks=pytest.mark.slow)]
 )
@@ -146,6 +148,7 @@ def test_killed_at_once_and_gone_on(own, tmp_path, capsys, command):
     assert said(capsys.readouterr().out) == found
 
 
+@pytest.mark.thorough
 def test_another_calibration_in_the_same_directory_counts_nothing_of_the_first(own, tmp_path, capsys):
     words = ["calibrate", str(own / "fit.yaml"), "-j", "1", "-q", "--json", "--keep", str(tmp_path / "kept")]
     assert main(words) == 0

@@ -26,6 +26,7 @@ def own(tmp_path):
     return tmp_path
 
 
+@pytest.mark.thorough
 def test_a_model_without_sip_is_fitted_to_a_metric_of_its_own(own, capsys):
     """Shares go by weight: w / (w + 300) = 51 % (mean of the repeats) and w / (w + 1200) = 20 %, so w = 300 or so."""
     assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1", "-o", str(own / "fitted.json")]) == 0

@@ -87,12 +87,14 @@ def test_run_csv_is_the_summary(tiny_path, capsys):
     assert {"PX_TRT-SES1", "PX_TRT-REG4"} <= {row["metric"] for row in rows}
 
 
+@pytest.mark.thorough
 def test_run_all_tables(tiny_path, capsys):
     out = run_main(capsys, "run", tiny_path, "-n", 1, "-j", 1, "-q", "--tables", "all")
     for title in ("Scenario mix", "memory_mb", "retransmissions_reg_per_s", "PX_TRT-REL1", "PX_TRT-PMM1", "ims_dereg"):
         assert title in out
 
 
+@pytest.mark.thorough
 def test_capacity_says_what_passes_and_what_fails(tiny_path, capsys):
     out = run_main(capsys, "capacity", tiny_path, "-n", 3, "-j", 1, "-q")
     assert "Capacity by the lab's ramp" in out
@@ -151,6 +153,7 @@ def test_what_is_ignored_from_outside_stays_ignored(monkeypatch):
             signal.signal(each, handler)
 
 
+@pytest.mark.thorough
 def test_capacity_search_prints_the_curve_and_the_limit(tiny_path, capsys):
     out = run_main(
         capsys,
@@ -174,6 +177,7 @@ def test_capacity_search_prints_the_curve_and_the_limit(tiny_path, capsys):
     assert "the budget of 30 runs ended the search; a load passes after 24 runs" in out
 
 
+@pytest.mark.thorough
 def test_capacity_after_a_stop_prints_safe_steady_and_recovery(tiny_path, capsys):
     """Durations of the command line reach the fault as whole nanoseconds."""
     stop = ("--after-stop", "1.5 s", "--window", "2 s", "--budget", 8, "--resolution", 8, "-j", 1, "-q", "--json")
@@ -182,6 +186,7 @@ def test_capacity_after_a_stop_prints_safe_steady_and_recovery(tiny_path, capsys
     assert (data["after_stop"]["stop_ns"], data["after_stop"]["window_ns"]) == (1_500_000_000, 2_000_000_000)
 
 
+@pytest.mark.thorough
 def test_compare_prints_ratios(tiny_path, capsys):
     out = run_main(capsys, "compare", tiny_path, tiny_path, "-n", 2, "-j", 1, "-q")
     assert "ratio to" in out
@@ -208,6 +213,7 @@ def wait_for(condition, seconds=60.0):
         time.sleep(0.02)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("jobs", "how"), [(1, signal.SIGTERM), (2, signal.SIGINT)])
 def test_an_interrupted_run_keeps_finished_replications(tiny_path, tmp_path, jobs, how):
     """Interrupt after two of very many: exit code 3, a whole result, no traceback, and it can be continued."""
@@ -234,6 +240,7 @@ def test_an_interrupted_run_keeps_finished_replications(tiny_path, tmp_path, job
     assert json.loads((out / "manifest.json").read_text())["replications"] == list(range(more))
 
 
+@pytest.mark.thorough
 def test_ctrl_c_before_anything_is_done_writes_nothing(tiny_path, tmp_path):
     long = ["--set", "workloads.calls.steps.duration=5 h", "--yes"]
     words = [*COMMAND, "run", str(tiny_path), *long, "-j", "1", "-q", "-o", "out"]

@@ -28,6 +28,7 @@ def run(tiny_path, *options, **streams):
     return subprocess.run(words, check=False, stderr=subprocess.PIPE, text=True, **streams)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not FULL.exists(), reason="no full device here")
 @pytest.mark.parametrize("more", [[], ["--json"], ["--csv"]])
 def test_a_full_output_is_one_message_and_the_result_is_kept(tiny_path, tmp_path, more):
@@ -38,6 +39,7 @@ def test_a_full_output_is_one_message_and_the_result_is_kept(tiny_path, tmp_path
     assert (tmp_path / "out" / "summary.csv").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("descriptor", [0, 1, 2])
 def test_a_closed_descriptor_disturbs_nothing(tiny_path, tmp_path, descriptor):
     """The database must not get the number of standard output, or tables would be printed into it."""
@@ -46,6 +48,7 @@ def test_a_closed_descriptor_disturbs_nothing(tiny_path, tmp_path, descriptor):
     assert main(["check", str(tmp_path / "out")]) == 0
 
 
+@pytest.mark.thorough
 def test_an_ascii_terminal_gets_plain_characters_and_whole_json(tiny_path):
     plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
     tables = run(tiny_path, env=plain, stdout=subprocess.PIPE)
@@ -91,6 +94,7 @@ def test_a_disk_that_fills_meanwhile_leaves_nothing_half_written(tmp_path):
     assert (tmp_path / "x.md").read_text() == "before"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("option", ["workloads.calls.sample_period=1 h", "workloads.calls.steps.duration=2500 ms"])
 def test_steps_without_a_sample_have_results_all_the_same(tiny_path, tmp_path, option):
     done = run(tiny_path, "--set", option, "--tables", "all", "-o", tmp_path / "out", stdout=subprocess.DEVNULL)

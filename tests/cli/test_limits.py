@@ -61,6 +61,7 @@ def test_limits_that_cannot_be_kept_are_refused(arguments, part, tiny_path, caps
     assert part in refusal(capsys, "run", tiny_path, *arguments, "-n", "1")
 
 
+@pytest.mark.thorough
 def test_a_study_ends_when_its_time_is_over_and_what_had_finished_is_kept(tiny_path, tmp_path, capsys):
     target = tmp_path / "out"
     code = main(["run", str(tiny_path), "-n", "3000", "-j", "1", "--max-time", "2 s", "-o", str(target), "-q"])

@@ -22,6 +22,7 @@ def refused(capsys, *arguments):
     return " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.thorough
 def test_failovers_are_kept_and_taken_up_again(inside, tiny_path, capsys, monkeypatch):
     """The second command simulates nothing; what the store lacks (infinite, no number) comes back."""
     command = ("failover", tiny_path, "--protection", "none", *SHORT, "-o", "kept")
@@ -36,6 +37,7 @@ def test_failovers_are_kept_and_taken_up_again(inside, tiny_path, capsys, monkey
     assert "never" in first
 
 
+@pytest.mark.thorough
 def test_failover_as_json_csv_and_figure(inside, tiny_path, tmp_path, capsys):
     command = ("failover", tiny_path, "--protection", "lockstep", *SHORT, "-o", "kept")
     found = json.loads(run_main(capsys, *command, "--json"))
@@ -82,6 +84,7 @@ def test_mistakes(tiny_path, capsys):
     assert "--after" in refused(capsys, "failover", tiny_path, "--after", "5 km")
 
 
+@pytest.mark.thorough
 def test_comparison_of_mechanisms_is_kept(inside, tiny_path, capsys, monkeypatch):
     monkeypatch.setattr(failover, "AFTER_NS", 3_000_000_000)
     short = ("--set", "workloads.calls.steps.most=1")

@@ -18,6 +18,7 @@ def run_main(capsys, *arguments):
     return capsys.readouterr().out
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("inside")
 def test_sweep_without_a_model_prints_a_table_and_keeps_its_files(tmp_path, capsys):
     out = run_main(capsys, *SWEEP, "--scheduler", "credit")
@@ -146,6 +147,7 @@ def experiments(monkeypatch):
 RECORD = ["record", "xen-media", "--quick", "-j", "1", "-q"]
 
 
+@pytest.mark.thorough
 def test_record_prints_every_experiment_with_verdicts(experiments, capsys):
     out = run_main(capsys, *RECORD)
     assert all(row["experiment_key"] in out for row in measured_rows())
@@ -156,6 +158,7 @@ def test_record_prints_every_experiment_with_verdicts(experiments, capsys):
     assert "What separates" not in out
 
 
+@pytest.mark.thorough
 def test_record_shows_what_separates_a_wrong_model(experiments, tmp_path, capsys):
     report = tmp_path / "record.md"
     out = run_main(capsys, *RECORD, "--model", "one-vcpu", "--model", "round-robin", "-o", report)
@@ -169,6 +172,7 @@ def test_record_shows_what_separates_a_wrong_model(experiments, tmp_path, capsys
     assert "| statement | any vCPU | all on one vCPU | round robin |" in report.read_text()
 
 
+@pytest.mark.thorough
 def test_record_of_all_models_is_one_document(experiments, capsys):
     said = json.loads(run_main(capsys, *RECORD, "--model", "all", "--json"))
     assert len(said["models"]) == 6

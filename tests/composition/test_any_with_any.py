@@ -59,6 +59,7 @@ def test_a_lone_packet_crosses_the_link_twice() -> None:
     assert media.delivered == 50
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
 def test_every_workload_at_once_behind_a_driver_domain(engine: str) -> None:
     record = run_model(ModelSpec.model_validate(EVERYTHING), 1, 0, engine)

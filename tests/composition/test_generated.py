@@ -10,6 +10,7 @@ from tests.composition.generated import model
 COUNT = 500
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("which", [("--lean",), pytest.param((), marks=pytest.mark.slow)], ids=["lean", "all"])
 def test_the_engines_agree_on_generated_models(which):
     """In a process of its own: compiling the kernel of all parts takes minutes and 2 GB."""
@@ -21,6 +22,7 @@ def test_the_engines_agree_on_generated_models(which):
     assert ended >= 0.8 * ran
 
 
+@pytest.mark.thorough
 def test_what_is_drawn_covers_every_part():
     drawn = [spec for n in range(600) if (spec := model(n)) is not None]
     guests = [spec.domains["guest"] for spec in drawn]

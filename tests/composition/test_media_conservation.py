@@ -18,6 +18,7 @@ SCHEDULERS = st.sampled_from(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=25, deadline=None)
 @given(
     kind=PATHS,
@@ -66,6 +67,7 @@ def test_the_check_sees_a_lost_packet():
         whole.run()
 
 
+@pytest.mark.thorough
 def test_same_key_same_result_and_other_key_another():
     system = host({"kind": "paravirtual"}, streams=300, scheduler={"kind": "credit", "version": "3.2"}, pcpus=2)
     first, again, other = (run(system, 9, r, 100 * MS) for r in (0, 0, 1))

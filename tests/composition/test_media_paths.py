@@ -65,6 +65,7 @@ def poisson(demand_ns, rate, **server):
     return host(path, streams=0, calls_per_s=rate, media={"applications": {"server": program, "relay": relay}})
 
 
+@pytest.mark.thorough
 def test_one_server_is_m_d_1():
     """Utilization 0.6, service 100 us: mean wait 0.6 * 100 / (2 * 0.4) = 75 us."""
     system = poisson(100_000, 6_000.0)
@@ -86,6 +87,7 @@ def m_d_1_k_loss(load, places):
     return 1.0 - 1.0 / (empty + load)
 
 
+@pytest.mark.thorough
 def test_full_socket_buffer_loses_as_m_d_1_k():
     """Five places with the packet in service, utilization 1.2."""
     system = poisson(100_000, 12_000.0, receive_buffer_bytes=2_500, packet_charge_bytes=500)
@@ -96,6 +98,7 @@ def test_full_socket_buffer_loses_as_m_d_1_k():
     assert loss.half_width < 0.02
 
 
+@pytest.mark.thorough
 def test_saturated_driver_domain_carries_one_packet_in_its_cost():
     """Back-end 40 us + driver 2 us at 100,000 packets a second: 1/42 us get through, the rest is lost."""
     path = {"kind": "paravirtual", "backend_receive_cost": 40_000, "backend_transmit_cost": 1_000}
@@ -107,6 +110,7 @@ def test_saturated_driver_domain_carries_one_packet_in_its_cost():
     assert set(result.drops) == {("eth0", "receive ring full")}
 
 
+@pytest.mark.thorough
 def test_guest_without_cpu_loses_packets_in_the_driver_domain():
     """A capped guest does not empty its receive ring; the 256 slots fill and the back-end drops."""
     result = run(

@@ -154,6 +154,7 @@ def test_every_setting_of_a_shipped_model_has_an_effect_or_a_reason(name):
     assert idle(name, "compiled") == []
 
 
+@pytest.mark.thorough
 def test_every_setting_of_a_small_server_has_an_effect_or_a_reason():
     assert (
         idle(

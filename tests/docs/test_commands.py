@@ -32,6 +32,7 @@ def commands():
                         yield pytest.param(words[1:], bool(block["slow"]), id=name)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("words", "slow"), list(commands()))
 def test_command(words, slow, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -25,6 +25,7 @@ def examples():
                 yield pytest.param(block["body"], id=f"{page.relative_to(ROOT)}-{number}")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("body", list(examples()))
 def test_example(body, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -32,6 +32,7 @@ def test_model_is_one(body, tmp_path):
     assert load(path, ModelSpec).domains
 
 
+@pytest.mark.thorough
 def test_the_complete_example_runs(tmp_path):
     """The pause fails some attempts of step 2, and none of step 1; every domain had CPU time."""
     path = tmp_path / "xen-sip.yaml"

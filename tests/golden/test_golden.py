@@ -47,6 +47,7 @@ def _order(domain: tuple[str, Any]) -> int:
     return ("dom0", "linux", "media", "signaling", "cpu1", "cpu2").index(domain[0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "engine"), _runs())
 def test_case_as_recorded(name: str, engine: str):
     stored = STORED[name]["input"]

@@ -159,6 +159,7 @@ def forget_peaks(plant: Plant) -> None:
     plant.engine.rows(state_streams)[plant.guard].most_uncommitted_bytes = 0
 
 
+@pytest.mark.thorough
 def test_output_buffer_peak_mean_and_bound():
     own = A.steady()
     chunk_ns = 20_011
@@ -176,6 +177,7 @@ def test_output_buffer_peak_mean_and_bound():
     assert len(bounded.issued) == len(bounded.seen) + bounded.summary["outputs_dropped"] + waiting
 
 
+@pytest.mark.thorough
 def test_the_longest_wait_is_that_of_the_first_output_of_an_epoch():
     """It sees the whole epoch, the pause, the transfer and the way of the acknowledgement."""
     own = A.steady()

@@ -81,6 +81,7 @@ def test_there_are_enough_crashes():
     assert len(crash_instants()) >= 200
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", quarters(4))
 def test_checkpoints_keep_their_promise_at_stratified_crashes(part):
     wrong = {t: crash(t) for t in crash_instants()[part::4]}
@@ -191,6 +192,7 @@ def unreceived(old: Any, namespace: dict[str, Any]) -> Any:
     return lambda sim, guard: True
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("old", "make", "why"),
     [

@@ -129,6 +129,7 @@ def crash_instants() -> tuple[int, ...]:
     return tuple(sorted({t + d for t in bounds for d in (-1, 0, 1)} | set(inside)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", quarters(4))
 def test_comparison_keeps_its_promise_at_stratified_crashes(part):
     assert len(crash_instants()) >= 200
@@ -151,6 +152,7 @@ def waiting_lost(old: Any, namespace: dict[str, Any]) -> Any:
     return fail_over
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("old", "make", "why"),
     [(mechanism.plan_comparison, at_once, "too early"), (mechanism.hand_over, waiting_lost, "never issued")],

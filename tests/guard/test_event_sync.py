@@ -146,6 +146,7 @@ def test_there_are_enough_crashes():
     assert len(crash_instants()) >= 200
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", quarters(4))
 def test_events_are_issued_at_least_once_at_stratified_crashes(part):
     wrong = {t: crash(t) for t in crash_instants()[part::4]}

@@ -73,6 +73,7 @@ def test_phases_begin_where_the_benchmark_begins_them():
     assert run.timeline == [(28 * S, "pause"), (28 * S + 1_000_000, "pause over")]
 
 
+@pytest.mark.thorough
 def test_unharmed_lockstep_delays_by_a_round_trip_and_costs_cpu():
     plain, protected = lab({"kind": "none"}), lab({"kind": "lockstep"})
     before, after = plain.play()[-1], protected.play()[-1]
@@ -103,6 +104,7 @@ def test_heartbeats_can_be_silent_first():
     assert (18 * S + 75_460, "failure declared") in run.timeline
 
 
+@pytest.mark.thorough
 @given(st.integers(0, 26 * S), st.sampled_from(["1 Gbit/s", "1 Mbit/s"]))
 @settings(max_examples=6, deadline=None)
 def test_a_crash_at_any_instant_of_a_run_keeps_all_invariants(at_ns, rate):
@@ -148,6 +150,7 @@ def test_a_short_channel_loss_only_delays():
     assert sum(step.inadequate) == 0
 
 
+@pytest.mark.thorough
 def test_without_fencing_both_live():
     fault = {"kind": "channel_loss", "at": "step 1 + 8.3 s"}
     slow = {"latency": "20 ms"}  # so that some output is always on its way
@@ -219,6 +222,7 @@ def test_protection_can_begin_with_a_phase():
     assert run.timeline == [(7 * S, "protected")]
 
 
+@pytest.mark.thorough
 def test_same_seed_same_run():
     first, second = (lab({"kind": "lockstep"}, crash()) for _ in range(2))
     assert first.play()[-1].series == second.play()[-1].series

@@ -151,6 +151,7 @@ def crash(protocol: str, time_ns: int, spoil: Any = None) -> list[str]:
     return alive(protocol).judge(time_ns, world)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", quarters(1))
 @pytest.mark.parametrize("protocol", ["original", "revised"])
 def test_epochs_keep_their_promise_at_stratified_crashes(protocol, part):
@@ -176,6 +177,7 @@ def unlogged(old: Any, namespace: dict[str, Any]) -> Any:
     return lambda sim, guard, size_bytes: 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("old", "make", "why"),
     [

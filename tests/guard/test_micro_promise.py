@@ -91,6 +91,7 @@ def strike(shipped: bool, time_ns: int, spoil: Any = None) -> list[str]:
     return own.judge(time_ns, played.run)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", quarters(2))
 @pytest.mark.parametrize("shipped", [False, True])
 def test_outputs_are_seen_only_of_a_state_that_can_be_gone_back_to(shipped, part):
@@ -116,6 +117,7 @@ def unfinished(old: Any, namespace: dict[str, Any]) -> Any:
     return lambda sim, guard: True
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("old", "make", "why"),
     [(output_buffer.hold, late_barrier, "too early"), (state_stream.has_received_last, unfinished, "second life")],

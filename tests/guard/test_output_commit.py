@@ -60,6 +60,7 @@ CHANNELS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.thorough
 @given(
     operations=OPERATIONS,
     crash_share=st.floats(0, 1.1),
@@ -92,6 +93,7 @@ def test_no_output_seen_is_underivable(operations, crash_share, channel, buffer,
     assert pair.counters["failovers"] == 1
 
 
+@pytest.mark.thorough
 @given(operations=OPERATIONS, loss_share=st.floats(0, 1), hesitation=st.sampled_from([0, 10 * MS]))
 @settings(max_examples=80, deadline=None)
 def test_channel_loss_shows_nothing_underivable_whoever_wins(operations, loss_share, hesitation):

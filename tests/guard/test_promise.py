@@ -64,6 +64,7 @@ class Watched:
         return self.oracle.after_backup_crash(self.pair.seen, self.crash_ns, alone_ns)
 
 
+@pytest.mark.thorough
 def test_lockstep_keeps_its_promise_when_the_primary_crashes():
     assert [wrong for seed in range(RUNS) for wrong in Watched(seed).primary_crash()] == []
 
@@ -115,6 +116,7 @@ def test_there_are_enough_crashes():
     assert all(len(crash_instants(seed)) >= 200 for seed in SEEDS.values())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", quarters(1))
 @pytest.mark.parametrize("what", ["primary", "backup"])
 @pytest.mark.parametrize("pair", SEEDS)
@@ -186,12 +188,14 @@ def acknowledgements_lost(watched: Watched) -> None:
     watched.pair.at(watched.crash_ns, lambda _: forget_releases(watched))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", [at_once, unlogged], ids=["at_once", "unlogged"])
 def test_a_spoilt_mechanism_is_caught(part):
     wrong = [why for seed in range(RUNS) for why in Watched(seed, part).primary_crash()]
     assert any("too early" in why for why in wrong)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [

@@ -55,6 +55,7 @@ def moderate(engine: Any) -> None:
     engine.rows(ports)[1].saves_ring = moderated.Moderated.saves_ring
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine_type", ENGINES)
 @pytest.mark.parametrize(("kind", "ring", "restored"), [
     ("checkpoint", "by_path", 3), ("checkpoint", "lost", 0), ("micro_checkpoint", "by_path", 3),

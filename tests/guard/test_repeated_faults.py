@@ -33,6 +33,7 @@ def test_a_period_counts_from_the_first():
     ]
 
 
+@pytest.mark.thorough
 def test_what_is_drawn_is_the_same_under_every_mechanism():
     drawn = pause({"mean": "3 s"})
     times = [begun(lab({"kind": kind}, drawn)) for kind in ("none", "lockstep", "ha_restart")]
@@ -48,6 +49,7 @@ def test_two_faults_of_a_kind_are_drawn_apart():
     assert len(set(times)) == len(times) > 2
 
 
+@pytest.mark.thorough
 def test_a_channel_that_flaps_only_delays():
     """0.2 s of each second for 5 s; nobody is declared dead, and every output leaves."""
     loss = {"kind": "channel_loss", "at": "8 s", "duration": "200 ms", "repeat": {"every": "1 s", "most": 5}}

@@ -33,6 +33,7 @@ def run(kind, *faults, **more):
                 **more).run  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", MECHANISMS)
 def test_two_copies_never_live_and_nothing_leaves_a_dead_host(kind):
     """Crash, detected, restored, live, reachable, copying, protected again: a fault of either host in each stretch."""
@@ -69,6 +70,7 @@ def test_both_engines_agree(kind, what, engine_type):
     assert worlds[0].summary == worlds[1].summary
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", MECHANISMS)
 def test_arithmetic_fits_64_bits(kind):
     """With both ways in which a run can end: a failover, a primary alone."""

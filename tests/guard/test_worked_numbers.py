@@ -27,6 +27,7 @@ def test_a_stretched_period_has_a_bound_where_the_working_set_is_finite(touch_ra
     assert (period_ns > 0.98 * bound_ns) == (touch_rate > 1e5)
 
 
+@pytest.mark.thorough
 def test_mean_number_of_outputs_held():
     """g (E / P) (E / 2 + p + x + a) with g outputs a second of run time; each is held from its issue to its leaving."""
     own, chunk_ns = A.steady(), 20_011

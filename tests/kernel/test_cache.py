@@ -48,6 +48,7 @@ def test_several_processes_may_start_at_once_and_leave_one_kernel(tmp_path: Path
     assert not list(tmp_path.rglob("*.tmp"))
 
 
+@pytest.mark.thorough
 def test_a_cache_that_cannot_be_written_does_not_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")

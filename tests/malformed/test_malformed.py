@@ -33,6 +33,7 @@ def test_what_once_failed_is_answered(experiment, path):
     assert experiment.answer(experiment.Input.from_data(json.loads(path.read_text()))).defects == []
 
 
+@pytest.mark.thorough
 def test_what_is_changed_is_accepted_unchanged(experiment):
     from kinds import valid
 
@@ -45,6 +46,7 @@ def test_what_is_changed_is_accepted_unchanged(experiment):
     assert seen | {"result directory"} == set(experiment.KINDS), "whose bases are those of stores"
 
 
+@pytest.mark.thorough
 def test_inputs_of_every_kind_are_answered(experiment):
     from kinds import inputs
 

@@ -31,6 +31,7 @@ def _mean_wait_ns(load: float, replication: int) -> float:
     return float(np.mean(waits[_WARM_UP:]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("load", [0.3, 0.6])
 def test_mean_wait_is_that_of_m_d_1(load: float) -> None:
     """20 replications of 5,000 frames: within 3.5 standard errors of rho S / (2 (1 - rho))."""

@@ -133,6 +133,7 @@ class DiskLab:
         return [(int(row.time_ns) / MS, int(row.tag)) for row in rows]
 
 
+@pytest.mark.thorough
 def test_waiting_at_a_disk_is_that_of_an_m_d_1_queue():
     """Mean wait = load x service / 2 (1 - load) (Pollaczek-Khinchine); the error from 40 batches of 500."""
     for load in (0.3, 0.7):

@@ -93,6 +93,7 @@ def test_the_event_model_is_held_to_one_percent_where_it_limits():
     assert {one.run for one in agreements(results)} == set(form.RUNS)
 
 
+@pytest.mark.thorough
 def test_r3s_processors_and_response_come_out_of_a_short_run():
     """At the stated rate, from R2's cost alone; the shortest way takes three passes of 0.47 ms less one in parallel."""
     found = farm.held_out("even", SHORT)
@@ -106,6 +107,7 @@ def test_what_is_saturated_does_what_its_bound_says(run):
     assert farm.saturated(run, SHORT)["calls_per_s"][0] == pytest.approx(form.rate(run), rel=0.01)
 
 
+@pytest.mark.thorough
 def test_farms_that_nobody_measured():
     """Four back ends allow 4 x 394 calls/s; without the NAS the 24 processors are the limit."""
     more = farm.what_if("sip-farm-back-ends", Budget(1, 1, 1.0))
@@ -124,6 +126,7 @@ def test_the_shipped_record_says_what_its_results_say():
     assert written == report(said["results"], Budget(**said["budget"]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("run", ["R1", "R2"])
 def test_the_other_engine_gives_the_shipped_figures(run, monkeypatch):
     """The record was run compiled; to the last digit the same under simpy."""

@@ -99,6 +99,7 @@ def test_a_test_leaves_only_its_own_workload():
         assert list(study.system("net-kvm-emulated", test).workloads) == [test]
 
 
+@pytest.mark.thorough
 def test_tcp_shares_the_line_without_a_parameter():
     for clients in (1, 3):
         found = study.tcp("net-bare", clients, Budget(1, 1, 0.2))["mbit_per_s"][0]
@@ -160,6 +161,7 @@ def test_what_the_record_must_show():
     assert (own.verdict, shared.verdict) == ("holds", "missed")
 
 
+@pytest.mark.thorough
 def test_the_command_prints_writes_and_says_the_same(monkeypatch, tmp_path, capsys):
     results = fake_results()
     monkeypatch.setattr("vftsim.records.networks_study.run_record", lambda jobs, budget, progress: results)

@@ -110,6 +110,7 @@ def test_what_the_record_must_show():
     assert [key for key, verdict in verdicts if verdict == "missed"] == ["F4"]  # the level of Tx
 
 
+@pytest.mark.thorough
 def test_the_command_prints_writes_and_says_the_same(monkeypatch, tmp_path, capsys):
     results = shipped()["results"]
     monkeypatch.setattr(paper, "run_record", lambda jobs, budget, progress: results)

@@ -61,6 +61,7 @@ def test_mcnemar_by_hand():
     assert contest(first, first).p_value == 1.0
 
 
+@pytest.mark.thorough
 def test_chance_is_told_beside_a_model():
     keys = [row["experiment_key"] for row in measured_rows()]
     results = {}

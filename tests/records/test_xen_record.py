@@ -42,6 +42,7 @@ def test_capped_io_domain_loses_nearly_all(key):
     assert loss(key)[0] > 80.0
 
 
+@pytest.mark.thorough
 def test_four_cores_carry_720_streams_only_with_more_than_one_driver_vcpu():
     """One vCPU: 3 + 2*20 us at 36,000 packets a second is 1.55 CPUs, so it loses; several: 0."""
     assert loss("turnkey4.720")[0] == 0.0

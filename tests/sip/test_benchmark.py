@@ -149,6 +149,7 @@ def _spec(**changes: Any) -> ImsBenchSpec:
     return ImsBenchSpec(**({"pre_registration": _NO_PRE, "stir": _NO_STIR, "steps": _steps(most=2)} | changes))
 
 
+@pytest.mark.thorough
 def test_phases_follow_one_another() -> None:
     spec = _spec(
         pre_registration=PreRegistrationSpec(rate=50.0, duration=20 * S, transient=10 * S),
@@ -188,6 +189,7 @@ def test_the_stir_rises_in_equal_parts_and_is_not_counted() -> None:
     assert "stir" not in [record.name for record in play.manager.phases]
 
 
+@pytest.mark.thorough
 def test_arrivals_of_a_step_are_poisson() -> None:
     """Number, mean gap and its coefficient of variation of 200 s at 100 a second."""
     play = Play(_spec(steps=_steps(initial=100.0, duration=200 * S, most=1)))
@@ -252,6 +254,7 @@ def test_attempts_too_young_to_be_judged_do_not_stop_the_run_but_count() -> None
     assert play.manager.phases[0].ihs_percent() == pytest.approx(100 * 5 / 30, abs=3)
 
 
+@pytest.mark.thorough
 def test_failures_that_come_to_light_in_the_next_step_change_nothing() -> None:
     """Every attempt of step 1 begun before 35 s fails at 45 s, five seconds into step 2."""
     play = Play(_spec(steps=_steps(most=1)))
@@ -312,6 +315,7 @@ def _fates(play: Play, phase: str) -> list[tuple[Any, ...]]:
     return [(a.scenario, a.ring_ns, a.hold_ns, tuple(a.demands)) for a in play.in_phase(phase)]
 
 
+@pytest.mark.thorough
 def test_two_loads_see_the_same_attempts_only_faster() -> None:
     """Common random numbers: attempt i of a step is the same whatever the load."""
     slow, fast = Play(_spec()), Play(_spec(steps=_steps(most=2, initial=75.0)))

@@ -151,6 +151,7 @@ def _guest_lab(kind: str, **server: Any) -> Any:
     return small_lab(server, guest_scheduler={"kind": kind})
 
 
+@pytest.mark.thorough
 def test_the_same_work_is_done_under_every_process_scheduler() -> None:
     """No message is repeated at this load and no work grows, so CPU time and attempts do not depend on the order."""
     kept = {"location_write_cost": 300 * US, "database_cost": 200 * US, "location_flush_period": 5 * S, **FLUSH}

@@ -27,6 +27,7 @@ def test_same_seed_same_records_to_the_last_bit() -> None:
     assert fingerprint(run(spec)[1]) == fingerprint(run(spec)[1])
 
 
+@pytest.mark.thorough
 def test_a_fresh_process_with_other_hash_seeds_gives_the_same_records() -> None:
     here = Path(__file__).parent
     code = "from small_lab import *; print(fingerprint(run(small_lab())[1]))"
@@ -117,6 +118,7 @@ def test_calls_only_use_thirteen_touches_each() -> None:
     assert busy_ns(lab) == manager(lab).attempts_begun * 13 * 500 * US
 
 
+@pytest.mark.thorough
 def test_less_work_lowers_every_mean_delay_under_common_random_numbers() -> None:
     """5 % less work at 60 % load, the same five replications each."""
     for replication in range(5):
@@ -128,6 +130,7 @@ def test_less_work_lowers_every_mean_delay_under_common_random_numbers() -> None
                 assert after.delays[name].mean < before.delays[name].mean, (replication, before.name, name)
 
 
+@pytest.mark.thorough
 def test_virtualization_costs_what_it_adds_to_the_work() -> None:
     """CPU time used: factor 1.5 on everything, nothing else."""
     native, _ = run(small_lab(server={"demand_cv": 0.0}))
@@ -145,6 +148,7 @@ def test_memory_falls_with_attempts_and_with_transactions_held() -> None:
     assert start_mb - series[-1] == pytest.approx(manager(lab).attempts_begun / 1e3, abs=0.1)
 
 
+@pytest.mark.thorough
 @settings(max_examples=12, deadline=None)
 @given(
     st.fixed_dictionaries(

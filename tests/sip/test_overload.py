@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
+import pytest
 from bench import MS, US, Bench, S, plain_server
 
 from vftsim.sampling import Streams
@@ -56,6 +57,7 @@ def test_below_capacity_nothing_is_repeated_and_nothing_fails() -> None:
     assert bench.server.dropped == 0
 
 
+@pytest.mark.thorough
 def test_overload_collapses_and_recovers_by_itself_at_half_load() -> None:
     """1.3 times the capacity for 20 s, then half of it.
 
@@ -74,6 +76,7 @@ def test_overload_collapses_and_recovers_by_itself_at_half_load() -> None:
     assert failed > 0
 
 
+@pytest.mark.thorough
 def test_a_short_stop_at_high_load_keeps_the_server_saturated_and_at_low_load_does_not() -> None:
     """Metastability: the same stop of 3 s at 93 % and at 60 % load; retransmissions 12 to 20 s after it."""
     found = {}

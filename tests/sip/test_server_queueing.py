@@ -36,6 +36,7 @@ def _check(means: list[float], theory: float, half_width: float) -> None:
     assert abs(float(np.mean(means)) - theory) <= 3.5 * standard_error
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 400 * US), st.floats(0.001, 5.0, allow_nan=False)), min_size=1, max_size=60),
@@ -51,6 +52,7 @@ def test_every_response_time_is_that_of_lindleys_recursion(customers: list[tuple
     assert [queue.responses_ns[n] for n in range(len(customers))] == expected
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "demand_cv",
     [
@@ -72,6 +74,7 @@ def test_mean_response_is_that_of_pollaczek_and_khinchine(demand_cv: float) -> N
     _check(means, theory_ns, 0.02 if demand_cv <= 1.0 else 0.04)
 
 
+@pytest.mark.thorough
 def test_loss_of_a_small_socket_is_that_of_m_m_1_k() -> None:
     """Two workers and a buffer of three: K = 5, at 90 % load 12.6 % of the messages are lost."""
     rate_per_s = 0.9 * 1e9 / _WORK_NS
@@ -115,6 +118,7 @@ def test_faster_messages_never_make_any_message_wait_longer() -> None:
     assert sum(fast.responses_ns.values()) < 0.9 * sum(slow.responses_ns.values())
 
 
+@pytest.mark.thorough
 def test_both_halves_of_a_registration_wait_as_in_a_product_form_network() -> None:
     """Exponential work, one queue in order of arrival, constant think times between the two passes.
 

@@ -80,6 +80,7 @@ _MOVES = st.lists(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None)
 @given(st.integers(1, 30), st.floats(0, 1), _MOVES)
 def test_nobody_is_lost_or_in_two_places(count: int, share: float, moves: list[tuple[str, bool, float]]) -> None:

@@ -45,6 +45,7 @@ def test_a_completed_transaction_is_held_for_its_wait_and_the_period_it_complete
     assert (table.row.held, table.row.created) == (0, 1)
 
 
+@pytest.mark.thorough
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(["create", "complete", "tick"]), max_size=200), st.integers(1, 8))
 def test_created_is_held_plus_expired_for_any_history(history: list[str], wait_periods: int) -> None:

@@ -70,6 +70,7 @@ def test_a_rule_that_covers_too_rarely_or_too_often_fails(experiment):
     assert verdict(20, printed=100) == "FAILS"
 
 
+@pytest.mark.thorough
 def test_students_t_on_bimodal_output_would_be_found_out(experiment, monkeypatch):
     """The experiment with the rule that it replaced: collapses in 30 % of runs, n = 3."""
     monkeypatch.setattr(experiment, "mean_interval", stats.t_interval)
@@ -77,6 +78,7 @@ def test_students_t_on_bimodal_output_would_be_found_out(experiment, monkeypatch
     assert any(c.verdict == "FAILS" and c.output.startswith("collapse") and c.n == "3" for c in cells)
 
 
+@pytest.mark.thorough
 def test_a_short_run_of_the_experiment_holds(experiment):
     """300 studies a row; limits widen with the standard error."""
     cells = experiment.measure(300, seed=2)
@@ -84,6 +86,7 @@ def test_a_short_run_of_the_experiment_holds(experiment):
     assert {c.n for c in cells} >= {"3", "5", "10", "30"}
 
 
+@pytest.mark.thorough
 def test_the_page_holds_a_table_of_this_experiment_without_failures(experiment):
     text = experiment.PAGE.read_text(encoding="utf-8")
     table = text[text.index(experiment.BEGIN) : text.index(experiment.END)]

@@ -65,6 +65,7 @@ def test_tails_that_come_together_leave_no_interval():
     assert not percentile_interval(lumped).is_interval
 
 
+@pytest.mark.thorough
 def test_interval_covers_the_percentile_of_short_runs():
     """Ten runs of 1,000 exponential delays, ten of them beyond p99 in each.  True p99 is ln 100."""
     rng = np.random.default_rng(3)

@@ -93,6 +93,7 @@ def test_all_metrics_must_reach_the_target_at_bonferroni_confidence():
     assert alone.n < result.n
 
 
+@pytest.mark.thorough
 def test_coverage_after_sequential_stopping():
     """1,000 studies of gamma data (mean 1, cv .5) at a target of 10 %.
 

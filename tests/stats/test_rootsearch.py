@@ -28,6 +28,7 @@ def independent_oracle(seed):
     return lambda level, replication: bool(level < CENTER + SCALE * rng.logistic())
 
 
+@pytest.mark.thorough
 def test_interval_covers_the_truth():
     """100 trials at 95 %: at least 95 - 3.5 * sqrt(100 * .95 * .05) = 87.4, so 88.
 
@@ -42,6 +43,7 @@ def test_interval_covers_the_truth():
     assert not any(r.non_monotone or r.budget_ended for r in results)
 
 
+@pytest.mark.thorough
 def test_interval_covers_without_common_random_numbers():
     results = [capacity_search(independent_oracle(seed), 10, 200, 1.0, independent_levels=True) for seed in range(100)]
     assert sum(r.estimate.low <= TRUTH <= r.estimate.high for r in results) >= 88

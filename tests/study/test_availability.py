@@ -11,6 +11,8 @@ from vftsim.report.protection_tables import print_availability
 from vftsim.study.availability import YEAR_S, Pair, availability_study, restart_unavailability
 from vftsim.study.files import to_json
 
+pytestmark = pytest.mark.thorough
+
 _S = 1_000_000_000
 
 

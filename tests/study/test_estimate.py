@@ -24,6 +24,7 @@ def short(name):
     return load_model(name, SHORT_BENCH if has_bench(load_model(name).spec) else SHORT).spec
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", shipped_models())
 def test_events_are_right_within_a_factor_of_two(name):
     spec = short(name)

@@ -47,6 +47,7 @@ def test_other_seeds_crash_at_other_instants():
 # What an outage consists of
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", RECOVERING)
 def test_the_parts_add_up_to_the_outage(study, kind):
     for each in study(kind).failovers:
@@ -55,6 +56,7 @@ def test_the_parts_add_up_to_the_outage(study, kind):
         assert sum(parts_ns) == round(each.outage_s * 1e9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", RECOVERING)
 def test_the_parts_are_those_of_the_timeline(study, kind):
     """Between crash and announcement the outage is divided where the mechanism says that things happened."""
@@ -96,6 +98,7 @@ def test_only_the_gap_of_the_takeover_counts():
     assert without(Gap(20, 101), window, live_ns) == (102, 1000)
 
 
+@pytest.mark.thorough
 def test_a_longer_stop_after_the_failover_is_not_the_outage(tmp_path):
     """Re-protection stops the guest for 5 s here, longer than the failover takes."""
     found = []
@@ -133,6 +136,7 @@ def test_lockstep_notices_between_timeout_less_interval_and_timeout(study):
         assert each.takeover_s == pytest.approx(0.105, abs=1e-9)  # lock 5 ms, go-live 100 ms; nothing left to replay
 
 
+@pytest.mark.thorough
 def test_a_checkpoint_rolls_back_as_the_closed_form_says(tmp_path):
     """No page is dirtied: p 0.5 ms, x = 64 KiB at 1 Gbit/s, P 200 ms; back by p + x + l to P more than that."""
     path = tmp_path / "still.yaml"
@@ -149,6 +153,7 @@ def test_a_checkpoint_rolls_back_as_the_closed_form_says(tmp_path):
 # The study
 
 
+@pytest.mark.thorough
 def test_the_number_of_workers_does_not_matter(tiny):
     alone, together = (failover_study(under(tiny, "lockstep"), 2, 5, jobs, after_ns=SOON) for jobs in (1, 2))
     assert alone.failovers == together.failovers
@@ -170,6 +175,7 @@ class Counting:
         pass
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_progress_is_shown_with_any_number_of_workers(tiny, jobs):
     progress = Counting()
@@ -190,6 +196,7 @@ def test_mistakes_are_named(tiny):
         failover_study(load_model("xen-media-turnkey"), 2, 1, 1, load=5.0, domain="media")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [*RECOVERING, *FATAL])
 def test_every_mechanism_is_printed(study, kind, capsys):
     print_failovers(study(kind))

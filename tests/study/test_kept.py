@@ -42,6 +42,7 @@ def test_tasks_are_done_once(tmp_path):
         assert Kept(store, {"model": "m"}).at(load=2).in_order(Workers(abs, 1), {0: -5}) == [5], "another study"
 
 
+@pytest.mark.thorough
 def test_an_interrupted_search_goes_on_and_ends_in_the_same_answer(tiny, tmp_path, monkeypatch):
     whole = search_study(tiny, 1, 1, settings=SETTINGS)
     ran = []
@@ -70,6 +71,7 @@ def test_an_interrupted_search_goes_on_and_ends_in_the_same_answer(tiny, tmp_pat
     assert answer((tmp_path / "s" / "answer.json").read_text()) == answer(json.dumps(whole.for_machines()))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", ["capacity", "compare"])
 def test_commands_keep_their_replications(tiny_path, tmp_path, monkeypatch, capsys, command):
     out = tmp_path / "out"

@@ -51,6 +51,7 @@ def asking(**more):
     )
 
 
+@pytest.mark.thorough
 def test_the_declared_load_is_turned_until_the_cpu_is_full(server):
     """A p95 of at most 5.5 ms: 25 clients wait 5 ms, 26 wait 6."""
     found = knob_capacity(server, asking(objectives=("latency_p95_ms <= 5.5",)))
@@ -61,6 +62,7 @@ def test_the_declared_load_is_turned_until_the_cpu_is_full(server):
     assert found.resources.iloc[0]["resource"] == "1 pCPU"
 
 
+@pytest.mark.thorough
 def test_any_key_can_be_turned(server):
     """15 clients and 20 ms: the answer comes in 5.5 ms as long as a request takes no more than about 25.5/15 ms."""
     found = knob_capacity(
@@ -73,12 +75,14 @@ def test_any_key_can_be_turned(server):
     assert found.result.estimate.low <= 25.5 / 15 <= found.result.estimate.high + 0.1
 
 
+@pytest.mark.thorough
 def test_several_objectives_must_all_hold(server):
     both = knob_capacity(server, asking(objectives=("latency_p95_ms <= 5.5", "cpu.server < 0.9")))
     assert both.result.estimate.high <= 20.0, "19 clients of 1 ms in 21 ms fill 0.9 of the CPU"
     assert len(both.judged) == 2
 
 
+@pytest.mark.thorough
 def test_the_command_prints_the_answer_and_writes_json(server, capsys):
     words = ["capacity", server.label, "--objective", "latency_p95_ms <= 5.5", "--probability", "0.5", "--budget", "60"]
     assert main([*words, "--resolution", "1", "-j", "1", "-q"]) == 0

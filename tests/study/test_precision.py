@@ -9,6 +9,8 @@ from vftsim.study import composed
 from vftsim.study.precision import outcome, precision_rule
 from vftsim.study.run import run_study
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def loose(tiny):

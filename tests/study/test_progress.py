@@ -56,6 +56,7 @@ def tiny(tmp_path):
     return load_model(path)
 
 
+@pytest.mark.thorough
 def test_a_run_in_parts_is_the_same_run():
     for name, short in (("xen-media", "measure.duration=200 ms"), ("xen-media-native", "measure.duration=100 ms")):
         spec = load_model(name, [short, "measure.warm_up=50 ms"]).spec
@@ -77,6 +78,7 @@ def test_a_ramp_in_parts_is_the_same_ramp(tmp_path):
     assert len(told) > 20
 
 
+@pytest.mark.thorough
 def test_progress_grows_within_a_replication_and_never_falls(tmp_path):
     noted = Noting()
     replicate([tiny(tmp_path)], 2, progress=noted)

@@ -14,6 +14,8 @@ from vftsim.study.model import load_model
 from vftsim.study.protection_costs import UNCALIBRATED, cost_notes
 from vftsim.study.protections import compare_protections, fitting, kinds_named, under
 
+pytestmark = pytest.mark.thorough
+
 S = 1_000_000_000
 
 

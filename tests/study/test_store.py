@@ -92,6 +92,7 @@ def test_a_directory_that_merely_holds_a_manifest_survives_run_force(tiny, tmp_p
     assert names(web) == ["index.html", "manifest.json"]
 
 
+@pytest.mark.thorough
 def test_the_users_own_files_survive_everything(tiny, tmp_path):
     out = tmp_path / "out"
     run_study(tiny, 1, seed=1, jobs=1, directory=out)
@@ -182,6 +183,7 @@ def test_no_replication_of_another_study_is_counted(tmp_path):
         store.check_only(ONE)
 
 
+@pytest.mark.thorough
 def test_two_writers_at_once_mix_nothing(tiny_path, tmp_path):
     """Pairs of commands start together on one directory: one result, of one study, and a refusal."""
     out = tmp_path / "mx"
@@ -197,6 +199,7 @@ def test_two_writers_at_once_mix_nothing(tiny_path, tmp_path):
     assert (manifest["seed"], manifest["replications"]) == (codes.index(0) + 1, list(range(12)))
 
 
+@pytest.mark.thorough
 def test_a_result_never_shrinks_and_says_so(tiny, tmp_path):
     out = tmp_path / "out"
     run_study(tiny, 3, seed=1, jobs=1, directory=out)

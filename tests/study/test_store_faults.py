@@ -60,6 +60,7 @@ def files_of(folder):
     return {name: data for name, data in snapshot(folder).items() if name != DATABASE}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("owner", "name"), CALLS, ids=lambda value: getattr(value, "__name__", value))
 def test_any_call_may_fail(tmp_path, owner, name):
     for nth in range(1, MOST):
@@ -83,6 +84,7 @@ def test_any_call_may_fail(tmp_path, owner, name):
     pytest.fail("there was no end to the calls")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("owner", "name"), CALLS, ids=lambda value: getattr(value, "__name__", value))
 def test_a_replacement_that_fails_loses_nothing(tmp_path, owner, name):
     for nth in range(1, MOST):

@@ -20,6 +20,8 @@ from vftsim.study.stream_load import StreamLoad, StreamRun, at_streams, saturati
 from vftsim.study.workers import Workers
 from vftsim.workloads.flow_result import FlowResult
 
+pytestmark = pytest.mark.thorough
+
 SERVER = """\
 hosts:
   host: {pcpus: 1, scheduler: {kind: native}, nics: {eth0: {}}}

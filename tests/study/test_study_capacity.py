@@ -97,6 +97,7 @@ def test_saturation_is_where_the_arithmetic_puts_it(tiny):
     assert saturated == pytest.approx(29.4, rel=3.5 * 1.3 / 600**0.5)
 
 
+@pytest.mark.thorough
 def test_search_brackets_and_names_the_cpu(tiny):
     settings = SearchSettings(resolution=8.0, low=8.0, high=56.0, runs_per_level=12, budget=30)
     study = search_study(tiny, 1, 1, settings=settings)
@@ -110,6 +111,7 @@ def test_search_brackets_and_names_the_cpu(tiny):
     assert set(study.for_machines()["steady"]) >= {"ihs_limit_percent", "beyond_limit_by_load", "resources"}
 
 
+@pytest.mark.thorough
 def test_a_search_whose_budget_ended_says_what_it_knows(tiny, capsys):
     """Three runs at 8 of 29 attempts a second fail nothing and are too few to pass; no figure stands there."""
     settings = SearchSettings(resolution=4.0, low=4.0, high=8.0, budget=3)
@@ -122,6 +124,7 @@ def test_a_search_whose_budget_ended_says_what_it_knows(tiny, capsys):
     assert (row["answer"], row["estimate"], row["budget_ended"]) == ("unknown", None, True)
 
 
+@pytest.mark.thorough
 def test_search_does_not_depend_on_the_number_of_workers(tiny):
     settings = SearchSettings(resolution=8.0, low=8.0, high=40.0, runs_per_level=5, budget=12)
     one, two = (search_study(tiny, 1, jobs, settings=settings).steady for jobs in (1, 2))
@@ -151,6 +154,7 @@ def test_the_stop_happens_when_the_transient_is_over(tiny):
     assert taken[4] > taken[3]
 
 
+@pytest.mark.thorough
 def test_failover_safe_capacity_is_below_the_steady_one(tiny):
     settings = SearchSettings(resolution=8.0, low=4.0, high=36.0, runs_per_level=8, budget=8)
     study = search_study(tiny, 1, 1, settings=settings, stop=Stop(3 * S, 5 * S, 3 * S))
@@ -159,6 +163,7 @@ def test_failover_safe_capacity_is_below_the_steady_one(tiny):
     assert study.recovery.stop.length_ns == 32 * S
 
 
+@pytest.mark.thorough
 def test_compare_pairs_the_same_traffic(tiny, tiny_path):
     """A server with half of the cost against the plain one: paired by replication, the first is 1."""
     fast = load_model(

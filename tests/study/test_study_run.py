@@ -25,6 +25,7 @@ def result(tiny):
     return run_study(tiny, 3, seed=7, jobs=1)
 
 
+@pytest.mark.thorough
 def test_two_workers_give_the_same_tables_to_the_last_bit(tiny, result):
     parallel = run_study(tiny, 3, seed=7, jobs=2)
     assert list(parallel.tables) == list(result.tables)
@@ -83,6 +84,7 @@ def test_percentiles_are_those_of_all_runs_together(result):
     assert (row["n"], row["low"], row["high"]) == (3, own.min(), own.max())
 
 
+@pytest.mark.thorough
 def test_one_replication_has_no_interval(tiny):
     summary = run_study(tiny, 1, seed=7, jobs=1).summary
     assert set(summary[summary["metric"] == "cpu_percent"]["interval"]) == {"none"}
@@ -96,6 +98,7 @@ def test_json_round_trip(result):
         assert csv_text(again.tables[name]) == csv_text(table), name
 
 
+@pytest.mark.thorough
 def test_a_result_directory_has_manifest_tables_and_plots(tiny, tmp_path):
     folder = tmp_path / "out"
     run_study(tiny, 2, seed=7, jobs=1, directory=folder)
@@ -114,6 +117,7 @@ def test_a_result_directory_has_manifest_tables_and_plots(tiny, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.thorough
 def test_equal_runs_write_equal_files(tiny, tmp_path):
     for name in ("a", "b"):
         run_study(tiny, 2, seed=7, jobs=1, directory=tmp_path / name)
@@ -131,6 +135,7 @@ def test_the_manifest_names_what_determines_results_and_differs_in_its_times_alo
     assert {k: v for k, v in first.items() if k not in times} == {k: v for k, v in second.items() if k not in times}
 
 
+@pytest.mark.thorough
 def test_an_existing_result_is_not_overwritten_unasked(tiny, tmp_path):
     folder = tmp_path / "out"
     run_study(tiny, 1, seed=7, jobs=1, directory=folder)
@@ -142,6 +147,7 @@ def test_an_existing_result_is_not_overwritten_unasked(tiny, tmp_path):
     assert json.loads((folder / "manifest.json").read_text())["seed"] == 9
 
 
+@pytest.mark.thorough
 def test_resume_adds_replications_and_repeats_none(tiny, tmp_path, monkeypatch):
     folder = tmp_path / "out"
     run_study(tiny, 2, seed=7, jobs=1, directory=folder)
@@ -158,6 +164,7 @@ def test_resume_adds_replications_and_repeats_none(tiny, tmp_path, monkeypatch):
     assert csv_text(more.to_pandas()) == csv_text(run_study(tiny, 3, seed=7, jobs=1).to_pandas())
 
 
+@pytest.mark.thorough
 def test_resume_refuses_another_study(tiny, tmp_path):
     folder = tmp_path / "out"
     run_study(tiny, 1, seed=7, jobs=1, directory=folder)
@@ -165,6 +172,7 @@ def test_resume_refuses_another_study(tiny, tmp_path):
         run_study(tiny, 2, seed=8, jobs=1, directory=folder, resume=True)
 
 
+@pytest.mark.thorough
 def test_a_killed_run_goes_on_from_what_had_arrived(tiny, tmp_path, monkeypatch):
     """The third replication dies of a bug: two are on disk, tables are not."""
     folder = tmp_path / "out"

@@ -10,6 +10,8 @@ from vftsim.study.sweep_grid import make_grid
 from vftsim.study.sweep_plot import sweep_figure
 from vftsim.study.sweep_protection import MEANINGS, has_parameter
 
+pytestmark = pytest.mark.thorough
+
 MS = 1_000_000
 ONE_STEP = ["workloads.calls.steps.most=1"]
 

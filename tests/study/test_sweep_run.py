@@ -58,6 +58,7 @@ def test_what_is_on_disk_is_not_computed_again(tmp_path, monkeypatch):
         assert len(ran) == 2, (more, other)
 
 
+@pytest.mark.thorough
 def test_a_refusing_scheduler_is_named(tmp_path):
     result = run_sweep(small_grid("native,round_robin"), tmp_path / "s", 1, 1, 1)
     assert list(result.refusals) == ["native"]

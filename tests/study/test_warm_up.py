@@ -32,6 +32,7 @@ def test_what_does_not_settle_is_not_enough(tiny):
     assert (study.needed_ns, study.is_enough) == (None, False)
 
 
+@pytest.mark.thorough
 def test_the_pilots_see_the_start_of_the_step(tiny_path):
     """60 s at 5 attempts a second, sampled each second from the first: 60 samples a series."""
     study = warm_up_study(load_model(tiny_path, LONG), 1, 1, 5.0)
@@ -45,6 +46,7 @@ def test_other_systems_have_no_series():
         warm_up_study(load_model("xen-media"), 1, 1)
 
 
+@pytest.mark.thorough
 def test_the_command_says_what_a_short_step_lacks(tiny_path, capsys):
     assert main(["pilot", str(tiny_path), "-j", "1"]) == 2
     assert "pilot series must have one common length of 50 or more" in capsys.readouterr().err

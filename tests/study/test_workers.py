@@ -93,6 +93,7 @@ class DiesOnce:
         return task
 
 
+@pytest.mark.thorough
 def test_a_killed_worker_is_replaced_and_said(tmp_path):
     said = []
     assert Workers(DiesOnce(tmp_path / "died"), 2, said.append).in_order(list(range(8))) == list(range(8))
@@ -107,6 +108,7 @@ def _killed(task):
     return task
 
 
+@pytest.mark.thorough
 def test_a_task_that_kills_every_worker_ends_the_study_after_the_others():
     found, results = [], Workers(_killed, 2).as_they_come(list(range(8)))
     with pytest.raises(WorkerLostError, match="killed from outside again and again"):
@@ -128,6 +130,7 @@ def test_want_of_memory_is_said():
         Workers(_starves, 2).in_order([1, 2, 3])
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as Linux shows them")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_workers_end_with_the_process_that_started_them(tmp_path, how):

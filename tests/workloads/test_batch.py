@@ -56,6 +56,7 @@ def mean_value_analysis(processes, demand_s, delay_s):
     return rate
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("processes", [2, 6])
 def test_exponential_jobs_are_those_of_mean_value_analysis(processes):
     """D 3 ms in three visits, Z 2 x 4 ms + 3 ms; 100 s are 15,000 to 30,000 transactions."""

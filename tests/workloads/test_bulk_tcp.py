@@ -93,6 +93,7 @@ def test_a_lone_segment_waits_for_the_delayed_acknowledgement():
     assert found.results[0].timeouts == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("clients", [1, 2, 3, 4])
 def test_clients_of_a_switch_share_the_line(clients):
     """Frame arithmetic alone, against the record's first rows: within 3 % (the host's link drops, TCP recovers)."""

@@ -175,6 +175,7 @@ def run_to_the_end(spec):
     return run, rows(farm_loads)[1], [own for own in rows(farm_servers)[1:] if own.row]
 
 
+@pytest.mark.thorough
 def test_requests_survive_a_back_end_that_is_booted(make):
     """What it had in hand is asked again; no thread of a front end is lost, and no call fails."""
     spec = make("workloads.calls.rate=300 /s", "measure.duration=4 s", "domains.back.disks.data.service=10 ms",
@@ -190,6 +191,7 @@ def test_requests_survive_a_back_end_that_is_booted(make):
     assert open_requests <= front.active
 
 
+@pytest.mark.thorough
 def test_calls_of_a_front_end_that_is_booted_fail_or_are_repeated(make):
     """Callers without an answer repeat; those told that it is under way give up after 64 T1."""
     spec = make("workloads.calls.rate=300 /s", "workloads.calls.t1=50 ms", "workloads.calls.t2=400 ms",
@@ -260,6 +262,7 @@ def bounds_of(run, spec, record):
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("run", list(CHEAP))
 def test_the_event_model_agrees_with_the_bounds(run):
     changes = [f"measure.duration={CHEAP[run]}", "workloads.calls.gap_cv=0"]

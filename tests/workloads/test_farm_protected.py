@@ -15,6 +15,7 @@ def measured(model, *changes):
     return record, record.workloads["calls"]
 
 
+@pytest.mark.thorough
 def test_checkpointing_holds_three_messages_of_an_answer():
     """INVITE and 200 leave with a checkpoint each: two waits of 40 ms at most, and the time to send one."""
     _, plain = measured("sip-farm-checkpoint", *SHORT, "domains.front.protection=null")
@@ -24,6 +25,7 @@ def test_checkpointing_holds_three_messages_of_an_answer():
     assert held.figures["failed"] == 0
 
 
+@pytest.mark.thorough
 def test_lockstep_holds_each_message_for_a_round_trip_of_the_log():
     """Two outputs on the way of an answer, 149 us of channel each at least."""
     _, plain = measured("sip-farm-lockstep", *SHORT, "domains.front.protection=null")
@@ -32,6 +34,7 @@ def test_lockstep_holds_each_message_for_a_round_trip_of_the_log():
     assert 0.298 < added_ms < 1.5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", ["sip-farm-checkpoint", "sip-farm-lockstep"])
 def test_no_call_fails_when_the_host_of_a_front_end_does(model):
     """Callers repeat while nobody answers; afterwards all are served."""

@@ -62,6 +62,7 @@ def test_a_closed_loop_survives_a_restart():
     assert not made.engine.rows(guards)[made.guard].dead
 
 
+@pytest.mark.thorough
 def test_lockstep_keeps_tcp_connections_through_a_crash():
     made = guarded(lambda own: bulk_tcp.add_tcp_program(own.engine, own.domain, bulk_tcp.TcpSinkSpec()),
                    {"kind": "lockstep", "reprotection": None}, CRASH)  # fmt: skip

@@ -46,6 +46,7 @@ def test_a_round_is_the_sum_of_its_parts_to_the_nanosecond(engine):
     assert found.rate_per_s == pytest.approx(S / (round_ns + 20_000), rel=2e-3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("turn_around_us", "beat_ms"), [(100, 25), (24_900, 25), (26_000, 25), (60_000, 25), (10, 1)])
 def test_held_outputs_leave_whole_periods_for_a_round(turn_around_us, beat_ms):
     """Closed form: with outputs released every P, a round takes m P, m = ceil(rtt / P)."""
@@ -63,6 +64,7 @@ def repair_model(clients, think_s, service_s):
     return (1.0 - 1.0 / sum(terms)) / service_s
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("clients", [1, 4, 12])
 def test_exponential_clients_are_the_machine_repair_model(clients):
     """Think 10 ms, service 2 ms; 60 s are some 6,000 to 30,000 rounds: standard error below 1.2 %."""

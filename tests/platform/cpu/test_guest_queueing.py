@@ -34,6 +34,7 @@ def _z(values, expected):
     return (np.mean(means) - expected) / (np.std(means, ddof=1) / math.sqrt(len(means)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("demand", ["exponential", "hyperexponential"])
 def test_a_short_quantum_is_processor_sharing(demand):
     """M/G/1-PS: mean sojourn = E[S] / (1 - load), whatever the distribution of S."""
@@ -58,6 +59,7 @@ def _erlang_c(servers, offered):
     return last / (sum(terms) + last)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("servers", [1, 3])
 def test_vcpus_are_an_m_m_c_queue(servers):
     """Mean wait = Erlang C x E[S] / (c - offered load), offered load 0.75 a vCPU."""

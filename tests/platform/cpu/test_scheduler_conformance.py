@@ -83,6 +83,7 @@ def test_nobody_starves(case: Case):
             before[name] = lab.run_ns(name)
 
 
+@pytest.mark.thorough
 @each(lambda case: case.weights is not None)
 @pytest.mark.parametrize("weights", [(256, 512), (256, 1024), (200, 400, 600, 800), (256, 256, 512)])
 def test_shares_follow_weights_under_saturation(case: Case, weights: tuple[int, ...]):
