@@ -1,12 +1,14 @@
 """Structures of the SIP lab's protocol with costs fitted over bare metal and the virtual machine at once.
 
-Scores them on input rows, and plays what no fit used: ramps from step 5 on, and virtual step 6 many times.  The fits
+Scores them on input rows, and plays what no fit used: ramps from step 5 on, virtual step 6 many times, and the largest
+delays of the virtual machine from pre-registration to step 5.  The fits
 are those of ``vftsim calibrate sip-lab/growth`` and so on (``calibration/sip-lab/protocol.md``), read from ``fitted/``;
 a structure whose fit is not there yet cannot be played.
 
     python experiments/sip-lab-structures/joint.py score --output score.json
     python experiments/sip-lab-structures/joint.py ramps --structure growth --output predicted.json
     python experiments/sip-lab-structures/joint.py edge --structure growth --runs 20 --output predicted.json
+    python experiments/sip-lab-structures/joint.py maxima --runs 10 --output predicted.json
     python experiments/sip-lab-structures/joint.py tables score.json predicted.json
 """
 
@@ -87,6 +89,7 @@ INPUT_LOADS = {
 }
 BEGINNING = (f"{BENCH}pre_registration.duration=430 s", f"{BENCH}stir.duration=20 s")
 ALONE = (f"{BENCH}pre_registration.duration=0 s", f"{BENCH}steps.most=1")
+LARGEST = ("REG1/max", "REG2/max")
 IHS_POINTS = 5.0
 """IHS residual of virtual step 7 that counts as 1 in the score."""
 
@@ -190,7 +193,7 @@ def ramp(name: str, environment: str, replication: int) -> dict[str, Any]:
 
 
 def _kept(quantity: str) -> bool:
-    return quantity in DELAY_PERCENTILES or quantity in {"cpu", "retransmissions", "REG1/max", "REG2/max"} or (
+    return quantity in DELAY_PERCENTILES or quantity in {"cpu", "retransmissions", *LARGEST} or (
         quantity.startswith("ihs/")
     )  # fmt: skip
 
@@ -201,6 +204,14 @@ def edge(name: str, replication: int) -> dict[str, float]:
     load = f"{BENCH}steps.initial={initial + (EDGE - 1) * increment} /s"
     seen = observe(model(name, "virtual", (*BEGINNING, *ALONE, load)), SEED, replication)
     return {quantity: value for (phase, quantity), value in seen.items() if phase == "step_1" and _kept(quantity)}
+
+
+def maxima(name: str, replication: int) -> dict[str, float]:
+    """Play the virtual machine from pre-registration to step 5; return the largest delays of each phase."""
+    initial, increment = LOADS["virtual"]
+    loads = (f"{BENCH}steps.initial={initial} /s", f"{BENCH}steps.increment={increment} /s", f"{BENCH}steps.most=5")
+    seen = observe(model(name, "virtual", (*BEGINNING, *loads)), SEED, replication)
+    return {f"{phase} {quantity}": value for (phase, quantity), value in seen.items() if quantity in LARGEST}
 
 
 # What they say
@@ -283,6 +294,15 @@ def held_out_rows(found: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]
         yield cells
 
 
+def maxima_rows(found: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]:
+    """Yield the largest delays of steps 1 to 5 and of pre-registration in ms, medians of replications."""
+    phases = [f"step_{n}" for n in range(1, 6)]
+    for name, runs in ((name, each["maxima"]) for name, each in found.items() if "maxima" in each):
+        value = {key: float(np.median([run[key] for run in runs])) for key in runs[0]}
+        cells = [" ".join(f"{value[f'{phase} {delay}']:.0f}" for phase in phases) for delay in LARGEST]
+        yield [name, *cells, ", ".join(f"{value[f'pre_registration {delay}']:.0f}" for delay in LARGEST)]
+
+
 def _mean(runs: Sequence[Mapping[str, Any]], key: str) -> float:
     values = [run["seen"][key] for run in runs if key in run["seen"]]
     return float(np.mean(values)) if values else float("nan")
@@ -305,6 +325,7 @@ def tables(scores: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]
         "structure | CPU % | IHS % | retransmissions /s | percentiles inside | width | collapsed (95 %)",
         (edge_row(name, each["edge"]) for name, each in found.items() if "edge" in each),
     )
+    yield _table("structure | largest REG1, steps 1-5, ms | REG2 | pre-registration, both", maxima_rows(found))
     yield _table(
         "structure | native CPU 5-10 | virtual CPU 5 | FT CPU 5-6 | step 5, median | worst | REL1 p99 | largest REG1 "
         "of step 5 | REG2",
@@ -319,7 +340,7 @@ def _table(head: str, rows: Iterator[list[str]]) -> str:
 def main() -> None:
     """Score, predict, or print tables; each part of a structure is kept as soon as it is done."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["score", "ramps", "edge", "tables"])
+    parser.add_argument("what", choices=["score", "ramps", "edge", "maxima", "tables"])
     parser.add_argument("files", nargs="*", type=Path, help="scores and predictions, for the tables")
     parser.add_argument("--structure", choices=STRUCTURES, action="append")
     parser.add_argument("--environment", choices=MODELS, action="append")
@@ -343,16 +364,18 @@ def main() -> None:
 
 
 def parts(what: str, environments: Sequence[str]) -> list[str]:
-    """Return what is played: both scores, the edge step, or the ramps of environments."""
+    """Return what is played: both scores, the edge step, largest delays, or the ramps of environments."""
     if what == "score":
         return ["joint", *(["virtual_ft"] if "virtual_ft" in environments else [])]
-    return ["edge"] if what == "edge" else [f"ramps {environment}" for environment in environments]
+    return [what] if what in {"edge", "maxima"} else [f"ramps {environment}" for environment in environments]
 
 
 def played(name: str, part: str, runs: int) -> Any:
     """Play one part of a structure."""
     if part == "edge":
         return [edge(name, r) for r in range(runs)]
+    if part == "maxima":
+        return [maxima(name, r) for r in range(runs)]
     if part.startswith("ramps "):
         return [ramp(name, part.partition(" ")[2], r) for r in range(runs)]
     return score(name, ["native", "virtual"] if part == "joint" else [part])
