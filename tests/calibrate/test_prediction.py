@@ -1,0 +1,212 @@
+"""Predictions with their whole uncertainty: draws of fits, parts of the variance, the range of runs."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from tests.study.tiny import tiny
+from vftsim.calibrate.drawn import DrawableFit, read_fit, shipped_fits
+from vftsim.calibrate.prediction import RANGE_PERCENT, figure_of, named, parts, predict
+from vftsim.cli.main import main
+from vftsim.composition.keys import read
+from vftsim.errors import UsageError
+from vftsim.study.kept import kept_in
+from vftsim.study.model import load_model
+
+COST = "domains.sut.applications.proxy.touch_cost"
+REGISTER = "domains.sut.applications.proxy.register_touch_cost"
+FIT = {
+    "format": 1,
+    "calibration": {
+        "name": "tiny", "model": "tiny.yaml", "dataset": ".", "environment": "bare", "in_sample": ["step_1"],
+        "parameters": [{"path": COST, "low": "1 ms", "high": "8 ms", "start": "4 ms", "meaning": "cost of a message"}],
+    },
+    "parameters": {COST: {"value": 4e6, "low_95": 3.2e6, "high_95": 5.6e6}},
+    "correlations": {},
+}  # fmt: skip
+
+
+def fit(correlation: float = 0.0, **changes) -> DrawableFit:
+    """Two parameters of 100 with an interval of 80 to 140, and of 1 with one of 0.9 to 1.1."""
+    own = {
+        "name": "two", "values": {"a": 100.0, "b": 1.0}, "low": {"a": 80.0, "b": 0.9}, "high": {"a": 140.0, "b": 1.1},
+        "bounds": {"a": (0.0, 1000.0), "b": (0.0, 2.0)}, "correlations": {"a ~ b": correlation}, "settings": (),
+    }  # fmt: skip
+    return DrawableFit(**{**own, **changes})
+
+
+@pytest.fixture
+def here(tmp_path):
+    (tmp_path / "tiny.yaml").write_text(
+        tiny(steps="{initial: 10 /s, increment: 10 /s, duration: 4 s, transient: 1 s, most: 2}")
+    )
+    (tmp_path / "fit.json").write_text(json.dumps(FIT))
+    return tmp_path
+
+
+@pytest.mark.parametrize("correlation", [-0.9, 0.0, 0.6])
+def test_draws_have_the_intervals_and_correlations_of_the_fit(correlation):
+    """4,000 points: shares within 3.5 standard errors, the correlation within 0.05."""
+    points = [fit(correlation).draw(1, n) for n in range(4000)]
+    a, b = (np.array([point[name] for point in points]) for name in "ab")
+    error = 3.5 * math.sqrt(0.025 * 0.975 / 4000)
+    for share in ((a > 140).mean(), (a < 80).mean(), (b > 1.1).mean(), (b < 0.9).mean()):
+        assert share == pytest.approx(0.025, abs=error)
+    assert np.median(a) == pytest.approx(100.0, abs=2.0)
+    assert np.corrcoef(a, b)[0, 1] == pytest.approx(correlation, abs=0.05)
+
+
+def test_a_draw_stays_within_the_bounds_and_is_the_same_again():
+    narrow = fit(bounds={"a": (95.0, 110.0), "b": (0.0, 2.0)})
+    points = [narrow.draw(1, n) for n in range(300)]
+    assert {min(p["a"] for p in points), max(p["a"] for p in points)} == {95.0, 110.0}
+    assert points[7] == narrow.draw(1, 7) != narrow.draw(2, 7)
+
+
+def test_correlations_that_cannot_be_keep_the_widths():
+    """Three parameters that each go against the other two by -0.9: no distribution has that."""
+    impossible = fit(values=dict.fromkeys("abc", 0.0), low=dict.fromkeys("abc", -1.96), high=dict.fromkeys("abc", 1.96),
+                     bounds=dict.fromkeys("abc", (-99.0, 99.0)),
+                     correlations={"a ~ b": -0.9, "a ~ c": -0.9, "b ~ c": -0.9})  # fmt: skip
+    points = np.array([[impossible.draw(1, n)[name] for name in "abc"] for n in range(4000)])
+    assert points.std(axis=0) == pytest.approx(1.0, abs=3.5 / math.sqrt(2 * 4000))
+
+
+def test_every_shipped_fit_is_readable():
+    assert {"sip-lab/virtual", "sip-lab/growth", "linux-lab/base"} <= set(shipped_fits())
+    for name in shipped_fits():
+        assert read_fit(name).draw(1, 0)
+
+
+def test_a_model_that_divides_fitted_costs_keeps_its_division():
+    own, virtual = load_model("lab-virtual").spec, read_fit("sip-lab/virtual")
+    drawn = virtual.draw(1, 0)
+    key = "domains.sut.applications.proxy.touch_cost"
+    ratio = read(virtual.scaled(own, drawn), key) / read(own, key)
+    assert ratio == pytest.approx(drawn[key] / virtual.values[key], rel=1e-5)
+    assert read(virtual.scaled(own, virtual.values), key) == read(own, key)
+
+
+def test_what_a_fit_gave_the_virtual_machine_alone_is_not_given_to_bare_metal():
+    growth, native, virtual = read_fit("sip-lab/growth"), load_model("lab-native").spec, load_model("lab-virtual").spec
+    for spec, inflation in ((native, 1.0), (virtual, growth.values["domains.sut.cpu_inflation"])):
+        assert read(growth.applied(spec), "domains.sut.cpu_inflation") == inflation
+
+
+def test_parts_of_the_variance_are_found():
+    """2,000 points of 2 runs: points differ by 3, runs by 6; within 3.5 standard errors of each."""
+    rng = np.random.default_rng(1)
+    values = (rng.normal(0.0, 3.0, (2000, 1)) + rng.normal(0.0, 6.0, (2000, 2))).ravel().tolist()
+    between, within = parts(values, 2)
+    assert within == pytest.approx(6.0, abs=3.5 * 6.0 / math.sqrt(2 * 2000))
+    assert between == pytest.approx(3.0, abs=3.5 * (9.0 + 18.0) / (3.0 * math.sqrt(2 * 2000)))
+    assert parts([1.0, 3.0, 3.0, 1.0], 2)[0] == 0.0
+
+
+@pytest.mark.parametrize("lognormal", [False, True])
+def test_nine_of_ten_further_runs_lie_in_the_range(lognormal):
+    """20 points of 2 runs, as the command has; a further run has parameters of its own.  4,000 studies.
+
+    Runs of a point are alike, so 40 of them tell a little less than 40 that are not: 89.5 % (20,000 studies) for 90.
+    """
+    rng = np.random.default_rng(2)
+    held = 0
+    for _ in range(4000):
+        values = (rng.normal(0.0, 1.0, (21, 1)) + rng.normal(0.0, 1.0, (21, 2))).ravel()
+        values = np.exp(values) if lognormal else values
+        found = figure_of("x", [[{"x": float(v)} for v in values[:40]]], 2)
+        held += found.low <= values[40] <= found.high
+    error = 3.5 * math.sqrt(0.9 * 0.1 / 4000)
+    assert RANGE_PERCENT / 100.0 - 0.005 - error <= held / 4000 <= RANGE_PERCENT / 100.0 + error
+
+
+def test_a_figure_that_some_runs_lack_has_no_parts():
+    found = figure_of("x", [[{"x": 1.0}, {}, {"x": 1.0}, {}], [{"x": x} for x in (3.0, 5.0, 3.0, 5.0)]], 2)
+    assert math.isnan(found.parameters_sd)
+    assert (found.mean, found.least, found.most, found.runs, found.of) == (2.5, 1.0, 4.0, 6, 8)
+    assert (found.low, found.high) == (1.0, 5.0)
+
+
+def test_figures_are_named_by_quantity_or_whole():
+    runs = [[{"step_1/cpu": 1.0, "step_1/SES1/p50": 1.0, "step_2/cpu": 2.0}]]
+    assert named(["cpu"], runs) == ["step_1/cpu", "step_2/cpu"]
+    assert named(["SES1/*", "step_2/*"], runs) == ["step_1/SES1/p50", "step_2/cpu"]
+    with pytest.raises(UsageError, match=r"no run gives 'SES1/p5'.* did you mean 'SES1/p50'"):
+        named(["SES1/p5"], runs)
+
+
+def test_a_prediction_does_not_depend_on_workers_and_goes_on_where_it_was(here):
+    model, own = load_model(here / "tiny.yaml"), read_fit(str(here / "fit.json"))
+    with kept_in(here / "out", "predict") as store:
+        first = predict(model, [own], draws=3, jobs=2, store=store)
+    with kept_in(here / "out", "predict") as store:
+        assert store is not None
+        again = predict(model, [own], draws=4, jobs=1, store=store)
+        assert [count for _, count in store.studies()] == [8], "six of them from before"
+    assert first.figures == predict(model, [own], draws=3, jobs=1).figures
+    cpu = {f.name: f for f in again.figures}["step_1/cpu"]
+    assert cpu.runs == cpu.of == 8
+    assert cpu.parameters_sd > 0 < cpu.replications_sd
+
+
+def test_another_structure_stands_beside(here):
+    other = {**FIT, "parameters": {COST: {"value": 6e6, "low_95": 5.9e6, "high_95": 6.1e6}}}
+    other["calibration"] = {**FIT["calibration"], "overrides": [f"{REGISTER}=9 ms", "workloads.calls.subscribers=3"]}
+    (here / "other.json").write_text(json.dumps(other))
+    model = load_model(here / "tiny.yaml")
+    own, dear = read_fit(str(here / "fit.json")), read_fit(str(here / "other.json"))
+    assert dear.settings == (f"{REGISTER}=9 ms",), "its load is not its structure"
+    found = predict(model, [own], [dear], draws=2, figures=["cpu"])
+    step = {f.name: f for f in found.figures}["step_1/cpu"]
+    assert step.most > 1.2 * step.least
+    assert step.low <= step.least < step.most <= step.high
+    assert found.structures == ("as it is", str(here / "other.json"))
+
+
+def test_the_command_prints_a_table_and_json(here, capsys):
+    words = ["predict", str(here / "tiny.yaml"), "--fit", str(here / "fit.json"), "--draws", "2", "-j", "1", "-q"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "ramp/passes" in out
+    assert "2 points of 2 runs" in out
+    assert main([*words, "--figure", "cpu", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert {row["name"] for row in said["figures"]} == {"pre_registration/cpu", "step_1/cpu", "step_2/cpu"}
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ([], "--fit: the fit that the model's values come from"),
+        (["--fit", "no"], "no file 'no' and no shipped fit of that name"),
+        (["--fit", "TINY"], "is no fit that 'vftsim calibrate -o' wrote"),
+        (["--fit", "FIT", "--draws", "1"], "--draws: from 2"),
+        (["--fit", "FIT", "-n", "1"], "-n: from 2"),
+        (["--fit", "FIT", "--figure", "cqu"], "did you mean 'cpu'"),
+        (["--fit", "linux-lab/base"], "the model has no key"),
+    ],
+)
+def test_mistakes_are_refused(here, words, part, capsys):
+    real = {"TINY": str(here / "tiny.yaml"), "FIT": str(here / "fit.json")}
+    line = ["predict", str(here / "tiny.yaml"), "-q", "-j", "1", "--draws", "2"]
+    assert main([*line, *(real.get(word, word) for word in words)]) == 2
+    err = capsys.readouterr().err
+    assert part in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"format": 2}, "format"),
+        ({"parameters": {COST: {"value": 4e6}}}, "low_95"),
+        ({"parameters": {"a.b": {"value": 1, "low_95": 0, "high_95": 2}}}, "a.b, which its calibration does not fit"),
+        ({"parameters": {COST: {"value": math.inf, "low_95": 0, "high_95": 2}}}, "finite"),
+    ],
+)
+def test_a_file_that_is_no_fit_is_refused(here, change, part):
+    (here / "fit.json").write_text(json.dumps({**FIT, **change}))
+    with pytest.raises(UsageError, match=part):
+        read_fit(str(here / "fit.json"))

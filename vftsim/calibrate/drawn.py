@@ -1,0 +1,197 @@
+"""Fits as distributions: parameters drawn together, as a fit left them uncertain.
+
+What ``vftsim calibrate -o`` wrote gives for each parameter its value and the ends of its 95 % interval, for each pair
+the correlation.  A draw is a point of a normal distribution with these correlations, each coordinate stretched to
+either end of its interval (which need not be as far below the value as above) and kept within the bounds of the search.
+A parameter that the data do not tell has its whole range as interval.
+
+The intervals are those of one fit: where a refit of simulated data shows them too narrow (docs/sip/collapse.md), so are
+the draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.composition.keys import read, with_values
+from vftsim.composition.model import ModelSpec
+from vftsim.errors import UsageError
+from vftsim.sampling.streams import Streams
+from vftsim.spec import shipped_dir
+from vftsim.spec.suggest import listing
+
+LARGEST_BYTES = 16 * 1024 * 1024
+_PER_SIGMA = 1.959963984540054
+_FORMER = {"server.": "domains.sut.applications.proxy.", "protection.": "domains.sut.protection."}
+"""Keys of fits that were made before models were compositions: the shipped first ones."""
+
+
+class _Parameter(BaseModel):
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+    value: float
+    low_95: float
+    high_95: float
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+    format: Literal[1]
+    parameters: dict[str, _Parameter]
+    correlations: dict[str, float]
+    calibration: CalibrationSpec
+
+
+@dataclass(frozen=True)
+class DrawableFit:
+    """A fit whose parameters can be drawn.
+
+    Parameters
+    ----------
+    name : str
+    values, low, high : dict of str to float
+        Fitted values and the ends of their 95 % intervals, in base units, by key of the model.
+    bounds : dict of str to (float, float)
+        Between which the fit searched.
+    correlations : mapping of str to float
+        Of pairs ``key ~ key``; a pair that is missing is taken as uncorrelated.
+    settings : tuple of str
+        What the fit set of hosts, networks and domains, as with ``--set``: its structure.
+    limited : frozenset of str
+        Keys that the fit moved in some of its environments only.
+    """
+
+    name: str
+    values: dict[str, float]
+    low: dict[str, float]
+    high: dict[str, float]
+    bounds: dict[str, tuple[float, float]]
+    correlations: Mapping[str, float]
+    settings: tuple[str, ...]
+    limited: frozenset[str] = frozenset()
+
+    def draw(self, seed: int, number: int) -> dict[str, float]:
+        """Return one point of the joint distribution; the same seed and number give the same point."""
+        names = list(self.values)
+        normal = Streams(seed, 0).generator(f"calibrate.draw.{self.name}", number).standard_normal(len(names))
+        point = self._root() @ normal
+        return {name: self._stretched(name, float(z)) for name, z in zip(names, point, strict=True)}
+
+    def _stretched(self, name: str, z: float) -> float:
+        value = self.values[name]
+        reach = (self.high[name] - value if z > 0 else value - self.low[name]) / _PER_SIGMA
+        low, high = self.bounds[name]
+        return min(max(value + z * reach, low), high)
+
+    def _root(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Return a root of the correlation matrix; correlations of a bootstrap need not be of full rank."""
+        names = list(self.values)
+        matrix = np.eye(len(names))
+        for i, first in enumerate(names):
+            for j, second in enumerate(names[:i]):
+                found = self.correlations.get(f"{second} ~ {first}", self.correlations.get(f"{first} ~ {second}", 0.0))
+                matrix[i, j] = matrix[j, i] = found
+        values, vectors = np.linalg.eigh(matrix)
+        root: np.ndarray[Any, np.dtype[np.float64]] = vectors * np.sqrt(np.clip(values, 0.0, None))
+        # What was cut off must not make any coordinate wider or narrower.
+        root /= np.linalg.norm(root, axis=1, keepdims=True)
+        return root
+
+    def scaled(self, spec: ModelSpec, drawn: Mapping[str, float]) -> ModelSpec:
+        """Return a model whose values are as far from its own as drawn ones are from the fitted ones.
+
+        A model that divides fitted costs (a virtual machine's, into those of bare metal and a factor) stays as it is
+        divided; one that has the fitted values gets the drawn ones.
+
+        Raises
+        ------
+        UsageError
+            The model lacks a key that was fitted.
+        """
+        own = {name: float(read(spec, name)) for name in drawn}
+        return with_values(spec, {
+            name: own[name] * value / self.values[name]
+            for name, value in drawn.items()
+            if self.values[name] and self._concerns(name, own[name])
+        })  # fmt: skip
+
+    def applied(self, spec: ModelSpec) -> ModelSpec:
+        """Return a model with the fitted values.
+
+        Raises
+        ------
+        UsageError
+            The model lacks a key that was fitted.
+        """
+        own = {name: float(read(spec, name)) for name in self.values}
+        return with_values(spec, {n: value for n, value in self.values.items() if self._concerns(n, own[n])})
+
+    def _concerns(self, name: str, own: float) -> bool:
+        """Whether a key is of the model's environment: one of another has no cost or a factor of 1 there."""
+        return name not in self.limited or own not in (0.0, 1.0)
+
+
+def shipped_fits() -> tuple[str, ...]:
+    """Return the names of the fits that come with vftsim."""
+    room = shipped_dir("calibration")
+    return tuple(sorted(f"{p.parent.parent.name}/{p.stem}" for p in room.glob("*/fitted/*.json")))
+
+
+def read_fit(name_or_path: str) -> DrawableFit:
+    """Read what ``vftsim calibrate -o`` wrote: a file, or a shipped fit such as ``sip-lab/virtual``.
+
+    Raises
+    ------
+    UsageError
+        There is none, or it is no fit.
+    """
+    path = _file_of(name_or_path)
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            raise UsageError(f"'{path}' has more than {LARGEST_BYTES >> 20} MiB: no fit of vftsim")
+        found = _File.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise UsageError(f"'{path}' is no fit that 'vftsim calibrate -o' wrote: {key}: {first['msg']}") from None
+    return _drawable(name_or_path, found)
+
+
+def _file_of(name: str) -> Path:
+    given, room = Path(name), shipped_dir("calibration")
+    folder, _, own = name.partition("/")
+    for path in (given, room / folder / "fitted" / f"{own}.json"):
+        if path.is_file():
+            return path
+    raise UsageError(f"no file '{name}' and no shipped fit of that name; shipped: {listing(shipped_fits())}")
+
+
+def _drawable(name: str, found: _File) -> DrawableFit:
+    bounds = {_current(p.path): p.bounds for p in found.calibration.parameters}
+    own = {_current(key): parameter for key, parameter in found.parameters.items()}
+    if missing := [key for key in own if key not in bounds]:
+        raise UsageError(f"'{name}' has a value for {missing[0]}, which its calibration does not fit")
+    of_system = ("hosts.", "networks.", "domains.")
+    return DrawableFit(
+        name,
+        {key: p.value for key, p in own.items()},
+        {key: min(p.low_95, p.value) for key, p in own.items()},
+        {key: max(p.high_95, p.value) for key, p in own.items()},
+        bounds,
+        {" ~ ".join(_current(key) for key in pair.split(" ~ ")): value for pair, value in found.correlations.items()},
+        tuple(text for text in found.calibration.overrides if text.startswith(of_system)),
+        frozenset(_current(p.path) for p in found.calibration.parameters if p.environments),
+    )
+
+
+def _current(key: str) -> str:
+    for former, now in _FORMER.items():
+        if key.startswith(former):
+            return now + key.removeprefix(former)
+    return key

@@ -1,0 +1,40 @@
+"""The table of a prediction with its parts."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from vftsim.report.screen import print_table
+from vftsim.report.tables import print_head
+
+if TYPE_CHECKING:
+    from vftsim.calibrate.prediction import Figure, Prediction
+
+
+def print_prediction(found: Prediction) -> None:
+    """Print every figure with what makes it uncertain."""
+    print_head(found.manifest["models"], found.manifest["seed"])
+    several = len(found.structures) > 1
+    columns = ["figure", "mean", "between runs", "parameters", *(["structures"] if several else []), "nine of ten runs"]
+    print_table(
+        "Prediction", (*columns, "n"), [_row(figure, several) for figure in found.figures],
+        f"{found.draws} points of {found.runs} runs"
+        + (f" in each of {len(found.structures)} structures: {', '.join(found.structures)}" if several else "")
+        + ". Between runs, parameters: standard deviations of one run by its traffic and by the fitted numbers. "
+        "Nine of ten runs: traffic and numbers together" + (", of the widest structure" if several else "")
+        + "; n: runs that have the figure. The fit's own intervals are taken as they are.",
+    )  # fmt: skip
+
+
+def _row(figure: Figure, several: bool) -> list[str]:
+    means = [f"{figure.least:.4g} to {figure.most:.4g}"] if several else []
+    return [
+        figure.name, f"{figure.mean:.4g}", _sd(figure.replications_sd), _sd(figure.parameters_sd), *means,
+        f"{figure.low:.4g} to {figure.high:.4g}", f"{figure.runs}" if figure.runs == figure.of else
+        f"{figure.runs} of {figure.of}",
+    ]  # fmt: skip
+
+
+def _sd(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.2g}"

@@ -1,0 +1,68 @@
+"""``vftsim predict``: what a fitted model predicts, with its whole uncertainty."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from vftsim.cli import options
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("predict")(predict)
+
+
+def predict(
+    model: options.ModelName,
+    fit: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIT", help="Fit that the model's values come from: a shipped one (sip-lab/virtual), or a file."
+        ),
+    ] = None,
+    structure: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FIT", help="Fit of another structure that is accepted beside the model's own."),
+    ] = None,
+    draws: Annotated[int, typer.Option(help="Points drawn from each fit.")] = 20,
+    replications: Annotated[int, typer.Option("--replications", "-n", help="Runs of each point.")] = 2,
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Figures, e.g. 'cpu', 'SES1/p99', 'step_6/*' (default: the usual ones)."),
+    ] = None,
+    set_: options.Set = None,
+    scale: options.Scale = 1.0,
+    quick: options.Quick = False,
+    seed: options.Seed = options.DEFAULT_SEED,
+    jobs: options.Jobs = None,
+    output: options.KeepIn = None,
+    force: options.StartOver = False,
+    as_json: options.Json = False,
+    as_csv: options.Csv = False,
+    quiet: options.Quiet = False,
+    engine: options.Engine = options.EngineName.auto,
+) -> None:
+    """Predict with the uncertainty of replications, fitted parameters and structure, apart and together."""
+    options.use_engine(engine)
+    options.one_format(as_json, as_csv)
+    options.check_force(force, output)
+    from vftsim.calibrate.drawn import read_fit
+    from vftsim.calibrate.prediction import USUAL
+    from vftsim.calibrate.prediction import predict as predict_study
+    from vftsim.calibrate.prediction_table import print_prediction
+    from vftsim.study.kept import keep_answer, kept_in
+    from vftsim.study.progress import make_progress
+
+    fits, others = ([read_fit(name) for name in names or ()] for names in (fit, structure))
+    chosen = options.prepared(model, set_, scale, quick)
+    usual = ("*",) if as_json or as_csv else USUAL
+    with kept_in(output, "predict", force) as store, make_progress(f"predict {chosen.name}", quiet) as show:
+        found = predict_study(
+            chosen, fits, others, draws, replications, seed, jobs, figures=tuple(figure or usual), progress=show,
+            store=store,
+        )  # fmt: skip
+        keep_answer(store, found)
+    options.say_remarks(store.remarks if store else ())
+    options.show(found, as_json, as_csv, print_prediction)
