@@ -15,6 +15,7 @@ from vftsim._version import __version__
 from vftsim.errors import StorageError, UsageError
 from vftsim.study.database import DATABASE
 from vftsim.study.files import write_file
+from vftsim.study.lock import DirectoryLock, Holder
 from vftsim.study.run import run_study
 from vftsim.study.store import Opening, Store
 from vftsim.study.sweep import run_sweep
@@ -171,6 +172,18 @@ def test_one_writer_and_a_message_that_names_it(tiny, tmp_path):
                 Store(out, "run", opening)
         with pytest.raises(UsageError, match="in use by"):
             run_study(tiny, 1, seed=1, jobs=1, directory=out, force=True)
+
+
+def test_a_holder_that_says_its_name_late_is_named(tmp_path, monkeypatch):
+    """Between taking the lock and writing the name there is an instant."""
+    own = Holder(4711, "elsewhere", "vftsim run", "now")
+    looks = iter([None, None, own])
+    monkeypatch.setattr(Holder, "read", lambda _: next(looks))
+    first = DirectoryLock(tmp_path)
+    first.acquire()
+    with pytest.raises(UsageError, match="in use by process 4711 on elsewhere"):
+        DirectoryLock(tmp_path).acquire()
+    first.release()
 
 
 def test_no_replication_of_another_study_is_counted(tmp_path):

@@ -14,6 +14,7 @@ import json
 import os
 import socket
 import sys
+import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,7 @@ from vftsim.errors import UsageError
 LOCK = ".vftsim.lock"
 HOLDER = ".vftsim.holder"
 _TRIES = 100
+_NAMED_WITHIN_S = 1.0
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 _BEYOND_THE_TEXT = 1 << 30
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -138,8 +140,7 @@ class DirectoryLock:
             os.write(descriptor, json.dumps(asdict(Holder.here())).encode())
 
     def _taken(self, path: Path, remedy: str = "") -> UsageError:
-        who = Holder.read(path)
-        return UsageError(f"'{self.folder}' is in use by {who or 'another process'}{remedy}")
+        return UsageError(f"'{self.folder}' is in use by {_named_soon(path) or 'another process'}{remedy}")
 
     @staticmethod
     def _remove(descriptor: int, path: Path) -> None:
@@ -147,6 +148,14 @@ class DirectoryLock:
             if _is_at(descriptor, path):
                 path.unlink()
         os.close(descriptor)
+
+
+def _named_soon(path: Path) -> Holder | None:
+    """Return who holds a lock; who has just taken it writes the name an instant later."""
+    end = time.monotonic() + _NAMED_WITHIN_S
+    while (holder := Holder.read(path)) is None and time.monotonic() < end:
+        time.sleep(0.01)
+    return holder
 
 
 def _take_away(path: Path, stale: Holder) -> None:
