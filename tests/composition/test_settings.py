@@ -73,6 +73,7 @@ REASONS = {
     "domains.*.nfsd.demand": "operations name all its messages",
     "domains.*.interfaces.inside.path.moderation": "packets come more seldom than interrupts may",
 }  # fmt: skip
+SAID_ONLY = {"measured": "shown beside figures", "calibrated": "marks figures, and is in no run"}
 PARTS = frozenset({"kind", "name", "description", "format"})
 
 
@@ -119,7 +120,7 @@ def idle(name: str, engine: str, assignments=()) -> list[str]:
     return [
         ".".join(map(str, path))
         for path, value in leaves(base)
-        if path[0] != "measured" and not PARTS & set(path) and not has_effect(base, path, value, reference, engine)
+        if path[0] not in SAID_ONLY and not PARTS & set(path) and not has_effect(base, path, value, reference, engine)
     ]
 
 

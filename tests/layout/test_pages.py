@@ -20,6 +20,7 @@ _PAGES = sorted(DOCS.rglob("*.md"))
 _BASE = (
     model.MeasureSpec,
     model.MeasuredSpec,
+    model.CalibratedSpec,
     model.ModelSpec,
     hosts.DomainSpec,
     hosts.HostNicSpec,

@@ -6,8 +6,8 @@ from tiny import TINY, tiny
 from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.protection.mechanism import protections
+from vftsim.report.head import print_head
 from vftsim.report.protection_tables import print_protections
-from vftsim.report.tables import print_head
 from vftsim.study import failover
 from vftsim.study.manifest import manifest
 from vftsim.study.model import load_model

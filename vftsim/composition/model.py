@@ -58,6 +58,28 @@ class MeasuredSpec(Spec):
     capacity: RatePerSecond | None = Field(None, gt=0, description="Design objective capacity, attempts a second.")
 
 
+class CalibratedSpec(Spec):
+    """What the model's values were fitted to; figures outside of it are marked, and nothing is computed from it."""
+
+    by: str = Field(min_length=1, max_length=200, description="The calibration, and which of its phases were fitted.")
+    loads: Annotated[Items[RatePerSecond], Field(min_length=2, max_length=2)] = Field(
+        description="Lowest and highest load of a step that was fitted, attempts a second."
+    )
+    not_covered: Items[str] = Field(
+        (),
+        description="Keys of hosts, networks and domains that were something else then. What an extending file, "
+        "`--set` and `--grid` change is added to it.",
+    )
+
+    @field_validator("loads")
+    @classmethod
+    def _in_order(cls, loads: tuple[float, ...]) -> tuple[float, ...]:
+        low, high = loads
+        if low > high:
+            raise ValueError(f"the lowest load comes first: [{high:g} /s, {low:g} /s]")
+        return loads
+
+
 class ModelSpec(Spec):
     """A composed system under its workloads."""
 
@@ -77,6 +99,7 @@ class ModelSpec(Spec):
     faults: Items[Annotated[FaultSpec, OneOf(FAULTS)]] = Field((), description="What fails and when.")
     measure: MeasureSpec = Field(default_factory=MeasureSpec, description="What is measured.")
     measured: MeasuredSpec = Field(default_factory=MeasuredSpec, description="What the real system did.")
+    calibrated: CalibratedSpec | None = Field(None, description="What its values were fitted to.")
 
     def host_of(self, domain: DomainSpec) -> str:
         """Return the host of a domain."""
@@ -231,6 +254,8 @@ class ModelSpec(Spec):
         yield from self._nic_problems()
         for name, workload in self.workloads.items():
             yield from self._workload_problems(name, workload)
+        if self.calibrated is not None and not any(workload.longest_ns() for workload in self.workloads.values()):
+            yield "calibrated: its loads are those of steps, and no workload has any; leave it out, or calibrated: null"
         yield from self._fault_problems()
 
     def _domain_problems(self, name: str, domain: DomainSpec) -> Iterator[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from vftsim.report.head import INTERVALS, print_head
 from vftsim.report.screen import error_bar, print_table, print_text
-from vftsim.report.tables import INTERVALS, print_head
 from vftsim.stats import Estimate
 
 if TYPE_CHECKING:

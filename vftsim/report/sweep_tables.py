@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.views import has_bench, rtp_of
+from vftsim.report.head import INTERVALS, print_head, print_outside
 from vftsim.report.screen import error_bar, print_table, print_text
-from vftsim.report.tables import INTERVALS, print_head
 from vftsim.spec import DURATION
 from vftsim.study.protection_costs import cost_notes
 from vftsim.study.protection_figures import CHANNEL, STOPPED, WAIT
@@ -14,10 +14,11 @@ from vftsim.study.sweep_figures import PROTECTION
 from vftsim.study.sweep_grid import SHORT_MEANINGS
 from vftsim.study.sweep_plot import LOSS_FREE_PERCENT
 from vftsim.study.sweep_protection import MEANINGS
+from vftsim.study.validity import load_behind, marked
 
 if TYPE_CHECKING:
     from vftsim.study.sweep import SweepResult
-    from vftsim.study.sweep_grid import Grid
+    from vftsim.study.sweep_grid import Grid, Point
 
 _MEANINGS = SHORT_MEANINGS | MEANINGS
 _MOST_COLUMNS = 5
@@ -39,7 +40,7 @@ def print_sweep(result: SweepResult) -> None:
     """Print the figures of every point, and what was found on the way."""
     said, grid = result.manifest, result.grid
     heads_of = [{**model, "costs": []} if grid.protections else model for model in said["models"]]
-    print_head(heads_of, said["seed"])
+    print_head([{**model, "not_covered": result.not_covered} for model in heads_of], said["seed"])
     for line in _about(result):
         print_text(line)
     columns = _columns(result)
@@ -47,7 +48,8 @@ def print_sweep(result: SweepResult) -> None:
     body = [
         (*point.variant.names.values(),
          *point.values.values(),
-         *(_cell(shown.get((point.number, metric))) for _, metric in columns), str(len(result.records[point.number])))
+         *(_shown(point, shown.get((point.number, metric)), metric) for _, metric in columns),
+         str(len(result.records[point.number])))
         for point in grid.points
         if result.records[point.number]
     ]  # fmt: skip
@@ -59,6 +61,7 @@ def print_sweep(result: SweepResult) -> None:
         "Sweep", (*heads, *(head for head, _ in columns), "n"), body,
         f"n replications with the same traffic at every point, seed {said['seed']}. {INTERVALS}", texts=len(heads),
     )  # fmt: skip
+    print_outside(*([grid.base] if result.outside else ()))
     if grid.protections:
         _print_crossovers(result)
     for line in _findings(result):
@@ -134,6 +137,12 @@ def _columns_of_workloads(result: SweepResult) -> list[tuple[str, str]]:
     drivers = [driver for driver in map(spec.driver_of, spec.hosts) if driver]
     names = {"driver": drivers[0] if drivers else "", "media": spec.target_of(rtp)[0]}
     return [(head, metric.format(**names)) for head, metric in _MEDIA_COLUMNS]
+
+
+def _shown(point: Point, row: Any, metric: str) -> str:
+    """Return a figure of a point, marked if the load that it is of, or is, was not calibrated."""
+    load = None if row is None else load_behind(point.model.spec, metric, row.estimate)
+    return _cell(row) if load is None else marked(point.model.spec, load, _cell(row))
 
 
 def _cell(row: Any) -> str:

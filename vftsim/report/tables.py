@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import bench_key, has_bench
+from vftsim.report.head import INTERVALS, print_head, print_outside, warn_not_started, warn_unfailed
 from vftsim.report.screen import error_bar, print_table, print_text
+from vftsim.study.validity import MARK, is_load, marked, outside, outside_phases, varied
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from vftsim.study.capacity import CapacityStudy
     from vftsim.study.compare import Comparison
     from vftsim.study.level_capacity import LevelCapacity
-    from vftsim.study.ramp import NotStarted, RampCapacity
+    from vftsim.study.ramp import RampCapacity
     from vftsim.study.results import RunResult
     from vftsim.study.search import SearchCapacity
 
@@ -34,31 +36,12 @@ _STEP_COLUMNS = (
 _SCENARIOS = ("ims_rereg", "ims_reg", "ims_uac", "ims_dereg", "ims_msgc", "all")
 _LOAD_FIGURES = ("mean", "variance", "sd", "min", "max", "p50", "p90", "p95", "p99")
 _DELAY_FIGURES = ("mean_ms", "sd_ms", "min_ms", "max_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms")
-INTERVALS = (
-    "± or [..]: 95 % interval over replications, corrected for skewness, from ten replications on; (x to y): lowest "
-    "and highest replication, no interval; neither: one replication or no spread. What happens in few runs may be "
-    "missing from all: coverage is measured in docs/interval-coverage.md."
-)
 _INTERVAL = "± or [..]: 95 % interval."
 _BINOMIAL = "[..]: binomial interval, at least 95 % (Clopper and Pearson); '<', '>': bound, none or all."
 _SEQUENTIAL = (
     "[..]: at least 95 % whenever a load's runs were ended; the share itself leans towards the verdict. '<', '>': none "
     "or all."
 )
-
-
-def print_head(models: Sequence[dict[str, Any]], seed: int) -> None:
-    """Print what was simulated and changed, what was set in vain, and what the costs of protection rest on."""
-    for model in models:
-        changes = [*(f"--set {text}" for text in model["set"]), *model["notes"]]
-        print_text(
-            f"{model['label']} ({', '.join(model['workloads'])}), seed {seed}{''.join(f'; {c}' for c in changes)}"
-        )
-        for setting in model["without_effect"]:
-            key, _, why = setting.partition(": ")
-            print_text(f"  {key} has no effect: {why}")
-        for costs in model.get("costs", ()):
-            print_text(f"Costs of {costs}")
 
 
 def print_run(result: RunResult, everything: bool) -> None:
@@ -72,20 +55,23 @@ def print_run(result: RunResult, everything: bool) -> None:
         return
     summary = summary[~summary["table"].isin(["runs", "figures"])]
     header = ("phase", "asked", *(column[0] for column in _STEP_COLUMNS), "n")
+    beyond = outside_phases(result.model.spec, result.records) or ()
     body = []
     for (phase, saps), rows in summary.groupby(["phase", "requested_saps"], sort=False):
         cells = [_cell(rows, *column[1:]) for column in _STEP_COLUMNS]
-        body.append((str(phase), f"{saps:g}", *cells, str(int(rows["n"].max()))))
+        asked = f"{saps:g}{MARK if phase in beyond else ''}"
+        body.append((str(phase), asked, *cells, str(int(rows["n"].max()))))
     print_table("Steps", header, body)
     if everything:
-        _print_scenarios(summary)
+        _print_scenarios(summary, beyond)
         for table, names in (("per_second", _LOAD_FIGURES), ("delays", _DELAY_FIGURES)):
             rows = summary[summary["table"] == table]
             for (metric, scenario), group in rows.groupby(["metric", "scenario"], sort=False):
                 unit = "each second" if table == "per_second" else "ms"
-                _print_figures(f"{metric}, {scenario} ({unit})", group, names)
+                _print_figures(f"{metric}, {scenario} ({unit})", group, names, beyond)
+    print_outside(*([result.model] if beyond else ()))
     print_text(caption)
-    _warn_not_started(result.model.spec, not_started_in(list(result.records)))
+    warn_not_started(result.model.spec, not_started_in(list(result.records)))
 
 
 def print_precision(found: ReplicationResult) -> None:
@@ -113,10 +99,13 @@ def print_capacity(study: CapacityStudy) -> None:
 
 def print_levels(found: LevelCapacity) -> None:
     """Print the load that a system carries under a limit, and what limits it."""
-    print_head(found.manifest["models"], found.manifest["seed"])
     e, measure, names = found.result.estimate, found.model.spec.measure, found.names
+    print_head(
+        [varied(model, found.model.spec, names.key) for model in found.manifest["models"]], found.manifest["seed"]
+    )
+    of_load = found.model.spec if is_load(found.model.spec, names.key) else None
     form = ".0f" if names.is_counted else ".4g"
-    print_text(f"Capacity: {_found(found, form, names.unit, names.within)}")
+    print_text(f"Capacity: {_found(found, form, names.unit, names.within, of_load)}")
     goes = [f"{each:.3g} {what} for each" for what, each in names.per_unit.items() if each]
     at_it = [f"{each * e.mean:.3g} {what} at the capacity" for what, each in names.per_unit.items() if each]
     with_it = f" With the load go {', '.join(goes)}" if goes else ""
@@ -127,7 +116,7 @@ def print_levels(found: LevelCapacity) -> None:
     _print_doubts(found.result, found.interrupted)
     body = [
         (
-            f"{row[names.key]:g}", str(row["runs"]), _share(row),
+            _load(of_load, row[names.key]), str(row["runs"]), _share(row),
             *(_range(row, name) for name in found.judged), str(row["decision"]),
         )
         for _, row in found.curve().iterrows()
@@ -137,6 +126,7 @@ def print_levels(found: LevelCapacity) -> None:
         "Runs by load", (names.key, "runs", "runs beyond the limit %", *figures, "verdict"), body,
         f"{_SEQUENTIAL} Figures: mean over the runs, lowest and highest run.",
     )  # fmt: skip
+    print_outside(*([found.model] if of_load and outside(of_load, found.loads) else ()))
     if found.resources.empty:
         return
     from vftsim.study.resources import limit_in_words  # noqa: PLC0415 - only this table needs it
@@ -158,7 +148,7 @@ def print_comparison(result: Comparison) -> None:
     for number, capacity in enumerate(result.capacities):
         ratio, difference = ("1", "") if not number else (_bar(result.ratio(number)), _bar(result.difference(number)))
         body.append((
-            capacity.model.label, *_ends(capacity), _bar(capacity.estimate), _measured(capacity.model.spec), ratio,
+            capacity.model.label, *_ends(capacity), _doc(capacity), _measured(capacity.model.spec), ratio,
             difference, str(len(capacity.runs)),
         ))  # fmt: skip
     first = result.capacities[0].model.label
@@ -171,8 +161,9 @@ def print_comparison(result: Comparison) -> None:
     )
     columns = ("model", "passes", "fails", "DOC", "measured", f"ratio to {first}", f"less {first}", "n")
     print_table("Capacity (SAPS)", columns, body, caption)
+    print_outside(*(c.model for c in result.capacities if _ends_outside(c)))
     for capacity in result.capacities:
-        _warn_unfailed(capacity)
+        warn_unfailed(capacity)
 
 
 def _measured(spec: ModelSpec) -> str:
@@ -188,47 +179,55 @@ def _print_ramp(ramp: RampCapacity) -> None:
         print_text(f"Measured on the real system: {measured} SAPS")
     if ramp.passes and ramp.fails:
         print_text("Between the two steps nothing was tried; --method search looks there.")
-    print_text(f"DOC of the middle ramp: {_bar(ramp.estimate)} SAPS; of single ramps {_spread(ramp)}")
+    print_text(f"DOC of the middle ramp: {_doc(ramp)} SAPS; of single ramps {_spread(ramp)}")
     body = [
-        (str(step.number), f"{step.saps:g}", str(step.passed), _passing(step.passed, n), str(step.stopped))
+        (
+            str(step.number),
+            marked(ramp.model.spec, step.saps),
+            str(step.passed),
+            _passing(step.passed, n),
+            str(step.stopped),
+        )
         for step in ramp.steps
     ]
     print_table(
         "Ramps by step", ("step", "asked SAPS", "passed", "share %", "failed first here"), body,
         f"n={n} ramps; {_BINOMIAL}",
     )  # fmt: skip
-    _warn_unfailed(ramp)
-    _warn_not_started(ramp.model.spec, ramp.not_started)
-
-
-def _warn_not_started(spec: ModelSpec, missing: NotStarted) -> None:
-    """Say that the load asked for was not the load offered."""
-    if missing.attempts:
-        key, share = bench_key(spec), 100 * missing.attempts / max(missing.asked, 1)
-        print_text(
-            f"Not started: {missing.attempts} of about {missing.asked} attempts ({share:.2g} %) found no free "
-            f"subscriber, so less was offered than asked; raise {key}.subscribers or {key}.registered"
-        )
+    print_outside(*([ramp.model] if outside(ramp.model.spec, ramp.loads) else ()))
+    warn_unfailed(ramp)
+    warn_not_started(ramp.model.spec, ramp.not_started)
 
 
 def _answer(ramp: RampCapacity) -> str:
     """Return between which load steps the capacity lies, and in how many ramps."""
-    n, passes, fails = len(ramp.runs), ramp.passes, ramp.fails
+    n, passes, fails, spec = len(ramp.runs), ramp.passes, ramp.fails, ramp.model.spec
     if fails is None:
         last = ramp.steps[-1]
-        return f"at least {last.saps:g} SAPS: {last.passed} of {n} ramps pass the last step of the model"
-    failing = f"fails {fails.saps:g} ({n - fails.passed} of {n} ramps)"
+        return f"at least {marked(spec, last.saps)} SAPS: {last.passed} of {n} ramps pass the last step of the model"
+    failing = f"fails {marked(spec, fails.saps)} ({n - fails.passed} of {n} ramps)"
     if passes is None:
-        return f"{failing}, the first step: lower {bench_key(ramp.model.spec)}.steps.initial"
-    return f"passes {passes.saps:g} SAPS ({passes.passed} of {n} ramps), {failing}"
+        return f"{failing}, the first step: lower {bench_key(spec)}.steps.initial"
+    return f"passes {marked(spec, passes.saps)} SAPS ({passes.passed} of {n} ramps), {failing}"
 
 
 def _ends(ramp: RampCapacity) -> tuple[str, str]:
-    passes, fails, n = ramp.passes, ramp.fails, len(ramp.runs)
+    passes, fails, n, spec = ramp.passes, ramp.fails, len(ramp.runs), ramp.model.spec
     return (
-        f"{passes.saps:g} ({passes.passed} of {n})" if passes else "none",
-        f"{fails.saps:g} ({n - fails.passed} of {n})" if fails else "none",
+        f"{marked(spec, passes.saps)} ({passes.passed} of {n})" if passes else "none",
+        f"{marked(spec, fails.saps)} ({n - fails.passed} of {n})" if fails else "none",
     )
+
+
+def _ends_outside(ramp: RampCapacity) -> bool:
+    """Tell whether a load step that a capacity is shown by is outside of the calibration."""
+    return bool(outside(ramp.model.spec, (step.saps for step in (ramp.passes, ramp.fails) if step)))
+
+
+def _doc(ramp: RampCapacity) -> str:
+    """Return the DOC, marked if the step that it is of is outside of the calibration."""
+    bar = _bar(ramp.estimate)
+    return marked(ramp.model.spec, ramp.passes.saps, bar) if ramp.passes else bar
 
 
 def _spread(ramp: RampCapacity) -> str:
@@ -243,39 +242,41 @@ def _passing(passed: int, n: int) -> str:
     return _percent(e.kind, e.mean, e.low, e.high)
 
 
-def _warn_unfailed(ramp: RampCapacity) -> None:
-    if ramp.unfailed:
-        print_text(
-            f"{ramp.model.label}: {ramp.unfailed} of {len(ramp.runs)} ramps met no limit within the model's steps: "
-            f"their DOC is a lower bound; raise {bench_key(ramp.model.spec)}.steps.most"
-        )
-
-
 def _print_search(search: SearchCapacity, title: str) -> None:
-    print_text(f"{title}: {_found(search, '.4g', 'SAPS', f'within {search.limit_percent:g} % IHS')}")
+    spec, within = search.model.spec, f"within {search.limit_percent:g} % IHS"
+    print_text(f"{title}: {_found(search, '.4g', 'SAPS', within, spec)}")
     _print_doubts(search.result, search.interrupted)
     what = "collapse: not within the limit a window after the stop" if search.stop else "IHS beyond the limit"
     body = [
-        (f"{row.load_saps:g}", str(row.runs), _share(row), str(row.decision)) for row in search.to_pandas().itertuples()
+        (_load(spec, row["load_saps"]), str(row["runs"]), _share(row), str(row["decision"]))
+        for _, row in search.to_pandas().iterrows()
     ]
     print_table(
         f"Probability of {what}", ("SAPS", "runs", "share of runs %", "verdict"), body,
         _SEQUENTIAL,
     )  # fmt: skip
+    print_outside(*([search.model] if outside(spec, search.loads) else ()))
 
 
-def _found(search: SearchCapacity | LevelCapacity, form: str, unit: str, within: str) -> str:
-    """Return what a search has found; no figure for one that ended before any load had passed or failed."""
+def _found(search: SearchCapacity | LevelCapacity, form: str, unit: str, within: str, of_load: ModelSpec | None) -> str:
+    """Return what a search has found; no figure for one that ended before any load had passed or failed.
+
+    ``of_load`` is the model where the figures are attempts a second of its benchmark.
+    """
     result, settings = search.result, search.settings
     e = result.estimate
     answer = {
-        "between": f"{e.mean:{form}} {unit}, in [{e.low:g}, {e.high:g}]",
-        "at least": f"at least {e.low:g} {unit}, no load failed",
-        "below": f"below {e.high:g} {unit}, no load passed",
+        "between": f"{_load(of_load, e.mean, form)} {unit}, in [{_load(of_load, e.low)}, {_load(of_load, e.high)}]",
+        "at least": f"at least {_load(of_load, e.low)} {unit}, no load failed",
+        "below": f"below {_load(of_load, e.high)} {unit}, no load passed",
         "unknown": f"not found: no load passed or failed, up to {result.probes[-1].level:g} {unit} were tried",
     }[result.answer]
     share = f"{100 * settings.probability:g} % of runs {within}"
     return f"{answer}  ({100 * settings.confidence:g} %, {e.n} runs; {share})"
+
+
+def _load(spec: ModelSpec | None, load: float, form: str = "g") -> str:
+    return f"{load:{form}}" if spec is None else marked(spec, load, f"{load:{form}}")
 
 
 def _print_doubts(result: CapacityResult, interrupted: bool) -> None:
@@ -319,23 +320,27 @@ def _print_resources(search: SearchCapacity) -> None:
     )
 
 
-def _print_scenarios(summary: pd.DataFrame) -> None:
+def _print_scenarios(summary: pd.DataFrame, beyond: Collection[str]) -> None:
     for metric, title in (("ratio_percent", "Scenario mix (%)"), ("ihs_percent", "Inadequately handled (%)")):
         rows = summary[(summary["table"] == "steps") & (summary["metric"] == metric)]
         body = [
-            (str(phase), *(_cell(group, "steps", metric, s, "share") for s in _SCENARIOS))
+            (_phase(phase, beyond), *(_cell(group, "steps", metric, s, "share") for s in _SCENARIOS))
             for phase, group in rows.groupby("phase", sort=False)
         ]
         print_table(title, ("phase", *_SCENARIOS), body)
 
 
-def _print_figures(title: str, rows: pd.DataFrame, names: Sequence[str]) -> None:
+def _phase(name: Any, beyond: Collection[str]) -> str:
+    return f"{name}{MARK}" if name in beyond else str(name)
+
+
+def _print_figures(title: str, rows: pd.DataFrame, names: Sequence[str], beyond: Collection[str]) -> None:
     """Print one quantity: a line a phase, a column a statistic."""
     body = []
     for phase, group in rows.groupby("phase", sort=False):
         found = {row.statistic: row for row in group.itertuples()}
         cells = [_figure(r) if (r := found.get(name)) else "" for name in names]
-        body.append((str(phase), *cells, str(int(group["n"].max()))))
+        body.append((_phase(phase, beyond), *cells, str(int(group["n"].max()))))
     print_table(title, ("phase", *(name.removesuffix("_ms") for name in names), "n"), body)
 
 

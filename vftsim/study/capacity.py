@@ -22,6 +22,7 @@ from vftsim.study.search import COLLAPSED, SearchCapacity, search_capacity
 from vftsim.study.search_levels import SearchSettings, answer_columns
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import Store
+from vftsim.study.validity import outside
 from vftsim.study.workers import Interrupted, checked_jobs
 
 
@@ -54,6 +55,12 @@ class CapacityStudy(Printed):
         named = {"steady": self.steady, "after_stop": self.after_stop, "recovery": self.recovery}
         return {name: search for name, search in named.items() if search is not None}
 
+    @property
+    def outside(self) -> list[float] | None:
+        """Loads tried that are outside of what the model was fitted to; None if it does not say to what."""
+        studies = [study for study in (self.ramp, *self.searches.values()) if study is not None]
+        return outside(studies[0].model.spec, (load for study in studies for load in study.loads))
+
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a capacity, with its interval."""
         table = []
@@ -65,7 +72,9 @@ class CapacityStudy(Printed):
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
-        data: dict[str, Any] = {"manifest": self.manifest, "capacity": rows(self.to_pandas())}
+        data: dict[str, Any] = {
+            "manifest": self.manifest, "capacity": rows(self.to_pandas()), "outside_calibration": self.outside,
+        }  # fmt: skip
         if self.ramp is not None:
             data["ramp"] = {
                 "ihs_limit_percent": self.ramp.limit_percent,

@@ -26,6 +26,7 @@ from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, replicate
 from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import Store
+from vftsim.study.validity import outside
 from vftsim.study.workers import Interrupted, checked_jobs
 
 
@@ -91,6 +92,7 @@ class Comparison(Printed):
         """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
+            "outside_calibration": {c.model.label: outside(c.model.spec, c.loads) for c in self.capacities},
             "comparison": rows(self.to_pandas()),
             "replications": [row for c in self.capacities for row in rows(c.to_pandas())],
         }

@@ -27,6 +27,7 @@ from vftsim.study.replicate import check_study
 from vftsim.study.resources import WatchedRun, from_rows, resource_table, to_rows, watch
 from vftsim.study.results import rows
 from vftsim.study.search_levels import SearchMapper, SearchSettings, answer_columns, probe_table, search_levels
+from vftsim.study.validity import is_load, outside
 from vftsim.study.workers import Workers, checked_jobs
 
 WATCHED_REPLICATIONS = 10
@@ -106,6 +107,11 @@ class LevelCapacity(Printed):
         return bool(self.manifest["state"] == "interrupted")
 
     @property
+    def loads(self) -> list[float]:
+        """Levels at which runs were judged."""
+        return [probe.level for probe in self.result.probes]
+
+    @property
     def judged(self) -> tuple[str, ...]:
         """Names of the figures by which runs were judged."""
         return tuple(next(iter(self.figures.values())))
@@ -133,6 +139,9 @@ class LevelCapacity(Printed):
         """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
+            "outside_calibration": outside(
+                self.model.spec, self.loads if is_load(self.model.spec, self.names.key) else ()
+            ),
             "capacity": rows(self.to_pandas()),
             self.names.key: {
                 **self.names.details,

@@ -18,6 +18,7 @@ from vftsim.errors import UsageError
 from vftsim.sampling import STREAM_SCHEME
 from vftsim.study.model import Model
 from vftsim.study.protection_costs import cost_notes
+from vftsim.study.validity import not_covered
 
 PACKAGES = ("joblib", "matplotlib", "numpy", "pandas", "pydantic", "ruamel.yaml", "scipy", "simpy")
 BIT_GENERATOR = STREAM_SCHEME.split(":")[1]
@@ -69,7 +70,8 @@ def manifest(
                 "label": model.label, "workloads": list(model.workloads), "name": model.name,
                 "set": list(model.assignments),
                 "notes": list(model.notes), "without_effect": without_effect(model.spec),
-                "costs": cost_notes(model.spec), "sha256": model.digest(), "resolved": model.resolved(),
+                "not_covered": not_covered(model.spec), "costs": cost_notes(model.spec),
+                "sha256": model.digest(), "resolved": model.resolved(),
             }
             for model in models
         ],

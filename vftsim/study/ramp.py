@@ -121,6 +121,11 @@ class RampCapacity:
         ]
 
     @property
+    def loads(self) -> list[float]:
+        """Loads of the steps that a ramp came to."""
+        return [step.saps for step in self.steps]
+
+    @property
     def passes(self) -> Step | None:
         """The highest step that at least half of the ramps pass."""
         return next((step for step in reversed(self.steps) if 2 * step.passed >= len(self.runs)), None)

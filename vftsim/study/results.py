@@ -19,6 +19,7 @@ from vftsim.study.files import to_json, write_file
 from vftsim.study.model import Model
 from vftsim.study.printed import Printed
 from vftsim.study.store import MANIFEST
+from vftsim.study.validity import outside_phases
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,6 +120,7 @@ class RunResult(Printed):
         return {
             "manifest": self.manifest,
             "confidence": self.confidence,
+            "outside_calibration": outside_phases(self.model.spec, self.records),
             "summary": rows(self.summary),
             "tables": {name: rows(table) for name, table in self.tables.items() if name != "series"},
         }

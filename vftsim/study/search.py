@@ -62,6 +62,11 @@ class SearchCapacity:
     resources: pd.DataFrame
     interrupted: bool = False
 
+    @property
+    def loads(self) -> list[float]:
+        """Loads at which runs were judged."""
+        return [probe.level for probe in self.result.probes]
+
     def to_pandas(self) -> pd.DataFrame:
         """Return the curve: for each load the runs beyond the limit, as in :func:`probe_table`."""
         return probe_table(self.result, self.settings.confidence, "load_saps")

@@ -29,6 +29,7 @@ from vftsim.study.sweep_crossovers import COLUMNS as CROSSOVER_COLUMNS
 from vftsim.study.sweep_crossovers import sweep_crossovers
 from vftsim.study.sweep_figures import REFUSED, Figures, Task, estimates, simulate
 from vftsim.study.sweep_grid import Grid, Point
+from vftsim.study.validity import is_outside, load_behind, not_covered
 from vftsim.study.workers import Interrupted, Workers, checked_jobs, deferred_interrupts
 
 DEFAULT_REPLICATIONS = 3
@@ -104,6 +105,25 @@ class SweepResult(Printed):
         return pd.DataFrame(found) if found else pd.DataFrame(columns=[*self._head_columns, "replication"])
 
     @property
+    def outside(self) -> list[list[Any]] | None:
+        """Point and figure where a load is outside of what the model was fitted to; None if it does not say to what."""
+        if self.grid.base.spec.calibrated is None:
+            return None
+        found = []
+        for number, metric, value in self.results[["point", "metric", "estimate"]].values.tolist():
+            spec = self.grid.points[number].model.spec
+            load = load_behind(spec, metric, value)
+            if load is not None and is_outside(spec, load):
+                found.append([number, metric])
+        return found
+
+    @property
+    def not_covered(self) -> list[str]:
+        """Keys that are something else at a point than when the model was fitted; mechanisms, if compared, left out."""
+        keys = dict.fromkeys(key for point in self.grid.points for key in not_covered(point.model.spec))
+        return [key for key in keys if not (self.grid.protections and key.split(".")[2:3] == ["protection"])]
+
+    @property
     def _head_columns(self) -> list[str]:
         return list(_head(self.grid.points[0]))
 
@@ -137,6 +157,7 @@ class SweepResult(Printed):
         """Return manifest, results and refusals as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest, "confidence": self.confidence, "results": rows(self.results),
+            "outside_calibration": self.outside,
             "refused": self.refusals, "without_effect": [list(pair) for pair in self.without_effect()],
             **({"crossovers": rows(self.crossovers)} if self.grid.protections else {}),
         }  # fmt: skip

@@ -11,6 +11,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import has_bench, of_kind, rtp_of
@@ -21,6 +23,7 @@ from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.study.model import Model, load_model
 from vftsim.study.protections import kinds_named
 from vftsim.study.sweep_protection import MEANINGS, ProtectionAxis, own_kind, protection_axis, switch_of
+from vftsim.study.validity import as_fitted, with_changes
 from vftsim.workloads.calls import CallsWorkload
 from vftsim.workloads.rtp import RtpWorkload
 
@@ -154,12 +157,13 @@ def make_grid(
     name = name or DEFAULT_MODEL
     document = read_document(name)
     as_written = load_model(name)
+    at = partial(_at, document, as_written, as_fitted(document))
     variants = _variants(as_written, scheduler, protection)
     refused: dict[str, str] = {}
     fitting: list[tuple[Variant, Model]] = []
     for variant in variants:
         try:
-            fitting.append((variant, _at(document, as_written, (*variant.switch, *overrides))))
+            fitting.append((variant, at((*variant.switch, *overrides))))
         except ModelFileError as error:
             if len(variants) == 1:
                 raise
@@ -169,12 +173,12 @@ def make_grid(
     base = next((model for variant, model in fitting if not variant.switch), fitting[0][1])
     if protection is not None:
         with suppress(ModelFileError):  # what holds everywhere may be about one of the mechanisms
-            base = _at(document, as_written, overrides)
+            base = at(overrides)
     kinds = tuple(dict.fromkeys(variant.kind for variant, _ in fitting))
     axes = _axes(base, grid, COMPARISON_GRID if len(variants) > 1 else DEFAULT_GRID, kinds)
     _check_size(axes, len(fitting))
     points = [
-        (variant, values, _at(document, as_written, (*variant.switch, *overrides, *assignments)))
+        (variant, values, at((*variant.switch, *overrides, *assignments)))
         for variant, _ in fitting
         for values, assignments in _combinations(axes, variant.kind)
     ]
@@ -216,8 +220,9 @@ def _says(key: str, grid: Sequence[str], overrides: Sequence[str]) -> bool:
     return key in {text.partition("=")[0].strip() for text in (*grid, *overrides)}
 
 
-def _at(document: Document, model: Model, assignments: tuple[str, ...]) -> Model:
-    return Model(model.label, document.override(ModelSpec, assignments).validate(ModelSpec), assignments)
+def _at(document: Document, model: Model, fitted: Mapping[str, Any] | None, assignments: tuple[str, ...]) -> Model:
+    spec = document.override(ModelSpec, assignments).validate(ModelSpec)
+    return Model(model.label, with_changes(spec, fitted), assignments)
 
 
 def _chosen_schedulers(model: Model, text: str | None) -> tuple[str, ...]:

@@ -1,0 +1,162 @@
+"""Where a model's figures lie outside of what its values were fitted to.
+
+A model file says it itself (:class:`~vftsim.composition.model.CalibratedSpec`): the loads of the steps that were
+fitted, and, kept up when it is read, the keys of hosts, networks and domains that are no longer those of the file that
+says so.  Which figures lie outside decides this file alone; tables ask it for the mark and for what stands below them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
+from vftsim.composition.views import bench_key, bench_of, has_bench, phases_of
+from vftsim.errors import ModelFileError
+from vftsim.spec import Document, read_document
+
+KEY = "calibrated"
+COVERED = ("hosts", "networks", "domains")
+MARK = " *"
+_MOST_NAMED = 4
+
+
+def is_outside(spec: ModelSpec, saps: float) -> bool:
+    """Tell whether a load is outside of those that the model was fitted to; false where it says of none."""
+    if spec.calibrated is None:
+        return False
+    low, high = spec.calibrated.loads
+    return not low <= saps <= high
+
+
+def marked(spec: ModelSpec, saps: float, text: str | None = None) -> str:
+    """Return a load, or another figure at it, for people: with an asterisk if the load is outside."""
+    shown = f"{saps:g}" if text is None else text
+    return f"{shown}{MARK}" if is_outside(spec, saps) else shown
+
+
+def outside(spec: ModelSpec, loads: Iterable[float]) -> list[float] | None:
+    """Return the loads that are outside, in order; None where the model does not say what it was fitted to."""
+    return None if spec.calibrated is None else sorted({load for load in loads if is_outside(spec, load)})
+
+
+def outside_phases(spec: ModelSpec, records: Iterable[tuple[int, RunRecord]]) -> list[str] | None:
+    """Return the load steps of a run that are outside, in order; None as :func:`outside`.
+
+    The pre-registration is no load step: what it sends is registrations alone, and its rate is its own.
+    """
+    if spec.calibrated is None:
+        return None
+    steps = (phase for _, record in records for phase in phases_of(record) if phase.index > 0)
+    return list(dict.fromkeys(phase.name for phase in steps if is_outside(spec, phase.requested_saps)))
+
+
+def is_load(spec: ModelSpec, key: str) -> bool:
+    """Tell whether a key of a model is the load of its first step."""
+    return has_bench(spec) and key == f"{bench_key(spec)}.steps.initial"
+
+
+def load_behind(spec: ModelSpec, metric: str, value: float) -> float | None:
+    """Return the load that was asked for where a figure of a sweep was measured.
+
+    A capacity is the effective load of a step, so it goes by the step nearest to it; None for a capacity of 0 (no step
+    passed), and for a figure of no one step.
+    """
+    if not has_bench(spec):
+        return None
+    steps = bench_of(spec).steps
+    if metric.startswith("step1_"):
+        return steps.load_of(0)
+    if metric != "doc_saps" or not value:
+        return None
+    return min(map(steps.load_of, range(steps.count)), key=lambda load: abs(load - value))
+
+
+def below_table(models: Sequence[tuple[str, ModelSpec]]) -> str:
+    """Return what the asterisk means, for the models, by label, that have one in a table; empty for none."""
+    if not models:
+        return ""
+    said = [f"{label} {_domain(spec)}" if len(models) > 1 else _domain(spec) for label, spec in models]
+    return f"* outside what was calibrated: {'; '.join(said)}"
+
+
+def _domain(spec: ModelSpec) -> str:
+    assert spec.calibrated is not None
+    low, high = spec.calibrated.loads
+    return f"{low:g} to {high:g} attempts/s ({spec.calibrated.by})"
+
+
+def not_covered(spec: ModelSpec) -> list[str]:
+    """Return the keys that were something else when the model was fitted."""
+    return [] if spec.calibrated is None else list(spec.calibrated.not_covered)
+
+
+def not_covered_line(keys: Sequence[str]) -> str:
+    """Return them in words, the first few by name; empty for none."""
+    if not keys:
+        return ""
+    more = f" and {len(keys) - _MOST_NAMED} more" if len(keys) > _MOST_NAMED else ""
+    return f"not covered by the calibration: {', '.join(keys[:_MOST_NAMED])}{more}"
+
+
+def varied(model: dict[str, Any], spec: ModelSpec, key: str) -> dict[str, Any]:
+    """Return what a manifest says of a model, with a key that the study varied among those not covered."""
+    if spec.calibrated is None or key.partition(".")[0] not in COVERED:
+        return model
+    return {**model, "not_covered": [*dict.fromkeys((*spec.calibrated.not_covered, key))]}
+
+
+def as_fitted(document: Document) -> dict[str, Any] | None:
+    """Return hosts, networks and domains as the file has them in which `calibrated` stands.
+
+    None where no file of the document says it.
+
+    Raises
+    ------
+    ModelFileError
+        That file alone is no model, so that nobody could tell what was changed since.
+    """
+    top = document.tree.value
+    node = top.get(KEY) if isinstance(top, dict) else None
+    if node is None or node.file not in map(str, document.files):
+        return None
+    own = document if node.file == str(document.files[0]) else read_document(node.file)
+    try:
+        return _covered(own.validate(ModelSpec))
+    except ModelFileError as error:
+        why = "must stand in a file that is a whole model, so that it is known what was changed since"
+        raise ModelFileError(f"{why}: {error}", node.file, node.line, KEY) from None
+
+
+def with_changes(spec: ModelSpec, fitted: Mapping[str, Any] | None) -> ModelSpec:
+    """Return the model with the keys named that are not those it was fitted with.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    fitted : mapping or None
+        :func:`as_fitted` of its document, before any override.
+    """
+    if spec.calibrated is None or fitted is None:
+        return spec
+    keys = dict.fromkeys((*spec.calibrated.not_covered, *_changed(fitted, _covered(spec))))
+    if len(keys) == len(spec.calibrated.not_covered):
+        return spec
+    said = spec.calibrated.model_copy(update={"not_covered": tuple(keys)})
+    return spec.model_copy(update={KEY: said})
+
+
+def _covered(spec: ModelSpec) -> dict[str, Any]:
+    return spec.model_dump(mode="json", include=set(COVERED))
+
+
+def _changed(before: Any, now: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the keys that differ; a part of another kind, or one that is new or gone, as a whole."""
+    if before == now:
+        return
+    if not isinstance(before, Mapping) or not isinstance(now, Mapping) or before.get("kind") != now.get("kind"):
+        yield ".".join(path)
+        return
+    for key in {**before, **now}:
+        yield from _changed(before.get(key), now.get(key), (*path, key))
