@@ -176,6 +176,17 @@ def test_the_command_prints_a_table_and_json(here, capsys):
     assert {row["name"] for row in said["figures"]} == {"pre_registration/cpu", "step_1/cpu", "step_2/cpu"}
 
 
+def test_steps_outside_of_what_was_calibrated_are_marked(here, capsys):
+    (here / "tiny.yaml").write_text((here / "tiny.yaml").read_text() + "calibrated: {by: tiny, loads: [5 /s, 15 /s]}\n")
+    words = ["predict", str(here / "tiny.yaml"), "--fit", str(here / "fit.json"), "--draws", "2", "-j", "1", "-q"]
+    assert main([*words, "--figure", "cpu"]) == 0
+    lines = [line.split("  ")[0].strip() for line in capsys.readouterr().out.splitlines()]
+    assert {"step_1/cpu", "step_2/cpu *"} <= set(lines)
+    assert "* outside what was calibrated: 5 to 15 attempts/s (tiny)" in lines
+    assert main([*words, "--figure", "cpu", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outside_calibration"] == ["step_2/cpu"]
+
+
 @pytest.mark.parametrize(
     ("words", "part"),
     [

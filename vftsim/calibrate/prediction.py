@@ -37,6 +37,7 @@ from vftsim.study.model import Model, load_model
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.results import rows
 from vftsim.study.store import Store
+from vftsim.study.validity import is_outside
 from vftsim.study.workers import Workers, checked_jobs
 from vftsim.workloads.ims_bench.ramp_end import ramp_end
 
@@ -127,6 +128,11 @@ class Prediction:
     runs: int
     manifest: dict[str, Any]
 
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """Figures of steps whose load is outside of what the model was fitted to."""
+        return tuple(f.name for f in self.figures if _is_outside(self.model.spec, f.name.partition("/")[0]))
+
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a figure."""
         return pd.DataFrame([{field: getattr(f, field) for field in Figure.__slots__} for f in self.figures])
@@ -135,8 +141,16 @@ class Prediction:
         """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest, "structures": list(self.structures), "draws": self.draws, "runs": self.runs,
-            "range_percent": RANGE_PERCENT, "figures": rows(self.to_pandas()),
+            "range_percent": RANGE_PERCENT, "outside_calibration": list(self.outside),
+            "figures": rows(self.to_pandas()),
         }  # fmt: skip
+
+
+def _is_outside(spec: ModelSpec, phase: str) -> bool:
+    number = phase.removeprefix("step_")
+    if not has_bench(spec) or not number.isdigit():
+        return False
+    return is_outside(spec, bench_of(spec).steps.load_of(int(number) - 1))
 
 
 def predict(

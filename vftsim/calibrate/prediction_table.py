@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from vftsim.report.head import print_head, print_outside
 from vftsim.report.screen import print_table
-from vftsim.report.tables import print_head
+from vftsim.study.validity import MARK
 
 if TYPE_CHECKING:
     from vftsim.calibrate.prediction import Figure, Prediction
@@ -18,21 +20,24 @@ def print_prediction(found: Prediction) -> None:
     several = len(found.structures) > 1
     columns = ["figure", "mean", "between runs", "parameters", *(["structures"] if several else []), "nine of ten runs"]
     print_table(
-        "Prediction", (*columns, "n"), [_row(figure, several) for figure in found.figures],
+        "Prediction", (*columns, "n"), [_row(figure, several, found.outside) for figure in found.figures],
         f"{found.draws} points of {found.runs} runs"
         + (f" in each of {len(found.structures)} structures: {', '.join(found.structures)}" if several else "")
         + ". Between runs, parameters: standard deviations of one run by its traffic and by the fitted numbers. "
         "Nine of ten runs: traffic and numbers together" + (", of the widest structure" if several else "")
         + "; n: runs that have the figure. The fit's own intervals are taken as they are.",
     )  # fmt: skip
+    if found.outside:
+        print_outside(found.model)
 
 
-def _row(figure: Figure, several: bool) -> list[str]:
+def _row(figure: Figure, several: bool, outside: Collection[str]) -> list[str]:
+    mark = MARK if figure.name in outside else ""
     means = [f"{figure.least:.4g} to {figure.most:.4g}"] if several else []
+    count = f"{figure.runs}" if figure.runs == figure.of else f"{figure.runs} of {figure.of}"
+    parts = (_sd(figure.replications_sd), _sd(figure.parameters_sd))
     return [
-        figure.name, f"{figure.mean:.4g}", _sd(figure.replications_sd), _sd(figure.parameters_sd), *means,
-        f"{figure.low:.4g} to {figure.high:.4g}", f"{figure.runs}" if figure.runs == figure.of else
-        f"{figure.runs} of {figure.of}",
+        f"{figure.name}{mark}", f"{figure.mean:.4g}", *parts, *means, f"{figure.low:.4g} to {figure.high:.4g}", count
     ]  # fmt: skip
 
 
