@@ -43,8 +43,8 @@ from vftsim.workloads.ims_bench.ramp_end import ramp_end
 
 DEFAULT_DRAWS, DEFAULT_RUNS, MOST_DRAWS, MOST_RUNS = 20, 2, 1000, 64
 RANGE_PERCENT = 90.0
-USUAL = ("ramp/passes", "cpu", "cpu.*", "ihs/global", "loss_percent")
-"""Figures that a table for people has if none are named."""
+USUAL_OF_RAMP, USUAL = ("ramp/passes", "cpu", "ihs/global"), ("cpu.*", "loss_percent", "delay_p99_ms", "*_per_s")
+"""Figures that a table for people has if none are named; any of them may be missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +235,11 @@ def _digest(base: ModelSpec, fits: Sequence[DrawableFit]) -> str:
     return sha256_of([Model("", base).digest(), [{**asdict(fit), "limited": sorted(fit.limited)} for fit in fits]])
 
 
+def usual(model: Model) -> tuple[str, ...]:
+    """Return the figures that people want to see of a model."""
+    return USUAL_OF_RAMP if has_bench(model.spec) else USUAL
+
+
 def named(patterns: Sequence[str], found: Iterable[Sequence[Mapping[str, float]]]) -> list[str]:
     """Return the figures that are meant, in the order in which runs give them.
 
@@ -247,12 +252,12 @@ def named(patterns: Sequence[str], found: Iterable[Sequence[Mapping[str, float]]
     chosen: set[str] = set()
     for pattern in patterns:
         fitting = [n for n in there if fnmatchcase(n, pattern) or fnmatchcase(n.partition("/")[2], pattern)]
-        if not fitting and pattern not in USUAL:
+        if not fitting and pattern not in (*USUAL, *USUAL_OF_RAMP):
             quantities = list(dict.fromkeys(name.partition("/")[2] for name in there))
             hint = did_you_mean(pattern, quantities) or ";"
             raise UsageError(f"--figure: no run gives {shown(pattern)}{hint} there are {listing(quantities)}")
         chosen.update(fitting)
-    return [name for name in there if name in chosen]
+    return [name for name in there if name in chosen] or there
 
 
 def figure_of(name: str, structures: Sequence[Sequence[Mapping[str, float]]], runs: int) -> Figure:

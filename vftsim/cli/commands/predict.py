@@ -49,18 +49,18 @@ def predict(
     options.one_format(as_json, as_csv)
     options.check_force(force, output)
     from vftsim.calibrate.drawn import read_fit
-    from vftsim.calibrate.prediction import USUAL
     from vftsim.calibrate.prediction import predict as predict_study
+    from vftsim.calibrate.prediction import usual
     from vftsim.calibrate.prediction_table import print_prediction
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
 
     fits, others = ([read_fit(name) for name in names or ()] for names in (fit, structure))
     chosen = options.prepared(model, set_, scale, quick)
-    usual = ("*",) if as_json or as_csv else USUAL
+    wanted = figure or (["*"] if as_json or as_csv else usual(chosen))
     with kept_in(output, "predict", force) as store, make_progress(f"predict {chosen.name}", quiet) as show:
         found = predict_study(
-            chosen, fits, others, draws, replications, seed, jobs, figures=tuple(figure or usual), progress=show,
+            chosen, fits, others, draws, replications, seed, jobs, figures=tuple(wanted), progress=show,
             store=store,
         )  # fmt: skip
         keep_answer(store, found)
