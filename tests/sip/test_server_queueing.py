@@ -118,7 +118,7 @@ def test_faster_messages_never_make_any_message_wait_longer() -> None:
     assert sum(fast.responses_ns.values()) < 0.9 * sum(slow.responses_ns.values())
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_both_halves_of_a_registration_wait_as_in_a_product_form_network() -> None:
     """Exponential work, one queue in order of arrival, constant think times between the two passes.
 

@@ -78,7 +78,7 @@ def test_students_t_on_bimodal_output_would_be_found_out(experiment, monkeypatch
     assert any(c.verdict == "FAILS" and c.output.startswith("collapse") and c.n == "3" for c in cells)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_short_run_of_the_experiment_holds(experiment):
     """300 studies a row; limits widen with the standard error."""
     cells = experiment.measure(300, seed=2)
