@@ -36,7 +36,7 @@ from output_models import (
     outputs,
 )
 
-from vftsim.calibrate.fit import _result
+from vftsim.calibrate.fit import fit_at
 from vftsim.stats import (
     Estimate,
     Sections,
@@ -301,7 +301,7 @@ def fits(rng: np.random.Generator, studies: int) -> Iterator[Cell]:
             noise = rng.normal(0.0, 1.0, observations)
             x = 0.5 + np.linalg.pinv(jacobian) @ noise
             residual = jacobian @ (x - 0.5) - noise
-            result = _result(definition, list(range(observations)), SimpleNamespace(
+            result = fit_at(definition, list(range(observations)), SimpleNamespace(
                 x=x, fun=residual, jac=jacobian, cost=0.5 * float(residual @ residual), nfev=1), low, span)  # fmt: skip
             right += sum(result.low[p.path] <= 0.5 <= result.high[p.path] for p in names)
             deviation = 1.96 * residual.std() * np.sqrt(np.diag(np.linalg.inv(jacobian.T @ jacobian)))

@@ -175,7 +175,7 @@ class _MemoryFault:
         if "/vftsim/" in code.co_filename and "/cli/output" not in code.co_filename:
             self.calls += 1
             if self.calls == self.nth:
-                self.hit = f"{frame.f_code.co_filename.rsplit('/vftsim/', 1)[1]} {frame.f_code.co_name}"
+                self.hit = f"{code.co_filename.rsplit('/vftsim/', 1)[1]} {code.co_name}"
                 raise MemoryError
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.drawn import read_fit
 from vftsim.calibrate.fit import fit, observe, with_values
 from vftsim.calibrate.references import model_file, place, read_definition
-from vftsim.spec import shipped_dir
 from vftsim.stats.intervals import binomial_interval
 from vftsim.study.model import load_model
 
@@ -26,10 +26,9 @@ FIRST_SEED = 7000
 
 
 def truth(name: str, definition: CalibrationSpec) -> dict[str, float]:
-    """Return the fitted values, by the present paths (older files differ in all but the last part)."""
-    text = (shipped_dir("calibration") / "sip-lab" / "fitted" / f"{name}.json").read_text(encoding="utf-8")
-    values = {path.rsplit(".", 1)[-1]: found["value"] for path, found in json.loads(text)["parameters"].items()}
-    return {p.path: values[p.path.rsplit(".", 1)[-1]] for p in definition.parameters}
+    """Return the fitted values in the order of the calibration's parameters."""
+    values = read_fit(f"sip-lab/{name}").values
+    return {p.path: values[p.path] for p in definition.parameters}
 
 
 def refit(name: str, number: int) -> dict[str, Any]:

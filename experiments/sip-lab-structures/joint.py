@@ -28,6 +28,7 @@ from collapse import LOADS, MODELS, STOPS, record
 from edge_step import edge_row
 
 from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.drawn import read_fit
 from vftsim.calibrate.figures import as_run, observe
 from vftsim.calibrate.fit import at_measured_traffic, chosen, residual
 from vftsim.calibrate.observations import DELAY_PERCENTILES
@@ -37,7 +38,6 @@ from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations
 from vftsim.report.markdown import markdown_table
-from vftsim.spec import shipped_dir
 from vftsim.study.model import load_model
 from vftsim.workloads.sip.messages import Scenario
 
@@ -97,8 +97,7 @@ IHS_POINTS = 5.0
 @cache
 def fitted(name: str) -> dict[str, float]:
     """Return the values of a fit, in base units."""
-    text = (shipped_dir("calibration") / "sip-lab" / "fitted" / f"{name}.json").read_text(encoding="utf-8")
-    return {path: found["value"] for path, found in json.loads(text)["parameters"].items()}
+    return read_fit(f"sip-lab/{name}").values
 
 
 def model(name: str, environment: str, settings: Sequence[str]) -> ModelSpec:

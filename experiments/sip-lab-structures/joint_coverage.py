@@ -27,7 +27,7 @@ from scipy.optimize import lsq_linear
 
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.figures import as_run, observe
-from vftsim.calibrate.fit import _result, at_measured_traffic, chosen, parameter_values, residual, with_values
+from vftsim.calibrate.fit import at_measured_traffic, chosen, fit_at, parameter_values, residual, with_values
 from vftsim.calibrate.references import dataset_path, place, read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.model import ModelSpec
@@ -127,7 +127,7 @@ def refit(own: Joint, data: Observations, slopes: Slopes, at: Array, best: Array
 
 def row(own: Joint, known: Mapping[str, float], found: SimpleNamespace) -> dict[str, Any]:
     """Return truth and interval of every parameter."""
-    result = _result(own.definition, own.keys, found, own.low, own.span)
+    result = fit_at(own.definition, own.keys, found, own.low, own.span)
     return {
         path: {"truth": value, "value": result.values[path], "low": result.low[path], "high": result.high[path]}
         for path, value in known.items()

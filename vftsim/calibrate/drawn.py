@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -80,7 +81,7 @@ class DrawableFit:
         """Return one point of the joint distribution; the same seed and number give the same point."""
         names = list(self.values)
         normal = Streams(seed, 0).generator(f"calibrate.draw.{self.name}", number).standard_normal(len(names))
-        point = self._root() @ normal
+        point = self._root @ normal
         return {name: self._stretched(name, float(z)) for name, z in zip(names, point, strict=True)}
 
     def _stretched(self, name: str, z: float) -> float:
@@ -89,6 +90,7 @@ class DrawableFit:
         low, high = self.bounds[name]
         return min(max(value + z * reach, low), high)
 
+    @cached_property
     def _root(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return a root of the correlation matrix; correlations of a bootstrap need not be of full rank."""
         names = list(self.values)

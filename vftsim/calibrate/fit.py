@@ -156,7 +156,7 @@ def fit(
         objective, np.clip(start, 0.01, 0.99), jac=jacobian, bounds=(0.0, 1.0),
         max_nfev=definition.most_evaluations, xtol=2e-3, ftol=2e-3,
     )  # fmt: skip
-    return _result(definition, keys, found, low, span)
+    return fit_at(definition, keys, found, low, span)
 
 
 def at_measured_traffic(seen: Observations, data: Observations) -> Observations:
@@ -255,7 +255,19 @@ def _widening(observations: int, parameters: int) -> float:
     return math.sqrt(observations / freedom) * student_t_quantile(0.975, freedom) / _NORMAL_975
 
 
-def _result(definition: CalibrationSpec, keys: list[tuple[str, str]], found: Any, low: Array, span: Array) -> Fit:
+def fit_at(definition: CalibrationSpec, keys: list[tuple[str, str]], found: Any, low: Array, span: Array) -> Fit:
+    """Return the fit at the point where a search has ended.
+
+    Parameters
+    ----------
+    definition : CalibrationSpec
+    keys : list of (str, str)
+        Phase and quantity of each residual.
+    found : object
+        Where it ended, as SciPy says it: ``x`` (in shares of the box), ``fun``, ``jac``, ``cost`` and ``nfev``.
+    low, span : array
+        Lower bounds of the parameters, and widths of their box.
+    """
     parameters = definition.parameters
     names = [p.path for p in parameters]
     values = low + found.x * span

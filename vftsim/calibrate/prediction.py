@@ -30,11 +30,13 @@ from vftsim.composition.run import run_model
 from vftsim.composition.views import bench_of, has_bench, phases_of
 from vftsim.errors import UsageError
 from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.stats import central_range
 from vftsim.study.digest import sha256_of
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model, load_model
 from vftsim.study.progress import Progress, Silent
+from vftsim.study.replicate import Task
 from vftsim.study.results import rows
 from vftsim.study.store import Store
 from vftsim.study.validity import is_outside
@@ -47,23 +49,7 @@ USUAL_OF_RAMP, USUAL = ("ramp/passes", "cpu", "ihs/global"), ("cpu.*", "loss_per
 """Figures that a table for people has if none are named; any of them may be missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class PointTask:
-    """One run at a drawn point.
-
-    Parameters
-    ----------
-    spec : ModelSpec
-        The model with the drawn values.
-    seed, replication : int
-    """
-
-    spec: ModelSpec
-    seed: int
-    replication: int
-
-
-def simulate_point(task: PointTask) -> dict[str, float]:
+def simulate_point(task: Task) -> dict[str, float]:
     """Play one run; return its figures by ``phase/quantity``, with the load that a ramp passes."""
     record = run_model(task.spec, task.seed, task.replication)
     found = {f"{phase}/{quantity}": float(value) for (phase, quantity), value in observations_of(record).items()}
@@ -219,14 +205,14 @@ def _of_structure(model: Model, fit: DrawableFit) -> ModelSpec:
     return other.model_copy(update={name: getattr(model.spec, name) for name in ("workloads", "faults", "measure")})
 
 
-def _tasks(base: ModelSpec, fits: Sequence[DrawableFit], draws: int, runs: int, seed: int) -> dict[int, PointTask]:
+def _tasks(base: ModelSpec, fits: Sequence[DrawableFit], draws: int, runs: int, seed: int) -> dict[int, Task]:
     tasks = {}
     for point in range(draws):
         spec = base
         for fit in fits:
             spec = fit.scaled(spec, fit.draw(seed, point))
         for number in range(point * runs, (point + 1) * runs):
-            tasks[number] = PointTask(spec, seed, number)
+            tasks[number] = Task(spec, seed, number)
     return tasks
 
 
@@ -274,9 +260,9 @@ def figure_of(name: str, structures: Sequence[Sequence[Mapping[str, float]]], ru
             between, within = parts(values, runs)
             outer.append(between)
             inner.append(within)
-        ends = np.quantile(values, (0.5 - RANGE_PERCENT / 200.0, 0.5 + RANGE_PERCENT / 200.0), method="weibull")
-        low.append(float(ends[0]))
-        high.append(float(ends[1]))
+        ends = central_range(values, RANGE_PERCENT / 100.0)
+        low.append(ends[0])
+        high.append(ends[1])
     whole = count == of
     return Figure(
         name, statistics.fmean(means), max(inner) if whole else math.nan, max(outer) if whole else math.nan,

@@ -61,7 +61,8 @@ def print_sweep(result: SweepResult) -> None:
         "Sweep", (*heads, *(head for head, _ in columns), "n"), body,
         f"n replications with the same traffic at every point, seed {said['seed']}. {INTERVALS}", texts=len(heads),
     )  # fmt: skip
-    print_outside(*([grid.base] if result.outside else ()))
+    if result.outside:
+        print_outside(grid.base)
     if grid.protections:
         _print_crossovers(result)
     for line in _findings(result):

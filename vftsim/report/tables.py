@@ -69,7 +69,8 @@ def print_run(result: RunResult, everything: bool) -> None:
             for (metric, scenario), group in rows.groupby(["metric", "scenario"], sort=False):
                 unit = "each second" if table == "per_second" else "ms"
                 _print_figures(f"{metric}, {scenario} ({unit})", group, names, beyond)
-    print_outside(*([result.model] if beyond else ()))
+    if beyond:
+        print_outside(result.model)
     print_text(caption)
     warn_not_started(result.model.spec, not_started_in(list(result.records)))
 
@@ -126,7 +127,8 @@ def print_levels(found: LevelCapacity) -> None:
         "Runs by load", (names.key, "runs", "runs beyond the limit %", *figures, "verdict"), body,
         f"{_SEQUENTIAL} Figures: mean over the runs, lowest and highest run.",
     )  # fmt: skip
-    print_outside(*([found.model] if of_load and outside(of_load, found.loads) else ()))
+    if of_load and outside(of_load, found.loads):
+        print_outside(found.model)
     if found.resources.empty:
         return
     from vftsim.study.resources import limit_in_words  # noqa: PLC0415 - only this table needs it
@@ -194,7 +196,8 @@ def _print_ramp(ramp: RampCapacity) -> None:
         "Ramps by step", ("step", "asked SAPS", "passed", "share %", "failed first here"), body,
         f"n={n} ramps; {_BINOMIAL}",
     )  # fmt: skip
-    print_outside(*([ramp.model] if outside(ramp.model.spec, ramp.loads) else ()))
+    if outside(ramp.model.spec, ramp.loads):
+        print_outside(ramp.model)
     warn_unfailed(ramp)
     warn_not_started(ramp.model.spec, ramp.not_started)
 
@@ -255,7 +258,8 @@ def _print_search(search: SearchCapacity, title: str) -> None:
         f"Probability of {what}", ("SAPS", "runs", "share of runs %", "verdict"), body,
         _SEQUENTIAL,
     )  # fmt: skip
-    print_outside(*([search.model] if outside(spec, search.loads) else ()))
+    if outside(spec, search.loads):
+        print_outside(search.model)
 
 
 def _found(search: SearchCapacity | LevelCapacity, form: str, unit: str, within: str, of_load: ModelSpec | None) -> str:

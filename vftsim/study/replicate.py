@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.study import composed
 from vftsim.study.composed import Record
@@ -53,13 +53,15 @@ class Replications:
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
-    spec: Any
+class Task:
+    """One replication to be run, with all that determines it."""
+
+    spec: ModelSpec
     seed: int
     replication: int
 
 
-def _simulate(task: _Task, tell: Callable[[int], int] | None = None) -> Record:
+def _simulate(task: Task, tell: Callable[[int], int] | None = None) -> Record:
     return composed.simulate(task.spec, task.seed, task.replication, tell)
 
 
@@ -69,7 +71,7 @@ class _Telling:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
 
-    def __call__(self, task: _Task) -> Record:
+    def __call__(self, task: Task) -> Record:
         share = share_by(task.spec)
         part_ns, told_s = _FIRST_PART_NS, time.monotonic()
 
@@ -174,7 +176,7 @@ def replicate(
             result.records |= {n: r for n, r in known[number].items() if n < replications}
     # Replication by replication: an interrupted comparison has complete pairs.
     wanted = [(m, n) for n in range(replications) for m, result in enumerate(results) if n not in result.records]
-    tasks = [_Task(models[m].spec, seed, n) for m, n in wanted]
+    tasks = [Task(models[m].spec, seed, n) for m, n in wanted]
     show.total(len(tasks))
     try:
         here = jobs == 1 or len(tasks) == 1

@@ -21,13 +21,13 @@ from vftsim.study.files import to_json, write_file
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
-from vftsim.study.replicate import check_study
+from vftsim.study.replicate import Task, check_study
 from vftsim.study.results import CONFIDENCE, csv_text, rows, write_figure
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import MANIFEST, Opening, Store
 from vftsim.study.sweep_crossovers import COLUMNS as CROSSOVER_COLUMNS
 from vftsim.study.sweep_crossovers import sweep_crossovers
-from vftsim.study.sweep_figures import REFUSED, Figures, Task, estimates, simulate
+from vftsim.study.sweep_figures import REFUSED, Figures, estimates, simulate
 from vftsim.study.sweep_grid import Grid, Point
 from vftsim.study.validity import is_outside, load_behind, not_covered
 from vftsim.study.workers import Interrupted, Workers, checked_jobs, deferred_interrupts

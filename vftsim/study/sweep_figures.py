@@ -8,10 +8,8 @@ else, percentiles included, is the mean of the replications' own figures.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.views import flows_of, has_bench
 from vftsim.errors import UsageError
@@ -19,6 +17,7 @@ from vftsim.stats import Estimate, mean_interval, ratio_of_sums
 from vftsim.study.composed import row_of
 from vftsim.study.composed import simulate as run_once
 from vftsim.study.protection_figures import protection_figures
+from vftsim.study.replicate import Task
 from vftsim.study.run_figures import bench_figures, figures_of_measured
 from vftsim.workloads.parts import Measured
 
@@ -27,15 +26,6 @@ REFUSED = "refused"
 PROTECTION = "protection."
 """Prefix of the figures of the first domain that a mechanism guards."""
 _COUNTS = ("delivered_packets", "dropped_packets", "loss_events", "measured_s")
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One replication to be run, with all that determines it."""
-
-    spec: ModelSpec
-    seed: int
-    replication: int
 
 
 def simulate(task: Task) -> Figures:
