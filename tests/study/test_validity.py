@@ -7,11 +7,15 @@ from tiny import TINY
 
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
+from vftsim.report.protection_tables import print_availability, print_failovers, print_protections
+from vftsim.study.availability import availability_study
 from vftsim.study.capacity import ramp_study, search_study
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.compare import compare_study
+from vftsim.study.failover import failover_study
 from vftsim.study.knob_capacity import knob_capacity
 from vftsim.study.model import load_model
+from vftsim.study.protections import compare_protections
 from vftsim.study.results import RunResult, model_yaml
 from vftsim.study.run import run_study
 from vftsim.study.search_levels import SearchSettings
@@ -248,3 +252,42 @@ def test_as_fitted_is_the_file_without_settings(path):
     document = read_document(path)
     assert as_fitted(document) == as_fitted(document.override(ModelSpec, ["measured.capacity=3 /s"]))
     assert as_fitted(document.override(ModelSpec, ["calibrated={by: me, loads: [1 /s, 2 /s]}"])) is None
+
+
+LOW = "workloads.calls.steps.initial=5 /s"
+"""A first step below all that were fitted."""
+
+
+@pytest.mark.parametrize("settings", [(), (LOW,)])
+def test_the_load_of_failovers_is_marked(path, capsys, settings):
+    study = failover_study(load_model(path, (*BRIEF, *settings)), 1, jobs=1, after_ns=10**9)
+    print_failovers(study)
+    out = capsys.readouterr().out
+    assert ("load: 5 attempts a second *;" in out) == (BELOW in out) == bool(settings)
+    assert study.for_machines()["outside_calibration"] == ([5.0] if settings else [])
+
+
+def test_a_load_of_failovers_that_is_asked_for_is_marked(path):
+    study = failover_study(load_model(path, BRIEF), 1, jobs=1, load=25.0, after_ns=10**9)
+    assert study.outside == [25.0]
+
+
+@pytest.mark.parametrize("settings", [(), (LOW,)])
+def test_a_year_of_failovers_outside_is_marked(path, capsys, settings):
+    study = availability_study(load_model(path, (*BRIEF, *settings)), ["none"], 1e6, 1, jobs=1, after_ns=10**9)
+    print_availability(study)
+    out = capsys.readouterr().out
+    assert ("A year *" in out) == (BELOW in out) == bool(settings)
+    assert study.for_machines()["outside_calibration"] == ([5.0] if settings else [])
+
+
+@pytest.mark.parametrize("settings", [(), (LOW,)])
+def test_figures_of_mechanisms_outside_are_marked(path, capsys, settings):
+    """The ramp ends above 20 attempts a second; other figures are those of the first step."""
+    longer = ("workloads.calls.steps.duration=3 s", "workloads.calls.steps.transient=1 s")
+    found = compare_protections(load_model(path, (*longer, *settings)), ["none"], 1, jobs=1)
+    said = {name for _, name in found.for_machines()["outside_calibration"]}
+    assert said == (set(found.names()) if settings else {"capacity_saps"})
+    print_protections(found)
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.strip().startswith("none"))
+    assert row.count("*") > 1 if settings else row.count("*") == 1

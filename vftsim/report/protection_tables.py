@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from vftsim.report.head import INTERVALS, print_head
+from vftsim.report.head import INTERVALS, print_head, print_outside
 from vftsim.report.screen import error_bar, print_table, print_text
-from vftsim.stats import Estimate
+from vftsim.study.validity import MARK
 
 if TYPE_CHECKING:
     from vftsim.study.availability import AvailabilityStudy
@@ -43,8 +43,9 @@ _NEVER = {"failover.outage_s", "failover.unprotected_s"}
 def print_failovers(study: FailoverStudy) -> None:
     """Print the figures of failovers, and the timeline of the middle one."""
     print_head(study.manifest["models"], study.manifest["seed"])
+    load = study.load + _mark(study.outside)
     print_text(
-        f"Mechanism: {study.mechanism}; load: {study.load}; crashes of the primary's host: {len(study.failovers)}, "
+        f"Mechanism: {study.mechanism}; load: {load}; crashes of the primary's host: {len(study.failovers)}, "
         f"the service came back after {len(study.recovered)}"
     )
     print_table(
@@ -53,6 +54,8 @@ def print_failovers(study: FailoverStudy) -> None:
         "The parts, from the last packet on, add up to the outage. Failed, lost and repeated: beyond the same traffic "
         f"without the crash. {INTERVALS}",
     )  # fmt: skip
+    if study.outside:
+        print_outside(study.model)
     middle = sorted(study.failovers, key=lambda each: each.outage_s)[len(study.failovers) // 2]
     print_text(f"The crash of the middle outage, {middle.crash_s:.6f} s after the beginning of the stretch:")
     for time_s, what in middle.timeline:
@@ -76,10 +79,10 @@ def print_protections(result: ProtectionComparison) -> None:
     first = result.manifest["models"][0]
     notes = [note for note in first["notes"] if not note.startswith("protection")]
     print_head([{**first, "costs": [], "notes": notes}], result.manifest["seed"])
-    known = set(result.names())
+    known, beyond = set(result.names()), result.outside or []
     columns = [(name, head) for name, head in _COMPARED if name in known]
     body = [
-        (kind, *(_estimate(result.estimate(kind, name), name, result, kind) for name, _ in columns))
+        (kind, *(_estimate(result, kind, name, _mark([kind, name] in beyond)) for name, _ in columns))
         for kind in result.kinds
     ]
     print_table(
@@ -88,6 +91,8 @@ def print_protections(result: ProtectionComparison) -> None:
         "and channel: over the whole run; outage: gap that clients see when the primary's host crashes, unprotected: "
         f"from then on. {INTERVALS}",
     )  # fmt: skip
+    if beyond:
+        print_outside(result.base)
     for kind, text in result.notes.items():
         print_text(f"Costs of {kind}: {text}")
     for kind, why in result.refused.items():
@@ -107,12 +112,15 @@ def print_availability(study: AvailabilityStudy) -> None:
         )
         for row in study.rows
     ]  # fmt: skip
+    heads = ("mechanism", "outage s", "protected again after s", "unavailability", "downtime s/year",
+             "unprotected h/year", "attempts failed/year")  # fmt: skip
     print_table(
-        "A year", ("mechanism", "outage s", "protected again after s", "unavailability", "downtime s/year",
-                   "unprotected h/year", "attempts failed/year"), body,
+        f"A year{_mark(study.outside)}", heads, body,
         "Outage and time unprotected: means of the simulated failovers; the year: a Markov model of failures, failover "
         "and re-protection. What does not come back by itself is restarted.",
     )  # fmt: skip
+    if study.outside:
+        print_outside(study.model)
     for kind, why in study.refused.items():
         print_text(f"Left out: {kind}: {why}")
 
@@ -125,9 +133,14 @@ def _plain(value: float) -> str:
     return "-" if value is None or math.isnan(value) else "never" if math.isinf(value) else f"{value:.4g}"
 
 
-def _estimate(estimate: Estimate | None, name: str, result: ProtectionComparison, kind: str) -> str:
+def _mark(is_outside: object) -> str:
+    return MARK if is_outside else ""
+
+
+def _estimate(result: ProtectionComparison, kind: str, name: str, mark: str) -> str:
+    estimate = result.estimate(kind, name)
     if estimate is None:
         return "never" if name in _NEVER and kind in result.failovers else "-"
     if name == "capacity_saps" and 2 * result.capacities[kind].unfailed >= estimate.n:
-        return f"at least {estimate.mean:.4g}"
-    return error_bar(estimate.mean, estimate.low, estimate.high, estimate.kind)
+        return f"at least {estimate.mean:.4g}{mark}"
+    return f"{error_bar(estimate.mean, estimate.low, estimate.high, estimate.kind)}{mark}"

@@ -163,7 +163,7 @@ def print_comparison(result: Comparison) -> None:
     )
     columns = ("model", "passes", "fails", "DOC", "measured", f"ratio to {first}", f"less {first}", "n")
     print_table("Capacity (SAPS)", columns, body, caption)
-    print_outside(*(c.model for c in result.capacities if _ends_outside(c)))
+    print_outside(*(c.model for c in result.capacities if c.ends_outside))
     for capacity in result.capacities:
         warn_unfailed(capacity)
 
@@ -220,11 +220,6 @@ def _ends(ramp: RampCapacity) -> tuple[str, str]:
         f"{marked(spec, passes.saps)} ({passes.passed} of {n})" if passes else "none",
         f"{marked(spec, fails.saps)} ({n - fails.passed} of {n})" if fails else "none",
     )
-
-
-def _ends_outside(ramp: RampCapacity) -> bool:
-    """Tell whether a load step that a capacity is shown by is outside of the calibration."""
-    return bool(outside(ramp.model.spec, (step.saps for step in (ramp.passes, ramp.fails) if step)))
 
 
 def _doc(ramp: RampCapacity) -> str:

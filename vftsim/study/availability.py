@@ -26,6 +26,7 @@ from vftsim.study.progress import Progress
 from vftsim.study.protections import fitting
 from vftsim.study.results import rows
 from vftsim.study.store import Store
+from vftsim.study.validity import first_load, outside
 from vftsim.study.workers import checked_jobs
 
 YEAR_S = 365.25 * 86_400.0
@@ -59,11 +60,17 @@ class AvailabilityStudy:
         """Return one row a mechanism."""
         return pd.DataFrame(list(self.rows))
 
+    @property
+    def outside(self) -> list[float] | None:
+        """Load of the failovers, if outside of what the model was fitted to; None if it does not say to what."""
+        return outside(self.model.spec, first_load(self.model.spec))
+
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest, "mtbf_s": self.mtbf_s, "restart_s": self.restart_s,
             "availability": rows(self.to_pandas()), "refused": self.refused,
+            "outside_calibration": self.outside,
         }  # fmt: skip
 
 

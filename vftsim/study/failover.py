@@ -33,6 +33,7 @@ from vftsim.study.replicate import check_study
 from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import Store
+from vftsim.study.validity import first_load, outside
 from vftsim.study.workers import Workers, checked_jobs
 
 _S = 1_000_000_000
@@ -65,6 +66,8 @@ class FailoverStudy:
         Under what it ran, in words.
     failovers : tuple of Failover
     manifest : dict
+    outside : list of float, optional
+        That load, if it is outside of what the model was fitted to; None if the model does not say to what.
     """
 
     model: Model
@@ -72,6 +75,7 @@ class FailoverStudy:
     load: str
     failovers: tuple[Failover, ...]
     manifest: dict[str, Any]
+    outside: list[float] | None = None
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a figure: its mean with an interval, least, middle and largest value."""
@@ -119,6 +123,7 @@ class FailoverStudy:
         """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest, "mechanism": self.mechanism, "load": self.load,
+            "outside_calibration": self.outside,
             "figures": rows(self.to_pandas()), "failovers": [asdict(each) for each in self.failovers],
         }  # fmt: skip
 
@@ -188,7 +193,7 @@ def failover_study(
         started=started, state="finished",
     )  # fmt: skip
     kind: str = protection.kind  # type: ignore[attr-defined]
-    return FailoverStudy(model, kind, words, tuple(found), how)
+    return FailoverStudy(model, kind, words, tuple(found), how, outside(spec, first_load(spec)))
 
 
 def crashes_take(model: Model, crashes: int, load: float | None, span_ns: int) -> Needs:

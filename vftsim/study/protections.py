@@ -32,6 +32,7 @@ from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.sip_records import steps_of
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import Store
+from vftsim.study.validity import first_load, outside
 from vftsim.study.workers import Interrupted, checked_jobs
 
 ALL = "all"
@@ -98,11 +99,25 @@ class ProtectionComparison:
                     table.append({"mechanism": kind, "figure": name, **estimate_columns(estimate)})
         return pd.DataFrame(table)
 
+    @property
+    def outside(self) -> list[list[str]] | None:
+        """Mechanism and figure where a load is outside of what the model was fitted to; None as of other studies."""
+        if self.base.spec.calibrated is None:
+            return None
+        at_first = bool(outside(self.base.spec, first_load(self.base.spec)))
+        of_ramp = {kind for kind, ramp in self.capacities.items() if ramp.ends_outside}
+        return [
+            [kind, name]
+            for kind in self.kinds
+            for name in self.names()
+            if (kind in of_ramp if name == "capacity_saps" else at_first)
+        ]
+
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest, "comparison": rows(self.to_pandas()), "refused": dict(self.refused),
-            "notes": dict(self.notes),
+            "notes": dict(self.notes), "outside_calibration": self.outside,
         }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from vftsim.errors import UsageError
 from vftsim.stats import Estimate, binomial_interval, median_interval
 from vftsim.study.model import Model
 from vftsim.study.sip_summary import estimate_columns
+from vftsim.study.validity import outside
 from vftsim.workloads.ims_bench.ramp_end import RampEnd, ramp_end
 
 
@@ -124,6 +125,11 @@ class RampCapacity:
     def loads(self) -> list[float]:
         """Loads of the steps that a ramp came to."""
         return [step.saps for step in self.steps]
+
+    @property
+    def ends_outside(self) -> bool:
+        """Whether a step by which the capacity is shown is outside of what the model was fitted to."""
+        return bool(outside(self.model.spec, (step.saps for step in (self.passes, self.fails) if step)))
 
     @property
     def passes(self) -> Step | None:

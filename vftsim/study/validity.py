@@ -52,6 +52,11 @@ def outside_phases(spec: ModelSpec, records: Iterable[tuple[int, RunRecord]]) ->
     return list(dict.fromkeys(phase.name for phase in steps if is_outside(spec, phase.requested_saps)))
 
 
+def first_load(spec: ModelSpec) -> list[float]:
+    """Return the load of a model's first step; empty without a benchmark."""
+    return [bench_of(spec).steps.load_of(0)] if has_bench(spec) else []
+
+
 def is_load(spec: ModelSpec, key: str) -> bool:
     """Tell whether a key of a model is the load of its first step."""
     return has_bench(spec) and key == f"{bench_key(spec)}.steps.initial"
