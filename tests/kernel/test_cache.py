@@ -10,19 +10,21 @@ import pytest
 
 from tests.kernel import toy
 from vftsim.errors import UsageError
-from vftsim.kernel import compiled_engine, make_engine
+from vftsim.kernel import compiled_engine, machine_code, make_engine
 from vftsim.kernel.choose import EngineWarning
 from vftsim.kernel.compiled_engine import CompiledEngine, kernel_source
+from vftsim.kernel.machine_code import MachineCode
 from vftsim.kernel.simpy_engine import SimpyEngine
 
 ROOT = Path(__file__).parents[2]
 RUN = """
+import sys
 from tests.kernel import toy
 from vftsim.kernel import make_engine
 engine = make_engine(toy.linked())
 toy.build(engine, [70, 130], [60, 90])
 engine.run(100_000)
-print(engine.name, engine.call(toy.served, 1))
+print(engine.name, engine.call(toy.served, 1), "numba" in sys.modules)
 """
 
 
@@ -43,9 +45,39 @@ def start(cache: Path) -> subprocess.Popen[str]:
 def test_several_processes_may_start_at_once_and_leave_one_kernel(tmp_path: Path):
     processes = [start(tmp_path) for _ in range(3)]
     results = [process.communicate() for process in processes]
-    assert {out for out, _ in results} == {"compiled 999\n"}, results
+    assert {out for out, _ in results} == {"compiled 999 True\n"}, results
     assert len(list(tmp_path.glob("kernels/*/kernel.py"))) == 1
     assert not list(tmp_path.rglob("*.tmp"))
+
+
+@pytest.mark.thorough
+def test_a_kernel_is_compiled_once_and_then_loaded_without_numba(tmp_path: Path):
+    assert start(tmp_path).communicate()[0] == "compiled 999 True\n"
+    assert start(tmp_path).communicate()[0] == "compiled 999 False\n"
+    (code,) = tmp_path.glob("kernels/*/kernel.code")
+    for harm in (b"", code.read_bytes()[:-1], b"{}\n", b"[]\n", code.read_bytes() + b" ", b"\xff\n"):
+        code.write_bytes(harm)
+        assert machine_code.read(code) is None
+    assert start(tmp_path).communicate()[0] == "compiled 999 True\n"
+    assert machine_code.read(code) is not None
+
+
+def test_code_that_calls_what_is_not_there_is_not_loaded(tmp_path: Path):
+    MachineCode("enter", ("strlen",), b"object").write(tmp_path / "code")
+    assert machine_code.read(tmp_path / "code") == MachineCode("enter", ("strlen",), b"object")
+    MachineCode("enter", ("strlen", "nobody_has_this"), b"object").write(tmp_path / "code")
+    assert machine_code.read(tmp_path / "code") is None
+    assert machine_code.read(tmp_path / "no_code") is None
+
+
+@pytest.mark.thorough
+def test_where_numba_does_not_give_its_code_away_it_makes_the_call_itself(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(machine_code, "read", lambda path: None)
+    monkeypatch.setattr(machine_code, "of_compiled", lambda dispatcher: None)
+    engine = CompiledEngine(toy.linked())
+    toy.build(engine, [70, 130], [60, 90])
+    engine.run(100_000)
+    assert engine.call(toy.served, 1) == 999
 
 
 @pytest.mark.thorough
@@ -60,7 +92,7 @@ def test_a_cache_that_cannot_be_written_does_not_end_the_run(tmp_path: Path, mon
 
 
 def test_where_numba_fails_the_other_engine_goes_on_and_says_so(monkeypatch: pytest.MonkeyPatch):
-    def broken(source: str) -> None:
+    def broken(*_: object, by_numba: bool) -> None:
         raise RuntimeError("no compiler here")
 
     monkeypatch.setattr(compiled_engine, "load_kernel", broken)

@@ -1,9 +1,9 @@
 """The fast engine: the same functions, compiled by numba over one structured record.
 
-The linked functions are written into one module in the user's cache, in a folder named by a hash of the source
-and of numba's version; numba then caches the machine code of its one entry beside it.  (Functions cached module
-by module go stale without a word when one they call changes.)  Events wait in the record
-itself (:mod:`vftsim.kernel.wheel`).
+The linked functions are written into one module in the user's cache, in a folder named by a hash of the source, of
+the layout of the state and of numba's version; the machine code of its one entry is kept beside it
+(:mod:`vftsim.kernel.machine_code`) and needs no numba from then on.  (Functions cached module by module go stale
+without a word when one they call changes.)  Events wait in the record itself (:mod:`vftsim.kernel.wheel`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,10 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vftsim.kernel import emit, wheel
+from vftsim.kernel import emit, machine_code, wheel
 from vftsim.kernel.declare import Entry, Table
 from vftsim.kernel.engine import FOREVER_NS, Engine
 from vftsim.kernel.link import Linked
+from vftsim.kernel.machine_code import Enter
 from vftsim.kernel.quick_compile import only_entry_optimized
 from vftsim.kernel.record import dtype_of
 
@@ -34,6 +36,7 @@ _RUN, _AT, _NEW = 0, 1, 2
 # Inner functions are called from compiled code only; a division by zero is found by the other engine.
 _INNER = '@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")'
 _ENTRIES_FROM = 3
+_CODE = "kernel.code"
 
 
 def kernel_source(linked: Linked, *, checks_bounds: bool = False) -> str:
@@ -56,7 +59,6 @@ def kernel_source(linked: Linked, *, checks_bounds: bool = False) -> str:
 
 def _enter(linked: Linked) -> str:
     lines = [
-        "@njit(cache=True)",
         "def enter(state, what, a, b, c, d, e):",
         "    sim = state[0]",
         f"    if what == {_RUN}:",
@@ -97,22 +99,44 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vftsim"
 
 
-def load_kernel(source: str) -> ModuleType:
-    """Write a kernel's module into the cache, unless it is there, and import it.
+def load_kernel(source: str, dtype: np.dtype[Any], *, by_numba: bool = False) -> Enter:
+    """Return a kernel's entry: from the cache, or compiled and put there.
 
     Several processes may do so at once: a file appears whole or not at all, and its content follows from its
     name.  Where the cache cannot be written to, a temporary folder serves.
-    """
-    import numba
 
-    digest = hashlib.sha256(f"{numba.__version__} {sys.version} {source}".encode()).hexdigest()[:24]
-    name = f"vftsim_kernel_{digest}"
-    if name in sys.modules:
-        return sys.modules[name]
+    Parameters
+    ----------
+    source : str
+        The module, of :func:`kernel_source`.
+    dtype : dtype
+        Layout of the state.
+    by_numba : bool
+        Whether numba shall call it, which passes on exceptions; also taken where numba does not give its code away.
+    """
+    text = f"{machine_code.identity()} {dtype} {source}"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:24]
+    folder = cache_directory() / "kernels" / digest
+    known = None if by_numba else machine_code.read(folder / _CODE)
+    if known is not None:
+        return machine_code.loaded(known)
     try:
-        path = _written(cache_directory() / "kernels" / digest, source)
+        path = _written(folder, source)
     except OSError:
         path = _written(Path(tempfile.mkdtemp(prefix="vftsim-kernel-")), source)
+    entry = _imported(f"vftsim_kernel_{digest}", path).enter
+    code = None if by_numba else machine_code.of_compiled(_compiled(entry, dtype, no_cpython_wrapper=True))
+    if code is None:
+        called: Enter = _compiled(entry, dtype, cache=True)
+        return called
+    with suppress(OSError):  # a full disk: it is compiled again next time
+        code.write(path.parent / _CODE)
+    return machine_code.loaded(code)
+
+
+def _imported(name: str, path: Path) -> ModuleType:
+    if name in sys.modules:
+        return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -120,6 +144,17 @@ def load_kernel(source: str) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _compiled(entry: Any, dtype: np.dtype[Any], **options: bool) -> Any:
+    """Return numba's dispatcher of the entry, compiled."""
+    import numba
+
+    compiler: Any = numba
+    dispatcher = compiler.njit(no_cfunc_wrapper=True, **options)(entry)
+    with only_entry_optimized("enter"):
+        dispatcher.compile((compiler.types.Array(compiler.from_dtype(dtype), 1, "C"), *6 * [compiler.types.int64]))
+    return dispatcher
 
 
 def _written(folder: Path, source: str) -> Path:
@@ -157,12 +192,10 @@ class CompiledEngine(Engine):
         super().__init__(linked, on_input)
         if self.name not in linked.compiled:
             source = kernel_source(linked, checks_bounds=self.checks_bounds)
-            linked.compiled[self.name] = (load_kernel(source).enter, state_dtype(linked))
+            dtype = state_dtype(linked)
+            linked.compiled[self.name] = (load_kernel(source, dtype, by_numba=self.checks_bounds), dtype)
         self._enter, dtype = linked.compiled[self.name]
         self._state = zeroed(dtype)
-        if not self._enter.signatures:
-            with only_entry_optimized("enter"):
-                self._do(_RUN, 0, 0)
         self._sim: Any = self._state.view(np.recarray)[0]
         self._tables = own_tables(linked)
 
@@ -193,7 +226,6 @@ class CompiledEngine(Engine):
 
     def at(self, time_ns: int, kind: int, entity: int, action: int, place: int) -> int:
         """Plan an event from outside."""
-        # An enumeration's member would make numba compile a second time, for its type.
         token = self._do(_AT, time_ns, int(kind), entity, action, place)
         self.check()
         return token

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import ModelSpec
@@ -58,7 +58,8 @@ def print_run(result: RunResult, everything: bool) -> None:
     beyond = outside_phases(result.model.spec, result.records) or ()
     body = []
     for (phase, saps), rows in summary.groupby(["phase", "requested_saps"], sort=False):
-        cells = [_cell(rows, *column[1:]) for column in _STEP_COLUMNS]
+        figures = _by_figure(rows)
+        cells = [_cell(figures, *column[1:]) for column in _STEP_COLUMNS]
         asked = f"{saps:g}{MARK if phase in beyond else ''}"
         body.append((str(phase), asked, *cells, str(int(rows["n"].max()))))
     print_table("Steps", header, body)
@@ -323,8 +324,9 @@ def _print_scenarios(summary: pd.DataFrame, beyond: Collection[str]) -> None:
     for metric, title in (("ratio_percent", "Scenario mix (%)"), ("ihs_percent", "Inadequately handled (%)")):
         rows = summary[(summary["table"] == "steps") & (summary["metric"] == metric)]
         body = [
-            (_phase(phase, beyond), *(_cell(group, "steps", metric, s, "share") for s in _SCENARIOS))
+            (_phase(phase, beyond), *(_cell(figures, "steps", metric, s, "share") for s in _SCENARIOS))
             for phase, group in rows.groupby("phase", sort=False)
+            for figures in [_by_figure(group)]
         ]
         print_table(title, ("phase", *_SCENARIOS), body)
 
@@ -354,14 +356,13 @@ def _caption(result: RunResult) -> str:
     return f"{len(result.records)} replications, seed {result.manifest['seed']}. {INTERVALS}"
 
 
-def _cell(rows: pd.DataFrame, table: str, metric: str, scenario: str, statistic: str) -> str:
-    found = rows[
-        (rows["table"] == table) & (rows["metric"] == metric) & (rows["scenario"] == scenario)
-        & (rows["statistic"] == statistic)
-    ]  # fmt: skip
-    if found.empty:
-        return ""
-    return _figure(next(found.itertuples()))
+def _by_figure(rows: pd.DataFrame) -> dict[tuple[Any, ...], Any]:
+    """Return rows by table, metric, scenario and statistic."""
+    return {(row.table, row.metric, row.scenario, row.statistic): row for row in rows.itertuples()}
+
+
+def _cell(rows: Mapping[tuple[Any, ...], Any], *figure: str) -> str:
+    return _figure(rows[figure]) if figure in rows else ""
 
 
 def _figure(row: Any) -> str:

@@ -10,7 +10,7 @@ Such rows are conditional on that.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -22,6 +22,8 @@ from vftsim.workloads.sip.messages import Scenario
 COLUMNS = ("table", *KEYS, "metric", "scenario", "statistic", "estimate", "low", "high", "n", "confidence", "interval")
 _DELAY_FIGURES = ("mean_ms", "sd_ms", "min_ms", "max_ms")
 _MEANS = ("effective_saps", "cpu_percent", "memory_mb", "retransmissions_per_s")
+_Rows = dict[str, list[Any]]
+"""Rows as a list for each column: of a thousand small groups, tables of pandas' own take most of a summary's time."""
 
 
 def summarize(tables: Mapping[str, pd.DataFrame], confidence: float) -> pd.DataFrame:
@@ -88,20 +90,22 @@ def _per_second(table: pd.DataFrame, confidence: float) -> Iterator[dict[str, An
 
 
 def _delays(table: pd.DataFrame, percentiles: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]:
-    pooled = dict(_groups(percentiles, [*KEYS, "metric", "scenario"]))
-    for key, group in _groups(table, [*KEYS, "metric", "scenario"]):
+    names = [*KEYS, "metric", "scenario"]
+    pooled: dict[tuple[Any, ...], list[tuple[Any, _Rows]]] = {}
+    for key, runs in _groups(percentiles, [*names, "percent"]):
+        pooled.setdefault(key[:-1], []).append((key[-1], runs))
+    for key, group in _groups(table, names):
         for statistic in _DELAY_FIGURES:
             values = _values(group, statistic)
             if values:
                 yield _row("delays", key, statistic, mean_interval(values, confidence))
-        for percent, runs in pooled[key].groupby("percent", sort=False):
-            estimate = percentile_interval(_sections(runs), confidence)
-            yield _row("delays", key, f"p{percent}_ms", estimate)
+        for percent, runs in pooled[key]:
+            yield _row("delays", key, f"p{percent}_ms", percentile_interval(_sections(runs), confidence))
 
 
-def _sections(runs: pd.DataFrame) -> Sections:
-    columns = (tuple(runs[name].tolist()) for name in ("own_ms", "beyond", "beyond_p90"))
-    return Sections(float(runs["pooled_ms"].iloc[0]), *columns)
+def _sections(runs: _Rows) -> Sections:
+    columns = (tuple(runs[name]) for name in ("own_ms", "beyond", "beyond_p90"))
+    return Sections(float(runs["pooled_ms"][0]), *columns)
 
 
 def _share(parts: list[float], totals: list[float], confidence: float) -> Estimate:
@@ -109,17 +113,20 @@ def _share(parts: list[float], totals: list[float], confidence: float) -> Estima
     return Estimate(100 * e.mean, 100 * e.half_width, 100 * e.low, min(100 * e.high, 100.0), e.n, confidence, e.kind)
 
 
-def _groups(table: pd.DataFrame, keys: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    if table.empty:
-        return
-    for key, group in table.groupby(keys, sort=False):
-        yield tuple(key), group
+def _groups(table: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], _Rows]]:
+    """Yield the rows of equal keys, in the order in which keys come first."""
+    columns: _Rows = {str(name): table[name].tolist() for name in table}
+    places: dict[tuple[Any, ...], list[int]] = {}
+    for place, key in enumerate(zip(*(columns[name] for name in keys), strict=True)):
+        places.setdefault(key, []).append(place)
+    for key, own in places.items():
+        yield key, {name: [values[place] for place in own] for name, values in columns.items()}
 
 
-def _values(group: pd.DataFrame, columns: str | list[str]) -> list[float]:
+def _values(group: _Rows, columns: str | list[str]) -> list[float]:
     """Return a column's values, or the sums of several columns, without the empty ones."""
     if isinstance(columns, list):
-        return [float(x) for x in group[columns].sum(axis=1)]
+        return [float(sum(values)) for values in zip(*(group[name] for name in columns), strict=True)]
     return [float(x) for x in group[columns] if not math.isnan(x)]
 
 
