@@ -197,6 +197,9 @@ class CompiledEngine(Engine):
         self._enter, dtype = linked.compiled[self.name]
         self._state = zeroed(dtype)
         self._sim: Any = self._state.view(np.recarray)[0]
+        # numpy takes some microseconds for a field of a record; these are looked at after every call.
+        self._failure, self._wants_input = self._state["failure"], self._state["wants_input"]
+        self._rows: dict[str, Any] = {}
         self._tables = own_tables(linked)
 
     @property
@@ -206,7 +209,9 @@ class CompiledEngine(Engine):
 
     def rows(self, table: Table[Any]) -> Sequence[Any]:
         """Return a table's rows."""
-        rows: Sequence[Any] = getattr(self._sim, table.name)
+        rows: Sequence[Any] | None = self._rows.get(table.name)
+        if rows is None:
+            rows = self._rows[table.name] = getattr(self._sim, table.name)
         return rows
 
     def column(self, table: Table[Any], name: str, first: int, count: int) -> list[Any]:
@@ -237,18 +242,19 @@ class CompiledEngine(Engine):
 
     def check(self) -> None:
         """Raise :class:`~vftsim.errors.RunFailure` if the run has failed."""
-        failure = int(self._sim.failure)
+        failure = int(self._failure[0])
         if failure in wheel.FAILURES:
             raise AssertionError(wheel.FAILURES[failure])
-        super().check()
+        if failure:
+            super().check()
 
     def _do(self, what: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0, e: int = 0) -> int:
         return int(self._enter(self._state, what, a, b, c, d, e))
 
     def _after(self) -> None:
         self.check()
-        if self._sim.wants_input:
-            self._sim.wants_input = False
+        if self._wants_input[0]:
+            self._wants_input[0] = False
             if self.on_input is not None:
                 self.on_input()
 

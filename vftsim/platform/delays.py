@@ -6,6 +6,8 @@ squares passes 64 bits soon, so it is kept in two words: ``squares_high`` times 
 
 from typing import Annotated
 
+import numpy as np
+
 from vftsim.kernel import Engine, Failure, Record, Sim, Table, fail, part
 from vftsim.stats import DelayHistogram
 from vftsim.stats.histogram import BUCKET_ENDS_NS
@@ -94,7 +96,8 @@ def bucket_of(sim: Sim, value_ns: int) -> int:
 def histogram(engine: Engine, row: int) -> DelayHistogram:
     """Return a distribution as the rest of the package knows it."""
     own = engine.rows(delays)[row]
-    counts = [(bucket, int(count)) for bucket, count in enumerate(own.buckets) if count]
+    buckets = np.asarray(own.buckets)
+    counts = [(int(bucket), int(buckets[bucket])) for bucket in np.flatnonzero(buckets)]
     return DelayHistogram.from_dict({
         "count": int(own.counted), "sum_ns": int(own.sum_ns), "buckets": counts,
         "sum_squares_ns2": (int(own.squares_high) << _WORD_BITS) + int(own.squares_low),
