@@ -71,13 +71,19 @@ def test_code_that_calls_what_is_not_there_is_not_loaded(tmp_path: Path):
 
 
 @pytest.mark.thorough
-def test_where_numba_does_not_give_its_code_away_it_makes_the_call_itself(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(machine_code, "read", lambda path: None)
-    monkeypatch.setattr(machine_code, "of_compiled", lambda dispatcher: None)
-    engine = CompiledEngine(toy.linked())
-    toy.build(engine, [70, 130], [60, 90])
-    engine.run(100_000)
-    assert engine.call(toy.served, 1) == 999
+def test_where_numba_does_not_give_its_code_away_it_makes_the_call_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("VFTSIM_CACHE_DIR", str(tmp_path))
+    asked = []
+    monkeypatch.setattr(machine_code, "of_compiled", asked.append)
+    for _ in range(2):
+        engine = CompiledEngine(toy.linked())
+        toy.build(engine, [70, 130], [60, 90])
+        engine.run(100_000)
+        assert engine.call(toy.served, 1) == 999
+    assert len(asked) == 1  # and not compiled for it again
+    assert not list(tmp_path.rglob("kernel.code"))
 
 
 @pytest.mark.thorough

@@ -36,7 +36,7 @@ _RUN, _AT, _NEW = 0, 1, 2
 # Inner functions are called from compiled code only; a division by zero is found by the other engine.
 _INNER = '@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")'
 _ENTRIES_FROM = 3
-_CODE = "kernel.code"
+_CODE, _NO_CODE = "kernel.code", "kernel.by-numba"
 
 
 def kernel_source(linked: Linked, *, checks_bounds: bool = False) -> str:
@@ -117,26 +117,32 @@ def load_kernel(source: str, dtype: np.dtype[Any], *, by_numba: bool = False) ->
     text = f"{machine_code.identity()} {dtype} {source}"
     digest = hashlib.sha256(text.encode()).hexdigest()[:24]
     folder = cache_directory() / "kernels" / digest
-    known = None if by_numba else machine_code.read(folder / _CODE)
+    if by_numba or not machine_code.is_possible() or (folder / _NO_CODE).exists():
+        called: Enter = _compiled(_imported(digest, folder, source).enter, dtype, cache=True)
+        return called
+    known = machine_code.read(folder / _CODE)
     if known is not None:
         return machine_code.loaded(known)
+    module = _imported(digest, folder, source)
+    code = machine_code.of_compiled(_compiled(module.enter, dtype, no_cpython_wrapper=True))
+    place = Path(str(module.__file__)).parent
+    with suppress(OSError):  # a full disk: it is compiled again next time
+        if code is None:
+            (place / _NO_CODE).touch()
+        else:
+            code.write(place / _CODE)
+    return machine_code.loaded(code) if code is not None else load_kernel(source, dtype, by_numba=True)
+
+
+def _imported(digest: str, folder: Path, source: str) -> ModuleType:
+    """Return a kernel's module, written into its folder or, where that cannot be, into a temporary one."""
+    name = f"vftsim_kernel_{digest}"
+    if name in sys.modules:
+        return sys.modules[name]
     try:
         path = _written(folder, source)
     except OSError:
         path = _written(Path(tempfile.mkdtemp(prefix="vftsim-kernel-")), source)
-    entry = _imported(f"vftsim_kernel_{digest}", path).enter
-    code = None if by_numba else machine_code.of_compiled(_compiled(entry, dtype, no_cpython_wrapper=True))
-    if code is None:
-        called: Enter = _compiled(entry, dtype, cache=True)
-        return called
-    with suppress(OSError):  # a full disk: it is compiled again next time
-        code.write(path.parent / _CODE)
-    return machine_code.loaded(code)
-
-
-def _imported(name: str, path: Path) -> ModuleType:
-    if name in sys.modules:
-        return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

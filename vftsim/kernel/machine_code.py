@@ -65,6 +65,11 @@ class MachineCode:
         os.replace(temporary, path)
 
 
+def is_possible() -> bool:
+    """Tell whether this is a machine on which code was kept and loaded."""
+    return (sys.platform, platform.machine()) == _TRIED_ON
+
+
 def identity() -> str:
     """Return all that machine code depends on beside its source: versions, processor, what steers numba."""
     import llvmlite.binding as llvm
@@ -98,8 +103,6 @@ def _is_here(names: tuple[str, ...]) -> bool:
 
 def of_compiled(dispatcher: Any) -> MachineCode | None:
     """Return the code that numba has made of an entry; None where it is not as this module knows it."""
-    if (sys.platform, platform.machine()) != _TRIED_ON:
-        return None
     try:
         (compiled,) = dispatcher.overloads.values()
         name = compiled.fndesc.llvm_func_name
