@@ -6,6 +6,10 @@ observations) and widened for what the parameters took of them: residuals of n o
 are too small by sqrt((n - p) / n), and their size is itself known to n - p degrees of freedom.  Parameters
 that the data do not determine (:mod:`vftsim.calibrate.identify`) keep their bounds as interval; they, parameters
 at a bound, and pairs with a correlation beyond 0.95 are reported as not identified.
+
+A search by Gauss-Newton steps finds the minimum that is near: with several starts, each is searched with the first
+replication, and where the best one ends the search goes on with all of them.  Starts after the declared one are a
+Latin hypercube (McKay, Beckman and Conover, Technometrics 21(2), 1979) over the middle 80 % of the bounds.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,14 +34,26 @@ from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations
+from vftsim.sampling.streams import Streams
 from vftsim.stats._special import student_t_quantile
 from vftsim.study.kept import Kept
 from vftsim.study.workers import Workers
 
 Array = NDArray[np.float64]
 _STEP = 0.08
+_EDGE = 0.1
+"""Share of the way between a parameter's bounds that spread starts keep from either."""
 _RESAMPLES = 2000
 _NORMAL_975 = 1.959964
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where the search from one start ended, with the first replication alone."""
+
+    values: dict[str, float]
+    cost: float
+    evaluations: int
 
 
 @dataclass(slots=True)
@@ -57,6 +74,8 @@ class Fit:
     undetermined: list[str] = field(default_factory=list)
     """Parameters whose value the data do not tell; their interval is the whole of their bounds."""
     sensitivity: Identification | None = None
+    ends: list[End] = field(default_factory=list)
+    """Of several starts, in their order; empty where there is one."""
 
 
 def parameter_values(
@@ -133,30 +152,65 @@ def fit(
     parameters = definition.parameters
     low = np.array([p.bounds[0] for p in parameters])
     high = np.array([p.bounds[1] for p in parameters])
-    span = high - low
-    count = 0
-    evaluate = _Evaluations(_Problem(definition, specs, keys, data), jobs, kept or Kept())
+    problem = _Problem(definition, specs, keys, data)
+    search = _Search(_Evaluations(problem, jobs, kept or Kept()), low, high - low, progress)
+    declared, *spread = starts_of(definition)
+    if not spread:
+        return fit_at(definition, keys, search.run(declared, definition.replications), low, high - low)
+    ends = [search.run(start, 1) for start in (declared, *spread)]
+    best = min(ends, key=lambda end: float(end.cost))
+    found = search.run(best.x, definition.replications) if definition.replications > 1 else best
+    result = fit_at(definition, keys, found, low, high - low)
+    result.evaluations, result.ends = search.steps, [search.end(each) for each in ends]
+    return result
 
-    def jacobian(units: Array) -> Array:
+
+def starts_of(definition: CalibrationSpec) -> list[Array]:
+    """Return where searches begin, in shares of the box: the declared start, then points spread over it."""
+    parameters, more = definition.parameters, definition.starts - 1
+    units = [(p.first - p.bounds[0]) / (p.bounds[1] - p.bounds[0]) for p in parameters]
+    shape = (2, len(parameters), more)
+    draws = Streams(definition.seed, 0).uniforms("calibrate.starts", count=math.prod(shape)).reshape(shape)
+    shares = (draws[0].argsort(axis=1) + draws[1]) / max(more, 1)
+    return [np.clip(units, 0.01, 0.99), *(_EDGE + (1.0 - 2.0 * _EDGE) * shares.T)]
+
+
+@dataclass(slots=True)
+class _Search:
+    """Searches one after the other over the same box."""
+
+    evaluate: _Evaluations
+    low: Array
+    span: Array
+    progress: Callable[[int, float], None] | None
+    steps: int = 0
+
+    def run(self, start: Array, replications: int) -> Any:
+        """Search from a point, in shares of the box; return what SciPy says of its end."""
+
+        def objective(units: Array) -> Array:
+            self.steps += 1
+            (value,) = self.evaluate([self.low + units * self.span], replications, check=self.steps == 1)
+            if self.progress is not None:
+                self.progress(self.steps, float(0.5 * value @ value))
+            return value
+
+        return least_squares(
+            objective, start, jac=partial(self._jacobian, replications=replications), bounds=(0.0, 1.0),
+            max_nfev=self.evaluate.problem.definition.most_evaluations, xtol=2e-3, ftol=2e-3,
+        )  # fmt: skip
+
+    def _jacobian(self, units: Array, replications: int) -> Array:
         steps = np.where(units + _STEP <= 1.0, _STEP, -_STEP)
         points = [units] + [units + np.eye(len(units))[i] * steps[i] for i in range(len(units))]
-        columns = evaluate([low + point * span for point in points])
+        columns = self.evaluate([self.low + point * self.span for point in points], replications)
         return np.array([(columns[i + 1] - columns[0]) / steps[i] for i in range(len(units))]).T
 
-    def objective(units: Array) -> Array:
-        nonlocal count
-        count += 1
-        (value,) = evaluate([low + units * span], check=count == 1)
-        if progress is not None:
-            progress(count, float(0.5 * value @ value))
-        return value
-
-    start = (np.array([p.first for p in parameters]) - low) / span
-    found = least_squares(
-        objective, np.clip(start, 0.01, 0.99), jac=jacobian, bounds=(0.0, 1.0),
-        max_nfev=definition.most_evaluations, xtol=2e-3, ftol=2e-3,
-    )  # fmt: skip
-    return fit_at(definition, keys, found, low, span)
+    def end(self, found: Any) -> End:
+        """Return where a search ended."""
+        names = [p.path for p in self.evaluate.problem.definition.parameters]
+        values = dict(zip(names, (self.low + found.x * self.span).tolist(), strict=True))
+        return End(values, float(found.cost), int(found.nfev))
 
 
 def at_measured_traffic(seen: Observations, data: Observations) -> Observations:
@@ -219,13 +273,12 @@ class _Evaluations:
     kept: Kept
     known: dict[int, list[float]] = field(default_factory=dict)
 
-    def __call__(self, points: Sequence[Array], check: bool = False) -> list[Array]:
-        """Return residuals at points; with ``check``, refuse observations that the models do not have."""
-        replications = range(self.problem.definition.replications)
-        numbers = {number_of(x.tolist(), r): (x, r) for x in points for r in replications}
+    def __call__(self, points: Sequence[Array], replications: int, check: bool = False) -> list[Array]:
+        """Return mean residuals at points; with ``check``, refuse observations that the models do not have."""
+        numbers = {number_of(x.tolist(), r): (x, r) for x in points for r in range(replications)}
         tasks = {n: (self.problem, *at, check) for n, at in numbers.items() if n not in self.known}
         self.known.update(zip(tasks, self.kept.in_order(Workers(_residuals, self.jobs), tasks), strict=True))
-        return [self._mean([self.known[number_of(x.tolist(), r)] for r in replications]) for x in points]
+        return [self._mean([self.known[number_of(x.tolist(), r)] for r in range(replications)]) for x in points]
 
     def _mean(self, found: list[list[float]]) -> Array:
         total = np.zeros(len(self.problem.keys))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ def as_record(
         },
         "cost": fit.cost,
         "evaluations": fit.evaluations,
+        "ends": [asdict(end) for end in fit.ends],
         "not_identified": fit.not_identified,
         "sensitivity": _sensitivity(fit),
         "correlations": fit.correlations,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vftsim.cli import options
+
+if TYPE_CHECKING:
+    from vftsim.calibrate.run import Calibrated
 
 
 def register(app: typer.Typer) -> None:
@@ -68,5 +71,21 @@ def calibrate(
         f"Fitted parameters: {calibration}", ("parameter", "value", "2.5 %", "97.5 %"), rows,
         f"{count} observations, scaled residual {rms:.2f} rms, seed {done.definition.seed}",
     )  # fmt: skip
+    if done.fit.ends:
+        _print_ends(done)
     for note in done.fit.not_identified:
         print_text(f"not identified by the data: {note}")
+
+
+def _print_ends(done: Calibrated) -> None:
+    from vftsim.calibrate.fitted import shown
+    from vftsim.report.screen import print_table
+
+    ends, replications = done.fit.ends, done.definition.replications
+    values = [(path, *(shown(done.spec, path, end.values[path]) for end in ends)) for path in done.fit.values]
+    print_table(
+        "Where the search from each start ended",
+        ("parameter", *(f"start {number}" for number in range(1, len(ends) + 1))),
+        [("cost", *(f"{end.cost:.4g}" for end in ends)), *values],
+        f"with the first of {replications} replications; from the best it goes on with all" if replications > 1 else "",
+    )
