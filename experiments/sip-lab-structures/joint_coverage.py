@@ -27,7 +27,8 @@ from scipy.optimize import lsq_linear
 
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.figures import as_run, observe
-from vftsim.calibrate.fit import at_measured_traffic, chosen, fit_at, parameter_values, residual, with_values
+from vftsim.calibrate.fit import at_measured_traffic, chosen, parameter_values, residual, with_values
+from vftsim.calibrate.intervals import fit_at
 from vftsim.calibrate.references import dataset_path, place, read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.model import ModelSpec

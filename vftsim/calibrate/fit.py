@@ -1,12 +1,6 @@
 """Least-squares fit of a model's parameters under common random numbers.
 
 Every evaluation runs the same seeds, so the objective is a deterministic function of the parameters.
-Intervals: the Gauss-Newton approximation at the optimum, with the residuals resampled (bootstrap of
-observations) and widened for what the parameters took of them: residuals of n observations and p parameters
-are too small by sqrt((n - p) / n), and their size is itself known to n - p degrees of freedom.  Parameters
-that the data do not determine (:mod:`vftsim.calibrate.identify`) keep their bounds as interval; they, parameters
-at a bound, and pairs with a correlation beyond 0.95 are reported as not identified.
-
 A search by Gauss-Newton steps finds the minimum that is near: with several starts, each is searched with the first
 replication, and where the best one ends the search goes on with all of them.  Starts after the declared one are a
 Latin hypercube (McKay, Beckman and Conover, Technometrics 21(2), 1979) over the middle 80 % of the bounds.
@@ -26,7 +20,7 @@ from scipy.optimize import least_squares
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
 from vftsim.calibrate.figures import as_run, check_present, observe, unit_of_figure
-from vftsim.calibrate.identify import BOX_DEVIATION, Identification, identification, told
+from vftsim.calibrate.intervals import End, Fit, fit_at
 from vftsim.calibrate.keep import number_of
 from vftsim.calibrate.observations import DELAY_PERCENTILES, UNITS
 from vftsim.calibrate.patterns import matches
@@ -35,7 +29,6 @@ from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations
 from vftsim.sampling.streams import Streams
-from vftsim.stats._special import student_t_quantile
 from vftsim.study.kept import Kept
 from vftsim.study.workers import Workers
 
@@ -43,39 +36,6 @@ Array = NDArray[np.float64]
 _STEP = 0.08
 _EDGE = 0.1
 """Share of the way between a parameter's bounds that spread starts keep from either."""
-_RESAMPLES = 2000
-_NORMAL_975 = 1.959964
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """Where the search from one start ended, with the first replication alone."""
-
-    values: dict[str, float]
-    cost: float
-    evaluations: int
-
-
-@dataclass(slots=True)
-class Fit:
-    """Result of a fit.
-
-    ``values`` are in base units (ns, shares); ``low`` and ``high`` bound the central 95 %.
-    """
-
-    values: dict[str, float]
-    low: dict[str, float]
-    high: dict[str, float]
-    residuals: dict[tuple[str, str], float]
-    cost: float
-    evaluations: int
-    not_identified: list[str] = field(default_factory=list)
-    correlations: dict[str, float] = field(default_factory=dict)
-    undetermined: list[str] = field(default_factory=list)
-    """Parameters whose value the data do not tell; their interval is the whole of their bounds."""
-    sensitivity: Identification | None = None
-    ends: list[End] = field(default_factory=list)
-    """Of several starts, in their order; empty where there is one."""
 
 
 def parameter_values(
@@ -154,14 +114,10 @@ def fit(
     high = np.array([p.bounds[1] for p in parameters])
     problem = _Problem(definition, specs, keys, data)
     search = _Search(_Evaluations(problem, jobs, kept or Kept()), low, high - low, progress)
-    declared, *spread = starts_of(definition)
-    if not spread:
-        return fit_at(definition, keys, search.run(declared, definition.replications), low, high - low)
-    ends = [search.run(start, 1) for start in (declared, *spread)]
-    best = min(ends, key=lambda end: float(end.cost))
-    found = search.run(best.x, definition.replications) if definition.replications > 1 else best
-    result = fit_at(definition, keys, found, low, high - low)
-    result.evaluations, result.ends = search.steps, [search.end(each) for each in ends]
+    found, ends = search.best(starts_of(definition), definition.replications)
+    apart = search.apart(found, definition.replications)
+    result = fit_at(definition, keys, found, low, high - low, apart)
+    result.evaluations, result.ends = search.steps, ends
     return result
 
 
@@ -200,13 +156,27 @@ class _Search:
             max_nfev=self.evaluate.problem.definition.most_evaluations, xtol=2e-3, ftol=2e-3,
         )  # fmt: skip
 
+    def best(self, starts: Sequence[Array], replications: int) -> tuple[Any, list[End]]:
+        """Search from every start; return the end of the whole search, and where each start ended if there are more."""
+        if len(starts) == 1:
+            return self.run(starts[0], replications), []
+        ends = [self.run(start, 1) for start in starts]
+        found = min(ends, key=lambda end: float(end.cost))
+        if replications > 1:
+            found = self.run(found.x, replications)
+        return found, [self._end(each) for each in ends]
+
+    def apart(self, found: Any, replications: int) -> list[Array]:
+        """Return the residuals of each replication where a search ended."""
+        return self.evaluate.apart(self.low + found.x * self.span, replications)
+
     def _jacobian(self, units: Array, replications: int) -> Array:
         steps = np.where(units + _STEP <= 1.0, _STEP, -_STEP)
         points = [units] + [units + np.eye(len(units))[i] * steps[i] for i in range(len(units))]
         columns = self.evaluate([self.low + point * self.span for point in points], replications)
         return np.array([(columns[i + 1] - columns[0]) / steps[i] for i in range(len(units))]).T
 
-    def end(self, found: Any) -> End:
+    def _end(self, found: Any) -> End:
         """Return where a search ended."""
         names = [p.path for p in self.evaluate.problem.definition.parameters]
         values = dict(zip(names, (self.low + found.x * self.span).tolist(), strict=True))
@@ -278,9 +248,13 @@ class _Evaluations:
         numbers = {number_of(x.tolist(), r): (x, r) for x in points for r in range(replications)}
         tasks = {n: (self.problem, *at, check) for n, at in numbers.items() if n not in self.known}
         self.known.update(zip(tasks, self.kept.in_order(Workers(_residuals, self.jobs), tasks), strict=True))
-        return [self._mean([self.known[number_of(x.tolist(), r)] for r in range(replications)]) for x in points]
+        return [self._mean(self.apart(x, replications)) for x in points]
 
-    def _mean(self, found: list[list[float]]) -> Array:
+    def apart(self, x: Array, replications: int) -> list[Array]:
+        """Return residuals at a point that was evaluated, replication by replication."""
+        return [np.array(self.known[number_of(x.tolist(), r)]) for r in range(replications)]
+
+    def _mean(self, found: list[Array]) -> Array:
         total = np.zeros(len(self.problem.keys))
         for residuals in found:
             total += residuals
@@ -301,73 +275,3 @@ def _check_phases(seen: Observations, keys: list[tuple[str, str]]) -> None:
                 f"the model does not reach the phase '{phase}' that is in sample; it plays {', '.join(played)}. The "
                 "dataset must use these names; a ramp that stops early needs other starts"
             )
-
-
-def _widening(observations: int, parameters: int) -> float:
-    freedom = max(observations - parameters, 1)
-    return math.sqrt(observations / freedom) * student_t_quantile(0.975, freedom) / _NORMAL_975
-
-
-def fit_at(definition: CalibrationSpec, keys: list[tuple[str, str]], found: Any, low: Array, span: Array) -> Fit:
-    """Return the fit at the point where a search has ended.
-
-    Parameters
-    ----------
-    definition : CalibrationSpec
-    keys : list of (str, str)
-        Phase and quantity of each residual.
-    found : object
-        Where it ended, as SciPy says it: ``x`` (in shares of the box), ``fun``, ``jac``, ``cost`` and ``nfev``.
-    low, span : array
-        Lower bounds of the parameters, and widths of their box.
-    """
-    parameters = definition.parameters
-    names = [p.path for p in parameters]
-    values = low + found.x * span
-    freedom = len(keys) - len(names)
-    seen = identification(found.jac, float(np.sqrt(2.0 * found.cost / max(freedom, 1))))
-    shifts = _resampled(definition, found) * span * _widening(len(keys), len(names))
-    bounds = np.percentile(values + shifts, [2.5, 97.5], axis=0)
-    if freedom < 1:  # as many parameters as observations leave no residuals to resample
-        half = _NORMAL_975 * np.array(seen.remaining) * BOX_DEVIATION * span
-        bounds = np.array([values - half, values + half])
-    unknown = [i for i in range(len(names)) if not seen.identified(i)]
-    bounds[0, unknown], bounds[1, unknown] = low[unknown], (low + span)[unknown]
-    result = Fit(
-        values=dict(zip(names, values.tolist(), strict=True)),
-        low=dict(zip(names, np.maximum(bounds[0], low).tolist(), strict=True)),
-        high=dict(zip(names, np.minimum(bounds[1], low + span).tolist(), strict=True)),
-        residuals=dict(zip(keys, found.fun.tolist(), strict=True)),
-        cost=float(found.cost),
-        evaluations=int(found.nfev),
-        not_identified=told(names, seen),
-        undetermined=[names[i] for i in unknown],
-        sensitivity=seen,
-    )
-    _note_bounds_and_pairs(result, found.x, shifts)
-    return result
-
-
-def _resampled(definition: CalibrationSpec, found: Any) -> Array:
-    """Return where the parameters, over their boxes, move to when the residuals are resampled."""
-    rng = np.random.default_rng(np.random.SeedSequence(definition.seed))
-    centred = found.fun - found.fun.mean()
-    draws = rng.integers(0, len(centred), size=(_RESAMPLES, len(centred)))
-    shifts: Array = -(centred[draws] @ np.linalg.pinv(found.jac).T)
-    return shifts
-
-
-def _note_bounds_and_pairs(result: Fit, units: Array, shifts: Array) -> None:
-    """Note parameters at a bound, correlations, and pairs that only move together."""
-    names = list(result.values)
-    varies = shifts.std(axis=0) > 0
-    for i, name in enumerate(names):
-        if not 0.005 < units[i] < 0.995:
-            result.not_identified.append(f"{name} (at a bound)")
-        for j in range(i):
-            if not (varies[i] and varies[j]):
-                continue
-            correlation = float(np.corrcoef(shifts[:, j], shifts[:, i])[0, 1])
-            result.correlations[f"{names[j]} ~ {name}"] = correlation
-            if abs(correlation) > 0.95:
-                result.not_identified.append(f"{names[j]} and {name} (correlation {correlation:+.2f})")

@@ -10,7 +10,7 @@ from typing import Any
 
 from vftsim._version import __version__
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.fit import Fit
+from vftsim.calibrate.intervals import Fit
 from vftsim.calibrate.provenance import data_sha256
 from vftsim.composition.keys import read
 from vftsim.composition.model import ModelSpec
@@ -51,6 +51,11 @@ def as_record(
         "ends": [asdict(end) for end in fit.ends],
         "not_identified": fit.not_identified,
         "sensitivity": _sensitivity(fit),
+        "simulation_noise": {
+            "replications": definition.replications,
+            "in_intervals": bool(fit.simulation_share),
+            "share_of_variance": {path: round(share, 4) for path, share in fit.simulation_share.items()},
+        },
         "correlations": fit.correlations,
         "residuals": [
             {"phase": phase, "quantity": quantity, "scaled_residual": round(value, 4)}

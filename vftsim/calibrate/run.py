@@ -7,7 +7,8 @@ from typing import Any
 
 from vftsim.calibrate import fitted
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.fit import Fit, fit
+from vftsim.calibrate.fit import fit
+from vftsim.calibrate.intervals import Fit
 from vftsim.calibrate.keep import from_observations, identity_of
 from vftsim.calibrate.observations import measured
 from vftsim.calibrate.patterns import check_measured

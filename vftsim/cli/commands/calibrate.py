@@ -57,19 +57,23 @@ def calibrate(
     if as_json:
         print_json(done.record)
         return
+    shares = ["of simulation"] if done.fit.simulation_share else []
     rows = [
         (
             path,
             "not identified" if path in done.fit.undetermined else fitted.shown(done.spec, path, value),
             *(fitted.shown(done.spec, path, v) for v in (done.fit.low[path], done.fit.high[path])),
+            *(f"{100.0 * done.fit.simulation_share[path]:.0f} %" for _ in shares),
         )
         for path, value in done.fit.values.items()
     ]
     count = len(done.fit.residuals)
     rms = (2 * done.fit.cost / count) ** 0.5
     print_table(
-        f"Fitted parameters: {calibration}", ("parameter", "value", "2.5 %", "97.5 %"), rows,
-        f"{count} observations, scaled residual {rms:.2f} rms, seed {done.definition.seed}",
+        f"Fitted parameters: {calibration}", ("parameter", "value", "2.5 %", "97.5 %", *shares), rows,
+        f"{count} observations, scaled residual {rms:.2f} rms, seed {done.definition.seed}; "
+        + ("of simulation: share of the interval's variance" if shares else
+           "one replication: intervals leave the noise of the simulation out"),
     )  # fmt: skip
     if done.fit.ends:
         _print_ends(done)
