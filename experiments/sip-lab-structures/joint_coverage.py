@@ -185,6 +185,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fit", default="growth")
     parser.add_argument("--sets", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="number of the first set: its seed is 7000 and so many")
     parser.add_argument("--steps", type=int, nargs=2, default=(2, 3))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--output", type=Path, help="JSON")
@@ -194,7 +195,8 @@ def main() -> None:
     true = (np.array(list(known.values())) - own.low) / own.span
     signs = np.where(np.random.default_rng(FIRST_SEED).random(len(true)) < 0.5, -1.0, 1.0)
     (at_truth,) = own.all_of([true])
-    data = [own.play(Point(true, FIRST_SEED + number, 0, True)) for number in range(arguments.sets)]
+    numbers = range(arguments.first, arguments.first + arguments.sets)
+    data = [own.play(Point(true, FIRST_SEED + number, 0, True)) for number in numbers]
     slopes = slopes_at(own, np.clip(true + AWAY * signs, 0.01, 0.99))
     firsts = [refit(own, d, slopes, begun(own, d, slopes), arguments.steps[0]) for d in data]
     slopes = slopes_at(own, np.clip(np.mean([each.x for each in firsts], axis=0), 0.0, 1.0))
