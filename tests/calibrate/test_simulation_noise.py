@@ -105,6 +105,7 @@ def test_one_observation_for_each_parameter_has_it_too():
     half = [(each.high["a"] - each.low["a"]) / 2.0 for each in (with_it, without)]
     own = 4.303 * math.sqrt(3.0 / 3.0) / 20.0  # sample variance 3 over three replications, t with two degrees
     assert half[0] == pytest.approx(math.hypot(half[1], own), rel=0.05)
+    assert with_it.simulation_share["a"] == pytest.approx(own**2 / (own**2 + half[1] ** 2), rel=0.05)
 
 
 def test_a_fit_hands_over_what_each_replication_says(monkeypatch):

@@ -105,9 +105,10 @@ def fit_at(
     of_data = _resampled(definition, found) * span * _widening(len(keys), len(names))
     of_simulation = _of_simulation(definition, found, apart) * span
     shifts = of_data + of_simulation
-    bounds = np.percentile(values + shifts, [2.5, 97.5], axis=0)
+    bounds, own = np.percentile(values + shifts, [2.5, 97.5], axis=0), of_data.std(axis=0)
     if freedom < 1:  # as many parameters as observations leave no residuals to resample
-        half = _NORMAL_975 * np.hypot(np.array(seen.remaining) * BOX_DEVIATION * span, of_simulation.std(axis=0))
+        own = np.array(seen.remaining) * BOX_DEVIATION * span
+        half = _NORMAL_975 * np.hypot(own, of_simulation.std(axis=0))
         bounds = np.array([values - half, values + half])
     unknown = [i for i in range(len(names)) if not seen.identified(i)]
     bounds[0, unknown], bounds[1, unknown] = low[unknown], (low + span)[unknown]
@@ -123,7 +124,7 @@ def fit_at(
         sensitivity=seen,
     )
     if len(apart) > 1:
-        result.simulation_share = dict(zip(names, _share(of_simulation, of_data), strict=True))
+        result.simulation_share = dict(zip(names, _share(of_simulation.std(axis=0), own), strict=True))
     _note_bounds_and_pairs(result, found.x, shifts)
     return result
 
@@ -150,10 +151,9 @@ def _of_simulation(definition: CalibrationSpec, found: Any, apart: Sequence[Arra
 
 
 def _share(part: Array, rest: Array) -> list[float]:
-    """Return the share that a part has of the variance of each column."""
-    own, other = part.var(axis=0), rest.var(axis=0)
-    whole = own + other
-    return [float(each) for each in np.divide(own, whole, out=np.zeros_like(own), where=whole > 0.0)]
+    """Return the share of the variance that the first of two independent deviations has."""
+    whole = part**2 + rest**2
+    return [float(each) for each in np.divide(part**2, whole, out=np.zeros_like(part), where=whole > 0.0)]
 
 
 def _note_bounds_and_pairs(result: Fit, units: Array, shifts: Array) -> None:
