@@ -36,7 +36,7 @@ from output_models import (
     outputs,
 )
 
-from vftsim.calibrate.fit import fit_at
+from vftsim.calibrate.intervals import fit_at
 from vftsim.stats import (
     Estimate,
     Sections,

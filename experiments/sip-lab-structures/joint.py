@@ -1,13 +1,11 @@
 """Structures of the SIP lab's protocol with costs fitted over bare metal and the virtual machine at once.
 
 Scores them on input rows, and plays what no fit used: ramps from step 5 on, virtual step 6 many times, and the largest
-delays of the virtual machine from pre-registration to step 5.  The fits
-are those of ``vftsim calibrate sip-lab/growth`` and so on (``calibration/sip-lab/protocol.md``), read from ``fitted/``;
-a structure whose fit is not there yet cannot be played.
+delays of the virtual machine from pre-registration to step 5.  Fits (``vftsim calibrate sip-lab/growth`` and so on, see
+``calibration/sip-lab/protocol.md``) are read from ``fitted/``; a structure without its fit cannot be played.
 
     python experiments/sip-lab-structures/joint.py score --output score.json
-    python experiments/sip-lab-structures/joint.py ramps --structure growth --output predicted.json
-    python experiments/sip-lab-structures/joint.py edge --structure growth --runs 20 --output predicted.json
+    python experiments/sip-lab-structures/joint.py ramps --structure growth --runs 10 --output predicted.json
     python experiments/sip-lab-structures/joint.py maxima --runs 10 --output predicted.json
     python experiments/sip-lab-structures/joint.py tables score.json predicted.json
 """
@@ -58,18 +56,21 @@ COUNTED = (
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A structure: what it sets, the files of its two fits, and how many numbers they moved."""
+    """A structure: what it sets, the files of its fits (:func:`divided`: one each), how many numbers they moved."""
 
     assignments: tuple[str, ...] = ()
     joint: str = ""
     protected: str = ""
     fitted: int = 12
     protection: tuple[str, ...] = ()
+    divided: bool = False
 
 
 STRUCTURES = {
     "shipped": Structure(),
     "growth": Structure(GROWTH, "growth", "ft-growth", 13),
+    "shipped form, full": Structure(protected="ft-full", divided=True),
+    "growth, full": Structure(GROWTH, "growth-full", "ft-growth-full", 13),
     "flush": Structure((*GROWTH, *LATE_FLUSH, *O1), "flush", "ft-flush", 13),
     "counted": Structure((*GROWTH, *LATE_FLUSH, *O1), "flush", "ft-counted", 13, COUNTED),
     "turns (wrong on purpose)": Structure((*GROWTH, *LATE_FLUSH), "flush", "ft-flush", 13),
@@ -100,12 +101,27 @@ def fitted(name: str) -> dict[str, float]:
     return read_fit(f"sip-lab/{name}").values
 
 
+def divided() -> dict[str, float]:
+    """Return costs of the virtual machine from its own fit and that of bare metal, divided as the shipped models are.
+
+    The factor is what a registration message costs more, the cost of a relayed message is what it costs beyond that.
+    """
+    machine, metal = fitted("virtual-full"), fitted("native-full")
+    touch, register = f"{SERVER}touch_cost", f"{SERVER}register_touch_cost"
+    factor = machine[register] / metal[register]
+    costs = {key: value / factor for key, value in machine.items() if key.endswith("_cost")}
+    costs |= {touch: metal[touch], "domains.sut.cpu_inflation": factor}
+    return machine | costs | {f"{SERVER}relay_cost": machine[touch] - factor * metal[touch]}
+
+
 def model(name: str, environment: str, settings: Sequence[str]) -> ModelSpec:
     """Return the model of an environment under a structure, with further settings."""
     own = STRUCTURES[name]
     protection = own.protection if environment == "virtual_ft" else ()
     spec = load_model(MODELS[environment], (*own.assignments, *protection, *settings)).spec
-    values = dict(fitted(own.joint)) if own.joint else {}
+    values = dict(fitted(own.joint)) if own.joint else divided() if own.divided else {}
+    if own.divided and environment == "native":
+        values[f"{SERVER}growth_per_transaction"] = fitted("native-full")[f"{SERVER}growth_per_transaction"]
     if environment == "native":
         values = {path: value for path, value in values.items() if path not in WITHIN_MACHINES}
     if environment == "virtual_ft" and own.protected:

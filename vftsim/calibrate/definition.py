@@ -86,7 +86,17 @@ class CalibrationSpec(Spec):
     log_scale: float = Field(0.15, gt=0, description="Logarithm of a ratio that counts as 1.")
     seed: int = Field(11, ge=0, description="Seed of every simulation of the fit.")
     replications: int = Field(1, ge=1, le=64, description="Replications averaged in every simulation of the fit.")
-    most_evaluations: int = Field(12, ge=1, le=1000, description="Limit on the optimiser's steps.")
+    most_evaluations: int = Field(12, ge=1, le=1000, description="Limit on the optimiser's steps, of each search.")
+    starts: int = Field(
+        1, ge=1, le=16,
+        description="Points that a search begins at: the declared starts, then points spread over the bounds. Each is "
+        "searched with the first replication; where the best one ends, the search goes on with all.",
+    )  # fmt: skip
+
+    @property
+    def searches(self) -> int:
+        """How often the optimiser runs."""
+        return self.starts + (1 if self.starts > 1 and self.replications > 1 else 0)
 
     @property
     def runs(self) -> list[tuple[str, str]]:

@@ -1,11 +1,9 @@
 """Least-squares fit of a model's parameters under common random numbers.
 
 Every evaluation runs the same seeds, so the objective is a deterministic function of the parameters.
-Intervals: the Gauss-Newton approximation at the optimum, with the residuals resampled (bootstrap of
-observations) and widened for what the parameters took of them: residuals of n observations and p parameters
-are too small by sqrt((n - p) / n), and their size is itself known to n - p degrees of freedom.  Parameters
-that the data do not determine (:mod:`vftsim.calibrate.identify`) keep their bounds as interval; they, parameters
-at a bound, and pairs with a correlation beyond 0.95 are reported as not identified.
+A search by Gauss-Newton steps finds the minimum that is near: with several starts, each is searched with the first
+replication, and where the best one ends the search goes on with all of them.  Starts after the declared one are a
+Latin hypercube (McKay, Beckman and Conover, Technometrics 21(2), 1979) over the middle 80 % of the bounds.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from scipy.optimize import least_squares
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
 from vftsim.calibrate.figures import as_run, check_present, observe, unit_of_figure
-from vftsim.calibrate.identify import BOX_DEVIATION, Identification, identification, told
+from vftsim.calibrate.intervals import End, Fit, fit_at
 from vftsim.calibrate.keep import number_of
 from vftsim.calibrate.observations import DELAY_PERCENTILES, UNITS
 from vftsim.calibrate.patterns import matches
@@ -29,34 +28,14 @@ from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations
-from vftsim.stats._special import student_t_quantile
+from vftsim.sampling.streams import Streams
 from vftsim.study.kept import Kept
 from vftsim.study.workers import Workers
 
 Array = NDArray[np.float64]
 _STEP = 0.08
-_RESAMPLES = 2000
-_NORMAL_975 = 1.959964
-
-
-@dataclass(slots=True)
-class Fit:
-    """Result of a fit.
-
-    ``values`` are in base units (ns, shares); ``low`` and ``high`` bound the central 95 %.
-    """
-
-    values: dict[str, float]
-    low: dict[str, float]
-    high: dict[str, float]
-    residuals: dict[tuple[str, str], float]
-    cost: float
-    evaluations: int
-    not_identified: list[str] = field(default_factory=list)
-    correlations: dict[str, float] = field(default_factory=dict)
-    undetermined: list[str] = field(default_factory=list)
-    """Parameters whose value the data do not tell; their interval is the whole of their bounds."""
-    sensitivity: Identification | None = None
+_EDGE = 0.1
+"""Share of the way between a parameter's bounds that spread starts keep from either."""
 
 
 def parameter_values(
@@ -133,30 +112,75 @@ def fit(
     parameters = definition.parameters
     low = np.array([p.bounds[0] for p in parameters])
     high = np.array([p.bounds[1] for p in parameters])
-    span = high - low
-    count = 0
-    evaluate = _Evaluations(_Problem(definition, specs, keys, data), jobs, kept or Kept())
+    problem = _Problem(definition, specs, keys, data)
+    search = _Search(_Evaluations(problem, jobs, kept or Kept()), low, high - low, progress)
+    found, ends = search.best(starts_of(definition), definition.replications)
+    apart = search.apart(found, definition.replications)
+    result = fit_at(definition, keys, found, low, high - low, apart)
+    result.evaluations, result.ends = search.steps, ends
+    return result
 
-    def jacobian(units: Array) -> Array:
+
+def starts_of(definition: CalibrationSpec) -> list[Array]:
+    """Return where searches begin, in shares of the box: the declared start, then points spread over it."""
+    parameters, more = definition.parameters, definition.starts - 1
+    units = [(p.first - p.bounds[0]) / (p.bounds[1] - p.bounds[0]) for p in parameters]
+    shape = (2, len(parameters), more)
+    draws = Streams(definition.seed, 0).uniforms("calibrate.starts", count=math.prod(shape)).reshape(shape)
+    shares = (draws[0].argsort(axis=1) + draws[1]) / max(more, 1)
+    return [np.clip(units, 0.01, 0.99), *(_EDGE + (1.0 - 2.0 * _EDGE) * shares.T)]
+
+
+@dataclass(slots=True)
+class _Search:
+    """Searches one after the other over the same box."""
+
+    evaluate: _Evaluations
+    low: Array
+    span: Array
+    progress: Callable[[int, float], None] | None
+    steps: int = 0
+
+    def run(self, start: Array, replications: int) -> Any:
+        """Search from a point, in shares of the box; return what SciPy says of its end."""
+
+        def objective(units: Array) -> Array:
+            self.steps += 1
+            (value,) = self.evaluate([self.low + units * self.span], replications, check=self.steps == 1)
+            if self.progress is not None:
+                self.progress(self.steps, float(0.5 * value @ value))
+            return value
+
+        return least_squares(
+            objective, start, jac=partial(self._jacobian, replications=replications), bounds=(0.0, 1.0),
+            max_nfev=self.evaluate.problem.definition.most_evaluations, xtol=2e-3, ftol=2e-3,
+        )  # fmt: skip
+
+    def best(self, starts: Sequence[Array], replications: int) -> tuple[Any, list[End]]:
+        """Search from every start; return the end of the whole search, and where each start ended if there are more."""
+        if len(starts) == 1:
+            return self.run(starts[0], replications), []
+        ends = [self.run(start, 1) for start in starts]
+        found = min(ends, key=lambda end: float(end.cost))
+        if replications > 1:
+            found = self.run(found.x, replications)
+        return found, [self._end(each) for each in ends]
+
+    def apart(self, found: Any, replications: int) -> list[Array]:
+        """Return the residuals of each replication where a search ended."""
+        return self.evaluate.apart(self.low + found.x * self.span, replications)
+
+    def _jacobian(self, units: Array, replications: int) -> Array:
         steps = np.where(units + _STEP <= 1.0, _STEP, -_STEP)
         points = [units] + [units + np.eye(len(units))[i] * steps[i] for i in range(len(units))]
-        columns = evaluate([low + point * span for point in points])
+        columns = self.evaluate([self.low + point * self.span for point in points], replications)
         return np.array([(columns[i + 1] - columns[0]) / steps[i] for i in range(len(units))]).T
 
-    def objective(units: Array) -> Array:
-        nonlocal count
-        count += 1
-        (value,) = evaluate([low + units * span], check=count == 1)
-        if progress is not None:
-            progress(count, float(0.5 * value @ value))
-        return value
-
-    start = (np.array([p.first for p in parameters]) - low) / span
-    found = least_squares(
-        objective, np.clip(start, 0.01, 0.99), jac=jacobian, bounds=(0.0, 1.0),
-        max_nfev=definition.most_evaluations, xtol=2e-3, ftol=2e-3,
-    )  # fmt: skip
-    return fit_at(definition, keys, found, low, span)
+    def _end(self, found: Any) -> End:
+        """Return where a search ended."""
+        names = [p.path for p in self.evaluate.problem.definition.parameters]
+        values = dict(zip(names, (self.low + found.x * self.span).tolist(), strict=True))
+        return End(values, float(found.cost), int(found.nfev))
 
 
 def at_measured_traffic(seen: Observations, data: Observations) -> Observations:
@@ -219,15 +243,18 @@ class _Evaluations:
     kept: Kept
     known: dict[int, list[float]] = field(default_factory=dict)
 
-    def __call__(self, points: Sequence[Array], check: bool = False) -> list[Array]:
-        """Return residuals at points; with ``check``, refuse observations that the models do not have."""
-        replications = range(self.problem.definition.replications)
-        numbers = {number_of(x.tolist(), r): (x, r) for x in points for r in replications}
+    def __call__(self, points: Sequence[Array], replications: int, check: bool = False) -> list[Array]:
+        """Return mean residuals at points; with ``check``, refuse observations that the models do not have."""
+        numbers = {number_of(x.tolist(), r): (x, r) for x in points for r in range(replications)}
         tasks = {n: (self.problem, *at, check) for n, at in numbers.items() if n not in self.known}
         self.known.update(zip(tasks, self.kept.in_order(Workers(_residuals, self.jobs), tasks), strict=True))
-        return [self._mean([self.known[number_of(x.tolist(), r)] for r in replications]) for x in points]
+        return [self._mean(self.apart(x, replications)) for x in points]
 
-    def _mean(self, found: list[list[float]]) -> Array:
+    def apart(self, x: Array, replications: int) -> list[Array]:
+        """Return residuals at a point that was evaluated, replication by replication."""
+        return [np.array(self.known[number_of(x.tolist(), r)]) for r in range(replications)]
+
+    def _mean(self, found: list[Array]) -> Array:
         total = np.zeros(len(self.problem.keys))
         for residuals in found:
             total += residuals
@@ -248,73 +275,3 @@ def _check_phases(seen: Observations, keys: list[tuple[str, str]]) -> None:
                 f"the model does not reach the phase '{phase}' that is in sample; it plays {', '.join(played)}. The "
                 "dataset must use these names; a ramp that stops early needs other starts"
             )
-
-
-def _widening(observations: int, parameters: int) -> float:
-    freedom = max(observations - parameters, 1)
-    return math.sqrt(observations / freedom) * student_t_quantile(0.975, freedom) / _NORMAL_975
-
-
-def fit_at(definition: CalibrationSpec, keys: list[tuple[str, str]], found: Any, low: Array, span: Array) -> Fit:
-    """Return the fit at the point where a search has ended.
-
-    Parameters
-    ----------
-    definition : CalibrationSpec
-    keys : list of (str, str)
-        Phase and quantity of each residual.
-    found : object
-        Where it ended, as SciPy says it: ``x`` (in shares of the box), ``fun``, ``jac``, ``cost`` and ``nfev``.
-    low, span : array
-        Lower bounds of the parameters, and widths of their box.
-    """
-    parameters = definition.parameters
-    names = [p.path for p in parameters]
-    values = low + found.x * span
-    freedom = len(keys) - len(names)
-    seen = identification(found.jac, float(np.sqrt(2.0 * found.cost / max(freedom, 1))))
-    shifts = _resampled(definition, found) * span * _widening(len(keys), len(names))
-    bounds = np.percentile(values + shifts, [2.5, 97.5], axis=0)
-    if freedom < 1:  # as many parameters as observations leave no residuals to resample
-        half = _NORMAL_975 * np.array(seen.remaining) * BOX_DEVIATION * span
-        bounds = np.array([values - half, values + half])
-    unknown = [i for i in range(len(names)) if not seen.identified(i)]
-    bounds[0, unknown], bounds[1, unknown] = low[unknown], (low + span)[unknown]
-    result = Fit(
-        values=dict(zip(names, values.tolist(), strict=True)),
-        low=dict(zip(names, np.maximum(bounds[0], low).tolist(), strict=True)),
-        high=dict(zip(names, np.minimum(bounds[1], low + span).tolist(), strict=True)),
-        residuals=dict(zip(keys, found.fun.tolist(), strict=True)),
-        cost=float(found.cost),
-        evaluations=int(found.nfev),
-        not_identified=told(names, seen),
-        undetermined=[names[i] for i in unknown],
-        sensitivity=seen,
-    )
-    _note_bounds_and_pairs(result, found.x, shifts)
-    return result
-
-
-def _resampled(definition: CalibrationSpec, found: Any) -> Array:
-    """Return where the parameters, over their boxes, move to when the residuals are resampled."""
-    rng = np.random.default_rng(np.random.SeedSequence(definition.seed))
-    centred = found.fun - found.fun.mean()
-    draws = rng.integers(0, len(centred), size=(_RESAMPLES, len(centred)))
-    shifts: Array = -(centred[draws] @ np.linalg.pinv(found.jac).T)
-    return shifts
-
-
-def _note_bounds_and_pairs(result: Fit, units: Array, shifts: Array) -> None:
-    """Note parameters at a bound, correlations, and pairs that only move together."""
-    names = list(result.values)
-    varies = shifts.std(axis=0) > 0
-    for i, name in enumerate(names):
-        if not 0.005 < units[i] < 0.995:
-            result.not_identified.append(f"{name} (at a bound)")
-        for j in range(i):
-            if not (varies[i] and varies[j]):
-                continue
-            correlation = float(np.corrcoef(shifts[:, j], shifts[:, i])[0, 1])
-            result.correlations[f"{names[j]} ~ {name}"] = correlation
-            if abs(correlation) > 0.95:
-                result.not_identified.append(f"{names[j]} and {name} (correlation {correlation:+.2f})")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from vftsim._version import __version__
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.fit import Fit
+from vftsim.calibrate.intervals import Fit
 from vftsim.calibrate.provenance import data_sha256
 from vftsim.composition.keys import read
 from vftsim.composition.model import ModelSpec
@@ -47,8 +48,14 @@ def as_record(
         },
         "cost": fit.cost,
         "evaluations": fit.evaluations,
+        "ends": [asdict(end) for end in fit.ends],
         "not_identified": fit.not_identified,
         "sensitivity": _sensitivity(fit),
+        "simulation_noise": {
+            "replications": definition.replications,
+            "in_intervals": bool(fit.simulation_share),
+            "share_of_variance": {path: round(share, 4) for path, share in fit.simulation_share.items()},
+        },
         "correlations": fit.correlations,
         "residuals": [
             {"phase": phase, "quantity": quantity, "scaled_residual": round(value, 4)}

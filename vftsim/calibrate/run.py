@@ -7,7 +7,8 @@ from typing import Any
 
 from vftsim.calibrate import fitted
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.fit import Fit, fit
+from vftsim.calibrate.fit import fit
+from vftsim.calibrate.intervals import Fit
 from vftsim.calibrate.keep import from_observations, identity_of
 from vftsim.calibrate.observations import measured
 from vftsim.calibrate.patterns import check_measured
@@ -94,7 +95,7 @@ def run_calibration(name_or_path: str, jobs: int, progress: Progress, store: Sto
         [*read_dataset(dataset).units(), "touches"], definition.in_sample,
     )  # fmt: skip
     started = utc_now()
-    progress.total(definition.most_evaluations)
+    progress.total(definition.searches * definition.most_evaluations)
     kept = Kept(store, _said(definition, specs, data))
     result = fit(definition, specs, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"), kept)
     how = manifest(
@@ -109,7 +110,9 @@ def _said(definition: CalibrationSpec, specs: ModelSpec | dict[str, ModelSpec], 
     models = specs if isinstance(specs, dict) else {"": specs}
     return identity_of(
         definition.seed,
-        calibration=sha256_of(definition.model_dump(mode="json", exclude={"most_evaluations", "replications"})),
+        calibration=sha256_of(
+            definition.model_dump(mode="json", exclude={"most_evaluations", "replications", "starts"})
+        ),
         models=sha256_of({name: Model("", each).digest() for name, each in models.items()}),
         data=sha256_of(from_observations(data)),
     )

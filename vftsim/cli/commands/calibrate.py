@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vftsim.cli import options
+
+if TYPE_CHECKING:
+    from vftsim.calibrate.run import Calibrated
 
 
 def register(app: typer.Typer) -> None:
@@ -54,19 +57,39 @@ def calibrate(
     if as_json:
         print_json(done.record)
         return
+    shares = ["of simulation"] if done.fit.simulation_share else []
     rows = [
         (
             path,
             "not identified" if path in done.fit.undetermined else fitted.shown(done.spec, path, value),
             *(fitted.shown(done.spec, path, v) for v in (done.fit.low[path], done.fit.high[path])),
+            *(f"{100.0 * done.fit.simulation_share[path]:.0f} %" for _ in shares),
         )
         for path, value in done.fit.values.items()
     ]
     count = len(done.fit.residuals)
     rms = (2 * done.fit.cost / count) ** 0.5
     print_table(
-        f"Fitted parameters: {calibration}", ("parameter", "value", "2.5 %", "97.5 %"), rows,
-        f"{count} observations, scaled residual {rms:.2f} rms, seed {done.definition.seed}",
+        f"Fitted parameters: {calibration}", ("parameter", "value", "2.5 %", "97.5 %", *shares), rows,
+        f"{count} observations, scaled residual {rms:.2f} rms, seed {done.definition.seed}; "
+        + ("of simulation: share of the interval's variance" if shares else
+           "one replication: intervals leave the noise of the simulation out"),
     )  # fmt: skip
+    if done.fit.ends:
+        _print_ends(done)
     for note in done.fit.not_identified:
         print_text(f"not identified by the data: {note}")
+
+
+def _print_ends(done: Calibrated) -> None:
+    from vftsim.calibrate.fitted import shown
+    from vftsim.report.screen import print_table
+
+    ends, replications = done.fit.ends, done.definition.replications
+    values = [(path, *(shown(done.spec, path, end.values[path]) for end in ends)) for path in done.fit.values]
+    print_table(
+        "Where the search from each start ended",
+        ("parameter", *(f"start {number}" for number in range(1, len(ends) + 1))),
+        [("cost", *(f"{end.cost:.4g}" for end in ends)), *values],
+        f"with the first of {replications} replications; from the best it goes on with all" if replications > 1 else "",
+    )

@@ -1,0 +1,146 @@
+"""Intervals hold the noise of the simulation, on linear problems whose answer is known and on a fit of its own."""
+
+import json
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.calibrate.test_fit import PROXY, definition, lab
+from tests.calibrate.two_guests import CPU, DATASET, FIT, SPIN
+from vftsim.calibrate import fit as fit_module
+from vftsim.calibrate.fit import fit
+from vftsim.calibrate.intervals import fit_at
+from vftsim.cli.main import main
+from vftsim.composition.keys import read
+
+TRUTH, OBSERVATIONS, PARAMETERS = 0.5, 24, 3
+COST = f"{PROXY}.touch_cost"
+
+
+def linear(rng, matrix, data, simulation, replications):
+    """Fit a linear problem with scatter of the data and of each replication, whose chance moves the parameters.
+
+    Returns
+    -------
+    tuple
+        The fit with the residuals of the replications, and that without.
+    """
+    names = [SimpleNamespace(path=f"p{k}") for k in range(PARAMETERS)]
+    asked = SimpleNamespace(parameters=names, seed=1)
+    noise = rng.normal(0.0, data, OBSERVATIONS)
+    moves = rng.normal(0.0, simulation, (replications, PARAMETERS)) @ matrix.T
+    x = TRUTH + np.linalg.pinv(matrix) @ (noise - moves.mean(axis=0))
+    apart = [matrix @ (x - TRUTH) + move - noise for move in moves]
+    residual = np.mean(apart, axis=0)
+    found = SimpleNamespace(x=x, fun=residual, jac=matrix, cost=0.5 * float(residual @ residual), nfev=1)
+    keys, low, span = list(range(OBSERVATIONS)), np.zeros(PARAMETERS), np.ones(PARAMETERS)
+    return fit_at(asked, keys, found, low, span, apart), fit_at(asked, keys, found, low, span)
+
+
+def coverage(studies, **scatter):
+    """Return the shares of intervals with and without the noise of the simulation that hold the truth."""
+    rng, inside = np.random.default_rng(5), np.zeros(2)
+    matrix = 200.0 * rng.normal(size=(OBSERVATIONS, PARAMETERS))
+    for _ in range(studies):
+        for which, found in enumerate(linear(rng, matrix, **scatter)):
+            inside[which] += sum(found.low[path] <= TRUTH <= found.high[path] for path in found.values)
+    return inside / (studies * PARAMETERS)
+
+
+@pytest.mark.parametrize("replications", [2, 4, 10])
+def test_nineteen_of_twenty_intervals_hold_the_truth_where_only_the_simulation_scatters(replications):
+    """Data all but exact: Student's t with R - 1 degrees of freedom; parameters of a study are independent."""
+    with_it, without = coverage(300, data=1e-4, simulation=0.01, replications=replications)
+    assert with_it == pytest.approx(0.95, abs=3.5 * math.sqrt(0.95 * 0.05 / 900))
+    assert without < 0.05
+
+
+def test_both_kinds_of_scatter_together():
+    """Data move a parameter by 1/200 / sqrt(24) or so, four replications by as much; a sum of the two is no t: 94-98 %.
+
+    Without the noise of the simulation: P(|normal with variance 2| < 2.1) = 86 % or so.
+    """
+    with_it, without = coverage(400, data=1.0, simulation=2.0 / (200.0 * math.sqrt(24)), replications=4)
+    assert 0.93 < with_it < 0.99
+    assert without < 0.90
+    assert with_it - without > 0.06
+
+
+def test_the_share_of_the_simulation_is_that_of_the_variance():
+    """Equal parts of 2,000 replications (whose t is a normal) and of the data: one half; the data alone: none."""
+    rng = np.random.default_rng(6)
+    matrix = np.linalg.qr(rng.normal(size=(OBSERVATIONS, PARAMETERS)))[0]
+    found, without = linear(rng, matrix, data=0.01, simulation=0.01 * math.sqrt(2000), replications=2000)
+    residual = np.array(list(found.residuals.values()))
+    of_data = residual.var() * OBSERVATIONS / (OBSERVATIONS - PARAMETERS) * (2.080 / 1.960) ** 2
+    for share in found.simulation_share.values():
+        assert share == pytest.approx(1e-4 / (1e-4 + of_data), abs=0.06)
+    assert without.simulation_share == {}
+
+
+def test_correlations_hold_the_noise_of_the_simulation():
+    """Replications that move two parameters alike make them correlated, whatever the data say."""
+    rng = np.random.default_rng(7)
+    matrix = 200.0 * np.linalg.qr(rng.normal(size=(OBSERVATIONS, 2)))[0]
+    asked = SimpleNamespace(parameters=[SimpleNamespace(path="a"), SimpleNamespace(path="b")], seed=1)
+    noise = 1e-3 * rng.normal(size=OBSERVATIONS)
+    noise -= matrix @ np.linalg.pinv(matrix) @ noise
+    apart = [noise + matrix @ np.array([way, way]) for way in (0.01, -0.02, 0.03, -0.02)]
+    found = SimpleNamespace(x=np.array([0.5, 0.5]), fun=noise, jac=matrix, cost=0.5 * float(noise @ noise), nfev=1)
+    result = fit_at(asked, list(range(OBSERVATIONS)), found, np.zeros(2), np.ones(2), apart)
+    assert result.correlations["a ~ b"] > 0.999
+    assert fit_at(asked, list(range(OBSERVATIONS)), found, np.zeros(2), np.ones(2)).correlations["a ~ b"] < 0.1
+    # Mean 0, sample deviation 0.0245 over sqrt(4), times the 97.5 % point of t with three degrees of freedom.
+    assert result.high["a"] - 0.5 == pytest.approx(3.182 * 0.02449 / 2.0, rel=0.06)
+
+
+def test_one_observation_for_each_parameter_has_it_too():
+    """Nothing to resample: the interval of one scale, and the replications' beside it."""
+    asked = SimpleNamespace(parameters=[SimpleNamespace(path="a")], seed=1)
+    found = SimpleNamespace(x=np.array([0.5]), fun=np.zeros(1), jac=np.array([[20.0]]), cost=0.0, nfev=1)
+    apart = [np.array([way]) for way in (-2.0, 1.0, 1.0)]
+    with_it, without = (fit_at(asked, [("s", "cpu")], found, np.zeros(1), np.ones(1), each) for each in (apart, ()))
+    half = [(each.high["a"] - each.low["a"]) / 2.0 for each in (with_it, without)]
+    own = 4.303 * math.sqrt(3.0 / 3.0) / 20.0  # sample variance 3 over three replications, t with two degrees
+    assert half[0] == pytest.approx(math.hypot(half[1], own), rel=0.05)
+    assert with_it.simulation_share["a"] == pytest.approx(own**2 / (own**2 + half[1] ** 2), rel=0.05)
+
+
+def test_a_fit_hands_over_what_each_replication_says(monkeypatch):
+    """CPU is 40 points over the bounds; four replications add -1, 0, 0 and 1 point: 2.5 % of the bounds a point."""
+    monkeypatch.setattr(fit_module, "observe", lambda spec, seed, replication: {
+        (f"step_{n}", "cpu"): 40.0 * (read(spec, COST) - 300_000.0) / 1_200_000.0 + (-1.0, 0.0, 0.0, 1.0)[replication]
+        for n in (1, 2)
+    })  # fmt: skip
+    data = {("step_1", "cpu"): 20.0, ("step_2", "cpu"): 20.002}
+    one, four = fit(definition(), lab(), data), fit(definition(replications=4), lab(), data)
+    assert (one.simulation_share, list(four.simulation_share)) == ({}, [COST])
+    own = 3.182 * math.sqrt(2.0 / 3.0) / 2.0 * 0.025 * 1_200_000.0
+    data_half = (one.high[COST] - one.low[COST]) / 2.0
+    assert (four.high[COST] - four.low[COST]) / 2.0 == pytest.approx(math.hypot(own, data_half), rel=0.06)
+
+
+def test_the_table_and_the_record_say_whether_intervals_hold_it(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(fit_module, "observe", lambda spec, seed, replication: {
+        ("measured", "cpu.small"): spec.domains["small"].weight / 2.0 + replication
+    })  # fmt: skip
+    for name, text in (("two-guests.yaml", SPIN), ("dataset.yaml", DATASET), ("cpu.csv", CPU)):
+        (tmp_path / name).write_text(text)
+    words = ["calibrate", str(tmp_path / "fit.yaml"), "-j", "1", "-q"]
+    (tmp_path / "fit.yaml").write_text(FIT)
+    assert main(words) == 0
+    assert "leave the noise of the simulation out" in " ".join(capsys.readouterr().out.split())
+    assert main([*words, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["simulation_noise"]
+    assert said == {"replications": 1, "in_intervals": False, "share_of_variance": {}}
+    (tmp_path / "fit.yaml").write_text(f"{FIT}replications: 3\n")
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "of simulation" in out
+    assert "leave the noise" not in out
+    assert main([*words, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["simulation_noise"]
+    assert said["in_intervals"]
+    assert 0.0 < said["share_of_variance"]["domains.small.weight"] < 1.0

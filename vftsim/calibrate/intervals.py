@@ -1,0 +1,172 @@
+"""Intervals of fitted parameters: what scatter of the data, and of the simulation, leaves of them.
+
+Gauss-Newton approximation at the optimum, two parts that are added:
+
+* *Data.*  Residuals are resampled (bootstrap of observations) and widened for what the parameters took of them:
+  residuals of n observations and p parameters are too small by sqrt((n - p) / n), and their size is itself known to
+  n - p degrees of freedom.
+* *Simulation.*  A fit compares the data with the mean of R replications, which are the same at every point, and their
+  chance moves all refits alike.  The residuals r of a replication at the optimum say where it alone would have moved
+  the parameters: -J+ (r - mean r), J+ the pseudoinverse of the matrix of derivatives.  The sample covariance of these R
+  moves over R is the covariance of the estimate, known to R - 1 degrees of freedom.  It is drawn from a normal
+  distribution whose central 95 % is that of Student's t: a t of few degrees has no variance, so no correlation.
+  Where chance moves observations one by one and not together, the resampled residuals hold some of it already, and
+  intervals err on the wide side.  With one replication this part is missing: nothing tells it.
+
+Parameters that the data do not determine (:mod:`vftsim.calibrate.identify`) keep their bounds as interval; they,
+parameters at a bound, and pairs with a correlation beyond 0.95 are reported as not identified.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.identify import BOX_DEVIATION, Identification, identification, told
+from vftsim.sampling.streams import Streams
+from vftsim.stats._special import student_t_quantile
+
+Array = NDArray[np.float64]
+_RESAMPLES = 2000
+_NORMAL_975 = 1.959964
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where the search from one start ended, with the first replication alone."""
+
+    values: dict[str, float]
+    cost: float
+    evaluations: int
+
+
+@dataclass(slots=True)
+class Fit:
+    """Result of a fit.
+
+    ``values`` are in base units (ns, shares); ``low`` and ``high`` bound the central 95 %.
+    """
+
+    values: dict[str, float]
+    low: dict[str, float]
+    high: dict[str, float]
+    residuals: dict[tuple[str, str], float]
+    cost: float
+    evaluations: int
+    not_identified: list[str] = field(default_factory=list)
+    correlations: dict[str, float] = field(default_factory=dict)
+    undetermined: list[str] = field(default_factory=list)
+    """Parameters whose value the data do not tell; their interval is the whole of their bounds."""
+    sensitivity: Identification | None = None
+    ends: list[End] = field(default_factory=list)
+    """Of several starts, in their order; empty where there is one."""
+    simulation_share: dict[str, float] = field(default_factory=dict)
+    """Share of each parameter's variance that the noise of the simulation has; empty with one replication."""
+
+
+def _widening(observations: int, parameters: int) -> float:
+    freedom = max(observations - parameters, 1)
+    return math.sqrt(observations / freedom) * student_t_quantile(0.975, freedom) / _NORMAL_975
+
+
+def fit_at(
+    definition: CalibrationSpec,
+    keys: list[tuple[str, str]],
+    found: Any,
+    low: Array,
+    span: Array,
+    apart: Sequence[Array] = (),
+) -> Fit:
+    """Return the fit at the point where a search has ended.
+
+    Parameters
+    ----------
+    definition : CalibrationSpec
+    keys : list of (str, str)
+        Phase and quantity of each residual.
+    found : object
+        Where it ended, as SciPy says it: ``x`` (in shares of the box), ``fun``, ``jac``, ``cost`` and ``nfev``.
+    low, span : array
+        Lower bounds of the parameters, and widths of their box.
+    apart : sequence of array
+        Residuals of each replication there; of one or none, the intervals leave the noise of the simulation out.
+    """
+    parameters = definition.parameters
+    names = [p.path for p in parameters]
+    values = low + found.x * span
+    freedom = len(keys) - len(names)
+    seen = identification(found.jac, float(np.sqrt(2.0 * found.cost / max(freedom, 1))))
+    of_data = _resampled(definition, found) * span * _widening(len(keys), len(names))
+    of_simulation = _of_simulation(definition, found, apart) * span
+    shifts = of_data + of_simulation
+    bounds, own = np.percentile(values + shifts, [2.5, 97.5], axis=0), of_data.std(axis=0)
+    if freedom < 1:  # as many parameters as observations leave no residuals to resample
+        own = np.array(seen.remaining) * BOX_DEVIATION * span
+        half = _NORMAL_975 * np.hypot(own, of_simulation.std(axis=0))
+        bounds = np.array([values - half, values + half])
+    unknown = [i for i in range(len(names)) if not seen.identified(i)]
+    bounds[0, unknown], bounds[1, unknown] = low[unknown], (low + span)[unknown]
+    result = Fit(
+        values=dict(zip(names, values.tolist(), strict=True)),
+        low=dict(zip(names, np.maximum(bounds[0], low).tolist(), strict=True)),
+        high=dict(zip(names, np.minimum(bounds[1], low + span).tolist(), strict=True)),
+        residuals=dict(zip(keys, found.fun.tolist(), strict=True)),
+        cost=float(found.cost),
+        evaluations=int(found.nfev),
+        not_identified=told(names, seen),
+        undetermined=[names[i] for i in unknown],
+        sensitivity=seen,
+    )
+    if len(apart) > 1:
+        result.simulation_share = dict(zip(names, _share(of_simulation.std(axis=0), own), strict=True))
+    _note_bounds_and_pairs(result, found.x, shifts)
+    return result
+
+
+def _resampled(definition: CalibrationSpec, found: Any) -> Array:
+    """Return where the parameters, over their boxes, move to when the residuals are resampled."""
+    rng = np.random.default_rng(np.random.SeedSequence(definition.seed))
+    centred = found.fun - found.fun.mean()
+    draws = rng.integers(0, len(centred), size=(_RESAMPLES, len(centred)))
+    shifts: Array = -(centred[draws] @ np.linalg.pinv(found.jac).T)
+    return shifts
+
+
+def _of_simulation(definition: CalibrationSpec, found: Any, apart: Sequence[Array]) -> Array:
+    """Return where the parameters, over their boxes, move to with other replications."""
+    many, size = len(apart), (_RESAMPLES, len(found.x))
+    if many < 2:
+        return np.zeros(size)
+    moves = -(np.array(apart) - np.mean(apart, axis=0)) @ np.linalg.pinv(found.jac).T
+    normal = Streams(definition.seed, 0).generator("calibrate.simulation_noise").standard_normal((_RESAMPLES, many))
+    stretched = student_t_quantile(0.975, many - 1) / _NORMAL_975
+    shifts: Array = normal @ moves * (stretched / math.sqrt(many * (many - 1)))
+    return shifts
+
+
+def _share(part: Array, rest: Array) -> list[float]:
+    """Return the share of the variance that the first of two independent deviations has."""
+    whole = part**2 + rest**2
+    return [float(each) for each in np.divide(part**2, whole, out=np.zeros_like(part), where=whole > 0.0)]
+
+
+def _note_bounds_and_pairs(result: Fit, units: Array, shifts: Array) -> None:
+    """Note parameters at a bound, correlations, and pairs that only move together."""
+    names = list(result.values)
+    varies = shifts.std(axis=0) > 0
+    for i, name in enumerate(names):
+        if not 0.005 < units[i] < 0.995:
+            result.not_identified.append(f"{name} (at a bound)")
+        for j in range(i):
+            if not (varies[i] and varies[j]):
+                continue
+            correlation = float(np.corrcoef(shifts[:, j], shifts[:, i])[0, 1])
+            result.correlations[f"{names[j]} ~ {name}"] = correlation
+            if abs(correlation) > 0.95:
+                result.not_identified.append(f"{names[j]} and {name} (correlation {correlation:+.2f})")
