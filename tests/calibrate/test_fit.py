@@ -1,15 +1,22 @@
 """A fit recovers the parameters that made the data, and says what it cannot know."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from vftsim.calibrate import validate
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.fit import at_measured_traffic, fit, observe
+from vftsim.calibrate.observations import measured
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
+from vftsim.study.progress import Silent
 
 S = 10**9
+ROOT = Path(__file__).parents[2]
 PROXY = "domains.sut.applications.proxy"
 
 
@@ -117,6 +124,27 @@ def test_quantities_and_phases_that_the_model_does_not_have_are_refused():
 def test_without_a_mix_cpu_is_brought_to_the_measured_load():
     seen = {("step_1", "cpu"): 40.0, ("step_1", "load"): 50.0, ("step_1", "touches"): 8.0}
     assert at_measured_traffic(seen, {("step_1", "load"): 55.0})["step_1", "cpu"] == pytest.approx(44.0)
+
+
+def test_a_cpu_that_was_measured_full_does_not_follow_the_load():
+    """Measured 90 % at 55 /s, and 91 %; simulated 88 % at 50 /s."""
+    seen = {("step_1", "cpu"): 88.0, ("step_1", "load"): 50.0}
+    for there, brought in ((90.0, 96.8), (91.0, 88.0)):
+        data = {("step_1", "load"): 55.0, ("step_1", "cpu"): there}
+        assert at_measured_traffic(seen, data, 90.0)["step_1", "cpu"] == pytest.approx(brought)
+
+
+def test_a_validation_compares_cpu_by_the_rule_of_the_fits(monkeypatch):
+    """Every step is simulated at 40 % and a tenth of its measured load: 400 %, where the record is below 90 %."""
+    data = measured(ROOT / "calibration" / "sip-lab" / "data" / "dataset.yaml", "native")
+    seen = {key: value / 10.0 if key[1] == "load" else value for key, value in data.items()}
+    seen |= {key: 40.0 for key in data if key[1] == "cpu"}
+    ramps = [SimpleNamespace(observations=seen, end=SimpleNamespace(doc_saps=139, stop_step=11))]
+    monkeypatch.setattr(validate, "run_environment", lambda *_: (ramps, []))
+    rows = validate.run_validation("sip-lab/validation", ["native"], 1, 1, Silent()).rows
+    found = {row.phase: row.predicted for row in rows if row.quantity == "cpu"}
+    assert found["step_9"] == pytest.approx(400.0)
+    assert found["step_11"] == 40.0
 
 
 @pytest.mark.thorough

@@ -28,6 +28,7 @@ def page(found: Validated, name: str, made_by: str) -> str:
         f"Each ramp: {spec.replications} replications of steps of {spec.step_duration / 1e9:g} s (the lab: 900 s); "
         f"each edge step: {spec.edge_replications} replications of {spec.edge_duration / 1e9:g} s. "
         "A prediction is the mean of the replications that reached the step; the range is their central 90 %. "
+        f"CPU up to {spec.targets.cpu_up_to:g} % is brought to the measured load and mix of its step, as fits have it. "
         "The baselines are the straight line and the parabola through the same in-sample steps over load (of the "
         "logarithm for delays). Memory is compared only when steps have their full length, because it falls with every "
         "attempt. "

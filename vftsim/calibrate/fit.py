@@ -183,18 +183,25 @@ class _Search:
         return End(values, float(found.cost), int(found.nfev))
 
 
-def at_measured_traffic(seen: Observations, data: Observations) -> Observations:
+def at_measured_traffic(seen: Observations, data: Observations, up_to: float = math.inf) -> Observations:
     """Return the run's numbers with CPU brought to the measured load and mix of each phase.
 
     Arrivals are random: load and mix of a short step are off by their standard errors, and CPU with them in
     proportion to the messages a second; to the attempts a second where the mix was not measured.
+
+    Parameters
+    ----------
+    seen, data : Observations
+    up_to : float
+        Measured CPU in percent beyond which a phase is left as it is: a CPU that is full does not follow the load.
     """
     return {
         (phase, quantity): value * _traffic(data, phase, data) / _traffic(seen, phase, data)
         if quantity == "cpu" and (phase, "load") in data and _traffic(seen, phase, data) > 0
+        and data.get((phase, "cpu"), 0.0) <= up_to
         else value
         for (phase, quantity), value in seen.items()
-    }
+    }  # fmt: skip
 
 
 def _traffic(of: Observations, phase: str, data: Observations) -> float:

@@ -10,6 +10,7 @@ from vftsim.calibrate import provenance
 from vftsim.calibrate.accuracy import Row, Verdict, edge_verdict, rows_of, stop_verdict, verdicts
 from vftsim.calibrate.capacities import CapacityRow, RatioRow, capacity_rows, ratio_rows
 from vftsim.calibrate.environment import run_environment
+from vftsim.calibrate.fit import at_measured_traffic
 from vftsim.calibrate.observations import measured
 from vftsim.calibrate.predict import PredictedRamp
 from vftsim.calibrate.references import dataset_path, place, read_definition
@@ -102,7 +103,8 @@ def run_validation(
         # Memory falls with every attempt served: shortened steps serve fewer.
         shortened = spec.step_duration < bench_of(model).steps.duration
         without = ("load", "memory") if shortened else ("load",)
-        rows = rows_of(name, environment, data, [run.observations for run in runs], without=without)
+        brought = [at_measured_traffic(run.observations, data, spec.targets.cpu_up_to) for run in runs]
+        rows = rows_of(name, environment, data, brought, without=without)
         found.rows += rows
         found.verdicts += [(name, v) for v in verdicts(environment, spec.targets, rows)]
         found.capacities += capacity_rows(name, data, [run.observations for run in runs])
