@@ -5,7 +5,7 @@ Each data set is what the lab measured (the same 140 numbers), played by the mod
 away from the truth.  A refit by the calibration's optimiser costs fourteen simulations a step and replication; here all
 refits share the matrix of derivatives and move by bounded Gauss-Newton steps with it, one simulation each: first with
 that at the start, then with that at the mean of where they came to.  Intervals are made as the calibration makes them,
-from the second; beside them those that leave the noise of the simulation out.
+from the second; beside them those that leave the chance of runs out.
 
     python experiments/sip-lab-structures/joint_coverage.py --fit growth-full --sets 10 --output coverage.json
 """
@@ -167,14 +167,14 @@ def begun(own: Joint, data: Observations, slopes: Slopes) -> SimpleNamespace:
 
 
 def row(own: Joint, known: Mapping[str, float], found: SimpleNamespace) -> dict[str, Any]:
-    """Return truth and interval of every parameter; intervals without the noise of the simulation under ``data``."""
+    """Return truth and interval of every parameter; intervals without the chance of runs under ``data``."""
     whole = fit_at(own.definition, own.keys, found, own.low, own.span, found.apart)
     of_data = fit_at(own.definition, own.keys, found, own.low, own.span)
     return {
         path: {
             "truth": value, "value": whole.values[path], "low": whole.low[path], "high": whole.high[path],
             "data": {"low": of_data.low[path], "high": of_data.high[path]},
-            "simulation_share": whole.simulation_share.get(path, 0.0), "identified": path not in whole.undetermined,
+            "chance_share": whole.chance_share.get(path, 0.0), "identified": path not in whole.undetermined,
         }
         for path, value in known.items()
     }  # fmt: skip
@@ -211,7 +211,7 @@ def main() -> None:
     print(table(arguments.fit, refits))
     if own.definition.replications > 1:
         without = [{path: each | each["data"] for path, each in refit.items()} for refit in refits]
-        print(table(f"{arguments.fit}, without the noise of the simulation", without))
+        print(table(f"{arguments.fit}, without the chance of runs", without))
 
 
 if __name__ == "__main__":

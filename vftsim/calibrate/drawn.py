@@ -6,7 +6,7 @@ either end of its interval (which need not be as far below the value as above) a
 A parameter that the data do not tell has its whole range as interval.
 
 The intervals are those of one fit: where a refit of simulated data shows them too narrow (docs/sip/collapse.md), so are
-the draws.  They hold the noise of the fit's own simulations if it had at least two replications
+the draws.  They hold the chance of runs if the fit had at least two replications
 (:mod:`vftsim.calibrate.intervals`).
 """
 

@@ -51,10 +51,10 @@ def as_record(
         "ends": [asdict(end) for end in fit.ends],
         "not_identified": fit.not_identified,
         "sensitivity": _sensitivity(fit),
-        "simulation_noise": {
+        "chance_of_runs": {
             "replications": definition.replications,
-            "in_intervals": bool(fit.simulation_share),
-            "share_of_variance": {path: round(share, 4) for path, share in fit.simulation_share.items()},
+            "in_intervals": bool(fit.chance_share),
+            "share_of_variance": {path: round(share, 4) for path, share in fit.chance_share.items()},
         },
         "correlations": fit.correlations,
         "residuals": [

@@ -1,17 +1,19 @@
-"""Intervals of fitted parameters: what scatter of the data, and of the simulation, leaves of them.
+"""Intervals of fitted parameters: what scatter of the data, and the chance of runs, leave of them.
 
 Gauss-Newton approximation at the optimum, two parts that are added:
 
 * *Data.*  Residuals are resampled (bootstrap of observations) and widened for what the parameters took of them:
   residuals of n observations and p parameters are too small by sqrt((n - p) / n), and their size is itself known to
   n - p degrees of freedom.
-* *Simulation.*  A fit compares the data with the mean of R replications, which are the same at every point, and their
-  chance moves all refits alike.  The residuals r of a replication at the optimum say where it alone would have moved
-  the parameters: -J+ (r - mean r), J+ the pseudoinverse of the matrix of derivatives.  The sample covariance of these R
-  moves over R is the covariance of the estimate, known to R - 1 degrees of freedom.  It is drawn from a normal
-  distribution whose central 95 % is that of Student's t: a t of few degrees has no variance, so no correlation.
-  Where chance moves observations one by one and not together, the resampled residuals hold some of it already, and
-  intervals err on the wide side.  With one replication this part is missing: nothing tells it.
+* *Chance of runs.*  A fit compares measured runs with the mean of R replications, which are the same at every point.
+  The chance of either moves many observations, and so the parameters, together, which residuals resampled one by one
+  do not show.  The residuals r of a replication at the optimum say where it alone would have moved the parameters:
+  -J+ (r - mean r), J+ the pseudoinverse of the matrix of derivatives.  The sample covariance S of these R moves is that
+  of one run.  The mean of the replications has S / R, and what was measured, one run of a system that scatters as the
+  model does, has S: S (1 + 1 / R) in all, known to R - 1 degrees of freedom.  It is drawn from a normal distribution
+  whose central 95 % is that of Student's t: a t of few degrees has no variance, so no correlation.  Where chance moves
+  observations one by one, or several measured runs were averaged, some of it is counted twice, and intervals err on the
+  wide side.  With one replication this part is missing: nothing tells it.
 
 Parameters that the data do not determine (:mod:`vftsim.calibrate.identify`) keep their bounds as interval; they,
 parameters at a bound, and pairs with a correlation beyond 0.95 are reported as not identified.
@@ -66,8 +68,8 @@ class Fit:
     sensitivity: Identification | None = None
     ends: list[End] = field(default_factory=list)
     """Of several starts, in their order; empty where there is one."""
-    simulation_share: dict[str, float] = field(default_factory=dict)
-    """Share of each parameter's variance that the noise of the simulation has; empty with one replication."""
+    chance_share: dict[str, float] = field(default_factory=dict)
+    """Share of each parameter's variance that the chance of runs has; empty with one replication."""
 
 
 def _widening(observations: int, parameters: int) -> float:
@@ -95,7 +97,7 @@ def fit_at(
     low, span : array
         Lower bounds of the parameters, and widths of their box.
     apart : sequence of array
-        Residuals of each replication there; of one or none, the intervals leave the noise of the simulation out.
+        Residuals of each replication there; of one or none, the intervals leave the chance of runs out.
     """
     parameters = definition.parameters
     names = [p.path for p in parameters]
@@ -103,12 +105,12 @@ def fit_at(
     freedom = len(keys) - len(names)
     seen = identification(found.jac, float(np.sqrt(2.0 * found.cost / max(freedom, 1))))
     of_data = _resampled(definition, found) * span * _widening(len(keys), len(names))
-    of_simulation = _of_simulation(definition, found, apart) * span
-    shifts = of_data + of_simulation
+    of_runs = _of_runs(definition, found, apart) * span
+    shifts = of_data + of_runs
     bounds, own = np.percentile(values + shifts, [2.5, 97.5], axis=0), of_data.std(axis=0)
     if freedom < 1:  # as many parameters as observations leave no residuals to resample
         own = np.array(seen.remaining) * BOX_DEVIATION * span
-        half = _NORMAL_975 * np.hypot(own, of_simulation.std(axis=0))
+        half = _NORMAL_975 * np.hypot(own, of_runs.std(axis=0))
         bounds = np.array([values - half, values + half])
     unknown = [i for i in range(len(names)) if not seen.identified(i)]
     bounds[0, unknown], bounds[1, unknown] = low[unknown], (low + span)[unknown]
@@ -124,7 +126,7 @@ def fit_at(
         sensitivity=seen,
     )
     if len(apart) > 1:
-        result.simulation_share = dict(zip(names, _share(of_simulation.std(axis=0), own), strict=True))
+        result.chance_share = dict(zip(names, _share(of_runs.std(axis=0), own), strict=True))
     _note_bounds_and_pairs(result, found.x, shifts)
     return result
 
@@ -138,15 +140,15 @@ def _resampled(definition: CalibrationSpec, found: Any) -> Array:
     return shifts
 
 
-def _of_simulation(definition: CalibrationSpec, found: Any, apart: Sequence[Array]) -> Array:
-    """Return where the parameters, over their boxes, move to with other replications."""
+def _of_runs(definition: CalibrationSpec, found: Any, apart: Sequence[Array]) -> Array:
+    """Return where the parameters, over their boxes, move to with other replications and another measured run."""
     many, size = len(apart), (_RESAMPLES, len(found.x))
     if many < 2:
         return np.zeros(size)
     moves = -(np.array(apart) - np.mean(apart, axis=0)) @ np.linalg.pinv(found.jac).T
-    normal = Streams(definition.seed, 0).generator("calibrate.simulation_noise").standard_normal((_RESAMPLES, many))
+    normal = Streams(definition.seed, 0).generator("calibrate.chance_of_runs").standard_normal((_RESAMPLES, many))
     stretched = student_t_quantile(0.975, many - 1) / _NORMAL_975
-    shifts: Array = normal @ moves * (stretched / math.sqrt(many * (many - 1)))
+    shifts: Array = normal @ moves * (stretched * math.sqrt((1.0 + 1.0 / many) / (many - 1)))
     return shifts
 
 

@@ -57,13 +57,13 @@ def calibrate(
     if as_json:
         print_json(done.record)
         return
-    shares = ["of simulation"] if done.fit.simulation_share else []
+    shares = ["of chance"] if done.fit.chance_share else []
     rows = [
         (
             path,
             "not identified" if path in done.fit.undetermined else fitted.shown(done.spec, path, value),
             *(fitted.shown(done.spec, path, v) for v in (done.fit.low[path], done.fit.high[path])),
-            *(f"{100.0 * done.fit.simulation_share[path]:.0f} %" for _ in shares),
+            *(f"{100.0 * done.fit.chance_share[path]:.0f} %" for _ in shares),
         )
         for path, value in done.fit.values.items()
     ]
@@ -72,8 +72,8 @@ def calibrate(
     print_table(
         f"Fitted parameters: {calibration}", ("parameter", "value", "2.5 %", "97.5 %", *shares), rows,
         f"{count} observations, scaled residual {rms:.2f} rms, seed {done.definition.seed}; "
-        + ("of simulation: share of the interval's variance" if shares else
-           "one replication: intervals leave the noise of the simulation out"),
+        + ("of chance: share of the interval's variance that the chance of runs has" if shares else
+           "one replication: intervals leave the chance of runs out"),
     )  # fmt: skip
     if done.fit.ends:
         _print_ends(done)

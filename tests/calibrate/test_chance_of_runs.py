@@ -1,4 +1,4 @@
-"""Intervals hold the noise of the simulation, on linear problems whose answer is known and on a fit of its own."""
+"""Intervals hold the chance of runs, on linear problems whose answer is known and on a fit of its own."""
 
 import json
 import math
@@ -19,8 +19,8 @@ TRUTH, OBSERVATIONS, PARAMETERS = 0.5, 24, 3
 COST = f"{PROXY}.touch_cost"
 
 
-def linear(rng, matrix, data, simulation, replications):
-    """Fit a linear problem with scatter of the data and of each replication, whose chance moves the parameters.
+def linear(rng, matrix, data, runs, replications):
+    """Fit a linear problem with scatter of each number and of whole runs, the measured one and each replication.
 
     Returns
     -------
@@ -29,9 +29,9 @@ def linear(rng, matrix, data, simulation, replications):
     """
     names = [SimpleNamespace(path=f"p{k}") for k in range(PARAMETERS)]
     asked = SimpleNamespace(parameters=names, seed=1)
-    noise = rng.normal(0.0, data, OBSERVATIONS)
-    moves = rng.normal(0.0, simulation, (replications, PARAMETERS)) @ matrix.T
-    x = TRUTH + np.linalg.pinv(matrix) @ (noise - moves.mean(axis=0))
+    measured, *moves = rng.normal(0.0, runs, (1 + replications, PARAMETERS)) @ matrix.T
+    noise = rng.normal(0.0, data, OBSERVATIONS) + measured
+    x = TRUTH + np.linalg.pinv(matrix) @ (noise - np.mean(moves, axis=0))
     apart = [matrix @ (x - TRUTH) + move - noise for move in moves]
     residual = np.mean(apart, axis=0)
     found = SimpleNamespace(x=x, fun=residual, jac=matrix, cost=0.5 * float(residual @ residual), nfev=1)
@@ -40,7 +40,7 @@ def linear(rng, matrix, data, simulation, replications):
 
 
 def coverage(studies, **scatter):
-    """Return the shares of intervals with and without the noise of the simulation that hold the truth."""
+    """Return the shares of intervals with and without the chance of runs that hold the truth."""
     rng, inside = np.random.default_rng(5), np.zeros(2)
     matrix = 200.0 * rng.normal(size=(OBSERVATIONS, PARAMETERS))
     for _ in range(studies):
@@ -50,37 +50,37 @@ def coverage(studies, **scatter):
 
 
 @pytest.mark.parametrize("replications", [2, 4, 10])
-def test_nineteen_of_twenty_intervals_hold_the_truth_where_only_the_simulation_scatters(replications):
-    """Data all but exact: Student's t with R - 1 degrees of freedom; parameters of a study are independent."""
-    with_it, without = coverage(300, data=1e-4, simulation=0.01, replications=replications)
+def test_nineteen_of_twenty_intervals_hold_the_truth_where_only_runs_scatter(replications):
+    """The measured one and replications alike: Student's t, R - 1 degrees; parameters of a study are independent."""
+    with_it, without = coverage(300, data=1e-4, runs=0.01, replications=replications)
     assert with_it == pytest.approx(0.95, abs=3.5 * math.sqrt(0.95 * 0.05 / 900))
     assert without < 0.05
 
 
 def test_both_kinds_of_scatter_together():
-    """Data move a parameter by 1/200 / sqrt(24) or so, four replications by as much; a sum of the two is no t: 94-98 %.
+    """Numbers move a parameter by 1/200 / sqrt(24) or so, five runs by as much; a sum of the two is no t: 94-98 %.
 
-    Without the noise of the simulation: P(|normal with variance 2| < 2.1) = 86 % or so.
+    Without the chance of runs: P(|normal with variance 2| < 2.1) = 86 % or so.
     """
-    with_it, without = coverage(400, data=1.0, simulation=2.0 / (200.0 * math.sqrt(24)), replications=4)
+    with_it, without = coverage(400, data=1.0, runs=1.0 / (200.0 * math.sqrt(24 * 1.25)), replications=4)
     assert 0.93 < with_it < 0.99
     assert without < 0.90
     assert with_it - without > 0.06
 
 
-def test_the_share_of_the_simulation_is_that_of_the_variance():
+def test_the_share_of_runs_is_that_of_the_variance():
     """Equal parts of 2,000 replications (whose t is a normal) and of the data: one half; the data alone: none."""
     rng = np.random.default_rng(6)
     matrix = np.linalg.qr(rng.normal(size=(OBSERVATIONS, PARAMETERS)))[0]
-    found, without = linear(rng, matrix, data=0.01, simulation=0.01 * math.sqrt(2000), replications=2000)
+    found, without = linear(rng, matrix, data=0.01, runs=0.01, replications=2000)
     residual = np.array(list(found.residuals.values()))
     of_data = residual.var() * OBSERVATIONS / (OBSERVATIONS - PARAMETERS) * (2.080 / 1.960) ** 2
-    for share in found.simulation_share.values():
+    for share in found.chance_share.values():
         assert share == pytest.approx(1e-4 / (1e-4 + of_data), abs=0.06)
-    assert without.simulation_share == {}
+    assert without.chance_share == {}
 
 
-def test_correlations_hold_the_noise_of_the_simulation():
+def test_correlations_hold_the_chance_of_runs():
     """Replications that move two parameters alike make them correlated, whatever the data say."""
     rng = np.random.default_rng(7)
     matrix = 200.0 * np.linalg.qr(rng.normal(size=(OBSERVATIONS, 2)))[0]
@@ -92,8 +92,8 @@ def test_correlations_hold_the_noise_of_the_simulation():
     result = fit_at(asked, list(range(OBSERVATIONS)), found, np.zeros(2), np.ones(2), apart)
     assert result.correlations["a ~ b"] > 0.999
     assert fit_at(asked, list(range(OBSERVATIONS)), found, np.zeros(2), np.ones(2)).correlations["a ~ b"] < 0.1
-    # Mean 0, sample deviation 0.0245 over sqrt(4), times the 97.5 % point of t with three degrees of freedom.
-    assert result.high["a"] - 0.5 == pytest.approx(3.182 * 0.02449 / 2.0, rel=0.06)
+    # Sample deviation 0.0245, of one run and the mean of four, times the 97.5 % point of t with three degrees.
+    assert result.high["a"] - 0.5 == pytest.approx(3.182 * 0.02449 * math.sqrt(1.25), rel=0.06)
 
 
 def test_one_observation_for_each_parameter_has_it_too():
@@ -103,9 +103,9 @@ def test_one_observation_for_each_parameter_has_it_too():
     apart = [np.array([way]) for way in (-2.0, 1.0, 1.0)]
     with_it, without = (fit_at(asked, [("s", "cpu")], found, np.zeros(1), np.ones(1), each) for each in (apart, ()))
     half = [(each.high["a"] - each.low["a"]) / 2.0 for each in (with_it, without)]
-    own = 4.303 * math.sqrt(3.0 / 3.0) / 20.0  # sample variance 3 over three replications, t with two degrees
+    own = 4.303 * math.sqrt(3.0 + 3.0 / 3.0) / 20.0  # sample variance 3, of one and the mean of three; two degrees
     assert half[0] == pytest.approx(math.hypot(half[1], own), rel=0.05)
-    assert with_it.simulation_share["a"] == pytest.approx(own**2 / (own**2 + half[1] ** 2), rel=0.05)
+    assert with_it.chance_share["a"] == pytest.approx(own**2 / (own**2 + half[1] ** 2), rel=0.05)
 
 
 def test_a_fit_hands_over_what_each_replication_says(monkeypatch):
@@ -116,8 +116,8 @@ def test_a_fit_hands_over_what_each_replication_says(monkeypatch):
     })  # fmt: skip
     data = {("step_1", "cpu"): 20.0, ("step_2", "cpu"): 20.002}
     one, four = fit(definition(), lab(), data), fit(definition(replications=4), lab(), data)
-    assert (one.simulation_share, list(four.simulation_share)) == ({}, [COST])
-    own = 3.182 * math.sqrt(2.0 / 3.0) / 2.0 * 0.025 * 1_200_000.0
+    assert (one.chance_share, list(four.chance_share)) == ({}, [COST])
+    own = 3.182 * math.sqrt(2.0 / 3.0 * 1.25) * 0.025 * 1_200_000.0
     data_half = (one.high[COST] - one.low[COST]) / 2.0
     assert (four.high[COST] - four.low[COST]) / 2.0 == pytest.approx(math.hypot(own, data_half), rel=0.06)
 
@@ -131,16 +131,16 @@ def test_the_table_and_the_record_say_whether_intervals_hold_it(monkeypatch, tmp
     words = ["calibrate", str(tmp_path / "fit.yaml"), "-j", "1", "-q"]
     (tmp_path / "fit.yaml").write_text(FIT)
     assert main(words) == 0
-    assert "leave the noise of the simulation out" in " ".join(capsys.readouterr().out.split())
+    assert "leave the chance of runs out" in " ".join(capsys.readouterr().out.split())
     assert main([*words, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)["simulation_noise"]
+    said = json.loads(capsys.readouterr().out)["chance_of_runs"]
     assert said == {"replications": 1, "in_intervals": False, "share_of_variance": {}}
     (tmp_path / "fit.yaml").write_text(f"{FIT}replications: 3\n")
     assert main(words) == 0
     out = capsys.readouterr().out
-    assert "of simulation" in out
-    assert "leave the noise" not in out
+    assert "of chance" in out
+    assert "leave the chance" not in out
     assert main([*words, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)["simulation_noise"]
+    said = json.loads(capsys.readouterr().out)["chance_of_runs"]
     assert said["in_intervals"]
     assert 0.0 < said["share_of_variance"]["domains.small.weight"] < 1.0
