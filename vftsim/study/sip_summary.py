@@ -115,6 +115,8 @@ def _share(parts: list[float], totals: list[float], confidence: float) -> Estima
 
 def _groups(table: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], _Rows]]:
     """Yield the rows of equal keys, in the order in which keys come first."""
+    if table.empty:  # without columns, too
+        return
     columns: _Rows = {str(name): table[name].tolist() for name in table}
     places: dict[tuple[Any, ...], list[int]] = {}
     for place, key in enumerate(zip(*(columns[name] for name in keys), strict=True)):
