@@ -167,10 +167,7 @@ def _written(folder: Path, source: str) -> Path:
     path = folder / "kernel.py"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(source)
-        os.replace(temporary, path)
+        machine_code.write_whole(path, source.encode())
     return path
 
 

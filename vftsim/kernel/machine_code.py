@@ -59,10 +59,15 @@ class MachineCode:
     def write(self, path: Path) -> None:
         """Write it so that the file appears whole or not at all."""
         said = {"function": self.function, "needs": self.needs, "sha256": _sha256(self.content)}
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(handle, "wb") as file:
-            file.write(json.dumps(said).encode() + b"\n" + self.content)
-        os.replace(temporary, path)
+        write_whole(path, json.dumps(said).encode() + b"\n" + self.content)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file of the cache; with several writers at once, it appears whole or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+    os.replace(temporary, path)
 
 
 def is_possible() -> bool:
