@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.figures import as_run, observe
-from vftsim.calibrate.fit import at_measured_traffic, chosen, parameter_values, residual, with_values
+from vftsim.calibrate.fit import at_measured_traffic, chosen, observed, parameter_values, residual, with_values
 from vftsim.calibrate.intervals import fit_at
 from vftsim.calibrate.references import dataset_path, place, read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
@@ -76,18 +75,14 @@ class Joint:
         return np.array([p.bounds[1] for p in self.definition.parameters]) - self.low
 
     def play(self, point: Point) -> Observations:
-        """Return what the models give at a point; equal models are played once."""
-        found: Observations = {}
-        played: list[tuple[ModelSpec, Observations]] = []
-        for name, each in self.specs.items():
-            values = parameter_values(each, self.definition.parameters, self.low + point.units * self.span, name)
-            spec = with_values(each, values | (FULL if point.longer else {}))
-            seen = next((seen for model, seen in played if model == spec), None)
-            if seen is None:
-                seen = observe(spec, point.seed, point.replication)
-                played.append((spec, seen))
-            found |= as_run(seen, name)
-        return found
+        """Return what the models give at a point."""
+        x, parameters = self.low + point.units * self.span, self.definition.parameters
+        longer = FULL if point.longer else {}
+        at_point = {
+            name: with_values(each, parameter_values(each, parameters, x, name) | longer)
+            for name, each in self.specs.items()
+        }
+        return observed(at_point, point.seed, point.replication)
 
     def all_of(self, points: Sequence[Array]) -> list[Seen]:
         """Return what the fit's replications give at points."""

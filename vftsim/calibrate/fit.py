@@ -209,6 +209,19 @@ def _traffic(of: Observations, phase: str, data: Observations) -> float:
     return of[phase, "load"] * (of.get((phase, "touches"), 0.0) if (phase, "touches") in data else 1.0)
 
 
+def observed(specs: Mapping[str, ModelSpec], seed: int, replication: int) -> Observations:
+    """Play models, those that are equal once; return all that they give, each's under its name if it has one."""
+    found: Observations = {}
+    played: list[tuple[ModelSpec, Observations]] = []
+    for name, spec in specs.items():
+        seen = next((seen for model, seen in played if model == spec), None)
+        if seen is None:
+            seen = observe(spec, seed, replication)
+            played.append((spec, seen))
+        found |= as_run(seen, name) if name else seen
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Problem:
     """What is compared with what: models to which parameters are given, and the observations fitted."""
@@ -228,17 +241,12 @@ class _Problem:
         return [float(residual(self.definition, q, of.get((p, q), 0.0), data[p, q])) for p, q in self.keys]
 
     def _observed(self, x: Array, replication: int) -> Observations:
-        """Return what the models give at a point; models that are equal are run once."""
-        found: Observations = {}
-        played: list[tuple[ModelSpec, Observations]] = []
-        for name, each in self.specs.items():
-            spec = with_values(each, parameter_values(each, self.definition.parameters, x, name))
-            seen = next((seen for model, seen in played if model == spec), None)
-            if seen is None:
-                seen = observe(spec, self.definition.seed, replication)
-                played.append((spec, seen))
-            found |= as_run(seen, name) if name else seen
-        return found
+        """Return what the models give at a point."""
+        parameters = self.definition.parameters
+        at_x = {
+            name: with_values(each, parameter_values(each, parameters, x, name)) for name, each in self.specs.items()
+        }
+        return observed(at_x, self.definition.seed, replication)
 
 
 @dataclass(frozen=True, slots=True)
