@@ -18,10 +18,9 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from vftsim.calibrate.drawn import DrawableFit
 from vftsim.calibrate.figures import observations_of
@@ -32,6 +31,7 @@ from vftsim.errors import UsageError
 from vftsim.spec.suggest import did_you_mean, listing, shown
 from vftsim.stats import central_range
 from vftsim.study.digest import sha256_of
+from vftsim.study.frames import frame
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model, load_model
@@ -42,6 +42,9 @@ from vftsim.study.store import Store
 from vftsim.study.validity import is_outside
 from vftsim.study.workers import Workers, checked_jobs
 from vftsim.workloads.ims_bench.ramp_end import ramp_end
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DEFAULT_DRAWS, DEFAULT_RUNS, MOST_DRAWS, MOST_RUNS = 20, 2, 1000, 64
 RANGE_PERCENT = 90.0
@@ -121,7 +124,7 @@ class Prediction:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a figure."""
-        return pd.DataFrame([{field: getattr(f, field) for field in Figure.__slots__} for f in self.figures])
+        return frame([{field: getattr(f, field) for field in Figure.__slots__} for f in self.figures])
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""

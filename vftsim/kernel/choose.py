@@ -14,7 +14,6 @@ from typing import Literal, get_args
 from vftsim.errors import UsageError
 from vftsim.kernel.engine import Engine
 from vftsim.kernel.link import Linked
-from vftsim.kernel.simpy_engine import SimpyEngine
 
 EngineName = Literal["auto", "compiled", "simpy"]
 ENGINE_NAMES: tuple[str, ...] = get_args(EngineName)
@@ -38,7 +37,7 @@ def make_engine(linked: Linked, name: str = "auto", on_input: Callable[[], None]
     if name not in ENGINE_NAMES:
         raise UsageError(f"there is no engine '{name}'; engines are {', '.join(ENGINE_NAMES)}")
     if name == "simpy":
-        return SimpyEngine(linked, on_input)
+        return _simpy_engine(linked, on_input)
     try:
         from vftsim.kernel.compiled_engine import CompiledEngine
 
@@ -47,4 +46,10 @@ def make_engine(linked: Linked, name: str = "auto", on_input: Callable[[], None]
         if name == "compiled":
             raise
         warnings.warn(f"the compiled engine cannot be used ({error}); going on with simpy", EngineWarning, stacklevel=2)
-        return SimpyEngine(linked, on_input)
+        return _simpy_engine(linked, on_input)
+
+
+def _simpy_engine(linked: Linked, on_input: Callable[[], None] | None) -> Engine:
+    from vftsim.kernel.simpy_engine import SimpyEngine  # most runs never need SimPy
+
+    return SimpyEngine(linked, on_input)

@@ -23,7 +23,6 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, NoReturn
 
 from vftsim.kernel import declare
@@ -114,6 +113,7 @@ class _Linker:
         self._waiting: list[Part] = []
         self._parts: dict[str, Part] = {}
         self._actions: dict[Action, list[ast.Constant]] = {}
+        self._sources = _Sources()
 
     def entry(self, one: Entry) -> None:
         self.linked.entries.append(one)
@@ -178,7 +178,7 @@ class _Linker:
         return linked
 
     def _rewrite(self, one: Part) -> None:
-        path, tree = _source(one)
+        path, tree = self._sources.take(one)
         rewriter = _Rewriter(self, one)
         body = tree.body
         if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1:
@@ -195,24 +195,34 @@ class _Linker:
             raise LinkError(f"two different things are called {name}")
 
 
-def _source(one: Part) -> tuple[str, ast.FunctionDef]:
-    function = one.function
-    path, first = inspect.getsourcefile(function) or "<unknown>", function.__code__.co_firstlineno
-    if first in (ends := _ends(path)):
-        lines = linecache.getlines(path)[first - 1 : ends[first]]
-    else:  # inside another function
-        lines = inspect.getsourcelines(function)[0]
-    # Empty lines before it give every node the line it has in its file.
-    tree = ast.parse("\n" * (first - 1) + textwrap.dedent("".join(lines))).body[0]
-    assert isinstance(tree, ast.FunctionDef)
-    return path, tree
+class _Sources:
+    """Syntax trees of functions, each to be changed by who takes it; a file is parsed once for all of its functions."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, dict[int, ast.FunctionDef]] = {}
+
+    def take(self, one: Part) -> tuple[str, ast.FunctionDef]:
+        """Return a function's file and its tree, with the lines that it has there."""
+        function = one.function
+        path, first = inspect.getsourcefile(function) or "<unknown>", function.__code__.co_firstlineno
+        if path not in self._files:
+            self._files[path] = _functions(path)
+        # None: inside another function, or taken already.
+        return path, self._files[path].pop(first, None) or _alone(function, first)
 
 
-@cache
-def _ends(path: str) -> dict[int, int]:
-    """Return the last line of every function of a file by its first, for one parse is quicker than many searches."""
+def _functions(path: str) -> dict[int, ast.FunctionDef]:
+    """Return the functions of a file by their first line."""
     functions = [f for f in ast.parse("".join(linecache.getlines(path))).body if isinstance(f, ast.FunctionDef)]
-    return {min([f.lineno, *(d.lineno for d in f.decorator_list)]): f.end_lineno or 0 for f in functions}
+    return {min([f.lineno, *(d.lineno for d in f.decorator_list)]): f for f in functions}
+
+
+def _alone(function: Any, first: int) -> ast.FunctionDef:
+    """Return the tree of a function parsed by itself; empty lines before it give every node the line of its file."""
+    text = textwrap.dedent("".join(inspect.getsourcelines(function)[0]))
+    tree = ast.parse("\n" * (first - 1) + text).body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    return tree
 
 
 _MISSING = object()

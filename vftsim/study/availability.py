@@ -12,14 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.views import bench_of, has_bench
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import protections
 from vftsim.study.failover import FailoverStudy, failover_study
+from vftsim.study.frames import frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
@@ -28,6 +27,9 @@ from vftsim.study.results import rows
 from vftsim.study.store import Store
 from vftsim.study.validity import first_load, outside
 from vftsim.study.workers import checked_jobs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 YEAR_S = 365.25 * 86_400.0
 DEFAULT_RESTART_S = 77.0
@@ -58,7 +60,7 @@ class AvailabilityStudy:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a mechanism."""
-        return pd.DataFrame(list(self.rows))
+        return frame(list(self.rows))
 
     @property
     def outside(self) -> list[float] | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.views import bench_of
 from vftsim.errors import UsageError
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.constant_load import Stop
+from vftsim.study.frames import frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.printed import Printed
@@ -24,6 +23,9 @@ from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import Store
 from vftsim.study.validity import outside
 from vftsim.study.workers import Interrupted, checked_jobs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class CapacityStudy(Printed):
             table.append({"capacity": "ramp", **estimate_columns(self.ramp.estimate), **self.ramp.columns()})
         for name, search in self.searches.items():
             table.append({"capacity": name, **answer_columns(search.result)})
-        return pd.DataFrame(table)
+        return frame(table)
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""

@@ -7,15 +7,16 @@ never ignored.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vftsim.errors import UsageError
 from vftsim.study.progress import Progress
 from vftsim.study.replicate import DEFAULT_SEED
 from vftsim.study.search_levels import QUICK_SEARCH, SearchSettings
 from vftsim.study.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class CapacityAnswer(Protocol):

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.views import bench_of
 from vftsim.errors import UsageError
 from vftsim.stats import Estimate, median_interval
+from vftsim.study.frames import frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.printed import Printed
@@ -28,6 +27,9 @@ from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import Store
 from vftsim.study.validity import outside
 from vftsim.study.workers import Interrupted, checked_jobs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Comparison(Printed):
             for name, estimate in figures.items() if number else ():
                 if estimate is not None:
                     table.append({"model": label, "figure": name, **estimate_columns(estimate)})
-        return pd.DataFrame(table)
+        return frame(table)
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""

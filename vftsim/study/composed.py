@@ -22,6 +22,7 @@ from vftsim.kernel import Linked
 from vftsim.spec import format_duration
 from vftsim.stats import DelayHistogram, Estimate, mean_interval, ratio_of_sums
 from vftsim.study import sip_records
+from vftsim.study.frames import frame, joined
 from vftsim.study.run_figures import figures_of_measured
 from vftsim.workloads.flow_result import FlowResult
 from vftsim.workloads.parts import Measured
@@ -108,23 +109,21 @@ def _result_from_dict(data: Mapping[str, Any]) -> Any:
 
 def tables(name: str, spec: ModelSpec, records: Records) -> dict[str, pd.DataFrame]:
     """Return tidy tables, one row a replication and observation; those of the workloads first."""
-    import pandas as pd
-
     found: dict[str, pd.DataFrame] = {}
     if has_bench(spec):
         found |= _bench_tables(name, spec, [(n, phases_of(record)) for n, record in records])
     if any(flows_of(record) for _, record in records):
-        found["runs"] = pd.DataFrame([{"replication": n, "model": name, **row_of(record)} for n, record in records])
-        found["flows"] = pd.DataFrame([row for n, record in records for row in _flow_rows(n, record)])
+        found["runs"] = frame([{"replication": n, "model": name, **row_of(record)} for n, record in records])
+        found["flows"] = frame([row for n, record in records for row in _flow_rows(n, record)])
     if measured := [row for n, record in records for row in _measured_rows(n, record)]:
-        found["figures"] = pd.DataFrame(measured)
-    found["windows"] = pd.DataFrame([row for n, record in records for row in _window_rows(n, record)])
+        found["figures"] = frame(measured)
+    found["windows"] = frame([row for n, record in records for row in _window_rows(n, record)])
     drops = [
         {"replication": n, "place": place, "cause": cause, "packets": count}
         for n, record in records
         for (place, cause), count in record.drops.items()
     ]
-    found["drops"] = pd.DataFrame(drops, columns=["replication", "place", "cause", "packets"])
+    found["drops"] = frame(drops, columns=["replication", "place", "cause", "packets"])
     moments = [
         {"replication": n, "domain": domain, "time_s": time_ns / 1e9, "what": what}
         for n, record in records
@@ -132,7 +131,7 @@ def tables(name: str, spec: ModelSpec, records: Records) -> dict[str, pd.DataFra
         for time_ns, what in sorted(timeline)
     ]
     if any(record.timelines for _, record in records):
-        found["timeline"] = pd.DataFrame(moments, columns=["replication", "domain", "time_s", "what"])
+        found["timeline"] = frame(moments, columns=["replication", "domain", "time_s", "what"])
     return found
 
 
@@ -207,8 +206,6 @@ def _window_rows(replication: int, record: RunRecord) -> Iterator[dict[str, Any]
 
 def summary(found: Mapping[str, pd.DataFrame], confidence: float) -> pd.DataFrame:
     """Return the tables' figures across replications, with intervals, in long form."""
-    import pandas as pd
-
     from vftsim.study.sip_summary import COLUMNS, estimate_columns, summarize
 
     parts = [summarize(found, confidence)] if "steps" in found else []
@@ -217,7 +214,7 @@ def summary(found: Mapping[str, pd.DataFrame], confidence: float) -> pd.DataFram
             {"table": "runs", "phase": "measured", "metric": metric, **estimate_columns(estimate)}
             for metric, estimate in _figures(found, confidence)
         ]
-        parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
+        parts.append(frame(rows, columns=list(COLUMNS)))
     if "figures" in found:
         rows = [
             {"table": "figures", "phase": "measured", "metric": f"{workload}.{figure}",
@@ -225,8 +222,8 @@ def summary(found: Mapping[str, pd.DataFrame], confidence: float) -> pd.DataFram
             for (workload, figure), group in found["figures"].groupby(["workload", "figure"], sort=False)
             if group["value"].notna().any()
         ]  # fmt: skip
-        parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
+        parts.append(frame(rows, columns=list(COLUMNS)))
+    return joined(parts) if parts else frame(columns=list(COLUMNS))
 
 
 def _figures(found: Mapping[str, pd.DataFrame], confidence: float) -> Iterator[tuple[str, Estimate]]:

@@ -10,9 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import bench_of, has_bench, with_bench
@@ -25,6 +23,7 @@ from vftsim.stats import Estimate, mean_interval
 from vftsim.study.constant_load import at_load
 from vftsim.study.crash import PARTS, CrashTask, Failover, simulate_crash
 from vftsim.study.estimate import Needs, needs_of
+from vftsim.study.frames import frame
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
@@ -35,6 +34,9 @@ from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import Store
 from vftsim.study.validity import first_load, outside
 from vftsim.study.workers import Workers, checked_jobs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _S = 1_000_000_000
 DEFAULT_CRASHES = 20
@@ -88,7 +90,7 @@ class FailoverStudy:
                 row |= {**estimate_columns(mean_interval(known, CONFIDENCE)), "least": min(known), "middle": middle}
                 row["largest"] = max(known)
             table.append(row)
-        return pd.DataFrame(table)
+        return frame(table)
 
     def figures(self) -> dict[str, list[float]]:
         """Return every figure of every crash, by name with unit."""

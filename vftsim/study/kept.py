@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vftsim.study.files import to_json, write_file
 from vftsim.study.results import csv_text
 from vftsim.study.store import MANIFEST, Opening, Store
 from vftsim.study.workers import Interrupted, Workers, deferred_interrupts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Answer(Protocol):

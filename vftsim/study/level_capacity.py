@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
 from vftsim.composition.views import bench_of, has_bench
 from vftsim.stats import CapacityResult
 from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.frames import frame
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
@@ -29,6 +28,9 @@ from vftsim.study.results import rows
 from vftsim.study.search_levels import SearchMapper, SearchSettings, answer_columns, probe_table, search_levels
 from vftsim.study.validity import is_load, outside
 from vftsim.study.workers import Workers, checked_jobs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 WATCHED_REPLICATIONS = 10
 
@@ -133,7 +135,7 @@ class LevelCapacity(Printed):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row: the capacity with its interval."""
-        return pd.DataFrame([{"capacity": self.names.key, **answer_columns(self.result)}])
+        return frame([{"capacity": self.names.key, **answer_columns(self.result)}])
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
@@ -202,7 +204,7 @@ def level_capacity(
     figures = {p.level: _by_name(mapper.outcomes[p.level][: p.runs]) for p in result.probes}
     failed = [p.level for p in result.probes if p.level >= result.estimate.high]
     watched = failed[0] if failed else result.probes[-1].level
-    resources, interrupted = pd.DataFrame(), mapper.interrupted
+    resources, interrupted = frame(), mapper.interrupted
     if not interrupted:
         try:
             window_ns = _window_ns(model.spec)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from vftsim.composition.views import has_bench
 from vftsim.errors import UsageError
@@ -20,6 +19,9 @@ from vftsim.study import composed
 from vftsim.study.composed import Record
 from vftsim.study.model import Model
 from vftsim.study.replicate import Replications
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BENCH_FIGURE, STEADY_FIGURE = "step_1.cpu_percent", "delay_mean_ms"
 """Watched where the user names none: with a benchmark, and without."""
@@ -80,7 +82,7 @@ def _value(table: pd.DataFrame, figure: str, replication: int) -> float:
     phase, _, column = figure.rpartition(".")
     rows = table[table["phase"] == phase] if "phase" in table else table
     if column not in table or rows.empty:
-        names = [name for name in table.columns if pd.api.types.is_numeric_dtype(table[name]) and name != "replication"]
+        names = [name for name in table.columns if table[name].dtype.kind in "biufc" and name != "replication"]
         prefix = f"{table['phase'].iloc[0]}." if "phase" in table else ""
         raise UsageError(
             f"--figure {figure}: replication {replication} has none; one of {prefix}{', '.join(names[:6])}, ..."

@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
@@ -21,6 +19,7 @@ from vftsim.platform.protection.mechanism import protections
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.stats import Estimate, mean_interval
 from vftsim.study.failover import FailoverStudy, failover_study, protected_domain
+from vftsim.study.frames import frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
@@ -34,6 +33,9 @@ from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import Store
 from vftsim.study.validity import first_load, outside
 from vftsim.study.workers import Interrupted, checked_jobs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ALL = "all"
 _MS = 1e6
@@ -97,7 +99,7 @@ class ProtectionComparison:
                 estimate = self.estimate(kind, name)
                 if estimate is not None:
                     table.append({"mechanism": kind, "figure": name, **estimate_columns(estimate)})
-        return pd.DataFrame(table)
+        return frame(table)
 
     @property
     def outside(self) -> list[list[str]] | None:

@@ -14,17 +14,19 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.views import bench_key, bench_of, phases_of
 from vftsim.errors import UsageError
 from vftsim.stats import Estimate, binomial_interval, median_interval
+from vftsim.study.frames import frame
 from vftsim.study.model import Model
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.validity import outside
 from vftsim.workloads.ims_bench.ramp_end import RampEnd, ramp_end
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ class RampCapacity:
     def stop_steps(self) -> pd.DataFrame:
         """Return how often which step was the first over the limit, with binomial intervals."""
         counts = Counter((end.stop_step, end.stop_saps) for _, end in self.runs)
-        return pd.DataFrame([
+        return frame([
             {
                 "stop_step": step, "requested_saps": saps, "runs": count,
                 **estimate_columns(binomial_interval(count, len(self.runs), self.confidence)),
@@ -164,7 +166,7 @@ class RampCapacity:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a replication."""
-        return pd.DataFrame([
+        return frame([
             {
                 "model": self.model.label, "replication": replication, "doc_saps": end.doc_saps,
                 "effective_saps": end.effective_saps, "stop_step": end.stop_step, "stop_requested_saps": end.stop_saps,

@@ -12,9 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
@@ -23,7 +21,11 @@ from vftsim.platform.cpu.records import RUNNABLE, pcpus, vcpus
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links, utilization
 from vftsim.stats import mean_interval
+from vftsim.study.frames import frame
 from vftsim.study.sip_summary import estimate_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 UTILIZATION = "%"
 LOST = "lost in "
@@ -191,7 +193,7 @@ def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> pd.DataFra
     ranked = sorted(kept, key=lambda name: (_GROUPS.index(name[1]), -means[name]))
     # Nothing is lost where no replication ever dropped a packet after the warm-up.
     ranked = [name for name in ranked if name[1] != "packets/s" or means[name] > 0.0]
-    return pd.DataFrame([
+    return frame([
         {
             "resource": name[0], "unit": name[1],
             **estimate_columns(mean_interval([use.get(name, 0.0) for use in uses], confidence)),

@@ -8,7 +8,6 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from ruamel.yaml import YAML
 
 from vftsim.composition.model import ModelSpec
@@ -22,6 +21,7 @@ from vftsim.study.store import MANIFEST
 from vftsim.study.validity import outside_phases
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
     from vftsim.stats import ReplicationResult

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from vftsim.composition.views import bench_of, with_bench
 from vftsim.errors import UsageError
 from vftsim.stats import CapacityResult
 from vftsim.study.constant_load import ConstantLoad, Stop
+from vftsim.study.frames import frame
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity
 from vftsim.study.model import Model
@@ -30,6 +30,9 @@ from vftsim.study.search_levels import SearchMapper, SearchSettings, probe_table
 from vftsim.study.sip_records import steps_of
 from vftsim.study.store import Store
 from vftsim.study.workers import Workers
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLLAPSED = Stop(length_ns=32_000_000_000)
 WATCHED_REPLICATIONS = 10
@@ -100,7 +103,7 @@ def search_capacity(
     kept = Kept(store, {**identity(model, seed), "stop": of_stop})
     mapper = SearchMapper(jobs, progress or Silent(), "SAPS", kept.at(judged_by=limit))
     result = search_levels(load, saturated, settings, mapper)
-    resources = pd.DataFrame()
+    resources = frame()
     if stop is None and not mapper.interrupted and result.estimate.mean > 0:
         watched = result.estimate.mean
         begin_ns = bench.stir.duration // bench.stir.steps * bench.stir.steps

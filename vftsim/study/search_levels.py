@@ -8,17 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from vftsim.errors import UsageError
 from vftsim.stats import CapacityResult, capacity_search, sequential_binomial_interval
 from vftsim.stats.probing import BudgetUsedUp
+from vftsim.study.frames import frame
 from vftsim.study.kept import Kept
 from vftsim.study.progress import Progress
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.workers import Interrupted, Workers
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ def probe_table(result: CapacityResult, confidence: float, load: str) -> pd.Data
 
     The share itself leans towards the verdict, since a load is left when its runs have decided it.
     """
-    return pd.DataFrame([
+    return frame([
         {
             load: probe.level, "runs": probe.runs, "beyond_limit": probe.beyond, "decision": str(probe.decision),
             **estimate_columns(sequential_binomial_interval(probe.beyond, probe.runs, confidence)),

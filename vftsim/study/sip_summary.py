@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from vftsim.stats import Estimate, Sections, mean_interval, percentile_interval, ratio_of_sums
+from vftsim.study.frames import frame
 from vftsim.study.sip_tables import KEYS, STATISTICS
 from vftsim.workloads.sip.messages import Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS = ("table", *KEYS, "metric", "scenario", "statistic", "estimate", "low", "high", "n", "confidence", "interval")
 _DELAY_FIGURES = ("mean_ms", "sd_ms", "min_ms", "max_ms")
@@ -33,7 +35,7 @@ def summarize(tables: Mapping[str, pd.DataFrame], confidence: float) -> pd.DataF
         *_per_second(tables["per_second"], confidence),
         *_delays(tables["delays"], tables["percentiles"], confidence),
     ]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return frame(rows, columns=list(COLUMNS))
 
 
 def estimate_columns(estimate: Estimate) -> dict[str, Any]:

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from vftsim.stats import DelayHistogram, sections
+from vftsim.study.frames import frame, joined
 from vftsim.study.sip_records import SipRecord
 from vftsim.workloads.ims_bench.metrics import DELAYS, PhaseRecord
 from vftsim.workloads.sip.messages import Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KEYS = ("phase", "step_index", "requested_saps")
 STATISTICS = ("mean", "variance", "sd", "min", "max", "p50", "p90", "p95", "p99")
@@ -49,7 +52,7 @@ Runs = Sequence[tuple[int, SipRecord]]
 
 def steps_table(environment: str, limit_percent: float, runs: Runs) -> pd.DataFrame:
     """Return one row for each replication and measured phase."""
-    return pd.DataFrame([
+    return frame([
         {"replication": number, **_step_row(environment, limit_percent, phase)}
         for number, record in runs
         for phase in record
@@ -58,7 +61,7 @@ def steps_table(environment: str, limit_percent: float, runs: Runs) -> pd.DataFr
 
 def per_second_table(runs: Runs) -> pd.DataFrame:
     """Return one row for each replication, phase and quantity sampled every second."""
-    return pd.DataFrame([
+    return frame([
         {"replication": number, **_key(phase), "quantity": QUANTITIES[name], **_statistics(values)}
         for number, record in runs
         for phase in record
@@ -69,7 +72,7 @@ def per_second_table(runs: Runs) -> pd.DataFrame:
 
 def delays_table(runs: Runs) -> pd.DataFrame:
     """Return one row for each replication, phase and delay that occurred."""
-    return pd.DataFrame([
+    return frame([
         {"replication": number, **_key(phase), **row}
         for number, record in runs
         for phase in record
@@ -82,7 +85,7 @@ def percentiles_table(runs: Runs) -> pd.DataFrame:
 
     ``beyond`` counts the run's delays beyond the pooled percentile, ``beyond_p90`` those beyond the pooled 90 %.
     """
-    return pd.DataFrame([
+    return frame([
         {"replication": number, **key, "percent": percent, "own_ms": own / 1e6, "pooled_ms": found.pooled / 1e6,
          "beyond": beyond, "beyond_p90": beyond_body}
         for key, measured in _by_delay(runs)
@@ -112,13 +115,13 @@ def series_table(runs: Runs, sample_period_ns: int) -> pd.DataFrame:
         for phase in record:
             columns = {QUANTITIES[name]: values for name, values in phase.series.items() if values}
             count = max(map(len, columns.values()), default=0)
-            frame = pd.DataFrame({name: values for name, values in columns.items() if len(values) == count})
+            part = frame({name: values for name, values in columns.items() if len(values) == count})
             times_s = (phase.measure_from_ns + sample_period_ns * np.arange(1, count + 1)) / 1e9
-            frame.insert(0, "time_s", times_s)
-            frame.insert(0, "phase", phase.name)
-            frame.insert(0, "replication", number)
-            frames.append(frame)
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+            part.insert(0, "time_s", times_s)
+            part.insert(0, "phase", phase.name)
+            part.insert(0, "replication", number)
+            frames.append(part)
+    return joined(frames) if frames else frame()
 
 
 def passed(phase: PhaseRecord, limit_percent: float) -> bool:

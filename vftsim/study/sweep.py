@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from vftsim.errors import UsageError
 from vftsim.study.files import to_json, write_file
+from vftsim.study.frames import frame
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
@@ -31,6 +30,9 @@ from vftsim.study.sweep_figures import REFUSED, Figures, estimates, simulate
 from vftsim.study.sweep_grid import Grid, Point
 from vftsim.study.validity import is_outside, load_behind, not_covered
 from vftsim.study.workers import Interrupted, Workers, checked_jobs, deferred_interrupts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DEFAULT_REPLICATIONS = 3
 
@@ -92,7 +94,7 @@ class SweepResult(Printed):
             for metric, estimate in estimates([known[n] for n in sorted(known)], self.confidence)
         ]
         columns = ["metric", "estimate", "low", "high", "n", "confidence", "interval"]
-        return pd.DataFrame(found, columns=[*self._head_columns, *columns])
+        return frame(found, columns=[*self._head_columns, *columns])
 
     @cached_property
     def replications(self) -> pd.DataFrame:
@@ -102,7 +104,7 @@ class SweepResult(Printed):
             for point, known in zip(self.grid.points, self.records, strict=True)
             for n in sorted(known)
         ]
-        return pd.DataFrame(found) if found else pd.DataFrame(columns=[*self._head_columns, "replication"])
+        return frame(found) if found else frame(columns=[*self._head_columns, "replication"])
 
     @property
     def outside(self) -> list[list[Any]] | None:
@@ -145,7 +147,7 @@ class SweepResult(Printed):
     def crossovers(self) -> pd.DataFrame:
         """Where mechanisms overtake each other: one row a figure, pair of mechanisms and place."""
         found = sweep_crossovers(self.grid, self.records, self.confidence)
-        return pd.DataFrame(found, columns=[*CROSSOVER_COLUMNS])
+        return frame(found, columns=[*CROSSOVER_COLUMNS])
 
     def print_tables(self) -> None:
         """Print the figures of every point, and what was found."""

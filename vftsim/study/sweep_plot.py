@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -15,6 +14,7 @@ from vftsim.study.sweep_figures import PROTECTION
 from vftsim.study.sweep_grid import AnyAxis, Grid
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 _MEDIA = (("loss_percent", "media packets lost (%)"), ("delay_p99_ms", "p99 delay (ms)"))

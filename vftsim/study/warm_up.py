@@ -9,9 +9,7 @@ phase is forgotten.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
@@ -19,11 +17,15 @@ from vftsim.composition.views import bench_of, phases_of, with_bench
 from vftsim.errors import PrecisionNotReached, UsageError
 from vftsim.stats import WarmUp, warm_up
 from vftsim.study.constant_load import at_load
+from vftsim.study.frames import frame
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.sip_records import steps_of
 from vftsim.study.workers import Workers, checked_jobs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PILOTS = 20
 SERIES = ("cpu_percent", "load")
@@ -64,7 +66,7 @@ class WarmUpStudy:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a series."""
-        return pd.DataFrame([
+        return frame([
             {
                 "series": name, "load_saps": self.load_saps, "pilots": PILOTS,
                 "mser5_s": found.mser_cut * self.period_ns / 1e9 if isinstance(found, WarmUp) else None,

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
+import importlib
 import multiprocessing.resource_tracker
 import os
 import signal
@@ -154,11 +156,14 @@ class Workers(Generic[T, R]):
         pool = joblib.Parallel(
             n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered", mmap_mode=None,
             max_nbytes=None, initializer=_begin_worker,
-            initargs=(os.getpid(), threading.current_thread() is threading.main_thread()),
+            initargs=(os.getpid(), threading.current_thread() is threading.main_thread(), gc.get_threshold()),
         )  # fmt: skip
         calls = (joblib.delayed(_numbered)(self.function, index, task) for index, task in list(tasks.items()))
         with _passing_on_a_blocked_mask():
             results = pool(calls)
+        # Tables of results will need it, and this process has nothing to do while the workers begin.  In a thread, for
+        # an interruption must find this one where joblib waits: only there it gives up what it has begun.
+        threading.Thread(target=importlib.import_module, args=("pandas",)).start()
         yield from results
 
 
@@ -211,8 +216,9 @@ def stop_workers() -> None:
     get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
-def _begin_worker(parent: int, parent_thread_stays: bool) -> None:
-    """Leave interruptions to the coordinating process, and end with it however it ends."""
+def _begin_worker(parent: int, parent_thread_stays: bool, collecting: tuple[int, int, int]) -> None:
+    """Leave interruptions to the coordinating process, collect garbage as it does, and end with it however it ends."""
+    gc.set_threshold(*collecting)
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
     if parent_thread_stays and sys.platform == "linux":
