@@ -38,9 +38,29 @@ def test_a_run_in_pieces_is_the_run(kind: type[Engine]):
     engine = kind(LINKED)
     toy.build(engine, GAPS_NS, SERVICES_NS)
     for until_ns in (1, 777, 778, 40_000, 100_000):
-        engine.run(until_ns)
+        engine.run(until_ns, most_events=engine.events + 2)
+        engine.run(until_ns, most_events=1_000_000)
         assert engine.now_ns == until_ns
     assert not list(state_differences(engine, run(kind, 100_000)))
+
+
+@pytest.mark.parametrize("kind", [CompiledEngine, BoundsCheckedEngine])
+def test_a_run_that_goes_back_is_the_run(kind: type[Engine]):
+    """Twice to the same state, from one with more rows in use and more planned."""
+    engine = run(kind, 30_000)
+    saved = engine.save()
+    for until_ns in (80_000, 120_000):
+        for n in range(40):
+            engine.at(engine.now_ns + 50 * n, 0, 0, engine.number(toy.on_seen), n)
+        engine.new(toy.queues)
+        engine.run(until_ns)
+        engine.restore(saved)
+        assert not list(state_differences(engine, run(kind, 30_000)))
+    row, queue = engine.add(toy.queues)
+    assert row == 2
+    assert not queue.tobytes().strip(b"\0"), "what was taken since is as new"
+    engine.run(100_000)
+    assert engine.call(toy.served, 1) == run(kind, 100_000).call(toy.served, 1)
 
 
 @pytest.mark.parametrize("kind", [SimpyEngine, CompiledEngine])

@@ -10,6 +10,7 @@ from vftsim.composition.build import BuiltModel
 from vftsim.composition.link import linked_for
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord, Window
+from vftsim.composition.saves import Saves
 from vftsim.errors import ConservationError
 from vftsim.kernel import EventKind
 from vftsim.kernel.agenda import Agenda
@@ -27,6 +28,7 @@ from vftsim.platform.protection.passes import play
 from vftsim.sampling import Streams
 
 _S = 1_000_000_000
+_MINUTE_NS = 60 * _S
 LONGEST_DRAIN_NS = 120 * _S
 BASELINE_ENTITY = 0
 _ACTION_ENTITY = 3
@@ -90,9 +92,12 @@ class Run:
         self._find_links()
         self._before = self._read()
         self.phased = any(workload.longest_ns() for workload in spec.workloads.values())
+        self._is_started = False
+        goes_back = spec.faults and self.engine.can_go_back
+        self._saves = Saves(self.engine, self, lambda: (self._saves, self.on_time)) if goes_back else None
 
     def run(self) -> RunRecord:
-        """Run from the start to the end; return the record.
+        """Run from the start, or from where :meth:`go_back` has led, to the end; return the record.
 
         Raises
         ------
@@ -101,7 +106,8 @@ class Run:
         RunFailure
             The model needs more than a run can hold.
         """
-        self.start()
+        if not self._is_started:
+            self.start()
         if self.phased:
             self._play()
         else:
@@ -110,8 +116,13 @@ class Run:
             listener.read()
         return self.finish()
 
+    def go_back(self, before_ns: int) -> bool:
+        """Be as before an instant, some time before it; false: that cannot be, and nothing has changed."""
+        return self._saves is not None and self._saves.go_back(before_ns)
+
     def start(self) -> None:
         """Start everything, at time 0."""
+        self._is_started = True
         if not self.phased:
             self.pauses.add(self.built.window_ns[0], BASELINE_ENTITY, self._begin_window)
         self.built.start()
@@ -163,20 +174,26 @@ class Run:
     def _play(self) -> None:
         """Run until every workload has played its phases, and what is under way is over, two minutes at most."""
         engine, drivers = self.engine, self.built.drivers.values()
-        while not all(driver.is_over for driver in drivers):
-            self._run_to(engine.now_ns + 60 * _S)
+        is_over = False
+        while not is_over:
+            # To whole minutes, and the last one to its end: where a run ends must not depend on where a pass began.
+            self._run_to((engine.now_ns // _MINUTE_NS + 1) * _MINUTE_NS)
+            is_over = all(driver.is_over for driver in drivers)
         end_ns = engine.now_ns + LONGEST_DRAIN_NS
         while any(driver.under_way for driver in drivers) and engine.now_ns < end_ns:
             engine.run(engine.now_ns + _S)
 
     def _run_to(self, end_ns: int) -> None:
-        """Run up to a time; in parts if somebody wants to know how far it is, which changes nothing else."""
-        engine = self.engine
-        if self.on_time is None:
-            engine.run(end_ns)
-            return
+        """Run up to a time; in parts if somebody wants to know how far it is or states are kept, to the same end."""
+        engine, saves = self.engine, self._saves
         while engine.now_ns < end_ns:
-            engine.run(min(engine.now_ns + self.on_time(engine.now_ns), end_ns))
+            part_ns = end_ns if self.on_time is None else min(engine.now_ns + self.on_time(engine.now_ns), end_ns)
+            if saves is None:
+                engine.run(part_ns)
+                continue
+            engine.run(part_ns, saves.next_event)
+            if engine.events >= saves.next_event:
+                saves.save()
 
     def _check_packets(self) -> int:
         """Check that what entered by hosts' interfaces is delivered, dropped or in flight; return the latter."""
@@ -313,7 +330,7 @@ def run_model(
     seed, replication : int
     engine : str
     prepare : callable, optional
-        Called with each pass before it begins.
+        Called with each run that begins at time 0.
 
     Raises
     ------
@@ -330,5 +347,5 @@ def run_model(
             prepare(run)
         return run
 
-    play(build, lambda run: run.engine, lambda run: records.append(run.run()))
+    play(build, lambda run: run.engine, lambda run: records.append(run.run()), Run.go_back)
     return records[-1]

@@ -188,6 +188,7 @@ class CompiledEngine(Engine):
     """See the module's text."""
 
     name = "compiled"
+    can_go_back = True
 
     checks_bounds = False
 
@@ -204,6 +205,7 @@ class CompiledEngine(Engine):
         self._failure, self._wants_input = self._state["failure"], self._state["wants_input"]
         self._rows: dict[str, Any] = {}
         self._tables = own_tables(linked)
+        self._bytes = self._state.view(np.uint8)
 
     @property
     def sim(self) -> Any:
@@ -242,6 +244,31 @@ class CompiledEngine(Engine):
         """Run to an instant (its events not included), until nothing is planned, or for so many events in all."""
         while self._do(_RUN, until_ns, most_events):
             self._after()
+
+    def save(self) -> Any:
+        """Return the parts of the state that are in use."""
+        return [(part, self._bytes[part].copy()) for part in self._in_use()]
+
+    def restore(self, saved: Any) -> None:
+        """Go back to a state; what was taken since is zero again, as new rows must be."""
+        for part in self._in_use():
+            self._bytes[part] = 0
+        for part, content in saved:
+            self._bytes[part] = content
+
+    def _in_use(self) -> list[slice]:
+        """Return where the state may be other than zero: of tables the rows taken so far, of the queue its events."""
+        fields: Any = self._state.dtype.fields
+        counts = {"heap": int(self._sim.heap_length) + 1, "entries": int(self._sim.entries_used) + 1}
+        for name, table in self.linked.tables.items():
+            owner = table.beside or table
+            if not owner.is_fixed:
+                counts[name] = counts[f"{name}_after"] = self.used(owner) + 1
+        found = []
+        for name, (dtype, offset, *_) in fields.items():
+            one, shape = dtype.subdtype or (dtype, (1,))
+            found.append(slice(offset, offset + one.itemsize * counts.get(name, shape[0])))
+        return found
 
     def check(self) -> None:
         """Raise :class:`~vftsim.errors.RunFailure` if the run has failed."""

@@ -113,6 +113,8 @@ class SimpyEngine(Engine):
         environment = self._environment
         if most_events < FOREVER_NS:
             self._step(until_ns, most_events)
+        if self._sim.events >= most_events:
+            pass
         elif until_ns >= FOREVER_NS:
             environment.run()
         elif until_ns > environment._now:

@@ -1,7 +1,7 @@
 """Playing a run in passes, each of which foresees the rollbacks that the ones before have found.
 
 See :mod:`vftsim.platform.protection.rollback`.  One crash that rolls a guest back costs one pass more, and an
-unforeseen crash ends its pass, so a run with n of them plays at most n + 1 times up to its last crash.
+unforeseen crash ends its pass.  The next begins at a state that this one has kept, or where there is none at time 0.
 """
 
 from __future__ import annotations
@@ -64,7 +64,12 @@ def found(engine: Engine) -> FoundCut | None:
     return None
 
 
-def play(build: Callable[[], R], engine_of: Callable[[R], Engine], run: Callable[[R], object]) -> Played[R]:
+def play(
+    build: Callable[[], R],
+    engine_of: Callable[[R], Engine],
+    run: Callable[[R], object],
+    go_back: Callable[[R, int], bool] = lambda _, __: False,
+) -> Played[R]:
     """Play a run in as many passes as it needs.
 
     Parameters
@@ -75,6 +80,8 @@ def play(build: Callable[[], R], engine_of: Callable[[R], Engine], run: Callable
         Returns the engine of what ``build`` made.
     run : callable
         Plays it; :class:`~vftsim.errors.RunFailure` because of an unforeseen rollback must get through.
+    go_back : callable, optional
+        Brings what ``run`` has played back to how it was some time before an instant in ns; false if it cannot.
 
     Raises
     ------
@@ -84,18 +91,22 @@ def play(build: Callable[[], R], engine_of: Callable[[R], Engine], run: Callable
         If a pass does not come to a crash that it has foreseen, as the pass before did: a defect.
     """
     cuts: list[FoundCut] = []
+    made = build()
     while True:
-        made = build()
-        engine = engine_of(made)
-        foresee(engine, cuts)
         try:
             run(made)
         except RunFailure:
-            cut = found(engine)
+            cut = found(engine_of(made))
             if cut is None:
                 raise
             if cuts and (cut.crash_ns, cut.guard) <= (cuts[-1].crash_ns, cuts[-1].guard):
                 raise ConservationError(f"the crash at {cut.crash_ns} ns was foreseen and not reached") from None
             cuts.append(cut)
-            continue
-        return Played(made, tuple(cuts))
+        else:
+            return Played(made, tuple(cuts))
+        # Before the guest's state was taken: that is when it must know that its life ends with it.
+        if go_back(made, cut.crash_ns - cut.rollback_ns):
+            foresee(engine_of(made), [cut])  # what was found before is in the state
+        else:
+            made = build()
+            foresee(engine_of(made), cuts)

@@ -4,8 +4,8 @@ A guest that is rolled back to its last received state has lived on after that s
 Whether a state is received before a crash depends on what the guest does until then, so it cannot be known beforehand.
 But a run is deterministic.  The first pass plays it up to the crash, which nobody announces, and finds the last state
 that the backup has received (:func:`want`); the next pass stops the guest for good at that very point, lets the crash
-come, and resumes the guest when the backup goes live.  Nothing is saved or restored: a guest that does not run is its
-own saved state.  See :mod:`.passes` for the driver's side.
+come, and resumes the guest when the backup goes live.  A guest that does not run is its own saved state; clients,
+whose state is not rolled back, go on.  See :mod:`.passes` for the driver's side.
 
 Points are the states that a mechanism takes, numbered from 1 on through a run.
 """

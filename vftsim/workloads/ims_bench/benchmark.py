@@ -18,7 +18,8 @@ Left out: roaming; call forwarding; the clock offset between test systems.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable
+from functools import partial
 
 from vftsim.kernel import Engine, EventKind
 from vftsim.kernel.agenda import Agenda
@@ -80,13 +81,15 @@ class Manager:
         self._draws: PhaseDraws | None = None
         self._next_chunk = 0
         self._item = agenda.add(self._go_on)
-        self._course: Iterator[None] = iter(())
+        self._next: Callable[[], None] = self._finish
 
     def begin(self) -> None:
         """Begin to play, at the present instant."""
         self.engine.rows(benches)[self.bench].batches_over = self._item
-        self._course = self._play()
-        self._go_on()
+        if self.spec.pre_registration.duration:
+            self._pre_register()
+        else:
+            self._stir()
 
     def write_draws(self) -> None:
         """Draw attempts ahead, where the run has used up a chunk; for an engine's ``on_input``."""
@@ -115,18 +118,9 @@ class Manager:
         return int(self.engine.rows(benches)[self.bench].begun)
 
     def _go_on(self) -> None:
-        next(self._course, None)
+        self._next()
 
-    def _play(self) -> Generator[None, None, None]:
-        spec = self.spec
-        if spec.pre_registration.duration:
-            yield from self._pre_register()
-        if spec.stir.duration:
-            yield from self._stir()
-        for step in range(spec.steps.count):
-            record = yield from self._step(step)
-            if not record.passes(spec.steps.stop_above_ihs):
-                break
+    def _finish(self) -> None:
         self._draws = None
         self.finished = True
 
@@ -170,7 +164,7 @@ class Manager:
     def _wait(self, delay_ns: int) -> None:
         self.agenda.at(self.engine.now_ns + delay_ns, EventKind.CONTROL, 0, self._item)
 
-    def _pre_register(self) -> Generator[None, None, None]:
+    def _pre_register(self) -> None:
         """One user on each test system at the same time, at a constant rate."""
         spec = self.spec.pre_registration
         record = PhaseRecord("pre_registration", 0, spec.rate)
@@ -180,25 +174,37 @@ class Manager:
         bench.batch = self.spec.test_systems
         bench.batch_period_ns = round(self.spec.test_systems * _S / spec.rate)
         batches = spec.duration // int(bench.batch_period_ns)
+        self._next = partial(self._end_registrations, row, record)
         if batches:
             self.engine.call(begin_batches, self.bench, batches)
-            yield
-        self._end(row, record)
+        else:
+            self._go_on()
 
-    def _stir(self) -> Generator[None, None, None]:
-        spec, load = self.spec.stir, self.spec.steps.load_of(0)
-        record = PhaseRecord("stir", -1, load)
-        row = self._begin(record, 1, self.spec.mix.shares(), spec.duration)
-        for step in range(spec.steps):
-            self._arrive_at(load * (step + 1) / spec.steps, spec.duration // spec.steps)
+    def _end_registrations(self, row: int, record: PhaseRecord) -> None:
+        self._end(row, record)
+        self._stir()
+
+    def _stir(self) -> None:
+        if not self.spec.stir.duration:
+            self._step(0)
+            return
+        record = PhaseRecord("stir", -1, self.spec.steps.load_of(0))
+        self._stir_on(self._begin(record, 1, self.spec.mix.shares(), self.spec.stir.duration), record, 0)
+
+    def _stir_on(self, row: int, record: PhaseRecord, step: int) -> None:
+        spec = self.spec.stir
+        if step < spec.steps:
+            self._next = partial(self._stir_on, row, record, step + 1)
+            self._arrive_at(record.requested_saps * (step + 1) / spec.steps, spec.duration // spec.steps)
             self._wait(spec.duration // spec.steps)
-            yield
+            return
         record.end_ns = self.engine.now_ns
         self.engine.rows(phases)[row].end_ns = record.end_ns
         if self.on_phase is not None:
             self.on_phase(record)
+        self._step(0)
 
-    def _step(self, step: int) -> Generator[None, None, PhaseRecord]:
+    def _step(self, step: int) -> None:
         spec = self.spec.steps
         record = PhaseRecord(f"step_{step + 1}", step + 1, spec.load_of(step))
         row = self._begin(record, 2 + step, self.spec.mix.shares(), spec.transient)
@@ -206,14 +212,22 @@ class Manager:
         lag_ns = min(LONGEST_JUDGEMENT_LAG_NS, (spec.duration - spec.transient) // 4)
         record.judged_until_ns = record.start_ns + spec.duration - lag_ns
         self.engine.rows(phases)[row].judged_until_ns = record.judged_until_ns
+        self._next = partial(self._count_judged, step, row, record, lag_ns)
         self._wait(spec.duration - lag_ns)
-        yield
+
+    def _count_judged(self, step: int, row: int, record: PhaseRecord, lag_ns: int) -> None:
         record.judged_attempts = [int(count) for count in self.engine.rows(phases)[row].attempts]
+        self._next = partial(self._judge, step, row, record)
         self._wait(lag_ns)
-        yield
+
+    def _judge(self, step: int, row: int, record: PhaseRecord) -> None:
         self.engine.call(judge_overdue, row, self.engine.used(sip_streams))
         self._end(row, record)
-        return record
+        if step + 1 < self.spec.steps.count and record.passes(self.spec.steps.stop_above_ihs):
+            self._step(step + 1)
+        else:
+            self._next = self._finish
+            self._finish()
 
     def _arrive_at(self, saps: float, duration_ns: int) -> None:
         """Poisson arrivals of ``saps`` a second from now on, for ``duration_ns``."""

@@ -1,0 +1,168 @@
+"""Going back in a run: a pass that begins at a kept state ends as one from time 0, and everything is put back."""
+
+import functools
+import itertools
+import json
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vftsim.composition import saves
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import Run, run_model
+from vftsim.composition.saves import CannotNoteError, notes_of
+from vftsim.study.composed import to_dict
+
+from .composed import BENCH, checked, interface, media_model, relay, server, sip_model, streams
+
+SOON: dict[str, Any] = {
+    "failover": {"timeout": "300 ms", "go_live": "10 ms"},
+    "reprotection": {"delay": "20 ms", "memory": "1 MiB", "resume": "5 ms"},
+}
+OFTEN = {"checkpoint": {"interval": "20 ms"}}
+CRASHES: list[dict[str, Any]] = [{"kind": "primary_crash", "at": "333 ms", "repeat": {"every": "777 ms"}}]
+
+
+def benchmark(kind: str) -> ModelSpec:
+    """Two steps of a benchmark; the server's host crashes soon after each phase has begun, and ten times more."""
+    guest = server(protection={"kind": kind, **OFTEN.get(kind, {}), **SOON})
+    steps: Any = {**BENCH["steps"], "most": 2, "stop_above_ihs": "100 %"}  # type: ignore[dict-item]
+    return checked(sip_model(
+        domains={"sut": guest}, workloads={"calls": {**BENCH, "steps": steps}},
+        faults=[{"kind": "primary_crash", "at": "1050 ms", "repeat": {"every": "4 s"}}],
+    ))  # fmt: skip
+
+
+def media(kind: str) -> ModelSpec:
+    """Media streams and other clients of a machine that crashes some five times."""
+    guest = relay(protection={"kind": kind, **OFTEN.get(kind, {}), **SOON})
+    guest["interfaces"] = interface("moderated")
+    guest["applications"] |= {
+        "echo": {"kind": "responder", "demand": "300 us"}, "job": {"kind": "cpu_bound", "duty": "20 %", "cv": 0.5},
+    }  # fmt: skip
+    clients = {"kind": "request_response", "to": "media.echo", "clients": 4, "turn_around": "2 ms"}
+    return checked(media_model(
+        domains={"media": guest}, workloads={"media": streams("media.relay", 50), "clients": clients}, faults=CRASHES,
+        measure={"warm_up": "100 ms", "duration": "4 s"},
+    ))  # fmt: skip
+
+
+def played(spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, every: int) -> tuple[str, int, int]:
+    """Return a run's record, how often it went back to a state (kept each ``every`` events), and its builds."""
+    counts = Counter[str]()
+
+    def go_back(run: Run, before_ns: int, original: Callable[[Run, int], bool] = Run.go_back) -> bool:
+        done = original(run, before_ns)
+        counts["back"] += done
+        return done
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Run, "go_back", go_back)
+        patched.setattr(saves, "EVENTS_BETWEEN", every)
+        record = run_model(spec, 3, 0, "compiled", lambda _: counts.update(["built"]))
+    return json.dumps(to_dict(record)), counts["back"], counts["built"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("model", "kind", "every"),
+    [(benchmark, "checkpoint", 900), (media, "event_sync", 300), (media, "checkpoint", 4000)],
+)
+def test_a_pass_from_a_kept_state_ends_as_one_from_time_0(model, kind, every, monkeypatch):
+    """Phases, series, histograms, timelines, drops, CPU times and the number of events."""
+    spec = model(kind)
+    record, back, built = played(spec, monkeypatch, every)
+    plain, never, passes = played(spec, monkeypatch, 1 << 40)
+    assert record == plain
+    assert (back >= 3, never) == (True, 0), "several rollbacks were foreseen in the middle"
+    assert built + back == passes
+
+
+class Slotted:
+    __slots__ = ("__private", "late", "value")
+
+    def __init__(self) -> None:
+        self.value = [1, 2]
+        self.__private = 5
+
+    def change(self) -> None:
+        self.value.append(3)
+        self.late = 7
+        self.__private = 6
+
+    def shown(self) -> tuple[Any, ...]:
+        return self.value, hasattr(self, "late"), self.__private
+
+
+class Holder:
+    """Everything that can change, in every place where it can stand."""
+
+    def __init__(self) -> None:
+        self.numbers = [1.5, 2.5]
+        self.nested: dict[str, Any] = {"a": [{"b": {1, 2}}]}
+        self.counts = Counter("aab")
+        self.last = deque([1, 2], maxlen=2)
+        self.array = np.arange(3)
+        self.generator = np.random.default_rng(5)
+        self.slotted = Slotted()
+        self.itself = self
+        total = [0]
+        seen = 0
+
+        def count(into: list[int], step: int) -> int:
+            nonlocal seen
+            seen += step
+            into[0] += step
+            return seen
+
+        self.count = functools.partial(count, total)
+        self.method = self.slotted.change
+        self.total = total
+
+    def change(self) -> None:
+        self.numbers.append(3.5)
+        self.nested["a"][0]["b"].add(3)
+        self.nested["new"] = 1
+        self.counts["a"] += 5
+        self.last.append(9)
+        self.array[1] = 8
+        self.generator.random(7)
+        self.count(2)
+        self.method()
+        self.numbers = [*self.numbers]
+        self.later = 1
+
+    def shown(self) -> str:
+        # Looking must not change anything.
+        return repr((
+            self.numbers, self.nested, self.counts, self.last, self.array, self.generator.bit_generator.state,
+            self.count(0), self.total, self.slotted.shown(), hasattr(self, "later"),
+        ))  # fmt: skip
+
+
+def test_everything_is_put_back_into_the_same_objects():
+    holder = Holder()
+    before, numbers = holder.shown(), holder.numbers
+    notes = notes_of(holder)
+    for _ in range(2):
+        holder.change()
+        assert holder.shown() != before
+        for put_back, thing, content in notes:
+            put_back(thing, content)
+        assert holder.shown() == before
+        assert holder.numbers is numbers
+
+
+@pytest.mark.parametrize("held", [itertools.count(), iter([1]), (n for n in range(3)), np.array([object()])])
+def test_what_cannot_be_noted_is_said(held):
+    with pytest.raises(CannotNoteError):
+        notes_of([held])
+    notes_of([[held]], apart=[held])
+
+
+def test_a_file_cannot_be_noted(tmp_path):
+    with (tmp_path / "log").open("w") as file, pytest.raises(CannotNoteError):
+        notes_of({"log": file})

@@ -1,0 +1,259 @@
+"""Going back in a run: states of its engine, and with each what its driver remembers.
+
+A crash that rolls a guest back is foreseen in the next pass (:mod:`vftsim.platform.protection.rollback`), and that pass
+need not begin at time 0: whatever lies before the state to which the guest goes back is as it was.  So a run with
+guards keeps a state now and then, a few MB each, and goes back to the last that is old enough.
+
+The engine says what is its state.  The driver is Python objects, in parts that nobody has to write for this: they are
+walked through, and the contents of whatever can change are noted, to be put back into the same objects.  What cannot be
+noted (an iterator, a file, a lock) means that nothing is kept, and that the next pass begins at time 0.
+"""
+
+from __future__ import annotations
+
+import enum
+import io
+import mmap
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.random import BitGenerator, Generator
+
+from vftsim.kernel import Chain, Engine, Failure, Family, Kind, Linked, Sort, Table
+from vftsim.kernel.declare import Part
+from vftsim.spec import Spec
+
+EVENTS_BETWEEN = 500_000
+"""A state costs about as much as 20,000 events."""
+MOST = 4
+_PLAIN = (int, float, complex, str, bytes, type(None), type, types.ModuleType, types.BuiltinFunctionType)
+_DECLARED = (Chain, Engine, Failure, Family, Kind, Linked, Part, Sort, Spec, Table)
+_CONSTANT = (*_PLAIN, *_DECLARED, enum.Enum, np.generic, np.dtype, range, slice)
+_UNSET: Any = object()
+_EXACTLY_PLAIN = frozenset({*_PLAIN, bool})
+
+Note = tuple[Callable[[Any, Any], None], Any, Any]
+"""How to put something back, where, and what."""
+
+
+class CannotNoteError(Exception):
+    """The driver holds something whose state cannot be read."""
+
+
+class Saves:
+    """The states that one run can go back to.
+
+    Parameters
+    ----------
+    engine : Engine
+    driver : object
+        What everything that the run's driver remembers is reached from.
+    apart : callable
+        Returns what does not belong to the run, such as who is told of its progress.
+    """
+
+    def __init__(self, engine: Engine, driver: object, apart: Callable[[], Iterable[object]]) -> None:
+        self._engine = engine
+        self._driver = driver
+        self._apart = apart
+        self._kept: deque[tuple[int, Any, list[Note]]] = deque(maxlen=MOST)
+        self.next_event = EVENTS_BETWEEN
+        """So many events in all, and the next state is due."""
+
+    def save(self) -> None:
+        """Keep the present state, between two events."""
+        self.next_event = self._engine.events + EVENTS_BETWEEN
+        try:
+            notes = notes_of(self._driver, self._apart())
+        except CannotNoteError:
+            return
+        self._kept.append((self._engine.now_ns, self._engine.save(), notes))
+
+    def go_back(self, before_ns: int) -> bool:
+        """Go back to the last state from before an instant; false: there is none, and nothing has changed."""
+        while self._kept and self._kept[-1][0] >= before_ns:
+            self._kept.pop()
+        if not self._kept:
+            return False
+        _, saved, notes = self._kept[-1]
+        self._engine.restore(saved)
+        for put_back, thing, content in notes:
+            put_back(thing, content)
+        # None of them knows what the run is told now; it is to be kept anew when it goes on.
+        self._kept.clear()
+        self.next_event = self._engine.events
+        return True
+
+
+def notes_of(driver: object, apart: Iterable[object] = ()) -> list[Note]:
+    """Return the contents of everything that can change and can be reached from an object.
+
+    Parameters
+    ----------
+    driver : object
+    apart : iterable of object
+        What is not to be looked into.
+
+    Raises
+    ------
+    CannotNoteError
+        Something is reached whose state cannot be read.
+    """
+    seen = {id(thing) for thing in apart}
+    waiting, notes = [driver], list[Note]()
+    while waiting:
+        thing = waiting.pop()
+        if isinstance(thing, _CONSTANT) or id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        for note, inside in _looked_into(thing):
+            if note is not None:
+                notes.append(note)
+            # Series are long lists of numbers.
+            if not set(map(type, inside)) <= _EXACTLY_PLAIN:
+                waiting.extend(inside)
+    return notes
+
+
+Look = tuple[Note | None, list[Any]]
+
+
+def _looked_into(thing: Any) -> Iterator[Look]:
+    for kinds, look in _LOOKS:
+        if isinstance(thing, kinds):
+            yield from look(thing)
+            return
+    if not _is_of_python_class(thing):
+        raise CannotNoteError(f"a {type(thing).__name__}")
+    yield from _object(thing)
+
+
+def _is_of_python_class(thing: Any) -> bool:
+    """Whether all that an object holds are attributes."""
+    kinds = [kind for kind in type(thing).__mro__ if kind is not object]
+    return not isinstance(thing, io.IOBase) and any({"__dict__", "__slots__"} & vars(kind).keys() for kind in kinds)
+
+
+def _dict(thing: dict[Any, Any]) -> Iterator[Look]:
+    content = dict(thing)
+    yield (_put_dict, thing, content), [*content.keys(), *content.values()]
+
+
+def _put_dict(thing: dict[Any, Any], content: dict[Any, Any]) -> None:
+    thing.clear()
+    thing.update(content)
+
+
+def _list(thing: list[Any]) -> Iterator[Look]:
+    content = list(thing)
+    yield (_put_list, thing, content), content
+
+
+def _put_list(thing: list[Any], content: list[Any]) -> None:
+    thing[:] = content
+
+
+def _set(thing: Any) -> Iterator[Look]:
+    content = list(thing)
+    yield (_put_set, thing, content), content
+
+
+def _put_set(thing: Any, content: list[Any]) -> None:
+    thing.clear()
+    (thing.update if isinstance(thing, set) else thing.extend)(content)
+
+
+def _tuple(thing: Iterable[Any]) -> Iterator[Look]:
+    yield None, list(thing)
+
+
+def _array(thing: np.ndarray[Any, Any]) -> Iterator[Look]:
+    if thing.dtype.hasobject:
+        raise CannotNoteError("an array of objects")
+    if thing.flags.writeable and not isinstance(_memory_of(thing), mmap.mmap):  # that is the engine's state
+        yield (_put_array, thing, thing.copy()), []
+
+
+def _memory_of(thing: Any) -> Any:
+    """Return what an array's numbers lie in: itself, or what it is a view of."""
+    while (inner := getattr(thing, "obj" if isinstance(thing, memoryview) else "base", None)) is not None:
+        thing = inner
+    return thing
+
+
+def _put_array(thing: np.ndarray[Any, Any], content: np.ndarray[Any, Any]) -> None:
+    thing[...] = content
+
+
+def _generator(thing: Generator) -> Iterator[Look]:
+    yield None, [thing.bit_generator]
+
+
+def _bits(thing: BitGenerator) -> Iterator[Look]:
+    yield (_put_bits, thing, thing.state), []
+
+
+def _put_bits(thing: BitGenerator, content: Any) -> None:
+    thing.state = content
+
+
+def _function(thing: types.FunctionType) -> Iterator[Look]:
+    for cell in thing.__closure__ or ():
+        yield (_put_cell, cell, cell.cell_contents), [cell.cell_contents]
+
+
+def _put_cell(cell: types.CellType, content: Any) -> None:
+    cell.cell_contents = content
+
+
+def _method(thing: types.MethodType) -> Iterator[Look]:
+    yield None, [thing.__self__, thing.__func__]
+
+
+def _partial(thing: partial[Any]) -> Iterator[Look]:
+    yield None, [thing.func, *thing.args, *thing.keywords.values()]
+
+
+def _object(thing: Any) -> Iterator[Look]:
+    if hasattr(thing, "__dict__"):
+        yield from _dict(vars(thing))
+    for kind in type(thing).__mro__:
+        for name in _slots_of(kind):
+            value = getattr(thing, name, _UNSET)
+            yield (partial(_put_slot, name), thing, value), [] if value is _UNSET else [value]
+
+
+def _slots_of(kind: type) -> tuple[str, ...]:
+    """Return a class's own slots, by the names under which they are kept."""
+    said = vars(kind).get("__slots__", ())
+    names = (said,) if isinstance(said, str) else tuple(said)
+    private = f"_{kind.__name__.lstrip('_')}"
+    return tuple(
+        f"{private}{name}" if name.startswith("__") and not name.endswith("__") else name
+        for name in names if name not in ("__dict__", "__weakref__")
+    )  # fmt: skip
+
+
+def _put_slot(name: str, thing: Any, value: Any) -> None:
+    if value is not _UNSET:
+        object.__setattr__(thing, name, value)  # of a frozen class too
+    elif hasattr(thing, name):
+        object.__delattr__(thing, name)
+
+
+_LOOKS: tuple[tuple[Any, Callable[[Any], Iterator[Look]]], ...] = (
+    (dict, _dict),
+    (list, _list),
+    ((set, deque), _set),
+    ((tuple, frozenset), _tuple),
+    (np.ndarray, _array),
+    (Generator, _generator),
+    (BitGenerator, _bits),
+    (types.FunctionType, _function),
+    (types.MethodType, _method),
+    (partial, _partial),
+)
