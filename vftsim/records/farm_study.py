@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from vftsim.records import farm
@@ -20,24 +19,14 @@ from vftsim.records.farm_rows import (
     numbers,
     wrong_models,
 )
-from vftsim.report.markdown import markdown_table
+from vftsim.records.study import Table, in_markdown, in_order
 from vftsim.study.progress import Progress
-from vftsim.study.workers import Workers
 
 _RUNS: dict[str, Callable[..., Figures]] = {
     "bounds": farm.bounds, "held out": farm.held_out, "saturated": farm.saturated, "what if": farm.what_if,
     "protected": farm.protected, "unprotected": farm.unprotected, "bound": farm.protected_bound,
 }  # fmt: skip
 ARRIVALS = ("random", "even", "exponential")
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A part of the record: its title, its columns and its rows."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
 
 
 def tasks() -> dict[str, tuple[str, tuple[Any, ...]]]:
@@ -63,14 +52,8 @@ def tasks() -> dict[str, tuple[str, tuple[Any, ...]]]:
 def run_record(jobs: int, budget: Budget, progress: Progress) -> dict[str, Figures]:
     """Run everything; return figures by name of the run, in their order."""
     wanted = tasks()
-    names = list(wanted)
-    progress.total(len(names))
-    found: dict[int, Figures] = {}
     work = [(what, arguments, budget) for what, arguments in wanted.values()]
-    for index, figures in Workers(_run, jobs, progress.say).as_they_come(work):
-        found[index] = figures
-        progress.advance(names[index])
-    return {name: found[index] for index, name in enumerate(names)}
+    return dict(zip(wanted, in_order(_run, work, list(wanted), jobs, progress), strict=True))
 
 
 def _run(task: tuple[str, tuple[Any, ...], Budget]) -> Figures:
@@ -175,10 +158,7 @@ def scores(results: Results) -> list[str]:
 
 def report(results: Results, budget: Budget) -> str:
     """Return the record as Markdown."""
-    lines = ["# SIP farm: stated against predicted", "", ran(budget), "", *(f"* {line}" for line in scores(results))]
-    for table in tables(results):
-        lines += ["", f"## {table.title}", "", markdown_table(table.columns, table.rows)]
-    return "\n".join(lines) + "\n"
+    return in_markdown("SIP farm: stated against predicted", ran(budget), scores(results), tables(results))
 
 
 def ran(budget: Budget) -> str:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from vftsim.records import networks as study
 from vftsim.records.networks import RIGHT, WRONG, Budget, Figures
 from vftsim.records.networks_claims import CONTRADICTED, Results, Statement, judge
 from vftsim.records.networks_numbers import PRINTED, TELLING, Printed, mechanisms, numbers, printed, twice_as_far
-from vftsim.report.markdown import markdown_table
+from vftsim.records.study import Table, in_markdown, in_order
 from vftsim.study.progress import Progress
-from vftsim.study.workers import Workers
 
 _MODELS = tuple(dict.fromkeys([*study.MODELS.values(), *study.BESIDE.values()]))
 _COUNTS = range(1, study.MOST_CLIENTS + 1)
@@ -22,15 +20,6 @@ _RUNS: dict[str, Callable[..., Figures]] = {
     "udp example": study.udp_example, "static pages": study.static_pages, "handled by two": study.handled,
     "example": study.httperf_example,
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A part of the record: its title, its columns and its rows."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
 
 
 def tasks() -> dict[str, tuple[str, tuple[Any, ...]]]:
@@ -55,14 +44,8 @@ def tasks() -> dict[str, tuple[str, tuple[Any, ...]]]:
 def run_record(jobs: int, budget: Budget, progress: Progress) -> dict[str, Figures]:
     """Run everything; return figures by name of the run, in their order."""
     wanted = tasks()
-    names = list(wanted)
-    progress.total(len(names))
-    found: dict[int, Figures] = {}
     work = [(what, arguments, budget) for what, arguments in wanted.values()]
-    for index, figures in Workers(_run, jobs, progress.say).as_they_come(work):
-        found[index] = figures
-        progress.advance(names[index])
-    return {name: found[index] for index, name in enumerate(names)}
+    return dict(zip(wanted, in_order(_run, work, list(wanted), jobs, progress), strict=True))
 
 
 def _run(task: tuple[str, tuple[Any, ...], Budget]) -> Figures:
@@ -152,10 +135,7 @@ def scores(results: Results) -> list[str]:
 
 def report(results: Results, budget: Budget) -> str:
     """Return the record as Markdown."""
-    lines = ["# Networks: stated against predicted", "", ran(budget), "", *(f"* {line}" for line in scores(results))]
-    for table in tables(results):
-        lines += ["", f"## {table.title}", "", markdown_table(table.columns, table.rows)]
-    return "\n".join(lines) + "\n"
+    return in_markdown("Networks: stated against predicted", ran(budget), scores(results), tables(results))
 
 
 def ran(budget: Budget) -> str:

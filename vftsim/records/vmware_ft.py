@@ -16,10 +16,10 @@ from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
 from vftsim.platform.protection.lockstep import LockstepSpec
 from vftsim.records import vmware_ft_bounds as forms
+from vftsim.records.study import Table, in_markdown, in_order
 from vftsim.records.vmware_ft_bounds import RECEIVE, TRANSMIT, GuestCosts
 from vftsim.spec import load, shipped_dir
 from vftsim.study.progress import Progress
-from vftsim.study.workers import Workers
 
 Figures = dict[str, list[float]]
 """Values of each replication by name."""
@@ -71,15 +71,6 @@ class Statement:
     stated: str
     found: str
     verdict: str
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A part of the record: its title, its columns and its rows."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
 
 
 def stated_figures() -> list[dict[str, str]]:
@@ -164,14 +155,8 @@ def tasks() -> dict[str, tuple[str, tuple[str, ...]]]:
 def run_record(jobs: int, budget: Budget, progress: Progress) -> Results:
     """Run everything; return figures by name of the run, in their order."""
     wanted = tasks()
-    names = list(wanted)
-    progress.total(len(names))
-    found: dict[int, Figures] = {}
     work = [(what, arguments, budget) for what, arguments in wanted.values()]
-    for number, figures in Workers(_run, jobs, progress.say).as_they_come(work):
-        found[number] = figures
-        progress.advance(names[number])
-    return {name: found[number] for number, name in enumerate(names)}
+    return dict(zip(wanted, in_order(_run, work, list(wanted), jobs, progress), strict=True))
 
 
 def _run(task: tuple[str, tuple[str, ...], Budget]) -> Figures:
@@ -318,13 +303,14 @@ def _bound_row(results: Results, direction: str, policy: str, link: str) -> tupl
     )  # fmt: skip
 
 
+def scores(_: Results) -> list[str]:
+    """Return nothing: there are too few statements to count."""
+    return []
+
+
 def report(results: Results, budget: Budget) -> str:
     """Return the record as Markdown."""
-    lines = ["# VMware's white paper: stated against found", "", ran(budget)]
-    for table in tables(results):
-        lines += ["", f"## {table.title}", ""]
-        lines += [f"| {' | '.join(cells)} |" for cells in (table.columns, ["---"] * len(table.columns), *table.rows)]
-    return "\n".join(lines) + "\n"
+    return in_markdown("VMware's white paper: stated against found", ran(budget), scores(results), tables(results))
 
 
 def ran(budget: Budget) -> str:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import rtp_of
 from vftsim.records import xen_curves as curves
 from vftsim.records import xen_media as record
+from vftsim.records.study import in_order
 from vftsim.records.xen_fit import STRUCTURES, Budget, overrides
 from vftsim.spec import load, shipped_dir
 from vftsim.study.progress import Progress
-from vftsim.study.workers import Workers
 
 QUICK = Budget(record.RECORD.seed, 1, 0.5, 0.3)
 Costs = tuple[float, float]
@@ -44,7 +44,7 @@ def run_record(names: Sequence[str], jobs: int, budget: Budget, progress: Progre
     costs = {name: costs_of(name) for name in names}
     wanted = [(name, key) for name in names for key in keys]
     tasks = [(key, costs[name], STRUCTURES[name], budget) for name, key in wanted]
-    found = _in_order(_experiment, tasks, [f"{key}, {name}" for name, key in wanted], jobs, progress)
+    found = in_order(_experiment, tasks, [f"{key}, {name}" for name, key in wanted], jobs, progress)
     done: dict[str, dict[str, Any]] = {name: {"costs_us": list(costs[name]), "results": {}} for name in names}
     for (name, key), result in zip(wanted, found, strict=True):
         done[name]["results"][key] = result
@@ -57,19 +57,8 @@ def run_curve(name: str, jobs: int, budget: Budget, progress: Progress) -> list[
     costs = overrides(*_shipped_costs(), STRUCTURES[record.RIGHT])
     tasks = [(curve.experiment, [*costs, *assignments], budget) for _, assignments in curve.points]
     labels = [", ".join(f"{k} {v}" for k, v in point.items()) for point, _ in curve.points]
-    found = _in_order(_figures, tasks, labels, jobs, progress)
+    found = in_order(_figures, tasks, labels, jobs, progress)
     return [{**point, **figures} for (point, _), figures in zip(curve.points, found, strict=True)]
-
-
-def _in_order(
-    function: Callable[[Any], Any], tasks: Sequence[Any], labels: Sequence[str], jobs: int, progress: Progress
-) -> list[Any]:
-    progress.total(len(tasks))
-    found: dict[int, Any] = {}
-    for index, result in Workers(function, jobs, progress.say).as_they_come(tasks):
-        found[index] = result
-        progress.advance(labels[index])
-    return [found[index] for index in range(len(tasks))]
 
 
 def _experiment(task: tuple[Any, ...]) -> dict[str, Any]:

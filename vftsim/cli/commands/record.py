@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +28,14 @@ class Study(StrEnum):
     networks = "networks"
     sip_farm = "sip-farm"
     vmware_ft = "vmware-ft"
+
+
+_IN_TABLES = {
+    Study.networks: ("networks_study", "networks"),
+    Study.sip_farm: ("farm_study", "farm"),
+    Study.vmware_ft: ("vmware_ft", "vmware_ft"),
+}
+"""Modules of :mod:`vftsim.records` that say all of their results in tables, and those with their budgets."""
 
 
 class Rival(StrEnum):
@@ -100,12 +109,8 @@ def record(
         check_target(output, force, ".md" if curve is None else ".png")
     workers = checked_jobs(jobs)
     check_study(1, 1, workers)
-    if study is Study.sip_farm:
-        _sip_farm(output, workers, quick, as_json=as_json, quiet=quiet)
-    elif study is Study.networks:
-        _networks(output, workers, quick, as_json=as_json, quiet=quiet)
-    elif study is Study.vmware_ft:
-        _vmware_ft(output, workers, quick, as_json=as_json, quiet=quiet)
+    if study in _IN_TABLES:
+        _in_tables(study, output, workers, quick, as_json=as_json, quiet=quiet)
     elif curve is None:
         _experiments(study, model or [], output, workers, quick, as_json=as_json, quiet=quiet)
     else:
@@ -176,78 +181,29 @@ def _curve(
         print_text(f"Written: {output}")
 
 
-def _networks(output: Path | None, jobs: int, quick: bool, *, as_json: bool, quiet: bool) -> None:
+def _in_tables(study: Study, output: Path | None, jobs: int, quick: bool, *, as_json: bool, quiet: bool) -> None:
+    """Run a study whose module says all of its results in tables."""
     from dataclasses import asdict
 
     from vftsim.cli.files import write_whole
-    from vftsim.records import networks_study as networks
-    from vftsim.records.networks import QUICK, RECORD
     from vftsim.report.screen import print_json, print_table, print_text
     from vftsim.study.progress import make_progress
 
-    budget = QUICK if quick else RECORD
-    with make_progress("record networks", quiet) as progress:
-        found = networks.run_record(jobs, budget, progress)
+    record, budgets = (importlib.import_module(f"vftsim.records.{name}") for name in _IN_TABLES[study])
+    budget = budgets.QUICK if quick else budgets.RECORD
+    with make_progress(f"record {study.value}", quiet) as progress:
+        found = record.run_record(jobs, budget, progress)
+    ran, tables, scores = record.ran(budget), record.tables(found), record.scores(found)
     if output is not None:
-        write_whole(output, lambda path: _write_text(path, networks.report(found, budget)))
+        write_whole(output, lambda path: _write_text(path, record.report(found, budget)))
     if as_json:
-        tables = [asdict(table) for table in networks.tables(found)]
-        print_json({"budget": asdict(budget), "results": found, "tables": tables, "scores": networks.scores(found)})
+        said = [asdict(table) for table in tables]
+        print_json({"budget": asdict(budget), "results": found, "tables": said, "scores": scores})
         return
-    for table in networks.tables(found):
+    for table in tables:
         print_table(table.title, table.columns, table.rows, texts=len(table.columns))
-    for line in (networks.ran(budget), *networks.scores(found)):
+    for line in (ran, *scores):
         print_text(line)
-    if output is not None:
-        print_text(f"Written: {output}")
-
-
-def _sip_farm(output: Path | None, jobs: int, quick: bool, *, as_json: bool, quiet: bool) -> None:
-    from dataclasses import asdict
-
-    from vftsim.cli.files import write_whole
-    from vftsim.records import farm_study as farm
-    from vftsim.records.farm import QUICK, RECORD
-    from vftsim.report.screen import print_json, print_table, print_text
-    from vftsim.study.progress import make_progress
-
-    budget = QUICK if quick else RECORD
-    with make_progress("record sip-farm", quiet) as progress:
-        found = farm.run_record(jobs, budget, progress)
-    if output is not None:
-        write_whole(output, lambda path: _write_text(path, farm.report(found, budget)))
-    if as_json:
-        tables = [asdict(table) for table in farm.tables(found)]
-        print_json({"budget": asdict(budget), "results": found, "tables": tables, "scores": farm.scores(found)})
-        return
-    for table in farm.tables(found):
-        print_table(table.title, table.columns, table.rows, texts=len(table.columns))
-    for line in (farm.ran(budget), *farm.scores(found)):
-        print_text(line)
-    if output is not None:
-        print_text(f"Written: {output}")
-
-
-def _vmware_ft(output: Path | None, jobs: int, quick: bool, *, as_json: bool, quiet: bool) -> None:
-    from dataclasses import asdict
-
-    from vftsim.cli.files import write_whole
-    from vftsim.records import vmware_ft as paper
-    from vftsim.report.screen import print_json, print_table, print_text
-    from vftsim.study.progress import make_progress
-
-    budget = paper.QUICK if quick else paper.RECORD
-    with make_progress("record vmware-ft", quiet) as progress:
-        found = paper.run_record(jobs, budget, progress)
-    if output is not None:
-        write_whole(output, lambda path: _write_text(path, paper.report(found, budget)))
-    if as_json:
-        tables = [asdict(table) for table in paper.tables(found)]
-        print_json({"budget": asdict(budget), "results": found, "tables": tables})
-        return
-    for table in paper.tables(found):
-        print_table(table.title, table.columns, table.rows, texts=len(table.columns))
-    print_text(paper.ran(budget))
     if output is not None:
         print_text(f"Written: {output}")
 
