@@ -110,12 +110,15 @@ class SimpyEngine(Engine):
 
     def run(self, until_ns: int = FOREVER_NS, most_events: int = FOREVER_NS) -> None:
         """Run to an instant (its events not included), until nothing is planned, or for so many events in all."""
-        environment = self._environment
         if most_events < FOREVER_NS:
             self._step(until_ns, most_events)
-        if self._sim.events >= most_events:
-            pass
-        elif until_ns >= FOREVER_NS:
+        if self._sim.events < most_events:
+            self._go_to(until_ns)
+        self.check()
+
+    def _go_to(self, until_ns: int) -> None:
+        environment = self._environment
+        if until_ns >= FOREVER_NS:
             environment.run()
         elif until_ns > environment._now:
             # SimPy's own stop event would come after CPU events of entity 0 at that instant.
@@ -125,7 +128,6 @@ class SimpyEngine(Engine):
             environment.schedule(stop, _BEFORE_ALL, until_ns - environment._now)
             environment.run(until=stop)
             self._sim.now_ns = until_ns
-        self.check()
 
     def _step(self, until_ns: int, most_events: int) -> None:
         while self._sim.events < most_events and self._environment.peek() < until_ns:
