@@ -116,6 +116,11 @@ def _drawn(random: Random, is_lean: bool) -> Draw:
 
 def _guest(random: Random, path: str, is_lean: bool) -> Draw:
     programs = sorted(name for name, one in _PROGRAMS.items() if one["kind"] in LEAN or not is_lean)
+    guest = _guest_of(random, path, programs, is_lean)
+    return guest if "database" in guest["applications"] else {**guest, "disks": {}}
+
+
+def _guest_of(random: Random, path: str, programs: list[str], is_lean: bool) -> Draw:
     return {
         "vcpus": random.choice([1, 1, 2]), "weight": random.choice([256, 512]), "cap": random.choice(["0 %", "40 %"]),
         "guest_scheduler": {"kind": random.choice(["round_robin", "o1", "cfs", "eevdf"])},

@@ -1,20 +1,26 @@
 """Going back in a run: a pass that begins at a kept state ends as one from time 0, and everything is put back."""
 
+import contextlib
 import functools
 import itertools
 import json
+import threading
 from collections import Counter, deque
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.composition.generated import model
 from vftsim.composition import saves
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run, run_model
 from vftsim.composition.saves import CannotNoteError, notes_of
+from vftsim.errors import VftsimError
 from vftsim.study.composed import to_dict
+from vftsim.study.model import load_model, shipped_models
 
 from .composed import BENCH, checked, interface, media_model, relay, server, sip_model, streams
 
@@ -68,12 +74,12 @@ def played(spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, every: int) -> tupl
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("model", "kind", "every"),
+    ("system", "kind", "every"),
     [(benchmark, "checkpoint", 900), (media, "event_sync", 300), (media, "checkpoint", 4000)],
 )
-def test_a_pass_from_a_kept_state_ends_as_one_from_time_0(model, kind, every, monkeypatch):
+def test_a_pass_from_a_kept_state_ends_as_one_from_time_0(system, kind, every, monkeypatch):
     """Phases, series, histograms, timelines, drops, CPU times and the number of events."""
-    spec = model(kind)
+    spec = system(kind)
     record, back, built = played(spec, monkeypatch, every)
     plain, never, passes = played(spec, monkeypatch, 1 << 40)
     assert record == plain
@@ -156,7 +162,11 @@ def test_everything_is_put_back_into_the_same_objects():
         assert holder.numbers is numbers
 
 
-@pytest.mark.parametrize("held", [itertools.count(), iter([1]), (n for n in range(3)), np.array([object()])])
+@pytest.mark.parametrize(
+    "held",
+    [itertools.count(), iter([1]), (n for n in range(3)), np.array([object()]), Random(1), threading.Lock(), object()],
+    ids=lambda held: type(held).__name__,
+)
 def test_what_cannot_be_noted_is_said(held):
     with pytest.raises(CannotNoteError):
         notes_of([held])
@@ -166,3 +176,25 @@ def test_what_cannot_be_noted_is_said(held):
 def test_a_file_cannot_be_noted(tmp_path):
     with (tmp_path / "log").open("w") as file, pytest.raises(CannotNoteError):
         notes_of({"log": file})
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", shipped_models())
+def test_every_shipped_model_can_go_back(name):
+    run = Run(load_model(name).spec, 1, 0, engine="simpy")
+    run.start()
+    run.engine.run(50_000_000)
+    assert len(notes_of(run)) > 20
+
+
+@pytest.mark.thorough
+def test_every_part_can_go_back():
+    """Drawn from all applications, workloads, paths, schedulers and mechanisms; some are refused when built."""
+    noted = 0
+    for spec in filter(None, map(model, range(40))):
+        with contextlib.suppress(VftsimError):
+            run = Run(spec, 1, 0, engine="simpy")
+            run.start()
+            run.engine.run(20_000_000)
+            noted += len(notes_of(run)) > 20
+    assert noted > 25

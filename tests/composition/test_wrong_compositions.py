@@ -118,6 +118,10 @@ CASES = {
         media_model(faults=[{**CRASH, "at": "step 1"}]),
         "no workload of the model has such a phase; say the time of the run: '20 s'",
     ),
+    "a disk for nothing": (
+        media_model(domains={"media": relay(disks={"root": {"kind": "local"}})}),
+        "domains.media.disks: no program of the domain uses disks; leave them out",
+    ),
     "affinity outside": (
         media_model(domains={"media": relay(affinity=[0, 2])}),
         "domains.media.affinity must name pCPUs 0 to 1 of its host",

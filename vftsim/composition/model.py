@@ -277,6 +277,8 @@ class ModelSpec(Spec):
             yield f"domains.{name}.protection: its network '{network}' is none of {listing(list(self.networks))}"
         if (sender := domain.protection.sent_by) is not None and sender not in self.expanded():
             yield f"domains.{name}.protection.sender.domain '{sender}' is none of {listing(list(self.expanded()))}"
+        if domain.disks and not any(program.uses_disks for program in domain.applications.values()):
+            yield f"domains.{name}.disks: no program of the domain uses disks; leave them out"
         for key, program in domain.applications.items():
             yield from self._peer_problems(f"domains.{name}.applications.{key}", domain, program)
         for key, interface in domain.interfaces.items():

@@ -14,6 +14,7 @@ from __future__ import annotations
 import enum
 import io
 import mmap
+import struct
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -34,6 +35,7 @@ _PLAIN = (int, float, complex, str, bytes, type(None), type, types.ModuleType, t
 _DECLARED = (Chain, Engine, Failure, Family, Kind, Linked, Part, Sort, Spec, Table)
 _CONSTANT = (*_PLAIN, *_DECLARED, enum.Enum, np.generic, np.dtype, range, slice)
 _UNSET: Any = object()
+_POINTER_BYTES = struct.calcsize("P")
 _EXACTLY_PLAIN = frozenset({*_PLAIN, bool})
 
 Note = tuple[Callable[[Any, Any], None], Any, Any]
@@ -133,9 +135,11 @@ def _looked_into(thing: Any) -> Iterator[Look]:
 
 
 def _is_of_python_class(thing: Any) -> bool:
-    """Whether all that an object holds are attributes."""
-    kinds = [kind for kind in type(thing).__mro__ if kind is not object]
-    return not isinstance(thing, io.IOBase) and any({"__dict__", "__slots__"} & vars(kind).keys() for kind in kinds)
+    """Whether all that an object holds are attributes: in memory it has no room for what C code would keep there."""
+    kinds = type(thing).__mro__
+    room = object.__basicsize__ + _POINTER_BYTES * (2 + sum(len(_slots_of(kind)) for kind in kinds))
+    has_attributes = any({"__dict__", "__slots__"} & vars(kind).keys() for kind in kinds)
+    return has_attributes and type(thing).__basicsize__ <= room and not isinstance(thing, io.IOBase)
 
 
 def _dict(thing: dict[Any, Any]) -> Iterator[Look]:

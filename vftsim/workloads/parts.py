@@ -144,6 +144,8 @@ class ApplicationSpec(Spec):
     part: ClassVar[Kind]
     speaks: ClassVar[str] = ""
     """Protocol of the packets it takes; empty: it takes none."""
+    uses_disks: ClassVar[bool] = False
+    """Whether it reads or writes disks of its domain; those that no program uses are refused."""
     kinds: ClassVar[tuple[Kind, ...]] = ()
     """Further kinds that its kernel needs: of flows of its own."""
     entries: ClassVar[tuple[Any, ...]] = ()

@@ -163,6 +163,7 @@ class FarmServer(FarmServerSpec, DirtyPagesFields, ApplicationSpec):
     part: ClassVar[Kind] = farm_server
     kinds: ClassVar[tuple[Kind, ...]] = (farm_request,)
     speaks: ClassVar[str] = "farm"
+    uses_disks: ClassVar[bool] = True
     actions: ClassVar[tuple[Any, ...]] = (requests.on_repeat,)
     tables: ClassVar[tuple[Table[Any], ...]] = (*records.TABLES, *burden.TABLES, feeds)
 

@@ -52,6 +52,7 @@ class BatchApplication(BatchSpec, ApplicationSpec):
 class DiskBoundApplication(DiskBoundSpec, ApplicationSpec):
     """Processes that compute and read or write in turn."""
 
+    uses_disks: ClassVar[bool] = True
     entries: ClassVar[tuple[Any, ...]] = disk_bound.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = (*disk_bound.TABLES, feeds)
 
