@@ -46,6 +46,14 @@ def here(tmp_path):
     return tmp_path
 
 
+def test_draws_do_not_depend_on_where_the_file_lies(here):
+    elsewhere = here / "elsewhere.json"
+    elsewhere.write_text(json.dumps(FIT))
+    one, other = read_fit(str(here / "fit.json")), read_fit(str(elsewhere))
+    assert one.name != other.name
+    assert one.draw(1, 2) == other.draw(1, 2) != one.draw(1, 3)
+
+
 @pytest.mark.parametrize("correlation", [-0.9, 0.0, 0.6])
 def test_draws_have_the_intervals_and_correlations_of_the_fit(correlation):
     """4,000 points: shares within 3.5 standard errors, the correlation within 0.05."""

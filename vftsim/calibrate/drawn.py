@@ -67,6 +67,8 @@ class DrawableFit:
         What the fit set of hosts, networks and domains, as with ``--set``: its structure.
     limited : frozenset of str
         Keys that the fit moved in some of its environments only.
+    calibration : str
+        Name of its calibration, which keys what is drawn wherever the file lies; that of the fit if not given.
     """
 
     name: str
@@ -77,11 +79,16 @@ class DrawableFit:
     correlations: Mapping[str, float]
     settings: tuple[str, ...]
     limited: frozenset[str] = frozenset()
+    calibration: str = ""
 
     def draw(self, seed: int, number: int) -> dict[str, float]:
         """Return one point of the joint distribution; the same seed and number give the same point."""
         names = list(self.values)
-        normal = Streams(seed, 0).generator(f"calibrate.draw.{self.name}", number).standard_normal(len(names))
+        normal = (
+            Streams(seed, 0)
+            .generator(f"calibrate.draw.{self.calibration or self.name}", number)
+            .standard_normal(len(names))
+        )
         point = self._root @ normal
         return {name: self._stretched(name, float(z)) for name, z in zip(names, point, strict=True)}
 
@@ -190,6 +197,7 @@ def _drawable(name: str, found: _File) -> DrawableFit:
         {" ~ ".join(_current(key) for key in pair.split(" ~ ")): value for pair, value in found.correlations.items()},
         tuple(text for text in found.calibration.overrides if text.startswith(of_system)),
         frozenset(_current(p.path) for p in found.calibration.parameters if p.environments),
+        found.calibration.name,
     )
 
 
