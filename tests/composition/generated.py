@@ -211,7 +211,7 @@ def main() -> None:
     count, first = int(words[0]), int(words[1]) if len(words) > 1 else 0
     run.linked_for = lambda spec: everything(is_lean)  # type: ignore[assignment]
     # The compiled engine goes back to states of its run, the other plays every pass from time 0.
-    saves.EVENTS_BETWEEN = 200
+    saves.EVENTS_BETWEEN = 2000
     total = [0, 0]
     for begin in range(first, first + count, 100):
         ran, ended, found = differences(range(begin, begin + 100), is_lean)
