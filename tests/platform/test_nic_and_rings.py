@@ -3,6 +3,7 @@
 import pytest
 
 from vftsim.platform.io import nic as nic_module
+from vftsim.platform.io.stage import stages
 
 from .io_lab import LOST, TAKEN, WENT_ON, IoLab, deliver_one
 
@@ -87,3 +88,18 @@ def test_rings_are_served_in_turn(engine):
     assert taken == [(0, 0), (1, 0), (0, 1), (1, 1)]
     lab.engine.run(41)
     assert lab.occupied() == [1, 0]
+
+
+def test_a_stage_of_many_rings_looks_no_further_than_at_the_last_packet():
+    """A driver domain of two hundred guests would look at most of its rings for nothing."""
+    lab = IoLab("simpy", 10).with_rings(*40 * [8], budget=4)
+    looked, names = [], lab.engine._namespace
+    pop = names["rings_next_ring__pop"]
+    names["rings_next_ring__pop"] = lambda *arguments: looked.append(1) or pop(*arguments)
+    lab.io.start()
+    for ring in (0, 1, 3, 0, 2):
+        assert lab.send(ring, ring)
+    lab.engine.run(20_000)
+    assert [stream - lab.rings[0] for _, stream, _ in lab.noted(TAKEN)] == [0, 1, 2, 3, 0]
+    assert lab.engine.rows(stages)[lab.stage].waiting == 0
+    assert len(looked) == 4 + 37, "to ring 3 for a batch, on to ring 0 for the last packet, not once round for nothing"

@@ -74,12 +74,13 @@ def lab_kernel(spec: type[SchedulerSpec], *actions: Any) -> Linked:
 
 @dataclass
 class Recorder:
-    """Keeps (time, pCPU, who), one entry a change; two at an instant are one."""
+    """Keeps (time, pCPU, who), one entry a change; two at an instant are one; and in which class who was dispatched."""
 
     names: dict[int, str] = field(default_factory=dict)
     affinity: dict[int, frozenset[int]] = field(default_factory=dict)
     decisions: list[tuple[float, int, str]] = field(default_factory=list)
     priorities: list[tuple[float, str, str]] = field(default_factory=list)
+    classes: list[tuple[float, str, str]] = field(default_factory=list)
     on: dict[int, int] = field(default_factory=dict)
 
     def dispatched(self, time_ns: int, pcpu: int, vcpu: int) -> None:
@@ -185,6 +186,8 @@ class Lab:
             note = self.engine.rows(notes.notes)[row]
             if note.what == notes.DISPATCHED:
                 self.recorder.dispatched(note.time_ns, note.pcpu - first_pcpu, note.vcpu)
+                entry = (note.time_ns / MS, self.recorder.names[note.vcpu], self.spec.priority_name(note.value))
+                self.recorder.classes.append(entry)
             elif note.what == notes.STOPPED:
                 self.recorder.stopped(note.time_ns, note.pcpu - first_pcpu, note.vcpu)
             elif note.what == notes.PRIORITY:

@@ -4,6 +4,7 @@ import pytest
 
 from tests.platform.cpu.host_lab import (
     HOG_NS,
+    IDLE,
     MS,
     Lab,
     choose_again,
@@ -12,7 +13,7 @@ from tests.platform.cpu.host_lab import (
     thaw,
     wake_again,
 )
-from tests.platform.scripted_host import job_done, scripted_jobs
+from tests.platform.scripted_host import job_done, on_job, scripted_jobs
 from vftsim.errors import ConservationError, UsageError
 from vftsim.kernel import EventKind, Sim, event
 from vftsim.platform.cpu import build, jobs
@@ -20,6 +21,7 @@ from vftsim.platform.cpu.records import BLOCKED, domains, hosts, work_done
 from vftsim.platform.cpu.schedulers.esxi import Esxi
 from vftsim.platform.cpu.schedulers.native import Native
 from vftsim.platform.cpu.schedulers.round_robin import RoundRobin
+from vftsim.platform.cpu.schedulers.rtds import Rtds
 
 
 def test_a_long_job_yields_at_the_next_multiple_of_its_quantum():
@@ -254,3 +256,33 @@ def test_thaw_wakes_as_many_vcpus_as_there_are_jobs():
         lab.engine.call(start_now, lab.job("A", HOG_NS))
     lab.engine.call(thaw, row)
     assert lab.running() == ["A0", "A1", "-"]
+
+
+def test_of_two_pcpus_out_of_work_the_lower_one_takes_who_waits():
+    """2 pCPUs: A on 0 and B on 1 both end at 3; W has waited since 1."""
+    lab = Lab(RoundRobin(), pcpus=2)
+    for name in "ABW":
+        lab.domain(name)
+    lab.burst("A", 0, demand_ms=3)
+    lab.burst("B", 0, demand_ms=3)
+    lab.burst("W", 1, demand_ms=2)
+    lab.run(4)
+    assert lab.running() == ["W", "-"]
+
+
+def test_pcpus_out_of_work_choose_in_order_also_when_an_end_wakes_somebody():
+    """2 pCPUs, EDF: A (deadline 20) on 0 and B (20) on 1 both end at 3, W (51) waits; B's end wakes X (13).
+
+    Both have blocked before either pCPU chooses: 0 takes X, the most urgent, and 1 takes W.
+    """
+    lab = Lab(Rtds(), pcpus=2)
+    for name, period_ms in (("A", 20), ("B", 20), ("W", 50), ("X", 10)):
+        lab.domain(name, period=period_ms * MS, budget=4 * MS, extratime=False)
+    lab.burst("A", 0, demand_ms=3)
+    ends_first = lab.job("B", 3 * MS)
+    lab.engine.rows(scripted_jobs)[ends_first].then = lab.job("X", MS)
+    lab.at(0, EventKind.ARRIVAL, on_job, ends_first, 9)
+    lab.burst("W", 1, demand_ms=2)
+    lab.run(8)
+    ran = [decision for decision in lab.recorder.decisions if decision[2] != IDLE]
+    assert ran == [(0, 0, "A"), (0, 1, "B"), (3, 0, "X"), (3, 1, "W")]

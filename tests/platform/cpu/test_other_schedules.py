@@ -83,7 +83,7 @@ def test_cfs():
 
 
 def test_cfs_virtual_run_time_is_exact_over_any_number_of_short_runs():
-    """Nice 5 weighs 336: what has passed and what is left of a nanosecond are the CPU time times 1024 / 336, exactly.
+    """Nice 5 weighs 335: what has passed and what is left of a nanosecond are the CPU time times 1024 / 335, exactly.
 
     The hog is looked at at 60 odd instants, each time somebody wakes.
     """
@@ -95,7 +95,7 @@ def test_cfs_virtual_run_time_is_exact_over_any_number_of_short_runs():
         lab.work("B", 1 + number * 0.700_003, 1_001 + 7 * number)
     lab.run(60)
     own = lab.engine.rows(cfs_vcpus)[lab.vcpu_rows("A")[0]]
-    assert own.weight == 336
+    assert own.weight == 335
     assert 0 <= own.residue < own.weight
     assert own.virtual_ns * own.weight + own.residue == lab.run_ns("A") * 1024
 

@@ -1,8 +1,7 @@
-"""Schedules of the Xen schedulers worked out by hand from their rules."""
+"""Schedules of the Xen schedulers worked out by hand from their rules; those of credit2 have a file of their own."""
 
 from tests.platform.cpu.host_lab import Lab
 from vftsim.platform.cpu.schedulers.credit import Credit
-from vftsim.platform.cpu.schedulers.credit2 import Credit2
 from vftsim.platform.cpu.schedulers.rtds import Rtds
 from vftsim.platform.cpu.schedulers.sedf import Sedf
 from vftsim.spec.units import DURATION
@@ -52,27 +51,6 @@ def test_credit_with_debit_at_the_tick():
         (0, "A"), (30, "B"), (60, "C"), (60.5, "A"), (65, "C"), (65.5, "A"), (92, "C"), (92.5, "B"),
         (93, "C"), (93.5, "A"),
     ]  # fmt: skip
-
-
-def test_credit2():
-    """1 pCPU, A of weight 512, B of 256: A burns 1 and B 2 credits a ns; rate limit 1 ms.
-
-    0: A (10 ms of credit) runs until 0, at 10; nobody else was there when its slice was set.
-    10: B (10) until 0: 5 ms.  15: both 0, A has waited longer; reset: both 10.  Nobody leads: 1 ms each:
-    16 A 9, B 10: B 1 ms (8).  17: A 9 leads by 1: 1 ms.  18: 8 and 8, B waited longer: 1 ms (6).
-    19: A leads by 2: 2 ms.  21: 6 and 6: B.  22: A 2 ms.  24: B.  25: A 2 ms.  27: B (0).  28: A 2 ms (0).
-    30: both 0, B has waited longer: reset, B 1 ms (8).  31: A.
-    """
-    lab = Lab(Credit2())
-    lab.domain("A", weight=512)
-    lab.domain("B", weight=256)
-    lab.hog("A", "B")
-    lab.run(31.5)
-    assert lab.decisions() == [
-        (0, "A"), (10, "B"), (15, "A"), (16, "B"), (17, "A"), (18, "B"), (19, "A"), (21, "B"), (22, "A"),
-        (24, "B"), (25, "A"), (27, "B"), (28, "A"), (30, "B"), (31, "A"),
-    ]  # fmt: skip
-    assert lab.counters["resets"] == 2
 
 
 def test_sedf():

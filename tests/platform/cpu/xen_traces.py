@@ -1,7 +1,7 @@
-"""Recorded schedules of Xen's own credit scheduler, and the same loads on the kernel.
+"""Recorded schedules of Xen's own schedulers, and the same loads on the kernel.
 
-``tests/data/xen_credit/traces.json.gz``: 24 loads, each run under the unchanged scheduler of five Xen releases by a
-virtual clock in integer nanoseconds; see the README beside it.
+``tests/data/xen_credit`` and ``tests/data/xen_credit2``: loads, each run under the unchanged scheduler of some Xen
+releases by a virtual clock in integer nanoseconds; see the READMEs there.
 """
 
 import gzip
@@ -11,13 +11,17 @@ from typing import Any
 
 from vftsim.kernel import Engine, EventKind, Linked, Record, Sim, Table, at, event, link
 from vftsim.platform.cpu import build, jobs, notes
-from vftsim.platform.cpu.parameters import DomainScheduling
+from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.records import domains, hosts, vcpus, work_done
 from vftsim.platform.cpu.scheduler import scheduler
+from vftsim.platform.cpu.schedulers._credit2_records import credit2_vcpus
 from vftsim.platform.cpu.schedulers._credit_records import credit_vcpus
 from vftsim.platform.cpu.schedulers.credit import Credit
+from vftsim.platform.cpu.schedulers.credit2 import Credit2
 
-TRACES = Path(__file__).parents[2] / "data" / "xen_credit" / "traces.json.gz"
+DATA = Path(__file__).parents[2] / "data"
+HOMES: dict[type[SchedulerSpec], Table[Any]] = {Credit: credit_vcpus, Credit2: credit2_vcpus}
+"""Where a scheduler keeps the pCPU that a vCPU starts from."""
 VERSIONS = {
     "3.2.0-rc6": "3.2",
     "RELEASE-4.0.0": "4.0",
@@ -55,30 +59,29 @@ def job_done(sim: Sim, place: int, argument: int) -> None:
         at(sim, sim.now_ns + job.think_ns, EventKind.ARRIVAL, job.vcpu, on_job, job.then)
 
 
-def traces_kernel() -> Linked:
-    return link(build.ENTRIES, {scheduler: [Credit.part]}, [on_job], [*build.TABLES, traced_jobs])
+def traces_kernel(spec: type[SchedulerSpec]) -> Linked:
+    return link(build.ENTRIES, {scheduler: [spec.part]}, [on_job], [*build.TABLES, traced_jobs])
 
 
-def loads() -> list[dict[str, Any]]:
-    with gzip.open(TRACES, "rt", encoding="utf-8") as file:
+def loads(name: str) -> list[dict[str, Any]]:
+    with gzip.open(DATA / name, "rt", encoding="utf-8") as file:
         read: list[dict[str, Any]] = json.load(file)
     return read
 
 
 class Replay:
-    """One load under the rules of one release."""
+    """One load under one scheduler."""
 
-    def __init__(self, engine: Engine, load: dict[str, Any], version: str) -> None:
+    def __init__(self, engine: Engine, load: dict[str, Any], spec: SchedulerSpec) -> None:
         self.engine = engine
         self.load = load
         engine.on_input = self._read_notes
         self._on: dict[tuple[int, int], int] = {}
-        spec = Credit.model_validate({"version": version})
         self.host = build.add_host(engine, load["pcpus"], spec, observed=True)
         self.rows = self._add_domains()
         build.start(engine, self.host, spec)
         for row, vcpu in zip(self.rows, load["vcpus"], strict=True):
-            engine.rows(credit_vcpus)[row].home = engine.rows(hosts)[self.host].first_pcpu + vcpu["home"]
+            engine.rows(HOMES[type(spec)])[row].home = engine.rows(hosts)[self.host].first_pcpu + vcpu["home"]
             self._add_jobs(row, vcpu)
 
     def _add_domains(self) -> list[int]:

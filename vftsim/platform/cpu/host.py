@@ -16,7 +16,6 @@ from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, WOKEN, note
 from vftsim.platform.cpu.records import (
     BLOCKED,
     BUSY,
-    MOST_PCPUS,
     RUNNABLE,
     RUNNING,
     Host,
@@ -45,7 +44,7 @@ def wake(sim: Sim, vcpu: Vcpu) -> None:
     vcpu.waiting_since_ns = sim.now_ns
     if host.observed:
         note(sim, WOKEN, 0, vcpu.row, 0)
-    host.acts_at_once = not is_due_before(sim, EventKind.SLICE)
+    host.acts_at_once = not is_due_before(sim, EventKind.CHANNEL)
     scheduler.wake(sim, host, vcpu)
     carry_out(sim, host)
 
@@ -55,7 +54,8 @@ def ask(sim: Sim, pcpu: Pcpu) -> None:
     """Have ``pcpu`` choose again at this instant: once, however often it is asked, after all ticks and accounting.
 
     A request to reschedule is a soft interrupt in Xen, and a flag in Linux: timers are served before it.  What is
-    asked in a timer, or while one is due, waits in the order of pCPU numbers; else pCPUs choose as they are asked.
+    asked in a timer, or while one, the end of a piece of work or another choice is due, waits in the order of pCPU
+    numbers; else the first that is asked chooses, then those that it asks in turn.
     """
     if pcpu.choice != 0:
         return
@@ -65,19 +65,25 @@ def ask(sim: Sim, pcpu: Pcpu) -> None:
         return
     pcpu.choice = AT_ONCE
     queue = asked(sim)[host.row]
-    queue.rows[queue.queued % MOST_PCPUS] = pcpu.row
+    queue.rows[queue.queued] = pcpu.row
     queue.queued += 1
 
 
 @part
 def carry_out(sim: Sim, host: Host) -> None:
-    """Let the pCPUs choose that were asked to at once, and those that they ask in turn."""
+    """Let the pCPU choose that was asked first, and those that are asked besides: the lowest number first."""
     queue = asked(sim)[host.row]
-    # A choice may ask further pCPUs, which join the queue: a loop, because compiled functions call in no circle.
-    while queue.taken < queue.queued:
-        row = queue.rows[queue.taken % MOST_PCPUS]
-        queue.taken += 1
+    place = 0
+    # A choice may ask further pCPUs, which join the list: a loop, because compiled functions call in no circle.
+    while queue.queued > 0:
+        row = queue.rows[place]
+        queue.queued -= 1
+        queue.rows[place] = queue.rows[queue.queued]
         choose_again(sim, host, pcpus(sim)[row])
+        place = 0
+        for other in range(1, queue.queued):
+            if queue.rows[other] < queue.rows[place]:
+                place = other
     host.acts_at_once = False
 
 
@@ -208,7 +214,7 @@ def run_next(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
         return
     # By a request, not by choosing here: others may ask this pCPU at this instant too, and it chooses once.
     block(sim, host, pcpu, vcpu)
-    host.acts_at_once = not is_due_before(sim, EventKind.SLICE)
+    host.acts_at_once = not is_due_before(sim, EventKind.CHANNEL)
     ask(sim, pcpu)
     carry_out(sim, host)
 

@@ -138,10 +138,9 @@ class Work(Record):
 
 
 class PcpuQueue(Record):
-    """pCPUs of a host that choose again at once, in order."""
+    """pCPUs of a host that choose again at once: the first ``queued`` rows."""
 
     rows: Annotated[list[int], MOST_PCPUS]
-    taken: int
     queued: int
 
 

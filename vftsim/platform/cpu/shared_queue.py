@@ -30,14 +30,13 @@ class QueuePcpu(Record):
 class QueueVcpu(Record):
     """What the queue knows of a vCPU.
 
-    ``current_on`` is the pCPU it was chosen for, ``since_ns`` when it got that pCPU.  ``held``: to be placed.
-    ``rank`` and ``level`` are its urgency when it was last looked at for placing.
+    ``current_on`` is the pCPU it was chosen for.  ``held``: to be placed.  ``rank`` and ``level`` are its urgency when
+    it was last looked at for placing.
     """
 
     is_waiting: bool
     held: bool
     current_on: int
-    since_ns: int
     rank: int
     level: int
     next_waiting: int
@@ -82,12 +81,6 @@ def preempts(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu) -> bool:
 
 
 @scheduler.scheduler.slot
-def continues_ns(sim: Sim, host: Host, running: Vcpu) -> int:
-    """Return how long the vCPU that ran must go on before another may be chosen; 0: not at all."""
-    return 0
-
-
-@scheduler.scheduler.slot
 def on_wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Prepare ``vcpu``, which woke and is not in the queue yet."""
 
@@ -95,12 +88,6 @@ def on_wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 @scheduler.scheduler.slot
 def on_chosen(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Take note that ``vcpu`` is about to run; its pCPU knows already."""
-
-
-@scheduler.scheduler.slot
-def most_urgent(sim: Sim, host: Host, pcpu: Pcpu) -> int:
-    """Return the waiting vCPU that ``pcpu`` runs next, 0 for none; by default the most urgent that may run there."""
-    return first_in_order(sim, host, pcpu)
 
 
 @part
@@ -150,12 +137,8 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     """Run the most urgent waiting vCPU that may run here."""
     before = queue_pcpus(sim)[pcpu.row].current
     if before != 0:
-        left_ns = continues_ns(sim, host, vcpus(sim)[before])
-        if left_ns > 0 and eligible(sim, host, vcpus(sim)[before]):
-            pcpu.slice_ns = left_ns
-            return before
         enqueue(sim, host, vcpus(sim)[before])
-    chosen = most_urgent(sim, host, pcpu)
+    chosen = first_in_order(sim, host, pcpu)
     hand_over(sim, host, pcpu, before, chosen)
     if before not in (0, chosen):
         other = place(sim, host, vcpus(sim)[before])
@@ -180,8 +163,6 @@ def hand_over(sim: Sim, host: Host, pcpu: Pcpu, before: int, chosen: int) -> Non
     waiting_list.remove(sim, queue_hosts(sim)[host.row].waiting, chosen)
     own.is_waiting = False
     on_chosen(sim, host, vcpus(sim)[chosen])
-    if chosen != before:
-        own.since_ns = sim.now_ns
 
 
 @part

@@ -12,18 +12,24 @@ from vftsim.platform.cpu.records import domains, hosts, pcpus, vcpus
 
 
 class UnseenLoad(Record):
-    """Where and since when a load runs unseen."""
+    """Where and since when a load runs unseen, and what of it is in the accounts of its vCPU and pCPU."""
 
     vcpu: int
     pcpu: int
     begin_ns: int
+    periods: int
+    run_ns: int
+    switching_ns: int
 
 
 unseen_loads = Table("unseen_loads", UnseenLoad, beside=cyclic_loads)
 
 
 def hide(engine: Engine, row: int, scheduler: SchedulerSpec) -> bool:
-    """Let a load that was added begin unseen, now; False if it can be seen, and then nothing is done."""
+    """Let a load that was added begin unseen, now; False if it can be seen, and then nothing is done.
+
+    The caller sees to it that it is all the work its domain ever has.
+    """
     load = engine.rows(cyclic_loads)[row]
     domain = engine.rows(domains)[load.domain]
     host = engine.rows(hosts)[domain.host]
@@ -49,16 +55,19 @@ def account_for_unseen(sim: Sim, row: int, _: int) -> int:
     host = hosts(sim)[vcpu.host]
     passed_ns = sim.now_ns - unseen.begin_ns
     begun = max((passed_ns + load.period_ns - 1) // load.period_ns, 1)
-    if vcpu.context_switches == 0:
-        vcpu.context_switches = 1
+    if unseen.periods == 0:
+        vcpu.context_switches += 1
         host.context_switches += 1
     switching_ns = min(host.switch_cost_ns, passed_ns)
     last_ns = passed_ns - (begun - 1) * load.period_ns - (switching_ns if begun == 1 else 0)
-    vcpu.wakeups = begun
-    vcpu.run_ns = (begun - 1) * load.busy_ns + min(last_ns, load.busy_ns)
+    run_ns = (begun - 1) * load.busy_ns + min(last_ns, load.busy_ns)
     load.done = begun if last_ns > load.busy_ns else begun - 1
-    pcpu.busy_ns = vcpu.run_ns
-    pcpu.switching_ns = switching_ns
-    pcpu.idle_ns = sim.now_ns - host.begin_ns - pcpu.busy_ns - pcpu.switching_ns
-    pcpu.idle_since_ns = sim.now_ns
+    # Added, so that nothing that others wrote is lost: where somebody else ran too, the accounts do not add up.
+    vcpu.wakeups += begun - unseen.periods
+    vcpu.run_ns += run_ns - unseen.run_ns
+    pcpu.busy_ns += run_ns - unseen.run_ns
+    pcpu.switching_ns += switching_ns - unseen.switching_ns
+    # To the host the pCPU has been idle all the time.
+    pcpu.idle_ns -= run_ns - unseen.run_ns + switching_ns - unseen.switching_ns
+    unseen.periods, unseen.run_ns, unseen.switching_ns = begun, run_ns, switching_ns
     return 0

@@ -1,4 +1,4 @@
-"""CPU time a domain may use in a period, drawn by its vCPUs in portions (credit2's cap, CFS bandwidth).
+"""CPU time a domain may use in a period, drawn by its vCPUs in portions (CFS bandwidth).
 
 The pool is refilled to its budget once a period; what was not used is not saved.  A vCPU runs on what
 it has drawn, draws again when that is gone, gives back what it does not need when it blocks, and is

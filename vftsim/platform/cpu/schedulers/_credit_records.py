@@ -11,6 +11,7 @@ TICKS_PER_SLICE = 3
 ALL_IDLERS, ONE_IDLER, IDLER_FIRST = 1, 2, 3
 TICKLES = {"all_idlers": ALL_IDLERS, "one_idler": ONE_IDLER, "idler_first": IDLER_FIRST}
 LONG_AGO_NS = -(10**18)
+LEAST_REST_NS = 100
 
 
 class CreditHost(Record):

@@ -32,7 +32,8 @@ class CreditRules:
     rate_limit_ns: int
     """Default of the rate limit; 0: the release has none (64908a0466)."""
     rate_limit_remainder: bool
-    """Whether a rate-limited vCPU goes on for the rest of the limit, else for another whole one."""
+    """Whether a rate-limited vCPU goes on for the rest of the limit (for 100 ns if it has run for less than that), else
+    for another whole one."""
     variable_slice: bool
     """Whether the slice is a boot parameter."""
     boosts_migrated: bool

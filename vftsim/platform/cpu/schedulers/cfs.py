@@ -2,8 +2,8 @@
 
 Rules (Linux ``kernel/sched/fair.c`` and ``core.c``, before EEVDF replaced it in 6.6):
 
-* Virtual run time advances by CPU time x 1024 / weight; the smallest runs next.  A nice level is worth
-  a factor of about 1.25 (1024 at nice 0); a domain with ``shares`` splits them over its vCPUs.
+* Virtual run time advances by CPU time x 1024 / weight; the smallest runs next.  The weight of a nice level is
+  that of the kernel's table, about 1.25 times a step; a domain with ``shares`` splits them over its vCPUs.
 * Each gets its part by weight of a scheduling period: 6 ms x scale, or 0.75 ms x scale for each
   runnable thread of a pCPU when there are more than 8; scale = 1 + log2(pCPUs, at most 8).
 * A waking thread is placed no further back than half a latency before the least virtual run time,
@@ -29,23 +29,18 @@ from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.exact import product_quotient
 from vftsim.platform.cpu.host import settle, sync
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
+from vftsim.platform.cpu.processes import NICE_0, WEIGHTS
 from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.schedulers._budget import at_most_drawn, draw, give_back, has_budget, open_pool, refill, spend
 from vftsim.platform.cpu.shared_queue import queue_pcpus, queue_vcpus
 from vftsim.spec.units import PositiveDurationNs
 
 _MS = 1_000_000
-_NICE_0 = 1024
 _CROWD = 8
 _KEPT_NS = _MS
 _DEFAULT_PERIOD_NS = 100 * _MS
 _NOBODY_NS = 1 << 62
 cfs = shared.share_one_queue(scheduler.scheduler.kind("cfs"))
-
-
-def nice_weight(nice: int) -> int:
-    """Weight of a nice level: 1024 at 0, a factor of 1.25 for each step."""
-    return max(round(_NICE_0 / 1.25**nice), 1)
 
 
 class CfsHost(Record):
@@ -80,6 +75,8 @@ cfs_vcpus = Table("cfs_vcpus", CfsVcpu, beside=vcpus)
 @SCHEDULERS.register
 class Cfs(SchedulerSpec):
     """Linux CFS under KVM."""
+
+    products: ClassVar[tuple[str, ...]] = ("kvm", "linux", "qemu")
 
     kind: Literal["cfs"] = "cfs"
     part: ClassVar[Kind] = cfs
@@ -126,7 +123,7 @@ class Cfs(SchedulerSpec):
     @staticmethod
     def _weigh(engine: Engine, row: int) -> None:
         domain, held = engine.rows(domains)[row], engine.rows(entitlements)[row]
-        weight = max(int(held.shares) // int(domain.vcpus), 2) if held.shares else nice_weight(int(held.nice))
+        weight = max(int(held.shares) // int(domain.vcpus), 2) if held.shares else WEIGHTS[int(held.nice) + 20]
         for vcpu in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
             engine.rows(cfs_vcpus)[vcpu].weight = weight
 
@@ -158,7 +155,7 @@ def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
 def takes_over(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu) -> bool:
     """Tell whether it is behind by more than the wake-up granularity."""
     own = cfs_vcpus(sim)[newcomer.row]
-    granularity_ns = product_quotient(cfs_hosts(sim)[host.row].wakeup_ns, _NICE_0, own.weight)
+    granularity_ns = product_quotient(cfs_hosts(sim)[host.row].wakeup_ns, NICE_0, own.weight)
     return cfs_vcpus(sim)[running.row].virtual_ns - own.virtual_ns > granularity_ns
 
 
@@ -220,7 +217,7 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
     """Advance virtual run time, spend quota."""
     own = cfs_vcpus(sim)[vcpu.row]
     # A run of up to 104 days.
-    passed = ran_ns * _NICE_0 + own.residue
+    passed = ran_ns * NICE_0 + own.residue
     own.residue = passed % own.weight
     own.virtual_ns += passed // own.weight
     spend(sim, vcpu, ran_ns)

@@ -15,7 +15,8 @@ Rules (Xen ``sched_credit.c``; Cherkasova, Gupta, Vahdat 2007 describe the same)
 * A pCPU about to run OVER or to idle steals the first vCPU of strictly higher priority from the queue
   of a busy peer, in the order of pCPU numbers from its own, from 4.9 from the one robbed last.
 * A wake pre-empts a running vCPU of lower priority, and wakes idle pCPUs by the version's rule; from
-  4.2 a vCPU that has run for less than the rate limit (1 ms) goes on.
+  4.2 a vCPU that has run for less than the rate limit (1 ms) goes on: for a whole limit, from 4.8 for the
+  rest of it, or for 100 ns if it has run for less than that.
 * From 4.3 a tick moves a running vCPU behind which others wait to an idle pCPU, if there is one.
 * A pCPU that was asked to choose does so once at an instant, after its timers; until then the vCPU that
   has blocked there still counts as running.
@@ -51,6 +52,7 @@ from vftsim.platform.cpu.schedulers._credit_queue import (
 from vftsim.platform.cpu.schedulers._credit_records import (
     BOOST,
     IDLE_PRIORITY,
+    LEAST_REST_NS,
     LONG_AGO_NS,
     MS,
     NAMES,
@@ -75,6 +77,8 @@ credit = scheduler.scheduler.kind("credit")
 @SCHEDULERS.register
 class Credit(SchedulerSpec):
     """Xen's credit scheduler."""
+
+    products: ClassVar[tuple[str, ...]] = ("xen",)
 
     kind: Literal["credit"] = "credit"
     part: ClassVar[Kind] = credit
@@ -243,7 +247,10 @@ def leave(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     ran_ns = sim.now_ns - own.running_since_ns
     if ran_ns < rules.rate_limit_ns:
         rules.rate_limited += 1
-        return rules.rate_limit_ns - (ran_ns if rules.rate_limit_remainder else 0)
+        if not rules.rate_limit_remainder:
+            return rules.rate_limit_ns
+        # Xen's CSCHED_MIN_TIMER: 100, meant in microseconds, used in nanoseconds.
+        return rules.rate_limit_ns - ran_ns if ran_ns >= LEAST_REST_NS else LEAST_REST_NS
     insert(sim, vcpu)
     return 0
 

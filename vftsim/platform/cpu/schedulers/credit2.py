@@ -1,19 +1,30 @@
-"""Xen's credit2 scheduler, as in Xen 4.10 and later.
+"""Xen's credit2 scheduler, as in Xen 4.18.
 
-Rules (Xen ``sched_credit2.c``):
+Rules (Xen ``xen/common/sched/credit2.c``; its functions in brackets):
 
-* One run queue for the pCPUs of a socket, ordered by credit.  A running vCPU of the highest weight on
-  the queue burns one credit a nanosecond, others ``highest weight / weight``.
-* When the next vCPU to run has no credit left (<= 0), everyone gets 10 ms of credit (twice that when it
-  has sunk to the floor of -10 ms), and nobody keeps more than 10.5 ms.
-* A vCPU runs until its credit has sunk to 0 or to that of the first one waiting, but for at least
-  0.5 ms (or the rest of the rate limit) and at most 10 ms.
-* No boost.  A waking vCPU takes an idle pCPU, else it pre-empts the running vCPU with the least credit
-  if it has more itself.  A vCPU within its rate limit (1 ms, less 50 us of tolerance) is left alone;
-  moving to another pCPU than the last must be worth 0.5 ms of credit.
-* Cap: the domain has cap percent of a 10 ms period as budget, which its vCPUs draw in equal portions of
-  at least 0.5 ms; when it is gone they are parked until the next period.
+* One run queue for the pCPUs of a socket, in order of credit.  A running vCPU of the highest weight on
+  the host burns one credit a nanosecond, others ``highest weight / weight`` (t2c_update).
+* A pCPU goes on with its vCPU for the rate limit (1 ms), and then until one with *more* credit waits that may
+  run there; from elsewhere it must be ahead by 0.5 ms, and gets 50 us when it is put there.  One for which another
+  pCPU has been asked is left to that (runq_candidate, csched2_schedule).
+* A slice lasts until the credit has sunk to that of the first one waiting, if that is above 0, else to 0; at most
+  10 ms, at least 0.5 ms and what is left of the rate limit.  It is worked out before the vCPU that leaves
+  has joined the queue (csched2_runtime, csched2_context_saved).
+* When neither the one chosen nor the first that still waits has any credit (<= 0), everyone gets 10 ms, twice that if
+  the chosen one has sunk to the floor of -10 ms, and nobody keeps more than 10.5 ms (reset_credit).
+* No boost.  For a vCPU that joins the queue an idle pCPU is asked, from its own upwards; else its own, if it has more
+  credit than the one there and that has been on for 0.95 ms; else the one over which its lead is greatest
+  (runq_tickle, tickle_score).
+* Cap: the domain has cap percent of a 10 ms period as budget, which its vCPUs draw in equal portions of at least
+  0.5 ms.  A slice may go past the portion, as it is never shorter than the least one; what is overdrawn is
+  missing from the budget later.  What is not used goes back when a vCPU leaves its pCPU.  Who finds nothing
+  is parked until there is something.
 
+So shares follow the weights only in the long run and roughly: they are what is left over by slices of up to 10 ms,
+resistance and compensation.  ``tests/data/xen_credit2`` holds schedules recorded from the code.
+
+A vCPU that has never run belongs to a pCPU as if it had been there: the allowed one with the fewest such, lowest number
+first (Assumption: in Xen it is arbitrary).
 Left out: several run queues and the balancing between them (hosts up to 16 pCPUs a socket have one),
 soft affinity, hyperthread placement, yield.
 """
@@ -22,61 +33,33 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, event, part
+from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
 from vftsim.platform.cpu import scheduler
-from vftsim.platform.cpu import shared_queue as shared
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.host import settle, sync
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
-from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, domains, hosts, vcpus
-from vftsim.platform.cpu.schedulers._budget import (
-    at_most_drawn,
-    draw,
-    give_back,
-    has_budget,
-    has_pool,
-    open_pool,
-    purses,
-    refill,
-    spend,
+from vftsim.platform.cpu.records import BLOCKED, RUNNABLE, Host, Pcpu, Vcpu, domains, hosts, vcpus
+from vftsim.platform.cpu.schedulers._credit2_queue import grab_budget, is_current, join, refill, tickle, unpark
+from vftsim.platform.cpu.schedulers._credit2_records import (
+    COMPENSATION,
+    CREDIT_FLOOR,
+    CREDIT_INIT,
+    CREDIT_MOST,
+    IDLE_CREDIT,
+    LONGEST_NS,
+    MS,
+    SHORTEST_NS,
+    credit2_domains,
+    credit2_hosts,
+    credit2_pcpus,
+    credit2_vcpus,
+    waiting_list,
 )
-from vftsim.platform.cpu.shared_queue import queue_hosts, queue_pcpus, queue_vcpus
 from vftsim.spec.units import DurationNs, PeriodNs
 
-_MS = 1_000_000
-CREDIT_INIT = 10 * _MS
-_CREDIT_FLOOR = -CREDIT_INIT
-_CARRY_OVER = _MS // 2
-_SHORTEST_NS = _MS // 2
-_LONGEST_NS = 10 * _MS
-_TOLERANCE_NS = 50_000
 _COUNTERS = ("resets", "rate_limited")
-credit2 = shared.share_one_queue(scheduler.scheduler.kind("credit2"))
-
-
-class Credit2Host(Record):
-    """A host's parameters, the highest weight on it, by which all burn, and counters."""
-
-    rate_limit_ns: int
-    resistance: int
-    cap_period_ns: int
-    highest_weight: int
-    has_caps: bool
-    resets: int
-    rate_limited: int
-
-
-class Credit2Vcpu(Record):
-    """A vCPU's credit; ``residue`` is what has been burnt of the next one, in parts of its weight."""
-
-    weight: int
-    credit: int
-    residue: int
-
-
-credit2_hosts = Table("credit2_hosts", Credit2Host, beside=hosts)
-credit2_vcpus = Table("credit2_vcpus", Credit2Vcpu, beside=vcpus)
+credit2 = scheduler.scheduler.kind("credit2")
 
 
 @SCHEDULERS.register
@@ -87,18 +70,18 @@ class Credit2(SchedulerSpec):
     part: ClassVar[Kind] = credit2
     reads: ClassVar[frozenset[str] | None] = frozenset({"cap", "weight"})
     rate_limit: DurationNs = Field(
-        _MS,
-        le=500 * _MS,
+        MS,
+        le=500 * MS,
         description="Least time a vCPU runs before it can be pre-empted (sched_ratelimit_us); 0: off. "
         "Default 1 ms: Xen's.",
     )
     migration_resistance: DurationNs = Field(
-        _MS // 2,
+        MS // 2,
         description="Credit by which a vCPU from another pCPU must be ahead (sched_credit2_migrate_resist). "
         "Default 0.5 ms: Xen's.",
     )
     cap_period: PeriodNs = Field(
-        10 * _MS,
+        10 * MS,
         description="Period of the cap's budget (credit2_cap_period_ms). Default 10 ms: Xen's.",
     )
 
@@ -116,8 +99,9 @@ class Credit2(SchedulerSpec):
                 engine.rows(credit2_vcpus)[vcpu].credit = CREDIT_INIT
             if held.cap > 0:
                 own.has_caps = True
-                budget_ns = max(round(float(held.cap) * self.cap_period / 100), 1)
-                open_pool(engine, row, budget_ns, max(budget_ns // int(domain.vcpus), _SHORTEST_NS))
+                pool = engine.rows(credit2_domains)[row]
+                pool.budget_ns = pool.left_ns = max(round(float(held.cap) * self.cap_period / 100), 1)
+                pool.portion_ns = max(int(pool.budget_ns) // int(domain.vcpus), SHORTEST_NS)
 
     def counters(self, engine: Engine, host: int) -> dict[str, int]:
         """Return resets of the credits and choices that the rate limit decided."""
@@ -127,133 +111,153 @@ class Credit2(SchedulerSpec):
 
 @credit2.implements(scheduler.attach)
 def attach(sim: Sim, host: Host) -> None:
-    """Refill the capped domains' budgets, if there are any."""
+    """Give every vCPU a pCPU to start from; refill the capped domains' budgets, if there are any."""
+    for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
+        credit2_vcpus(sim)[row].home = scheduler.home_pcpu(sim, host, vcpus(sim)[row])
     if credit2_hosts(sim)[host.row].has_caps:
         plan_refill(sim, host)
 
 
-@credit2.implements(shared.urgency)
-def urgency_of(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
-    """Most credit first."""
-    return 0, -credit2_vcpus(sim)[vcpu.row].credit
-
-
-@credit2.implements(shared.eligible)
-def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
-    """Tell whether its domain's cap leaves it something."""
-    return has_budget(sim, vcpu)
-
-
-@credit2.implements(shared.preempts)
-def takes_over(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu) -> bool:
-    """Tell whether it has more credit, and the other one's rate limit is over or nearly so."""
-    own = credit2_hosts(sim)[host.row]
-    if sim.now_ns - queue_vcpus(sim)[running.row].since_ns < own.rate_limit_ns - _TOLERANCE_NS:
-        return False
-    resistance = own.resistance if newcomer.last_pcpu != running.pcpu else 0
-    return credit2_vcpus(sim)[newcomer.row].credit - resistance > credit2_vcpus(sim)[running.row].credit
-
-
-@credit2.implements(shared.continues_ns)
-def rest_of_limit(sim: Sim, host: Host, running: Vcpu) -> int:
-    """Return the rest of the rate limit."""
-    own = credit2_hosts(sim)[host.row]
-    left_ns = own.rate_limit_ns - (sim.now_ns - queue_vcpus(sim)[running.row].since_ns)
-    if left_ns <= _TOLERANCE_NS or (has_pool(sim, running) and purses(sim)[running.row].drawn_ns <= 0):
-        return 0
-    own.rate_limited += 1
-    return at_most_drawn(sim, running, left_ns)
-
-
-@credit2.implements(shared.most_urgent)
-def most_urgent(sim: Sim, host: Host, pcpu: Pcpu) -> int:
-    """Return the first in order; but one that was elsewhere must be ahead of the best from here by the resistance."""
-    best = shared.first_in_order(sim, host, pcpu)
-    if best == 0 or vcpus(sim)[best].last_pcpu == pcpu.row:
-        return best
-    local = best_from_here(sim, host, pcpu)
-    resistance = credit2_hosts(sim)[host.row].resistance
-    if local != 0 and credit2_vcpus(sim)[local].credit + resistance > credit2_vcpus(sim)[best].credit:
-        return local
-    return best
-
-
-@part
-def best_from_here(sim: Sim, host: Host, pcpu: Pcpu) -> int:
-    """Return the waiting vCPU of most credit that ran on ``pcpu`` last and may run there now, 0 for none."""
-    best = 0
-    row = queue_hosts(sim)[host.row].waiting.first
-    while row != 0:
-        vcpu = vcpus(sim)[row]
-        from_here = vcpu.last_pcpu == pcpu.row and scheduler.may_run(sim, vcpu, pcpu) and has_budget(sim, vcpu)
-        if from_here and (best == 0 or credit2_vcpus(sim)[row].credit > credit2_vcpus(sim)[best].credit):
-            best = row
-        row = queue_vcpus(sim)[row].next_waiting
-    return best
-
-
-@credit2.implements(shared.on_chosen)
-def prepare(sim: Sim, host: Host, vcpu: Vcpu) -> None:
-    """Draw budget; hand out credit when the best has none."""
-    draw(sim, vcpu)
-    if credit2_vcpus(sim)[vcpu.row].credit <= 0:
-        reset(sim, host, vcpu)
-
-
-@part
-def reset(sim: Sim, host: Host, chosen: Vcpu) -> None:
-    """Give credit to everyone, after what runs has paid up to now."""
-    credit2_hosts(sim)[host.row].resets += 1
-    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
-        running = queue_pcpus(sim)[row].current
-        if running not in (0, chosen.row):
-            sync(sim, vcpus(sim)[running])
-    credit = credit2_vcpus(sim)[chosen.row].credit
-    added = CREDIT_INIT * (1 - credit // CREDIT_INIT) if credit <= _CREDIT_FLOOR else CREDIT_INIT
-    for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
-        own = credit2_vcpus(sim)[row]
-        own.credit = min(own.credit + added, CREDIT_INIT + _CARRY_OVER)
-
-
-@credit2.implements(shared.longest_ns)
-def slice_of(sim: Sim, host: Host, vcpu: Vcpu) -> int:
-    """Return the time until its credit reaches 0 or that of the first one waiting."""
-    rules = credit2_hosts(sim)[host.row]
+@credit2.implements(scheduler.wake)
+def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Queue it, unless it is parked or its pCPU has not chosen since it blocked."""
     own = credit2_vcpus(sim)[vcpu.row]
-    # Credit is at most 10.5 ms, a weight below 2**16.
-    time_ns = (own.credit - most_waiting_credit(sim, host)) * own.weight // rules.highest_weight
-    time_ns = min(max(time_ns, _SHORTEST_NS, rules.rate_limit_ns), _LONGEST_NS)
-    return at_most_drawn(sim, vcpu, time_ns)
-
-
-@part
-def most_waiting_credit(sim: Sim, host: Host) -> int:
-    """Return the most credit of those who wait and may run, at least 0."""
-    most = 0
-    row = queue_hosts(sim)[host.row].waiting.first
-    while row != 0:
-        if has_budget(sim, vcpus(sim)[row]):
-            most = max(most, credit2_vcpus(sim)[row].credit)
-        row = queue_vcpus(sim)[row].next_waiting
-    return most
+    if not own.parked and not is_current(sim, own, vcpu.row):
+        join(sim, host, vcpu)
 
 
 @credit2.implements(scheduler.charge)
 def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
-    """Burn credit; what is less than one credit waits."""
+    """Burn credit and budget; what is less than one credit waits."""
     own = credit2_vcpus(sim)[vcpu.row]
     # A run is at most 500 ms (the longest rate limit), a weight below 2**16.
     burnt = ran_ns * credit2_hosts(sim)[host.row].highest_weight + own.residue
     own.residue = burnt % own.weight
-    own.credit = max(own.credit - burnt // own.weight, _CREDIT_FLOOR)
-    spend(sim, vcpu, ran_ns)
+    own.credit = max(own.credit - burnt // own.weight, CREDIT_FLOOR)
+    if credit2_domains(sim)[vcpu.domain].budget_ns > 0:
+        own.held_ns -= ran_ns
 
 
-@credit2.implements(scheduler.block)
-def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
-    """Free its pCPU and give unused budget back."""
-    shared.block(sim, host, vcpu)
-    give_back(sim, vcpu, 0)
+@credit2.implements(scheduler.choose)
+def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
+    """Go on with the vCPU that runs here, or take one of more credit; hand out credit when there is none."""
+    own = credit2_pcpus(sim)[pcpu.row]
+    own.tickled = False
+    before = own.current
+    if before != 0:
+        grab_budget(sim, host, vcpus(sim)[before])
+    chosen = candidate(sim, host, pcpu, before)
+    if chosen != 0:
+        take(sim, host, pcpu, chosen, before)
+        pcpu.slice_ns = slice_of(sim, host, vcpus(sim)[chosen], chosen == before)
+        if chosen != before:
+            credit2_vcpus(sim)[chosen].since_ns = sim.now_ns
+    own.current = chosen
+    if before not in (0, chosen):
+        leave(sim, host, vcpus(sim)[before])
+    return chosen
+
+
+@part
+def candidate(sim: Sim, host: Host, pcpu: Pcpu, before: int) -> int:
+    """Return the vCPU that the pCPU runs next, 0 for none."""
+    rules = credit2_hosts(sim)[host.row]
+    best = 0
+    credit = IDLE_CREDIT
+    if before != 0 and vcpus(sim)[before].state != BLOCKED and not credit2_vcpus(sim)[before].parked:
+        best = before
+        credit = credit2_vcpus(sim)[before].credit
+        if sim.now_ns - credit2_vcpus(sim)[before].since_ns < rules.rate_limit_ns:
+            rules.rate_limited += 1
+            return before
+    row = rules.waiting.first
+    while row != 0 and credit2_vcpus(sim)[row].credit > credit:
+        # Read now: one that finds no budget leaves the queue.
+        following = credit2_vcpus(sim)[row].next_waiting
+        if is_offered(sim, host, pcpu, vcpus(sim)[row], credit) and grab_budget(sim, host, vcpus(sim)[row]):
+            return row
+        row = following
+    return best
+
+
+@part
+def is_offered(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu, credit: int) -> bool:
+    """Tell whether a waiting vCPU with more than ``credit`` may be put on the pCPU, where one with ``credit`` is."""
+    own = credit2_vcpus(sim)[vcpu.row]
+    if not scheduler.may_run(sim, vcpu, pcpu):
+        return False
+    if own.tickled_pcpu not in (0, pcpu.row) and credit2_pcpus(sim)[own.tickled_pcpu].tickled:
+        return False
+    return own.home == pcpu.row or credit + credit2_hosts(sim)[host.row].resistance <= own.credit
+
+
+@part
+def take(sim: Sim, host: Host, pcpu: Pcpu, chosen: int, before: int) -> None:
+    """Take the chosen one out of the queue; give it its pCPU, and everybody credit when there is none."""
+    queue = credit2_hosts(sim)[host.row].waiting
+    own = credit2_vcpus(sim)[chosen]
+    if chosen != before:
+        waiting_list.remove(sim, queue, chosen)
+    most = own.credit
+    if queue.length > 0:
+        most = max(most, credit2_vcpus(sim)[queue.first].credit)
+    if most <= 0:
+        reset(sim, host, own.credit)
+    own.tickled_pcpu = 0
+    if own.home != pcpu.row:
+        own.home = pcpu.row
+        own.credit += COMPENSATION
+
+
+@part
+def reset(sim: Sim, host: Host, credit: int) -> None:
+    """Give credit to everyone, after what runs has paid; ``credit`` is that of the vCPU that has been chosen."""
+    credit2_hosts(sim)[host.row].resets += 1
+    added = 2 * CREDIT_INIT if credit == CREDIT_FLOOR else CREDIT_INIT
+    for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
+        own = credit2_vcpus(sim)[row]
+        if is_current(sim, own, row):
+            sync(sim, vcpus(sim)[row])
+            if credit2_domains(sim)[vcpus(sim)[row].domain].budget_ns > 0 and own.held_ns <= 0:
+                tickle(sim, own.home)
+        own.credit = min(own.credit + added, CREDIT_MOST)
+
+
+@part
+def slice_of(sim: Sim, host: Host, vcpu: Vcpu, goes_on: bool) -> int:
+    """Return the time until its credit reaches that of the first one waiting, or 0; within its bounds."""
+    rules = credit2_hosts(sim)[host.row]
+    own = credit2_vcpus(sim)[vcpu.row]
+    limit_ns = rules.rate_limit_ns
+    if goes_on:
+        limit_ns += own.since_ns - sim.now_ns
+    first = rules.waiting.first
+    credit = own.credit
+    if first != 0 and credit2_vcpus(sim)[first].credit > 0:
+        credit -= credit2_vcpus(sim)[first].credit
+    # Credit is at most 10.5 ms, a weight below 2**16.
+    time_ns = max(credit, 0) * own.weight // rules.highest_weight
+    if credit2_domains(sim)[vcpu.domain].budget_ns > 0:
+        time_ns = min(time_ns, own.held_ns)
+    return max(min(time_ns, LONGEST_NS), SHORTEST_NS, limit_ns)
+
+
+@part
+def leave(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Give back what is left of the portion of a vCPU that has left its pCPU; queue it if it can run on.
+
+    Afterwards those compete for what it has given back that had found nothing.
+    """
+    pool = credit2_domains(sim)[vcpu.domain]
+    own = credit2_vcpus(sim)[vcpu.row]
+    has_returned = pool.budget_ns > 0 and own.held_ns > 0
+    if has_returned:
+        pool.left_ns += own.held_ns
+        own.held_ns = 0
+    if vcpu.state == RUNNABLE and not own.parked:
+        join(sim, host, vcpu)
+    if has_returned and pool.left_ns > 0:
+        unpark(sim, host, vcpu.domain)
 
 
 @part
@@ -270,7 +274,7 @@ def on_refill(sim: Sim, place: int, token: int) -> None:
     settle(sim, host)
     row = host.first_vcpu
     while row < host.first_vcpu + host.vcpus:
-        refill(sim, host, vcpus(sim)[row].domain)
-        row += domains(sim)[vcpus(sim)[row].domain].vcpus
-    shared.place_held(sim, host)
+        domain = vcpus(sim)[row].domain
+        refill(sim, host, domain)
+        row += domains(sim)[domain].vcpus
     plan_refill(sim, host)

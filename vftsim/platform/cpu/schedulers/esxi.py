@@ -86,6 +86,8 @@ machines = Table("machines", Machine, beside=domains)
 class Esxi(SchedulerSpec):
     """VMware ESX/ESXi."""
 
+    products: ClassVar[tuple[str, ...]] = ("vmware", "vsphere", "esx")
+
     kind: Literal["esxi"] = "esxi"
     part: ClassVar[Kind] = esxi
     reads: ClassVar[frozenset[str] | None] = frozenset({"limit", "reservation", "shares"})

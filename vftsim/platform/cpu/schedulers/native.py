@@ -19,6 +19,8 @@ native = scheduler.scheduler.kind("native")
 class Native(SchedulerSpec):
     """No hypervisor."""
 
+    products: ClassVar[tuple[str, ...]] = ("bare_metal",)
+
     kind: Literal["native"] = "native"
     part: ClassVar[Kind] = native
     reads: ClassVar[frozenset[str] | None] = frozenset()

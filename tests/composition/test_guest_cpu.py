@@ -1,0 +1,106 @@
+"""CPU time of guests with several programs: what computing a periodic load instead of simulating it must not change."""
+
+from typing import Any
+
+import pytest
+
+from tests.composition import generated
+from tests.composition.composed import BENCH, checked, interface, server
+from vftsim.composition import run
+from vftsim.composition.run import Run, run_model
+from vftsim.study.run_figures import cpu_of
+
+LOAD = {"kind": "periodic_load", "busy": "2 ms", "period": "20 ms"}
+
+
+@pytest.fixture
+def one_kernel(monkeypatch):
+    """All models on the kernel of all parts, which need not be compiled here."""
+    monkeypatch.setattr(run, "linked_for", lambda spec: generated.everything())
+
+
+def model(programs: dict[str, Any], scheduler: str = "native", **domain: Any) -> dict[str, Any]:
+    clients = {
+        name: {**generated.CLIENTS[name], "to": f"guest.{name}"} for name in programs if name in generated.CLIENTS
+    }
+    clients.pop("proxy", None)  # its benchmark lasts seconds
+    disks = {"root": {"kind": "array"}} if "database" in programs else {}
+    return {
+        "hosts": {"host": {"scheduler": {"kind": scheduler}}},
+        "networks": {"lan": {"latency": "10 us"}},
+        "domains": {"guest": {"interfaces": interface("native"), "disks": disks, "applications": programs, **domain}},
+        "workloads": clients,
+        "measure": {"warm_up": "5 ms", "duration": "100 ms"},
+    }
+
+
+def guest_cpu(data: dict[str, Any], seed: int = 1) -> float:
+    return cpu_of(run_model(checked(data), seed, 0, "simpy"))["guest"]
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("one_kernel")
+@pytest.mark.parametrize("first", sorted(generated.PROGRAMS))
+def test_two_programs_take_the_same_cpu_under_native_and_credit(first: str):
+    """On a pCPU of its own a guest runs whenever it has work, whoever decides."""
+    for second in sorted(generated.PROGRAMS):
+        if second <= first:
+            continue
+        programs = {name: generated.PROGRAMS[name] for name in (first, second)}
+        native, credit = (guest_cpu(model(programs, scheduler)) for scheduler in ("native", "credit"))
+        assert native == credit > 0.0, second
+
+
+@pytest.mark.usefixtures("one_kernel")
+@pytest.mark.parametrize("scheduler", ["native", "esxi"])
+@pytest.mark.parametrize(
+    ("other", "percent"),
+    [
+        ({"kind": "periodic_load", "busy": "3 ms", "period": "7 ms"}, 43.0),
+        ({"kind": "cpu_bound", "duty": "60 %", "cv": 0.0, "cycle": "10 ms"}, 60.0),
+        ({"kind": "batch", "demand": "1 ms", "think": "3 ms"}, 25.0),
+    ],
+    ids=["load", "cpu_bound", "batch"],
+)
+def test_a_load_beside_another_program_adds_its_share(scheduler: str, other: dict[str, Any], percent: float):
+    """2 ms of 20 ms are 10 %; where both want the CPU the other's cycle becomes longer, by less than that share."""
+    found = 100.0 * guest_cpu(model({"load": LOAD, "other": other}, scheduler, affinity=[0]))
+    assert 10.0 + 0.9 * percent - 1.0 <= found <= 10.0 + percent + 2.0
+
+
+def both_ways(data: dict[str, Any]) -> list[list[tuple[int, ...]]]:
+    """Return the accounts of the vCPUs, as they are and where hosts are observed, so that nothing is hidden."""
+    found = []
+    for observed in (False, True):
+        made = Run(checked(data), 1, 0, engine="simpy", observed=observed)
+        made.run()
+        rows = made.engine.rows(run.vcpus)
+        found.append([(rows[row].run_ns, rows[row].wakeups, rows[row].context_switches)
+                      for _, _, row in made.built.vcpu_rows()])  # fmt: skip
+    return found
+
+
+@pytest.mark.usefixtures("one_kernel")
+@pytest.mark.parametrize("who", ["nobody", "clients", "sender", "driver", "pause", "crash"])
+def test_a_load_is_seen_where_its_domain_has_other_work_or_may_stand_still(who: str):
+    """Its one program is the load; beside it run what sends for others, and what stops it."""
+    data = model({"echo": generated.PROGRAMS["echo"]})
+    data["hosts"]["host"] = {"pcpus": 2, "scheduler": {"kind": "native"}, "switch_cost": "3 us"}
+    data["domains"]["tools"] = {"vcpus": 1, "applications": {"load": LOAD}}
+    if who == "clients":
+        data["domains"]["guest"] = server()
+        data["workloads"] = {"calls": {
+            **BENCH, "to": "guest.proxy", "agents_in": "tools", "message_cost": "100 us", "stir": {"duration": "0 s"},
+            "steps": {"initial": "10 /s", "duration": "300 ms", "transient": "50 ms", "most": 1},
+        }}  # fmt: skip
+    elif who == "sender":
+        sender = {"domain": "tools", "state": "1 ms"}
+        data["domains"]["guest"]["protection"] = {"kind": "checkpoint", "interval": "20 ms", "sender": sender}
+    elif who == "driver":
+        data["domains"]["tools"]["driver"] = {}
+        data["domains"]["guest"]["interfaces"] = interface("paravirtual")
+    elif who != "nobody":
+        kind = {"pause": {"kind": "pause", "duration": "15 ms"}, "crash": {"kind": "primary_crash"}}[who]
+        data["faults"] = [{**kind, "at": "41 ms", "domain": "tools"}]
+    computed, simulated = both_ways(data)
+    assert computed == simulated

@@ -1,0 +1,151 @@
+"""The run queue of Xen's credit2 scheduler: who joins where, which pCPU is asked for it, and the budgets of the caps.
+
+Names in brackets are those of the functions of ``xen/common/sched/credit2.c`` that have the rule.
+"""
+
+from vftsim.kernel import Sim, part
+from vftsim.platform.cpu import scheduler
+from vftsim.platform.cpu.host import ask, sync
+from vftsim.platform.cpu.records import RUNNABLE, Host, Vcpu, pcpus, vcpus
+from vftsim.platform.cpu.schedulers._credit2_records import (
+    TOLERANCE_NS,
+    Credit2Vcpu,
+    credit2_domains,
+    credit2_hosts,
+    credit2_pcpus,
+    credit2_vcpus,
+    parked_list,
+    waiting_list,
+)
+
+
+@part
+def join(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Queue a vCPU behind its equals in credit, and ask a pCPU to choose for it."""
+    queue = credit2_hosts(sim)[host.row].waiting
+    credit = credit2_vcpus(sim)[vcpu.row].credit
+    before = 0
+    here = queue.first
+    while here != 0 and credit2_vcpus(sim)[here].credit >= credit:
+        before = here
+        here = credit2_vcpus(sim)[here].next_waiting
+    waiting_list.insert_after(sim, queue, before, vcpu.row)
+    tell_of(sim, host, vcpu)
+
+
+@part
+def tell_of(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Ask an idle pCPU for a vCPU that has joined the queue, else one whose vCPU it may pre-empt (runq_tickle)."""
+    row = idle_place(sim, host, vcpu)
+    if row == 0:
+        row = place_of_another(sim, host, vcpu)
+    if row != 0:
+        tickle(sim, row)
+        credit2_vcpus(sim)[vcpu.row].tickled_pcpu = row
+
+
+@part
+def tickle(sim: Sim, row: int) -> None:
+    """Have a pCPU choose; until it has, it is asked for nobody else."""
+    credit2_pcpus(sim)[row].tickled = True
+    ask(sim, pcpus(sim)[row])
+
+
+@part
+def is_open(sim: Sim, vcpu: Vcpu, row: int) -> bool:
+    """Tell whether a vCPU may run on a pCPU that has not been asked for another."""
+    return not credit2_pcpus(sim)[row].tickled and scheduler.may_run(sim, vcpu, pcpus(sim)[row])
+
+
+@part
+def idle_place(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return the first idle pCPU for a vCPU, from its own upwards and round; 0 if there is none."""
+    own = pcpus(sim)[credit2_vcpus(sim)[vcpu.row].home].number
+    for step in range(host.pcpus):
+        row = host.first_pcpu + (own + step) % host.pcpus
+        if credit2_pcpus(sim)[row].current == 0 and is_open(sim, vcpu, row):
+            return row
+    return 0
+
+
+@part
+def place_of_another(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return the pCPU whose vCPU this one may pre-empt: its own, else where its lead is greatest; 0 for none.
+
+    No pCPU that is open to it idles.
+    """
+    home = credit2_vcpus(sim)[vcpu.row].home
+    if is_open(sim, vcpu, home) and lead_over(sim, host, vcpu, home) > 0:
+        return home
+    best = 0
+    most = 0
+    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        if row != home and is_open(sim, vcpu, row):
+            lead = lead_over(sim, host, vcpu, row)
+            if lead > most:
+                best, most = row, lead
+    return best
+
+
+@part
+def lead_over(sim: Sim, host: Host, vcpu: Vcpu, row: int) -> int:
+    """Return by how much credit a vCPU may take a pCPU from the one there; -1 if that is within its rate limit.
+
+    From elsewhere it must be ahead by the resistance to migration (tickle_score, is_preemptable).
+    """
+    rules = credit2_hosts(sim)[host.row]
+    running = credit2_pcpus(sim)[row].current
+    there = credit2_vcpus(sim)[running]
+    if rules.rate_limit_ns > TOLERANCE_NS and sim.now_ns - there.since_ns <= rules.rate_limit_ns - TOLERANCE_NS:
+        return -1
+    sync(sim, vcpus(sim)[running])
+    own = credit2_vcpus(sim)[vcpu.row]
+    return own.credit - there.credit - (0 if own.home == row else rules.resistance)
+
+
+@part
+def is_current(sim: Sim, own: Credit2Vcpu, row: int) -> bool:
+    """Tell whether the vCPU of that row has its pCPU."""
+    return credit2_pcpus(sim)[own.home].current == row
+
+
+@part
+def grab_budget(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
+    """Let a vCPU draw a portion if it holds nothing, after what it has overdrawn; park it if nothing is left.
+
+    (unit_grab_budget, park_unit)
+    """
+    pool = credit2_domains(sim)[vcpu.domain]
+    own = credit2_vcpus(sim)[vcpu.row]
+    if pool.budget_ns == 0 or own.held_ns > 0:
+        return True
+    pool.left_ns += own.held_ns
+    own.held_ns = max(min(pool.portion_ns, pool.left_ns), 0)
+    if own.held_ns > 0:
+        pool.left_ns -= own.held_ns
+        return True
+    own.parked = True
+    if not is_current(sim, own, vcpu.row):
+        waiting_list.remove(sim, credit2_hosts(sim)[host.row].waiting, vcpu.row)
+    parked_list.push_front(sim, pool.parked, vcpu.row)
+    return False
+
+
+@part
+def unpark(sim: Sim, host: Host, domain: int) -> None:
+    """Let the parked vCPUs of a domain compete again, the latest first (unpark_parked_units)."""
+    pool = credit2_domains(sim)[domain]
+    while pool.parked.length > 0:
+        row = parked_list.pop(sim, pool.parked)
+        credit2_vcpus(sim)[row].parked = False
+        if vcpus(sim)[row].state == RUNNABLE:
+            join(sim, host, vcpus(sim)[row])
+
+
+@part
+def refill(sim: Sim, host: Host, domain: int) -> None:
+    """Begin a period of a domain's cap: what was overdrawn is missing, what was left is not saved."""
+    pool = credit2_domains(sim)[domain]
+    pool.left_ns = min(pool.left_ns + pool.budget_ns, pool.budget_ns)
+    if pool.left_ns > 0:
+        unpark(sim, host, domain)
