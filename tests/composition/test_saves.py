@@ -5,7 +5,7 @@ import functools
 import itertools
 import json
 import threading
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -19,7 +19,6 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run, run_model
 from vftsim.composition.saves import CannotNoteError, notes_of
 from vftsim.errors import VftsimError
-from vftsim.study.composed import to_dict
 from vftsim.study.model import load_model, shipped_models
 
 from .composed import BENCH, checked, interface, media_model, relay, server, sip_model, streams
@@ -69,7 +68,7 @@ def played(spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, every: int) -> tupl
         patched.setattr(Run, "go_back", go_back)
         patched.setattr(saves, "EVENTS_BETWEEN", every)
         record = run_model(spec, 3, 0, "compiled", lambda _: counts.update(["built"]))
-    return json.dumps(to_dict(record)), counts["back"], counts["built"]
+    return json.dumps(record.to_dict()), counts["back"], counts["built"]
 
 
 @pytest.mark.thorough
@@ -124,6 +123,19 @@ class Holder:
             into[0] += step
             return seen
 
+        def late() -> int:
+            return later
+
+        def defaulted(kept: list[int] = [0]) -> list[int]:  # noqa: B006 - it is kept nowhere else
+            return kept
+
+        def set_later() -> None:
+            nonlocal later
+            later = 7
+
+        if total[0]:
+            later = 0  # never: its cell is empty
+        self.late, self.defaulted, self.set_later = late, defaulted, set_later
         self.count = functools.partial(count, total)
         self.method = self.slotted.change
         self.total = total
@@ -138,18 +150,32 @@ class Holder:
         self.generator.random(7)
         self.count(2)
         self.method()
+        self.set_later()
+        self.defaulted().append(1)
         self.numbers = [*self.numbers]
         self.later = 1
+
+    def has_late(self) -> bool:
+        try:
+            return self.late() > 0
+        except NameError:
+            return False
 
     def shown(self) -> str:
         # Looking must not change anything.
         return repr((
             self.numbers, self.nested, self.counts, self.last, self.array, self.generator.bit_generator.state,
-            self.count(0), self.total, self.slotted.shown(), hasattr(self, "later"),
+            self.count(0), self.total, self.slotted.shown(), hasattr(self, "later"), self.defaulted(), self.has_late(),
         ))  # fmt: skip
 
 
-def test_everything_is_put_back_into_the_same_objects():
+@pytest.fixture
+def known(monkeypatch):
+    """What these tests define is taken for the package's own."""
+    monkeypatch.setattr(saves, "PACKAGES", saves.PACKAGES | {"tests"})
+
+
+def test_everything_is_put_back_into_the_same_objects(known):
     holder = Holder()
     before, numbers = holder.shown(), holder.numbers
     notes = notes_of(holder)
@@ -160,6 +186,59 @@ def test_everything_is_put_back_into_the_same_objects():
             put_back(thing, content)
         assert holder.shown() == before
         assert holder.numbers is numbers
+
+
+class Numbers(list[int]):
+    """A container with attributes of its own."""
+
+
+class Table(dict[str, int]):
+    """Likewise."""
+
+
+class Level(float):
+    """Never changes, but for its attributes."""
+
+
+drawn = 0
+
+
+def draw_on() -> int:
+    global drawn  # noqa: PLW0603 - that is the case
+    drawn += 1
+    return drawn
+
+
+class Drawer:
+    drawn = 0
+
+
+def test_attributes_of_containers_and_functions_are_put_back(known):
+    held: list[Any] = [Numbers([1]), Table(a=1), Level(0.5), Counter("a"), draw_on]
+    for thing in held:
+        thing.seen = [1]
+    notes = notes_of(held)
+    for thing in held:
+        thing.seen.append(2)
+        thing.more = 1
+    for put_back, thing, content in notes:
+        put_back(thing, content)
+    assert [vars(thing) for thing in held] == [{"seen": [1]}] * 5
+    del draw_on.seen  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        Random(5).random, Numbers(), Table(), Level(0.5), draw_on, Drawer, Drawer(), Drawer().__init__, itertools,
+        functools.partial(draw_on), defaultdict(Drawer), np.random.random,
+    ],
+    ids=lambda held: type(held).__name__,
+)  # fmt: skip
+def test_what_a_part_from_outside_may_keep_elsewhere_is_not_noted(held):
+    """Its attributes, its class's, its module's: a run with such a part is played from time 0."""
+    with pytest.raises(CannotNoteError):
+        notes_of([held])
 
 
 @pytest.mark.parametrize(

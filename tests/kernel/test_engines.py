@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.kernel import toy
 from vftsim.errors import RunFailure
-from vftsim.kernel import Engine, Record, Table, entry, link
+from vftsim.kernel import Engine, Record, Table, entry, link, part
 from vftsim.kernel.checked_engine import CheckedEngine, KernelOverflowError
 from vftsim.kernel.compiled_engine import BoundsCheckedEngine, CompiledEngine
 from vftsim.kernel.differences import first_difference, state_differences
@@ -176,8 +176,29 @@ def look_beyond(sim, a: int, b: int) -> int:
     return numbers(sim)[a].value
 
 
-def test_the_bounds_checked_build_finds_an_index_out_of_range():
+@entry
+def share(sim, a: int, b: int) -> int:
+    return halved(a) // (a - b)
+
+
+@part
+def halved(a: int) -> int:
+    return a // 2
+
+
+def test_the_bounds_checked_build_names_an_index_out_of_range():
+    """It is refused below 0 as well: Python would count from the end, and other engines read what lies before."""
     engine = BoundsCheckedEngine(link([look_beyond], {}))
     assert engine.call(look_beyond, 3) == 0
-    with pytest.raises(IndexError):
-        engine.call(look_beyond, 4)
+    for beyond in (4, -1, 1 << 40):
+        with pytest.raises(IndexError, match=r"look_beyond: return sim.numbers\[a\].value"):
+            engine.call(look_beyond, beyond)
+    assert engine.call(look_beyond, 0) == 0, "and the engine goes on"
+
+
+def test_the_bounds_checked_build_names_a_division_by_zero():
+    engine = BoundsCheckedEngine(link([share], {}))
+    assert engine.call(share, 7, 5) == 1
+    with pytest.raises(ZeroDivisionError, match=r"share: return .*halved.a. // .a - b"):
+        engine.call(share, 7, 7)
+    assert CompiledEngine(link([share], {})).call(share, 7, 7) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -11,19 +12,24 @@ from vftsim.kernel.agenda import Agenda, agenda_due
 from vftsim.kernel.inputs import feeds
 from vftsim.platform import pauses
 from vftsim.platform.cpu import build as cpu
+from vftsim.platform.cpu.guest_parameters import guest_schedulers
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
+from vftsim.platform.cpu.parameters import schedulers
 from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.io import build as io
 from vftsim.platform.io import outside
-from vftsim.platform.io.disk import disk
+from vftsim.platform.io.disk import disk, disk_kinds
 from vftsim.platform.io.driver_domain import TASKS as DRIVER_TASKS
 from vftsim.platform.io.host_cards import cards, on_burst, on_reaching_host
 from vftsim.platform.io.packet import application, path, workload
+from vftsim.platform.io.parameters import io_paths
 from vftsim.platform.io.stage import task
 from vftsim.platform.protection import build as protect
 from vftsim.platform.protection.faults import FAULTS, fault
 from vftsim.platform.protection.guard import protection
-from vftsim.workloads.parts import ApplicationSpec, WorkloadSpec
+from vftsim.platform.protection.mechanism import protections
+from vftsim.spec.registry import PartRegistry
+from vftsim.workloads.parts import APPLICATIONS, WORKLOADS, ApplicationSpec, WorkloadSpec, discover_parts
 
 _SORTS: tuple[Sort, ...] = (scheduler, guest_scheduler, disk, path, task, application, workload, protection, fault)
 
@@ -39,6 +45,16 @@ def parts_of(spec: ModelSpec) -> list[ApplicationSpec | WorkloadSpec]:
     """Return the applications and workloads of a model."""
     programs = [program for domain in spec.domains.values() for program in domain.applications.values()]
     return [*programs, *spec.workloads.values()]
+
+
+def parts_in(spec: ModelSpec) -> Iterator[Any]:
+    """Yield everything in a model that was chosen by its kind."""
+    yield from (host.scheduler for host in spec.hosts.values())
+    yield from parts_of(spec)
+    yield from spec.faults
+    for domain in spec.domains.values():
+        yield from (domain.guest_scheduler, domain.protection, *domain.disks.values())
+        yield from (interface.path for interface in domain.interfaces.values())
 
 
 def kinds_of(spec: ModelSpec) -> frozenset[Kind]:
@@ -75,6 +91,26 @@ def linked_for(spec: ModelSpec) -> Linked:
     if has_idle_cards(spec):
         actions[on_reaching_host] = None
     return _linked(kinds_of(spec), tuple(entries), tuple(actions), tuple(tables))
+
+
+def all_parts() -> Linked:
+    """Return the kernel of every part of the package; not of what other distributions bring."""
+    discover_parts()
+    registries: list[PartRegistry[Any]] = [
+        schedulers(), guest_schedulers(), io_paths(), disk_kinds(), APPLICATIONS, WORKLOADS, protections(), FAULTS,
+    ]  # fmt: skip
+    parts: list[Any] = [spec for registry in registries for spec in registry.values() if is_ours(spec)]
+    found: dict[str, dict[Any, None]] = {}
+    for name in ("tasks", "kinds", "entries", "actions", "tables"):
+        found[name] = dict.fromkeys(each for part in parts for each in getattr(part, name, ()))
+    kinds = {*DRIVER_TASKS, *found["tasks"], *found["kinds"], *(part.part for part in parts)}
+    actions = (*found["actions"], on_reaching_host)
+    return _linked(frozenset(kinds), tuple(found["entries"]), actions, tuple(found["tables"]))
+
+
+def is_ours(part: type) -> bool:
+    """Tell whether a part comes with the package."""
+    return part.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 @cache

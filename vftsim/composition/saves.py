@@ -2,21 +2,24 @@
 
 A crash that rolls a guest back is foreseen in the next pass (:mod:`vftsim.platform.protection.rollback`), and that pass
 need not begin at time 0: whatever lies before the state to which the guest goes back is as it was.  So a run with
-guards keeps a state now and then, a few MB each, and goes back to the last that is old enough.
+faults keeps a state now and then, a few MB each, and goes back to the last that is old enough.
 
 The engine says what is its state.  The driver is Python objects, in parts that nobody has to write for this: they are
-walked through, and the contents of whatever can change are noted, to be put back into the same objects.  What cannot be
-noted (an iterator, a file, a lock) means that nothing is kept, and that the next pass begins at time 0.
+walked through, and the contents of whatever can change are noted, to be put back into the same objects.
+
+Only what is known is noted: containers, arrays and generators of these very types, and objects of this package's own
+classes.  Anything else (an iterator, a file, a lock, an object, function or class of a part from outside, which may
+keep something where nobody looks) means that nothing is kept.  The next pass then begins at time 0: the same result,
+only later.
 """
 
 from __future__ import annotations
 
-import enum
 import io
 import mmap
 import struct
 import types
-from collections import deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -26,17 +29,17 @@ from numpy.random import BitGenerator, Generator
 
 from vftsim.kernel import Chain, Engine, Failure, Family, Kind, Linked, Sort, Table
 from vftsim.kernel.declare import Part
-from vftsim.spec import Spec
+from vftsim.kernel.engine import RewindableEngine
 
 EVENTS_BETWEEN = 500_000
 """A state costs about as much as 20,000 events."""
 MOST = 4
-_PLAIN = (int, float, complex, str, bytes, type(None), type, types.ModuleType, types.BuiltinFunctionType)
-_DECLARED = (Chain, Engine, Failure, Family, Kind, Linked, Part, Sort, Spec, Table)
-_CONSTANT = (*_PLAIN, *_DECLARED, enum.Enum, np.generic, np.dtype, range, slice)
+PACKAGES = frozenset({"vftsim"})
+"""Whose classes and functions keep nothing but what is noted of them."""
+_PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), range})
+_DECLARED = (Chain, Engine, Failure, Family, Kind, Linked, Part, Sort, Table)
 _UNSET: Any = object()
 _POINTER_BYTES = struct.calcsize("P")
-_EXACTLY_PLAIN = frozenset({*_PLAIN, bool})
 
 Note = tuple[Callable[[Any, Any], None], Any, Any]
 """How to put something back, where, and what."""
@@ -51,14 +54,14 @@ class Saves:
 
     Parameters
     ----------
-    engine : Engine
+    engine : RewindableEngine
     driver : object
         What everything that the run's driver remembers is reached from.
     apart : callable
         Returns what does not belong to the run, such as who is told of its progress.
     """
 
-    def __init__(self, engine: Engine, driver: object, apart: Callable[[], Iterable[object]]) -> None:
+    def __init__(self, engine: RewindableEngine, driver: object, apart: Callable[[], Iterable[object]]) -> None:
         self._engine = engine
         self._driver = driver
         self._apart = apart
@@ -109,14 +112,14 @@ def notes_of(driver: object, apart: Iterable[object] = ()) -> list[Note]:
     waiting, notes = [driver], list[Note]()
     while waiting:
         thing = waiting.pop()
-        if isinstance(thing, _CONSTANT) or id(thing) in seen:
+        if type(thing) in _PLAIN or id(thing) in seen:
             continue
         seen.add(id(thing))
         for note, inside in _looked_into(thing):
             if note is not None:
                 notes.append(note)
             # Series are long lists of numbers.
-            if not set(map(type, inside)) <= _EXACTLY_PLAIN:
+            if not set(map(type, inside)) <= _PLAIN:
                 waiting.extend(inside)
     return notes
 
@@ -125,11 +128,37 @@ Look = tuple[Note | None, list[Any]]
 
 
 def _looked_into(thing: Any) -> Iterator[Look]:
-    for kinds, look in _LOOKS:
-        if isinstance(thing, kinds):
-            yield from look(thing)
-            return
-    if not _is_of_python_class(thing):
+    look = _LOOKS.get(type(thing))
+    if look is not None:
+        yield from look(thing)
+    elif isinstance(thing, (type, types.ModuleType)):
+        _check_known(thing.__name__ if isinstance(thing, types.ModuleType) else thing.__module__, thing)
+    elif isinstance(thing, (np.generic, np.dtype)):
+        _check_known(type(thing).__module__, thing, "numpy")
+    elif isinstance(thing, (Generator, BitGenerator)):
+        _check_known(type(thing).__module__, thing, "numpy")
+        yield from _generator(thing) if isinstance(thing, Generator) else _bits(thing)
+    else:
+        _check_known(type(thing).__module__, thing)
+        if not isinstance(thing, _DECLARED):
+            yield from _own(thing)
+
+
+def _check_known(module: str | None, thing: Any, *packages: str) -> None:
+    """Raise :class:`CannotNoteError` for what another package has made."""
+    if (module or "").partition(".")[0] not in PACKAGES.union(packages):
+        raise CannotNoteError(f"a {type(thing).__name__} of {module}")
+
+
+def _own(thing: Any) -> Iterator[Look]:
+    """Look into an object of one of this package's classes, and into the container that it may be as well."""
+    if isinstance(thing, dict):
+        yield from _dict(thing)
+    elif isinstance(thing, list):
+        yield from _list(thing)
+    elif isinstance(thing, tuple):
+        yield from _tuple(thing)
+    elif not isinstance(thing, (int, float, str)) and not _is_of_python_class(thing):
         raise CannotNoteError(f"a {type(thing).__name__}")
     yield from _object(thing)
 
@@ -145,6 +174,10 @@ def _is_of_python_class(thing: Any) -> bool:
 def _dict(thing: dict[Any, Any]) -> Iterator[Look]:
     content = dict(thing)
     yield (_put_dict, thing, content), [*content.keys(), *content.values()]
+    if isinstance(thing, defaultdict):
+        yield None, [thing.default_factory]
+    if isinstance(thing, (Counter, OrderedDict)):
+        yield from _dict(vars(thing))
 
 
 def _put_dict(thing: dict[Any, Any], content: dict[Any, Any]) -> None:
@@ -205,13 +238,34 @@ def _put_bits(thing: BitGenerator, content: Any) -> None:
     thing.state = content
 
 
+def _builtin(thing: types.BuiltinMethodType) -> Iterator[Look]:
+    if not isinstance(thing.__self__, types.ModuleType):
+        yield None, [thing.__self__]
+    else:
+        _check_known(thing.__module__, thing, "builtins", "math")
+
+
 def _function(thing: types.FunctionType) -> Iterator[Look]:
+    _check_known(thing.__module__, thing)
+    yield None, [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
+    yield from _dict(vars(thing))
     for cell in thing.__closure__ or ():
-        yield (_put_cell, cell, cell.cell_contents), [cell.cell_contents]
+        value = _in_cell(cell)
+        yield (_put_cell, cell, value), [] if value is _UNSET else [value]
 
 
-def _put_cell(cell: types.CellType, content: Any) -> None:
-    cell.cell_contents = content
+def _in_cell(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # of a variable that has no value yet
+        return _UNSET
+
+
+def _put_cell(cell: types.CellType, value: Any) -> None:
+    if value is not _UNSET:
+        cell.cell_contents = value
+    elif _in_cell(cell) is not _UNSET:
+        del cell.cell_contents
 
 
 def _method(thing: types.MethodType) -> Iterator[Look]:
@@ -220,6 +274,7 @@ def _method(thing: types.MethodType) -> Iterator[Look]:
 
 def _partial(thing: partial[Any]) -> Iterator[Look]:
     yield None, [thing.func, *thing.args, *thing.keywords.values()]
+    yield from _dict(vars(thing))
 
 
 def _object(thing: Any) -> Iterator[Look]:
@@ -249,15 +304,14 @@ def _put_slot(name: str, thing: Any, value: Any) -> None:
         object.__delattr__(thing, name)
 
 
-_LOOKS: tuple[tuple[Any, Callable[[Any], Iterator[Look]]], ...] = (
-    (dict, _dict),
-    (list, _list),
-    ((set, deque), _set),
-    ((tuple, frozenset), _tuple),
-    (np.ndarray, _array),
-    (Generator, _generator),
-    (BitGenerator, _bits),
-    (types.FunctionType, _function),
-    (types.MethodType, _method),
-    (partial, _partial),
-)
+_LOOKS: dict[type, Callable[[Any], Iterator[Look]]] = {
+    **dict.fromkeys((dict, Counter, OrderedDict, defaultdict), _dict),
+    list: _list,
+    **dict.fromkeys((set, deque), _set),
+    **dict.fromkeys((tuple, frozenset), _tuple),
+    **dict.fromkeys((np.ndarray, np.recarray), _array),
+    types.BuiltinMethodType: _builtin,
+    types.FunctionType: _function,
+    types.MethodType: _method,
+    partial: _partial,
+}

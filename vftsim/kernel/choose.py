@@ -1,4 +1,4 @@
-"""Choosing an engine: ``compiled`` where numba works, else ``simpy``, which gives the same results.
+"""Choosing an engine: ``compiled`` where LLVM works, else ``simpy``, which gives the same results.
 
 Results do not depend on the engine, so the choice is none of a model or a study: it is the process's, made with the
 environment variable ``VFTSIM_ENGINE``, which worker processes inherit and the option ``--engine`` sets.
@@ -24,8 +24,22 @@ class EngineWarning(UserWarning):
     """The compiled engine cannot be used here; the run goes on in the other, more slowly."""
 
 
-def make_engine(linked: Linked, name: str = "auto", on_input: Callable[[], None] | None = None) -> Engine:
+def make_engine(
+    linked: Linked | Callable[[], Linked],
+    name: str = "auto",
+    on_input: Callable[[], None] | None = None,
+    prepared: Callable[[], Linked] | None = None,
+) -> Engine:
     """Return an engine for one replication of a kernel; ``auto`` is what ``VFTSIM_ENGINE`` says, else ``compiled``.
+
+    Parameters
+    ----------
+    linked : Linked, or callable that links it
+    name : str
+    on_input : callable, optional
+        See :class:`~vftsim.kernel.engine.Engine`.
+    prepared : callable, optional
+        Returns what the compiled engine runs instead, a kernel with at least the same parts.
 
     Raises
     ------
@@ -37,16 +51,20 @@ def make_engine(linked: Linked, name: str = "auto", on_input: Callable[[], None]
     if name not in ENGINE_NAMES:
         raise UsageError(f"there is no engine '{name}'; engines are {', '.join(ENGINE_NAMES)}")
     if name == "simpy":
-        return _simpy_engine(linked, on_input)
+        return _simpy_engine(_linked(linked), on_input)
     try:
         from vftsim.kernel.compiled_engine import CompiledEngine
 
-        return CompiledEngine(linked, on_input)
-    except Exception as error:  # whatever numba, LLVM or the disk has, the other engine can do the run
+        return CompiledEngine(prepared() if prepared is not None else _linked(linked), on_input)
+    except Exception as error:  # whatever LLVM or the disk has, the other engine can do the run
         if name == "compiled":
             raise
         warnings.warn(f"the compiled engine cannot be used ({error}); going on with simpy", EngineWarning, stacklevel=2)
-        return _simpy_engine(linked, on_input)
+        return _simpy_engine(_linked(linked), on_input)
+
+
+def _linked(what: Linked | Callable[[], Linked]) -> Linked:
+    return what if isinstance(what, Linked) else what()
 
 
 def _simpy_engine(linked: Linked, on_input: Callable[[], None] | None) -> Engine:

@@ -20,6 +20,15 @@ def columns_of(engine: Engine, table: Table[Any], names: Sequence[str], first: i
     return [[_plain(getattr(rows[n], name)) for n in range(first, end)] for name in names]
 
 
+def arrays_of(engine: Engine, table: Table[Any], names: Sequence[str], first: int, end: int) -> list[NDArray[Any]]:
+    """Return fields of the rows ``first`` to ``end - 1``, one array of its own a field."""
+    rows: Any = engine.rows(table)
+    if isinstance(rows, np.ndarray):
+        chosen = rows[first:end].copy()
+        return [chosen[name] for name in names]
+    return [np.array([getattr(rows[n], name) for n in range(first, end)]) for name in names]
+
+
 def write_columns(engine: Engine, table: Table[Any], columns: Mapping[str, NDArray[Any]], first: int) -> None:
     """Write fields of the rows from ``first`` on, one array a field."""
     rows: Any = engine.rows(table)

@@ -1,46 +1,32 @@
-"""The fast engine: the same functions, compiled by numba over one structured record.
+"""The fast engine: the same functions, compiled to machine code over one state in memory.
 
-The linked functions are written into one module in the user's cache, in a folder named by a hash of the source, of
-the layout of the state and of numba's version; the machine code of its one entry is kept beside it
-(:mod:`vftsim.kernel.machine_code`) and needs no numba from then on.  (Functions cached module by module go stale
-without a word when one they call changes.)  Events wait in the record itself (:mod:`vftsim.kernel.wheel`).
+The linked functions make one source; its translation (:mod:`vftsim.kernel.ir`, :mod:`vftsim.kernel.object_code`) is
+kept in the user's cache (:mod:`vftsim.kernel.kept_code`).  Events wait in the state (:mod:`vftsim.kernel.wheel`).
 """
 
 from __future__ import annotations
 
 import ast
-import hashlib
-import importlib.util
 import mmap
-import os
-import sys
-import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vftsim.kernel import emit, machine_code, wheel
+from vftsim.kernel import emit, kept_code, wheel
 from vftsim.kernel.declare import Entry, Table
-from vftsim.kernel.engine import FOREVER_NS, Engine
+from vftsim.kernel.engine import FOREVER_NS, RewindableEngine
+from vftsim.kernel.layout import layout_of, takes_rows
 from vftsim.kernel.link import Linked
-from vftsim.kernel.machine_code import Enter
-from vftsim.kernel.quick_compile import only_entry_optimized
-from vftsim.kernel.record import dtype_of
 
 _RUN, _AT, _NEW = 0, 1, 2
-# Inner functions are called from compiled code only; a division by zero is found by the other engine.
-_INNER = '@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")'
 _ENTRIES_FROM = 3
-_CODE, _NO_CODE = "kernel.code", "kernel.by-numba"
+_RECORD: Any = np.record
 
 
-def kernel_source(linked: Linked, *, checks_bounds: bool = False) -> str:
-    """Return the module that numba compiles; ``checks_bounds``: an index out of range raises."""
+def kernel_source(linked: Linked) -> str:
+    """Return the functions of a kernel as one text, ``enter`` the last."""
     tables = sorted(linked.tables)
     pieces = [
         *(emit.table_source(linked, linked.tables[name], grows=False) for name in tables),
@@ -52,15 +38,12 @@ def kernel_source(linked: Linked, *, checks_bounds: bool = False) -> str:
     ]
     if "event" not in linked.family_of:
         pieces.append("def call_event(sim, action, a0, a1):\n    pass\n")
-    inner = _INNER.replace(")", ", boundscheck=True)") if checks_bounds else _INNER
-    text = "\n".join(pieces).replace("\ndef ", f"\n{inner}\ndef ")
-    return f"from numba import njit\n\n{text}\n\n{_enter(linked)}"
+    return "\n".join([*pieces, _enter(linked)])
 
 
 def _enter(linked: Linked) -> str:
     lines = [
-        "def enter(state, what, a, b, c, d, e):",
-        "    sim = state[0]",
+        "def enter(sim, what, a, b, c, d, e):",
         f"    if what == {_RUN}:",
         "        return run(sim, a, b)",
         f"    if what == {_AT}:",
@@ -75,153 +58,68 @@ def _enter(linked: Linked) -> str:
 
 def own_tables(linked: Linked) -> list[str]:
     """Return the tables whose rows are taken by themselves."""
-    return sorted(name for name, table in linked.tables.items() if table.beside is None and not table.is_fixed)
+    return sorted(name for name, table in linked.tables.items() if takes_rows(table))
 
 
-def state_dtype(linked: Linked) -> np.dtype[Any]:
-    """Return the layout of the whole state."""
-    columns: list[Any] = [
-        ("now_ns", "i8"), ("wants_input", "?"), ("failure", "i8"), ("events", "i8"), *wheel.columns(),
-    ]  # fmt: skip
-    for name in sorted(linked.tables):
-        table = linked.tables[name]
-        columns.append((name, dtype_of(table.record), (table.capacity,)))
-        if table.beside is None and not table.is_fixed:
-            columns += [(f"{name}_used", "i8"), (f"{name}_unused", "i8"), (f"{name}_after", "i4", (table.capacity,))]
-    return np.dtype(columns)
-
-
-def cache_directory() -> Path:
-    """Return where kernels are kept: ``VFTSIM_CACHE_DIR``, or ``vftsim`` in the user's cache folder."""
-    chosen = os.environ.get("VFTSIM_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vftsim"
-
-
-def load_kernel(source: str, dtype: np.dtype[Any], *, by_numba: bool = False) -> Enter:
-    """Return a kernel's entry: from the cache, or compiled and put there.
-
-    Several processes may do so at once: a file appears whole or not at all, and its content follows from its
-    name.  Where the cache cannot be written to, a temporary folder serves.
-
-    Parameters
-    ----------
-    source : str
-        The module, of :func:`kernel_source`.
-    dtype : dtype
-        Layout of the state.
-    by_numba : bool
-        Whether numba shall call it, which passes on exceptions; also taken where numba does not give its code away.
-    """
-    text = f"{machine_code.identity()} {dtype} {source}"
-    digest = hashlib.sha256(text.encode()).hexdigest()[:24]
-    folder = cache_directory() / "kernels" / digest
-    if by_numba or not machine_code.is_possible() or (folder / _NO_CODE).exists():
-        called: Enter = _compiled(_imported(digest, folder, source).enter, dtype, cache=True)
-        return called
-    known = machine_code.read(folder / _CODE)
-    if known is not None:
-        return machine_code.loaded(known)
-    module = _imported(digest, folder, source)
-    code = machine_code.of_compiled(_compiled(module.enter, dtype, no_cpython_wrapper=True))
-    place = Path(str(module.__file__)).parent
-    with suppress(OSError):  # a full disk: it is compiled again next time
-        if code is None:
-            (place / _NO_CODE).touch()
-        else:
-            code.write(place / _CODE)
-    return machine_code.loaded(code) if code is not None else load_kernel(source, dtype, by_numba=True)
-
-
-def _imported(digest: str, folder: Path, source: str) -> ModuleType:
-    """Return a kernel's module, written into its folder or, where that cannot be, into a temporary one."""
-    name = f"vftsim_kernel_{digest}"
-    if name in sys.modules:
-        return sys.modules[name]
-    try:
-        path = _written(folder, source)
-    except OSError:
-        path = _written(Path(tempfile.mkdtemp(prefix="vftsim-kernel-")), source)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def _compiled(entry: Any, dtype: np.dtype[Any], **options: bool) -> Any:
-    """Return numba's dispatcher of the entry, compiled."""
-    import numba
-
-    compiler: Any = numba
-    dispatcher = compiler.njit(no_cfunc_wrapper=True, **options)(entry)
-    with only_entry_optimized("enter"):
-        dispatcher.compile((compiler.types.Array(compiler.from_dtype(dtype), 1, "C"), *6 * [compiler.types.int64]))
-    return dispatcher
-
-
-def _written(folder: Path, source: str) -> Path:
-    path = folder / "kernel.py"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        machine_code.write_whole(path, source.encode())
-    return path
-
-
-def zeroed(dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return one record of zeros, of which only what is touched takes memory.
+def zeroed(size: int) -> NDArray[np.uint8]:
+    """Return so many zeros, of which only what is touched takes memory.
 
     In small pages: numpy would ask for pages of 2 MiB, and few bytes of a hundred places are touched.
     """
-    if dtype.itemsize < 0:  # numpy counts the bytes of a record in 32 bits
-        raise OverflowError("the tables of all its parts together are larger than 2 GiB")
-    memory = mmap.mmap(-1, dtype.itemsize)
+    if hasattr(mmap, "MAP_PRIVATE"):
+        # Not reserved: a machine with less memory than all tables together runs what touches few of them.
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+        memory = mmap.mmap(-1, size, flags=flags)
+    else:
+        memory = mmap.mmap(-1, size)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         memory.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(memory, dtype, count=1)
+    return np.frombuffer(memory, np.uint8)
 
 
-class CompiledEngine(Engine):
+class CompiledEngine(RewindableEngine):
     """See the module's text."""
 
     name = "compiled"
-    can_go_back = True
 
     checks_bounds = False
 
     def __init__(self, linked: Linked, on_input: Callable[[], None] | None = None) -> None:
         super().__init__(linked, on_input)
         if self.name not in linked.compiled:
-            source = kernel_source(linked, checks_bounds=self.checks_bounds)
-            dtype = state_dtype(linked)
-            linked.compiled[self.name] = (load_kernel(source, dtype, by_numba=self.checks_bounds), dtype)
-        self._enter, dtype = linked.compiled[self.name]
-        self._state = zeroed(dtype)
-        self._sim: Any = self._state.view(np.recarray)[0]
+            layout = layout_of(linked)
+            linked.compiled[self.name] = (
+                kept_code.entry_of(kernel_source(linked), layout, checks=self.checks_bounds),
+                layout,
+            )
+        self._enter, self._layout = linked.compiled[self.name]
+        layout = self._layout
+        self._bytes = zeroed(layout.size)
+        self._address = self._bytes.ctypes.data
+        self._head = self._bytes[: layout.head.itemsize].view(layout.head)
+        self._sim: Any = self._head.view(np.recarray)[0]
         # numpy takes some microseconds for a field of a record; these are looked at after every call.
-        self._failure, self._wants_input = self._state["failure"], self._state["wants_input"]
+        self._failure, self._wants_input = self._head["failure"], self._head["wants_input"]
         self._rows: dict[str, Any] = {}
         self._tables = own_tables(linked)
-        self._bytes = self._state.view(np.uint8)
 
     @property
     def sim(self) -> Any:
-        """The state."""
+        """The numbers of the state; its tables are :meth:`rows`."""
         return self._sim
 
     def rows(self, table: Table[Any]) -> Sequence[Any]:
         """Return a table's rows."""
-        rows: Sequence[Any] | None = self._rows.get(table.name)
-        if rows is None:
-            rows = self._rows[table.name] = getattr(self._sim, table.name)
+        if table.name not in self._rows:
+            place = self._layout.arrays[table.name]
+            self._rows[table.name] = self._bytes[place.offset : place.end].view(np.dtype((_RECORD, place.dtype)))
+        rows: Sequence[Any] = self._rows[table.name]
         return rows
 
     def column(self, table: Table[Any], name: str, first: int, count: int) -> list[Any]:
         """Return one field of consecutive rows."""
-        values: list[Any] = self._state[table.name][name][0, first : first + count].tolist()
+        rows: Any = self.rows(table)
+        values: list[Any] = rows[name][first : first + count].tolist()
         return values
 
     def new(self, table: Table[Any]) -> int:
@@ -247,27 +145,31 @@ class CompiledEngine(Engine):
 
     def save(self) -> Any:
         """Return the parts of the state that are in use."""
-        return [(part, self._bytes[part].copy()) for part in self._in_use()]
+        return [(part, self._bytes[part].copy()) for part in self._in_use() if self._is_touched(part)]
 
     def restore(self, saved: Any) -> None:
         """Go back to a state; what was taken since is zero again, as new rows must be."""
         for part in self._in_use():
-            self._bytes[part] = 0
+            if self._is_touched(part):
+                self._bytes[part] = 0
         for part, content in saved:
             self._bytes[part] = content
 
+    def _is_touched(self, part: slice) -> bool:
+        """Tell whether there is anything but zeros; those of tables that a model does not use take no memory."""
+        return bool(np.count_nonzero(self._bytes[part].view(np.bool_)))
+
     def _in_use(self) -> list[slice]:
         """Return where the state may be other than zero: of tables the rows taken so far, of the queue its events."""
-        fields: Any = self._state.dtype.fields
         counts = {"heap": int(self._sim.heap_length) + 1, "entries": int(self._sim.entries_used) + 1}
         for name, table in self.linked.tables.items():
             owner = table.beside or table
             if not owner.is_fixed:
                 counts[name] = counts[f"{name}_after"] = self.used(owner) + 1
-        found = []
-        for name, (dtype, offset, *_) in fields.items():
-            one, shape = dtype.subdtype or (dtype, (1,))
-            found.append(slice(offset, offset + one.itemsize * counts.get(name, shape[0])))
+        found = [slice(0, self._layout.head.itemsize)]
+        for name, place in self._layout.arrays.items():
+            count = counts.get(name, place.count)
+            found.append(slice(place.offset, place.offset + place.dtype.itemsize * count))
         return found
 
     def check(self) -> None:
@@ -279,7 +181,7 @@ class CompiledEngine(Engine):
             super().check()
 
     def _do(self, what: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0, e: int = 0) -> int:
-        return int(self._enter(self._state, what, a, b, c, d, e))
+        return self._enter(self._address, what, a, b, c, d, e)  # type: ignore[no-any-return]
 
     def _after(self) -> None:
         self.check()
@@ -290,7 +192,7 @@ class CompiledEngine(Engine):
 
 
 class BoundsCheckedEngine(CompiledEngine):
-    """A test build of the compiled engine: an index out of range raises ``IndexError``."""
+    """A test build of the compiled engine: an index out of range or below 0, and a division by 0, are errors."""
 
     name = "bounds-checked"
     checks_bounds = True

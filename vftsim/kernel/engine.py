@@ -25,8 +25,6 @@ class Engine(ABC):
     """
 
     name: str
-    can_go_back = False
-    """Whether it has :meth:`save` and :meth:`restore`."""
 
     def __init__(self, linked: Linked, on_input: Callable[[], None] | None = None) -> None:
         self.linked = linked
@@ -56,14 +54,6 @@ class Engine(ABC):
     @abstractmethod
     def run(self, until_ns: int = FOREVER_NS, most_events: int = FOREVER_NS) -> None:
         """Run to an instant (its events not included), until nothing is planned, or for so many events in all."""
-
-    def save(self) -> Any:
-        """Return the whole state between two events."""
-        raise NotImplementedError
-
-    def restore(self, saved: Any) -> None:
-        """Go back to a state that :meth:`save` has returned."""
-        raise NotImplementedError
 
     def used(self, table: Table[Any]) -> int:
         """Return the highest row taken so far."""
@@ -101,3 +91,15 @@ class Engine(ABC):
     def events(self) -> int:
         """Events that have taken place."""
         return int(self.sim.events)
+
+
+class RewindableEngine(Engine):
+    """An engine that can go back to a state it had."""
+
+    @abstractmethod
+    def save(self) -> Any:
+        """Return the whole state between two events."""
+
+    @abstractmethod
+    def restore(self, saved: Any) -> None:
+        """Go back to a state that :meth:`save` has returned."""

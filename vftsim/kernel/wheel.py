@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from vftsim.kernel.engine import FOREVER_NS
 from vftsim.kernel.order import ENTITY_BITS
 
@@ -24,11 +22,11 @@ _SLOTS = 1 << 14
 
 _ENTRY: Any = [("ns", "i8"), ("order", "i8"), ("token", "i8"), ("place", "i8"), ("action", "i4"), ("after", "i4")]
 
-COLUMNS: list[Any] = [
-    ("tokens", "i8"), ("planned", "i8"), ("heap_length", "i8"), ("heap", _ENTRY, (MOST_EVENTS,)),
-    ("slot", "i8"), ("slots", "i4", (_SLOTS,)), ("entries_used", "i8"), ("entries_unused", "i4"),
-    ("entries", _ENTRY, (MOST_EVENTS,)),
+NUMBERS: list[Any] = [
+    ("tokens", "i8"), ("planned", "i8"), ("heap_length", "i8"), ("slot", "i8"), ("entries_used", "i8"),
+    ("entries_unused", "i4"),
 ]  # fmt: skip
+ARRAYS: list[Any] = [("heap", _ENTRY, MOST_EVENTS), ("slots", "i4", _SLOTS), ("entries", _ENTRY, MOST_EVENTS)]
 """What the queue keeps in the state; row 0 of ``entries`` is nobody."""
 
 SOURCE = f"""
@@ -195,8 +193,3 @@ FAILURES = {
     PAST: "an event was planned for a time that has passed",
     CROWDED: f"more than {MOST_EVENTS - 2} events are planned at one time; make the model smaller",
 }
-
-
-def columns() -> list[Any]:
-    """Return the queue's part of the state, for a structured record."""
-    return [(name, np.dtype(kind) if isinstance(kind, list) else kind, *shape) for name, kind, *shape in COLUMNS]

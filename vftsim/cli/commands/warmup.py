@@ -1,13 +1,18 @@
-"""``vftsim warmup``: compile the kernels of models before they are needed."""
+"""``vftsim warmup``: have the engine, and what models with parts from outside need, before it is needed."""
 
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vftsim.cli import options
+
+if TYPE_CHECKING:
+    from vftsim.kernel import Linked
 
 
 def register(app: typer.Typer) -> None:
@@ -17,20 +22,24 @@ def register(app: typer.Typer) -> None:
 
 def warmup(
     models: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="Models (default: all that are shipped).")
+        list[str] | None,
+        typer.Argument(metavar="[MODEL]...", help="Models with parts from elsewhere (default: none)."),
     ] = None,
     set_: options.Set = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Compile what these models need, so that no later run waits for it; kept in the user's cache folder."""
+    """Build the engine if it is not there, and compile what these models need besides; nothing to do as a rule."""
+    from vftsim.composition.one_kernel import the_kernel
     from vftsim.kernel.compiled_engine import CompiledEngine
     from vftsim.report.screen import print_text
-    from vftsim.spec import list_shipped
     from vftsim.study.composed import kernel
 
-    for name in models or list_shipped("models"):
+    kernels: dict[str, Callable[[], Linked]] = {"the engine": the_kernel}
+    for name in models or ():
         model = options.prepared(name, set_)
+        kernels[model.name] = partial(kernel, model.spec)
+    for name, find in kernels.items():
         begun_s = time.monotonic()
-        CompiledEngine(kernel(model.spec))
+        CompiledEngine(find())
         if not quiet:
-            print_text(f"{model.name}: ready after {time.monotonic() - begun_s:.1f} s")
+            print_text(f"{name}: ready after {time.monotonic() - begun_s:.1f} s")

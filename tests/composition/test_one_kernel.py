@@ -1,0 +1,174 @@
+"""The one kernel of all parts of the package: no model of them compiles, and results are the other engine's."""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from tests.kernel import toy
+from vftsim.composition import one_kernel
+from vftsim.composition.link import all_parts, is_ours, kinds_of, linked_for, parts_in
+from vftsim.composition.model import ModelSpec
+from vftsim.kernel import kept_code, object_code, prepared
+from vftsim.kernel.compiled_engine import CompiledEngine, kernel_source
+from vftsim.kernel.differences import state_differences
+from vftsim.kernel.layout import layout_of
+from vftsim.kernel.link import LinkError
+from vftsim.kernel.simpy_engine import SimpyEngine
+from vftsim.platform.cpu.schedulers.credit import Credit
+from vftsim.spec import list_shipped
+from vftsim.study.model import load_model
+
+ROOT = Path(__file__).parents[2]
+RUNS = """
+import json, sys
+from vftsim.composition.run import run_model
+from vftsim.study.model import load_model
+for name in ("xen-media", "net-kvm", "sip-farm-r6"):
+    spec = load_model(name).quick().spec
+    for engine in ("compiled", "simpy"):
+        print(json.dumps(run_model(spec, 1, 0, engine).to_dict(), sort_keys=True))
+"""
+
+
+def engine_of(content: bytes) -> CompiledEngine:
+    """An engine on a kernel that was kept."""
+    kernel, layout, code = prepared.loaded(content)
+    kernel.compiled["compiled"] = kept_code.called(code), layout
+    return CompiledEngine(kernel)
+
+
+@pytest.fixture(scope="module")
+def kept() -> bytes:
+    linked = toy.linked()
+    return prepared.dumped(linked, layout_of(linked), kept_code.translated(kernel_source(linked), layout_of(linked)))
+
+
+def test_a_kernel_that_was_kept_is_the_kernel(kept: bytes):
+    linked = toy.linked()
+    kernel, layout, _ = prepared.loaded(kept)
+    assert layout == layout_of(linked)
+    assert layout.text() == layout_of(linked).text()
+    for action in (toy.on_arrival, toy.on_seen, toy.on_served):
+        assert kernel.number(action) == linked.number(action)
+    engine, other = engine_of(kept), SimpyEngine(linked)
+    for one in (engine, other):
+        toy.build(one, [70, 130], [60, 90])
+        one.run(100_000)
+    assert engine.call(toy.served, 1) == 999
+    engine.linked = linked
+    assert not list(state_differences(engine, other))
+
+
+def test_what_a_kept_kernel_does_not_hold_is_named(kept: bytes):
+    with pytest.raises(LinkError, match=r"has no kind of scheduler credit"):
+        prepared.loaded(kept)[0].number(Credit.part)
+
+
+@pytest.mark.thorough
+def test_every_shipped_model_runs_on_it():
+    linked = all_parts()
+    for name in list_shipped("models"):
+        spec = load_model(name).spec
+        assert all(is_ours(type(part)) for part in parts_in(spec)), name
+        for kind in kinds_of(spec):
+            assert kind in linked.kinds[kind.sort.name], f"{name}: {kind.name}"
+        own = linked_for(spec)
+        assert own.tables.keys() <= linked.tables.keys(), name
+        assert own.functions.keys() <= linked.functions.keys(), name
+
+
+def test_a_part_from_outside_has_a_kernel_of_its_own(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(one_kernel, "the_kernel", lambda: "the one")
+    spec = load_model("xen-media").spec
+    assert one_kernel.prepared_for(spec) == "the one"
+    (name, host), *_ = spec.hosts.items()
+
+    class Mine(Credit):
+        kind: Literal["credit"] = "credit"
+
+    mine = host.model_copy(update={"scheduler": Mine.model_construct(**dict(host.scheduler))})
+    other = spec.model_copy(update={"hosts": {name: mine}})
+    assert isinstance(other, ModelSpec)
+    assert one_kernel.prepared_for(other) is linked_for(other)
+
+
+@pytest.fixture
+def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of an installed package's kernels, and a cache that cannot be used."""
+    monkeypatch.setattr(one_kernel, "_SHIPPED", tmp_path / "kernels")
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("VFTSIM_CACHE_DIR", str(tmp_path / "file"))
+    (tmp_path / "kernels").mkdir()
+    return tmp_path / "kernels" / one_kernel.machine()
+
+
+@pytest.mark.skipif(object_code.processor() == "x86-64", reason="older than what is shipped")
+def test_what_was_made_with_the_package_is_taken(kept: bytes, shipped: Path, monkeypatch: pytest.MonkeyPatch):
+    one_kernel.cache_files.write_made(shipped, one_kernel._source(), kept)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the cache is not even looked at
+        kernel = one_kernel.the_kernel.__wrapped__()
+    engine = CompiledEngine(kernel)
+    toy.build(engine, [70, 130], [60, 90])
+    engine.run(100_000)
+    assert engine.call(toy.served, 1) == 999
+
+
+@pytest.mark.filterwarnings("ignore:the kernel cache is not used")
+@pytest.mark.parametrize("harm", [lambda kept: kept[:-1], lambda kept: b"", lambda kept: kept])
+def test_what_was_made_of_other_files_is_not_taken(
+    harm, kept: bytes, shipped: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    made = []
+    monkeypatch.setattr(one_kernel, "_made", lambda triple, cpu: made.append(triple) or kept)
+    monkeypatch.setattr(kept_code, "_in_memory", {})
+    one_kernel.cache_files.write_made(shipped, "other files", kept)
+    shipped.write_bytes(harm(shipped.read_bytes()))
+    one_kernel.the_kernel.__wrapped__()
+    assert made == [""]
+    assert capsys.readouterr().err == "vftsim: building the engine, once, about 5 s\n"
+
+
+def test_an_edit_makes_another_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(one_kernel, "_PACKAGE", tmp_path)
+    seen = [one_kernel._source()]
+    for text in ("a = 1\n", "a = 2\n"):
+        (tmp_path / "kernel").mkdir(exist_ok=True)
+        (tmp_path / "kernel" / "new.py").write_text(text)
+        seen.append(one_kernel._source())
+    (tmp_path / "kernel" / "new.py").rename(tmp_path / "kernel" / "old.py")
+    assert len({*seen, one_kernel._source()}) == 4
+
+
+@pytest.mark.thorough
+def test_different_models_are_one_kernel_and_agree_with_the_other_engine(tmp_path: Path):
+    environment = {**os.environ, "VFTSIM_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    said = []
+    for command in (["-m", "vftsim", "warmup"], ["-c", RUNS]):
+        done = subprocess.run(
+            [sys.executable, *command], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        said.append(done.stderr)
+    assert said == ["vftsim: building the engine, once, about 5 s\n", ""]
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(records) == 6
+    assert records[0::2] == records[1::2]
+    assert all(record["events"] > 1000 for record in records)
+    assert len(list(tmp_path.glob("kernels/*/kernel.o"))) == 1
+
+
+@pytest.mark.thorough
+def test_the_package_brings_a_kernel_for_each_machine(tmp_path: Path):
+    assert len(one_kernel.write_all(tmp_path)) == 2
+    for name, machine in (("linux-x86_64", 62), ("linux-aarch64", 183)):  # numbers of the ELF format
+        content = one_kernel.cache_files.read_made(tmp_path / name, one_kernel._source())
+        assert content is not None
+        _, layout, code = prepared.loaded(content)
+        assert layout == layout_of(all_parts())
+        assert (code[:4], int.from_bytes(code[18:20], "little")) == (b"\x7fELF", machine)

@@ -1,0 +1,109 @@
+"""Machine code of kernels: from the user's cache, or made and put there, by one process while others wait.
+
+What is kept is named by all that it was made of: the source, the layout of the state, the translator and the processor.
+So an edit anywhere makes another kernel, and nothing goes stale.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from vftsim.kernel import cache_files, object_code
+from vftsim.kernel.alone import alone
+from vftsim.kernel.layout import Layout
+from vftsim.kernel.object_code import Call, Loaded
+
+CODE, _LOCK = "kernel.o", "lock"
+
+_in_memory: dict[str, bytes] = {}
+"""Code of this process that no file keeps."""
+
+
+def tell(text: str) -> None:
+    """Say what takes seconds before it begins; where that cannot be written there is nobody to tell."""
+    with suppress(OSError, ValueError, AttributeError):
+        print(f"vftsim: {text}", file=sys.stderr, flush=True)
+
+
+def entry_of(source: str, layout: Layout, *, checks: bool = False) -> Call:
+    """Return a kernel's entry.  Where the cache must not or cannot be used, its code is made in memory.
+
+    Parameters
+    ----------
+    source : str
+        Of :func:`~vftsim.kernel.compiled_engine.kernel_source`.
+    layout : Layout
+        Of the state.
+    checks : bool
+        A build for tests: an index out of range or a division by zero raises.
+    """
+    made_of = f"{object_code.identity()} {checks} {layout.text()} {source}"
+
+    def make() -> bytes:
+        tell("compiling what this model's own parts need, once, about 2 s")
+        return translated(source, layout, checks=checks)
+
+    return called(kept(made_of, make), source, checks=checks)
+
+
+def translated(source: str, layout: Layout, *, checks: bool = False, triple: str = "", cpu: str = "") -> bytes:
+    """Return the object code of a kernel, for this machine or another (see :func:`.object_code.made`)."""
+    from vftsim.kernel.ir import Program
+
+    with _no_collection():
+        return object_code.made(Program(source, layout, checks=checks).text(), triple, cpu)
+
+
+def kept(made_of: str, make: Callable[[], bytes]) -> bytes:
+    """Return what was made of something: from the cache, or made now, by one process while others wait."""
+    name = hashlib.sha256(made_of.encode()).hexdigest()[:32]
+    if name in _in_memory:
+        return _in_memory[name]
+    folder = cache_files.kernel_folder(name)
+    if folder is None:
+        _in_memory[name] = make()
+        return _in_memory[name]
+    path = folder / CODE
+    known = cache_files.read_made(path, made_of)
+    if known is None:
+        with alone(folder / _LOCK):
+            known = cache_files.read_made(path, made_of)
+            if known is None:
+                known = make()
+                with suppress(OSError):  # a full disk: it is made again next time
+                    cache_files.write_made(path, made_of, known)
+    return known
+
+
+def called(code: bytes, source: str = "", *, checks: bool = False) -> Call:
+    """Return the entry of a kernel's object code."""
+    loaded = Loaded(code)
+    entry, status = loaded.entry(), loaded.status()
+
+    def enter(state: int, what: int, a: int, b: int, c: int, d: int, e: int) -> int:
+        _ = loaded  # the code lives as long as what calls it
+        return entry(state, what, a, b, c, d, e)
+
+    def enter_checked(state: int, what: int, a: int, b: int, c: int, d: int, e: int) -> int:
+        result = enter(state, what, a, b, c, d, e)
+        if ended := status():
+            raise object_code.explained(ended, source)
+        return result
+
+    return enter_checked if checks else enter
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Translation leaves little garbage, and looking for it takes a fifth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

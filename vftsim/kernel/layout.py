@@ -1,0 +1,91 @@
+"""Where everything of a compiled kernel's state is in memory: numbers first, then the queue and the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vftsim.kernel import wheel
+from vftsim.kernel.declare import Table
+from vftsim.kernel.link import Linked
+from vftsim.kernel.record import dtype_of
+
+_LINE_BYTES = 64
+"""Arrays begin where lines of the processor's cache do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An array in the state.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Of one item.
+    count, offset : int
+        Items, and bytes before the first.
+    """
+
+    dtype: np.dtype[Any]
+    count: int
+    offset: int
+
+    @property
+    def end(self) -> int:
+        """Bytes before whatever follows."""
+        return self.offset + self.count * self.dtype.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A state.
+
+    Parameters
+    ----------
+    head : dtype
+        The numbers that are no rows, at offset 0.
+    arrays : dict of str to Place
+    size : int
+        Bytes in all.  More than numpy counts in a record (2 GiB) are well: tables are large, and mostly untouched.
+    """
+
+    head: np.dtype[Any]
+    arrays: dict[str, Place]
+    size: int
+
+    def text(self) -> str:
+        """Return it in words that differ whenever the layout does."""
+        arrays = (f"{name} {place.offset} {place.count} {place.dtype}" for name, place in self.arrays.items())
+        return "\n".join([str(self.head), *arrays])
+
+
+def layout_of(linked: Linked) -> Layout:
+    """Return the layout of a kernel's state."""
+    numbers: list[Any] = [("now_ns", "i8"), ("wants_input", "?"), ("failure", "i8"), ("events", "i8"), *wheel.NUMBERS]
+    arrays: list[tuple[str, np.dtype[Any], int]] = [(name, np.dtype(kind), n) for name, kind, n in wheel.ARRAYS]
+    for name in sorted(linked.tables):
+        table = linked.tables[name]
+        arrays.append((name, dtype_of(table.record), table.capacity))
+        if takes_rows(table):
+            numbers += [(f"{name}_used", "i8"), (f"{name}_unused", "i8")]
+            arrays.append((f"{name}_after", np.dtype("i4"), table.capacity))
+    head = np.dtype(numbers)
+    places, size = _placed(head.itemsize, arrays)
+    return Layout(head, places, size)
+
+
+def _placed(end: int, arrays: Iterable[tuple[str, np.dtype[Any], int]]) -> tuple[dict[str, Place], int]:
+    places = {}
+    for name, dtype, count in arrays:
+        offset = -(-end // _LINE_BYTES) * _LINE_BYTES
+        places[name] = Place(dtype, count, offset)
+        end = places[name].end
+    return places, end
+
+
+def takes_rows(table: Table[Any]) -> bool:
+    """Tell whether a table's rows are taken and given back by themselves."""
+    return table.beside is None and not table.is_fixed

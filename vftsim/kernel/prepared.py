@@ -1,0 +1,92 @@
+"""A kernel that is ready: its machine code, the layout of its state, and the numbers by which records know its parts.
+
+So a run on it links nothing.  What is kept is plain text (JSON) before the object code.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from vftsim.kernel.declare import Action, Entry, Failure, Kind, Table
+from vftsim.kernel.layout import Layout, Place
+from vftsim.kernel.link import Linked, LinkError
+from vftsim.kernel.record import Record
+
+
+@dataclass
+class Prepared(Linked):
+    """A linked kernel without its functions.
+
+    Parameters
+    ----------
+    numbers : dict
+        Numbers of callbacks by family and name, of kinds by sort and name, and of entries by name.
+    """
+
+    numbers: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def number(self, what: Action | Entry | Kind) -> int:
+        """Return the number by which a callback, an entry or a kind is known in records."""
+        place = _place_of(what)
+        try:
+            return self.numbers[place][what.name]
+        except KeyError:
+            raise LinkError(f"the prepared kernel has no {place} {what.name}") from None
+
+
+def _place_of(what: Action | Entry | Kind) -> str:
+    if isinstance(what, Kind):
+        return f"kind of {what.sort.name}"
+    return "entry" if isinstance(what, Entry) else f"callback of {what.family.name}"
+
+
+def dumped(linked: Linked, layout: Layout, code: bytes) -> bytes:
+    """Return what is to be kept of a kernel."""
+    numbers: dict[str, dict[str, int]] = {}
+    kinds = [kind for chosen in linked.kinds.values() for kind in chosen]
+    actions = [action for members in linked.families.values() for action in members]
+    everything: list[Action | Entry | Kind] = [*kinds, *actions, *linked.entries]
+    for what in everything:
+        numbers.setdefault(_place_of(what), {})[what.name] = linked.number(what)
+    said = {
+        "numbers": numbers,
+        "failures": [failure.message for failure in linked.failures],
+        "tables": {
+            name: [table.capacity, table.remedy, table.beside.name if table.beside else "", table.is_fixed]
+            for name, table in linked.tables.items()
+        },
+        "head": layout.head.descr,
+        "arrays": {name: [place.dtype.descr, place.count, place.offset] for name, place in layout.arrays.items()},
+        "size": layout.size,
+    }
+    return json.dumps(said).encode() + b"\n" + code
+
+
+def loaded(content: bytes) -> tuple[Prepared, Layout, bytes]:
+    """Return a kernel that was kept, the layout of its state, and its code."""
+    head, _, code = content.partition(b"\n")
+    said = json.loads(head)
+    tables: dict[str, Table[Any]] = {}
+    for name, (capacity, remedy, owner, is_fixed) in sorted(said["tables"].items(), key=lambda item: bool(item[1][2])):
+        tables[name] = Table(name, Record, capacity, remedy, tables[owner] if owner else None, is_fixed=is_fixed)
+    places = {name: Place(_dtype(kind), count, offset) for name, (kind, count, offset) in said["arrays"].items()}
+    failures = [Failure(message) for message in said["failures"]]
+    kernel = Prepared(tables=tables, failures=failures, numbers=said["numbers"])
+    return kernel, Layout(_dtype(said["head"]), places, said["size"]), code
+
+
+def _dtype(described: list[Any]) -> np.dtype[Any]:
+    """Return the dtype of a description, in which JSON has made lists of tuples."""
+    if described[0][0] == "":
+        described = described[0][1]
+    made: np.dtype[Any] = np.dtype(described if isinstance(described, str) else [_column(*one) for one in described])
+    return made
+
+
+def _column(name: str, kind: str | list[Any], *shape: list[int]) -> Any:
+    inside = kind if isinstance(kind, str) else _dtype(kind)
+    return (name, inside, *map(tuple, shape))
