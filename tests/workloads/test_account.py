@@ -18,7 +18,7 @@ from vftsim.workloads.account import (
     mean_jitter_ns,
     note_loss,
     note_transit,
-    stream_jitter_ns,
+    stream_ends,
 )
 from vftsim.workloads.voice_quality import burst_ratio
 
@@ -53,15 +53,18 @@ def engine(request):
 
 
 def test_jitter_by_hand(engine):
-    """Transit 10, 14, 14, 8 ms: J = 4/16 = 0.25; 0.25 - 0.25/16 = 0.234375; then + (6 - 0.234375)/16."""
+    """Transit 10, 14, 14, 8 ms: differences of 4, 0, 6 ms; the receiver's J: 4/16, 15/16 of that, + (6 - that)/16."""
     row = add_account(engine, 2, warmup_ns=0, wire_ns=0, late_ns=0)
     first = engine.rows(accounts)[row].first_stream
-    for transit_ns, expected_ms in ((10, 0.0), (14, 0.25), (14, 0.234375), (8, 0.5947265625)):
+    for transit_ns, mean_ms, last_ms in (
+        (10, 0.0, 0.0),
+        (14, 4.0, 0.25),
+        (14, 2.0, 0.234375),
+        (8, 10 / 3, 0.5947265625),
+    ):
         engine.call(add_transit, first, transit_ns * 1_000_000)
-        jitter_ns, other = stream_jitter_ns(engine, row)
-        assert (jitter_ns or 0.0) / 1e6 == pytest.approx(expected_ms)
-        assert other is None
-    assert mean_jitter_ns(engine, row) == jitter_ns
+        assert mean_jitter_ns(engine, row) / 1e6 == pytest.approx(mean_ms)
+        assert engine.rows(stream_ends)[first].jitter_ns / 1e6 == pytest.approx(last_ms)
 
 
 def test_a_stream_with_one_packet_has_no_jitter(engine):
@@ -71,8 +74,19 @@ def test_a_stream_with_one_packet_has_no_jitter(engine):
     assert mean_jitter_ns(engine, row) == 0.0
     for stream, transit_ns in ((0, 10), (0, 26), (1, 10)):
         engine.call(add_transit, first + stream, transit_ns)
-    assert stream_jitter_ns(engine, row) == [1.0, None]
-    assert mean_jitter_ns(engine, row) == 1.0
+    assert mean_jitter_ns(engine, row) == 16.0
+
+
+@pytest.mark.parametrize(("epoch_ms", "expected_ms"), [(100, 32.0), (400, 38.0), (900, 39 + 1 / 9)])
+def test_jitter_of_a_stream_that_leaves_in_bursts_does_not_depend_on_where_the_run_ends(engine, epoch_ms, expected_ms):
+    """A packet each 20 ms, held until the next multiple of P: 2 tau (1 - tau / P); J at the end was 3 to 40 % less."""
+    row = add_account(engine, 1, warmup_ns=0, wire_ns=0, late_ns=0)
+    first = engine.rows(accounts)[row].first_stream
+    # The run ends where J does worst: after a whole burst without a difference that is large.
+    for number in range(200 * epoch_ms // 20):
+        sent_ms = 20 * number
+        engine.call(add_transit, first, ((sent_ms // epoch_ms + 1) * epoch_ms - sent_ms) * 1_000_000)
+    assert mean_jitter_ns(engine, row) / 1e6 == pytest.approx(expected_ms, rel=0.005)
 
 
 def test_bursts_are_rows_within_a_stream(engine):

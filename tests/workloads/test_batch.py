@@ -4,7 +4,7 @@ import pytest
 
 from tests.workloads import lab
 from vftsim.workloads import batch
-from vftsim.workloads.batch import MIXES, BatchSpec, add_batch, batch_of_mix, batch_result
+from vftsim.workloads.batch import MIXES, BatchSpec, add_batch, batch_of_mix, batch_work_of
 
 US, MS, S = 1000, 1_000_000, 1_000_000_000
 KERNEL = lab.linked((batch.batch,), (), (batch,))
@@ -21,7 +21,7 @@ class Jobs(lab.Lab):
 
     @property
     def result(self):
-        return batch_result(self.engine, self.program)
+        return batch_work_of(self.engine, self.program)
 
 
 @pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
@@ -29,7 +29,7 @@ def test_a_transaction_is_the_sum_of_its_parts_to_the_nanosecond(engine):
     """3 ms of CPU time in three shares, two disk operations of 8 ms, 1 ms of pause: 20 ms a round."""
     jobs = Jobs({"demand": 3 * MS, "disk_operations": 2, "think": MS, "pages": 7}, 200 * MS + 1, engine=engine)
     found = jobs.result
-    assert (found.durations.min, found.durations.max) == (19 * MS, 19 * MS)
+    assert (found.duration.min, found.duration.max) == (19 * MS, 19 * MS)
     assert found.ended == 10
     assert found.disk_operations == 20
     assert found.pages_written == 70
@@ -41,9 +41,9 @@ def test_operational_bounds(processes, pcpus):
     """X <= min(N / (D + Z), m / D), met by constant times: D 4 ms, Z 8 ms."""
     jobs = Jobs({"processes": processes, "demand": 4 * MS, "disk_operations": 1}, 10 * S, warmup_ns=S, pcpus=pcpus)
     bound = min(processes / 0.012, pcpus / 0.004)
-    assert jobs.result.rate_per_s <= bound * 1.001
+    assert jobs.result.rate <= bound * 1.001
     if processes <= pcpus or processes / 0.012 > 1.5 * pcpus / 0.004:
-        assert jobs.result.rate_per_s == pytest.approx(bound, rel=0.01)
+        assert jobs.result.rate == pytest.approx(bound, rel=0.01)
 
 
 def mean_value_analysis(processes, demand_s, delay_s):
@@ -63,7 +63,7 @@ def test_exponential_jobs_are_those_of_mean_value_analysis(processes):
     spec = {"processes": processes, "demand": 3 * MS, "demand_cv": 1.0, "disk_operations": 2, "disk_wait": 4 * MS,
             "disk_cv": 1.0, "think": 3 * MS, "think_cv": 1.0}  # fmt: skip
     found = Jobs(spec, 100 * S).result
-    assert found.rate_per_s == pytest.approx(mean_value_analysis(processes, 0.003, 0.011), rel=0.02)
+    assert found.rate == pytest.approx(mean_value_analysis(processes, 0.003, 0.011), rel=0.02)
 
 
 def test_pages_of_shares_add_up():
@@ -87,7 +87,7 @@ def test_a_reboot_begins_anew():
 def test_what_protection_makes_work_cost():
     jobs = Jobs({"demand": 4 * MS}, 0)
     jobs.engine.call(lab.burden_program, jobs.program, 0)
-    assert jobs.run(800 * MS + 1).result.rate_per_s == pytest.approx(125, rel=0.01)
+    assert jobs.run(800 * MS + 1).result.rate == pytest.approx(125, rel=0.01)
 
 
 @pytest.mark.parametrize("name", MIXES)

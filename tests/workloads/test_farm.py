@@ -12,6 +12,7 @@ from vftsim.records import farm_bounds as farm
 from vftsim.records.farm import GENERATOR_COST_S
 from vftsim.spec import load
 from vftsim.study.estimate import events_of
+from vftsim.study.run_figures import cpu_of
 from vftsim.workloads.farm.records import calls, farm_loads, farm_servers, requests
 
 US, MS = 1_000, 1_000_000
@@ -70,6 +71,8 @@ PLAIN = {
     "measure": {"warm_up": "0 s", "duration": "1 s"},
 }
 
+CLUSTER = "domains.back.applications.cluster"
+
 
 def loaded(folder, base, changes):
     path = folder / "farm.yaml"
@@ -84,7 +87,7 @@ def make(tmp_path):
 
 def measured(spec, engine="simpy"):
     record = run_model(spec, 1, 0, engine=engine)
-    return record, record.workloads["calls"]
+    return record, record.whole.outcomes["workloads.calls"]
 
 
 @pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
@@ -97,9 +100,9 @@ def test_an_answer_takes_the_sum_of_its_parts_to_the_nanosecond(make, engine):
     # Each packet between domains leaves by the link from the host and comes in by the one to it. OK follows RINGING by
     # its time on the wire, and leaves after both messages' CPU times.
     answer_ns = WIRE_NS + 100 * US + 100 * US + WIRE_NS
-    response = found.delays["response"]
+    response = found.response
     assert (response.min, response.max) == (invite_ns + answer_ns,) * 2
-    assert found.figures["calls_per_s"] == 9.0
+    assert found.rate == 9.0
     assert record.drops == {}
 
 
@@ -107,18 +110,18 @@ def test_a_registration_comes_first_and_takes_its_own_time(make):
     _, found = measured(make("workloads.calls.registered=true"))
     inside_ns = 512 + 1000
     taken_ns = 3 * WIRE_NS + 5 * US + 300 * US + 4 * inside_ns + 50 * US + WIRE_NS
-    assert found.delays["registration"].min == found.delays["registration"].max == taken_ns
+    assert found.registration.min == found.registration.max == taken_ns
 
 
 def test_every_call_costs_what_its_messages_cost(make):
     """Nine calls in a second, all over but the last: 200 + 5 x 100 us at a front end, 3 x 5 us at the balancer."""
     record, found = measured(make("measure.duration=950 ms"))
-    cpu = {name: share * 0.95 * 1e6 for name, share in record.windows[0].domain_cpu.items()}
+    cpu = {name: share * 0.95 * 1e6 for name, share in cpu_of(record).items()}
     assert sum(cpu[f"front-{n}"] for n in (1, 2, 3)) == pytest.approx(9 * 700, abs=1)
     assert [cpu[f"front-{n}"] for n in (1, 2, 3)] == pytest.approx([3 * 700] * 3, abs=1)
     assert cpu["balancer"] == pytest.approx(9 * 15, abs=1)
     assert cpu["back"] == pytest.approx(9 * 80, abs=1)
-    assert found.figures["active_calls"] == 0
+    assert found.active_calls == 0
 
 
 def test_fractions_are_made_up_by_whole_operations(make):
@@ -127,8 +130,8 @@ def test_fractions_are_made_up_by_whole_operations(make):
     spec = make(own, "domains.back.applications.cluster.operations.lookup.disk_operations=2.5",
                 "domains.front.count=1", "workloads.calls.rate=200 /s", "measure.duration=1010 ms")  # fmt: skip
     record, _ = measured(spec)
-    assert record.workloads["back.cluster"].figures["messages_per_s"] * 1.01 == pytest.approx(50, abs=1e-6)
-    assert record.workloads["back.cluster"].figures["disk_operations_per_s"] * 1.01 == pytest.approx(125, abs=1.01)
+    assert record.whole.outcomes[CLUSTER].message_rate * 1.01 == pytest.approx(50, abs=1e-6)
+    assert record.whole.outcomes[CLUSTER].disk_rate * 1.01 == pytest.approx(125, abs=1.01)
 
 
 def test_threads_and_disks_bound_what_they_hold(make):
@@ -136,12 +139,12 @@ def test_threads_and_disks_bound_what_they_hold(make):
     changes = ["domains.back.applications.cluster.threads=1", "workloads.calls.rate=1900 /s",
                "workloads.calls.retransmits=false", "measure.warm_up=100 ms", "measure.duration=150 ms"]  # fmt: skip
     record, _ = measured(make(*changes))
-    assert record.workloads["back.cluster"].figures["messages_per_s"] == pytest.approx(1 / 1.04e-3, rel=0.01)
-    assert record.workloads["back.cluster"].figures["busy_threads"] == pytest.approx(1.0, rel=0.01)
+    assert record.whole.outcomes[CLUSTER].message_rate == pytest.approx(1 / 1.04e-3, rel=0.01)
+    assert record.whole.outcomes[CLUSTER].busy_threads == pytest.approx(1.0, rel=0.01)
     two, _ = measured(make(*changes[1:]))
-    assert two.workloads["back.cluster"].figures["messages_per_s"] == pytest.approx(2 / 1e-3, rel=0.01)
+    assert two.whole.outcomes[CLUSTER].message_rate == pytest.approx(2 / 1e-3, rel=0.01)
     hits, _ = measured(make("domains.back.disks.data.hits=50 %", "domains.back.disks.data.hit_time=0 us", *changes[1:]))
-    assert hits.workloads["back.cluster"].figures["messages_per_s"] == pytest.approx(3800, rel=0.02)
+    assert hits.whole.outcomes[CLUSTER].message_rate == pytest.approx(3800, rel=0.02)
 
 
 def test_a_guest_that_stands_still_has_its_invites_repeated_and_absorbs_them(make):
@@ -150,11 +153,11 @@ def test_a_guest_that_stands_still_has_its_invites_repeated_and_absorbs_them(mak
     base["domains"]["front"]["count"] = 1
     base["faults"] = [{"kind": "pause", "at": "50 ms", "duration": "700 ms", "domain": "front"}]
     record, found = measured(make("measure.duration=1950 ms", base=base))
-    assert found.figures["retransmissions_percent"] > 0
-    assert found.figures["failed"] == found.figures["active_calls"] == found.figures["dropped"] == 0
+    assert found.retransmissions > 0
+    assert found.failed == found.active_calls == found.dropped == 0
     # Calls of 0.1 and 0.2 s wait for more than T1 = 0.5 s: two INVITEs twice.
-    assert record.windows[0].domain_cpu["front"] * 1.95e6 == pytest.approx(19 * 700 + 2 * 100, abs=1)
-    assert found.delays["response"].max == pytest.approx(650 * MS, rel=0.02)
+    assert cpu_of(record)["front"] * 1.95e6 == pytest.approx(19 * 700 + 2 * 100, abs=1)
+    assert found.response.max == pytest.approx(650 * MS, rel=0.02)
 
 
 def restarted(domain):
@@ -235,9 +238,9 @@ def test_both_engines_give_the_same(make):
     for spec in (load("sip-farm-r7", ModelSpec, over), booted):
         one, two = (run_model(spec, 3, 0, engine=engine) for engine in ("simpy", "compiled"))
         assert one.events == two.events
-        assert one.windows == two.windows
-        assert one.workloads["calls"].figures == two.workloads["calls"].figures
-        ours, theirs = (each.workloads["calls"].delays["response"].to_dict() for each in (one, two))
+        assert one.to_dict()["phases"] == two.to_dict()["phases"]
+        assert one.whole.outcomes["workloads.calls"].figures == two.whole.outcomes["workloads.calls"].figures
+        ours, theirs = (each.whole.outcomes["workloads.calls"].response.to_dict() for each in (one, two))
         assert ours == theirs
 
 
@@ -247,7 +250,7 @@ CHEAP = {"R1": "1 s", "R2": "1 s", "R3": "200 ms", "R4": "3 s", "R5": "2 s", "R6
 def bounds_of(run, spec, record):
     """Bounds by the utilization law: what each resource could do over what it did."""
     calls_per_s = spec.workloads["calls"].rate
-    cpu = record.windows[0].domain_cpu
+    cpu = cpu_of(record)
     tiers = {"server": farm.SERVER, "front": farm.FRONT, "back": farm.BACK}
     found = {}
     for name, resource in tiers.items():
@@ -257,8 +260,8 @@ def bounds_of(run, spec, record):
     callers = sum(share for domain, share in cpu.items() if domain.startswith("generator"))
     found[farm.ALL_PROCESSORS] = 24 * calls_per_s / (sum(cpu.values()) - callers)
     found[farm.GENERATORS] = 24 * calls_per_s / callers
-    if "nas.nfsd" in record.workloads:
-        found[farm.STORAGE] = 35 * calls_per_s / record.workloads["nas.nfsd"].figures["busy_threads"]
+    if "domains.nas.applications.nfsd" in record.whole.outcomes:
+        found[farm.STORAGE] = 35 * calls_per_s / record.whole.outcomes["domains.nas.applications.nfsd"].busy_threads
     return found
 
 
@@ -272,7 +275,7 @@ def test_the_event_model_agrees_with_the_bounds(run):
     form[farm.GENERATORS] = farm.generators_bound(GENERATOR_COST_S, farm.RUNS[run])
     resource, least = farm.limit(form)
     assert farm.limit(simulated) == (resource, pytest.approx(least, rel=0.01))
-    assert found.figures["failed"] == found.figures["dropped"] == 0
+    assert found.failed == found.dropped == 0
     assert record.drops == {}
     for name in form:
         slack = 0.03 if name == farm.ALL_PROCESSORS else 0.01  # R7's storage server computes too

@@ -36,7 +36,7 @@ def loop(protection, *blows, until_ns=S, **clients):
     row = request_response.add_request_response(made.engine, made.feeder, made.port, spec, made.streams, 0, 0)
     made.engine.call(request_response.start_exchange, row)
     made.run(until_ns)
-    return made, request_response.request_response_result(made.engine, row)
+    return made, request_response.request_loop_of(made.engine, row)
 
 
 def test_no_protection_costs_nothing():
@@ -48,7 +48,7 @@ def test_lockstep_holds_each_answer_for_a_round_trip_of_the_log():
     plain, held = loop(None)[1], loop({"kind": "lockstep"})[1]
     added_us = (held.latency.mean - plain.latency.mean) / US
     assert 149 < added_us < 149 + 60
-    assert held.rate_per_s == pytest.approx(S / (plain.latency.mean + added_us * US), rel=0.01)
+    assert held.rate == pytest.approx(S / (plain.latency.mean + added_us * US), rel=0.01)
 
 
 def test_a_closed_loop_survives_a_restart():
@@ -101,6 +101,6 @@ def test_batch_jobs_lose_what_they_had_begun():
     ), RESTART, CRASH)  # fmt: skip
     made.engine.call(batch.start_batch, made.program)
     made.run(BACK_NS + S)
-    found = batch.batch_result(made.engine, made.program)
+    found = batch.batch_work_of(made.engine, made.program)
     assert found.ended == 6 + 3
     assert found.begun == 7 + 4

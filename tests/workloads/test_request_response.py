@@ -7,7 +7,7 @@ import pytest
 from tests.workloads import lab
 from vftsim.platform.io.packet import drops
 from vftsim.workloads import request_response, responder
-from vftsim.workloads.request_response import RequestResponseSpec, add_request_response, request_response_result
+from vftsim.workloads.request_response import RequestResponseSpec, add_request_response, request_loop_of
 from vftsim.workloads.responder import ResponderSpec, add_responder, responder_of
 
 MS, S = 1_000_000, 1_000_000_000
@@ -31,7 +31,7 @@ class Loop(lab.Lab):
 
     @property
     def result(self):
-        return request_response_result(self.engine, self.row)
+        return request_loop_of(self.engine, self.row)
 
 
 @pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
@@ -43,7 +43,7 @@ def test_a_round_is_the_sum_of_its_parts_to_the_nanosecond(engine):
     found = loop.result
     assert (found.latency.min, found.latency.max) == (round_ns, round_ns)
     assert found.answered == (100 * MS - 1 + 20_000) // (round_ns + 20_000)
-    assert found.rate_per_s == pytest.approx(S / (round_ns + 20_000), rel=2e-3)
+    assert found.rate == pytest.approx(S / (round_ns + 20_000), rel=2e-3)
 
 
 @pytest.mark.thorough
@@ -72,13 +72,13 @@ def test_exponential_clients_are_the_machine_repair_model(clients):
                 {"clients": clients, "turn_around": 10 * MS, "turn_around_cv": 1.0, "request_size": 64},
                 latency_ns=0, rate=10**12)  # fmt: skip
     loop.run(60 * S)
-    assert loop.result.rate_per_s == pytest.approx(repair_model(clients, 0.010, 0.002), rel=0.03)
+    assert loop.result.rate == pytest.approx(repair_model(clients, 0.010, 0.002), rel=0.03)
 
 
 def test_threads_bound_what_is_in_work_and_the_processor_the_rate():
     """Eight clients, four threads, one pCPU: the CPU is never idle, 1 ms a request."""
     loop = Loop({"demand": MS, "threads": 4}, {"clients": 8, "turn_around": 0}).run(S)
-    assert loop.result.rate_per_s == pytest.approx(1000, rel=2e-3)
+    assert loop.result.rate == pytest.approx(1000, rel=2e-3)
     own = responder_of(loop.engine, loop.program)
     assert own.active == 4
     assert own.in_hand.length == 4
@@ -94,7 +94,7 @@ def test_a_full_socket_drops_and_the_client_repeats():
     assert int(loop.engine.rows(drops)[responder_of(loop.engine, loop.program).socket_full].count) == found.dropped > 0
     # What is sent: three requests; the first is answered at 300 ms and repeated once at 200 ms, and so on.
     assert found.repeated >= 3
-    assert found.sent == 3
+    assert found.requests == 3
 
 
 def test_what_protection_makes_work_cost():

@@ -110,7 +110,7 @@ def test_threads_sleep_while_the_ring_is_full(engine):
     spec = request_response.RequestResponseSpec(clients=16, turn_around=0, retry=0)
     row = request_response.add_request_response(xen.engine, xen.feeder, xen.port, spec, xen.streams, 0, 0)
     xen.start(request_response.start_exchange, row)
-    found = request_response.request_response_result(xen.run(200 * MS).engine, row)
+    found = request_response.request_loop_of(xen.run(200 * MS).engine, row)
     assert found.dropped == 0
     assert found.answered == pytest.approx(200 * MS / (50 * US), rel=0.01)
     assert responder.responder_of(xen.engine, xen.program).blocked > 0

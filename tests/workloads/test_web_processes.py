@@ -42,9 +42,9 @@ def make(tmp_path):
 
 def transfer_ms(spec, engine="simpy"):
     """Mean of the two transfer times."""
-    figures = run_model(spec, 1, 0, engine=engine).workloads["load"].figures
-    assert figures["replies"] == 2
-    return figures["transfer_ms"]
+    figures = run_model(spec, 1, 0, engine=engine).whole.outcomes["workloads.load"]
+    assert figures.replies == 2
+    return figures.transfer_ms
 
 
 @pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
@@ -64,9 +64,9 @@ def test_no_more_processes_than_there_are_work_at_once(make):
     """One process: the second request is served when the first is over, by the same."""
     one = {"start_servers": 1, "min_spare": 1, "max_spare": 2, "max_clients": 1}
     spec = make({"kind": "cfs"}, **one)
-    figures = run_model(spec, 1, 0, engine="simpy").workloads["load"].figures
-    assert figures["transfer_ms"] == pytest.approx(7 * 12.5, rel=0.01)
-    assert figures["duration_s"] == pytest.approx(0.8, rel=0.01)
+    figures = run_model(spec, 1, 0, engine="simpy").whole.outcomes["workloads.load"]
+    assert figures.transfer_ms == pytest.approx(7 * 12.5, rel=0.01)
+    assert figures.duration_s == pytest.approx(0.8, rel=0.01)
 
 
 def test_syns_come_at_a_steady_pace_at_first():

@@ -1,8 +1,11 @@
 """The account of a flow: packets sent, delivered and dropped, their delays, and the jitter of each of its streams.
 
-Packets that reached the host before the end of the warm-up count for conservation only.  Jitter (RFC 3550, 6.4.1):
-J += (|D| - J) / 16, where D is the difference of the transit times of two successive packets of a stream; a stream
-that has received one packet has none.  A burst is an unbroken row of dropped or late packets within a stream, which the
+Packets that reached the host before the end of the warm-up count for conservation only.  Jitter (RFC 3550, 6.4.1) is
+made of |D|, the difference of the transit times of two successive packets of a stream; a stream that has received one
+packet has none.  The receiver's J += (|D| - J) / 16 is a moving mean over the last packets.  What is reported is the
+mean of |D| over all packets, which is the mean of J: J at the end of a run tells where in a burst the run ended.
+
+A burst of losses is an unbroken row of dropped or late packets within a stream, which the
 burst ratio of the E-model is made of.
 """
 
@@ -40,11 +43,12 @@ class FlowAccount(Record):
 
 
 class StreamEnd(Record):
-    """The receiver of one stream."""
+    """The receiver of one stream: ``jitter_ns`` is its J at present, ``differences_ns`` the sum of its |D|."""
 
     received: int
     last_transit_ns: int
     jitter_ns: float
+    differences_ns: int
     has_lost: bool
     last_lost_ns: int
 
@@ -75,7 +79,9 @@ def note_transit(sim: Sim, row: int, transit_ns: int) -> None:
     """Take in that a packet of a stream has arrived after ``transit_ns``."""
     end = stream_ends(sim)[row]
     if end.received > 0:
-        end.jitter_ns = end.jitter_ns + (abs(transit_ns - end.last_transit_ns) - end.jitter_ns) / 16.0
+        difference_ns = abs(transit_ns - end.last_transit_ns)
+        end.jitter_ns = end.jitter_ns + (difference_ns - end.jitter_ns) / 16.0
+        end.differences_ns += difference_ns
     end.received += 1
     end.last_transit_ns = transit_ns
 
@@ -141,16 +147,10 @@ def ends_of(engine: Engine, account: int) -> list[Any]:
     return list(engine.rows(stream_ends)[first : first + int(own.streams)])
 
 
-def stream_jitter_ns(engine: Engine, account: int) -> list[float | None]:
-    """Return the jitter of each stream; None for one that has not received two packets."""
+def mean_jitter_ns(engine: Engine, account: int) -> float:
+    """Mean of |D| over the packets of all streams; 0 if no stream has received two packets."""
     own: Any = engine.rows(accounts)[account]
     first, count = int(own.first_stream), int(own.streams)
-    jitters_ns = engine.column(stream_ends, "jitter_ns", first, count)
     received = engine.column(stream_ends, "received", first, count)
-    return [jitter_ns if packets > 1 else None for jitter_ns, packets in zip(jitters_ns, received, strict=True)]
-
-
-def mean_jitter_ns(engine: Engine, account: int) -> float:
-    """Mean over the streams that have received two packets or more; 0 if there is none."""
-    values = [jitter_ns for jitter_ns in stream_jitter_ns(engine, account) if jitter_ns is not None]
-    return sum(values) / len(values) if values else 0.0
+    pairs = sum(packets - 1 for packets in received if packets > 1)
+    return sum(engine.column(stream_ends, "differences_ns", first, count)) / pairs if pairs else 0.0

@@ -13,13 +13,13 @@ Left out: memory reads and caches (part of the CPU time), the disk's own queue.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, entry, event, part
 from vftsim.kernel.inputs import Feeder
+from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay, delays, histogram, install_buckets
@@ -265,23 +265,26 @@ def add_batch(
     return int(own.program)
 
 
-@dataclass(frozen=True)
-class BatchResult:
-    """What the processes did; rate and durations after the warm-up, counts of all."""
+class BatchWork(Outcome):
+    """What the processes did: transactions and their durations after the warm-up, the other counts from the start."""
 
-    begun: int
-    ended: int
-    rate_per_s: float
-    durations: DelayHistogram
-    disk_operations: int
-    pages_written: int
+    begun: int = declare.total(label="transactions begun, from the start")
+    ended: int = declare.total(label="transactions ended, from the start")
+    transactions: int = declare.total()
+    disk_operations: int = declare.total(label="disk operations, from the start")
+    pages_written: int = declare.total(label="pages written, from the start")
+    duration: DelayHistogram = declare.delays(label="transaction", better="lower", headline=("mean", "p95"))
+    rate = declare.rate(
+        transactions, label="transactions", better="higher", headline=True, known_as=("transactions_per_s",)
+    )
 
 
-def batch_result(engine: Engine, program: int) -> BatchResult:
-    """Return the figures of an application row up to now."""
+def batch_work_of(engine: Engine, program: int) -> BatchWork:
+    """Return what an application row has measured up to now."""
     own = engine.rows(batches)[engine.rows(applications)[program].own]
     measured_ns = engine.now_ns - int(own.warmup_ns)
-    return BatchResult(
-        int(own.begun), int(own.ended), int(own.measured) * _S / measured_ns if measured_ns > 0 else 0.0,
-        histogram(engine, int(own.durations)), int(own.disk_operations), int(own.pages_written),
+    return BatchWork(
+        begun=int(own.begun), ended=int(own.ended), transactions=int(own.measured),
+        disk_operations=int(own.disk_operations), pages_written=int(own.pages_written),
+        duration=histogram(engine, int(own.durations)), seconds=measured_ns / _S,
     )  # fmt: skip

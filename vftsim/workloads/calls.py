@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from vftsim.kernel import Kind, Sim, Table
+from vftsim.outcome import Outcome
 from vftsim.platform.io.packet import Flow, delivered, lost, workload
 from vftsim.sampling import Streams, poisson_gaps_ns
 from vftsim.spec.base import Spec
 from vftsim.spec.units import PositiveDurationNs
 from vftsim.workloads import flow
 from vftsim.workloads.account import count_delivered, count_lost
+from vftsim.workloads.flow_result import FlowResult
 from vftsim.workloads.parts import WORKLOADS, Course, Target, WorkloadSpec
 
 calls = workload.kind("calls")
@@ -140,16 +142,26 @@ class CallsWorkload(SignalingSpec, WorkloadSpec):
 
     part: ClassVar[Kind] = calls
     load_key: ClassVar[str] = "calls_per_s"
-    objective: ClassVar[str] = "loss_percent <= 0.1"
+    objective: ClassVar[str] = "loss <= 0.1"
     speaks: ClassVar[str] = "calls"
     entries: ClassVar[tuple[Any, ...]] = flow.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = flow.TABLES
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (FlowResult,)
 
     kind: Literal["calls"] = "calls"
+
+    @property
+    def wire_bits_per_s(self) -> float:
+        """Of what the server receives."""
+        return self.calls_per_s * self.received_packets * 8 * MESSAGE_BYTES
 
     def packets(self, course: Course) -> float:
         """So many a call, those of calls that were up at the start too."""
         return self.calls_per_s * course.seconds * self.received_packets
+
+    def drawing_ns(self, course: Course) -> float:
+        """Many at once."""
+        return 100.0
 
     def in_flight(self, course: Course) -> float:
         """Packets drawn ahead of calls that are up."""
@@ -157,6 +169,9 @@ class CallsWorkload(SignalingSpec, WorkloadSpec):
 
     def install(self, target: Target) -> flow.FlowDriver:
         """Add the calls."""
-        driver = flow.FlowDriver(target, calls, size_bytes=MESSAGE_BYTES, streams=1, late_ns=self.hold)
+        driver = flow.FlowDriver(
+            target, calls, size_bytes=MESSAGE_BYTES, streams=1, late_ns=self.hold,
+            asked_bits_per_s=self.wire_bits_per_s, waits_for_line=False,
+        )  # fmt: skip
         driver.sends(CallSource(self, target.streams, driver.flow, target.end_ns))
         return driver

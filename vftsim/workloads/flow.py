@@ -11,10 +11,12 @@ from typing import Any
 from vftsim.kernel import Kind
 from vftsim.platform.delays import histogram
 from vftsim.platform.io.packet import flows
+from vftsim.spec.units import format_rate
 from vftsim.workloads import account
 from vftsim.workloads.account import accounts, add_account, mean_jitter_ns
 from vftsim.workloads.arrivals import Source
 from vftsim.workloads.flow_result import FlowResult
+from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import Driver, Target
 
 ENTRIES = account.ENTRIES
@@ -39,14 +41,23 @@ class FlowDriver(Driver):
         Time between packets of a stream; 0: it has none.
     is_voice : bool
         Whether its packets carry speech.
+    asked_bits_per_s : float
+        On the wire, on average; 0: not known.
+    waits_for_line : bool
+        Its source sends no faster than the line carries; else packets beyond that reach the host all the same.
     """
 
     def __init__(
         self, target: Target, kind: Kind, *, size_bytes: int, streams: int, late_ns: int, interval_ns: int = 0,
-        is_voice: bool = False,
+        is_voice: bool = False, asked_bits_per_s: float = 0.0, waits_for_line: bool = False,
     ) -> None:  # fmt: skip
         engine = self.engine = target.engine
         self._is_voice = is_voice
+        self._asked_bits_per_s = asked_bits_per_s
+        self._line_bits_per_s = target.rate_bits_per_s
+        # A modelled link drops what it cannot carry: that was offered, and is counted as lost.
+        self._exceeds_line = not (waits_for_line or target.is_linked)
+        self._is_bounded = waits_for_line or not target.is_linked
         begin_ns, end_ns = target.window_ns
         self._seconds = (end_ns - begin_ns) / 1e9
         self.flow, flow = engine.add(
@@ -67,11 +78,22 @@ class FlowDriver(Driver):
         """Packets that came back, from the start."""
         return int(self.engine.rows(accounts)[self.account].all_delivered)
 
-    def result(self) -> FlowResult:
+    def outcome(self) -> FlowResult:
         """Return what its clients saw."""
         own: Any = self.engine.rows(accounts)[self.account]
         return FlowResult(
-            int(own.delivered), int(own.dropped), int(own.late), int(own.loss_events), int(own.loss_bursts),
-            histogram(self.engine, int(own.delays)), mean_jitter_ns(self.engine, self.account),
-            self._seconds, int(own.late_ns), self._is_voice,
+            delivered=int(own.delivered), dropped=int(own.dropped), late=int(own.late),
+            loss_events=int(own.loss_events), loss_bursts=int(own.loss_bursts),
+            delay=histogram(self.engine, int(own.delays)), jitter_ns=mean_jitter_ns(self.engine, self.account),
+            playout_ns=int(own.late_ns), is_voice=self._is_voice, seconds=self._seconds,
         )  # fmt: skip
+
+    def offer(self) -> Offer | None:
+        """Return what it was asked to send on the wire, and what of that the line carries."""
+        if not self._asked_bits_per_s:
+            return None
+        asked, line = self._asked_bits_per_s, float(self._line_bits_per_s)
+        limit = f"the line of {format_rate(self._line_bits_per_s)} is full (networks)"
+        if self._exceeds_line:
+            limit += ", and the run let all of it through"
+        return Offer(asked * 1e-6, (min(asked, line) if self._is_bounded else asked) * 1e-6, "Mbit/s", limit)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
+from vftsim.outcome import Outcome, declare, kept
 from vftsim.stats.histogram import DelayHistogram
 from vftsim.workloads.voice_quality import VoiceQuality, burst_ratio, e_model
 
@@ -12,11 +10,10 @@ _PACKETIZATION_MS = 20.0
 _MS = 1e6
 
 
-@dataclass(frozen=True, slots=True)
-class FlowResult:
+class FlowResult(Outcome):
     """What the clients of one flow saw, of packets sent after the warm-up.
 
-    Parameters
+    Attributes
     ----------
     delivered, dropped : int
         Packets; those in flight at the end count in neither.
@@ -26,28 +23,37 @@ class FlowResult:
         Losses no more than one packet interval (20 ms) apart are one event.
     loss_bursts : int
         Unbroken rows of dropped or late packets, each within a stream.
-    delays : DelayHistogram
+    delay : DelayHistogram
         There and back.
     jitter_ns : float
-        RFC 3550, mean over the streams.
-    seconds : float
-        Measured time.
+        Of RFC 3550, mean over the packets of all streams.
     playout_ns : int
         Delay above which a packet is late.
     is_voice : bool
         Its packets carry speech, whose quality can be rated.
     """
 
-    delivered: int
-    dropped: int
-    late: int
-    loss_events: int
-    loss_bursts: int
-    delays: DelayHistogram
-    jitter_ns: float
-    seconds: float
-    playout_ns: int
-    is_voice: bool = False
+    delivered: int = declare.total(label="packets delivered", better="higher")
+    dropped: int = declare.total(label="packets dropped", better="lower")
+    late: int = declare.total(label="packets late for play-out", better="lower")
+    loss_events: int = declare.total(better="lower")
+    loss_bursts: int = declare.total(better="lower")
+    delay: DelayHistogram = declare.delays(
+        label="there and back", better="lower", headline=("p50", "p99"), percents=(5, 25, 50, 75, 90, 95, 99)
+    )
+    jitter_ns: float = kept()
+    playout_ns: int = kept()
+    is_voice: bool = kept()
+    loss = declare.ratio(
+        dropped, delivered, dropped, unit="%", label="packets lost", better="lower", headline=True,
+        known_as=("loss_percent",),
+    )  # fmt: skip
+    loss_event_rate = declare.rate(loss_events, label="loss events", better="lower", known_as=("loss_events_per_s",))
+    jitter = declare.number(
+        source=lambda own: own.jitter_ns / _MS, unit="ms", better="lower", headline=True, known_as=("jitter_ms",)
+    )
+    r_factor = declare.number(source=lambda own: own.rated("r_factor"), label="R factor", better="higher")
+    mos = declare.number(source=lambda own: own.rated("mos"), label="mean opinion score", better="higher")
 
     @property
     def loss_ratio(self) -> float:
@@ -57,12 +63,12 @@ class FlowResult:
 
     def delay_ms(self, percent: float) -> float:
         """Percentile of the delay; nan without deliveries."""
-        return self.delays.percentile(percent) / _MS if self.delivered else float("nan")
+        return self.delay.percentile(percent) / _MS if self.delivered else float("nan")
 
     @property
     def mean_delay_ms(self) -> float:
         """Mean delay; nan without deliveries."""
-        return self.delays.mean / _MS if self.delivered else float("nan")
+        return self.delay.mean / _MS if self.delivered else float("nan")
 
     def voice(self) -> VoiceQuality:
         """E-model for G.711 with concealment: 20 ms of packetization and the play-out delay, losses as they cluster."""
@@ -71,15 +77,9 @@ class FlowResult:
         share = 100.0 * lost / known if known else 0.0
         return e_model(delay_ms, share, burst_ratio=burst_ratio(lost, self.loss_bursts, known))
 
-    def row(self) -> dict[str, Any]:
-        """Return figures of a table row, by name with unit."""
+    def rated(self, what: str) -> float | None:
+        """Return a figure of the E-model; None for what is no speech, or beyond what the model holds for."""
+        if not self.is_voice:
+            return None
         voice = self.voice()
-        return {
-            "loss_percent": 100.0 * self.loss_ratio,
-            "loss_events_per_s": self.loss_events / self.seconds,
-            "delay_mean_ms": self.mean_delay_ms,
-            **{f"delay_p{p}_ms": self.delay_ms(p) for p in (5, 25, 50, 75, 95, 99)},
-            "jitter_ms": self.jitter_ns / _MS,
-            "r_factor": voice.r_factor if voice.is_valid else None,
-            "mos": voice.mos if voice.is_valid else None,
-        }
+        return float(getattr(voice, what)) if voice.is_valid else None

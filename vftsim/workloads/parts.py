@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -17,12 +17,13 @@ from vftsim.kernel import Engine, Kind
 from vftsim.kernel.agenda import Agenda
 from vftsim.kernel.declare import Table
 from vftsim.kernel.inputs import Feeder
+from vftsim.outcome import Outcome, Phase
 from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
 from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
-from vftsim.stats import DelayHistogram
 from vftsim.workloads.arrivals import Source
+from vftsim.workloads.offer import Offer, OfferSpec
 
 
 @dataclass(frozen=True)
@@ -61,25 +62,6 @@ class Home:
     """Applications of each kind that the model has had so far: whose draws are whose."""
     window_ns: tuple[int, int]
     """When measuring begins and ends, as ``measure`` says."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What a workload or an application has measured.
-
-    Parameters
-    ----------
-    figures : mapping
-        Numbers by name with unit, of the measured time.
-    delays : mapping
-        Distributions by name.
-    report : str
-        What the real tool would print, if it prints something.
-    """
-
-    figures: Mapping[str, float]
-    delays: Mapping[str, DelayHistogram] = field(default_factory=dict)
-    report: str = ""
 
 
 @dataclass(frozen=True)
@@ -133,7 +115,7 @@ class Program:
     def check(self) -> None:
         """Raise :class:`~vftsim.errors.ConservationError` unless its own accounts add up."""
 
-    def result(self) -> Measured | None:
+    def outcome(self) -> Outcome | None:
         """Return what it has measured, if it measures something by itself."""
         return None
 
@@ -148,6 +130,8 @@ class ApplicationSpec(Spec):
     """Whether it reads or writes disks of its domain; those that no program uses are refused."""
     kinds: ClassVar[tuple[Kind, ...]] = ()
     """Further kinds that its kernel needs: of flows of its own."""
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = ()
+    """What it measures by itself."""
     entries: ClassVar[tuple[Any, ...]] = ()
     actions: ClassVar[tuple[Any, ...]] = ()
     tables: ClassVar[tuple[Table[Any], ...]] = ()
@@ -158,6 +142,11 @@ class ApplicationSpec(Spec):
     def peers(self) -> tuple[str, ...]:
         """Applications that it speaks to, as ``domain`` or ``domain.application``."""
         return ()
+
+    @property
+    def hands_on_to(self) -> str | None:
+        """Application that gets what it does not answer itself, named as in ``peers``; ``None``: it answers all."""
+        return None
 
     @property
     def pages_a_packet(self) -> float | None:
@@ -218,6 +207,8 @@ class Target:
         Rows of ``drops`` on the way to the application and back, by name.
     on_phase : callable
         To be called with each finished phase of a workload that has phases.
+    on_measure : callable
+        To be called when such a phase begins, with the instant from which it is measured.
     """
 
     engine: Engine
@@ -240,6 +231,7 @@ class Target:
     agenda: Agenda
     drop_places: Mapping[str, int]
     on_phase: Callable[[Any], None]
+    on_measure: Callable[[int], None]
 
 
 class Driver:
@@ -279,8 +271,16 @@ class Driver:
         """Packets that came back to it, from the start; for conservation."""
         return 0
 
-    def result(self) -> Any:
-        """Return what it has measured."""
+    def outcome(self) -> Outcome | None:
+        """Return what it has measured in its whole measured time."""
+        return None
+
+    def phases(self) -> Sequence[Phase]:
+        """Return what it has measured in phases of its own; none: it has none."""
+        return ()
+
+    def offer(self) -> Offer | None:
+        """Return what it was asked to send and what it sent; ``None``: by construction it sends what it is asked."""
         return None
 
 
@@ -315,7 +315,7 @@ class Course:
         return self.length_ns / 1e9
 
 
-class WorkloadSpec(Spec):
+class WorkloadSpec(OfferSpec):
     """Base of the workloads' parameters."""
 
     part: ClassVar[Kind]
@@ -329,6 +329,10 @@ class WorkloadSpec(Spec):
     """Whether its packets are sent by events of the run, and so cross a modelled link."""
     agents_may_be_many: ClassVar[bool] = False
     """Whether its clients may run in a domain that stands for several."""
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = ()
+    """What it measures in its whole measured time: known before a run, so that a wrong name is refused at once."""
+    phase_outcomes: ClassVar[tuple[type[Outcome], ...]] = ()
+    """What it measures in phases of its own."""
     entries: ClassVar[tuple[Any, ...]] = ()
     actions: ClassVar[tuple[Any, ...]] = ()
     tables: ClassVar[tuple[Table[Any], ...]] = ()
@@ -344,9 +348,13 @@ class WorkloadSpec(Spec):
         """Domain in which its clients run; ``None``: on machines of their own."""
         return None
 
-    def misfit(self, application: ApplicationSpec) -> str:
-        """Return why it cannot be directed at an application that speaks its protocol; empty: it can."""
+    def misfit(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
+        """Return key and reason if it cannot be directed at what speaks its protocol, over a line of that rate."""
         return ""
+
+    def load(self) -> float | None:
+        """Return its load, as :attr:`load_key` names it; None: it has none that could be raised."""
+        return float(getattr(self, self.load_key)) if self.load_key else None
 
     def longest_ns(self) -> int:
         """Return how long it may last by phases of its own; 0: as long as ``measure`` says."""
@@ -357,6 +365,10 @@ class WorkloadSpec(Spec):
         """Events for each packet beside those of its way: timers, clients; for an estimate, measured."""
         return 0.0
 
+    def drawing_ns(self, course: Course) -> float:
+        """Return the CPU time in which a packet is drawn, whether or not it finds room; for an estimate, measured."""
+        return 250.0
+
     def about_ns(self, most_per_s: float) -> int:
         """Return how long its own phases last against what takes so many requests a second; 0: it has none."""
         return 0
@@ -364,6 +376,10 @@ class WorkloadSpec(Spec):
     def packets(self, course: Course) -> float:
         """Return about how many packets the application takes in of it in a run."""
         return 0.0
+
+    def fills(self, course: Course) -> tuple[float, int]:
+        """Return the share of its line that it fills, if it fills lines at all, and for how many ns of a run."""
+        return 0.0, course.length_ns
 
     def share_sent(self, time_ns: int, course: Course) -> float:
         """Return the share of those packets that has come by an instant; they come evenly if it does not say."""

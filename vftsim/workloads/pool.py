@@ -20,7 +20,7 @@ from vftsim.kernel import Engine, Kind, Record, Sim, Table, part
 from vftsim.kernel.declare import Failure, fail
 from vftsim.platform.cpu.jobs import continue_with, submit
 from vftsim.platform.cpu.records import domains, work_done
-from vftsim.platform.io.marks import PROGRAM_DONE, PROGRAM_TAKEN, mark, mark_logs
+from vftsim.platform.io.marks import PROGRAM_DONE, PROGRAM_TAKEN
 from vftsim.platform.io.packet import (
     Application,
     applications,
@@ -28,6 +28,7 @@ from vftsim.platform.io.packet import (
     drops,
     go_on,
     lose_state,
+    mark,
     packet_list,
     packets,
     ports,
@@ -128,10 +129,9 @@ def idle_thread(sim: Sim, pool: Pool) -> int:
 @part
 def start(sim: Sim, pool: Pool, row: int, packet: int, is_running: bool) -> None:
     """Have a thread work on a packet: one that is running goes on where it is."""
-    if mark_logs(sim)[1].is_on:
-        mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, 0)
     pool_threads(sim)[row].packet = packet
     demand_ns = work_ns(sim, pool, packet)
+    mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
     if is_running:
         continue_with(sim, domains(sim)[pool.domain], demand_ns, on_answer_ready, row, pool.row)
     else:
@@ -151,8 +151,7 @@ def on_answer_ready(sim: Sim, place: int, argument: int) -> None:
     pool = pools(sim)[argument]
     packet = pool_threads(sim)[place].packet
     port = ports(sim)[packets(sim)[packet].port]
-    if mark_logs(sim)[1].is_on:
-        mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, work_ns(sim, pool, packet))
+    mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
     if put_out(sim, port, packet):
         take_next(sim, pool, place, True)
     else:

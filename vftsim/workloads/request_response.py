@@ -12,13 +12,13 @@ Left out: the segments and acknowledgements of the connection; a request or an a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, entry, event, part
 from vftsim.kernel.inputs import Feeder
+from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import add_delay, delays, histogram, install_buckets
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.packet import Flow, delivered, flows, lost, packets, workload
@@ -228,23 +228,23 @@ def add_request_response(
     return row
 
 
-@dataclass(frozen=True)
-class RequestResponseResult:
-    """What the clients saw; ``rate_per_s`` is of answers after the warm-up, ``latency`` of requests begun after it."""
+class RequestLoop(Outcome):
+    """What the clients of a closed loop saw: answers after the warm-up, latency of requests begun after it."""
 
-    sent: int
-    answered: int
-    repeated: int
-    dropped: int
-    rate_per_s: float
-    latency: DelayHistogram
+    requests: int = declare.total(label="requests sent, from the start")
+    answered: int = declare.total(label="answers, from the start")
+    answers: int = declare.total()
+    repeated: int = declare.total(label="requests repeated, from the start", better="lower")
+    dropped: int = declare.total(label="packets dropped, from the start", better="lower")
+    latency: DelayHistogram = declare.delays(label="request to answer", better="lower", headline=("p50", "p99"))
+    rate = declare.rate(answers, label="answers", better="higher", headline=True, known_as=("rate_per_s",))
 
 
-def request_response_result(engine: Engine, row: int) -> RequestResponseResult:
-    """Return the figures of an exchange up to now."""
+def request_loop_of(engine: Engine, row: int) -> RequestLoop:
+    """Return what an exchange has measured up to now."""
     own = engine.rows(exchanges)[row]
-    measured_ns = engine.now_ns - int(own.warmup_ns)
-    return RequestResponseResult(
-        int(own.sent), int(own.answered), int(own.repeated), int(own.dropped),
-        int(own.measured) * _S / measured_ns if measured_ns > 0 else 0.0, histogram(engine, int(own.latency)),
+    return RequestLoop(
+        requests=int(own.sent), answered=int(own.answered), answers=int(own.measured), repeated=int(own.repeated),
+        dropped=int(own.dropped), latency=histogram(engine, int(own.latency)),
+        seconds=(engine.now_ns - int(own.warmup_ns)) / _S,
     )  # fmt: skip

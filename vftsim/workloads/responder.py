@@ -16,6 +16,7 @@ from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table, part
 from vftsim.kernel.inputs import Feeder
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
+from vftsim.platform.io.marks import PROGRAM_DONE, PROGRAM_TAKEN
 from vftsim.platform.io.packet import (
     Application,
     application,
@@ -24,6 +25,7 @@ from vftsim.platform.io.packet import (
     drops,
     go_on,
     lose_state,
+    mark,
     packet_list,
     packets,
     ports,
@@ -114,6 +116,7 @@ def work_on(sim: Sim, own: Responder, packet: int) -> None:
     packet_list.push(sim, own.in_hand, packet)
     demand_ns = burdened_ns(sim, own.program, duration_ns(sim, own.demands, own.demand_ns), 1)
     demand_ns += ports(sim)[packets(sim)[packet].port].transmit_ns
+    mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
     submit(sim, domains(sim)[own.domain], demand_ns, on_answer, packet, own.row)
 
 
@@ -122,6 +125,7 @@ def on_answer(sim: Sim, place: int, argument: int) -> None:
     """Send the answer, or sleep until there is room."""
     own = responders(sim)[argument]
     packet_list.remove(sim, own.in_hand, place)
+    mark(sim, place, PROGRAM_DONE, 0, sim.now_ns, 0)
     packets(sim)[place].size_bytes = own.answer_bytes
     port = ports(sim)[packets(sim)[place].port]
     if put_out(sim, port, place):

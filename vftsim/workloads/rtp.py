@@ -20,13 +20,16 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from vftsim.kernel import Kind, Sim, Table
+from vftsim.outcome import Outcome
 from vftsim.platform.io.packet import Flow, delivered, lost, workload
 from vftsim.sampling import Streams
+from vftsim.spec import format_duration
 from vftsim.spec.base import Spec
 from vftsim.spec.units import DurationNs, PositiveDurationNs
 from vftsim.workloads import flow
 from vftsim.workloads.account import count_delivered, count_lost
-from vftsim.workloads.parts import WORKLOADS, Course, Target, WorkloadSpec
+from vftsim.workloads.flow_result import FlowResult
+from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Course, Target, WorkloadSpec
 
 rtp_streams = workload.kind("rtp")
 
@@ -149,15 +152,36 @@ class RtpWorkload(RtpStreamsSpec, WorkloadSpec):
     part: ClassVar[Kind] = rtp_streams
     speaks: ClassVar[str] = "rtp"
     load_key: ClassVar[str] = "streams"
-    objective: ClassVar[str] = "loss_percent <= 0.1"
+    objective: ClassVar[str] = "loss <= 0.1"
     entries: ClassVar[tuple[Any, ...]] = flow.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = flow.TABLES
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (FlowResult,)
 
     kind: Literal["rtp"] = "rtp"
 
+    def misfit(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
+        """A stream cannot send more than the line carries."""
+        frame_ns = self.frame_bytes * 8_000_000_000 // rate_bits_per_s
+        if self.interval >= frame_ns:
+            return ""
+        return (
+            f"interval: {format_duration(self.interval)} between packets of a stream, but a frame of "
+            f"{self.frame_bytes} bytes takes {format_duration(frame_ns)} on the clients' line; make it at least as long"
+        )
+
+    @property
+    def wire_bits_per_s(self) -> float:
+        """Frames of all streams."""
+        return self.streams * self.frame_bytes * 8e9 / self.interval
+
     def packets(self, course: Course) -> float:
-        """One of each stream in an interval."""
-        return self.streams * course.length_ns / self.interval
+        """One of each stream in an interval, as far as the clients' line carries them."""
+        carried = course.seconds * course.rate_bits_per_s / (8 * self.frame_bytes)
+        return min(self.streams * course.length_ns / self.interval, carried)
+
+    def drawing_ns(self, course: Course) -> float:
+        """Many at once."""
+        return 100.0
 
     def in_flight(self, course: Course) -> float:
         """Packets drawn ahead."""
@@ -167,7 +191,8 @@ class RtpWorkload(RtpStreamsSpec, WorkloadSpec):
         """Add the streams."""
         driver = flow.FlowDriver(
             target, rtp_streams, size_bytes=self.frame_bytes, streams=self.streams, late_ns=self.playout,
-            interval_ns=self.interval, is_voice=True,
+            interval_ns=self.interval, is_voice=True, asked_bits_per_s=self.wire_bits_per_s,
+            waits_for_line=True,
         )  # fmt: skip
         driver.sends(RtpSource(self, target.streams, driver.flow, target.end_ns, target.rate_bits_per_s))
         return driver

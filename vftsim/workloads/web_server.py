@@ -9,7 +9,7 @@ from vftsim.workloads.web.loads import http_loads
 from vftsim.workloads.web.parameters import HttperfSpec, PreforkWebServerSpec, SwapSpec, httperf, prefork_web_server
 from vftsim.workloads.web.prefork import add_web_server, start_web_server
 from vftsim.workloads.web.processes import prefork_servers
-from vftsim.workloads.web.result import collapse_rate_per_s, httperf_report, web_server_of
+from vftsim.workloads.web.result import WebTest, collapse_rate_per_s, httperf_report, web_server_of, web_test_of
 
 ENTRIES = (start_web_server, start_httperf)
 ACTIONS = ()
@@ -22,6 +22,7 @@ __all__ = [
     "HttperfSpec",
     "PreforkWebServerSpec",
     "SwapSpec",
+    "WebTest",
     "add_httperf",
     "add_web_server",
     "collapse_rate_per_s",
@@ -31,4 +32,5 @@ __all__ = [
     "start_httperf",
     "start_web_server",
     "web_server_of",
+    "web_test_of",
 ]

@@ -5,7 +5,8 @@ work on the batch.
 """
 
 from vftsim.kernel import Record, Sim, Table
-from vftsim.platform.io.packet import REFUSED, applications, drop, packets, ports, receive
+from vftsim.platform.io.marks import ENTERED
+from vftsim.platform.io.packet import REFUSED, applications, drop, mark, packets, ports, receive
 from vftsim.platform.io.stage import Stage, deliver, price, task
 from vftsim.platform.protection.guard import LOST, take_note
 
@@ -37,4 +38,5 @@ def price_input(sim: Sim, stage: Stage, packet: int) -> int:
 @guest_driver.implements(deliver)
 def deliver_input(sim: Sim, stage: Stage, packet: int) -> None:
     """Hand a packet to the network stack, which finds the socket."""
+    mark(sim, packet, ENTERED, 0, sim.now_ns, 0)
     receive(sim, applications(sim)[ports(sim)[packets(sim)[packet].port].application], packet)

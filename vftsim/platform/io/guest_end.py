@@ -194,5 +194,6 @@ def lose_descriptors(sim: Sim, nic: Nic, place: int) -> None:
 def lose_slots(sim: Sim, ring: Ring, place: int) -> None:
     """Drop what waits in a ring; slots that are kept or in somebody's hands are given back by those who have them."""
     ring.occupied -= ring.packets.length
+    stages(sim)[ring.stage].waiting -= ring.packets.length
     while ring.packets.length > 0:
         drop(sim, packet_list.pop(sim, ring.packets), place)

@@ -14,8 +14,8 @@ from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event, part
 from vftsim.platform.io.link import add_link, backlog_ns, links, long_transmission_ns, reserve, transmit
-from vftsim.platform.io.marks import DELIVERED, mark, mark_logs
-from vftsim.platform.io.packet import Port, arrive, drop, drops, hand_back, packets, ports
+from vftsim.platform.io.marks import AT_HOST, DELIVERED, SENT
+from vftsim.platform.io.packet import Port, arrive, drop, drops, hand_back, mark, packets, ports
 from vftsim.spec import ByteCount, PeriodNs, Spec
 
 
@@ -72,6 +72,7 @@ def start_background(engine: Engine, card: int, number: int, spec: BackgroundTra
 @part
 def send_to_host(sim: Sim, packet: int) -> None:
     """Put a packet on the way to the card of its port; the network may drop it."""
+    mark(sim, packet, SENT, 0, sim.now_ns, 0)
     card = cards(sim)[ports(sim)[packets(sim)[packet].port].card]
     transmit(sim, links(sim)[card.to_host], packet, on_reaching_host)
 
@@ -79,6 +80,7 @@ def send_to_host(sim: Sim, packet: int) -> None:
 @event
 def on_reaching_host(sim: Sim, place: int, token: int) -> None:
     """A packet has reached the card of its port."""
+    mark(sim, place, AT_HOST, 0, sim.now_ns, 0)
     port = ports(sim)[packets(sim)[place].port]
     card = cards(sim)[port.card]
     links(sim)[card.to_host].delivered += 1
@@ -92,12 +94,11 @@ def on_reaching_host(sim: Sim, place: int, token: int) -> None:
 @part
 def leave(sim: Sim, packet: int) -> None:
     """Let a packet leave the host: onto the link of its port's card, or, if none is modelled, back to its flow."""
-    if mark_logs(sim)[1].is_on:
-        mark(sim, packet, DELIVERED, 0, sim.now_ns, 0)
     port = ports(sim)[packets(sim)[packet].port]
     if port.card != 0 or port.dead_card != 0:
         send_from_host(sim, port, packet)
     else:
+        mark(sim, packet, DELIVERED, 0, sim.now_ns, 0)
         hand_back(sim, packet)
 
 
@@ -107,6 +108,7 @@ def send_from_host(sim: Sim, port: Port, packet: int) -> None:
     if port.dead_card != 0:
         drop(sim, packet, port.dead_card)
         return
+    mark(sim, packet, DELIVERED, 0, sim.now_ns, 0)
     transmit(sim, links(sim)[cards(sim)[port.card].from_host], packet, on_leaving_network)
 
 

@@ -23,8 +23,8 @@ from pydantic import Field
 
 from vftsim.kernel import EventKind, Fifo, Record, Sim, Table, at, event, part
 from vftsim.kernel.declare import Failure, fail
-from vftsim.platform.io.marks import ARRIVED, mark, mark_logs
-from vftsim.platform.io.packet import drop, flows, packet_list, packets, ports
+from vftsim.platform.io.marks import ARRIVED
+from vftsim.platform.io.packet import drop, flows, mark, packet_list, packets, ports
 from vftsim.spec.base import Spec
 from vftsim.spec.units import DurationNs
 
@@ -155,8 +155,7 @@ def new_packet(sim: Sim, flow: int, stream: int, sent_ns: int) -> int:
     packet.what = 0
     packet.size_bytes = flows(sim)[flow].size_bytes
     packet.sent_ns = sent_ns
-    if mark_logs(sim)[1].is_on:
-        mark(sim, row, ARRIVED, flow, sent_ns, stream)
+    mark(sim, row, ARRIVED, 0, sent_ns, 0)
     return row
 
 

@@ -5,7 +5,8 @@ path -> NIC -> network -> workload.  A packet carries where it comes from (``flo
 means to both ends (``stream``, ``what``); there is no switchboard.  Protection stands at the port.
 """
 
-from vftsim.kernel import Chain, Record, Sim, Sort, Table, part
+from vftsim.kernel import Chain, Record, Sim, Sort, Table, fail, part
+from vftsim.platform.io.marks import DISCARDED, DROPPED, FULL, MOST_MARKS, RETURNED, mark_logs
 
 
 class Packet(Record):
@@ -16,6 +17,7 @@ class Packet(Record):
     when it left its sender (or reached the host's NIC, where the sender's link is not modelled).  ``entity`` orders
     packets that arrive at one instant; ``ring`` is the ring that it entered last,
     ``sender`` who sleeps with it while it waits for room there (see :func:`~vftsim.platform.io.ring.wait_for_slot`).
+    ``date_ns`` is up to when a backup has to know the guest that issued it (:mod:`~vftsim.platform.protection.audit`).
     """
 
     link: int
@@ -28,6 +30,7 @@ class Packet(Record):
     size_bytes: int
     sent_ns: int
     entity: int
+    date_ns: int
 
 
 class Port(Record):
@@ -216,6 +219,33 @@ def discarded(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @part
+def mark(sim: Sim, packet: int, what: int, place: int, time_ns: int, spent_ns: int) -> None:
+    """Write that a packet passes a boundary, if anybody traces the run."""
+    log = mark_logs(sim)[1]
+    if not log.is_on:
+        return
+    here = log.written
+    if here == MOST_MARKS:
+        fail(sim, FULL)
+        return
+    own = packets(sim)[packet]
+    log.packet[here] = packet
+    log.what[here] = what
+    log.place[here] = place
+    log.time_ns[here] = time_ns
+    log.spent_ns[here] = spent_ns
+    log.flow[here] = own.flow
+    log.port[here] = own.port
+    log.stream[here] = own.stream
+    log.entity[here] = own.entity
+    log.message[here] = own.what
+    log.size_bytes[here] = own.size_bytes
+    log.written = here + 1
+    if log.written > MOST_MARKS // 2:
+        sim.wants_input = True
+
+
+@part
 def copy(sim: Sim, packet: int) -> int:
     """Return a copy of a packet; 0 and a named failure of the run if there are too many packets."""
     row = packets.new(sim)
@@ -229,6 +259,7 @@ def copy(sim: Sim, packet: int) -> int:
     made.size_bytes = original.size_bytes
     made.sent_ns = original.sent_ns
     made.entity = original.entity
+    made.date_ns = original.date_ns
     copied(sim, flows(sim)[made.flow], row)
     return row
 
@@ -236,6 +267,7 @@ def copy(sim: Sim, packet: int) -> int:
 @part
 def discard(sim: Sim, packet: int) -> None:
     """End a packet that nobody misses, and free it."""
+    mark(sim, packet, DISCARDED, 0, sim.now_ns, 0)
     discarded(sim, flows(sim)[packets(sim)[packet].flow], packet)
     packets.free(sim, packet)
 
@@ -243,6 +275,7 @@ def discard(sim: Sim, packet: int) -> None:
 @part
 def hand_back(sim: Sim, packet: int) -> None:
     """Give a packet that has come out to its flow, which frees it."""
+    mark(sim, packet, RETURNED, 0, sim.now_ns, 0)
     flow = flows(sim)[packets(sim)[packet].flow]
     if flow.watched_ns > 0:
         is_watched = flow.watched_ns <= sim.now_ns < flow.unwatched_ns
@@ -256,6 +289,7 @@ def hand_back(sim: Sim, packet: int) -> None:
 @part
 def drop(sim: Sim, packet: int, place: int) -> None:
     """End a packet at a place of the table ``drops``, and free it."""
+    mark(sim, packet, DROPPED, place, sim.now_ns, 0)
     drops(sim)[place].count += 1
     lost(sim, flows(sim)[packets(sim)[packet].flow], packet)
     packets.free(sim, packet)

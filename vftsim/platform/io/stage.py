@@ -17,9 +17,9 @@ vCPU of the domain picks up.
 from vftsim.kernel import EventKind, Fifo, Record, Sim, Sort, Table, at, entry, event, part
 from vftsim.platform.cpu.jobs import continue_with, raise_interrupt, submit
 from vftsim.platform.cpu.records import domains, vcpus, work_done
-from vftsim.platform.io.marks import DONE, TAKEN, mark, mark_logs
+from vftsim.platform.io.marks import DONE, TAKEN, mark_logs
 from vftsim.platform.io.nic import Nic, admit, catch_up, next_interrupt_ns, nics
-from vftsim.platform.io.packet import REFUSED, packet_list, packets
+from vftsim.platform.io.packet import REFUSED, mark, packet_list, packets
 from vftsim.platform.io.ring import Ring, give_back, keep_slot, ring_list, rings
 
 NAPI_BUDGET = 64
@@ -30,9 +30,10 @@ class Stage(Record):
     """Code of one domain that moves packets from a source to the next place.
 
     ``task`` is its kind.  The source is ``nic`` or, if that is 0, ``rings``, several served in turn.  ``vcpu``
-    pays as interrupt work; 0: jobs on any vCPU of the domain, up to ``parallel`` batches at once.  ``held``
-    packets are in its hands, in the batch ``in_hand`` if it works on one at a time.  While it ``is_masked`` it starts
-    nothing; ``is_due``: its event came meanwhile.
+    pays as interrupt work; 0: jobs on any vCPU of the domain, up to ``parallel`` batches at once.  ``waiting``
+    packets are in all its ``rings`` together, so that it looks no further than at the last.  ``held`` packets are in
+    its hands, in the batch ``in_hand`` if it works on one at a time.  While it ``is_masked`` it starts nothing;
+    ``is_due``: its event came meanwhile.
     """
 
     row: int
@@ -41,6 +42,7 @@ class Stage(Record):
     vcpu: int
     nic: int
     rings: Fifo
+    waiting: int
     is_armed: bool
     is_masked: bool
     is_due: bool
@@ -89,6 +91,7 @@ def put(sim: Sim, ring: Ring, packet: int) -> None:
     packets(sim)[packet].ring = ring.row
     packet_list.push(sim, ring.packets, packet)
     stage = stages(sim)[ring.stage]
+    stage.waiting += 1
     if stage.is_armed:
         # Before the start, which takes this packet too; what comes during the batch is found at its end, without event.
         stage.is_armed = False
@@ -131,7 +134,9 @@ def take(sim: Sim, stage: Stage, into: Fifo) -> None:
         catch_up(sim, nic)
         move(sim, nic.packets, into, stage.budget)
     elif stage.rings.length == 1:
+        before = into.length
         move(sim, rings(sim)[stage.rings.first].packets, into, stage.budget)
+        stage.waiting -= into.length - before
     else:
         take_in_turn(sim, stage, into)
 
@@ -145,17 +150,14 @@ def move(sim: Sim, source: Fifo, into: Fifo, most: int) -> None:
 
 @part
 def take_in_turn(sim: Sim, stage: Stage, into: Fifo) -> None:
-    """Take one packet of each ring in turn, as a back-end serves its guests."""
-    empty = 0
-    while into.length < stage.budget and empty < stage.rings.length:
+    """Take one packet of each ring in turn, as a back-end serves its guests; the next batch begins at the next ring."""
+    while into.length < stage.budget and stage.waiting > 0:
         row = ring_list.pop(sim, stage.rings)
         ring_list.push(sim, stage.rings, row)
         packet = packet_list.pop(sim, rings(sim)[row].packets)
-        if packet == 0:
-            empty += 1
-        else:
+        if packet != 0:
             packet_list.push(sim, into, packet)
-            empty = 0
+            stage.waiting -= 1
 
 
 @part

@@ -6,19 +6,21 @@ from typing import Any, ClassVar
 
 from vftsim.kernel.declare import Table
 from vftsim.kernel.inputs import feeds
+from vftsim.outcome import Outcome, declare, kept
+from vftsim.spec.units import format_rate
 from vftsim.workloads import bulk_tcp, bulk_udp, burden, udp_sink
 from vftsim.workloads.bulk_tcp import BulkTcpSpec, TcpSinkSpec, TcpSourceSpec
 from vftsim.workloads.bulk_udp import BulkUdpSpec, udp_bulks
 from vftsim.workloads.composed.rows import RowDriver, RowProgram
 from vftsim.workloads.dirty_pages import DirtyPagesFields, pages_per_request
 from vftsim.workloads.iperf_reports import iperf2_of_tcp
+from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import (
     APPLICATIONS,
     WORKLOADS,
     ApplicationSpec,
     Course,
     Home,
-    Measured,
     Target,
     WorkloadSpec,
 )
@@ -27,6 +29,8 @@ from vftsim.workloads.tcp.records import bulks
 from vftsim.workloads.udp_sink import UdpSinkSpec
 
 _MBIT = 1e-6
+_FULL = 0.9
+"""Share of its payload from which a client's link counts as full under TCP, which begins slowly."""
 
 
 @APPLICATIONS.register
@@ -59,24 +63,49 @@ class TcpSource(TcpSourceSpec, DirtyPagesFields, ApplicationSpec):
         return RowProgram(home, bulk_tcp.add_tcp_program(home.engine, home.domain, self))
 
 
+class TcpTest(Outcome):
+    """What iperf reports of TCP, over the whole test."""
+
+    throughput: dict[str, float] = declare.number(
+        by="name", unit="Mbit/s", label="throughput", better="higher", headline=True, known_as=("mbit_per_s",)
+    )
+    retransmitted: int = declare.total(label="segments sent again", better="lower")
+    timeouts: int = declare.total(label="time-outs", better="lower")
+    report: str = kept()
+
+
 @WORKLOADS.register
 class BulkTcpWorkload(BulkTcpSpec, WorkloadSpec):
     """Clients that send, or receive, as fast as TCP lets them."""
 
+    products: ClassVar[tuple[str, ...]] = ("iperf", "iperf3")
     speaks: ClassVar[str] = "tcp"
     needs_link: ClassVar[bool] = True
     entries: ClassVar[tuple[Any, ...]] = bulk_tcp.ENTRIES
     actions: ClassVar[tuple[Any, ...]] = bulk_tcp.ACTIONS
     tables: ClassVar[tuple[Table[Any], ...]] = (*bulk_tcp.TABLES, feeds)
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (TcpTest,)
 
-    def misfit(self, application: ApplicationSpec) -> str:
+    def test_ns(self) -> int:
+        """Until the last client has sent for its time."""
+        return self.spread + self.duration
+
+    def misfit(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
         """An upload needs a sink, a download a source."""
         wanted = "tcp_sink" if self.direction == "upload" else "tcp_source"
-        return "" if application.kind == wanted else f"an {self.direction} is directed at a {wanted}"
+        return "" if application.kind == wanted else f"to: '{self.to}': an {self.direction} is directed at a {wanted}"
 
     def packets(self, course: Course) -> float:
         """As many segments as the line carries."""
         return min(self.duration, course.length_ns) * 1e-9 * course.rate_bits_per_s / (8 * (self.mss + HEADER_BYTES))
+
+    def drawing_ns(self, course: Course) -> float:
+        """None is drawn."""
+        return 0.0
+
+    def fills(self, course: Course) -> tuple[float, int]:
+        """All of it, as long as the test lasts."""
+        return 1.0, min(self.duration, course.length_ns)
 
     def samples(self, course: Course) -> float:
         """One an interval of each client."""
@@ -87,16 +116,31 @@ class BulkTcpWorkload(BulkTcpSpec, WorkloadSpec):
         engine = target.engine
         row = bulk_tcp.add_bulk_tcp(engine, target.feeder, target.port, self, target.streams, target.number)
 
-        def measured() -> Measured:
+        def measured() -> TcpTest:
             found = bulk_tcp.bulk_tcp_result(engine, row)
-            figures = {f"client_{each.client}_mbit_per_s": each.bits_per_s * _MBIT for each in found}
-            figures["mbit_per_s"] = sum(figures.values())
-            figures["retransmitted"] = float(sum(each.retransmitted for each in found))
             has_report = any(each.intervals for each in found)
-            return Measured(figures, report=iperf2_of_tcp(found).text() if has_report else "")
+            return TcpTest(
+                throughput={f"client_{each.client}": each.bits_per_s * _MBIT for each in found},
+                retransmitted=sum(each.retransmitted for each in found),
+                timeouts=sum(each.timeouts for each in found),
+                report=iperf2_of_tcp(found).text() if has_report else "",
+            )  # fmt: skip
+
+        def offered() -> Offer | None:
+            """TCP asks for all that the line carries; say where the clients' own links carry less, and are full."""
+            line = bulk_tcp.line_payload_bits_per_s(target.rate_bits_per_s, self.mss)
+            own = self.clients * bulk_tcp.line_payload_bits_per_s(self.network.rate, self.mss)
+            got = sum(each.bits_per_s for each in bulk_tcp.bulk_tcp_result(engine, row))
+            if not self.network.switched or own >= line or got < _FULL * own:
+                return None
+            return Offer(line * _MBIT, got * _MBIT, "Mbit/s", _full_link(target.name, self.network.rate))
 
         flow = int(engine.rows(bulks)[row].flow)
-        return RowDriver(target, flow, lambda: engine.call(bulk_tcp.start_bulk_tcp, row), measured)
+        return RowDriver(target, flow, lambda: engine.call(bulk_tcp.start_bulk_tcp, row), measured, offered)
+
+
+def _full_link(name: str, rate_bits_per_s: int) -> str:
+    return f"each client's own link of {format_rate(rate_bits_per_s)} is full (workloads.{name}.network.rate)"
 
 
 @APPLICATIONS.register
@@ -113,42 +157,82 @@ class UdpSink(UdpSinkSpec, DirtyPagesFields, ApplicationSpec):
         return RowProgram(home, udp_sink.add_udp_sink(home.engine, home.domain, self))
 
 
+class UdpTest(Outcome):
+    """What iperf reports of UDP, by client; ``lost`` as its server counts."""
+
+    sent: dict[str, float] = declare.number(by="name", unit="Mbit/s", label="sent", known_as=("sent_mbit_per_s",))
+    received: dict[str, float] = declare.number(
+        by="name", unit="Mbit/s", label="received", better="higher", headline=True, known_as=("received_mbit_per_s",)
+    )
+    jitter: dict[str, float] = declare.number(
+        by="name", joined="mean", unit="ms", better="lower", known_as=("jitter_ms",)
+    )
+    lost: dict[str, int] = declare.total(by="name", label="datagrams lost", better="lower")
+    datagrams: dict[str, int] = declare.total(by="name")
+    loss = declare.ratio(
+        lost, datagrams, unit="%", label="datagrams lost", better="lower", headline=True, known_as=("loss_percent",)
+    )
+
+
 @WORKLOADS.register
 class BulkUdpWorkload(BulkUdpSpec, WorkloadSpec):
     """Clients that send datagrams at a rate."""
 
     speaks: ClassVar[str] = "udp"
     load_key: ClassVar[str] = "rate"
-    objective: ClassVar[str] = "loss_percent <= 0"
+    objective: ClassVar[str] = "loss <= 0"
     needs_link: ClassVar[bool] = True
     entries: ClassVar[tuple[Any, ...]] = bulk_udp.ENTRIES
     actions: ClassVar[tuple[Any, ...]] = bulk_udp.ACTIONS
     tables: ClassVar[tuple[Table[Any], ...]] = bulk_udp.TABLES
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (UdpTest,)
+
+    def test_ns(self) -> int:
+        """Until the last client has sent for its time."""
+        return self.spread + self.duration
 
     def packets(self, course: Course) -> float:
         """What is offered, or what the line carries."""
         offered = min(self.clients * self.rate, course.rate_bits_per_s)
         return min(self.duration, course.length_ns) * 1e-9 * offered / (8 * self.payload)
 
+    def drawing_ns(self, course: Course) -> float:
+        """None is drawn."""
+        return 0.0
+
+    def fills(self, course: Course) -> tuple[float, int]:
+        """What it offers, as long as the test lasts."""
+        return min(self.clients * self.rate / course.rate_bits_per_s, 1.0), min(self.duration, course.length_ns)
+
     def install(self, target: Target) -> RowDriver:
         """Add the clients."""
         engine = target.engine
         row = bulk_udp.add_bulk_udp(engine, target.port, self, target.streams, target.number)
 
-        def measured() -> Measured:
-            found = bulk_udp.bulk_udp_result(engine, row)
-            figures: dict[str, float] = {}
-            for each in found:
-                head = f"client_{each.client}"
-                figures[f"{head}_sent_mbit_per_s"] = each.sent_bits_per_s * _MBIT
-                figures[f"{head}_received_mbit_per_s"] = each.received_bits_per_s * _MBIT
-                figures[f"{head}_jitter_ms"] = each.jitter_ns * 1e-6
-                figures[f"{head}_loss_percent"] = 100.0 * each.loss_ratio
-            figures["received_mbit_per_s"] = sum(each.received_bits_per_s for each in found) * _MBIT
-            total = sum(each.total for each in found)
-            if total:
-                figures["loss_percent"] = 100.0 * sum(each.lost for each in found) / total
-            return Measured(figures)
+        def measured() -> UdpTest:
+            found = {f"client_{each.client}": each for each in bulk_udp.bulk_udp_result(engine, row)}
+            return UdpTest(
+                sent={name: each.sent_bits_per_s * _MBIT for name, each in found.items()},
+                received={name: each.received_bits_per_s * _MBIT for name, each in found.items()},
+                jitter={name: each.jitter_ns * 1e-6 for name, each in found.items()},
+                lost={name: each.lost for name, each in found.items()},
+                datagrams={name: each.total for name, each in found.items()},
+            )  # fmt: skip
+
+        def offered() -> Offer:
+            sent = sum(each.sent_bits_per_s for each in bulk_udp.bulk_udp_result(engine, row))
+            return Offer(self.clients * self.rate * _MBIT, sent * _MBIT, "Mbit/s", self._limit(target))
 
         flow = int(engine.rows(udp_bulks)[row].flow)
-        return RowDriver(target, flow, lambda: engine.call(bulk_udp.start_bulk_udp, row), measured)
+        return RowDriver(target, flow, lambda: engine.call(bulk_udp.start_bulk_udp, row), measured, offered)
+
+    def _limit(self, target: Target) -> str:
+        """Return what a client waits for that cannot send in time."""
+        on_wire = self.rate * (self.payload + bulk_udp.HEADER_BYTES) / self.payload
+        if self.send_cost * self.rate > 8e9 * self.payload:
+            return f"a client's CPU is busy (workloads.{target.name}.send_cost)"
+        if self.network.switched and on_wire > self.network.rate:
+            return _full_link(target.name, self.network.rate)
+        if self.clients * on_wire > target.rate_bits_per_s:
+            return f"the line of {format_rate(target.rate_bits_per_s)} to the host is full (networks)"
+        return f"a client's card had no room at times (workloads.{target.name}.network.queue)"

@@ -9,8 +9,10 @@ from vftsim.errors import ConservationError, UsageError
 from vftsim.kernel import Kind
 from vftsim.kernel.declare import Table
 from vftsim.kernel.inputs import feeds
+from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import bucket_ends, histogram
 from vftsim.platform.io.packet import drops, flows, ports
+from vftsim.stats import DelayHistogram
 from vftsim.workloads import burden
 from vftsim.workloads.composed.rows import RowDriver, RowProgram
 from vftsim.workloads.dirty_pages import DirtyPagesFields, pages_per_request
@@ -34,7 +36,6 @@ from vftsim.workloads.parts import (
     ApplicationSpec,
     Course,
     Home,
-    Measured,
     Surroundings,
     Target,
     WorkloadSpec,
@@ -44,6 +45,41 @@ _MESSAGE_WEIGHT, _REQUEST_WEIGHT, _DISK_WEIGHT = 0.6, 1.0, 0.4
 """Events of each, in those of a packet on its path."""
 _DEEPEST = 16
 _S = 1e9
+
+
+class FarmWork(Outcome):
+    """What a server of a farm did after the warm-up; ``asked`` and ``disk_operations``: where it does such."""
+
+    messages: int = declare.total(label="messages handled")
+    busy_ns: int = declare.total(label="time of threads with a message", unit="ns")
+    asked: int | None = declare.total(label="requests to other servers")
+    disk_operations: int | None = declare.total()
+    message_rate = declare.rate(messages, label="messages handled", headline=True, known_as=("messages_per_s",))
+    busy_threads = declare.rate(busy_ns, factor=1e-9, unit="", label="threads with a message, mean")
+    ask_rate = declare.rate(asked, label="requests to other servers", known_as=("asked_per_s",))
+    disk_rate = declare.rate(disk_operations, label="disk operations", known_as=("disk_operations_per_s",))
+
+
+class CallsSeen(Outcome):
+    """What the user agents of a farm saw; counts from the end of the warm-up."""
+
+    offered: int = declare.total(label="calls offered")
+    answered: int = declare.total(label="calls answered")
+    failed: int = declare.total(label="calls failed", better="lower", headline=True)
+    messages: int = declare.total(label="messages sent")
+    repeated: int = declare.total(label="messages repeated", better="lower")
+    dropped: int = declare.total(label="messages dropped", better="lower")
+    active_calls: int = declare.number(label="calls at the end")
+    most_active_calls: int = declare.number(label="calls at a time, most")
+    response: DelayHistogram = declare.delays(
+        label="INVITE to 200, less ringing", better="lower", headline=("p50", "p95")
+    )
+    registration: DelayHistogram = declare.delays(label="REGISTER to 200", better="lower")
+    offered_rate = declare.rate(offered, label="calls offered", known_as=("offered_per_s",))
+    rate = declare.rate(answered, label="calls answered", better="higher", headline=True, known_as=("calls_per_s",))
+    retransmissions = declare.ratio(
+        repeated, messages, unit="%", label="messages repeated", better="lower", known_as=("retransmissions_percent",)
+    )
 
 
 class FarmProgram(RowProgram):
@@ -131,17 +167,15 @@ class FarmProgram(RowProgram):
         """Messages in its socket."""
         return f"{self.name} socket", int(self._own.waiting.length)
 
-    def _measured_here(self) -> Measured:
-        """Return what it did a second, and how many threads had a message; what it never does is left out."""
-        seconds = max(1.0, float(self.engine.now_ns - self._own.warmup_ns)) / _S
-        used = self.spec.operations.values()
-        own, busy = self._own, int(self._own.busy_ns) / _S
-        figures = {"messages_per_s": int(own.handled) / seconds, "busy_threads": busy / seconds}
-        if any(each.asks for each in used):
-            figures["asked_per_s"] = int(own.asked) / seconds
-        if any(each.disk_operations for each in used):
-            figures["disk_operations_per_s"] = int(own.disk_operations) / seconds
-        return Measured(figures)
+    def _measured_here(self) -> FarmWork:
+        """Return what it did, and how many threads had a message; of what it never does nothing is known."""
+        used, own = self.spec.operations.values(), self._own
+        return FarmWork(
+            messages=int(own.handled), busy_ns=int(own.busy_ns),
+            asked=int(own.asked) if any(each.asks for each in used) else None,
+            disk_operations=int(own.disk_operations) if any(each.disk_operations for each in used) else None,
+            seconds=max(1.0, float(self.engine.now_ns - own.warmup_ns)) / _S,
+        )  # fmt: skip
 
 
 def _ways(around: Surroundings, to: str, via: str | None, *, first: bool) -> list[tuple[int, int]]:
@@ -166,8 +200,14 @@ class FarmServer(FarmServerSpec, DirtyPagesFields, ApplicationSpec):
     uses_disks: ClassVar[bool] = True
     actions: ClassVar[tuple[Any, ...]] = (requests.on_repeat,)
     tables: ClassVar[tuple[Table[Any], ...]] = (*records.TABLES, *burden.TABLES, feeds)
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (FarmWork,)
 
     pages_per_request: float = pages_per_request(3.0, "its buffer, and 8 KiB of transaction")
+
+    @property
+    def hands_on_to(self) -> str | None:
+        """Servers behind a balancer."""
+        return self.passes_to
 
     def install(self, home: Home) -> FarmProgram:
         """Add it to a domain."""
@@ -210,6 +250,7 @@ class FarmCalls(FarmCallsSpec, WorkloadSpec):
     agents_may_be_many: ClassVar[bool] = True
     entries: ClassVar[tuple[Any, ...]] = calls.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = (*records.TABLES, feeds, bucket_ends, drops)
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (CallsSeen,)
 
     @property
     def agents(self) -> str | None:
@@ -247,17 +288,14 @@ class FarmCalls(FarmCallsSpec, WorkloadSpec):
         load.is_balanced = getattr(target.application, "passes_to", None) is not None
         load.first_agent, load.agents = next(iter(target.agents_domains), 0), len(target.agents_domains)
 
-        def measured() -> Measured:
-            sent = max(1, int(load.messages))
-            figures = {
-                "offered_per_s": int(load.offered) / seconds, "calls_per_s": int(load.answered) / seconds,
-                "failed": float(load.failed), "retransmissions_percent": 100.0 * int(load.repeated) / sent,
-                "active_calls": float(load.active), "most_active_calls": float(load.most_active),
-                "dropped": float(load.dropped),
-            }  # fmt: skip
-            delays = {"response": histogram(engine, int(load.responses))}
-            if self.registered:
-                delays["registration"] = histogram(engine, int(load.registrations))
-            return Measured(figures, delays)
+        def measured() -> CallsSeen:
+            return CallsSeen(
+                offered=int(load.offered), answered=int(load.answered), failed=int(load.failed),
+                messages=int(load.messages), repeated=int(load.repeated), dropped=int(load.dropped),
+                active_calls=int(load.active), most_active_calls=int(load.most_active),
+                response=histogram(engine, int(load.responses)),
+                registration=histogram(engine, int(load.registrations)) if self.registered else DelayHistogram(),
+                seconds=seconds,
+            )  # fmt: skip
 
         return RowDriver(target, int(load.flow), lambda: engine.call(calls.start_calls, row), measured)

@@ -9,12 +9,13 @@ from pydantic import Field
 from vftsim.errors import UsageError
 from vftsim.kernel.declare import Table
 from vftsim.kernel.inputs import feeds
+from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import bucket_ends
 from vftsim.workloads import batch, burden, disk_bound
 from vftsim.workloads.batch import BatchSpec
 from vftsim.workloads.composed.rows import RowProgram
 from vftsim.workloads.disk_bound import DiskBoundSpec, disk_bounds
-from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, Home, Measured
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, Home
 
 
 @APPLICATIONS.register
@@ -23,6 +24,7 @@ class BatchApplication(BatchSpec, ApplicationSpec):
 
     entries: ClassVar[tuple[Any, ...]] = batch.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = (*batch.TABLES, *burden.TABLES, feeds, bucket_ends)
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (batch.BatchWork,)
 
     def events_per_s(self) -> float:
         """Each process is at a transaction, at its speed alone on a CPU."""
@@ -36,16 +38,18 @@ class BatchApplication(BatchSpec, ApplicationSpec):
         row = batch.add_batch(
             engine, home.feeder, home.domain, slower, home.streams, number, home.window_ns[0]
         )  # fmt: skip
+        return RowProgram(
+            home, row, lambda: engine.call(batch.start_batch, row), lambda: batch.batch_work_of(engine, row)
+        )
 
-        def measured() -> Measured:
-            found = batch.batch_result(engine, row)
-            figures = {
-                "transactions_per_s": found.rate_per_s, "disk_operations": float(found.disk_operations),
-                "pages_written": float(found.pages_written),
-            }  # fmt: skip
-            return Measured(figures, {"duration": found.durations})
 
-        return RowProgram(home, row, lambda: engine.call(batch.start_batch, row), measured)
+class DiskLoop(Outcome):
+    """What processes bound by a disk did, from the start."""
+
+    transfers: int = declare.total(label="disk transfers")
+    rate = declare.rate(
+        transfers, label="disk transfers", better="higher", headline=True, known_as=("transfers_per_s",)
+    )
 
 
 @APPLICATIONS.register
@@ -55,6 +59,7 @@ class DiskBoundApplication(DiskBoundSpec, ApplicationSpec):
     uses_disks: ClassVar[bool] = True
     entries: ClassVar[tuple[Any, ...]] = disk_bound.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = (*disk_bound.TABLES, feeds)
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (DiskLoop,)
 
     disk: str | None = Field(None, description="Disk of its domain; the first if not given.")
 
@@ -78,8 +83,7 @@ class DiskBoundApplication(DiskBoundSpec, ApplicationSpec):
         own = disk_bound.add_disk_bound(engine, home.feeder, home.domain, disk, slower, home.streams, number)
         record = engine.rows(disk_bounds)[own]
 
-        def measured() -> Measured:
-            seconds = engine.now_ns / 1e9
-            return Measured({"transfers_per_s": int(engine.rows(disk_bounds)[own].transfers) / max(seconds, 1e-9)})
+        def measured() -> DiskLoop:
+            return DiskLoop(transfers=int(engine.rows(disk_bounds)[own].transfers), seconds=engine.now_ns / 1e9)
 
         return RowProgram(home, int(record.program), lambda: engine.call(disk_bound.start_disk_bound, own), measured)

@@ -6,17 +6,18 @@ from typing import Any, ClassVar
 
 from vftsim.kernel.declare import Table
 from vftsim.kernel.inputs import feeds
+from vftsim.outcome import Outcome
 from vftsim.platform.delays import bucket_ends
 from vftsim.workloads import burden, request_response, responder
 from vftsim.workloads.composed.rows import RowDriver, RowProgram
 from vftsim.workloads.dirty_pages import DirtyPagesFields
+from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import (
     APPLICATIONS,
     WORKLOADS,
     ApplicationSpec,
     Course,
     Home,
-    Measured,
     Target,
     WorkloadSpec,
 )
@@ -48,11 +49,13 @@ class ResponderApplication(ResponderSpec, DirtyPagesFields, ApplicationSpec):
 class RequestResponseWorkload(RequestResponseSpec, WorkloadSpec):
     """Clients in a closed loop."""
 
+    products: ClassVar[tuple[str, ...]] = ("netperf",)
     speaks: ClassVar[str] = "request"
     load_key: ClassVar[str] = "clients"
     needs_link: ClassVar[bool] = True
     entries: ClassVar[tuple[Any, ...]] = request_response.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = (*request_response.TABLES, feeds, bucket_ends)
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (request_response.RequestLoop,)
 
     def packets(self, course: Course) -> float:
         """A round of each client takes its turn-around, the network both ways and the work on the way."""
@@ -66,13 +69,14 @@ class RequestResponseWorkload(RequestResponseSpec, WorkloadSpec):
             engine, target.feeder, target.port, self, target.streams, target.number, target.window_ns[0]
         )
 
-        def measured() -> Measured:
-            found = request_response.request_response_result(engine, row)
-            figures = {
-                "rate_per_s": found.rate_per_s, "requests": float(found.sent), "repeated": float(found.repeated),
-                "dropped": float(found.dropped),
-            }  # fmt: skip
-            return Measured(figures, {"latency": found.latency})
+        def offered() -> Offer:
+            """Without repetitions each loss ends the requests of one client."""
+            silent = 0 if self.retry else min(int(engine.rows(exchanges)[row].dropped), self.clients)
+            why = f"a client whose request or answer was lost never asks again (workloads.{target.name}.retry)"
+            return Offer(float(self.clients), float(self.clients - silent), "clients", why)
 
         flow = int(engine.rows(exchanges)[row].flow)
-        return RowDriver(target, flow, lambda: engine.call(request_response.start_exchange, row), measured)
+        return RowDriver(
+            target, flow, lambda: engine.call(request_response.start_exchange, row),
+            lambda: request_response.request_loop_of(engine, row), offered,
+        )  # fmt: skip

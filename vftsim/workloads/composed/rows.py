@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vftsim.kernel import Engine
-from vftsim.workloads.parts import Driver, Home, Measured, Program, Target
+from vftsim.outcome import Outcome
+from vftsim.workloads.offer import Offer
+from vftsim.workloads.parts import Driver, Home, Program, Target
 
 
 class RowProgram(Program):
@@ -27,7 +29,7 @@ class RowProgram(Program):
         home: Home,
         row: int,
         begin: Callable[[], object] | None = None,
-        measured: Callable[[], Measured] | None = None,
+        measured: Callable[[], Outcome] | None = None,
     ) -> None:
         self.engine: Engine = home.engine
         self.name = home.name
@@ -40,7 +42,7 @@ class RowProgram(Program):
         if self._begin is not None:
             self._begin()
 
-    def result(self) -> Measured | None:
+    def outcome(self) -> Outcome | None:
         """Return what it has measured by itself."""
         return None if self._measured is None else self._measured()
 
@@ -57,20 +59,32 @@ class RowDriver(Driver):
         Lets it begin.
     measured : callable
         Returns what it has measured.
+    offered : callable, optional
+        Returns what it was asked to send and what it sent.
     """
 
     def __init__(
-        self, target: Target, flow: int, begin: Callable[[], object], measured: Callable[[], Measured]
+        self,
+        target: Target,
+        flow: int,
+        begin: Callable[[], object],
+        measured: Callable[[], Outcome],
+        offered: Callable[[], Offer | None] | None = None,
     ) -> None:
         self.engine = target.engine
         self.flow = flow
         self._begin = begin
         self._measured = measured
+        self._offered = offered
 
     def begin(self) -> None:
         """Begin."""
         self._begin()
 
-    def result(self) -> Measured:
+    def outcome(self) -> Outcome:
         """Return what it has measured."""
         return self._measured()
+
+    def offer(self) -> Offer | None:
+        """Return what it was asked to send and what it sent."""
+        return None if self._offered is None else self._offered()

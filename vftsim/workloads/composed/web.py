@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from vftsim.kernel.declare import Table
 from vftsim.kernel.inputs import feeds
+from vftsim.outcome import Outcome
 from vftsim.platform.delays import bucket_ends
 from vftsim.workloads import burden, web_server
 from vftsim.workloads.composed.rows import RowDriver, RowProgram
@@ -16,7 +17,6 @@ from vftsim.workloads.parts import (
     ApplicationSpec,
     Course,
     Home,
-    Measured,
     Target,
     WorkloadSpec,
 )
@@ -30,6 +30,7 @@ _PACKETS_A_CONNECTION = 12
 class PreforkWebServer(PreforkWebServerSpec, DirtyPagesFields, ApplicationSpec):
     """A web server with a process for each connection, and a script that computes."""
 
+    products: ClassVar[tuple[str, ...]] = ("apache",)
     speaks: ClassVar[str] = "http"
     entries: ClassVar[tuple[Any, ...]] = web_server.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = (*web_server.TABLES, *burden.TABLES, feeds)
@@ -50,10 +51,15 @@ class HttperfWorkload(HttperfSpec, WorkloadSpec):
 
     speaks: ClassVar[str] = "http"
     load_key: ClassVar[str] = "rate"
-    objective: ClassVar[str] = "answered_percent >= 90"
+    objective: ClassVar[str] = "answered >= 90"
     needs_link: ClassVar[bool] = True
     entries: ClassVar[tuple[Any, ...]] = web_server.ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = (*web_server.TABLES, feeds, bucket_ends)
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (web_server.WebTest,)
+
+    def test_ns(self) -> int:
+        """Until the last connection has begun, and its time-out is over."""
+        return round((self.connections - 1) * 1e9 / self.rate) + self.timeout
 
     def packets(self, course: Course) -> float:
         """Three to open, the request, the reply in segments with their acknowledgements, three to close."""
@@ -67,16 +73,8 @@ class HttperfWorkload(HttperfSpec, WorkloadSpec):
         """Add the client."""
         engine = target.engine
         row = web_server.add_httperf(engine, target.feeder, target.port, self, target.streams, target.number)
-
-        def measured() -> Measured:
-            found = web_server.httperf_report(engine, row)
-            figures = {
-                "connections": float(found.connections), "replies": float(found.replies),
-                "answered_percent": 100.0 * found.replies / max(found.connections, 1),
-                "response_ms": found.response_ms, "connect_ms": found.connect_ms, "transfer_ms": found.transfer_ms,
-                "concurrent": float(found.concurrent), "duration_s": found.duration_s,
-            }  # fmt: skip
-            return Measured(figures, report=found.text())
-
         flow = int(engine.rows(http_loads)[row].flow)
-        return RowDriver(target, flow, lambda: engine.call(web_server.start_httperf, row, 0), measured)
+        return RowDriver(
+            target, flow, lambda: engine.call(web_server.start_httperf, row, 0),
+            lambda: web_server.web_test_of(engine, row),
+        )  # fmt: skip

@@ -54,6 +54,8 @@ class Manager:
     series : Series
     on_phase : callable, optional
         Called with each :class:`PhaseRecord` when its phase ends, the stir phase included.
+    on_measure : callable, optional
+        Called when a phase begins, with the instant from which it is measured.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Manager:
         demand_cv: float,
         series: Series,
         on_phase: Callable[[PhaseRecord], None] | None = None,
+        on_measure: Callable[[int], None] | None = None,
     ) -> None:
         self.engine = engine
         self.agenda = agenda
@@ -73,6 +76,7 @@ class Manager:
         self.spec = spec
         self.series = series
         self.on_phase = on_phase
+        self.on_measure = on_measure
         self.phases: list[PhaseRecord] = []
         self.finished = False
         self._streams = streams
@@ -143,10 +147,12 @@ class Manager:
         bench.next_draw = bench.draws_written = 0
         self.write_draws()
         engine.call(begin_sampling, row, transient_ns)
+        if self.on_measure is not None:
+            self.on_measure(record.measure_from_ns)
         return row
 
     def _end(self, row: int, record: PhaseRecord) -> None:
-        record.end_ns = self.engine.now_ns
+        record.end(self.engine.now_ns)
         self.engine.rows(phases)[row].end_ns = record.end_ns
         self._read(row, record)
         self.phases.append(record)
@@ -167,7 +173,7 @@ class Manager:
     def _pre_register(self) -> None:
         """One user on each test system at the same time, at a constant rate."""
         spec = self.spec.pre_registration
-        record = PhaseRecord("pre_registration", 0, spec.rate)
+        record = PhaseRecord.begun("pre_registration", 0, spec.rate)
         only_registrations = [100.0 if s is Scenario.IMS_REG else 0.0 for s in Scenario]
         row = self._begin(record, 0, only_registrations, spec.transient)
         bench = self.engine.rows(benches)[self.bench]
@@ -188,7 +194,7 @@ class Manager:
         if not self.spec.stir.duration:
             self._step(0)
             return
-        record = PhaseRecord("stir", -1, self.spec.steps.load_of(0))
+        record = PhaseRecord.begun("stir", -1, self.spec.steps.load_of(0))
         self._stir_on(self._begin(record, 1, self.spec.mix.shares(), self.spec.stir.duration), record, 0)
 
     def _stir_on(self, row: int, record: PhaseRecord, step: int) -> None:
@@ -198,7 +204,7 @@ class Manager:
             self._arrive_at(record.requested_saps * (step + 1) / spec.steps, spec.duration // spec.steps)
             self._wait(spec.duration // spec.steps)
             return
-        record.end_ns = self.engine.now_ns
+        record.end(self.engine.now_ns)
         self.engine.rows(phases)[row].end_ns = record.end_ns
         if self.on_phase is not None:
             self.on_phase(record)
@@ -206,7 +212,7 @@ class Manager:
 
     def _step(self, step: int) -> None:
         spec = self.spec.steps
-        record = PhaseRecord(f"step_{step + 1}", step + 1, spec.load_of(step))
+        record = PhaseRecord.begun(f"step_{step + 1}", step + 1, spec.load_of(step))
         row = self._begin(record, 2 + step, self.spec.mix.shares(), spec.transient)
         self._arrive_at(record.requested_saps, spec.duration)
         lag_ns = min(LONGEST_JUDGEMENT_LAG_NS, (spec.duration - spec.transient) // 4)

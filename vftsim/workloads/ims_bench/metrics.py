@@ -13,6 +13,9 @@ Memory does not grow with the length of a run beyond one number a second and qua
 
 from __future__ import annotations
 
+from typing import Any
+
+from vftsim.outcome import Outcome, declare, kept
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.sip.messages import Scenario
 
@@ -30,7 +33,19 @@ PER_SECOND = ("load", "cpu_percent", "memory_mb", "ihs_all", "ihs_uac", "retrans
               "retransmissions_uac", "retransmissions_reg", "lag_ms", "completed")  # fmt: skip
 
 
-class PhaseRecord:
+def _delay(name: str, **about: Any) -> Any:
+    """Declare one of :data:`HISTOGRAMS`."""
+    metric = name.partition("/")[0]
+    known_as = (f"PX_TRT-{metric}",) if metric in DELAYS else (metric,)
+    return declare.delays(source=lambda own: own.delays[name], better="lower", known_as=known_as, **about)
+
+
+def _sampled(name: str, known_as: str, **about: Any) -> Any:
+    """Declare one of :data:`PER_SECOND`."""
+    return declare.series(source=lambda own: own.series[name], known_as=(known_as,), **about)
+
+
+class PhaseRecord(Outcome):
     """Everything measured in one phase (pre-registration, stir or a step); attempts count where they began.
 
     Attributes
@@ -46,22 +61,63 @@ class PhaseRecord:
         One number a second, transient excluded; keys of :data:`PER_SECOND`.
     """
 
-    def __init__(self, name: str, index: int, requested_saps: float) -> None:
-        self.name = name
-        self.index = index
-        self.requested_saps = requested_saps
-        self.start_ns = 0
-        self.measure_from_ns = 0
-        self.end_ns = 0
-        self.attempts = [0] * len(Scenario)
-        self.inadequate = [0] * len(Scenario)
-        self.judged_until_ns = 0
-        self.judged_attempts = [0] * len(Scenario)
-        self.judged_inadequate = [0] * len(Scenario)
-        self.not_started = 0
-        self.dropped = 0
-        self.delays: dict[str, DelayHistogram] = {name: DelayHistogram() for name in HISTOGRAMS}
-        self.series: dict[str, list[float]] = {name: [] for name in PER_SECOND}
+    name: str = kept()
+    index: int = kept()
+    requested_saps: float = kept()
+    start_ns: int = kept()
+    measure_from_ns: int = kept()
+    end_ns: int = kept()
+    judged_until_ns: int = kept()
+    judged_attempts: list[int] = kept()
+    judged_inadequate: list[int] = kept()
+    delays: dict[str, DelayHistogram] = kept()
+    series: dict[str, list[float]] = kept()
+    attempts: list[int] = declare.total(by=Scenario)
+    inadequate: list[int] = declare.total(by=Scenario, label="attempts inadequately handled", better="lower")
+    not_started: int = declare.total(label="attempts for want of a subscriber not begun", better="lower")
+    dropped: int = declare.total(label="datagrams dropped", better="lower", known_as=("dropped_datagrams",))
+    effective = declare.rate(attempts, label="attempts begun", headline=True, known_as=("effective_saps",))
+    ihs = declare.ratio(
+        inadequate, attempts, unit="%", label="inadequately handled", better="lower", headline=True,
+        known_as=("ihs_percent",),
+    )  # fmt: skip
+    mix = declare.ratio(attempts, of_whole=True, unit="%", label="share of the attempts", known_as=("ratio_percent",))
+    setup = _delay("SES1", label="call set-up", headline=("p50", "p99"))
+    setup_at_callee = _delay("SES2", label="INVITE to INVITE at the callee")
+    release = _delay("REL1", label="BYE to 200")
+    message = _delay("PMM1", label="MESSAGE to 200")
+    challenge = _delay("REG1", label="REGISTER to 401")
+    registration = _delay("REG2", label="second REGISTER to 200")
+    renewal = _delay("REG4", label="re-registration")
+    challenge_of_new = _delay("REG1/ims_reg", label="REGISTER to 401, new subscribers")
+    challenge_of_leaving = _delay("REG1/ims_dereg", label="REGISTER to 401, leaving subscribers")
+    answer = _delay("invite200", label="INVITE to 200, with ringing")
+    load = _sampled("load", "load_saps", unit="/s", label="load, sampled")
+    cpu = _sampled("cpu_percent", "cpu_percent", unit="%", label="CPU of the server, sampled", headline=True)
+    memory = _sampled("memory_mb", "memory_mb", unit="MB", label="memory free")
+    ihs_sampled = _sampled("ihs_all", "ihs_all_percent", unit="%", label="inadequately handled, sampled")
+    ihs_of_calls_sampled = _sampled("ihs_uac", "ihs_uac_percent", unit="%", label="calls badly handled, sampled")
+    retransmissions = _sampled("retransmissions_all", "retransmissions_all_per_s", unit="/s")
+    retransmissions_of_calls = _sampled("retransmissions_uac", "retransmissions_uac_per_s", unit="/s")
+    retransmissions_of_registrations = _sampled("retransmissions_reg", "retransmissions_reg_per_s", unit="/s")
+    lag = _sampled("lag_ms", "lag_ms", unit="ms", label="lag of the secondary")
+    completed = _sampled("completed", "completed_per_s", unit="/s", label="attempts completed")
+
+    @classmethod
+    def begun(cls, name: str, index: int, requested_saps: float) -> PhaseRecord:
+        """Return the empty record of a phase that begins."""
+        none = [0] * len(Scenario)
+        return cls(
+            name=name, index=index, requested_saps=requested_saps, start_ns=0, measure_from_ns=0, end_ns=0,
+            judged_until_ns=0, judged_attempts=[*none], judged_inadequate=[*none], attempts=[*none],
+            inadequate=[*none], not_started=0, dropped=0,
+            delays={name: DelayHistogram() for name in HISTOGRAMS}, series={name: [] for name in PER_SECOND},
+        )  # fmt: skip
+
+    def end(self, end_ns: int) -> None:
+        """Take note of its end."""
+        self.end_ns = end_ns
+        self.seconds = (end_ns - self.measure_from_ns) / 1e9
 
     def passes(self, limit_percent: float) -> bool:
         """Whether no scenario, nor all together, has more inadequately handled attempts than allowed.
@@ -83,5 +139,14 @@ class PhaseRecord:
     @property
     def effective_saps(self) -> float:
         """Attempts per second of the measured part."""
-        seconds = (self.end_ns - self.measure_from_ns) / 1e9
-        return sum(self.attempts) / seconds if seconds > 0 else 0.0
+        return sum(self.attempts) / self.seconds if self.seconds > 0 else 0.0
+
+
+class Ramp(Outcome):
+    """Where a ramp ended: of the whole run, not of a step.
+
+    ``doc_saps`` is nothing where no step failed: the capacity then has a bound only.
+    """
+
+    doc_saps: float | None = declare.middle(unit="/s", label="last load that passed", better="higher", headline=True)
+    stop_step: int = declare.middle(label="step that failed")

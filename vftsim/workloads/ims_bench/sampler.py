@@ -13,8 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, part
-from vftsim.kernel.columns import columns_of
+from vftsim.kernel.columns import arrays_of
 from vftsim.platform.cpu.host import settle
 from vftsim.platform.cpu.records import domains, hosts, vcpus
 from vftsim.platform.io.packet import drops
@@ -175,7 +178,7 @@ class Series:
         self.has_lag = has_lag
         self.period_ns = int(engine.rows(samplers)[1].period_ns)
         self.records: dict[int, PhaseRecord] = {}
-        self._before: dict[str, Any] = {}
+        self._last: dict[str, NDArray[Any]] = {}
 
     def drain(self) -> None:
         """Empty the log."""
@@ -183,46 +186,48 @@ class Series:
         count = int(sampler.written)
         if count == 0:
             return
-        columns = columns_of(self.engine, samples, [*_NAMES, "phase", "is_measured"], 1, 1 + count)
-        for values in zip(*columns, strict=True):
-            self._take(dict(zip(_NAMES, values, strict=False)), values[-2], values[-1])
+        names = [*_NAMES, "phase", "is_measured"]
+        *totals, ended, is_measured = arrays_of(self.engine, samples, names, 1, 1 + count)
+        now = dict(zip(_NAMES, totals, strict=True))
+        then = {name: np.concatenate([self._last.get(name, values[:1]), values[:-1]]) for name, values in now.items()}
+        for phase in sorted({*ended[is_measured].tolist()}):
+            chosen = is_measured & (ended == phase)
+            self._append(
+                self.records[phase],
+                {name: values[chosen] for name, values in now.items()},
+                {name: values[chosen] for name, values in then.items()},
+            )
+        self._last = {name: values[-1:] for name, values in now.items()}
         sampler.written = 0
 
     def end(self, phase: int) -> None:
         """End a phase now; datagrams lost since its last sample count in it too."""
         dropped_now = self.engine.call(end_sampling)
         self.drain()
-        self.records[phase].dropped += dropped_now - self._before["dropped"]
+        self.records[phase].dropped += dropped_now - int(self._last["dropped"][0])
 
-    def _take(self, totals: dict[str, Any], phase: int, is_measured: bool) -> None:
-        if is_measured:
-            self._append(self.records[phase], totals)
-        self._before = totals
-
-    def _append(self, record: PhaseRecord, totals: dict[str, Any]) -> None:
-        before, series, period_ns = self._before, record.series, self.period_ns
-        seconds = period_ns / _S
-        begun = totals["begun"] - before["begun"]
-        again = [now - then for now, then in zip(totals["repeated"], before["repeated"], strict=True)]
-        series["load"].append(begun / seconds)
-        series["completed"].append((totals["completed"] - before["completed"]) / seconds)
-        series["cpu_percent"].append(100.0 * (totals["busy_ns"] - before["busy_ns"]) / period_ns)
-        series["memory_mb"].append(self._memory_mb(totals))
-        series["ihs_all"].append(100.0 * (totals["inadequate"] - before["inadequate"]) / max(begun, 1))
-        uac_begun = totals["uac_begun"] - before["uac_begun"]
-        uac_inadequate = totals["uac_inadequate"] - before["uac_inadequate"]
-        series["ihs_uac"].append(100.0 * uac_inadequate / max(uac_begun, 1))
-        series["retransmissions_all"].append(sum(again) / seconds)
-        series["retransmissions_uac"].append(again[Scenario.IMS_UAC] / seconds)
-        series["retransmissions_reg"].append(again[Scenario.IMS_REG] / seconds)
-        if self.has_lag:
-            series["lag_ms"].append(totals["lag_ns"] / 1e6)
-        record.dropped += totals["dropped"] - before["dropped"]
-
-    def _memory_mb(self, totals: dict[str, Any]) -> float:
+    def _append(self, record: PhaseRecord, now: dict[str, NDArray[Any]], then: dict[str, NDArray[Any]]) -> None:
+        """Add periods that end with these totals and began with those."""
+        seconds = self.period_ns / _S
+        passed = {name: values - then[name] for name, values in now.items()}
+        begun, again = passed["begun"], passed["repeated"]
         available, for_attempt, for_transaction = self.memory
-        left: int = available - totals["begun"] * for_attempt - totals["held"] * for_transaction
-        return left / 1e6
+        found = {
+            "load": begun / seconds,
+            "completed": passed["completed"] / seconds,
+            "cpu_percent": 100.0 * passed["busy_ns"] / self.period_ns,
+            "memory_mb": (available - now["begun"] * for_attempt - now["held"] * for_transaction) / 1e6,
+            "ihs_all": 100.0 * passed["inadequate"] / np.maximum(begun, 1),
+            "ihs_uac": 100.0 * passed["uac_inadequate"] / np.maximum(passed["uac_begun"], 1),
+            "retransmissions_all": again.sum(axis=1) / seconds,
+            "retransmissions_uac": again[:, Scenario.IMS_UAC] / seconds,
+            "retransmissions_reg": again[:, Scenario.IMS_REG] / seconds,
+        }
+        if self.has_lag:
+            found["lag_ms"] = now["lag_ns"] / 1e6
+        for name, values in found.items():
+            record.series[name].extend(values.tolist())
+        record.dropped += int(passed["dropped"].sum())
 
 
 _NAMES = (

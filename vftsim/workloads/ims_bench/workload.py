@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from vftsim.kernel import Engine, Kind
+from vftsim.outcome import Outcome, Phase
 from vftsim.platform.delays import install_buckets
 from vftsim.platform.io.packet import flows
 from vftsim.spec import DurationNs
@@ -15,10 +16,12 @@ from vftsim.workloads.ims_bench.agents import ims_bench
 from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
 from vftsim.workloads.ims_bench.attempt import Bench, benches
 from vftsim.workloads.ims_bench.benchmark import Manager
-from vftsim.workloads.ims_bench.metrics import PhaseRecord
+from vftsim.workloads.ims_bench.metrics import PhaseRecord, Ramp
 from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
+from vftsim.workloads.ims_bench.ramp_end import ramp_end
 from vftsim.workloads.ims_bench.sampler import Series, add_sampler, begin_sampling, busy_now, end_sampling
 from vftsim.workloads.ims_bench.subscribers import fill_pools
+from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import WORKLOADS, Course, Driver, Target, WorkloadSpec
 from vftsim.workloads.sip.application import SipServerApplication, SipServerProgram
 
@@ -26,6 +29,7 @@ _S = 1_000_000_000
 LONGEST_DRAIN_NS = 120 * _S
 _DRAIN_NS = 40 * _S
 _REPEATED = 1.4
+_GAMMA_NS = 700.0
 """Messages of the step that is too much over those that its load would make: 1.2 to 1.65 in the shipped labs."""
 
 
@@ -34,11 +38,15 @@ class ImsBenchWorkload(ImsBenchSpec, WorkloadSpec):
     """The IMS benchmark against a SIP server."""
 
     part: ClassVar[Kind] = ims_bench
+    products: ClassVar[tuple[str, ...]] = ("sipp",)
     speaks: ClassVar[str] = "sip"
     needs_link: ClassVar[bool] = True
     entries: ClassVar[tuple[Any, ...]] = (
         begin_arrivals, begin_batches, judge_overdue, begin_sampling, end_sampling, busy_now,
     )  # fmt: skip
+
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Ramp,)
+    phase_outcomes: ClassVar[tuple[type[Outcome], ...]] = (PhaseRecord,)
 
     kind: Literal["ims_bench"] = "ims_bench"
     to: str = Field(description="Application that is tested: `domain.application`, or its domain.")
@@ -95,7 +103,12 @@ class ImsBenchWorkload(ImsBenchSpec, WorkloadSpec):
     @property
     def events_a_packet(self) -> float:
         """Timers of both sides; more where the user agents are modelled."""
-        return 1.5 if self.agents_in is None else 7.5
+        return 1.5 if self.agents_in is None else 3.5
+
+    def drawing_ns(self, course: Course) -> float:
+        """CPU times that are neither constant nor exponential take the inverse of a gamma distribution."""
+        is_gamma = getattr(course.application, "demand_cv", 1.0) not in (0.0, 1.0)
+        return super().drawing_ns(course) + _GAMMA_NS * is_gamma
 
     def samples(self, course: Course) -> float:
         """One a period of each phase, of eight series or nine."""
@@ -151,6 +164,10 @@ class BenchDriver(Driver):
         assert isinstance(program, SipServerProgram)
         install_buckets(engine)
         self.engine = engine
+        self._limit = (
+            "no subscriber of the state that they need was free; raise "
+            f"workloads.{target.name}.subscribers or workloads.{target.name}.registered"
+        )
         self.bench, bench = engine.add(benches, port=target.port)
         bench.row = self.bench
         self.flow, flow = engine.add(flows, workload=engine.number(ims_bench), own=self.bench, port=target.port)
@@ -166,8 +183,9 @@ class BenchDriver(Driver):
         self.series = Series(engine, memory, has_lag=target.guard != 0)
         self.manager = Manager(
             engine, target.agenda, self.bench, spec, target.streams, application.demand_cv, self.series,
-            target.on_phase,
+            target.on_phase, target.on_measure,
         )  # fmt: skip
+        self._owner, self._limit_percent = f"workloads.{target.name}", spec.steps.stop_above_ihs
 
     def begin(self) -> None:
         """Begin the first phase."""
@@ -192,9 +210,25 @@ class BenchDriver(Driver):
         """Bring the records of all phases up to now."""
         self.manager.complete()
 
-    def result(self) -> Sequence[PhaseRecord]:
+    def phases(self) -> Sequence[Phase]:
         """Return the measured phases."""
-        return self.manager.phases
+        return [
+            Phase(each.name, each.requested_saps, each.measure_from_ns, each.end_ns, {self._owner: each})
+            for each in self.manager.phases
+        ]
+
+    def outcome(self) -> Ramp:
+        """Return where the ramp ended."""
+        end = ramp_end(self.manager.phases, self._limit_percent)
+        doc_saps = float(end.doc_saps) if end.stop_step else None
+        return Ramp(doc_saps=doc_saps, stop_step=end.stop_step, seconds=self.engine.now_ns / _S)
+
+    def offer(self) -> Offer:
+        """Return the attempts of all load steps: asked for on average, and less those that could not begin."""
+        steps = [phase for phase in self.manager.phases if phase.index > 0]
+        asked = sum(phase.requested_saps * (phase.end_ns - phase.start_ns) / 1e9 for phase in steps)
+        missing = sum(phase.not_started for phase in steps)
+        return Offer(asked, asked - missing, "attempts", self._limit)
 
 
 def write_rules(bench: Bench, spec: ImsBenchSpec) -> None:

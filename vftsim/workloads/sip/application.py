@@ -26,6 +26,7 @@ class SipServerApplication(SipServerSpec, DirtyPagesFields, ApplicationSpec):
     """A stateful SIP proxy and registrar."""
 
     part: ClassVar[Kind] = sip_server
+    products: ClassVar[tuple[str, ...]] = ("opensips", "kamailio")
     speaks: ClassVar[str] = "sip"
     entries: ClassVar[tuple[Any, ...]] = (start_server,)
     tables: ClassVar[tuple[Table[Any], ...]] = ()

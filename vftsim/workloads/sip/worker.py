@@ -6,7 +6,8 @@ Rules: :mod:`vftsim.workloads.sip.server`.
 from vftsim.kernel import Failure, Sim, fail, part
 from vftsim.platform.cpu.jobs import submit_for, submit_next_for
 from vftsim.platform.cpu.records import domains, work_done
-from vftsim.platform.io.packet import Packet, packet_list, packets, ports
+from vftsim.platform.io.marks import ENDED, PROGRAM_DONE, PROGRAM_TAKEN
+from vftsim.platform.io.packet import Packet, mark, packet_list, packets, ports
 from vftsim.platform.protection.guard import put_out
 from vftsim.workloads.sip.forwarding import answer_from, forward, say, stop_repeating
 from vftsim.workloads.sip.messages import Message, message_facts
@@ -48,6 +49,7 @@ def work_on(sim: Sim, server: SipServer, row: int, packet: int) -> None:
     worker.after_ns = int(demand * rules.work_after_send)
     before_ns = int(demand) - worker.after_ns + (facts.touches - 1) * server.send_cost_ns
     before_ns += waking_ns(sim, server)
+    mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, before_ns)
     domain = domains(sim)[server.domain]
     if message == Message.REGISTER_CREDENTIALS and rules.database_cost_ns > 0:
         until_query_ns = min(before_ns, int(demand) // facts.touches)
@@ -134,6 +136,7 @@ def on_answer(sim: Sim, place: int, argument: int) -> None:
     server = sip_servers(sim)[worker.server]
     # While it speaks: an output without room is noted as this worker's, which then sleeps before the rest of its work.
     server.speaker = place
+    mark(sim, worker.packet, PROGRAM_DONE, 0, sim.now_ns, 0)
     answer(sim, server, worker, packets(sim)[worker.packet])
     server.speaker = 0
     put_down(sim, worker)
@@ -166,6 +169,7 @@ def put_down(sim: Sim, worker: Worker) -> None:
     if worker.transaction != 0:
         drop_use(sim, worker.transaction)
         worker.transaction = 0
+    mark(sim, worker.packet, ENDED, 0, sim.now_ns, 0)
     let_go(sim, packets(sim)[worker.packet].stream)
     packets.free(sim, worker.packet)
     worker.packet = 0

@@ -12,6 +12,7 @@ with a reset, and the client would give up rather than back off).
 from vftsim.kernel import Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
+from vftsim.platform.io.marks import ENDED, PROGRAM_DONE, PROGRAM_TAKEN
 from vftsim.platform.io.packet import (
     Application,
     applications,
@@ -19,6 +20,7 @@ from vftsim.platform.io.packet import (
     drops,
     go_on,
     lose_state,
+    mark,
     packet_list,
     packets,
     ports,
@@ -87,7 +89,9 @@ def serve(sim: Sim, own: TcpProgram, bulk: Bulk, connection: Connection) -> None
     domain = domains(sim)[own.domain]
     if connection.queue.length > 0:
         connection.packet = packet_list.pop(sim, connection.queue)
-        submit(sim, domain, taking_ns(sim, own, bulk, connection), on_taken, connection.row, own.row)
+        demand_ns = taking_ns(sim, own, bulk, connection)
+        mark(sim, connection.packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
+        submit(sim, domain, demand_ns, on_taken, connection.row, own.row)
         return
     if connection.owes:
         submit(sim, domain, sending_ns(sim, own, bulk, own.ack_ns), on_acknowledged, connection.row, own.row)
@@ -134,6 +138,8 @@ def on_taken(sim: Sim, place: int, argument: int) -> None:
     bulk = bulks(sim)[connection.bulk]
     what = packets(sim)[connection.packet].what
     echo_ns = packets(sim)[connection.packet].sent_ns
+    mark(sim, connection.packet, PROGRAM_DONE, 0, sim.now_ns, 0)
+    mark(sim, connection.packet, ENDED, 0, sim.now_ns, 0)
     packets.free(sim, connection.packet)
     connection.packet = 0
     if what % COUNTS == 0:

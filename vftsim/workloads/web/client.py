@@ -195,6 +195,7 @@ def take_piece(sim: Sim, load: HttpLoad, connection: HttpConnection, is_last: bo
         connection.first_ns = sim.now_ns
         load.responses += 1
         load.response_ns += sim.now_ns - connection.requested_ns
+        add_delay(sim, load.response_times, sim.now_ns - connection.requested_ns)
     connection.pieces += 1
     if not is_last:
         set_stage_timer(sim, load, connection)
@@ -247,6 +248,7 @@ def add_httperf(engine: Engine, feeder: Feeder, port: int, spec: HttperfSpec, st
         http_loads, port=port, gap_ns=gap_ns, connections=spec.connections, timeout_ns=spec.timeout,
         gaps=gamma_feed(feeder, streams, "httperf.gap", number, gap_ns, spec.gap_cv), request_bytes=spec.request_size,
         retry_ns=spec.retry, linear_retries=spec.linear_retries, sample_ns=spec.sample, lifetimes=engine.new(delays),
+        response_times=engine.new(delays),
     )  # fmt: skip
     load.row = row
     load.flow, flow = engine.add(flows, workload=engine.number(httperf), own=row, port=port)

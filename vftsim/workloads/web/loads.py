@@ -8,8 +8,8 @@ class HttpLoad(Record):
 
     ``active`` connections are open, ``most_active`` is the largest number at a time.  Times are sums in ns: until
     connected, from request to the first piece of the reply, from there to the last; ``lifetimes`` is a row of
-    delays, of connections that had a reply.  A sample is the reply rate of a span, ``sampled`` replies had come by
-    its beginning.
+    delays, of connections that had a reply; ``response_times`` another, from request to first piece.  A sample is the
+    reply rate of a span, ``sampled`` replies had come by its beginning.
     """
 
     row: int
@@ -36,6 +36,7 @@ class HttpLoad(Record):
     replies: int
     transfer_ns: int
     lifetimes: int
+    response_times: int
     timeouts: int
     resets: int
     sampled: int

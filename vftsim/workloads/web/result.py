@@ -6,12 +6,47 @@ import math
 
 from vftsim.kernel import Engine
 from vftsim.labs.imports.httperf import HttperfReport
+from vftsim.outcome import Outcome, declare, kept
 from vftsim.platform.delays import histogram
 from vftsim.platform.io.packet import applications
+from vftsim.stats import DelayHistogram
 from vftsim.workloads.web.loads import HttpLoad, http_loads
 from vftsim.workloads.web.processes import PreforkServer, prefork_servers
 
 _MS = 1e6
+
+
+class WebTest(Outcome):
+    """What one httperf counts of its test, from its first connection to its last."""
+
+    connections: int = declare.total(label="connections asked for")
+    replies: int = declare.total()
+    timeouts: int = declare.total(label="connections given up", better="lower")
+    resets: int = declare.total(label="connections reset", better="lower")
+    concurrent: int = declare.number(label="connections at a time, most")
+    duration_s: float = declare.number(label="length of the test", unit="s")
+    connect_ms: float = declare.number(label="time to connect, mean", unit="ms", better="lower")
+    transfer_ms: float = declare.number(label="time to transfer, mean", unit="ms", better="lower")
+    response: DelayHistogram = declare.delays(label="request to reply", better="lower", headline=("p50", "p95"))
+    lifetime: DelayHistogram = declare.delays(label="connection, opened to closed")
+    report: str = kept()
+    answered = declare.ratio(
+        replies, connections, unit="%", label="connections answered", better="higher", headline=True,
+        known_as=("answered_percent",),
+    )  # fmt: skip
+    reply_rate = declare.rate(replies, label="replies", better="higher", headline=True)
+
+
+def web_test_of(engine: Engine, row: int) -> WebTest:
+    """Return what an httperf has measured up to now."""
+    load: HttpLoad = engine.rows(http_loads)[row]
+    found = httperf_report(engine, row)
+    return WebTest(
+        connections=found.connections, replies=found.replies, timeouts=int(load.timeouts), resets=int(load.resets),
+        concurrent=found.concurrent, duration_s=found.duration_s, connect_ms=found.connect_ms,
+        transfer_ms=found.transfer_ms, response=histogram(engine, int(load.response_times)),
+        lifetime=histogram(engine, int(load.lifetimes)), report=found.text(), seconds=found.duration_s,
+    )  # fmt: skip
 
 
 def httperf_report(engine: Engine, row: int, header_bytes: int = 200, footer_bytes: int = 2) -> HttperfReport:

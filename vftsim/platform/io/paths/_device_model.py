@@ -30,6 +30,7 @@ class DeviceModelCosts(RingPathSpec):
     """Costs of an emulated NIC, wherever its device model runs."""
 
     events_a_packet: ClassVar[float] = 17.0
+    events_a_packet_moderated: ClassVar[float | None] = 4.0
     saves_ring: ClassVar[bool] = True
     tasks: ClassVar[tuple[Kind, ...]] = (guest_driver, injecting, fetching, *TASKS)
 

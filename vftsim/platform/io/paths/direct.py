@@ -35,6 +35,7 @@ class Direct(RingPathSpec):
     tasks: ClassVar[tuple[Kind, ...]] = (guest_driver,)
     needs_driver_domain: ClassVar[bool] = False
 
+    products: ClassVar[tuple[str, ...]] = ("sr_iov", "sriov", "passthrough", "vfio")
     kind: Literal["direct"] = "direct"
     interrupt_exit_cost: DurationNs = Field(
         1_500,

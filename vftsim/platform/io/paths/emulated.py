@@ -28,6 +28,7 @@ class Emulated(DeviceModelCosts):
 
     part: ClassVar[Kind] = emulated
 
+    products: ClassVar[tuple[str, ...]] = ("e1000", "qemu", "rtl8139")
     kind: Literal["emulated"] = "emulated"
 
     def connect(self, io: Io, site: Site) -> None:

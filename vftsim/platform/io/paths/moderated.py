@@ -21,6 +21,7 @@ from vftsim.platform.cpu.jobs import raise_interrupt
 from vftsim.platform.cpu.records import domains, vcpus, work_done
 from vftsim.platform.io.build import Io
 from vftsim.platform.io.host_cards import send_from_host
+from vftsim.platform.io.marks import ENTERED
 from vftsim.platform.io.packet import (
     Port,
     applications,
@@ -30,6 +31,7 @@ from vftsim.platform.io.packet import (
     drop,
     drops,
     forget,
+    mark,
     mask,
     packet_list,
     packets,
@@ -224,6 +226,7 @@ def hand_over_taken(sim: Sim, port: Port, nic: GuestNic, count: int) -> None:
 @part
 def hand_over(sim: Sim, port: Port, packet: int) -> None:
     """Hand a packet to its socket."""
+    mark(sim, packet, ENTERED, 0, sim.now_ns, 0)
     receive(sim, applications(sim)[port.application], packet)
 
 

@@ -35,6 +35,7 @@ class Native(RingPathSpec):
     tasks: ClassVar[tuple[Kind, ...]] = (guest_driver,)
     needs_driver_domain: ClassVar[bool] = False
 
+    products: ClassVar[tuple[str, ...]] = ("bare_metal",)
     kind: Literal["native"] = "native"
     driver_receive_cost: DurationNs = Field(3_500, description="NIC driver and network stack, receive. Prior.")
     driver_transmit_cost: DurationNs = Field(2_500, description="Network stack and NIC driver, transmit. Prior.")

@@ -37,8 +37,10 @@ class Paravirtual(RingPathSpec):
 
     part: ClassVar[Kind] = paravirtual
     events_a_packet: ClassVar[float] = 10.0
+    events_a_packet_moderated: ClassVar[float | None] = 4.0
     tasks: ClassVar[tuple[Kind, ...]] = (guest_driver, *TASKS)
 
+    products: ClassVar[tuple[str, ...]] = ("virtio", "vhost", "netfront", "split_driver")
     kind: Literal["paravirtual"] = "paravirtual"
     ring_packets: int = Field(256, ge=1, le=4096, description="Slots each way. Default: Xen netif.h, one page.")
     backend_receive_cost: DurationNs = Field(

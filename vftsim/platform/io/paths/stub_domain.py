@@ -32,6 +32,7 @@ class StubDomain(DeviceModelCosts):
     part: ClassVar[Kind] = stub_domain
     needs_stub_domain: ClassVar[bool] = True
 
+    products: ClassVar[tuple[str, ...]] = ("stubdom",)
     kind: Literal["stub_domain"] = "stub_domain"
     tap_packets: int = Field(256, ge=1, le=100_000, description="Slots between driver and stub domain.")
     backend_cost: DurationNs = Field(

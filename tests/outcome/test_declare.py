@@ -1,0 +1,175 @@
+"""Declared figures: what is held, what follows, and how replications are put together."""
+
+from __future__ import annotations
+
+import json
+import math
+from enum import Enum
+
+import numpy as np
+import pytest
+
+from vftsim.errors import UsageError
+from vftsim.outcome import Outcome, Phase, declare, kept
+from vftsim.stats import DelayHistogram, mean_interval, ratio_of_sums
+
+MS = 1_000_000
+
+
+class Sort(Enum):
+    NEW = 0
+    OLD = 1
+
+    @property
+    def label(self):
+        return self.name.lower()
+
+
+class Shop(Outcome):
+    """What a shop sold."""
+
+    visits: list[int] = declare.total(by=Sort)
+    sold: list[int] = declare.total(by=Sort, better="higher")
+    wait: DelayHistogram = declare.delays(headline=("p50",))
+    till: list[float] = declare.series(unit="EUR")
+    thefts: dict[str, int] = declare.total(by="name")
+    longest_queue: int = declare.number()
+    colour: str = kept()
+    share = declare.ratio(sold, visits, unit="%", headline=True, known_as=("share_percent",))
+    rate = declare.rate(sold, unit="/h", factor=3600.0)
+
+
+def shop(visits=(6, 2), sold=(3, 2), waits=(5, 7), seconds=3600.0, **other):
+    wait = DelayHistogram()
+    wait.add_many([each * MS for each in waits])
+    held = {"till": [1.0, 3.0], "thefts": {"pens, red": 2}, "longest_queue": 4, "colour": "blue"} | other
+    return Shop(visits=list(visits), sold=list(sold), wait=wait, seconds=seconds, **held)
+
+
+def test_what_follows_from_what_is_held():
+    own = shop()
+    assert (own.share, own.rate) == (62.5, 5.0)
+    assert own.colour == "blue"
+    found = own.columns()
+    assert found["share_percent"] == 62.5
+    assert (found["new_visits"], found["old_visits"], found["visits"]) == (6, 2, 8)
+    assert (found["wait_mean_ms"], found["wait_min_ms"]) == (6.0, 5.0)
+    assert (found["till"], found["max_till"]) == (2.0, 3.0)
+    assert found["pens_red_thefts"] == 2
+
+
+def test_a_share_of_nothing_is_unknown_and_no_delay_has_no_percentile():
+    own = shop(visits=(0, 0), sold=(0, 0), waits=())
+    assert math.isnan(own.share)
+    assert not {"share_percent", "wait_p50_ms", "wait_mean_ms"} & own.columns().keys()
+
+
+def test_every_figure_leads_if_it_says_so():
+    assert [entry.path for entry in shop().entries() if entry.leads] == [("wait", "p50"), ("share",)]
+
+
+def test_a_forgotten_declaration_is_refused():
+    with pytest.raises(TypeError, match=r"Torn\.pages declares no figure"):
+
+        class Torn(Outcome):
+            pages: int = 3
+
+    with pytest.raises(TypeError, match="declares sold again"):
+
+        class Later(Shop):
+            sold: int = declare.total()
+
+    with pytest.raises(TypeError, match="in terms of declared figures"):
+
+        class Strange(Outcome):
+            share = declare.ratio(3, 4)
+
+    with pytest.raises(TypeError, match="lacks colour"):
+        Shop(**{name: value for name, value in vars(shop()).items() if name != "colour"})
+    with pytest.raises(TypeError, match="declares no size"):
+        shop(size=3)
+
+
+def test_a_record_is_rebuilt_from_its_data_exactly():
+    phase = Phase("step_2", 50.0, 0, 10, {"workloads.shop": shop()})
+    again = Phase.from_dict(json.loads(json.dumps(phase.to_dict())))
+    assert again.to_dict() == phase.to_dict()
+    assert again.outcomes["workloads.shop"].columns() == shop().columns()
+    with pytest.raises(UsageError, match=r"'nowhere\.Thing'"):
+        Outcome.from_dict({"kind": "nowhere.Thing"})
+
+
+def test_phases_are_called_by_their_load():
+    assert [Phase(name, load, 0, 1, {}).word for name, load in (("step_2", 50.0), ("step_3", 12.5), ("", 4.0))] == [
+        "at_50", "at_12_5", "",
+    ]  # fmt: skip
+
+
+def test_totals_between_two_readings_and_what_is_no_total_as_it_is_now():
+    early, late = shop(), shop(visits=(10, 4), sold=(5, 3), thefts={"pens, red": 5, "ink": 1}, longest_queue=9)
+    found = late.since(early, 60.0)
+    assert (found.visits, found.sold, found.thefts) == ([4, 2], [2, 1], {"pens, red": 3, "ink": 1})
+    assert (found.longest_queue, found.seconds, found.rate) == (9, 60.0, 180.0)
+
+
+def estimators():
+    return {".".join(entry.path): entry for entry in Shop.patterns()}
+
+
+def drawn(seed, count=40):
+    random = np.random.default_rng(seed)
+    return [
+        shop(visits=(int(n), 3), sold=(int(n) // 2, 1), waits=[int(x) + 1 for x in random.exponential(20, 50)])
+        for n in random.integers(5, 50, count)
+    ]
+
+
+def test_shares_are_ratios_of_sums_and_means_are_means():
+    own, entries = drawn(1), estimators()
+    share = entries["share"].estimator.interval([entries["share"].observe(each) for each in own], 0.95)
+    sold, visits = [sum(each.sold) for each in own], [sum(each.visits) for each in own]
+    assert share.mean == pytest.approx(100 * sum(sold) / sum(visits))
+    assert share.low == pytest.approx(100 * ratio_of_sums(sold, visits).low)
+    total = entries["sold"].estimator.interval([entries["sold"].observe(each) for each in own], 0.95)
+    assert total == mean_interval([float(x) for x in sold])
+
+
+def test_percentiles_are_those_of_all_replications_together():
+    own, entry = drawn(2), estimators()["wait.p95"]
+    together = DelayHistogram()
+    for each in own:
+        together.merge(each.wait)
+    assert entry.estimator.interval([entry.observe(each) for each in own], 0.95).mean == together.percentile(95) / MS
+
+
+@pytest.mark.parametrize("name", ["share", "sold", "wait.p95", "longest_queue"])
+def test_differences_of_pairs_lie_between_the_two_and_cover_a_shift(name):
+    """The second shop differs from the first in every replication: no difference of a thing with itself."""
+    entry = estimators()[name]
+    first, second = (
+        [entry.observe(each) for each in drawn(seed)] for seed in (3, 4)
+    )  # fmt: skip
+    same = entry.estimator.difference(first, first, 0.95)
+    assert same.mean == 0.0
+    found = entry.estimator.difference(first, second, 0.95)
+    means = [entry.estimator.interval(each, 0.95).mean for each in (first, second)]
+    assert found.mean == pytest.approx(means[1] - means[0])
+    back = entry.estimator.difference(second, first, 0.95)
+    assert back.mean == pytest.approx(-found.mean)
+
+
+def test_the_middle_difference_is_not_the_difference_of_the_middles():
+    class Ramps(Outcome):
+        doc: float = declare.middle()
+
+    (entry,) = Ramps.patterns()
+    first, second = [100.0, 100.0, 110.0], [40.0, 51.0, 50.0]
+    assert entry.estimator.interval(second, 0.95).mean - entry.estimator.interval(first, 0.95).mean == -50.0
+    assert entry.estimator.difference(first, second, 0.95).mean == -60.0
+
+
+def test_percentiles_are_written_with_an_underscore():
+    figure = Shop.declared["wait"]
+    assert figure.further("p99_9").path == ("wait", "p99_9")
+    assert figure.further("p99.9") is None
+    assert figure.further("mean_of") is None

@@ -1,0 +1,419 @@
+"""Declarations of figures: attributes of an :class:`~vftsim.outcome.outcome.Outcome`, one statement each.
+
+An annotated attribute is *held*: an outcome is made with it.  One without annotation is *derived* from held ones.
+
+.. code-block:: python
+
+    class Exchange(Outcome):
+        answers: int = declare.total(label="answers")
+        latency: DelayHistogram = declare.delays(label="request to answer", headline=("p50", "p99"))
+        rate = declare.rate(answers, better="higher", headline=True)
+
+The functions return ``Any`` so that a held attribute has the type of what it holds; what they are given is checked when
+the class is made.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Literal
+
+import numpy as np
+
+from vftsim.outcome.estimators import Estimator, Mean, Median, Percentile, Ratio
+
+PERCENTS = (50, 90, 95, 99)
+"""Percentiles that are listed; any other can be asked for."""
+NS_OF_UNIT = {"us": 1e3, "ms": 1e6, "s": 1e9}
+IF_ANY = ("any",)
+"""Headline of a total that leads where there is any."""
+ANY = "*"
+"""Stands in a path for names that only a run knows."""
+
+Better = Literal["", "higher", "lower"]
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One figure of an outcome with its path below the owner: what addresses, tables and summaries are made of.
+
+    Parameters
+    ----------
+    path : tuple of str
+        Name of the figure, and what of it: a part of a split, a statistic.
+    figure : Figure
+        Its declaration.
+    estimator : Estimator
+    observe : callable
+        Takes what the estimator needs out of an outcome.
+    leads : bool
+        Whether it stands in tables that show the most important figures.
+    """
+
+    path: Path
+    figure: Figure
+    estimator: Estimator
+    observe: Callable[[Any], Any]
+    leads: bool = False
+
+    @property
+    def words(self) -> str:
+        """Label, what of it, and unit: as a table says it."""
+        named = " ".join((self.figure.label, *self.path[1:]))
+        return f"{named}, {self.figure.unit}" if self.figure.unit else named
+
+    @property
+    def unit(self) -> str:
+        """Unit of the figure."""
+        return self.figure.unit
+
+    @property
+    def column(self) -> str:
+        """Name with its unit, as columns of files have it: the figure's first other name, or its name and statistic."""
+        figure, (name, *parts) = self.figure, self.path
+        if isinstance(figure, Delays):
+            return "_".join((name, *parts, figure.unit))
+        known_as = figure.known_as[0] if figure.known_as else name
+        return "_".join(word for word in (*parts, known_as) if word) or name
+
+
+class Figure(ABC):
+    """A declared figure.
+
+    As an attribute of an outcome it gives way to what the outcome holds of that name; a derived one gives the
+    replication's own value.
+
+    Parameters
+    ----------
+    unit, label : str
+        As a table shows them; the label is the name in words if not given.
+    headline : bool or tuple of str
+        Whether it leads; of a distribution, which statistics do; of a total also ``("any",)``: where there is any.
+    better : str
+        ``higher``, ``lower``, or empty where neither is.
+    known_as : tuple of str
+        Names by which others know it: of files, with the unit, first; of a lab's report.  An empty one: its parts have
+        names of their own.
+    by : type or str, optional
+        What it is split by: an enumeration whose members have a ``label`` (held as a list), or ``"name"`` (held as a
+        mapping of names that only the run knows).
+    joined : str
+        What the whole of a mapping is: ``sum`` or ``mean`` of its parts.
+    source : callable, optional
+        Computes what is held, from the outcome.
+    """
+
+    def __init__(
+        self,
+        *,
+        unit: str = "",
+        label: str = "",
+        headline: bool | tuple[str, ...] = False,
+        better: Better = "",
+        known_as: tuple[str, ...] = (),
+        by: type[Enum] | Literal["name"] | None = None,
+        joined: Literal["sum", "mean"] = "sum",
+        source: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.unit, self.label, self.headline, self.better, self.known_as = unit, label, headline, better, known_as
+        self.by, self.joined, self.source, self.name = by, joined, source, ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        self.label = self.label or name.replace("_", " ")
+
+    def __get__(self, outcome: Any, owner: type) -> Any:
+        return self if outcome is None else self.value(outcome)
+
+    def held(self, outcome: Any) -> Any:
+        """Return what an outcome holds of it."""
+        return self.source(outcome) if self.source is not None else outcome.__dict__[self.name]
+
+    def value(self, outcome: Any) -> Any:
+        """Return the replication's own figure, where the outcome does not hold it."""
+        entry = next(iter(self.entries(outcome)))
+        return entry.estimator.single(entry.observe(outcome))
+
+    def parts(self, outcome: Any | None) -> Iterator[tuple[Path, Callable[[Any], Any]]]:
+        """Yield the whole and its parts: the path below the figure, and how to take it out of what is held.
+
+        Without an outcome, names that only a run knows stand as :data:`ANY`.
+        """
+        if self.by is None:
+            yield (), _whole
+        elif self.by == "name":
+            yield (), _sum_of_values if self.joined == "sum" else _mean_of_values
+            for name in (ANY,) if outcome is None else self.held(outcome):
+                yield (path_word(str(name)),), _Named(name)
+        else:
+            assert not isinstance(self.by, str)
+            yield (), sum
+            for number, member in enumerate(self.by):
+                yield (str(getattr(member, "label", member.name.lower())),), _Numbered(number)
+
+    @abstractmethod
+    def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
+        """Yield what can be asked of it; without an outcome, by its declaration alone."""
+
+    def further(self, word: str) -> Entry | None:
+        """Return what a word below the figure means that :meth:`entries` does not list, such as a percentile."""
+        return None
+
+
+class Number(Figure):
+    """A number that a replication gives as it is: a mean over time, an extreme, something computed."""
+
+    estimator: Estimator = Mean()
+
+    def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
+        """Yield the whole and its parts."""
+        for path, take in self.parts(outcome):
+            yield Entry((self.name, *path), self, self.estimator, _Taken(self, take), bool(self.headline) and not path)
+
+
+class Middle(Number):
+    """A number that comes in steps, such as the load of a step: the middle replication tells."""
+
+    estimator = Median()
+
+
+class Total(Number):
+    """A count or sum over the measured time of a phase: what has come since an earlier reading can be told."""
+
+    def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
+        """Yield the whole and its parts."""
+        is_led = self.headline != IF_ANY or (outcome is not None and bool(self.held(outcome)))
+        for entry in super().entries(outcome):
+            yield replace(entry, leads=entry.leads and is_led)
+
+    def since(self, now: Any, before: Any) -> Any:
+        """Return what has come between two readings of what is held."""
+        if isinstance(now, Mapping):
+            return {name: count - before.get(name, 0) for name, count in now.items()}
+        return [a - b for a, b in zip(now, before, strict=True)] if isinstance(now, list) else now - before
+
+
+class Rate(Figure):
+    """A total by the seconds of the phase."""
+
+    def __init__(self, of: Any, factor: float, **about: Any) -> None:
+        super().__init__(**{"unit": "/s"} | about)
+        self.of, self.factor = _declared(of), factor
+
+    def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
+        """Yield the whole and its parts."""
+        for path, take in self.of.parts(outcome):
+            yield Entry((self.name, *path), self, Mean(), self._observe(take), bool(self.headline) and not path)
+
+    def _observe(self, take: Callable[[Any], Any]) -> Callable[[Any], float]:
+        def observe(outcome: Any) -> float:
+            held, seconds = self.of.held(outcome), outcome.seconds
+            return self.factor * take(held) / seconds if held is not None and seconds > 0 else math.nan
+
+        return observe
+
+
+class Share(Figure):
+    """A total by the sum of others: the sums of all replications are divided, not their ratios averaged."""
+
+    def __init__(self, top: Any, bottoms: Sequence[Any], *, of_whole: bool, factor: float, **about: Any) -> None:
+        super().__init__(**about)
+        self.top, self.bottoms, self.of_whole = _declared(top), [_declared(each) for each in bottoms], of_whole
+        self.estimator = Ratio(100.0, 100.0) if self.unit == "%" else Ratio(factor)  # a share is part of its whole
+
+    def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
+        """Yield the whole and its parts; of shares of the whole only the parts."""
+        for path, take in self.top.parts(outcome):
+            if path or not self.of_whole:
+                yield Entry(
+                    (self.name, *path), self, self.estimator, self._observe(take), bool(self.headline) and not path
+                )
+
+    def _observe(self, take: Callable[[Any], Any]) -> Callable[[Any], tuple[float, float]]:
+        def observe(outcome: Any) -> tuple[float, float]:
+            below = _whole_of(self.top) if self.of_whole else take
+            bottom = sum(below(each.held(outcome)) if each.by else each.held(outcome) for each in self.bottoms)
+            return float(take(self.top.held(outcome))), float(bottom)
+
+        return observe
+
+
+class Delays(Figure):
+    """A distribution of times: mean, sd, min and max by replication, percentiles of all replications together."""
+
+    def __init__(self, percents: Sequence[float] = PERCENTS, **about: Any) -> None:
+        super().__init__(**{"unit": "ms"} | about)
+        self.unit_ns, self.percents = NS_OF_UNIT[self.unit], percents
+        self._leading = self.headline if isinstance(self.headline, tuple) else ()
+
+    def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
+        """Yield the statistics, and the listed percentiles."""
+        for name, take in _OF_DELAYS.items():
+            yield Entry((self.name, name), self, Mean(), self._statistic(take), name in self._leading)
+        led = [percent_of(word) for word in self._leading]
+        for percent in dict.fromkeys((*self.percents, *(each for each in led if each is not None))):
+            yield self._percentile(percent)
+
+    def further(self, word: str) -> Entry | None:
+        """Return any percentile."""
+        percent = percent_of(word)
+        return None if percent is None else self._percentile(percent)
+
+    def _percentile(self, percent: float) -> Entry:
+        word = path_word(f"p{percent:g}")
+        observe = self._if_any
+        return Entry((self.name, word), self, Percentile(percent, self.unit_ns), observe, word in self._leading)
+
+    def _if_any(self, outcome: Any) -> Any:
+        distribution = self.held(outcome)
+        return distribution if distribution.count else None
+
+    def _statistic(self, take: Callable[[Any], float]) -> Callable[[Any], float]:
+        def observe(outcome: Any) -> float:
+            distribution = self.held(outcome)
+            return take(distribution) / self.unit_ns if distribution.count else math.nan
+
+        return observe
+
+
+class Series(Figure):
+    """Samples at a fixed spacing: their mean is the figure itself; sd, min, max, percentiles by replication."""
+
+    def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
+        """Yield the mean under the figure's name, and the other statistics below it."""
+        for name, take in _OF_SERIES.items():
+            path = (self.name,) if name == "mean" else (self.name, name)
+            yield Entry(path, self, Mean(), self._statistic(take), bool(self.headline) and name == "mean")
+
+    def _statistic(self, take: Callable[[list[float]], float]) -> Callable[[Any], float]:
+        def observe(outcome: Any) -> float:
+            samples = self.held(outcome)
+            return float(take(samples)) if samples else math.nan
+
+        return observe
+
+
+def total(**about: Any) -> Any:
+    """A count or sum over the measured time of a phase."""
+    return Total(**about)
+
+
+def number(**about: Any) -> Any:
+    """A number that a replication gives as it is: a mean over time, an extreme, something computed by ``source``."""
+    return Number(**about)
+
+
+def middle(**about: Any) -> Any:
+    """A number that comes in steps; the middle replication tells."""
+    return Middle(**about)
+
+
+def rate(of: Any, *, factor: float = 1.0, **about: Any) -> Any:
+    """A total by the seconds of the phase, times a factor that the unit asks for."""
+    return Rate(of, factor, **about)
+
+
+def ratio(top: Any, *bottoms: Any, of_whole: bool = False, factor: float = 1.0, **about: Any) -> Any:
+    """A total by the sum of others; ``of_whole``: each part of a split total by the whole of it."""
+    return Share(top, bottoms or (top,), of_whole=of_whole, factor=factor, **about)
+
+
+def delays(**about: Any) -> Any:
+    """A distribution of times, as :class:`~vftsim.stats.DelayHistogram`."""
+    return Delays(**about)
+
+
+def series(**about: Any) -> Any:
+    """Samples at a fixed spacing, as a list of numbers."""
+    return Series(**about)
+
+
+def percent_of(word: str) -> float | None:
+    """Return the percentile that a word like ``p99`` or ``p99_9`` means."""
+    match = re.fullmatch(r"p(\d{1,2})(?:_(\d+))?", word)
+    return float(f"{match[1]}.{match[2] or 0}") if match else None
+
+
+def path_word(name: str) -> str:
+    """Return a name as one word of an address."""
+    return re.sub(r"[^0-9A-Za-z_*\-]+", "_", name).strip("_") or "_"
+
+
+def _declared(figure: Any) -> Figure:
+    if not isinstance(figure, Figure):
+        raise TypeError(f"a figure is declared in terms of declared figures, not of {figure!r}")
+    return figure
+
+
+def _whole(held: Any) -> Any:
+    return held
+
+
+def _sum_of_values(held: Mapping[Any, float]) -> float:
+    return sum(held.values())
+
+
+def _mean_of_values(held: Mapping[Any, float]) -> float:
+    return sum(held.values()) / len(held) if held else math.nan
+
+
+def _whole_of(figure: Figure) -> Callable[[Any], Any]:
+    return next(iter(figure.parts(None)))[1]
+
+
+@dataclass(frozen=True)
+class _Numbered:
+    number: int
+
+    def __call__(self, held: Sequence[Any]) -> Any:
+        return held[self.number]
+
+
+@dataclass(frozen=True)
+class _Named:
+    name: Any
+
+    def __call__(self, held: Mapping[Any, Any]) -> Any:
+        return held.get(self.name, 0)
+
+
+@dataclass(frozen=True)
+class _Taken:
+    figure: Figure
+    take: Callable[[Any], Any]
+
+    def __call__(self, outcome: Any) -> Any:
+        held = self.figure.held(outcome)
+        return None if held is None else self.take(held)
+
+
+_OF_DELAYS: dict[str, Callable[[Any], float]] = {
+    "mean": lambda found: found.mean,
+    "sd": lambda found: found.sd if found.count > 1 else math.nan,
+    "min": lambda found: found.min,
+    "max": lambda found: found.max,
+}
+
+
+def _variance(samples: list[float]) -> float:
+    return float(np.var(samples, ddof=1)) if len(samples) > 1 else math.nan
+
+
+def _percentile_of(percent: float) -> Callable[[list[float]], float]:
+    return lambda samples: float(np.percentile(np.asarray(samples, float), percent))
+
+
+_OF_SERIES: dict[str, Callable[[list[float]], float]] = {
+    "mean": lambda samples: math.fsum(samples) / len(samples),
+    "variance": _variance,
+    "sd": lambda samples: math.sqrt(_variance(samples)) if len(samples) > 1 else math.nan,
+    "min": min,
+    "max": max,
+    **{f"p{percent}": _percentile_of(percent) for percent in PERCENTS},
+}

@@ -1,0 +1,127 @@
+"""How replications of one figure become an estimate, and those of two models a difference.
+
+The estimator belongs to the figure, not to the study: a share is a ratio of sums, a percentile is that of all
+replications together, whoever asks.  Intervals are those of :mod:`vftsim.stats`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vftsim.stats import Estimate, mean_interval, median_interval, percentile_interval, ratio_of_sums, runs_range
+from vftsim.stats.intervals import FEWEST_RUNS, hull, pseudo_values
+from vftsim.stats.percentiles import Sections, sections
+
+
+class Estimator(ABC):
+    """Puts together what each replication observed of a figure."""
+
+    @abstractmethod
+    def single(self, observed: Any) -> float:
+        """Return the figure of one replication by itself; nan if it says nothing."""
+
+    def values(self, observed: Sequence[Any]) -> list[float]:
+        """Return one number a replication, whose spread is the estimate's error."""
+        return [self.single(each) for each in observed]
+
+    @abstractmethod
+    def interval(self, observed: Sequence[Any], confidence: float) -> Estimate:
+        """Return the estimate over replications that all say something."""
+
+    def difference(self, first: Sequence[Any], second: Sequence[Any], confidence: float) -> Estimate:
+        """Return ``second`` less ``first`` of paired replications: of the two estimates, with the spread of the pairs.
+
+        If there is too little for an interval of one of the two, there is none of the difference: a range, too.
+        """
+        before, after = self.interval(first, confidence), self.interval(second, confidence)
+        center = after.mean - before.mean
+        if len(first) < FEWEST_RUNS or "range" in (before.kind, after.kind):
+            own = [self.single(b) - self.single(a) for a, b in zip(first, second, strict=True)]
+            return runs_range(center, own, confidence)
+        pairs = [b - a for a, b in zip(self.values(first), self.values(second), strict=True)]
+        low, high = hull(center, pairs, confidence, is_positive=False) if len(set(pairs)) > 1 else (center, center)
+        return Estimate(center, (high - low) / 2.0, low, high, len(first), confidence, "skew-corrected t")
+
+
+class Mean(Estimator):
+    """Each replication gives a number; they are averaged.  Totals, rates, means over time and extremes are this."""
+
+    def single(self, observed: Any) -> float:
+        """Return the number itself."""
+        return float(observed)
+
+    def interval(self, observed: Sequence[Any], confidence: float) -> Estimate:
+        """Return the mean with the hull of three t intervals."""
+        return mean_interval(self.values(observed), confidence)
+
+
+class Median(Mean):
+    """Each replication gives a number that comes in steps; the middle one is taken."""
+
+    def interval(self, observed: Sequence[Any], confidence: float) -> Estimate:
+        """Return the middle run with its order-statistic interval."""
+        return median_interval(self.values(observed), confidence)
+
+    def difference(self, first: Sequence[Any], second: Sequence[Any], confidence: float) -> Estimate:
+        """Return the middle difference, which is not the difference of the middles."""
+        pairs = [b - a for a, b in zip(self.values(first), self.values(second), strict=True)]
+        return median_interval(pairs, confidence)
+
+
+@dataclass(frozen=True)
+class Ratio(Estimator):
+    """Each replication gives two sums, (numerator, denominator); the sums are added first and divided then."""
+
+    factor: float = 1.0
+    most: float = math.inf
+
+    def single(self, observed: Any) -> float:
+        """Return the replication's own ratio."""
+        numerator, denominator = observed
+        return self.factor * numerator / denominator if denominator else math.nan
+
+    def values(self, observed: Sequence[Any]) -> list[float]:
+        """Return jackknife pseudo values."""
+        numerators, denominators = zip(*observed, strict=True)
+        return [self.factor * each for each in pseudo_values(list(numerators), list(denominators))]
+
+    def interval(self, observed: Sequence[Any], confidence: float) -> Estimate:
+        """Return the ratio of sums."""
+        numerators, denominators = zip(*observed, strict=True)
+        found = ratio_of_sums(numerators, denominators, confidence)
+        mean, half, low, high = (self.factor * x for x in (found.mean, found.half_width, found.low, found.high))
+        return replace(found, mean=mean, half_width=half, low=low, high=min(high, self.most))
+
+
+@dataclass(frozen=True)
+class Percentile(Estimator):
+    """Each replication gives a histogram; the percentile is that of all together, the error that of their own.
+
+    ``unit_ns`` nanoseconds are one unit of the figure.
+    """
+
+    percent: float
+    unit_ns: float
+
+    def single(self, observed: Any) -> float:
+        """Return the replication's own percentile."""
+        return float(observed.percentile(self.percent)) / self.unit_ns
+
+    def interval(self, observed: Sequence[Any], confidence: float) -> Estimate:
+        """Return the pooled percentile."""
+        (found,) = sections(observed, [self.percent])
+        own = tuple(each / self.unit_ns for each in found.own)
+        return percentile_interval(
+            Sections(found.pooled / self.unit_ns, own, found.beyond, found.beyond_body), confidence
+        )
+
+
+def is_known(observed: Any) -> bool:
+    """Whether a replication says something of a figure: a share of nothing and a delay that did not occur do not."""
+    if isinstance(observed, tuple):
+        return bool(observed[1] > 0)
+    return math.isfinite(observed) if isinstance(observed, int | float) else observed is not None

@@ -1,0 +1,198 @@
+"""Outcomes and phases: what somebody measured, and when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+from vftsim.errors import UsageError
+from vftsim.outcome import declare
+from vftsim.outcome.declare import Entry, Figure
+from vftsim.outcome.estimators import is_known
+from vftsim.stats import DelayHistogram
+
+_HISTOGRAM = "histogram"
+OutcomeT = TypeVar("OutcomeT", bound="Outcome")
+
+
+class Kept:
+    """A value that an outcome holds and that is no figure by itself, such as the number of a step."""
+
+
+def kept(*, default: Any = None) -> Any:
+    """Say that an outcome holds a value that is no figure by itself."""
+    return Kept()
+
+
+@dataclass_transform(
+    kw_only_default=True,
+    field_specifiers=(declare.total, declare.number, declare.middle, declare.delays, declare.series, kept),
+)
+class Declared:
+    """A record whose class declares what it holds.
+
+    Raises
+    ------
+    TypeError
+        A class has an annotated attribute that declares nothing; an instance lacks what its class declares, or holds
+        what it does not.
+    """
+
+    declared: ClassVar[Mapping[str, Figure]] = {}
+    held: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, **held: Any) -> None:
+        if missing := [name for name in self.held if name not in held and name != "seconds"]:
+            raise TypeError(f"{type(self).__name__} lacks {', '.join(missing)}")
+        if further := [name for name in held if name not in self.held]:
+            raise TypeError(f"{type(self).__name__} declares no {', '.join(further)}")
+        self.__dict__.update({"seconds": math.nan, **held})
+
+    def __init_subclass__(cls) -> None:
+        own = vars(cls).get("__annotations__", {})
+        names = [name for name, hint in own.items() if not str(hint).startswith(("ClassVar", "typing.ClassVar"))]
+        for name in names:
+            if not isinstance(vars(cls).get(name), Figure | Kept):
+                raise TypeError(f"{cls.__name__}.{name} declares no figure; say what it is, or that it is only `Kept`")
+        figures = {name: each for name, each in vars(cls).items() if isinstance(each, Figure)}
+        if again := [name for name in figures if name in cls.declared]:
+            raise TypeError(f"{cls.__name__} declares {', '.join(again)} again")
+        cls.declared = {**cls.declared, **figures}
+        cls.held = (*cls.held, *(name for name in names if name not in cls.held))
+
+
+class Outcome(Declared):
+    """What somebody measured in a phase: an instance holds sums, distributions, samples; the class says what they are.
+
+    Attributes
+    ----------
+    seconds : float
+        Measured time, by which rates divide.
+    """
+
+    seconds: float = kept(default=math.nan)
+
+    kinds: ClassVar[dict[str, type[Outcome]]] = {}
+    """Every class of outcomes by its kind, which stands in files."""
+    kind: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.kind = f"{cls.__module__}.{cls.__qualname__}"
+        Outcome.kinds[cls.kind] = cls
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @classmethod
+    def patterns(cls) -> Iterator[Entry]:
+        """Yield every figure as it is known before a run."""
+        for figure in cls.declared.values():
+            yield from figure.entries()
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every figure of this outcome."""
+        for figure in self.declared.values():
+            yield from figure.entries(self)
+
+    def columns(self) -> dict[str, float]:
+        """Return what this replication says of every figure, by the names that columns of files have."""
+        found = {}
+        for entry in self.entries():
+            if is_known(observed := entry.observe(self)):
+                found[entry.column] = entry.estimator.single(observed)
+        return found
+
+    def since(self: OutcomeT, before: OutcomeT, seconds: float) -> OutcomeT:
+        """Return what was measured between an earlier reading and this one; what is no total stays as it is now."""
+        held = dict(self.__dict__)
+        for name, figure in self.declared.items():
+            if name in held and isinstance(figure, declare.Total):
+                held[name] = figure.since(held[name], before.__dict__[name])
+        return type(self)(**{**held, "seconds": seconds})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"kind": self.kind, **{name: _plain(getattr(self, name)) for name in self.held}}
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Outcome:
+        """Rebuild what :meth:`to_dict` returned.
+
+        Raises
+        ------
+        UsageError
+            No part that is installed measures this kind.
+        """
+        kind = Outcome.kinds.get(str(data.get("kind")))
+        if kind is None:
+            raise UsageError(f"a result holds outcomes of kind {data.get('kind')!r}, which no installed part measures")
+        return kind(**{name: _rebuilt(value) for name, value in data.items() if name != "kind"})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, DelayHistogram):
+        return {_HISTOGRAM: value.to_dict()}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    return value
+
+
+def _rebuilt(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if set(value) == {_HISTOGRAM}:
+            return DelayHistogram.from_dict(value[_HISTOGRAM])
+        return {name: _rebuilt(each) for name, each in value.items()}
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A measured stretch of a run, the same for all owners.
+
+    Parameters
+    ----------
+    name : str
+        ``""``: the whole run, or its measured time; else the step of a ramp (``step_3``) or ``pre_registration``.
+    load : float or None
+        What was offered, in the workload's own unit; it is what tells steps of different ramps apart.
+    begin_ns, end_ns : int
+    outcomes : mapping
+        What each owner measured in it, by address: ``workloads.calls``, ``domains.sut``, ``networks.lan.to_host``.
+    """
+
+    name: str
+    load: float | None
+    begin_ns: int
+    end_ns: int
+    outcomes: Mapping[str, Outcome]
+
+    @property
+    def seconds(self) -> float:
+        """Length."""
+        return (self.end_ns - self.begin_ns) / 1e9
+
+    @property
+    def word(self) -> str:
+        """The phase in an address: ``at_50`` by its load, its name where it has none; empty for the whole run."""
+        if not self.name.startswith("step_") or self.load is None:
+            return self.name
+        return declare.path_word(f"at_{self.load:g}".replace(".", "_"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        outcomes = {owner: outcome.to_dict() for owner, outcome in self.outcomes.items()}
+        return {
+            "name": self.name, "load": self.load, "begin_ns": self.begin_ns, "end_ns": self.end_ns,
+            "outcomes": outcomes,
+        }  # fmt: skip
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Phase:
+        """Rebuild what :meth:`to_dict` returned."""
+        outcomes = {owner: Outcome.from_dict(outcome) for owner, outcome in data["outcomes"].items()}
+        return Phase(data["name"], data["load"], data["begin_ns"], data["end_ns"], outcomes)
