@@ -40,6 +40,7 @@ from vftsim.platform.protection.mechanism import protections
 from vftsim.platform.protection.pair import pairs
 from vftsim.platform.protection.throttle import throttles
 
+from .plant import in_seconds
 from .scripts import Script
 
 QUANTUM_NS = 100_000_000
@@ -267,7 +268,7 @@ class Lab:
             "seen": self.listed(taps, 10), "delivered": self.listed(deliveries, 1),
             "lags": [number for _, number in self.listed(lags, 0)],
             "timeline": account.timeline(engine, self.guard), "counters": account.counters(engine, self.guard),
-            "summary": self.spec.summary(engine, self.guard),
+            "summary": in_seconds(self.spec.measured(engine, self.guard)),
             "stopped_ns": int(own.stopped_ns), "stopped": bool(own.stopped), "dead": bool(own.dead),
             "run_ns": int(engine.rows(vcpus)[1].run_ns),
             "nic": (int(nic.received), lost[0], lost[1], int(nic.interrupts),

@@ -60,13 +60,35 @@ ASKED_AGAIN = 1 << 32
 """Distance of the numbers of requests that follow one another."""
 
 
+def in_seconds(own: Any) -> dict[str, Any]:
+    """Return what a mechanism did, its counters by their names, times in s and ms."""
+    as_they_are = ("dirty_pages", "most_outputs_held", "outputs_dropped")
+    named = {name: getattr(own, name) for name in as_they_are if name in own.held}
+    for name, ours, factor in (
+        ("stopped_ns", "stopped_s", 1e-9), ("backup_cpu_ns", "secondary_cpu_s", 1e-9),
+        ("sender_cpu_ns", "sender_cpu_s", 1e-9),
+        ("longest_held_ns", "longest_output_wait_ms", 1e-6), ("longest_pause_ns", "longest_pause_ms", 1e-6),
+        ("interval_ns", "interval_ms", 1e-6), ("channel_bytes", "state_bytes", 1), ("channel_bytes", "log_bytes", 1),
+        ("most_uncommitted_bytes", "most_uncommitted_disk_bytes", 1),
+    ):  # fmt: skip
+        if name in own.held and getattr(own, name) is not None:
+            named[ours] = getattr(own, name) * factor
+    named["output_wait_ms"] = own.held_ns * 1e-6 / max(1, own.released)
+    if "paused_ns" in own.held:
+        named["pause_ms"] = own.paused_ns * 1e-6 / max(1, own.states)
+    return {**own.counted, **named}
+
+
 class Moment(Record):
     time_ns: int
     number: int
 
 
 class Habits(Record):
-    """How guest and clients behave: ``turns`` requests follow each other ``think_ns`` apart; -1: without end."""
+    """How guest and clients behave: ``turns`` requests follow each other ``think_ns`` apart; -1: without end.
+
+    An answer comes ``service_ns`` after its request, by a timer: also from a guest that stands still then.
+    """
 
     chunk_ns: int
     lengths: int
@@ -75,6 +97,7 @@ class Habits(Record):
     size_bytes: int
     think_ns: int
     turns: int
+    service_ns: int
 
 
 chunk_lengths = Table("chunk_lengths", Moment, 4096)
@@ -141,11 +164,20 @@ def on_ask(sim: Sim, place: int, token: int) -> None:
 
 @server.implements(packet.receive)
 def answer(sim: Sim, program: Application, packet: int) -> None:
-    """Answer at once."""
+    """Answer at once, or after a while."""
     number = packets(sim)[packet].what
     packets.free(sim, packet)
     write_down(sim, entered(sim)[entered.new(sim)], number)
-    put(sim, number)
+    if habits(sim)[1].service_ns > 0:
+        at(sim, sim.now_ns + habits(sim)[1].service_ns, EventKind.TIMER, number % ASKED_AGAIN, on_answer, number)
+    else:
+        put(sim, number)
+
+
+@event
+def on_answer(sim: Sim, place: int, token: int) -> None:
+    """The answer to a request is due."""
+    put(sim, place)
 
 
 @part
@@ -187,9 +219,12 @@ def on_probe(sim: Sim, place: int, token: int) -> None:
     find(sim, guards(sim)[place], probes(sim)[row], False)
 
 
+WATCHED = "watched_"
+
+
 def watched(kind: Kind) -> Kind:
     """A mechanism that does the same, and writes down when it stops the guest and what it had sent by then."""
-    made = Kind(f"watched_{kind.name}", kind.sort)
+    made = Kind(f"{WATCHED}{kind.name}", kind.sort)
     made.implementations.update(kind.implementations)
     made.implementations[before_stop.name] = Part(write_stop)  # type: ignore[attr-defined]
     return made
@@ -210,7 +245,7 @@ def linked(*others: Kind) -> Linked:
             scheduler: [schedulers()["native"].part], protection: kinds,
             fault: [spec.part for spec in FAULTS.values()], path: [wire], application: [server], workload: [clients],
         },
-        [on_ask, on_probe, *protect.ACTIONS],
+        [on_answer, on_ask, on_probe, *protect.ACTIONS],
         [*build.TABLES, *protect.TABLES, habits, chunk_lengths, feeds, entered, issued, seen, probes, stops,
          output_buffers],
     )  # fmt: skip
@@ -239,6 +274,7 @@ class Plant:
     chunk_is_output: bool = False
     lengths: list[int] = field(default_factory=list)
     think_ns: int = 0
+    service_ns: int = 0
     turns: int = 1
     faults: list[dict[str, Any]] = field(default_factory=list)
     until_ns: int = S
@@ -261,7 +297,7 @@ class Plant:
         moderated.install(engine, port, moderated.GuestNicSpec(ring=65536, moderation=0), 0, 0)
         own = engine.rows(habits)[1]
         own.chunk_ns, own.chunk_is_output, own.size_bytes = self.chunk_ns, self.chunk_is_output, self.size_bytes
-        own.think_ns, own.turns = self.think_ns, self.turns
+        own.think_ns, own.turns, own.service_ns = self.think_ns, self.turns, self.service_ns
         own.lengths = len(self.lengths)
         for chunk_ns in self.lengths:
             engine.add(chunk_lengths, number=chunk_ns)
@@ -270,6 +306,10 @@ class Plant:
         engine.on_input = feeder.fill
         streams = Streams(self.seed, 0)
         self.guard = protect.add_guard(engine, spec, self.domain, [port], [program], feeder=feeder, streams=streams)
+        self.audit = engine.rows(guards)[self.guard].audit
+        # A mechanism that is spoilt on purpose runs on; what it breaks is counted.
+        is_whole = self.spoil is None and (self.part is None or self.part.name.startswith(WATCHED))
+        self.audit.ends_run = self.audit.ends_run and is_whole
         build.start(engine, self.host, scheduling())
         faults = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in self.faults]
         protect.start(engine, self.guard, spec, faults, lambda instant: instant.offset_ns)
@@ -327,7 +367,7 @@ class Plant:
 
     @property
     def summary(self) -> dict[str, int | float]:
-        return self.spec.summary(self.engine, self.guard)
+        return in_seconds(self.spec.measured(self.engine, self.guard))
 
     def probe(self, times_ns: Iterable[int]) -> list[Any]:
         """Run, and return what crashes at these instants would find."""

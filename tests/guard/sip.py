@@ -17,6 +17,8 @@ from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
 from vftsim.workloads.sip.records import sip_servers
 
+from .plant import in_seconds
+
 
 def guarded_spec(
     protection: dict[str, Any],
@@ -68,7 +70,7 @@ class GuardedLab(Run):
 
     @property
     def summary(self) -> dict[str, int | float]:
-        return self.protection.summary(self.engine, self.guard)
+        return in_seconds(self.protection.measured(self.engine, self.guard))
 
     @property
     def state(self) -> str:

@@ -35,6 +35,7 @@ class Watched:
             secondary={"entry_cost": entry_cost_ns}, cost={"entry": 0, "kibibyte": 0, "output": 0},
             failover={"go_live": GO_LIVE_NS},
         )  # fmt: skip
+        self.pair.guard.audit.ends_run = False
         self.oracle = Oracle(Rules(rate, latency_ns, entry_cost_ns, GO_LIVE_NS))
         time_ns = 0
         for number in range(1, 40):

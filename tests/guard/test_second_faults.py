@@ -19,7 +19,13 @@ FAILOVER = {"timeout": 50 * MS, "backup_timeout": 50 * MS, "activation_record": 
             "announcement": 7 * MS}  # fmt: skip
 CRASH_NS = 103_300_000
 ASKS = [3_333_333 * i for i in range(1, 100)]
+LOCKSTEP = {
+    "kind": "lockstep", "reprotection": COPY,
+    "failover": {"heartbeat_interval": 10 * MS, "heartbeat_timeout": 50 * MS, "log_timeout": 50 * MS,
+                 "go_live": 30 * MS, "announcement": 7 * MS},
+}  # fmt: skip
 MECHANISMS = {
+    "lockstep": LOCKSTEP,
     "checkpoint": A.parameters(reprotection=COPY, failover=FAILOVER),
     "event_sync": events(reprotection=COPY, failover=FAILOVER),
     "hypervisor_epoch": epochs("revised", reprotection=COPY, failover=FAILOVER),
@@ -38,11 +44,11 @@ def run(kind, *faults, **more):
 def test_two_copies_never_live_and_nothing_leaves_a_dead_host(kind):
     """Crash, detected, restored, live, reachable, copying, protected again: a fault of either host in each stretch."""
     timeline = run(kind, ("primary_crash", CRASH_NS)).timeline[1:]
-    assert [what for _, what in timeline] == [
-        "primary crash", "failure declared", "state restored", "secondary live", "reachable", "copy begins",
-        "protected",
+    moments = {what: time_ns for time_ns, what in timeline}
+    assert [what for what in moments if what != "state restored"] == [
+        "primary crash", "failure declared", "secondary live", "reachable", "copy begins", "protected",
     ]  # fmt: skip
-    live_ns, protected_ns = timeline[3][0], timeline[-1][0]
+    live_ns, protected_ns = moments["secondary live"], moments["protected"]
     for start_ns, end_ns in pairwise(time_ns for time_ns, _ in timeline):
         for time_ns in (start_ns + 1, (start_ns + end_ns) // 2, end_ns - 1):
             for what in ("primary_crash", "backup_crash"):
@@ -79,3 +85,18 @@ def test_arithmetic_fits_64_bits(kind):
         plain = run(kind, (what, CRASH_NS))
         assert checked.seen == plain.seen
         assert checked.timeline == plain.timeline
+
+
+def test_faults_at_time_0_and_1_ns_and_at_the_instant_of_another():
+    """The backup is in step from the start; of two faults at an instant the one that the model names first is first."""
+    for kind in MECHANISMS:
+        for time_ns in (0, 1):
+            world = run(kind, ("primary_crash", time_ns))
+            assert "secondary live" in world.moments, (kind, time_ns)
+            assert max(t for t, _ in world.seen) > 300 * MS, (kind, time_ns)
+            assert "copy begins" in run(kind, ("backup_crash", time_ns)).moments, (kind, time_ns)
+        for first, second in (("primary_crash", "backup_crash"), ("backup_crash", "primary_crash")):
+            world = run(kind, (first, CRASH_NS), (second, CRASH_NS))
+            assert "secondary live" not in world.moments, (kind, first)
+            assert max(t for t, _ in world.seen) <= CRASH_NS, (kind, first)
+        assert "secondary live" in run(kind, ("primary_crash", CRASH_NS), ("primary_crash", CRASH_NS)).moments, kind

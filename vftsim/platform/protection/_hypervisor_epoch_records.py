@@ -12,6 +12,7 @@ class Epoch(Record):
     The present one ends at ``due_ns``, or ``left_ns`` of running after the guest goes on.  The backup's last
     acknowledgement comes at ``acked_ns``, of a message that left at ``departed_ns``.  Messages that would leave after
     ``limit_ns``, the least of ``limits``, die with the primary.  ``copies`` are of outputs since the epoch began.
+    What a lost channel has kept back takes ``unsent_ns`` to leave.
     """
 
     is_original: bool
@@ -24,6 +25,7 @@ class Epoch(Record):
     left_ns: int
     departed_ns: int
     acked_ns: int
+    unsent_ns: int
     limit_ns: int
     limits: Fifo
     copies: Fifo

@@ -4,7 +4,7 @@ from vftsim.kernel import Sim, part
 from vftsim.platform.protection._lockstep_records import Lockstep, limit_list, limits, locksteps
 from vftsim.platform.protection.channel import channels
 from vftsim.platform.protection.guard import Guard
-from vftsim.platform.protection.pair import NEVER_NS
+from vftsim.platform.protection.rollback import foreseen_limit_ns
 
 
 @part
@@ -34,7 +34,7 @@ def remove_limit(sim: Sim, guard: Guard, time_ns: int, is_arrival: bool) -> None
 @part
 def least_limit_ns(sim: Sim, guard: Guard, own: Lockstep) -> int:
     """Return the instant after which nothing may leave that is written now, or it is lost."""
-    least_ns = NEVER_NS
+    least_ns = foreseen_limit_ns(sim, guard)
     row = own.limits.first
     while row != 0:
         time_ns = limits(sim)[row].time_ns

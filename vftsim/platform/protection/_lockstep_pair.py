@@ -9,7 +9,7 @@ from vftsim.platform.cpu import jobs
 from vftsim.platform.cpu.records import domains, vcpus, work_done
 from vftsim.platform.io.packet import packet_list
 from vftsim.platform.protection import _lockstep_costs as costs
-from vftsim.platform.protection import commit, log_writer, machine, replay, throttle
+from vftsim.platform.protection import audit, commit, log_writer, machine, replay, throttle
 from vftsim.platform.protection._lockstep_costs import Recording, recordings
 from vftsim.platform.protection._lockstep_records import (
     BROKEN,
@@ -325,9 +325,16 @@ def protect(sim: Sim, guard: Guard) -> None:
     if guard.dead:
         return
     own = locksteps(sim)[guard.row]
-    own.replayed_ns += pairs(sim)[own.pair].secondary.busy_ns
+    before = pairs(sim)[own.pair]
+    own.replayed_ns += before.secondary.busy_ns
+    own.waited_ns += before.wait_ns
+    own.released += before.released
     new_pair(sim, guard, own)
     own.state = PROTECTED
+    audit.begin(sim, guard.audit)
+    own.is_backup_dead = False
+    own.resent_ns = 0
+    own.resent_arrival_ns = 0
     machine.set_overhead(sim, guard, own.output_cost_ns, own.execution, own.exits)
     throttle.start(sim, guard)
     start_settling(sim, guard)

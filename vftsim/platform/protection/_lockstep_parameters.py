@@ -281,7 +281,14 @@ class LockstepFields(Spec):
 
     def without_effect(self) -> dict[str, str]:
         """Return the keys that nothing reads as it stands, each with the reason."""
-        return {} if self.cost.is_counted else dict.fromkeys(_ONLY_COUNTED, "only costs in the form counted read it")
+        found = {} if self.cost.is_counted else dict.fromkeys(_ONLY_COUNTED, "only costs in the form counted read it")
+        failover = self.failover
+        log_ns = failover.log_timeout + failover.secondary_delay
+        if failover.heartbeat_timeout >= failover.heartbeat_interval + log_ns:
+            found["failover.heartbeat_timeout"] = (
+                "log_timeout is always over first, since a host that fails stops the log too; set both"
+            )
+        return found
 
     @model_validator(mode="after")
     def _notices_failures(self) -> "LockstepFields":

@@ -25,7 +25,11 @@ class Lockstep(Record):
 
     Present: ``pair`` is the row of the present pair, ``begun`` how many there have been.  Entries that would leave
     after ``limit_ns``, the least of ``limits``, die with the primary; ``is_cut``: the first of them has been written.
-    ``pending`` are packets that the new primary is to send.  ``replayed_ns`` is the execution of earlier secondaries.
+    ``pending`` are packets that the new primary is to send.  ``replayed_ns`` is the execution of earlier secondaries,
+    and ``waited_ns`` how long the ``released`` outputs of earlier pairs waited.
+
+    The secondary declares the last loss of the channel at ``loss_declared_ns``; what this loss has kept from it has
+    left again by ``resent_ns`` and arrives at ``resent_arrival_ns``.
 
     The rest are parameters: sizes of entries, what they cost the primary, buffers, the speed of the secondary, and what
     a failover takes.
@@ -38,8 +42,14 @@ class Lockstep(Record):
     limits: Fifo
     is_full: bool
     is_cut: bool
+    is_backup_dead: bool
+    loss_declared_ns: int
+    resent_ns: int
+    resent_arrival_ns: int
     pending: Fifo
     replayed_ns: int
+    waited_ns: int
+    released: int
     packet_bytes: int
     output_bytes: int
     event_bytes: int

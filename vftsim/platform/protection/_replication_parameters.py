@@ -3,23 +3,23 @@
 Sources: Remus, NSDI 2008; Xen ``tools/remus/remus`` and ``tools/python/xen/remus``; the thesis, Appendix G.
 """
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from vftsim.kernel import Engine
+from vftsim.outcome import declare
 from vftsim.platform.protection import channel, machine, memory, output_buffer, reprotection, sender, state_stream
 from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
 from vftsim.platform.protection._replication_records import UNPROTECTED, replications
-from vftsim.platform.protection.account import counters
-from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.memory import MemorySpec
-from vftsim.platform.protection.sender import SenderSpec
+from vftsim.platform.protection.outcome import Protection
+from vftsim.platform.protection.sender import SenderSpec, senders
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.platform.protection.when import Instant, When
 from vftsim.spec.base import Spec
-from vftsim.spec.units import BitRate, ByteCount, DurationNs, PositiveDurationNs
+from vftsim.spec.units import DURATION, BitRate, ByteCount, DurationNs, PositiveDurationNs
 
 _US = 1_000
 _MS = 1_000_000
@@ -29,6 +29,15 @@ _PositiveBytes = Annotated[ByteCount, Field(gt=0)]
 
 
 RINGS = {"by_path": machine.RINGS_BY_PATH, "lost": machine.LOST_RINGS, "saved": machine.SAVED_RINGS}
+
+
+class StatesSent(Protection):
+    """What mechanisms that send states did and cost."""
+
+    dirty_pages: float = declare.total(label="pages sent")
+    most_uncommitted_bytes: int = declare.number(label="disk writes not yet committed, most", unit="B")
+    most_outputs_held: int = declare.number(label="outputs held, most")
+    outputs_dropped: int = declare.total(label="outputs dropped for want of room", better="lower")
 
 
 class StateSpec(Spec):
@@ -90,6 +99,7 @@ class TakeoverSpec(Spec):
 class ReplicationFields(ProtectionSpec):
     """Parameters of every mechanism of this sort."""
 
+    outcome: ClassVar[type[Protection]] = StatesSent
     sends_pages: ClassVar[bool] = True
     """Whether it sends the pages that the guest dirties, as states or as copies of them."""
 
@@ -112,6 +122,22 @@ class ReplicationFields(ProtectionSpec):
     def has_backup(self) -> bool:
         """It has."""
         return True
+
+    @property
+    def longest_silence_ns(self) -> int:
+        """For how long the backup hears nothing of a primary that works, at least."""
+        return 0
+
+    @model_validator(mode="after")
+    def _is_heard_of(self) -> "ReplicationFields":
+        silence_ns = self.longest_silence_ns
+        if self.has_backup and self.failover.timeout <= silence_ns:
+            timeout, silence = DURATION.format(self.failover.timeout), DURATION.format(silence_ns)
+            raise ValueError(
+                f"failover.timeout ({timeout}) must be above the {silence} for which the backup hears nothing of a "
+                "primary that works, or it takes over from it at once"
+            )
+        return self
 
     @property
     def sent_by(self) -> str | None:
@@ -154,12 +180,16 @@ class ReplicationFields(ProtectionSpec):
         own.announcement_ns = failover.announcement
         own.rings = RINGS[self.state.receive_ring]
 
-    def summary(self, engine: Engine, guard: int) -> dict[str, int | float]:
-        """Return what the mechanism did and cost in the run so far."""
+    def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
+        """Return what :attr:`outcome` holds of the run so far."""
         return {
-            **counters(engine, guard),
-            **state_stream.summary(engine, guard),
-            **output_buffer.summary(engine, guard),
-            **sender.summary(engine, guard),
-            "stopped_s": int(engine.rows(guards)[guard].stopped_ns) / 1e9,
+            **super().holds(engine, guard),
+            **state_stream.holds(engine, guard),
+            **output_buffer.holds(engine, guard),
+            "sender_cpu_ns": int(engine.rows(senders)[guard].charged_ns),
         }
+
+    def forget_extremes(self, engine: Engine, guard: int) -> None:
+        """Have the longest and most begin anew."""
+        output_buffer.forget_extremes(engine, guard)
+        engine.rows(state_streams)[guard].most_uncommitted_bytes = 0

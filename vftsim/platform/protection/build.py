@@ -11,6 +11,7 @@ from vftsim.platform.cpu.records import domains
 from vftsim.platform.io.disk import guard_disk
 from vftsim.platform.io.packet import drops
 from vftsim.platform.protection.account import moments, tallies
+from vftsim.platform.protection.audit import is_strict
 from vftsim.platform.protection.faults import FaultSpec, announce_fault, faults, inject, on_fault
 from vftsim.platform.protection.guard import guard_port, guard_program, guarded_programs, guards
 from vftsim.platform.protection.mechanism import (
@@ -82,6 +83,8 @@ def add_guard(
         raise UsageError(f"this protection mechanism handles {spec.most_vcpus} vCPU at most, not {vcpu_count}")
     row, guard = engine.add(guards, mechanism=engine.number(spec.part), domain=domain, most_waiting=most_waiting)
     guard.row = row
+    guard.audit.is_off = not spec.promises
+    guard.audit.ends_run = is_strict() and not spec.breaks_promise
     guard.no_room, _ = engine.add(drops)
     guard.card_lost, _ = engine.add(drops)
     for port in ports:
@@ -111,6 +114,7 @@ def start(
     if spec.begins is None:
         engine.call(begin_now, guard)
     else:
+        engine.rows(guards)[guard].audit.is_off = True
         engine.at(resolve(spec.begins), EventKind.CONTROL, _BEGINS_ENTITY, engine.number(on_begin), guard)
     inject(engine, guard, blows, resolve, streams)
 

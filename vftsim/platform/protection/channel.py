@@ -33,6 +33,8 @@ class Channel(Record):
     Rate and delays are the present ones; undisturbed they are ``own_rate_bits_per_s``, ``own_latency_ns`` and
     ``own_ack_ns``.  What left by ``changed_ns``, the last change, took ``before_ns`` to arrive.  ``ends`` is the token
     of the end of a degradation.
+
+    At ``idle_ns`` an entry found everything before it gone, and at ``idle_before_ns``, at least a latency earlier.
     """
 
     rate_bits_per_s: int
@@ -47,6 +49,8 @@ class Channel(Record):
     shared: int
     free_ns: int
     sent_bytes: int
+    idle_ns: int
+    idle_before_ns: int
 
 
 channels = Table("channels", Channel, beside=guards)
@@ -103,6 +107,14 @@ def left_by_ns(channel: Channel, arrival_ns: int) -> int:
 
 
 @part
+def lost_from_ns(channel: Channel, limit_ns: int) -> int:
+    """Return an instant before which nothing was written that left after ``limit_ns``."""
+    if channel.idle_ns <= limit_ns:
+        return channel.idle_ns
+    return channel.idle_before_ns if channel.idle_before_ns <= limit_ns else 0
+
+
+@part
 def transmission_ns(channel: Channel, size_bytes: int) -> int:
     """Return the time that entries need on the wire, whatever their size."""
     return scaled(size_bytes, BITS_NS, channel.rate_bits_per_s)
@@ -112,6 +124,9 @@ def transmission_ns(channel: Channel, size_bytes: int) -> int:
 def push(sim: Sim, channel: Channel, size_bytes: int) -> int:
     """Write an entry; return when its last bit leaves the primary."""
     channel.sent_bytes += size_bytes
+    if channel.free_ns <= sim.now_ns and sim.now_ns - channel.idle_ns >= channel.latency_ns:
+        channel.idle_before_ns = channel.idle_ns
+        channel.idle_ns = sim.now_ns
     if channel.shared != 0:
         channel.free_ns = push_shared(sim, channel, links(sim)[channel.shared], size_bytes)
     else:

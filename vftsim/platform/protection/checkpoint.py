@@ -27,16 +27,18 @@ Left out: sharing the VM's own network card.  See :mod:`.replication` for failur
 :mod:`.sender` for the driver domain's CPU time.
 """
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from vftsim.kernel import Engine, Kind, Record, Sim, Table, event, part
+from vftsim.outcome import declare
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.io.packet import packets
 from vftsim.platform.protection import machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_channel import change_state_channel
-from vftsim.platform.protection._replication_parameters import ReplicationFields
+from vftsim.platform.protection._replication_crash import crash_primary
+from vftsim.platform.protection._replication_parameters import ReplicationFields, StatesSent
 from vftsim.platform.protection._replication_records import (
     abandon,
     acknowledged,
@@ -57,11 +59,11 @@ from vftsim.platform.protection.mechanism import (
     missing,
     primary_crash,
 )
+from vftsim.platform.protection.outcome import Protection
 from vftsim.platform.protection.output_buffer import outputs_held
 from vftsim.platform.protection.replication import (
     admit,
     crash_backup,
-    crash_primary,
     cut_here,
     is_protecting,
     lose_channel,
@@ -84,6 +86,16 @@ BYPASSED = word("outputs_past_the_queue")
 STRETCHED = word("epochs_stretched")
 
 checkpoint = protection.kind("checkpoint")
+
+
+class Checkpoints(StatesSent):
+    """What checkpoints did and cost; ``interval_ns`` is that of the end, if it adapts."""
+
+    states: int = declare.total(label="states taken")
+    paused_ns: int = declare.total(label="time in pauses", unit="ns", better="lower")
+    longest_pause_ns: int = declare.number(label="pause, longest", unit="ns", better="lower")
+    interval_ns: int | None = declare.number(label="interval at the end", unit="ns")
+    pause = declare.ratio(paused_ns, states, factor=1e-6, unit="ms", label="pause, mean", better="lower")
 
 
 class PauseSpec(Spec):
@@ -115,8 +127,15 @@ class AdaptiveSpec(Spec):
 class CheckpointFields(ReplicationFields):
     """Parameters of mechanisms that checkpoint at intervals."""
 
+    outcome: ClassVar[type[Protection]] = Checkpoints
+
     interval: PeriodNs = Field(200 * _MS, description="Interval set (Xen's tool: 200 ms; NSDI 2008: 25 ms).")
     pause: PauseSpec = Field(default_factory=PauseSpec, description="The guest's pause.")
+
+    @property
+    def longest_silence_ns(self) -> int:
+        """From the start, or the last byte of a state, to the first of the next, if no page is dirty."""
+        return self.interval + self.pause.fixed
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""
@@ -127,18 +146,29 @@ class CheckpointFields(ReplicationFields):
         own.fixed_pause_ns = self.pause.fixed
         own.page_pause_ns = float(self.pause.page)
 
-    def summary(self, engine: Engine, guard: int) -> dict[str, int | float]:
-        """Return what the mechanism did and cost in the run so far."""
-        own = engine.rows(checkpoints)[guard]
-        found = super().summary(engine, guard)
-        found["pause_ms"] = int(own.paused_ns) / 1e6 / max(1, found.get("states_taken", 0))
-        found["longest_pause_ms"] = int(own.longest_pause_ns) / 1e6
-        return found
+    def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
+        """Return what :attr:`outcome` holds of the run so far."""
+        own, found = engine.rows(checkpoints)[guard], super().holds(engine, guard)
+        return {
+            **found, "states": found["counted"].get("states_taken", 0), "paused_ns": int(own.paused_ns),
+            "longest_pause_ns": int(own.longest_pause_ns), "interval_ns": self._adapted_ns(engine, guard),
+        }  # fmt: skip
+
+    def _adapted_ns(self, engine: Engine, guard: int) -> int | None:
+        """Return the interval that a guard has now, if it adapts."""
+        return None
+
+    def forget_extremes(self, engine: Engine, guard: int) -> None:
+        """Have the longest and most begin anew."""
+        super().forget_extremes(engine, guard)
+        engine.rows(checkpoints)[guard].longest_pause_ns = 0
 
 
 @PROTECTIONS.register
 class CheckpointSpec(CheckpointFields):
     """Asynchronous checkpoints to a backup (Remus)."""
+
+    products: ClassVar[tuple[str, ...]] = ("remus",)
 
     kind: Literal["checkpoint"] = "checkpoint"
     part: ClassVar[Kind] = checkpoint
@@ -153,6 +183,17 @@ class CheckpointSpec(CheckpointFields):
         0, description="Outputs of fewer bytes do not wait, which breaks the promise for them; 0: all wait."
     )
 
+    @property
+    def breaks_promise(self) -> bool:
+        """What does not wait does."""
+        return self.real_time_below > 0
+
+    @property
+    def longest_silence_ns(self) -> int:
+        """The request to suspend comes between."""
+        longest_ns = self.interval if self.adaptive is None else max(self.interval, self.adaptive.longest)
+        return longest_ns + self.suspend_request + self.pause.fixed
+
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""
         super().install(engine, guard, vm_link)
@@ -164,18 +205,8 @@ class CheckpointSpec(CheckpointFields):
             own.shortest_ns, own.longest_ns = self.adaptive.shortest, self.adaptive.longest
             own.most_overhead, own.growth = self.adaptive.overhead / 100.0, self.adaptive.growth
 
-    def summary(self, engine: Engine, guard: int) -> dict[str, int | float]:
-        """Return what the mechanism did and cost in the run so far."""
-        found = super().summary(engine, guard)
-        if self.adaptive is not None:
-            found["interval_ms"] = int(engine.rows(checkpoints)[guard].interval_ns) / 1e6
-        return found
-
-    @model_validator(mode="after")
-    def _is_heard_of(self) -> "CheckpointSpec":
-        if self.adaptive is not None and self.adaptive.longest >= self.failover.timeout:
-            raise ValueError("adaptive.longest must be below failover.timeout, or the backup takes a pause for a crash")
-        return self
+    def _adapted_ns(self, engine: Engine, guard: int) -> int | None:
+        return None if self.adaptive is None else int(engine.rows(checkpoints)[guard].interval_ns)
 
 
 class Checkpoint(Record):

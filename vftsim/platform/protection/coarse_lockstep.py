@@ -10,9 +10,9 @@ of a checkpoint (suspension, transmission, round trip) and T the period a run la
 work is 1 + y / run slower.  Each replica produces an output later than it would alone by a time of its own, exponential
 with mean ``jitter``: the slower of two is 1.5 of that later.
 
-A secondary that takes over goes on from where it is: nothing that has left contradicts it.  Outputs that waited for
-the comparison are issued by it.  Its driver is connected already, and what the primary had in its receive ring stands
-in the secondary's too.
+A secondary that takes over goes on from where it is: nothing that has left contradicts it.  It issues the outputs that
+waited for the comparison.  Its driver is connected already; what the primary had in its receive ring it has too.
+Requests reach it through the primary's proxy: none since the channel was lost.
 
 Assumption: divergence shows as a difference at once; a secondary that has diverged unseen issues what the primary
 would have.  Left out: CPU time of the proxy.  Both replicas use CPU and memory all the time.
@@ -26,9 +26,9 @@ from vftsim.errors import UsageError
 from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, event, part
 from vftsim.kernel.inputs import Feeder, draw
 from vftsim.platform.io.packet import copy, packet_list
-from vftsim.platform.protection import machine, output_buffer, state_stream
+from vftsim.platform.protection import audit, machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_channel import change_state_channel
-from vftsim.platform.protection._replication_hearing import heard_ns
+from vftsim.platform.protection._replication_crash import crash_followed_primary, look_back_to_loss, use_loss
 from vftsim.platform.protection._replication_parameters import ReplicationFields
 from vftsim.platform.protection._replication_records import (
     FAILING_OVER,
@@ -39,16 +39,14 @@ from vftsim.platform.protection._replication_records import (
     replications,
     start_cycle,
 )
-from vftsim.platform.protection.account import count, note, word
+from vftsim.platform.protection.account import count, word
 from vftsim.platform.protection.guard import Guard, guards, hold_output, note_input, protection
 from vftsim.platform.protection.mechanism import (
-    CRASH,
     PROTECTIONS,
     backup_crash,
     begin,
     change_channel,
     channel_loss,
-    lose_machine,
     missing,
     primary_crash,
     set_backup_speed,
@@ -58,14 +56,16 @@ from vftsim.platform.protection.replication import (
     ISSUED_BY_SECONDARY,
     admit,
     crash_backup,
-    end_life,
-    fail_over,
+    end_foreseen_life,
     is_protecting,
+    look_back,
     lose_channel,
     pass_on,
     protect,
     transmit,
+    use_end,
 )
+from vftsim.platform.protection.rollback import is_cut_at_loss
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.sampling import Streams, exponential_ns
 from vftsim.spec.units import DurationNs, Percent, PeriodNs, PositiveDurationNs, RatePerSecond
@@ -87,6 +87,7 @@ coarse_lockstep = protection.kind("coarse_lockstep")
 class CoarseLockstepSpec(ReplicationFields):
     """Comparison of outputs (COLO)."""
 
+    products: ClassVar[tuple[str, ...]] = ("colo",)
     kind: Literal["coarse_lockstep"] = "coarse_lockstep"
     part: ClassVar[Kind] = coarse_lockstep
     divergence_rate: RatePerSecond = Field(
@@ -107,6 +108,11 @@ class CoarseLockstepSpec(ReplicationFields):
     def backup_executes(self) -> bool:
         """It does what the primary does."""
         return True
+
+    @property
+    def longest_silence_ns(self) -> int:
+        """From one heartbeat to the next."""
+        return self.heartbeat
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""
@@ -207,7 +213,9 @@ compared = Table("compared", Compared, beside=held_outputs)
 coarse_lockstep.implements(note_input)(admit)
 coarse_lockstep.implements(begin)(protect)
 coarse_lockstep.implements(backup_crash)(crash_backup)
-coarse_lockstep.implements(channel_loss)(lose_channel)
+coarse_lockstep.implements(primary_crash)(crash_followed_primary)
+coarse_lockstep.implements(look_back)(look_back_to_loss)
+coarse_lockstep.implements(use_end)(use_loss)
 coarse_lockstep.implements(change_channel)(change_state_channel)
 coarse_lockstep.implements(missing)(output_buffer.unaccounted)
 
@@ -296,6 +304,7 @@ def plan_comparison(sim: Sim, guard: Guard, own: CoarseLockstep, row: int) -> No
         delay_ns = max(first_ns, late_ns + draw(sim, own.delays))
     own.last_due_ns = max(own.last_due_ns, sim.now_ns + delay_ns)
     output.due_ns = own.last_due_ns
+    audit.learn(sim, guard.audit, output.due_ns)
     at(sim, output.due_ns, EventKind.CHANNEL, _ENTITY, on_compared, guard.row)
 
 
@@ -364,21 +373,13 @@ def on_timeout(sim: Sim, place: int, token: int) -> None:
 # When a host fails
 
 
-@coarse_lockstep.implements(primary_crash)
-def crash(sim: Sim, guard: Guard) -> None:
-    """Let the secondary go on from where it is."""
-    own = replications(sim)[guard.row]
-    if guard.dead or own.state == FAILING_OVER:
-        return
-    if own.state != PROTECTED:
-        own.step = 0
-        own.alarm = 0
-        abandon(sim, guard)
-        lose_machine(sim, guard)
-        return
-    note(sim, guard, CRASH)
-    end_life(sim, guard)
-    fail_over(sim, guard, own, heard_ns(sim, guard) + own.timeout_ns)
+@coarse_lockstep.implements(channel_loss)
+def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
+    """Lose the channel: a secondary that is to take over before it works again goes on from here."""
+    was_protected = replications(sim)[guard.row].state == PROTECTED
+    lose_channel(sim, guard, duration_ns)
+    if was_protected and not replications(sim)[guard.row].is_cut and is_cut_at_loss(sim, guard):
+        end_foreseen_life(sim, guard)
 
 
 @coarse_lockstep.implements(abandon)

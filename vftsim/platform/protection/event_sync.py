@@ -20,6 +20,7 @@ from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table, event, part
 from vftsim.platform.io.packet import copy, discard, packet_list
 from vftsim.platform.protection import machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_channel import change_state_channel
+from vftsim.platform.protection._replication_crash import crash_primary
 from vftsim.platform.protection._replication_parameters import ReplicationFields
 from vftsim.platform.protection._replication_records import (
     FAILING_OVER,
@@ -47,7 +48,6 @@ from vftsim.platform.protection.replication import (
     ISSUED_BY_SECONDARY,
     admit,
     crash_backup,
-    crash_primary,
     cut_here,
     is_protecting,
     lose_channel,
@@ -69,11 +69,18 @@ event_sync = protection.kind("event_sync")
 class EventSyncSpec(ReplicationFields):
     """Synchronization at each event (Kemari)."""
 
+    products: ClassVar[tuple[str, ...]] = ("kemari",)
+
     kind: Literal["event_sync"] = "event_sync"
     part: ClassVar[Kind] = event_sync
     suspend: DurationNs = Field(500 * _US, description="Suspending the guest and finding its dirty pages. Assumption.")
     read_rate: RatePerSecond = Field(0.0, le=1e6, description="Disk reads in a second of running; each is an event.")
     heartbeat: PeriodNs = Field(100 * _MS, description="Heartbeats to the backup. Assumption.")
+
+    @property
+    def longest_silence_ns(self) -> int:
+        """From one heartbeat to the next."""
+        return self.heartbeat
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from vftsim.errors import UsageError
 from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Sort, Table, entry, event, part
-from vftsim.platform.protection import machine, mechanism
+from vftsim.platform.protection import audit, machine, mechanism
 from vftsim.platform.protection.account import note, word
 from vftsim.platform.protection.channel import channels, lossy_rate
 from vftsim.platform.protection.guard import Guard, guards
@@ -241,6 +241,7 @@ class BackupCrash(FaultSpec):
 @backup_crash.implements(strike)
 def crash_backup(sim: Sim, blow: Fault) -> None:
     """Crash."""
+    audit.lose_backup(sim, guards(sim)[blow.guard].audit)
     mechanism.backup_crash(sim, guards(sim)[blow.guard])
 
 
@@ -262,6 +263,7 @@ def announce_loss(sim: Sim, blow: Fault) -> None:
 @channel_loss.implements(strike)
 def lose_channel(sim: Sim, blow: Fault) -> None:
     """Cut it."""
+    audit.lose_channel(sim, guards(sim)[blow.guard].audit, blow.duration_ns)
     mechanism.channel_loss(sim, guards(sim)[blow.guard], blow.duration_ns)
 
 
@@ -301,6 +303,7 @@ def degrade_channel(sim: Sim, blow: Fault) -> None:
     own = channels(sim)[blow.guard]
     rate = lossy_rate(own, blow.share, blow.delay_ns, blow.lossless_share, blow.window_bits)
     note(sim, guard, CHANNEL_DEGRADED)
+    audit.change_channel(sim, guard.audit, own.own_latency_ns + blow.delay_ns)
     mechanism.change_channel(sim, guard, rate, own.own_latency_ns + blow.delay_ns)
     own.ends = plan_end(sim, guard, blow.duration_ns, on_degradation_over)
 
@@ -312,6 +315,7 @@ def on_degradation_over(sim: Sim, place: int, token: int) -> None:
     if token == own.ends:
         own.ends = 0
         note(sim, guards(sim)[place], CHANNEL_AS_BEFORE)
+        audit.change_channel(sim, guards(sim)[place].audit, own.own_latency_ns)
         mechanism.change_channel(sim, guards(sim)[place], own.own_rate_bits_per_s, own.own_latency_ns)
 
 

@@ -7,8 +7,11 @@ Here is what the way of a packet meets; what faults and the course of a run ask 
 """
 
 from vftsim.kernel import Chain, Fifo, Record, Sim, Sort, Table, entry, part
-from vftsim.platform.io.packet import Port, applications, discard, drop, packets, ports, send
+from vftsim.platform.io.marks import PUT_OUT, RELEASED
+from vftsim.platform.io.packet import Port, applications, discard, drop, mark, packets, ports, send
 from vftsim.platform.io.ring import rings, wait_for_slot
+from vftsim.platform.protection import audit
+from vftsim.platform.protection.audit import Audit
 
 LOST = -1
 """Answer of :func:`take_note` for a packet that no surviving replica will know of."""
@@ -24,7 +27,8 @@ class Guard(Record):
     Outputs that find the way out full when they are released wait for room, ``most_waiting`` at most; the others count
     in the row ``no_room`` of ``drops``.  ``offered`` is the output about which a mechanism is being asked.  ``exits``
     counts those to the hypervisor that packets have caused at the ports, ``request_pages`` the pages they have dirtied.
-    ``card_lost`` is the row of ``drops`` of packets that a dead network card has not carried.
+    ``card_lost`` is the row of ``drops`` of packets that a dead network card has not carried.  ``audit`` is what
+    the auditor of its promise knows.
     """
 
     row: int
@@ -46,6 +50,7 @@ class Guard(Record):
     exits: int
     request_pages: float
     tallies: Fifo
+    audit: Audit
 
 
 class Guarded(Record):
@@ -99,6 +104,7 @@ def take_note(sim: Sim, port: Port, size_bytes: int) -> int:
     cost_ns = note_input(sim, guard, size_bytes)
     if cost_ns != LOST:
         guard.request_pages += port.pages_in
+        audit.take_in(sim, guard.audit)
     return cost_ns
 
 
@@ -110,10 +116,12 @@ def put_out(sim: Sim, port: Port, packet: int) -> bool:
 
     Timers of a dead machine's programs may still go off in the simulation; what they send reaches nobody.
     """
+    mark(sim, packet, PUT_OUT, 0, sim.now_ns, 0)
     if port.guard == 0:
         return send(sim, port, packet)
     guard = guards(sim)[port.guard]
     packets(sim)[packet].port = port.row
+    packets(sim)[packet].date_ns = audit.date_of(sim, guard.audit)
     if guard.dead:
         discard(sim, packet)
         return True
@@ -135,12 +143,17 @@ def is_dead(sim: Sim, port: Port) -> bool:
 def release(sim: Sim, packet: int) -> None:
     """Let a packet go its way; one that was held and finds no room there waits for it, or is lost to a full queue."""
     port = ports(sim)[packets(sim)[packet].port]
-    if send(sim, port, packet):
-        return
+    mark(sim, packet, RELEASED, 0, sim.now_ns, 0)
     guard = guards(sim)[port.guard]
-    if guard.offered == packet:
+    # Read before it leaves: afterwards the row may be another packet's.
+    flow, date_ns = packets(sim)[packet].flow, packets(sim)[packet].date_ns
+    early = audit.is_early(sim, guard.audit, date_ns)
+    if send(sim, port, packet):
+        audit.judge(sim, guard.audit, flow, date_ns, early)
+    elif guard.offered == packet:
         guard.offered = 0
     elif rings(sim)[port.send_ring].waiting.length < guard.most_waiting:
+        audit.judge(sim, guard.audit, flow, date_ns, early)
         wait_for_slot(sim, port, packet, 0)
     else:
         drop(sim, packet, guard.no_room)

@@ -33,6 +33,8 @@ ha_restart = protection.kind("ha_restart")
 class HaRestartSpec(ProtectionSpec):
     """Restart on another host (VMware HA)."""
 
+    products: ClassVar[tuple[str, ...]] = ("ha", "vmware_ha", "restart")
+
     kind: Literal["ha_restart"] = "ha_restart"
     part: ClassVar[Kind] = ha_restart
     heartbeat_interval: PeriodNs = Field(1 * _S, description="Heartbeats of a host (VMware HA: 1 s).")
@@ -50,6 +52,11 @@ class HaRestartSpec(ProtectionSpec):
         if self.heartbeat_timeout < self.heartbeat_interval:
             raise ValueError("heartbeat_timeout must be at least heartbeat_interval, or every pause is a failure")
         return self
+
+    @property
+    def breaks_promise(self) -> bool:
+        """Nothing of what it has sent is known elsewhere."""
+        return True
 
     @property
     def restart_ns(self) -> int:

@@ -16,7 +16,8 @@ NP = 1 + q + K / EL with q = n_sim h_sim / RT and K = VI h_epoch / RT; here h_ep
 protocol, the message and its acknowledgement.  Interrupts wait for EL / (2 ips) in the mean.
 
 What survives is the guest as it was when the first message was due that does not reach the backup.  Execution between
-two messages is deterministic, so a crash can be announced, as for lockstep, and needs no second pass.
+two messages is deterministic, so a crash can be announced, as for lockstep, and needs no second pass.  One of a
+primary whose messages do not get through does: whether a host acts before it depends on what the guest does.
 
 Left out: the instructions of an idle guest are those of its idle loop, so epochs go on; the backup's speed equals the
 primary's; packets that wait for the end of an epoch when the primary fails are lost, and clients send them again.
@@ -28,12 +29,13 @@ from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
 from vftsim.platform.io.packet import copy, discard, packet_list
-from vftsim.platform.protection import machine, output_buffer
+from vftsim.platform.protection import audit, machine, output_buffer
 from vftsim.platform.protection._hypervisor_epoch_records import Epoch, epochs, hypervisor_epoch
 from vftsim.platform.protection._lockstep_records import limit_list, limits
-from vftsim.platform.protection._replication_hearing import heard_ns
+from vftsim.platform.protection._replication_crash import crash_followed_primary, look_back_to_loss, use_loss
 from vftsim.platform.protection._replication_parameters import ReplicationFields
 from vftsim.platform.protection._replication_records import (
+    BROKEN,
     FAILING_OVER,
     PROTECTED,
     SPLIT,
@@ -43,18 +45,16 @@ from vftsim.platform.protection._replication_records import (
     replications,
     start_cycle,
 )
-from vftsim.platform.protection.account import count, note, word
-from vftsim.platform.protection.channel import change, channels, push
+from vftsim.platform.protection.account import count, word
+from vftsim.platform.protection.channel import change, channels, push, transmission_ns
 from vftsim.platform.protection.guard import LOST, Guard, guards, hold_output, note_input, release
 from vftsim.platform.protection.mechanism import (
-    CRASH,
     PROTECTIONS,
     backup_crash,
     begin,
     change_channel,
     channel_loss,
     expect_primary_crash,
-    lose_machine,
     missing,
     primary_crash,
 )
@@ -66,14 +66,16 @@ from vftsim.platform.protection.replication import (
     ISSUED_AGAIN,
     ISSUED_BY_SECONDARY,
     crash_backup,
-    end_life,
-    fail_over,
+    end_foreseen_life,
     is_protecting,
+    look_back,
     lose_channel,
     on_alone,
     pass_on,
     protect,
+    use_end,
 )
+from vftsim.platform.protection.rollback import foreseen_limit_ns, reach_point
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, RatePerSecond
 
@@ -86,6 +88,8 @@ EPOCHS = word("epochs")
 @PROTECTIONS.register
 class HypervisorEpochSpec(ReplicationFields):
     """Epochs of instructions (Bressoud and Schneider 1996)."""
+
+    products: ClassVar[tuple[str, ...]] = ("bressoud", "epochs")
 
     kind: Literal["hypervisor_epoch"] = "hypervisor_epoch"
     part: ClassVar[Kind] = hypervisor_epoch
@@ -109,6 +113,11 @@ class HypervisorEpochSpec(ReplicationFields):
         """One: the order of instructions of several is not forwarded."""
         return 1
 
+    @property
+    def longest_silence_ns(self) -> int:
+        """From one heartbeat to the next."""
+        return self.heartbeat
+
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""
         super().install(engine, guard, vm_link)
@@ -119,13 +128,15 @@ class HypervisorEpochSpec(ReplicationFields):
         own.message_bytes = self.message
         own.entry_bytes = self.entry
         own.limit_ns = NEVER_NS
+        engine.rows(guards)[guard].audit.follows = True
         engine.rows(replications)[guard].heartbeat_ns = self.heartbeat
 
 
 hypervisor_epoch.implements(begin)(protect)
 hypervisor_epoch.implements(backup_crash)(crash_backup)
-hypervisor_epoch.implements(channel_loss)(lose_channel)
 hypervisor_epoch.implements(missing)(output_buffer.unaccounted)
+hypervisor_epoch.implements(look_back)(look_back_to_loss)
+hypervisor_epoch.implements(use_end)(use_loss)
 
 
 # An epoch
@@ -180,10 +191,10 @@ def on_boundary(sim: Sim, place: int, token: int) -> None:
 
 @event
 def on_boundary_done(sim: Sim, place: int, token: int) -> None:
-    """The work at the end of an epoch is done; the original protocol waits for the backup as well."""
+    """The work at the end of an epoch is done; who has sent meanwhile waits, the original protocol always."""
     if token != replications(sim)[place].step:
         return
-    if epochs(sim)[place].is_original:
+    if epochs(sim)[place].is_original or output_buffers(sim)[place].fresh.length > 0:
         wait(sim, guards(sim)[place])
     else:
         go_on(sim, guards(sim)[place])
@@ -208,6 +219,10 @@ def on_acknowledged(sim: Sim, place: int, token: int) -> None:
         declared_ns = max(sim.now_ns, epochs(sim)[place].departed_ns + own.backup_timeout_ns)
         own.alone = at(sim, declared_ns, EventKind.CONTROL, ENTITY, on_alone, place)
         return
+    if epochs(sim)[place].acked_ns > sim.now_ns:
+        # Meanwhile the channel was away, and what it lost has been sent again.
+        wait(sim, guard)
+        return
     send_waiting(sim, guard)
     go_on(sim, guard)
 
@@ -228,11 +243,15 @@ def write(sim: Sim, guard: Guard, own: Epoch, size_bytes: int) -> bool:
     """Send a message; False if it is the first that dies with the primary, which is then at its end."""
     channel = channels(sim)[guard.row]
     depart_ns = push(sim, channel, size_bytes)
-    if depart_ns > own.limit_ns:
-        end_life(sim, guard)
+    audit.mark(sim, guard.audit)
+    audit.send(sim, guard.audit, depart_ns, channel.latency_ns)
+    if depart_ns > own.limit_ns and not replications(sim)[guard.row].is_backup_dead:
+        end_foreseen_life(sim, guard)
         return False
     own.departed_ns = depart_ns
     own.acked_ns = depart_ns + channel.latency_ns + channel.ack_ns
+    if replications(sim)[guard.row].state == BROKEN:
+        own.unsent_ns += transmission_ns(channel, size_bytes)
     return True
 
 
@@ -304,13 +323,22 @@ def change_message_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency
     change(channels(sim)[guard.row], rate_bits_per_s, latency_ns)
 
 
+@hypervisor_epoch.implements(channel_loss)
+def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
+    """Lose the channel: what has not left by now is kept, with what is written until it works again."""
+    if replications(sim)[guard.row].state == PROTECTED:
+        epochs(sim)[guard.row].unsent_ns = max(0, channels(sim)[guard.row].free_ns - sim.now_ns)
+    lose_channel(sim, guard, duration_ns)
+
+
 @hypervisor_epoch.implements(mended)
 def send_again(sim: Sim, guard: Guard) -> None:
     """Send what has not got through; a guest that waits goes on when that is acknowledged."""
     own = epochs(sim)[guard.row]
     channel = channels(sim)[guard.row]
-    own.departed_ns = sim.now_ns
-    own.acked_ns = sim.now_ns + channel.latency_ns + channel.ack_ns
+    own.departed_ns = sim.now_ns + own.unsent_ns
+    own.acked_ns = own.departed_ns + channel.latency_ns + channel.ack_ns
+    channel.free_ns = own.departed_ns
     if replications(sim)[guard.row].step == 0:
         wait(sim, guard)
 
@@ -325,10 +353,17 @@ def expect_crash(sim: Sim, guard: Guard, time_ns: int) -> None:
     own.limit_ns = min(own.limit_ns, time_ns)
 
 
+@hypervisor_epoch.implements(reach_point)
+def expect_loss(sim: Sim, guard: Guard) -> None:
+    """Messages that a loss to come keeps from the backup die with the primary."""
+    own = epochs(sim)[guard.row]
+    own.limit_ns = min(own.limit_ns, foreseen_limit_ns(sim, guard))
+
+
 @part
-def remove_limit(sim: Sim, own: Epoch) -> None:
+def renew_limit(sim: Sim, guard: Guard, own: Epoch) -> None:
     """Forget the limits that have come."""
-    own.limit_ns = NEVER_NS
+    own.limit_ns = foreseen_limit_ns(sim, guard)
     for _ in range(own.limits.length):
         row = limit_list.pop(sim, own.limits)
         if limits(sim)[row].time_ns <= sim.now_ns:
@@ -341,20 +376,8 @@ def remove_limit(sim: Sim, own: Epoch) -> None:
 @hypervisor_epoch.implements(primary_crash)
 def crash(sim: Sim, guard: Guard) -> None:
     """Let the backup go on where the guest was cut: at the first message that it lacks, or just now."""
-    own = replications(sim)[guard.row]
-    remove_limit(sim, epochs(sim)[guard.row])
-    if guard.dead or own.state == FAILING_OVER:
-        return
-    if own.state != PROTECTED:
-        own.step = 0
-        own.alarm = 0
-        abandon(sim, guard)
-        lose_machine(sim, guard)
-        return
-    note(sim, guard, CRASH)
-    if not own.is_cut:
-        end_life(sim, guard)
-    fail_over(sim, guard, own, heard_ns(sim, guard) + own.timeout_ns)
+    crash_followed_primary(sim, guard)
+    renew_limit(sim, guard, epochs(sim)[guard.row])
 
 
 @hypervisor_epoch.implements(abandon)
@@ -367,6 +390,7 @@ def hand_over(sim: Sim, guard: Guard) -> None:
         while own.copies.length > 0:
             packet_list.push(sim, takeover.pending, packet_list.pop(sim, own.copies))
         hand_over_waiting(sim, guard)
+    renew_limit(sim, guard, own)
     output_buffer.lose(sim, guard)
 
 

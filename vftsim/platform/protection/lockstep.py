@@ -14,19 +14,23 @@ secondary.  Execution between two entries is deterministic, so nothing but that 
 instant of a crash is announced beforehand, therefore that moment is known when it comes: the guest is
 stopped there, its packets from then on are lost, and what the real primary would still do is not
 simulated, because nobody can ever see it.  An output at that very moment is issued by the new primary.
+A crash while the channel is lost, or before what was held back has left again, takes a second pass
+(:mod:`.rollback`): that moment is then the first entry that the loss has kept from the secondary.
 
 Left out: several vCPUs (replay was uniprocessor); a crash of both hosts; the secondary's disk.
 Parameters and their sources: :mod:`vftsim.platform.protection._lockstep_parameters`.
 """
 
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
+from vftsim.outcome import declare
 from vftsim.platform.arithmetic import scaled
 from vftsim.platform.io.link import BITS_NS
-from vftsim.platform.io.packet import packet_list
-from vftsim.platform.protection import commit, log_writer, machine, reprotection
+from vftsim.platform.io.packet import discard, packet_list
+from vftsim.platform.protection import audit, commit, log_writer, machine, reprotection, rollback
 from vftsim.platform.protection._lockstep_costs import counts
+from vftsim.platform.protection._lockstep_failover import fail_over, new_plan
 from vftsim.platform.protection._lockstep_limits import add_limit, least_limit_ns, remove_limit
 from vftsim.platform.protection._lockstep_pair import ENTITY, cut, go_on_with_room, is_logging, unprotect
 from vftsim.platform.protection._lockstep_parameters import LockstepFields
@@ -43,12 +47,11 @@ from vftsim.platform.protection._lockstep_records import (
     locksteps,
     plans,
 )
-from vftsim.platform.protection.account import count, counters, note, note_at, word
-from vftsim.platform.protection.channel import change, channels, left_by_ns
+from vftsim.platform.protection.account import count, note, word
+from vftsim.platform.protection.channel import change, channels, left_by_ns, lost_from_ns
 from vftsim.platform.protection.detection import crash_declared_ns, loss_declared_ns
 from vftsim.platform.protection.guard import Guard, guards, release
 from vftsim.platform.protection.mechanism import (
-    CRASH,
     NO_DURATION,
     PROTECTIONS,
     ProtectionSpec,
@@ -56,11 +59,10 @@ from vftsim.platform.protection.mechanism import (
     change_channel,
     channel_loss,
     expect_channel_loss,
-    expect_primary_crash,
-    lose_machine,
-    primary_crash,
 )
+from vftsim.platform.protection.outcome import Protection
 from vftsim.platform.protection.pair import pairs
+from vftsim.platform.protection.rollback import foresights, reach_point
 from vftsim.platform.protection.storage import locked_ns
 from vftsim.platform.protection.throttle import throttles
 from vftsim.platform.protection.when import Instant
@@ -68,27 +70,30 @@ from vftsim.platform.protection.when import Instant
 NOBODY, PRIMARY, SECONDARY, BOTH_LIVE = 0, 1, 2, 3
 """Who halts after a channel loss."""
 
-DECLARED = word("failure declared")
-LIVE = word("secondary live")
 LIVE_TOO = word("secondary live too")
-REACHABLE = word("reachable")
 BACKUP_CRASH = word("backup crash")
 CHANNEL_LOSS = word("channel loss")
 CHANNEL_WORKS = word("channel works again")
 ALONE = word("primary goes on alone")
-FAILOVERS = word("failovers")
-ISSUED_AGAIN = word("outputs_issued_again")
-ISSUED_BY_SECONDARY = word("outputs_issued_by_secondary")
 ISSUED_BY_BOTH = word("outputs_issued_by_both")
 HELD_FOR_DETECTION = word("outputs_held_for_detection")
+
+
+class Replay(Protection):
+    """What logging and replay did and cost."""
+
+    lowest_cpu_share: float = declare.number(label="CPU left to a slowed primary, least", unit="%", better="higher")
 
 
 @PROTECTIONS.register
 class LockstepSpec(LockstepFields, ProtectionSpec):
     """VMware Fault Tolerance by deterministic replay (vSphere 4); one vCPU only."""
 
+    products: ClassVar[tuple[str, ...]] = ("vmware", "vmware_ft", "ft")
+
     kind: Literal["lockstep"] = "lockstep"
     part: ClassVar[Kind] = lockstep
+    outcome: ClassVar[type[Protection]] = Replay
 
     @property
     def has_backup(self) -> bool:
@@ -137,19 +142,21 @@ class LockstepSpec(LockstepFields, ProtectionSpec):
         """Write these parameters into the records of a guard."""
         install(engine, guard, self, vm_link)
 
-    def summary(self, engine: Engine, guard: int) -> dict[str, int | float]:
-        """Return what the mechanism did and cost in the run so far."""
-        own = engine.rows(locksteps)[guard]
+    def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
+        """Return what :attr:`outcome` holds of the run so far."""
+        own, found = engine.rows(locksteps)[guard], super().holds(engine, guard)
         pair = engine.rows(pairs)[own.pair]
         return {
-            **counters(engine, guard),
-            **counts(engine, guard),
-            "log_bytes": int(engine.rows(channels)[guard].sent_bytes),
-            "secondary_cpu_s": int(own.replayed_ns + pair.secondary.busy_ns) / 1e9,
-            "stopped_s": int(engine.rows(guards)[guard].stopped_ns) / 1e9,
-            "lowest_cpu_share_percent": float(engine.rows(throttles)[guard].lowest_share),
-            "output_wait_ms": int(pair.wait_ns) / 1e6 / max(1, int(pair.released)),
-        }
+            **found, "counted": {**found["counted"], **counts(engine, guard)},
+            "channel_bytes": int(engine.rows(channels)[guard].sent_bytes),
+            "backup_cpu_ns": int(own.replayed_ns + pair.secondary.busy_ns),
+            "held_ns": int(own.waited_ns + pair.wait_ns), "released": int(own.released + pair.released),
+            "lowest_cpu_share": float(engine.rows(throttles)[guard].lowest_share),
+        }  # fmt: skip
+
+    def forget_extremes(self, engine: Engine, guard: int) -> None:
+        """Have the lowest share begin with the present one."""
+        engine.rows(throttles)[guard].lowest_share = engine.rows(throttles)[guard].share
 
 
 def state_name(engine: Engine, guard: int) -> str:
@@ -157,89 +164,28 @@ def state_name(engine: Engine, guard: int) -> str:
     return STATE_NAMES[int(engine.rows(locksteps)[guard].state)]
 
 
-# The primary's host fails
-
-
-@lockstep.implements(expect_primary_crash)
-def expect_crash(sim: Sim, guard: Guard, time_ns: int) -> None:
-    """Entries that have not left by then die with the primary."""
-    add_limit(sim, guard, time_ns, False)
-
-
-@lockstep.implements(primary_crash)
-def crash_primary(sim: Sim, guard: Guard) -> None:
-    """Fail over, if there is somebody to fail over to."""
-    own = locksteps(sim)[guard.row]
-    remove_limit(sim, guard, sim.now_ns, False)
-    if guard.dead or (own.state == FAILING_OVER and not own.is_cut):
-        return
-    if own.state not in (PROTECTED, FAILING_OVER):
-        lose_machine(sim, guard)
-        return
-    note(sim, guard, CRASH)
-    fail_over(sim, guard, own, sim.now_ns, crash_declared_ns(sim, guard, sim.now_ns, True))
-
-
-@part
-def fail_over(sim: Sim, guard: Guard, own: Lockstep, limit_ns: int, declared_ns: int) -> None:
-    """Plan the secondary's going live; it has what left the primary by ``limit_ns``."""
-    pair = pairs(sim)[own.pair]
-    if own.state == PROTECTED:
-        log_writer.advance(sim, pair)
-        cut(sim, guard, own)
-    own.is_cut = False
-    row = new_plan(sim, guard, own, UNPROTECTED)
-    plan = plans(sim)[row]
-    last_sent_ns = min(pair.log.last_depart_ns, limit_ns)
-    plan.again = commit.take_over(sim, pair, limit_ns, last_sent_ns, plan.packets)
-    lock_ns = locked_ns(sim, guard, own.is_fenced, declared_ns, own.storage_ns)
-    live_ns = max(lock_ns, pair.secondary.end_ns) + own.go_live_ns
-    note_at(sim, guard, declared_ns, DECLARED)
-    at(sim, live_ns, EventKind.CONTROL, ENTITY, on_live, row)
-
-
-@event
-def on_live(sim: Sim, place: int, token: int) -> None:
-    """The secondary goes live, issues what may not have left, and goes on where the guest was cut."""
-    plan = plans(sim)[place]
-    guard = guards(sim)[plan.guard]
-    own = locksteps(sim)[plan.guard]
-    unprotect(sim, guard, own, UNPROTECTED)
-    note(sim, guard, LIVE)
-    count(sim, guard, FAILOVERS, 1)
-    machine.move(sim, guard)
-    count(sim, guard, ISSUED_AGAIN, plan.again)
-    count(sim, guard, ISSUED_BY_SECONDARY, plan.packets.length - plan.again)
-    while plan.packets.length > 0:
-        release(sim, packet_list.pop(sim, plan.packets))
-    while own.pending.length > 0:
-        release(sim, packet_list.pop(sim, own.pending))
-    plans.free(sim, place)
-    machine.call_after(sim, guard, own.announcement_ns, on_reachable)
-    machine.resume(sim, guard, machine.FAILOVER)
-    reprotection.start(sim, guard)
-
-
-@event
-def on_reachable(sim: Sim, place: int, token: int) -> None:
-    """The switches have learnt where the guest is now."""
-    guard = guards(sim)[place]
-    machine.connect(sim, guard)
-    note(sim, guard, REACHABLE)
-
-
 # The secondary or the channel fails
 
 
 @lockstep.implements(backup_crash)
 def crash_backup(sim: Sim, guard: Guard) -> None:
-    """Hold outputs until the primary notices and goes on alone."""
+    """Hold outputs until the primary notices and goes on alone; end the service if the primary has failed already."""
     note(sim, guard, BACKUP_CRASH)
     own = locksteps(sim)[guard.row]
     if own.state == UNPROTECTED:
         reprotection.start(sim, guard)
-    elif own.state == PROTECTED:
-        break_pair(sim, own, True)
+        return
+    if own.state == SPLIT:
+        return
+    own.is_backup_dead = True
+    if own.state == FAILING_OVER and not own.is_cut:
+        own.state = UNPROTECTED
+        machine.kill(sim, guard)
+        while own.pending.length > 0:
+            discard(sim, packet_list.pop(sim, own.pending))
+    elif own.state != FAILING_OVER:
+        if own.state == PROTECTED:
+            break_pair(sim, own, True)
         plan_alone(sim, guard, own, crash_declared_ns(sim, guard, sim.now_ns, False), UNPROTECTED)
 
 
@@ -262,6 +208,12 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
     if own.state != PROTECTED and not (own.state == FAILING_OVER and own.is_cut):
         return
     note(sim, guard, CHANNEL_LOSS)
+    note_loss(sim, guard, own, limit_ns)
+    if rollback.is_cut_at_loss(sim, guard):
+        log_writer.advance(sim, pairs(sim)[own.pair])
+        cut(sim, guard, own)
+        commit.lose_channel(sim, pairs(sim)[own.pair], False)
+        return
     if halts == PRIMARY:
         fail_over(sim, guard, own, limit_ns, loss_declared_ns(sim, guard, sim.now_ns, True))
         return
@@ -274,6 +226,24 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
     else:
         state = SPLIT if halts == BOTH_LIVE else UNPROTECTED
         plan_alone(sim, guard, own, loss_declared_ns(sim, guard, sim.now_ns, False), state)
+
+
+@part
+def note_loss(sim: Sim, guard: Guard, own: Lockstep, limit_ns: int) -> None:
+    """Take note of what does not reach the secondary: what an earlier loss has kept from it too, if still under way."""
+    own.loss_declared_ns = loss_declared_ns(sim, guard, sim.now_ns, True)
+    written_ns = lost_from_ns(channels(sim)[guard.row], limit_ns)
+    if own.resent_arrival_ns > sim.now_ns:
+        loss = foresights(sim)[guard.row].loss
+        limit_ns, written_ns = loss.limit_ns, loss.written_ns
+    rollback.note_loss(sim, guard, limit_ns, written_ns)
+
+
+@lockstep.implements(reach_point)
+def foresee_loss(sim: Sim, guard: Guard) -> None:
+    """Entries that a loss to come keeps from the secondary die with the primary."""
+    own = locksteps(sim)[guard.row]
+    own.limit_ns = least_limit_ns(sim, guard, own)
 
 
 @lockstep.implements(change_channel)
@@ -331,6 +301,7 @@ def on_alone(sim: Sim, place: int, token: int) -> None:
     own = locksteps(sim)[plan.guard]
     if is_still_broken(guard, own, plan.pair):
         note(sim, guard, ALONE)
+        audit.end(sim, guard.audit)
         count(sim, guard, HELD_FOR_DETECTION, commit.release_all(sim, pairs(sim)[own.pair]))
         unprotect(sim, guard, own, plan.state)
         if plan.state == UNPROTECTED:
@@ -344,12 +315,16 @@ def on_restored(sim: Sim, place: int, token: int) -> None:
     plan = plans(sim)[place]
     guard = guards(sim)[plan.guard]
     own = locksteps(sim)[plan.guard]
-    if is_still_broken(guard, own, plan.pair):
+    if is_still_broken(guard, own, plan.pair) and own.is_backup_dead:
+        note(sim, guard, CHANNEL_WORKS)
+    elif is_still_broken(guard, own, plan.pair):
         note(sim, guard, CHANNEL_WORKS)
         own.state = PROTECTED
         pair = pairs(sim)[own.pair]
         log_writer.resend(sim, pair)
         arrival_ns = pair.log.last_arrival_ns
+        own.resent_ns = pair.log.last_depart_ns
+        own.resent_arrival_ns = arrival_ns
         ack_ns = arrival_ns + channels(sim)[guard.row].ack_ns
         commit.resend(sim, pair, pair.log.last_depart_ns, arrival_ns, ack_ns)
         own.is_full = True
@@ -378,15 +353,3 @@ def on_second_live(sim: Sim, place: int, token: int) -> None:
     while plan.packets.length > 0:
         release(sim, packet_list.pop(sim, plan.packets))
     plans.free(sim, place)
-
-
-@part
-def new_plan(sim: Sim, guard: Guard, own: Lockstep, state: int) -> int:
-    """Return the row of a plan for the present pair that leads to ``state``."""
-    row = plans.new(sim)
-    plan = plans(sim)[row]
-    plan.guard = guard.row
-    plan.pair = own.begun
-    plan.state = state
-    plan.again = 0
-    return row

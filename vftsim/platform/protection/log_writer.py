@@ -7,7 +7,7 @@ cost no events.  While the guest is stopped it takes no timer interrupts.
 
 from vftsim.kernel import Sim, part
 from vftsim.platform.arithmetic import scaled
-from vftsim.platform.protection import replay
+from vftsim.platform.protection import audit, replay
 from vftsim.platform.protection.channel import channels, hold_until, push, push_train, transmission_ns
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.machine import run_ns
@@ -37,7 +37,10 @@ def write(sim: Sim, pair: Pair, size_bytes: int, limit_ns: int) -> bool:
     advance(sim, pair)
     channel = channels(sim)[pair.guard]
     log = pair.log
-    arrival_ns = take_in(sim, pair, push(sim, channel, size_bytes), size_bytes)
+    sent_ns = push(sim, channel, size_bytes)
+    audit.mark(sim, guards(sim)[pair.guard].audit)
+    audit.send(sim, guards(sim)[pair.guard].audit, sent_ns, channel.latency_ns)
+    arrival_ns = take_in(sim, pair, sent_ns, size_bytes)
     depart_ns = arrival_ns - channel.latency_ns
     if depart_ns > limit_ns:
         return False

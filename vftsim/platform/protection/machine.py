@@ -5,12 +5,12 @@ again when the last of them is over.  While it is stopped its virtual network ca
 its ring and raises no interrupt.
 """
 
-from vftsim.kernel import EventKind, Sim, at, part
+from vftsim.kernel import Engine, EventKind, Sim, at, part
 from vftsim.platform.cpu import jobs
 from vftsim.platform.cpu.records import domains, vcpus
 from vftsim.platform.io import packet
 from vftsim.platform.io.packet import applications, ports
-from vftsim.platform.protection.guard import Guard, before_stop, guarded_ports, guarded_programs
+from vftsim.platform.protection.guard import Guard, before_stop, guarded_ports, guarded_programs, guards
 
 DEAD, PAUSE, LOG_BUFFER, FAILOVER, MIGRATION, THROTTLE, STATE = 1, 2, 4, 8, 16, 32, 64
 """Reasons to stand still, a bit each; parts outside this package take bits from 2**16 on."""
@@ -65,6 +65,12 @@ def go_on(sim: Sim, guard: Guard) -> None:
     guard.stopped_ns += sim.now_ns - guard.stopped_since_ns
     unmask_ports(sim, guard)
     jobs.thaw(sim, domains(sim)[guard.domain])
+
+
+def stood_still_ns(engine: Engine, guard: int) -> int:
+    """Return how long the guest has stood still up to now."""
+    own = engine.rows(guards)[guard]
+    return int(own.stopped_ns) + (engine.now_ns - int(own.stopped_since_ns) if own.stopped and not own.dead else 0)
 
 
 @part

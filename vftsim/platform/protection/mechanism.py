@@ -7,18 +7,19 @@ A mechanism that implements nothing costs nothing and delays nothing, and a cras
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from vftsim.kernel import Engine, Failure, Kind, Sim, entry, event, fail, part
 from vftsim.kernel.inputs import Feeder
 from vftsim.platform.protection import machine
-from vftsim.platform.protection.account import counters, note, word
+from vftsim.platform.protection.account import note, word
 from vftsim.platform.protection.guard import (
     Guard,
     before_stop,
     guards,
     protection,
 )
+from vftsim.platform.protection.outcome import Protection, held_by_every
 from vftsim.platform.protection.when import Instant
 from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
@@ -40,6 +41,14 @@ class ProtectionSpec(Spec):
     """Base of the parameters of every mechanism; one subclass a file in :mod:`vftsim.platform.protection`."""
 
     part: ClassVar[Kind]
+    outcome: ClassVar[type[Protection]] = Protection
+    promises: ClassVar[bool] = True
+    """Whether it says that outputs wait for a backup, so that the auditor judges it."""
+
+    @property
+    def breaks_promise(self) -> bool:
+        """Whether these parameters let outputs leave that no backup can derive: they are counted, and end no run."""
+        return False
 
     @property
     def has_backup(self) -> bool:
@@ -109,9 +118,16 @@ class ProtectionSpec(Spec):
             If it needs some, and ``feeder`` or ``streams`` is ``None``.
         """
 
-    def summary(self, engine: Engine, guard: int) -> dict[str, int | float]:
+    def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
+        """Return what :attr:`outcome` holds of the run so far."""
+        return held_by_every(engine, guard)
+
+    def measured(self, engine: Engine, guard: int) -> Protection:
         """Return what the mechanism did and cost in the run so far."""
-        return dict(counters(engine, guard))
+        return self.outcome(**self.holds(engine, guard))
+
+    def forget_extremes(self, engine: Engine, guard: int) -> None:
+        """Have the extremes of figures begin anew: a stretch of time begins."""
 
 
 PROTECTIONS: PartRegistry[ProtectionSpec] = PartRegistry("protection mechanism", ProtectionSpec)
@@ -205,6 +221,7 @@ def on_pause_over(sim: Sim, place: int, token: int) -> None:
 @event
 def on_begin(sim: Sim, place: int, token: int) -> None:
     """The instant has come at which protection is turned on."""
+    guards(sim)[place].audit.is_off = False
     begin(sim, guards(sim)[place])
 
 

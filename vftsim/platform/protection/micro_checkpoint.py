@@ -19,6 +19,7 @@ from pydantic import Field
 
 from vftsim.kernel import Engine, Kind, Sim
 from vftsim.platform.protection import machine
+from vftsim.platform.protection._replication_crash import crash_primary
 from vftsim.platform.protection._replication_records import BROKEN, FAILING_OVER, PROTECTED, abandon, replications
 from vftsim.platform.protection.account import note
 from vftsim.platform.protection.checkpoint import CheckpointFields, PauseSpec, checkpoint, checkpoints
@@ -30,7 +31,7 @@ from vftsim.platform.protection.mechanism import (
     lose_machine,
     primary_crash,
 )
-from vftsim.platform.protection.replication import crash_primary, fail_over, look_back
+from vftsim.platform.protection.replication import fail_over, look_back
 from vftsim.platform.protection.reprotection import reprotections
 from vftsim.platform.protection.rollback import use_cut
 from vftsim.platform.protection.state_stream import received_point
@@ -47,6 +48,8 @@ micro_checkpoint.implementations.update(checkpoint.implementations)
 class MicroCheckpointSpec(CheckpointFields):
     """Checkpoints by copy on write, kept on the host or shipped to a backup."""
 
+    products: ClassVar[tuple[str, ...]] = ("micro_checkpointing", "qemu_mc")
+
     kind: Literal["micro_checkpoint"] = "micro_checkpoint"
     part: ClassVar[Kind] = micro_checkpoint
     interval: PeriodNs = Field(50 * _MS, description="Length of an epoch. Assumption.")
@@ -56,6 +59,11 @@ class MicroCheckpointSpec(CheckpointFields):
     )
     shipped: bool = Field(False, description="States go to a backup; else they stay on the host.")
     restore: DurationNs = Field(20 * _MS, description="Going back to the last state after a guest error. Assumption.")
+
+    @property
+    def breaks_promise(self) -> bool:
+        """Copies that stay on the host do not survive it."""
+        return not self.shipped
 
     @property
     def has_backup(self) -> bool:

@@ -15,3 +15,4 @@ class NoProtectionSpec(ProtectionSpec):
 
     kind: Literal["none"] = "none"
     part: ClassVar[Kind] = none
+    promises: ClassVar[bool] = False

@@ -31,6 +31,7 @@ class FoundCut:
     execution_ns: int
     outputs_lost: int
     outputs_underivable: int
+    limit_ns: int
 
 
 _FIELDS = tuple(field.name for field in fields(FoundCut) if field.name != "guard")
@@ -55,10 +56,12 @@ def foresee(engine: Engine, cuts: Iterable[FoundCut]) -> None:
 
 def found(engine: Engine) -> FoundCut | None:
     """Return the cut at which a pass ended; ``None`` if it needs no other pass."""
+    if rollback.foresights.name not in engine.linked.tables:
+        return None
     rows = engine.rows(rollback.foresights)
     for guard in range(1, engine.used(guards) + 1):
         finding = rows[guard].finding
-        if finding.crash_ns:
+        if finding.is_found:
             values: dict[str, Any] = {name: int(getattr(finding, name)) for name in _FIELDS}
             return FoundCut(guard, **{**values, "is_fenced": bool(finding.is_fenced)})
     return None

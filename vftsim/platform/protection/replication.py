@@ -13,7 +13,7 @@ Left out: what the second of two live copies does; a crash of both hosts; the me
 
 from vftsim.kernel import EventKind, Sim, at, event, part
 from vftsim.platform.io.packet import packet_list
-from vftsim.platform.protection import machine, reprotection, state_stream
+from vftsim.platform.protection import audit, machine, reprotection, rollback, state_stream
 from vftsim.platform.protection._replication_hearing import has_come_back, heard_ns
 from vftsim.platform.protection._replication_records import (
     BROKEN,
@@ -32,9 +32,9 @@ from vftsim.platform.protection._replication_records import (
     underivable,
 )
 from vftsim.platform.protection.account import count, note, note_at, word
-from vftsim.platform.protection.channel import channels
-from vftsim.platform.protection.guard import LOST, Guard, guards, release
-from vftsim.platform.protection.mechanism import CRASH, NO_DURATION, lose_machine
+from vftsim.platform.protection.channel import channels, left_by_ns, lost_from_ns
+from vftsim.platform.protection.guard import LOST, Guard, guards, protection, release
+from vftsim.platform.protection.mechanism import NO_DURATION
 from vftsim.platform.protection.memory import memories
 from vftsim.platform.protection.pair import NEVER_NS
 from vftsim.platform.protection.rollback import Finding, fenced_ns, foresights, is_cut_at, use_cut, want
@@ -73,6 +73,7 @@ def protect(sim: Sim, guard: Guard) -> None:
         return
     if own.copies_first and not own.is_copied:
         own.is_copied = True
+        audit.end(sim, guard.audit)
         reprotection.copy_now(sim, guard)
         return
     own.state = PROTECTED
@@ -122,11 +123,16 @@ def cut_here(sim: Sim, guard: Guard) -> None:
     Nothing that the backup hears later, in the life that is not simulated, counts for its alarm.
     """
     own = replications(sim)[guard.row]
-    if own.is_cut or not is_cut_at(sim, guard, state_streams(sim)[guard.row].point):
-        return
+    if not own.is_cut and is_cut_at(sim, guard, state_streams(sim)[guard.row].point):
+        end_foreseen_life(sim, guard)
+
+
+@part
+def end_foreseen_life(sim: Sim, guard: Guard) -> None:
+    """Stop the guest for good where the next cut says; it says too when the backup halts a primary that lives."""
     end_life(sim, guard)
     if fenced_ns(sim, guard) > 0:
-        set_alarm(sim, guard, own, fenced_ns(sim, guard))
+        set_alarm(sim, guard, replications(sim)[guard.row], fenced_ns(sim, guard))
 
 
 @part
@@ -136,6 +142,7 @@ def end_life(sim: Sim, guard: Guard) -> None:
     own.is_cut = True
     own.step = 0
     own.alarm = 0
+    own.alone = 0
     machine.unplug(sim, guard, own.rings)
     machine.stop(sim, guard, machine.FAILOVER)
 
@@ -186,30 +193,17 @@ def set_alarm(sim: Sim, guard: Guard, own: Replication, time_ns: int) -> None:
 # The primary fails
 
 
-@part
-def crash_primary(sim: Sim, guard: Guard) -> None:
-    """Fail over to the last state received, if there is a backup; that state must be foreseen."""
-    own = replications(sim)[guard.row]
-    if guard.dead or own.state == FAILING_OVER:
-        return
-    if own.state not in (PROTECTED, BROKEN) or own.is_backup_dead or own.is_split:
-        own.step = 0
-        own.alarm = 0
-        abandon(sim, guard)
-        lose_machine(sim, guard)
-    elif not own.is_cut:
-        look_back(sim, guard, False)
-    else:
-        note(sim, guard, CRASH)
-        last_heard = use_cut(sim, guard, state_stream.received_point(sim, guard))
-        fail_over(sim, guard, own, last_heard + own.timeout_ns)
-
-
-@part
+@protection.slot
 def look_back(sim: Sim, guard: Guard, is_fenced: bool) -> None:
     """End this pass: the guest must be rolled back to the state received last."""
     find(sim, guard, foresights(sim)[guard.row].finding, is_fenced)
     want(sim, guard)
+
+
+@protection.slot
+def use_end(sim: Sim, guard: Guard) -> int:
+    """Come to the end for which the guest was stopped; return when the backup last heard of its primary."""
+    return use_cut(sim, guard, state_stream.received_point(sim, guard))
 
 
 @part
@@ -252,6 +246,7 @@ def on_live(sim: Sim, place: int, token: int) -> None:
     # The state first: what is released below, and what the guest then does, is no longer held.
     own.state = UNPROTECTED
     own.is_cut = False
+    audit.end(sim, guard.audit)
     note(sim, guard, LIVE)
     count(sim, guard, FAILOVERS, 1)
     if not own.stays:
@@ -288,7 +283,7 @@ def on_silence(sim: Sim, place: int, token: int) -> None:
         set_alarm(sim, guard, own, back_ns)
     elif own.is_cut:
         note(sim, guard, FENCED)
-        use_cut(sim, guard, state_stream.received_point(sim, guard))
+        use_end(sim, guard)
         fail_over(sim, guard, own, sim.now_ns)
     else:
         look_back(sim, guard, True)
@@ -324,11 +319,15 @@ def crash_backup(sim: Sim, guard: Guard) -> None:
         own.is_backup_dead = True
         own.alarm = 0
         state_stream.lose(sim, guard)
+    elif own.state == BROKEN and not own.is_split:
+        own.is_backup_dead = True
+        own.alarm = 0
+        state_stream.lose_acknowledgements(sim, guard)
     elif own.state == FAILING_OVER:
         own.state = UNPROTECTED
         own.is_cut = False
         own.live = 0
-        lose_machine(sim, guard)
+        machine.kill(sim, guard)
 
 
 @part
@@ -340,6 +339,9 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
         return
     own.state = BROKEN
     state_stream.lose(sim, guard)
+    channel = channels(sim)[guard.row]
+    limit_ns = left_by_ns(channel, sim.now_ns)
+    rollback.note_loss(sim, guard, limit_ns, lost_from_ns(channel, limit_ns))
     if not own.is_cut:
         set_alarm(sim, guard, own, heard_ns(sim, guard) + own.timeout_ns)
     own.mended = 0
@@ -353,9 +355,11 @@ def on_mended(sim: Sim, place: int, token: int) -> None:
     guard = guards(sim)[place]
     own = replications(sim)[place]
     stream = state_streams(sim)[place]
-    if token != own.mended or own.state != BROKEN or own.is_split or own.is_backup_dead:
+    if token != own.mended or own.state != BROKEN or own.is_split:
         return
     note(sim, guard, CHANNEL_WORKS)
+    if own.is_backup_dead:
+        return
     own.state = PROTECTED
     own.alone = 0
     state_stream.repair(sim, guard)
@@ -383,6 +387,7 @@ def on_alone(sim: Sim, place: int, token: int) -> None:
     own.step = 0
     own.state = SPLIT if own.is_split else UNPROTECTED
     note(sim, guard, ALONE)
+    audit.end(sim, guard.audit)
     if own.is_fenced:
         own.alarm = 0
     go_alone(sim, guard)

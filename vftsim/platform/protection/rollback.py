@@ -7,12 +7,16 @@ that the backup has received (:func:`want`); the next pass stops the guest for g
 come, and resumes the guest when the backup goes live.  A guest that does not run is its own saved state; clients,
 whose state is not rolled back, go on.  See :mod:`.passes` for the driver's side.
 
-Points are the states that a mechanism takes, numbered from 1 on through a run.
+Points are the states that a mechanism takes, numbered from 1 on through a run.  A mechanism whose backup follows the
+guest's inputs takes none.  Only a loss of the channel leaves its backup behind: the point -n is the n-th such loss, and
+the guest ends at the first message that this loss has kept from the backup.
 """
 
 from vftsim.kernel import Chain, Failure, Fifo, Record, Sim, Table, entry, fail, part
 from vftsim.platform.protection.account import count, word
 from vftsim.platform.protection.guard import Guard, guards, protection
+from vftsim.platform.protection.machine import run_ns
+from vftsim.platform.protection.pair import NEVER_NS
 
 NEEDS_A_PASS = Failure(
     "a crash rolls this guest back to a state that the run had not foreseen; play it in passes "
@@ -28,12 +32,14 @@ PASSES_DIFFER = Failure("two passes of one run disagree on the state that a back
 class Finding(Record):
     """What a pass has found at the end of a primary's life.
 
-    It ends at ``crash_ns`` (0: nothing found), by a crash or because the backup takes it for dead and halts it
+    If anything ``is_found``, it ends at ``crash_ns``, by a crash or because the backup takes it for dead and halts it
     (``is_fenced``).  The backup has received the state ``point`` and heard of the primary last at ``heard_ns``.  That
     state is ``rollback_ns`` old, and the guest has used ``execution_ns`` of CPU time since.  ``outputs_lost`` die with
-    the primary; ``outputs_underivable`` were seen though they came after that state.
+    the primary; ``outputs_underivable`` were seen though they came after that state.  Of a loss: messages that left
+    after ``limit_ns`` have not reached the backup.
     """
 
+    is_found: bool
     crash_ns: int
     is_fenced: bool
     point: int
@@ -42,6 +48,7 @@ class Finding(Record):
     execution_ns: int
     outputs_lost: int
     outputs_underivable: int
+    limit_ns: int
 
 
 class Cut(Record):
@@ -52,11 +59,25 @@ class Cut(Record):
     finding: Finding
 
 
+class Loss(Record):
+    """The last loss of the channel to a backup that follows the guest's inputs; ``number`` counts them.
+
+    Messages that left after ``limit_ns`` have not arrived, and none of these was written before ``written_ns``.  The
+    guest had used ``run_ns`` of CPU time.
+    """
+
+    number: int
+    limit_ns: int
+    written_ns: int
+    run_ns: int
+
+
 class Foresight(Record):
-    """The cuts of a guard that earlier passes have found, and what this pass has found."""
+    """The cuts of a guard that earlier passes have found, what this pass has found, and the last loss."""
 
     cuts: Fifo
     finding: Finding
+    loss: Loss
 
 
 cuts = Table("cuts", Cut, 1 << 14, "let fewer faults strike")
@@ -91,6 +112,53 @@ def is_cut_at(sim: Sim, guard: Guard, point: int) -> bool:
 
 
 @part
+def note_loss(sim: Sim, guard: Guard, limit_ns: int, written_ns: int) -> None:
+    """Take note of a loss of the channel; fields as in :class:`Loss`."""
+    loss = foresights(sim)[guard.row].loss
+    loss.number += 1
+    loss.limit_ns = limit_ns
+    loss.written_ns = written_ns
+    loss.run_ns = run_ns(sim, guard)
+
+
+@part
+def is_cut_at_loss(sim: Sim, guard: Guard) -> bool:
+    """Tell whether a guest's life ends with the last loss of the channel."""
+    return is_cut_at(sim, guard, -foresights(sim)[guard.row].loss.number)
+
+
+@part
+def use_loss(sim: Sim, guard: Guard) -> int:
+    """Come to the end that a cut at the last loss was made for.  Return when the backup last heard."""
+    return use_cut(sim, guard, -foresights(sim)[guard.row].loss.number)
+
+
+@part
+def want_loss(sim: Sim, guard: Guard, is_fenced: bool, heard_ns: int) -> None:
+    """End this pass: the guest must end with the last loss of the channel."""
+    finding, loss = foresights(sim)[guard.row].finding, foresights(sim)[guard.row].loss
+    finding.is_fenced = is_fenced
+    finding.point = -loss.number
+    finding.heard_ns = heard_ns
+    finding.rollback_ns = sim.now_ns - loss.written_ns
+    finding.execution_ns = run_ns(sim, guard) - loss.run_ns
+    finding.limit_ns = loss.limit_ns
+    want(sim, guard)
+
+
+@part
+def foreseen_limit_ns(sim: Sim, guard: Guard) -> int:
+    """Return the instant after which no message leaves that a loss to come lets through, of losses that are cuts."""
+    least_ns = NEVER_NS
+    row = foresights(sim)[guard.row].cuts.first
+    while row != 0:
+        if cuts(sim)[row].finding.point < 0:
+            least_ns = min(least_ns, cuts(sim)[row].finding.limit_ns)
+        row = cuts(sim)[row].link
+    return least_ns
+
+
+@part
 def fenced_ns(sim: Sim, guard: Guard) -> int:
     """Return when the primary of the next cut is fenced; 0 if it crashes."""
     finding = next_cut(sim, guard).finding
@@ -118,4 +186,5 @@ def use_cut(sim: Sim, guard: Guard, point: int) -> int:
 def want(sim: Sim, guard: Guard) -> None:
     """End this pass: what has come was not foreseen, and rolls the guest back as its ``finding`` says."""
     foresights(sim)[guard.row].finding.crash_ns = sim.now_ns
+    foresights(sim)[guard.row].finding.is_found = True
     fail(sim, NEEDS_A_PASS)

@@ -66,9 +66,3 @@ def charge(sim: Sim, guard: Guard, pages: float) -> None:
 @work_done
 def on_sent(sim: Sim, place: int, argument: int) -> None:
     """The work is done; nothing waits for it."""
-
-
-def summary(engine: Engine, guard: int) -> dict[str, int | float]:
-    """Return what sending cost, where somebody pays for it."""
-    own = engine.rows(senders)[guard]
-    return {"sender_cpu_s": int(own.charged_ns) / 1e9} if int(own.domain) else {}

@@ -14,6 +14,7 @@ while the guest runs; on a link that is otherwise idle then, that takes their ti
 from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.platform.arithmetic import nearest, scaled
 from vftsim.platform.io.link import BITS_NS
+from vftsim.platform.protection import audit
 from vftsim.platform.protection.account import count, word
 from vftsim.platform.protection.channel import channels, push
 from vftsim.platform.protection.guard import Guard, guards
@@ -82,6 +83,7 @@ def begin(sim: Sim, guard: Guard) -> None:
     own.heard_before_ns = sim.now_ns
     own.lost_ns = NEVER_NS
     channels(sim)[guard.row].free_ns = sim.now_ns
+    audit.begin(sim, guard.audit)
     date(sim, guard, own)
     clean(sim, guard)
 
@@ -96,6 +98,7 @@ def take_state(sim: Sim, guard: Guard) -> None:
     own.pages = dirty_pages(sim, guard)
     own.pages_taken += own.pages
     own.disk_bytes = nearest(own.disk_bytes_per_ns * run_since_ns(sim, guard))
+    audit.mark(sim, guard.audit)
     date(sim, guard, own)
     clean(sim, guard)
     count(sim, guard, STATES, 1)
@@ -125,6 +128,7 @@ def send(sim: Sim, guard: Guard) -> None:
     own.sent_from_ns = sim.now_ns
     # Pages are compressed as they are sent; what takes longer counts for both.
     depart_ns = push(sim, channels(sim)[guard.row], state_bytes(own))
+    audit.send(sim, guard.audit, depart_ns, own.way_ns)
     own.depart_ns = max(depart_ns, sim.now_ns + nearest(own.pages * own.page_ns))
     own.is_sent = True
     charge(sim, guard, own.pages)
@@ -170,6 +174,12 @@ def lose(sim: Sim, guard: Guard) -> None:
 
 
 @part
+def lose_acknowledgements(sim: Sim, guard: Guard) -> None:
+    """Let no acknowledgement through any more, whatever has arrived: the backup died beyond a lost channel."""
+    state_streams(sim)[guard.row].lost_ns = -1
+
+
+@part
 def repair(sim: Sim, guard: Guard) -> None:
     """Let the channel work again: what had not left by then leaves now, what was on the wire is sent once more."""
     own = state_streams(sim)[guard.row]
@@ -196,6 +206,7 @@ def send_on(sim: Sim, guard: Guard, rate_before: int) -> None:
         own.way_ns = channel.latency_ns
         channel.free_ns = own.depart_ns
         plan_apply(own, arrival_ns(sim, guard))
+        audit.send_on(sim, guard.audit, begin_ns, own.depart_ns, own.way_ns)
 
 
 @part
@@ -244,11 +255,11 @@ def last_byte_ns(sim: Sim, guard: Guard) -> int:
     return min(min(sim.now_ns, own.depart_ns) + own.way_ns, own.lost_ns)
 
 
-def summary(engine: Engine, guard: int) -> dict[str, int | float]:
+def holds(engine: Engine, guard: int) -> dict[str, int | float]:
     """Return what the states of a guard were and cost the channel."""
     own = engine.rows(state_streams)[guard]
     return {
-        "state_bytes": int(engine.rows(channels)[guard].sent_bytes),
+        "channel_bytes": int(engine.rows(channels)[guard].sent_bytes),
         "dirty_pages": float(own.pages_taken),
-        "most_uncommitted_disk_bytes": int(own.most_uncommitted_bytes),
+        "most_uncommitted_bytes": int(own.most_uncommitted_bytes),
     }

@@ -1,0 +1,197 @@
+"""The auditor of the promise: silent on every mechanism while everything fails around it, loud when one is spoilt."""
+
+from typing import Any
+
+import pytest
+
+from vftsim.composition.run import run_model
+from vftsim.errors import RunFailure
+from vftsim.platform.protection import coarse_lockstep, event_sync, hypervisor_epoch, log_writer, output_buffer
+from vftsim.platform.protection import replication as mechanism
+from vftsim.platform.protection.audit import VARIABLE
+from vftsim.study.model import load_model
+
+from .plant import ENGINES, MS, US, Plant, S, play
+from .spoilt import replaced
+
+CHANNEL = {"rate": 20_000_000, "latency": 300 * US}
+STATES = {"channel": CHANNEL, "reprotection": None, "state": {"fixed": 2000}, "memory": {"working_set": 5}}
+KINDS: dict[str, dict[str, Any]] = {
+    "lockstep": {"kind": "lockstep", "channel": CHANNEL, "reprotection": None},
+    "checkpoint": {"kind": "checkpoint", "interval": 10 * MS, **STATES},
+    "micro_checkpoint": {"kind": "micro_checkpoint", "interval": 10 * MS, "shipped": True, **STATES},
+    "event_sync": {"kind": "event_sync", **STATES},
+    "original epochs": {"kind": "hypervisor_epoch", "protocol": "original", **STATES},
+    "revised epochs": {"kind": "hypervisor_epoch", **STATES},
+    "coarse_lockstep": {
+        "kind": "coarse_lockstep", "divergence_rate": 20.0, "missing": 1.0, "packet_timeout": 9 * MS, **STATES
+    },
+}  # fmt: skip
+ASKS = [1_100_003 * i for i in range(1, 250)]
+FLAPS = [
+    {"kind": "channel_loss", "at": "31000011 ns", "duration": "7 ms", "repeat": {"every": "40 ms", "most": 4}},
+    {"kind": "channel_degradation", "at": "44 ms", "duration": "9 ms", "rate": "30 %", "delay": "2 ms",
+     "repeat": {"every": "23 ms", "most": 8}},
+    {"kind": "pause", "at": "60 ms", "duration": "5 ms", "repeat": {"every": "50 ms", "most": 3}},
+]  # fmt: skip
+
+
+def fields(kind: str, **more: Any) -> dict[str, Any]:
+    return {"protection": KINDS[kind], "asks": ASKS, "chunk_ns": 1_700_001, "chunk_is_output": True,
+            "until_ns": 300 * MS, **more}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine_type", ENGINES)
+@pytest.mark.parametrize("service_ns", [0, 900 * US])
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_silent_while_the_channel_flaps(kind: str, service_ns: int, engine_type: Any) -> None:
+    found = play(**fields(kind, faults=FLAPS, service_ns=service_ns, engine_type=engine_type)).run
+    assert found.audit.judged >= 200
+    assert found.audit.breaches == 0
+
+
+@pytest.mark.parametrize("last", ["primary_crash", "backup_crash"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_silent_when_a_host_fails_and_then_nothing_is_promised(kind: str, last: str) -> None:
+    found = play(**fields(kind, faults=[{"kind": last, "at": "50 ms"}], until_ns=4 * S)).run
+    assert 20 <= found.audit.judged < len(found.seen)
+    assert found.audit.breaches == 0
+
+
+def early(old: Any, namespace: dict[str, Any]) -> Any:
+    """A wait of no time."""
+    return lambda sim, *arguments: sim.now_ns
+
+
+def fresh_too(old: Any, namespace: dict[str, Any]) -> Any:
+    """What was issued after the barrier goes with what was before it."""
+
+    def let_go(sim: Any, guard: Any) -> None:
+        namespace[output_buffer.seal.name](sim, guard)
+        old(sim, guard)
+
+    return let_go
+
+
+def unlogged(old: Any, namespace: dict[str, Any]) -> Any:
+    """Packets are delivered, and nobody is told."""
+    return lambda sim, guard, size_bytes: 0
+
+
+def by_departure(old: Any, namespace: dict[str, Any]) -> Any:
+    """A message counts as received when it has left."""
+
+    def write(sim: Any, guard: Any, own: Any, size_bytes: int) -> Any:
+        done = old(sim, guard, own, size_bytes)
+        own.acked_ns = own.departed_ns
+        return done
+
+    return write
+
+
+def at_arrival_of_nothing(old: Any, namespace: dict[str, Any]) -> Any:
+    """The buffer of the secondary counts as reached at once."""
+
+    def take_in(sim: Any, pair: Any, depart_ns: int, size_bytes: int) -> int:
+        sim.channels[pair.guard].ack_ns = 0
+        return int(sim.now_ns)
+
+    return take_in
+
+
+def same_barrier(old: Any, namespace: dict[str, Any]) -> Any:
+    """What a guest sends in a pause belongs to the state that was taken before."""
+
+    def synchronize_output(sim: Any, guard: Any, packet: int) -> None:
+        old(sim, guard, packet)
+        namespace[output_buffer.seal.name](sim, guard)
+
+    return synchronize_output
+
+
+def uncompared(old: Any, namespace: dict[str, Any]) -> Any:
+    """An output counts as compared before it is."""
+    return lambda sim, output: True
+
+
+SPOILT = {
+    "checkpoint at sending": ("checkpoint", mechanism.state_stream.ack_arrival_ns, early),
+    "checkpoint beyond the barrier": ("checkpoint", output_buffer.let_go, fresh_too),
+    "micro-checkpoint at sending": ("micro_checkpoint", mechanism.state_stream.ack_arrival_ns, early),
+    "Kemari at sending": ("event_sync", mechanism.state_stream.ack_arrival_ns, early),
+    "Kemari, sent in a pause": ("event_sync", event_sync.synchronize_output, same_barrier),
+    "lockstep at writing": ("lockstep", log_writer.take_in, at_arrival_of_nothing),
+    "epochs unlogged": ("revised epochs", hypervisor_epoch.forward, unlogged),
+    "epochs by departure": ("revised epochs", hypervisor_epoch.write, by_departure),
+    "COLO uncompared": ("coarse_lockstep", coarse_lockstep.is_equal, uncompared),
+}
+
+
+@pytest.mark.parametrize("what", SPOILT)
+def test_a_spoilt_mechanism_is_counted(what: str) -> None:
+    kind, old, make = SPOILT[what]
+    found = Plant(**fields(kind, service_ns=900 * US, spoil=replaced(old, make))).run()
+    assert found.audit.breaches > 0
+    first = found.audit
+    assert first.first_known_ns < first.first_issued_ns <= first.first_left_ns
+    assert first.first_left_ns in {time_ns for time_ns, _ in found.seen}
+
+
+EXCHANGE = """
+format: 2
+name: exchange
+networks: {lan: {rate: 1 Gbit/s, latency: 0 us}}
+hosts: {host: {pcpus: 1}}
+domains:
+  vm:
+    interfaces: {eth0: {path: {kind: native}}}
+    applications: {srv: {kind: responder, demand: 10 us, pages_per_request: 0}}
+    protection: {kind: checkpoint, interval: 25 ms}
+workloads: {load: {kind: request_response, to: vm, clients: 4, turn_around: 20 ms, retry: 200 ms}}
+measure: {warm_up: 100 ms, duration: 1 s}
+"""
+BY_DESIGN = {
+    "past the queue": "{kind: checkpoint, interval: 25 ms, real_time_below: 65536 B}",
+    "on the host": "{kind: micro_checkpoint}", "restarted": "{kind: ha_restart}",
+}  # fmt: skip
+
+
+def exchange(tmp_path: Any, *overrides: str) -> Any:
+    file = tmp_path / "exchange.yaml"
+    file.write_text(EXCHANGE, encoding="utf-8")
+    return load_model(str(file), overrides)
+
+
+@pytest.mark.parametrize("protection", BY_DESIGN.values(), ids=BY_DESIGN)
+def test_mechanisms_that_break_it_by_design_say_how_much_and_go_on(protection: str, tmp_path: Any) -> None:
+    record = run_model(exchange(tmp_path, f"domains.vm.protection={protection}").spec, 1, 0)
+    found = record.whole.outcomes["domains.vm.protection"]
+    assert found.judged == found.breaches >= 60
+    assert any(entry.path == ("breaches",) and entry.leads for entry in found.entries())
+
+
+def test_one_that_keeps_it_is_judged_and_does_not_lead(tmp_path: Any) -> None:
+    found = run_model(exchange(tmp_path).spec, 1, 0).whole.outcomes["domains.vm.protection"]
+    assert found.judged >= 100
+    assert found.breaches == 0
+    assert not any(entry.path == ("breaches",) and entry.leads for entry in found.entries())
+
+
+def test_without_protection_nothing_is_promised(tmp_path: Any) -> None:
+    record = run_model(exchange(tmp_path, "domains.vm.protection={kind: none}").spec, 1, 0)
+    assert not any("protection" in owner for owner in record.whole.outcomes)
+
+
+def spoil(run: Any) -> None:
+    replaced(mechanism.state_stream.ack_arrival_ns, early)(run.engine)
+
+
+def test_strict_ends_a_run_and_names_the_first_output(tmp_path: Any) -> None:
+    with pytest.raises(RunFailure, match=r"domain 'vm': .* promise is broken; the first, of flow 1, left at 0\.\d+ s"):
+        run_model(exchange(tmp_path).spec, 1, 0, "simpy", prepare=spoil)
+
+
+def test_otherwise_a_run_goes_on_and_counts(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "0")
+    record = run_model(exchange(tmp_path).spec, 1, 0, "simpy", prepare=spoil)
+    assert record.whole.outcomes["domains.vm.protection"].breaches > 10

@@ -1,0 +1,47 @@
+"""Timeouts that a primary in order runs into, or that another one is always ahead of."""
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from vftsim.platform.protection.mechanism import protections
+
+from .plant import MS, US, Plant
+from .sets import A
+
+SILENCE_NS = {
+    "checkpoint": 200 * MS + 500 * US + 100 * US,
+    "micro_checkpoint": 50 * MS + 100 * US,
+    "event_sync": 100 * MS,
+    "hypervisor_epoch": 100 * MS,
+    "coarse_lockstep": 100 * MS,
+}
+"""Interval, pause and request to suspend, or the period of heartbeats: by default."""
+
+
+def checked(kind, **fields):
+    own = {"shipped": True} if kind == "micro_checkpoint" else {}
+    return TypeAdapter(protections()[kind]).validate_python({"kind": kind, **own, **fields})
+
+
+@pytest.mark.parametrize("kind", SILENCE_NS)
+def test_a_timeout_within_the_silence_of_a_primary_that_works_is_refused(kind):
+    checked(kind, failover={"timeout": SILENCE_NS[kind] + 1})
+    with pytest.raises(ValidationError, match=r"failover\.timeout \(20 ms\) must be above the .* takes over"):
+        checked(kind, failover={"timeout": 20 * MS})
+    with pytest.raises(ValidationError, match="must be above"):
+        checked(kind, failover={"timeout": SILENCE_NS[kind]})
+
+
+def test_just_above_it_nothing_is_taken_for_a_crash():
+    """An idle guest dirties nothing: 25.5 ms of silence at the start, less beside each state."""
+    own = A.parameters(failover={"timeout": 25 * MS + 500 * US + 1})
+    plant = Plant(own, until_ns=300 * MS, guest_runs=False).run()
+    assert [what for _, what in plant.timeline] == ["protected"]
+
+
+def test_heartbeats_that_the_log_is_always_ahead_of_are_said():
+    """The log of a host that fails stops with it: 3 s of its silence are over before 5 s of heartbeats'."""
+    found = checked("lockstep", failover={"heartbeat_timeout": "5 s"}).without_effect()
+    assert "log_timeout is always over first" in found["failover.heartbeat_timeout"]
+    for own in ({}, {"heartbeat_timeout": "5 s", "log_timeout": "5 s"}, {"heartbeat_timeout": "4 s"}):
+        assert "failover.heartbeat_timeout" not in checked("lockstep", failover=own).without_effect()

@@ -1,0 +1,138 @@
+"""How a lockstep secondary goes live when its primary fails; see :mod:`vftsim.platform.protection.lockstep`."""
+
+from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.platform.io.packet import discard, packet_list
+from vftsim.platform.protection import audit, commit, log_writer, machine, reprotection, rollback
+from vftsim.platform.protection._lockstep_limits import add_limit, least_limit_ns, remove_limit
+from vftsim.platform.protection._lockstep_pair import ENTITY, cut, unprotect
+from vftsim.platform.protection._lockstep_records import (
+    BROKEN,
+    FAILING_OVER,
+    PROTECTED,
+    UNPROTECTED,
+    Lockstep,
+    lockstep,
+    locksteps,
+    plans,
+)
+from vftsim.platform.protection.account import count, note, note_at, word
+from vftsim.platform.protection.detection import crash_declared_ns
+from vftsim.platform.protection.guard import Guard, guards, release
+from vftsim.platform.protection.mechanism import CRASH, expect_primary_crash, lose_machine, primary_crash
+from vftsim.platform.protection.pair import pairs
+from vftsim.platform.protection.rollback import foresights
+from vftsim.platform.protection.storage import locked_ns
+
+DECLARED = word("failure declared")
+LIVE = word("secondary live")
+REACHABLE = word("reachable")
+FAILOVERS = word("failovers")
+ISSUED_AGAIN = word("outputs_issued_again")
+ISSUED_BY_SECONDARY = word("outputs_issued_by_secondary")
+
+
+@part
+def new_plan(sim: Sim, guard: Guard, own: Lockstep, state: int) -> int:
+    """Return the row of a plan for the present pair that leads to ``state``."""
+    row = plans.new(sim)
+    plan = plans(sim)[row]
+    plan.guard = guard.row
+    plan.pair = own.begun
+    plan.state = state
+    plan.again = 0
+    return row
+
+
+@lockstep.implements(expect_primary_crash)
+def expect_crash(sim: Sim, guard: Guard, time_ns: int) -> None:
+    """Entries that have not left by then die with the primary."""
+    add_limit(sim, guard, time_ns, False)
+
+
+@lockstep.implements(primary_crash)
+def crash_primary(sim: Sim, guard: Guard) -> None:
+    """Fail over, if there is somebody to fail over to."""
+    own = locksteps(sim)[guard.row]
+    remove_limit(sim, guard, sim.now_ns, False)
+    if guard.dead or (own.state == FAILING_OVER and not own.is_cut):
+        return
+    if not can_take_over(sim, own):
+        lose_machine(sim, guard)
+        return
+    limit_ns = sim.now_ns
+    declared_ns = crash_declared_ns(sim, guard, sim.now_ns, True)
+    if rollback.is_cut_at_loss(sim, guard):
+        limit_ns = foresights(sim)[guard.row].loss.limit_ns
+        declared_ns = min(declared_ns, own.loss_declared_ns)
+        rollback.use_loss(sim, guard)
+        own.limit_ns = least_limit_ns(sim, guard, own)
+    elif own.state == BROKEN or own.resent_ns > sim.now_ns:
+        rollback.want_loss(sim, guard, False, 0)
+        return
+    note(sim, guard, CRASH)
+    fail_over(sim, guard, own, limit_ns, declared_ns)
+
+
+@part
+def can_take_over(sim: Sim, own: Lockstep) -> bool:
+    """Tell whether there is a secondary that takes over if the primary fails now.
+
+    Without fencing one that has declared the loss of the channel is live already, beside the primary.
+    """
+    if own.is_backup_dead or own.state not in (PROTECTED, BROKEN, FAILING_OVER):
+        return False
+    return own.is_fenced or own.state != BROKEN or sim.now_ns < own.loss_declared_ns
+
+
+@part
+def fail_over(sim: Sim, guard: Guard, own: Lockstep, limit_ns: int, declared_ns: int) -> None:
+    """Plan the secondary's going live; it has what left the primary by ``limit_ns``."""
+    pair = pairs(sim)[own.pair]
+    if own.state == PROTECTED:
+        log_writer.advance(sim, pair)
+        cut(sim, guard, own)
+    own.is_cut = False
+    row = new_plan(sim, guard, own, UNPROTECTED)
+    plan = plans(sim)[row]
+    last_sent_ns = min(pair.log.last_depart_ns, limit_ns)
+    plan.again = commit.take_over(sim, pair, limit_ns, last_sent_ns, plan.packets)
+    lock_ns = locked_ns(sim, guard, own.is_fenced, declared_ns, own.storage_ns)
+    live_ns = max(lock_ns, pair.secondary.end_ns) + own.go_live_ns
+    note_at(sim, guard, declared_ns, DECLARED)
+    at(sim, max(sim.now_ns, live_ns), EventKind.CONTROL, ENTITY, on_live, row)
+
+
+@event
+def on_live(sim: Sim, place: int, token: int) -> None:
+    """The secondary goes live, issues what may not have left, and goes on where the guest was cut."""
+    plan = plans(sim)[place]
+    guard = guards(sim)[plan.guard]
+    own = locksteps(sim)[plan.guard]
+    if guard.dead:
+        while plan.packets.length > 0:
+            discard(sim, packet_list.pop(sim, plan.packets))
+        plans.free(sim, place)
+        return
+    unprotect(sim, guard, own, UNPROTECTED)
+    note(sim, guard, LIVE)
+    audit.end(sim, guard.audit)
+    count(sim, guard, FAILOVERS, 1)
+    machine.move(sim, guard)
+    count(sim, guard, ISSUED_AGAIN, plan.again)
+    count(sim, guard, ISSUED_BY_SECONDARY, plan.packets.length - plan.again)
+    while plan.packets.length > 0:
+        release(sim, packet_list.pop(sim, plan.packets))
+    while own.pending.length > 0:
+        release(sim, packet_list.pop(sim, own.pending))
+    plans.free(sim, place)
+    machine.call_after(sim, guard, own.announcement_ns, on_reachable)
+    machine.resume(sim, guard, machine.FAILOVER)
+    reprotection.start(sim, guard)
+
+
+@event
+def on_reachable(sim: Sim, place: int, token: int) -> None:
+    """The switches have learnt where the guest is now."""
+    guard = guards(sim)[place]
+    machine.connect(sim, guard)
+    note(sim, guard, REACHABLE)

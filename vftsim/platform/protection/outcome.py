@@ -1,0 +1,86 @@
+"""What a mechanism did to a guest and what it cost, as figures that every mechanism has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from vftsim.kernel import Engine
+from vftsim.outcome import Outcome, declare, kept
+from vftsim.platform.protection import machine
+from vftsim.platform.protection.account import counters
+from vftsim.platform.protection.guard import guards
+
+
+class Protection(Outcome):
+    """What any mechanism did and cost.
+
+    Attributes
+    ----------
+    stopped_ns : int
+        Time the guest stood still.
+    released, held_ns, longest_held_ns : int
+        Outputs let go; how long they had waited, together and at most.
+    channel_bytes : int
+        Sent to the other host.
+    backup_cpu_ns, sender_cpu_ns : int
+        CPU time of the second copy, and of whoever pays for sending states.
+    judged, breaches : int
+        Outputs that the auditor has seen leave while the promise was in force; those that left too early.
+    first_breach : dict or None
+        Of the first of these in the run: the row of its flow, and in ns up to when the backup had to know the guest for
+        it, when it left, and up to when the backup knew the guest then.
+    counted : dict
+        What the mechanism counts by its own names: failovers, outputs issued again, states.
+    """
+
+    stopped_ns: int = declare.total(label="time the guest stands still", unit="ns", better="lower")
+    released: int = declare.total(label="outputs released")
+    held_ns: int = declare.total(label="time outputs were held", unit="ns", better="lower")
+    longest_held_ns: int = declare.number(label="output held, longest", unit="ns", better="lower")
+    channel_bytes: int = declare.total(label="sent over the channel", unit="B", better="lower")
+    backup_cpu_ns: int = declare.total(label="CPU time of the second copy", unit="ns", better="lower")
+    sender_cpu_ns: int = declare.total(label="CPU time for sending", unit="ns", better="lower")
+    judged: int = declare.total(label="outputs judged")
+    breaches: int = declare.total(label="outputs that broke the promise", better="lower", headline=declare.IF_ANY)
+    first_breach: dict[str, int] | None = kept()
+    counted: dict[str, float] = declare.total(by="name", known_as=("",))
+    output_held = declare.ratio(
+        held_ns, released, factor=1e-6, unit="ms", label="output held, mean", better="lower", headline=True,
+        known_as=("output_wait_ms",),
+    )  # fmt: skip
+    stopped = declare.rate(
+        stopped_ns, factor=1e-7, unit="%", label="guest stands still", better="lower", headline=True,
+        known_as=("stopped_percent",),
+    )  # fmt: skip
+    channel = declare.rate(
+        channel_bytes, factor=8e-6, unit="Mbit/s", label="channel", better="lower", headline=True,
+        known_as=("channel_mbit_per_s",),
+    )  # fmt: skip
+    backup_cpu = declare.rate(
+        backup_cpu_ns, factor=1e-7, unit="%", label="CPU of the second copy", better="lower",
+        known_as=("backup_cpu_percent",),
+    )  # fmt: skip
+    sender_cpu = declare.rate(
+        sender_cpu_ns, factor=1e-7, unit="%", label="CPU for sending", better="lower", known_as=("sender_cpu_percent",)
+    )  # fmt: skip
+
+
+def named_breach(first: Mapping[str, int]) -> str:
+    """Return in words which output was the first to break the promise."""
+    return (
+        f"the first, of flow {first['flow']}, left at {first['left_ns'] / 1e9:.9f} s: it depends on what the guest did "
+        f"up to {first['issued_ns'] / 1e9:.9f} s, and the backup had what it did up to {first['known_ns'] / 1e9:.9f} s"
+    )
+
+
+def held_by_every(engine: Engine, guard: int) -> dict[str, Any]:
+    """Return what the outcome of every mechanism holds, up to now; what a mechanism has more stands in their place."""
+    own = engine.rows(guards)[guard].audit
+    first = ("flow", "issued_ns", "left_ns", "known_ns")
+    return {
+        "judged": int(own.judged), "breaches": int(own.breaches),
+        "first_breach": {name: int(getattr(own, f"first_{name}")) for name in first} if own.breaches else None,
+        "stopped_ns": machine.stood_still_ns(engine, guard), "released": 0, "held_ns": 0, "longest_held_ns": 0,
+        "channel_bytes": 0, "backup_cpu_ns": 0, "sender_cpu_ns": 0, "counted": dict(counters(engine, guard)),
+    }  # fmt: skip
