@@ -2,10 +2,12 @@
 
     python -m tests.composition.generated 10000 [first]
     python -m tests.composition.generated --lean 600
+    python -m tests.composition.generated --cpu 500
 
-runs so many models in both engines and names the first difference.  Compiling the one kernel takes four minutes and
-2 GB the first time; ``--lean`` leaves out protection, TCP, the web server, disks, batch jobs and the SIP server, and
-takes one.
+runs so many models in the engine ``simpy``, on the one kernel of all parts and on its checking build, and names the
+first difference.  ``--lean`` draws models without protection, TCP, web and SIP servers, disks and batch jobs.
+``--cpu`` compares the CPU time of every domain with what it has served (:mod:`.cpu_oracle`), for which one engine is
+enough.
 """
 
 from __future__ import annotations
@@ -18,11 +20,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from tests.composition.cpu_oracle import Oracle
 from vftsim.composition import link, run, saves
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.run import run_model
-from vftsim.errors import VftsimError
+from vftsim.composition.run import Run, run_model
+from vftsim.errors import ConservationError, VftsimError
 from vftsim.kernel import Kind, Linked
+from vftsim.kernel.compiled_engine import BoundsCheckedEngine
 from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS
 from vftsim.platform.cpu.parameters import schedulers
@@ -32,11 +36,10 @@ from vftsim.platform.io.host_cards import on_reaching_host
 from vftsim.platform.io.parameters import io_paths
 from vftsim.platform.protection.faults import FAULTS
 from vftsim.platform.protection.mechanism import protections
-from vftsim.study import composed
 from vftsim.workloads.parts import APPLICATIONS, WORKLOADS
 
 FARM = frozenset({"farm_server", "farm_calls"})
-"""Left out of the one kernel: with their tables its state would exceed 2 GiB. Their own tests compare the engines."""
+"""Drawn by nobody here: their own tests compare the engines."""
 LEAN = frozenset({
     "media_relay", "signaling_server", "responder", "udp_sink", "cpu_bound", "periodic_load", "rtp", "calls",
     "request_response", "bulk_udp",
@@ -44,6 +47,7 @@ LEAN = frozenset({
 """Applications and workloads of the small kernel."""
 BEHIND_DRIVER = frozenset({"paravirtual", "emulated", "stub_domain"})
 _WITHOUT_BENCH = 0.75
+_BOUND = 0.4
 Draw = dict[str, Any]
 
 
@@ -79,43 +83,94 @@ def model(number: int, is_lean: bool = False) -> ModelSpec | None:
         return None
 
 
+class _CheckedRun(run.Run):
+    """A run on the checking build of the kernel of all parts: no index out of range or below 0, no division by zero."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        make, run.make_engine = run.make_engine, lambda *given: BoundsCheckedEngine(link.all_parts(), given[2])
+        try:
+            super().__init__(*arguments, **named)
+        finally:
+            run.make_engine = make
+
+
+def checked(spec: ModelSpec) -> str:
+    """Return what :func:`outcome` does, of the checking build."""
+    plain, run.Run = run.Run, _CheckedRun  # type: ignore[misc]
+    try:
+        return outcome(spec, "compiled")
+    finally:
+        run.Run = plain  # type: ignore[misc]
+
+
 def outcome(spec: ModelSpec, engine: str) -> str:
     """Return all that a run leaves behind, or why it was refused."""
     try:
         record = run_model(spec, seed=1, replication=0, engine=engine)
     except VftsimError as error:
         return f"{type(error).__name__}: {error}"
-    return json.dumps(composed.to_dict(record), sort_keys=True, default=str)
+    return json.dumps(record.to_dict(), sort_keys=True, default=str)
+
+
+def cpu_breaches(spec: ModelSpec) -> list[str] | None:
+    """Return the domains whose CPU time is not what they served; ``None`` where a run was refused, or plays calls."""
+    made: list[Run] = []
+    if any(workload.kind == "ims_bench" for workload in spec.workloads.values()):
+        return None
+    try:
+        run_model(spec, seed=1, replication=0, engine="simpy", prepare=made.append)
+    except ConservationError as error:
+        return [str(error)]
+    except VftsimError:
+        return None
+    return list(Oracle(made[-1]).breaches())
 
 
 def _drawn(random: Random, is_lean: bool) -> Draw:
-    pcpus = random.choice([1, 2, 4])
     kind = random.choice(["direct", "emulated", "moderated", "native", "paravirtual", "stub_domain"])
     guest = _guest(random, kind, is_lean)
     domains = {"guest": guest, **_neighbours(random)}
     if kind in BEHIND_DRIVER:
         domains["dom0"] = {"vcpus": random.choice([1, 2]), "driver": {}}
+    workloads, hosts = _workloads(random, "guest", guest), {"host": _host(random)}
+    if random.random() < _BOUND:
+        _bind(random, hosts["host"], domains)
+    if random.random() < 0.3:
+        hosts["far"], other = _host(random), _guest(random, random.choice(["direct", "moderated", "native"]), is_lean)
+        domains = {name: {**domain, "host": "host"} for name, domain in domains.items()}
+        domains["other"] = {**other, "protection": {"kind": "none"}, "host": "far"}
+        workloads |= _workloads(random, "other", other)
     data: Draw = {
-        "format": 2,
-        "hosts": {"host": {
-            "pcpus": pcpus, "scheduler": {"kind": random.choice(sorted(schedulers()))},
-            "switch_cost": f"{random.choice([0, 2])} us", "cpu_speed": random.choice([1.0, 0.5, 2.0]),
-            "nics": {"eth0": random.choice([{}, {"receive_ring_packets": 8}])},
-        }},
+        "format": 2, "hosts": hosts,
         "networks": {"lan": {
             "rate": random.choice(["1 Gbit/s", "20 Mbit/s"]), "latency": f"{random.choice([0, 10, 500])} us",
             "queue": random.choice(["16 KiB", "256 KiB"]),
         }},
-        "domains": domains, "workloads": _workloads(random, guest),
+        "domains": domains, "workloads": workloads,
         "measure": {"warm_up": f"{random.choice([10, 40])} ms", "duration": "100 ms"},
     }  # fmt: skip
-    if guest["protection"]["kind"] != "none" and random.random() < 0.4:
-        data["faults"] = [_fault(random)]
+    if guest["protection"]["kind"] != "none" and random.random() < 0.5:
+        data["faults"] = _faults(random, data["measure"]["warm_up"])
     return data
 
 
+def _bind(random: Random, host: Draw, domains: dict[str, Draw]) -> None:
+    """Give every vCPU a pCPU of its own, so that a scheduler may have nothing to decide; a stub domain has one more."""
+    for number, domain in enumerate(domains.values()):
+        domain |= {"vcpus": 1, "affinity": [number]}
+    host |= {"pcpus": len(domains) + 1, "scheduler": {"kind": random.choice(["native", "native", "esxi", "credit"])}}
+
+
+def _host(random: Random) -> Draw:
+    return {
+        "pcpus": random.choice([1, 2, 4]), "scheduler": {"kind": random.choice(sorted(schedulers()))},
+        "switch_cost": f"{random.choice([0, 2])} us", "cpu_speed": random.choice([1.0, 1.0, 0.5, 2.0]),
+        "nics": {"eth0": random.choice([{}, {"receive_ring_packets": 8}])},
+    }  # fmt: skip
+
+
 def _guest(random: Random, path: str, is_lean: bool) -> Draw:
-    programs = sorted(name for name, one in _PROGRAMS.items() if one["kind"] in LEAN or not is_lean)
+    programs = sorted(name for name, one in PROGRAMS.items() if one["kind"] in LEAN or not is_lean)
     guest = _guest_of(random, path, programs, is_lean)
     return guest if "database" in guest["applications"] else {**guest, "disks": {}}
 
@@ -127,12 +182,12 @@ def _guest_of(random: Random, path: str, programs: list[str], is_lean: bool) -> 
         "cpu_inflation": random.choice([1.0, 1.3]),
         "interfaces": {"eth0": {"path": {"kind": path}}},
         "disks": {} if is_lean else {"root": {"kind": "local"}},
-        "applications": {name: _PROGRAMS[name] for name in random.sample(programs, random.choice([2, 3, 5]))},
+        "applications": {name: PROGRAMS[name] for name in random.sample(programs, random.choice([2, 3, 5]))},
         "protection": {"kind": "none"} if is_lean else random.choice([{"kind": "none"}] * 4 + _PROTECTIONS),
     }  # fmt: skip
 
 
-_PROGRAMS: Draw = {
+PROGRAMS: Draw = {
     "relay": {"kind": "media_relay", "packet_cost": "50 us"},
     "server": {"kind": "signaling_server", "packet_cost": "200 us"},
     "echo": {"kind": "responder", "demand": "300 us"},
@@ -146,7 +201,7 @@ _PROGRAMS: Draw = {
     "timer": {"kind": "periodic_load", "busy": "100 us", "period": "3 ms"},
     "proxy": {"kind": "sip_server"},
 }
-_CLIENTS: Draw = {
+CLIENTS: Draw = {
     "relay": {"kind": "rtp", "streams": 12},
     "server": {"kind": "calls", "calls_per_s": 60},
     "echo": {"kind": "request_response", "clients": 4, "turn_around": "2 ms"},
@@ -169,23 +224,44 @@ _PROTECTIONS: list[Draw] = [
 def _neighbours(random: Random) -> dict[str, Draw]:
     count = random.choice([0, 0, 1, 3])
     duty = f"{random.choice([30, 100])} %"
-    return {
+    found: dict[str, Draw] = {
         f"hog{n}": {"vcpus": 1, "weight": 256 * (n + 1), "applications": {"job": {"kind": "cpu_bound", "duty": duty}}}
         for n in range(count)
     }
+    if random.random() < 0.3:
+        found["manager"] = {"vcpus": 1, "applications": {"timer": PROGRAMS["timer"]}}
+    return found
 
 
-def _workloads(random: Random, guest: Draw) -> Draw:
-    able = [name for name in guest["applications"] if name in _CLIENTS]
+def _workloads(random: Random, domain: str, guest: Draw) -> Draw:
+    able = [name for name in guest["applications"] if name in CLIENTS]
     chosen = random.sample(able, random.randint(1, len(able))) if able else []
-    if "proxy" in chosen and random.random() < _WITHOUT_BENCH:  # it plays its calls to their end, for seconds
-        chosen.remove("proxy")
-    return {name: {**_CLIENTS[name], "to": f"guest.{name}"} for name in chosen}
+    if "proxy" in chosen and (domain != "guest" or random.random() < _WITHOUT_BENCH):
+        chosen.remove("proxy")  # it plays its calls to their end, for seconds
+    begin = "" if domain == "guest" else f"{domain}_"
+    return {f"{begin}{name}": {**CLIENTS[name], "to": f"{domain}.{name}"} for name in chosen}
 
 
-def _fault(random: Random) -> Draw:
-    kind = random.choice(["primary_crash", "backup_crash", "channel_loss", "pause"])
-    fault: Draw = {"kind": kind, "at": f"{random.choice([20, 53, 80])} ms", "domain": "guest"}
+def _faults(random: Random, warm_up: str) -> list[Draw]:
+    """One or two, at any instant, at those where a run begins, a phase ends or another strikes, and beside these."""
+    instants = [
+        "0 s",
+        "1 ns",
+        "20 ms",
+        "53 ms",
+        "80 ms",
+        warm_up,
+        f"{int(warm_up.removesuffix(' ms')) * 1_000_000 - 1} ns",
+    ]
+    found = [_fault(random, random.choice(instants))]
+    if random.random() < 0.4:
+        found.append(_fault(random, random.choice([found[0]["at"], "54 ms", random.choice(instants)])))
+    return found
+
+
+def _fault(random: Random, at: str) -> Draw:
+    kind = random.choice(["primary_crash", "primary_crash", "backup_crash", "channel_loss", "pause"])
+    fault: Draw = {"kind": kind, "at": at, "domain": "guest"}
     return {**fault, "duration": "15 ms"} if kind in {"pause", "channel_loss"} else fault
 
 
@@ -196,27 +272,47 @@ def differences(numbers: range, is_lean: bool = False) -> tuple[int, int, list[i
         spec = model(number, is_lean)
         if spec is None:
             continue
-        plain, compiled = outcome(spec, "simpy"), outcome(spec, "compiled")
+        plain = outcome(spec, "simpy")
         ran += 1
         ended += plain.startswith("{")
-        if plain != compiled:
+        if {plain} != {outcome(spec, "compiled"), checked(spec)}:
             found.append(number)
     return ran, ended, found
 
 
+def cpu_differences(numbers: range) -> tuple[int, list[str]]:
+    """Return how many models were compared with what they served, and the breaches."""
+    compared, found = 0, []
+    for number in numbers:
+        spec = model(number)
+        breaches = None if spec is None else cpu_breaches(spec)
+        if breaches is not None:
+            compared += 1
+            found += [f"model {number}: {breach}" for breach in breaches]
+    return compared, found
+
+
 def main() -> None:
     """Run so many models, and say which differ."""
-    words = [word for word in sys.argv[1:] if word != "--lean"]
-    is_lean = len(words) < len(sys.argv) - 1
+    words = [word for word in sys.argv[1:] if word not in {"--lean", "--cpu"}]
+    is_lean, of_cpu = "--lean" in sys.argv, "--cpu" in sys.argv
     count, first = int(words[0]), int(words[1]) if len(words) > 1 else 0
     run.linked_for = lambda spec: everything(is_lean)  # type: ignore[assignment]
     # The compiled engine goes back to states of its run, the other plays every pass from time 0.
     saves.EVENTS_BETWEEN = 2000
     total = [0, 0]
     for begin in range(first, first + count, 100):
-        ran, ended, found = differences(range(begin, begin + 100), is_lean)
+        numbers = range(begin, min(begin + 100, first + count))
+        if of_cpu:
+            compared, breaches = cpu_differences(numbers)
+            total[0] += compared
+            print(f"{numbers.stop - first} drawn, {total[0]} compared with what they served", flush=True)
+            if breaches:
+                raise SystemExit("\n".join(breaches))
+            continue
+        ran, ended, found = differences(numbers, is_lean)
         total = [total[0] + ran, total[1] + ended]
-        print(f"{begin + 100 - first} drawn, {total[0]} run, {total[1]} to an end", flush=True)
+        print(f"{numbers.stop - first} drawn, {total[0]} run, {total[1]} to an end", flush=True)
         if found:
             raise SystemExit(f"the engines differ on models {found}")
 

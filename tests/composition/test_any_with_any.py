@@ -5,7 +5,7 @@ import pytest
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.composition.views import flows_of
-from vftsim.workloads.parts import Measured
+from vftsim.study.run_figures import figures_of_workloads
 
 US = 1_000
 
@@ -55,7 +55,7 @@ EVERYTHING = {
 def test_a_lone_packet_crosses_the_link_twice() -> None:
     """238 bytes at 1 Gbit/s take 1.904 us, each way 10 us more; 18 us of the relay."""
     media = flows_of(run_model(ModelSpec.model_validate(ONE_STREAM), 1, 0, "simpy"))["media"]
-    assert media.delays.min == media.delays.max == 2 * (1_904 + 10 * US) + 18 * US
+    assert media.delay.min == media.delay.max == 2 * (1_904 + 10 * US) + 18 * US
     assert media.delivered == 50
 
 
@@ -63,7 +63,7 @@ def test_a_lone_packet_crosses_the_link_twice() -> None:
 @pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
 def test_every_workload_at_once_behind_a_driver_domain(engine: str) -> None:
     record = run_model(ModelSpec.model_validate(EVERYTHING), 1, 0, engine)
-    figures = {name: result.figures for name, result in record.workloads.items() if isinstance(result, Measured)}
+    figures = figures_of_workloads(record)
     assert figures["tcp"]["mbit_per_s"] > 10
     assert figures["udp"]["received_mbit_per_s"] == pytest.approx(1.0, rel=0.1)
     assert figures["web"]["replies"] == 8

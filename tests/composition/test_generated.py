@@ -1,25 +1,61 @@
-"""Both engines, to the last bit, on models drawn from everything that a model file can say, over one kernel."""
+"""Models drawn from everything that a model file can say: both engines, to the last bit, and CPU time as served."""
 
 import subprocess
 import sys
 
 import pytest
 
+from tests.composition import generated
+from tests.composition.composed import checked
+from tests.composition.cpu_oracle import Oracle
 from tests.composition.generated import model
+from vftsim.composition import run
 
-COUNT = 500
+SLOW = pytest.mark.slow
+WHICH = [(("--lean",), 200), pytest.param(("--lean",), 500, marks=SLOW), pytest.param((), 500, marks=SLOW)]
+
+
+@pytest.fixture
+def one_kernel(monkeypatch):
+    """In plain Python the kernel of all parts costs a second."""
+    monkeypatch.setattr(run, "linked_for", lambda spec: generated.everything())
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("which", [("--lean",), pytest.param((), marks=pytest.mark.slow)], ids=["lean", "all"])
-def test_the_engines_agree_on_generated_models(which):
-    """In a process of its own: compiling the kernel of all parts takes minutes and 2 GB."""
-    command = [sys.executable, "-m", "tests.composition.generated", *which, str(COUNT)]
+@pytest.mark.parametrize(("which", "count"), WHICH, ids=["lean", "lean, all", "all"])
+def test_the_engines_agree_on_generated_models(which, count):
+    """In a process of its own, as it replaces what runs of the package are made of."""
+    command = [sys.executable, "-m", "tests.composition.generated", *which, str(count)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
     assert done.returncode == 0, done.stdout[-200:] + done.stderr
     ran, ended = (int(words.split()[0]) for words in done.stdout.splitlines()[-1].split(", ")[1:])
-    assert ran >= 500 if which else ran >= 450
+    assert ran >= count if which else ran >= 0.9 * count
     assert ended >= 0.8 * ran
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("one_kernel")
+@pytest.mark.parametrize(("count", "least"), [(30, 20), pytest.param(640, 500, marks=pytest.mark.slow)])
+def test_domains_use_the_cpu_time_of_what_they_served(count: int, least: int):
+    compared, breaches = generated.cpu_differences(range(count))
+    assert compared >= least
+    assert not breaches
+
+
+@pytest.mark.usefixtures("one_kernel")
+@pytest.mark.parametrize("more_ns", [-3, 3])
+def test_what_is_served_says_cpu_time_to_the_nanosecond(more_ns: int):
+    """Without packets nothing is open: bursts, jobs, transfers, periods, and what is left of those in hand."""
+    programs = {name: generated.PROGRAMS[name] for name in ("hog", "jobs", "database", "timer")}
+    made = run.Run(checked({
+        "hosts": {"host": {"cpu_speed": 1.0}},
+        "domains": {"guest": {"applications": programs, "disks": {"root": {"kind": "local"}}, "cpu_inflation": 1.3}},
+        "measure": {"warm_up": "5 ms", "duration": "137 ms"},
+    }), 1, 0, engine="simpy")  # fmt: skip
+    made.run()
+    assert list(Oracle(made).breaches()) == []
+    made.engine.rows(run.vcpus)[1].run_ns += more_ns
+    assert [breach.split()[0] for breach in Oracle(made).breaches()] == ["guest"]
 
 
 @pytest.mark.thorough
@@ -30,6 +66,9 @@ def test_what_is_drawn_covers_every_part():
     assert len({guest.interfaces["eth0"].path.kind for guest in guests}) == 6
     assert len({guest.protection.kind for guest in guests}) == 8
     assert len({guest.guest_scheduler.kind for guest in guests}) == 4
+    assert sum(len(spec.hosts) == 2 for spec in drawn) > 100
+    assert sum(len(spec.faults) == 2 and spec.faults[0].at == spec.faults[1].at for spec in drawn) > 5
+    assert {str(fault.at) for spec in drawn for fault in spec.faults} >= {"0 ns", "1 ns", "10 ms"}
     assert {w.kind for spec in drawn for w in spec.workloads.values()} >= {
         "rtp", "calls", "ims_bench", "request_response", "bulk_tcp", "bulk_udp", "httperf"
     }  # fmt: skip

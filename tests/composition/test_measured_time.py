@@ -2,10 +2,13 @@
 
 import pytest
 
+from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.study import composed
 from vftsim.study.model import load_model
+
+from .composed import checked
 
 FEW = "workloads.media.streams=20"
 
@@ -17,12 +20,12 @@ def times(model):
 def test_the_model_says_how_long_it_is_measured():
     model = load_model("xen-media", [FEW, "measure.duration=200 ms", "measure.warm_up=60 ms"])
     record = composed.simulate(model.spec, 1, 0)
-    (window,) = record.windows
+    (window,) = record.phases
     assert (window.begin_ns, window.end_ns, window.seconds) == (60_000_000, 260_000_000, 0.2)
-    assert record.workloads["media"].seconds == 0.2
+    assert record.whole.outcomes["workloads.media"].seconds == 0.2
     again = run_model(model.spec, 1, 0)
-    assert composed.to_dict(record) == composed.to_dict(again)
-    assert composed.from_dict(composed.to_dict(record)) == record
+    assert record.to_dict() == again.to_dict()
+    assert RunRecord.from_dict(record.to_dict()).to_dict() == record.to_dict()
 
 
 @pytest.mark.parametrize(
@@ -55,6 +58,23 @@ def test_shortening_has_an_end():
     assert times(model.shortened(0.001))[0] == 100_000_000
     short = load_model("xen-media", ["measure.duration=300 ms"])
     assert times(short.quick()) == times(short)
-    assert short.quick().notes == ()
+    assert short.quick().notes == ("--quick shortens nothing: the model is as short as its tests",)
     with pytest.raises(UsageError, match="at most 3600 s"):
         load_model("xen-media", ["measure.duration=1 min"]).shortened(61)
+
+
+def test_figures_of_a_mechanism_are_of_the_measured_time():
+    """States each 25 ms for a second of three; a loss of the channel in the warm-up holds outputs for 300 ms."""
+    vm = {
+        "interfaces": {"eth0": {"path": {"kind": "native"}}}, "applications": {"srv": {"kind": "responder"}},
+        "protection": {"kind": "checkpoint", "interval": "25 ms", "suspend_request": "0 ms"},
+    }  # fmt: skip
+    spec = checked({
+        "domains": {"vm": vm}, "measure": {"warm_up": "2 s", "duration": "1 s"},
+        "workloads": {"asks": {"kind": "request_response", "to": "vm.srv", "turn_around": "3 ms"}},
+        "faults": [{"kind": "channel_loss", "at": "500 ms", "duration": "300 ms"}],
+    })  # fmt: skip
+    own = run_model(spec, 1, 0, "simpy").whole.outcomes["domains.vm.protection"]
+    assert (own.seconds, own.states) == (1.0, 40)
+    assert 0 < own.output_held <= own.longest_held_ns / 1e6 < 40
+    assert own.stopped_ns == pytest.approx(40 * own.pause * 1e6, rel=0.03)

@@ -72,4 +72,4 @@ def test_same_key_same_result_and_other_key_another():
     system = host({"kind": "paravirtual"}, streams=300, scheduler={"kind": "credit", "version": "3.2"}, pcpus=2)
     first, again, other = (run(system, 9, r, 100 * MS) for r in (0, 0, 1))
     assert first == again
-    assert first.workloads["media"].delays != other.workloads["media"].delays
+    assert first.whole.outcomes["workloads.media"].delay != other.whole.outcomes["workloads.media"].delay

@@ -16,7 +16,7 @@ WIRE = 20_000
 
 def lone_delay(system, dur_ns=100 * MS):
     result = run(system, 1, 0, dur_ns)
-    delays = result.workloads["media"].delays
+    delays = result.whole.outcomes["workloads.media"].delay
     assert delays.min == delays.max, "an undisturbed packet takes the same time again and again"
     return delays.min
 
@@ -69,7 +69,7 @@ def poisson(demand_ns, rate, **server):
 def test_one_server_is_m_d_1():
     """Utilization 0.6, service 100 us: mean wait 0.6 * 100 / (2 * 0.4) = 75 us."""
     system = poisson(100_000, 6_000.0)
-    means = [run(system, 5, r, S // 2, 100 * MS).workloads["signaling"].delays.mean for r in range(8)]
+    means = [run(system, 5, r, S // 2, 100 * MS).whole.outcomes["workloads.signaling"].delay.mean for r in range(8)]
     estimate = t_interval([mean - WIRE - 100_000 for mean in means])
     z = (estimate.mean - 75_000) / (estimate.half_width / 2.365)
     assert abs(z) <= 3.5
@@ -91,7 +91,7 @@ def m_d_1_k_loss(load, places):
 def test_full_socket_buffer_loses_as_m_d_1_k():
     """Five places with the packet in service, utilization 1.2."""
     system = poisson(100_000, 12_000.0, receive_buffer_bytes=2_500, packet_charge_bytes=500)
-    flows = [run(system, 7, r, S // 2, 100 * MS).workloads["signaling"] for r in range(8)]
+    flows = [run(system, 7, r, S // 2, 100 * MS).whole.outcomes["workloads.signaling"] for r in range(8)]
     loss = ratio_of_sums([f.dropped for f in flows], [f.dropped + f.delivered for f in flows])
     z = (loss.mean - m_d_1_k_loss(1.2, 5)) / (loss.half_width / 2.365)
     assert abs(z) <= 3.5
@@ -103,7 +103,7 @@ def test_saturated_driver_domain_carries_one_packet_in_its_cost():
     """Back-end 40 us + driver 2 us at 100,000 packets a second: 1/42 us get through, the rest is lost."""
     path = {"kind": "paravirtual", "backend_receive_cost": 40_000, "backend_transmit_cost": 1_000}
     result = run(host(path, streams=2000, media={"vcpus": 2}), 1, 0, 800 * MS, 100 * MS)
-    media = result.workloads["media"]
+    media = result.whole.outcomes["workloads.media"]
     known = media.delivered + media.dropped
     assert media.loss_ratio == pytest.approx(1.0 - 1.0 / (42e-6 * 100_000), abs=0.004)
     assert known == pytest.approx(80_000, rel=0.01)
@@ -125,7 +125,7 @@ def test_guest_without_cpu_loses_packets_in_the_driver_domain():
         500 * MS,
         500 * MS,
     )
-    assert result.workloads["media"].loss_ratio > 0.8
+    assert result.whole.outcomes["workloads.media"].loss_ratio > 0.8
     assert ("receive ring", "no slot") in result.drops
 
 

@@ -34,7 +34,7 @@ def model(protection=REMUS, **server):
 
 def played(spec):
     run = Run(spec, 1, 0, engine="simpy")
-    return run, run.run().protection["server"]
+    return run, run.run().whole.outcomes["domains.server.protection"]
 
 
 def received(run):
@@ -52,8 +52,8 @@ def test_each_packet_dirties_what_its_application_says():
     expected = sum(PAGES[name.rpartition(".")[2]] * count for name, count in taken.items())
     assert counted == pytest.approx(expected, abs=20), "but for packets in the card"
     assert counted <= waiting
-    assert summary["dirty_pages"] == float(run.engine.rows(memories)[row].request_pages), "each once, with one state"
-    assert counted - summary["dirty_pages"] < 0.1 * counted
+    assert summary.dirty_pages == float(run.engine.rows(memories)[row].request_pages), "each once, with one state"
+    assert counted - summary.dirty_pages < 0.1 * counted
 
 
 def test_a_batch_dirties_what_its_transactions_write():
@@ -63,18 +63,18 @@ def test_a_batch_dirties_what_its_transactions_write():
     spec = checked({"domains": {"server": server}, "workloads": {}, "measure": {"warm_up": 0, "duration": "500 ms"}})
     run = Run(spec, 1, 0, engine="simpy")
     record = run.run()
-    written = record.workloads["server.jobs"].figures["pages_written"]
+    written = record.whole.outcomes["domains.server.applications.jobs"].pages_written
     assert written > 7 * 200
-    assert record.protection["server"]["dirty_pages"] % 7 == 0
-    assert 0 <= written - record.protection["server"]["dirty_pages"] <= 7 * 11
+    assert record.whole.outcomes["domains.server.protection"].dirty_pages % 7 == 0
+    assert 0 <= written - record.whole.outcomes["domains.server.protection"].dirty_pages <= 7 * 11
 
 
 def test_one_number_for_all_replaces_them():
     protection = {**REMUS, "memory": {"working_set": 0, "per_request": 2.0}}
     run, summary = played(model(protection))
-    states = summary["states_taken"]
-    assert summary["dirty_pages"] % 2.0 == 0.0
-    assert 0.0 < 2.0 * sum(received(run).values()) - summary["dirty_pages"] < 0.1 * 2.0 * sum(received(run).values())
+    states = summary.states
+    assert summary.dirty_pages % 2.0 == 0.0
+    assert 0.0 < 2.0 * sum(received(run).values()) - summary.dirty_pages < 0.1 * 2.0 * sum(received(run).values())
     assert states == 24
 
 

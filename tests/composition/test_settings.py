@@ -15,11 +15,10 @@ from pydantic import ValidationError
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
-from vftsim.composition.without_effect import without_effect
+from vftsim.composition.without_effect import remarks, without_effect
 from vftsim.errors import UsageError
 from vftsim.platform.cpu import schedulers as scheduler_files
 from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
-from vftsim.study import composed
 from vftsim.study.model import load_model, shipped_models
 
 QUANTITY = re.compile(r"([0-9.]+(?:e[+-]?\d+)?)\s*(\D.*)")
@@ -111,7 +110,7 @@ def changed(base, path, value):
 
 
 def outcome(spec, engine) -> str:
-    return json.dumps(composed.to_dict(run_model(spec, 1, 0, engine=engine)), sort_keys=True, default=str)
+    return json.dumps(run_model(spec, 1, 0, engine=engine).to_dict(), sort_keys=True, default=str)
 
 
 def idle(name: str, engine: str, assignments=()) -> list[str]:
@@ -220,3 +219,23 @@ def test_shipped_models_set_nothing_in_vain():
     assert without_effect(load_model("linux-lab", stopped).spec) == [], (
         "they are for the stops that its validation adds"
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["vcpus=2"], "no more than 1 can run at a time, because of affinity [0]; --set domains.sut.affinity=null"),
+        (["vcpus=4", "affinity=null"], "no more than 2 can run at a time, because of hosts.host.pcpus 2; --set hosts."),
+        (["vcpus=2", "affinity=null"], ""),
+    ],
+)
+def test_vcpus_that_can_never_run_beside_the_others_are_named_with_the_remedy(settings, said):
+    """The SIP lab's guest is pinned to one of its host's two pCPUs."""
+    found = remarks(load_model("lab-virtual", [f"domains.sut.{text}" for text in settings]).spec)
+    assert len(found) == bool(said)
+    assert said in "".join(found)
+
+
+@pytest.mark.parametrize("name", shipped_models())
+def test_the_shipped_models_leave_no_vcpu_idle_and_cut_no_test(name):
+    assert remarks(load_model(name).spec) == []

@@ -4,12 +4,13 @@ import json
 
 import pytest
 
+from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
 from vftsim.composition.views import flows_of
 from vftsim.platform.cpu.records import hosts
 from vftsim.platform.io.nic import nics
-from vftsim.study import composed as study
 from vftsim.study.files import to_json
+from vftsim.study.run_figures import cpu_of
 
 from .composed import BENCH, checked, interface, media_model, relay, server, sip_model, streams
 
@@ -39,8 +40,8 @@ def test_a_count_makes_domains_with_a_workload_each():
     flows = flows_of(record)
     assert list(flows) == ["media-1", "media-2", "media-3"]
     assert all(45 <= flow.delivered <= 55 for flow in flows.values())
-    assert len({to_json(study.to_dict(record)["workloads"][name]) for name in flows}) == 3, "draws of their own"
-    used = record.windows[-1].domain_cpu
+    assert len({to_json(flow.to_dict()) for flow in flows.values()}) == 3, "draws of their own"
+    used = cpu_of(record)
     assert min(used[name] for name in flows) > 0.0
 
 
@@ -81,12 +82,10 @@ def test_two_hosts_have_each_its_scheduler_and_conserve():
     assert 370 <= flows["here"].delivered <= 430
     assert flows["here"].dropped == 0
     assert 195 <= flows["there"].delivered <= 205
-    window = record.windows[-1]
-    assert set(window.pcpu_busy) == {"xen", "metal"}
-    assert sum(window.pcpu_busy["xen"]) + window.switching == pytest.approx(2.0, abs=0.01)
-    (metal,) = window.pcpu_busy["metal"]
-    assert metal == pytest.approx(window.domain_cpu["linux"])
-    assert 0.0 < metal < 0.2
+    both = {name: record.whole.outcomes[f"hosts.{name}"] for name in ("xen", "metal")}
+    assert both["xen"].busy + both["xen"].switching == pytest.approx(200.0, abs=1.0)
+    assert both["metal"].busy == pytest.approx(record.whole.outcomes["domains.linux"].cpu)
+    assert 0.0 < both["metal"].busy < 20.0
     xen = made.engine.rows(hosts)[made.built.hosts["xen"].row]
     assert xen.switch_cost_ns == 3_000
 
@@ -99,8 +98,8 @@ def test_a_host_runs_as_if_the_other_were_not_there():
         **TWO_HOSTS, "hosts": {"xen": TWO_HOSTS["hosts"]["xen"]}, "domains": one,
         "workloads": {"here": TWO_HOSTS["workloads"]["here"]},
     })  # fmt: skip
-    assert flows_of(both)["here"].delays.to_dict() == flows_of(alone)["here"].delays.to_dict()
-    assert both.windows[-1].pcpu_busy["xen"] == alone.windows[-1].pcpu_busy["xen"]
+    assert flows_of(both)["here"].delay.to_dict() == flows_of(alone)["here"].delay.to_dict()
+    assert both.whole.outcomes["hosts.xen"].busy_ns == alone.whole.outcomes["hosts.xen"].busy_ns
 
 
 @pytest.mark.parametrize(
@@ -120,12 +119,12 @@ def test_a_host_runs_as_if_the_other_were_not_there():
 )
 def test_a_record_is_rebuilt_from_its_data_exactly(data):
     _, record = run(data)
-    plain = study.to_dict(record)
+    plain = record.to_dict()
     read = json.loads(to_json(plain, indent=None))
-    again = study.from_dict(read)
-    assert to_json(study.to_dict(again)) == to_json(plain)
-    assert again.windows == tuple(record.windows)
-    assert (again.drops, again.timelines, again.counters, again.protection) == (
-        record.drops, record.timelines, record.counters, record.protection,
-    )  # fmt: skip
-    assert list(again.workloads) == list(record.workloads)
+    again = RunRecord.from_dict(read)
+    assert to_json(again.to_dict()) == to_json(plain)
+    assert (again.drops, again.timelines) == (record.drops, record.timelines)
+    for ours, theirs in zip(record.phases, again.phases, strict=True):
+        assert ours.outcomes.keys() == theirs.outcomes.keys()
+        for owner, outcome in ours.outcomes.items():
+            assert theirs.outcomes[owner].columns() == outcome.columns()

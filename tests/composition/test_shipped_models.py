@@ -4,6 +4,7 @@ import pytest
 
 from vftsim.composition.run import Run
 from vftsim.composition.views import flows_of, has_bench, phases_of
+from vftsim.platform.outcomes import HostUse
 from vftsim.study.model import load_model, shipped_models
 
 SHORT_STEPS = [
@@ -35,15 +36,16 @@ def test_a_shipped_model_runs_conserves_and_carries_a_light_load(name):
         assert sum(step.attempts) > 10
         assert sum(step.inadequate) == 0
     elif short is SHORT_NETWORKS:
-        tcp, udp, web = (record.workloads[test].figures for test in ("tcp", "udp", "web"))
+        tcp, udp, web = (record.whole.outcomes[f"workloads.{test}"].columns() for test in ("tcp", "udp", "web"))
         assert tcp["mbit_per_s"] > 1.0
         assert udp["client_1_received_mbit_per_s"] > 9
         assert web["answered_percent"] == 100.0
     elif short is SHORT_FARM:
-        found = record.workloads["calls"].figures
+        found = record.whole.outcomes["workloads.calls"].columns()
         assert found["calls_per_s"] == pytest.approx(100, rel=0.5)
         assert found["failed"] == found["dropped"] == found["retransmissions_percent"] == 0
     else:
         # Twenty streams of a packet every 20 ms, 100 ms: a hundred, but for those on the way at either end.
         assert 80 <= flows_of(record)["media"].delivered <= 120
-    assert all(0.0 <= share <= 1.0 for busy in record.windows[-1].pcpu_busy.values() for share in busy)
+    for _, _, host in record.of_kind(HostUse):
+        assert all(0.0 <= busy_ns <= host.seconds * 1e9 + 1 for busy_ns in host.busy_ns.values())

@@ -16,7 +16,32 @@ def protected(vcpus):
     return sip_model(domains={"sut": server(vcpus=vcpus, protection={"kind": "lockstep"})})
 
 
+FARM = {"kind": "farm_server", "demand": "5 us"}
+
+
+def farm(**behind):
+    """Servers of a farm, each with the one that it passes calls on to."""
+    domains = {
+        name: {"interfaces": interface("moderated"), "applications": {"sip": {**FARM, "passes_to": to} if to else FARM}}
+        for name, to in behind.items()
+    }
+    return {"domains": domains, "workloads": {"calls": {"kind": "farm_calls", "to": "front", "rate": "100 /s"}}}
+
+
 CASES = {
+    "a server that passes calls on to itself": (
+        farm(front="front"),
+        "domains.front.applications.sip.passes_to: front.sip -> front.sip is a circle; pass calls on",
+    ),
+    "servers that pass calls on to each other": (
+        farm(front="middle", middle="back.sip", back="front"),
+        "domains.front.applications.sip.passes_to: "
+        "front.sip -> middle.sip -> back.sip -> front.sip is a circle; pass calls on to a server",
+    ),
+    "a stream of more than the line carries": (
+        media_model(workloads={"media": {**streams("media", 1), "interval": "1 us"}}),
+        "workloads.media.interval: 1 us between packets of a stream, but a frame of 238 bytes takes 1.904 us",
+    ),
     "domain of to": (
         media_model(workloads={"media": streams("medai")}),
         "workloads.media.to: 'medai' names no domain; did you mean 'media'?",

@@ -70,6 +70,8 @@ class BuiltModel:
     agenda : Agenda
     on_phase : callable
         Called with each finished phase of a workload that has phases.
+    on_measure : callable
+        Called when such a phase begins, with the instant from which it is measured.
     observed : bool
         Hosts write notes of every scheduling event.
 
@@ -94,6 +96,7 @@ class BuiltModel:
         streams: Streams,
         agenda: Agenda,
         on_phase: Callable[[Any], None],
+        on_measure: Callable[[int], None],
         *,
         observed: bool = False,
     ) -> None:
@@ -109,7 +112,7 @@ class BuiltModel:
         self.nic_feeders: list[NicFeeder] = []
         self._kinds: Counter[str] = Counter()
         self._senders: list[int] = []
-        self._on_phase = on_phase
+        self._on_phase, self._on_measure = on_phase, on_measure
         self.specs = spec.expanded()
         for name, host in spec.hosts.items():
             self._add_host(name, host, observed=observed)
@@ -191,12 +194,20 @@ class BuiltModel:
         for key, application in spec.applications.items():
             home = Home(
                 self.engine, row, f"{name}.{key}", number, spec.cpu_inflation, spec.guest_scheduler, self.streams,
-                self.feeder, host.io.place, lambda load: hide(self.engine, load, host.spec.scheduler), own_disks,
-                self._kinds,
-                self.window_ns,
+                self.feeder, host.io.place,
+                lambda load: self._has_one_program(name, spec) and hide(self.engine, load, host.spec.scheduler),
+                own_disks, self._kinds, self.window_ns,
             )  # fmt: skip
             self.programs[f"{name}.{key}"] = application.install(home)
             self._kinds[application.kind] += 1
+
+    def _has_one_program(self, name: str, spec: DomainSpec) -> bool:
+        """Whether one application is all that a domain has to do, and nothing can stop it."""
+        if len(spec.applications) != 1 or spec.driver is not None or name in guarded(self.spec):
+            return False
+        clients = [workload.agents for workload in self.spec.workloads.values() if workload.agents]
+        senders = [each.protection.sent_by for each in self.specs.values() if each.protection.sent_by]
+        return not any(name in self.spec.copies(entry) for entry in (*clients, *senders))
 
     def _add_driver_domain(self, host: BuiltHost) -> int:
         name = self.spec.driver_of(host.name)
@@ -277,7 +288,7 @@ class BuiltModel:
                 self.specs[domain].memory_available,
                 self.window_ns, self.window_ns[1], network in host.cards, self.streams, self.agenda,
                 {f"{where} {why}": row for (where, why), row in host.io.places.items() if why in OVERLOAD},
-                self._on_phase,
+                self._on_phase, self._on_measure,
             )  # fmt: skip
             self._kinds[workload.kind] += 1
             self.drivers[name if len(copies) == 1 else f"{name}-{number + 1}"] = workload.install(target)
@@ -310,9 +321,7 @@ class BuiltModel:
         for host in self.hosts.values():
             cpu.start(engine, host.row, host.spec.scheduler)
         for name, program in self.programs.items():
-            program.meet(
-                Surroundings(self._doors(name), lambda to: [self._doors(p) for p in self.spec.programs_of(to)])
-            )
+            program.meet(Surroundings(self._doors(name), self._doors_of))
         for program in self.programs.values():
             program.start()
         for host in self.hosts.values():

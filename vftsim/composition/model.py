@@ -222,6 +222,12 @@ class ModelSpec(Spec):
                 return time_ns
         raise ValueError(f"'{instant}': no workload of the model has such a phase; say the time of the run: '20 s'")
 
+    @property
+    def longest_ns(self) -> int:
+        """Time that no run passes; without workloads that have phases of their own, the end of every run."""
+        own = max((workload.longest_ns() for workload in self.workloads.values()), default=0)
+        return own or self.measure.warm_up + self.measure.duration
+
     def struck_by(self, fault: FaultSpec) -> str:
         """Return the domain that a fault strikes; raises ValueError if that is open."""
         if fault.domain is not None:
@@ -252,6 +258,7 @@ class ModelSpec(Spec):
         for name, domain in self.domains.items():
             yield from self._domain_problems(name, domain)
         yield from self._nic_problems()
+        yield from self._circle_problems()
         for name, workload in self.workloads.items():
             yield from self._workload_problems(name, workload)
         if self.calibrated is not None and not any(workload.longest_ns() for workload in self.workloads.values()):
@@ -301,6 +308,22 @@ class ModelSpec(Spec):
             if own.isdisjoint(self.network_of(other, interface) for interface in other.interfaces.values()):
                 yield f"{where}: '{peer}' is on none of its networks: {listing(sorted(own)) or 'it has none'}"
 
+    def _circle_problems(self) -> Iterator[str]:
+        """Yield applications to which what they hand on comes back: nobody would ever answer."""
+        for name, key in ((name, key) for name, domain in self.domains.items() for key in domain.applications):
+            way, after = [f"{name}.{key}"], self._behind(name, key)
+            while after is not None and after not in way:
+                way.append(after)
+                after = self._behind(*after.split("."))
+            if after == way[0]:
+                where = f"domains.{name}.applications.{key}.passes_to"
+                yield f"{where}: {' -> '.join([*way, after])} is a circle; pass calls on to a server that answers them"
+
+    def _behind(self, name: str, key: str) -> str | None:
+        """Return the application that gets what one hands on, as ``domain.application``."""
+        to = self.domains[name].applications[key].hands_on_to
+        return None if to is None else f"{to.partition('.')[0]}.{self.programs_of(to)[0].rpartition('.')[2]}"
+
     def _interface_problems(self, where: str, domain: DomainSpec, interface: InterfaceSpec) -> Iterator[str]:
         host = self.host_of(domain)
         if interface.network is not None and interface.network not in self.networks:
@@ -338,14 +361,14 @@ class ModelSpec(Spec):
             yield f"workloads.{name}.{error}"
             return
         domain = self.domains[target]
-        if problem := workload.misfit(application):
-            yield f"workloads.{name}.to: '{workload.to}': {problem}"
         reached = list(dict.fromkeys(self.network_of(domain, each) for each in domain.interfaces.values()))
         if workload.via is not None and workload.via not in reached:
             yield (
                 f"workloads.{name}.via '{workload.via}' is none of those that '{target}' has interfaces to: "
                 f"{listing(reached)}"
             )
+        elif problem := workload.misfit(application, self.networks[workload.via or reached[0]].rate):
+            yield f"workloads.{name}.{problem}"
         if workload.longest_ns() and domain.count > 1:
             yield (
                 f"workloads.{name}.to: '{workload.to}' is in {domain.count} domains; a workload with phases of its own "
@@ -362,18 +385,33 @@ class ModelSpec(Spec):
             yield f"workloads {listing(same)}: one with phases of its own at most"
 
     def _fault_problems(self) -> Iterator[str]:
-        instants = [fault.at for fault in self.faults]
-        instants += [d.protection.begins for d in self.domains.values() if d.protection.begins is not None]
+        for n, fault in enumerate(self.faults):
+            if why := self._fault_misfit(fault):
+                yield f"faults.{n}: {why}"
+        instants = {f"faults.{n}.at": fault.at for n, fault in enumerate(self.faults)}
+        for name, domain in self.domains.items():
+            if domain.protection.begins is not None:
+                instants[f"domains.{name}.protection"] = domain.protection.begins
+        for where, instant in instants.items():
+            try:
+                time_ns = self.time_of(instant)
+            except ValueError as error:
+                yield f"{where}: {error}"
+                continue
+            if time_ns > self.longest_ns:
+                length = format_duration(self.longest_ns)
+                yield f"{where}: '{instant}' is after the end of every run, which lasts {length} at most"
+
+    def _fault_misfit(self, fault: FaultSpec) -> str:
+        """Return why a fault cannot strike; empty: it can."""
         try:
-            for instant in instants:
-                self.time_of(instant)
-            for fault in self.faults:
-                struck = self.expanded()[self.struck_by(fault)]
-                if fault.needs_backup and not struck.protection.has_backup:
-                    yield "a fault of the backup or its channel needs a mechanism that has them"
-                if fault.needs_execution and not struck.protection.backup_executes:
-                    yield "a slow backup needs a mechanism whose backup executes: lockstep or coarse_lockstep"
-                if fault.needs_own_channel and self._shares_channel(struck):
-                    yield "a channel that shares the guest's own network cannot be degraded alone; give it its own"
+            struck = self.expanded()[self.struck_by(fault)]
         except ValueError as error:
-            yield str(error)
+            return str(error)
+        if fault.needs_backup and not struck.protection.has_backup:
+            return "a fault of the backup or its channel needs a mechanism that has them"
+        if fault.needs_execution and not struck.protection.backup_executes:
+            return "a slow backup needs a mechanism whose backup executes: lockstep or coarse_lockstep"
+        if fault.needs_own_channel and self._shares_channel(struck):
+            return "a channel that shares the guest's own network cannot be degraded alone; give it its own"
+        return ""

@@ -1,45 +1,15 @@
-"""The record of a run, the same for every model: what workloads measured, use of resources, drops, timelines."""
+"""The record of a run, the same for every model: phases of outcomes, drops, timelines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
 
+from vftsim.outcome import Outcome, Phase
+from vftsim.workloads.offer import Offer
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Use of resources in a measured stretch of a run.
-
-    Parameters
-    ----------
-    name : str
-        ``measured``, or the phase of the workload that has phases.
-    begin_ns, end_ns : int
-    domain_cpu : dict
-        CPU time of each domain, in units of one pCPU.
-    pcpu_busy : dict
-        Busy fraction of each pCPU by host, switching not included.
-    switching : float
-        Time lost to vCPU switches on all hosts, in units of one pCPU.
-    context_switches : int
-    links : dict
-        Busy fraction of each end of a modelled link: ``lan to host``, ``lan from host``.
-    """
-
-    name: str
-    begin_ns: int
-    end_ns: int
-    domain_cpu: dict[str, float]
-    pcpu_busy: dict[str, list[float]]
-    switching: float
-    context_switches: int
-    links: dict[str, float]
-
-    @property
-    def seconds(self) -> float:
-        """Length."""
-        return (self.end_ns - self.begin_ns) / 1e9
+OutcomeT = TypeVar("OutcomeT", bound=Outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,31 +18,77 @@ class RunRecord:
 
     Parameters
     ----------
-    workloads : dict
-        What each workload measured, in its own terms.
-    windows : sequence of Window
+    phases : tuple of Phase
+        The steps of a workload that has phases of its own, in their order; last the whole run or, without such, the
+        measured time.
     drops : dict
         Packets by (place, cause), from the start of the run.
-    counters : dict
-        What schedulers counted, from the start (boosts, steals, parks, ...).
-    interrupts : int
-        Of all network interfaces of the hosts, from the start.
     in_flight : int
         Packets on their way at the end.
     events : int
         Events of the engine.
     timelines : dict
         By guarded domain: (instant in ns, what happened).
-    protection : dict
-        By guarded domain: what the mechanism did and cost from the start to ``observed_s``, the end of the run.
+    offers : dict
+        What each workload was asked to send and sent, of those that may send less.
     """
 
-    workloads: dict[str, Any]
-    windows: Sequence[Window]
+    phases: tuple[Phase, ...]
     drops: dict[tuple[str, str], int]
-    counters: dict[str, int]
-    interrupts: int
     in_flight: int
     events: int
     timelines: dict[str, list[tuple[int, str]]]
-    protection: dict[str, dict[str, int | float]]
+    offers: dict[str, Offer]
+
+    @property
+    def whole(self) -> Phase:
+        """The whole run, or its measured time."""
+        return self.phases[-1]
+
+    @property
+    def last_measured(self) -> Phase:
+        """The last phase in which use of resources was measured: the last step of a ramp."""
+        return self.phases[-2] if len(self.phases) > 1 else self.phases[-1]
+
+    def outcome(self, owner: str, kind: type[OutcomeT]) -> OutcomeT:
+        """Return what an owner measured in the whole run.
+
+        Raises
+        ------
+        KeyError
+            It measured nothing of that kind.
+        """
+        found = self.whole.outcomes.get(owner)
+        if not isinstance(found, kind):
+            raise KeyError(f"'{owner}' has measured no {kind.__name__}")
+        return found
+
+    def of_kind(self, kind: type[OutcomeT]) -> Iterator[tuple[Phase, str, OutcomeT]]:
+        """Yield every outcome of a kind, with its phase and its owner."""
+        for phase in self.phases:
+            for owner, outcome in phase.outcomes.items():
+                if isinstance(outcome, kind):
+                    yield phase, owner, outcome
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data for JSON."""
+        return {
+            "phases": [phase.to_dict() for phase in self.phases],
+            "drops": [[place, cause, count] for (place, cause), count in self.drops.items()],
+            "in_flight": self.in_flight,
+            "events": self.events,
+            "timelines": {name: [list(moment) for moment in moments] for name, moments in self.timelines.items()},
+            "offers": {name: asdict(offer) for name, offer in self.offers.items()},
+        }
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> RunRecord:
+        """Rebuild what :meth:`to_dict` returned."""
+        return RunRecord(
+            phases=tuple(Phase.from_dict(phase) for phase in data["phases"]),
+            drops={(place, cause): count for place, cause, count in data["drops"]},
+            in_flight=data["in_flight"],
+            events=data["events"],
+            timelines={name: [(ns, what) for ns, what in moments] for name, moments in data["timelines"].items()},
+            offers={name: Offer(**offer) for name, offer in data["offers"].items()},
+        )

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from vftsim.composition.build import BuiltModel
 from vftsim.composition.link import linked_for
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.record import RunRecord, Window
+from vftsim.composition.one_kernel import prepared_for
+from vftsim.composition.record import RunRecord
 from vftsim.composition.saves import Saves
-from vftsim.errors import ConservationError
+from vftsim.errors import ConservationError, RunFailure
 from vftsim.kernel import EventKind
 from vftsim.kernel.agenda import Agenda
 from vftsim.kernel.choose import make_engine
+from vftsim.kernel.engine import RewindableEngine
+from vftsim.outcome import Outcome, Phase
 from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.records import hosts, pcpus, vcpus
 from vftsim.platform.io.host_cards import cards
-from vftsim.platform.io.link import links, utilization
+from vftsim.platform.io.link import links
 from vftsim.platform.io.nic import nics
 from vftsim.platform.io.paths.moderated import guest_nics
+from vftsim.platform.outcomes import CopiesUse, CopyUse, DomainUse, HostUse, LinkUse, Losses
 from vftsim.platform.pauses import Pauses
 from vftsim.platform.protection import build as protect
 from vftsim.platform.protection.account import timeline
+from vftsim.platform.protection.guard import guards
+from vftsim.platform.protection.outcome import Protection, named_breach
 from vftsim.platform.protection.passes import play
 from vftsim.sampling import Streams
 
@@ -35,15 +41,16 @@ _ACTION_ENTITY = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Totals:
-    """Accounts at an instant."""
+class _Reading:
+    """What hosts, domains, links and guards have measured from the start up to an instant."""
 
     time_ns: int
-    domain_ns: dict[str, int]
-    pcpu_ns: dict[str, list[int]]
-    switching_ns: int
-    context_switches: int
-    link_bytes: dict[str, int]
+    outcomes: dict[str, Outcome]
+
+    def since(self, before: _Reading) -> dict[str, Outcome]:
+        """Return what they measured between two readings."""
+        seconds = max(self.time_ns - before.time_ns, 1) / 1e9
+        return {owner: now.since(before.outcomes[owner], seconds) for owner, now in self.outcomes.items()}
 
 
 class Run:
@@ -78,23 +85,25 @@ class Run:
         observed: bool = False,
     ) -> None:
         self.spec = spec
-        self.engine = make_engine(linked_for(spec), engine, self.on_input)
+        self.engine = make_engine(lambda: linked_for(spec), engine, self.on_input, lambda: prepared_for(spec))
         self.agenda = Agenda(self.engine)
         self.pauses = Pauses(self.engine)
         self.listeners: list[Any] = []
-        self.windows: list[Window] = []
+        self._resources: dict[str, dict[str, Outcome]] = {}
         self.on_time: Callable[[int], int] | None = None
         self._on_phase = on_phase
         self._links = dict[str, tuple[int, int]]()
         self.built = BuiltModel(
-            self.engine, spec, Streams(seed, replication), self.agenda, self._phase_over, observed=observed
-        )
+            self.engine, spec, Streams(seed, replication), self.agenda, self._phase_over, self._phase_begins,
+            observed=observed,
+        )  # fmt: skip
         self._find_links()
-        self._before = self._read()
+        self._start = self._end = self._before = self._read()
         self.phased = any(workload.longest_ns() for workload in spec.workloads.values())
         self._is_started = False
-        goes_back = spec.faults and self.engine.can_go_back
-        self._saves = Saves(self.engine, self, lambda: (self._saves, self.on_time)) if goes_back else None
+        self._saves: Saves | None = None
+        if spec.faults and isinstance(self.engine, RewindableEngine):
+            self._saves = Saves(self.engine, self, lambda: (self._saves, self.on_time))
 
     def run(self) -> RunRecord:
         """Run from the start, or from where :meth:`go_back` has led, to the end; return the record.
@@ -108,10 +117,10 @@ class Run:
         """
         if not self._is_started:
             self.start()
-        if self.phased:
-            self._play()
-        else:
-            self._run_to(self.built.window_ns[1])
+        try:
+            self._go()
+        except RunFailure as error:
+            raise self._named(error) from None
         for listener in self.listeners:
             listener.read()
         return self.finish()
@@ -132,8 +141,6 @@ class Run:
         for driver in self.built.drivers.values():
             driver.complete()
         in_flight = self.check_conservation()
-        if not self.phased:
-            self._end_window("measured")
         return self._record(in_flight)
 
     def on_input(self) -> None:
@@ -170,6 +177,20 @@ class Run:
         for host in built.hosts.values():
             cpu.check_conservation(engine, host.row)
         return in_flight
+
+    def _named(self, error: RunFailure) -> RunFailure:
+        """Return a failure; of a broken promise it names the domain and the first output."""
+        for name, guard in self.built.guards.items():
+            found = self.built.protection_of(name).measured(self.engine, guard)
+            if found.first_breach is not None and self.engine.rows(guards)[guard].audit.ends_run:
+                return RunFailure(f"domain '{name}': {error}; {named_breach(found.first_breach)}")
+        return error
+
+    def _go(self) -> None:
+        if self.phased:
+            self._play()
+        else:
+            self._run_to(self.built.window_ns[1])
 
     def _play(self) -> None:
         """Run until every workload has played its phases, and what is under way is over, two minutes at most."""
@@ -238,10 +259,10 @@ class Run:
             for network, card in host.cards.items():
                 record = self.engine.rows(cards)[card]
                 rate = self.spec.networks[network].rate
-                self._links[f"{network} to {host.name}"] = int(record.to_host), rate
-                self._links[f"{network} from {host.name}"] = int(record.from_host), rate
+                self._links[f"networks.{network}.to_{host.name}"] = int(record.to_host), rate
+                self._links[f"networks.{network}.from_{host.name}"] = int(record.from_host), rate
 
-    def _read(self) -> _Totals:
+    def _read(self) -> _Reading:
         """Read the accounts without charging anybody: time since the last charge is added here."""
         rows, built, now_ns = self.engine.rows, self.built, self.engine.now_ns
         for program in built.programs.values():
@@ -253,70 +274,102 @@ class Run:
             more_ns = max(now_ns - int(vcpu.dispatched_ns), 0) if vcpu.pcpu else 0
             running_ns[int(vcpu.pcpu)] = more_ns
             domain_ns[name] += int(vcpu.run_ns) + more_ns
-        pcpu_ns = {
-            name: [int(rows(pcpus)[row].busy_ns) + running_ns.get(row, 0) for row in built.pcpu_rows(name)]
-            for name in built.hosts
+        found: dict[str, Outcome] = {}
+        for name, cpu_ns in self._by_domain(domain_ns):
+            found[f"domains.{name}"] = cpu_ns
+        for name, host in built.hosts.items():
+            found[f"hosts.{name}"] = HostUse(
+                busy_ns={
+                    f"pcpu_{number}": int(rows(pcpus)[row].busy_ns) + running_ns.get(row, 0)
+                    for number, row in enumerate(built.pcpu_rows(name))
+                },
+                switching_ns=built.switching_ns(name),
+                context_switches=int(rows(hosts)[host.row].context_switches),
+                interrupts=sum(int(rows(nics)[row].interrupts) for row in host.io.nics.values()),
+                scheduler=host.spec.scheduler.counters(self.engine, host.row),
+            )  # fmt: skip
+        for name, (row, rate) in self._links.items():
+            found[name] = LinkUse(sent_bytes=int(rows(links)[row].sent_bytes), rate_bits_per_s=rate)
+        for name, guard in built.guards.items():
+            found[f"domains.{name}.protection"] = built.protection_of(name).measured(self.engine, guard)
+        found["drops"] = Losses(packets={f"{place} {why}": n for (place, why), n in built.drop_counts().items()})
+        return _Reading(now_ns, found)
+
+    def _by_domain(self, domain_ns: dict[str, int]) -> Iterator[tuple[str, Outcome]]:
+        """Yield CPU time by domain; of a domain with copies that of all together, and that of each."""
+        for name in self.spec.domains:
+            copies = self.spec.copies(name)
+            if len(copies) > 1:
+                yield name, CopiesUse(cpu_ns=sum(domain_ns[each] for each in copies), copies=len(copies))
+                for each in copies:
+                    yield each, CopyUse(cpu_ns=domain_ns[each])
+        known = {
+            each for name in self.spec.domains if len(self.spec.copies(name)) > 1 for each in self.spec.copies(name)
         }
-        return _Totals(
-            now_ns, domain_ns, pcpu_ns, sum(built.switching_ns(name) for name in built.hosts),
-            sum(int(rows(hosts)[host.row].context_switches) for host in built.hosts.values()),
-            {name: int(rows(links)[row].sent_bytes) for name, (row, _) in self._links.items()},
-        )  # fmt: skip
+        for name, cpu_ns in domain_ns.items():
+            if name not in known:
+                yield name, DomainUse(cpu_ns=cpu_ns)
 
     def _begin_window(self) -> None:
         self.built.settle()
+        self._forget_extremes()
         self._before = self._read()
 
-    def _end_window(self, name: str) -> None:
-        before, after = self._before, self._read()
-        length_ns = max(after.time_ns - before.time_ns, 1)
-        self.windows.append(Window(
-            name, before.time_ns, after.time_ns,
-            {key: (ns - before.domain_ns.get(key, 0)) / length_ns for key, ns in after.domain_ns.items()},
-            {
-                key: [(now - then) / length_ns for now, then in zip(busy, before.pcpu_ns[key], strict=True)]
-                for key, busy in after.pcpu_ns.items()
-            },
-            (after.switching_ns - before.switching_ns) / length_ns,
-            after.context_switches - before.context_switches,
-            {
-                key: utilization(total - before.link_bytes[key], self._links[key][1], length_ns)
-                for key, total in after.link_bytes.items()
-            },
-        ))  # fmt: skip
-        self._before = after
+    def _forget_extremes(self) -> None:
+        """Let the extremes of mechanisms begin anew: those of before the measured time are none of it."""
+        for name, guard in self.built.guards.items():
+            self.built.protection_of(name).forget_extremes(self.engine, guard)
+
+    def _phase_begins(self, measure_from_ns: int) -> None:
+        """Read the accounts where the measured part of a phase begins: nobody is charged for it."""
+        self.pauses.add(measure_from_ns, BASELINE_ENTITY, self._read_before)
+
+    def _read_before(self) -> None:
+        self._before = self._read()
 
     def _phase_over(self, phase: Any) -> None:
         if phase.name == "stir":
-            self._before = self._read()
-            return
-        self._end_window(phase.name)
+            self._forget_extremes()
+            self._start = self._read()
+        else:
+            self._end = self._read()
+            self._resources[phase.name] = self._end.since(self._before)
         if self._on_phase is not None:
             self._on_phase(phase)
 
     def _record(self, in_flight: int) -> RunRecord:
-        built, rows = self.built, self.engine.rows
-        counters: dict[str, int] = {}
-        for host in built.hosts.values():
-            for name, count in host.spec.scheduler.counters(self.engine, host.row).items():
-                counters[name] = counters.get(name, 0) + count
+        built, now = self.built, self._read()
+        whole: dict[str, Outcome] = {}
+        for name, driver in built.drivers.items():
+            if (own := driver.outcome()) is not None:
+                whole[f"workloads.{name}"] = own
+        for name, program in built.programs.items():
+            if (own := program.outcome()) is not None:
+                domain, _, application = name.rpartition(".")
+                whole[f"domains.{domain}.applications.{application}"] = own
+        # Of a ramp, use of resources is known by step; what faults did and lost, only all its steps together tell.
+        before, after = (self._start, self._end) if self.phased else (self._before, now)
+        kinds = (Protection, Losses) if self.phased else (Outcome,)
+        whole |= {owner: each for owner, each in after.since(before).items() if isinstance(each, kinds)}
         return RunRecord(
-            workloads={name: driver.result() for name, driver in built.drivers.items()}
-            | {name: own for name, program in built.programs.items() if (own := program.result()) is not None},
-            windows=tuple(self.windows),
+            phases=(*self._phases(), Phase("", self._load(), before.time_ns, after.time_ns, whole)),
             drops=built.drop_counts(),
-            counters={name: count for name, count in counters.items() if count},
-            interrupts=sum(
-                int(rows(nics)[row].interrupts) for host in built.hosts.values() for row in host.io.nics.values()
-            ),
             in_flight=in_flight,
             events=self.engine.events,
             timelines={name: timeline(self.engine, guard) for name, guard in built.guards.items()},
-            protection={
-                name: {"observed_s": self.now_ns / _S, **built.protection_of(name).summary(self.engine, guard)}
-                for name, guard in built.guards.items()
-            },
+            offers={name: offer for name, driver in built.drivers.items() if (offer := driver.offer()) is not None},
         )
+
+    def _phases(self) -> Iterator[Phase]:
+        """Yield the phases that workloads have of their own, with the use of resources in each."""
+        for driver in self.built.drivers.values():
+            for own in driver.phases():
+                yield Phase(own.name, own.load, own.begin_ns, own.end_ns, {**own.outcomes, **self._resources[own.name]})
+
+    def _load(self) -> float | None:
+        """Return the load of a model whose only workload declares one; None where it has phases or several."""
+        loads = [load for workload in self.spec.workloads.values() if (load := workload.load()) is not None]
+        return loads[0] if len(loads) == 1 and not self.phased else None
 
 
 def run_model(

@@ -46,7 +46,12 @@ def bench_of(spec: ModelSpec) -> ImsBenchWorkload:
 
 def bench_key(spec: ModelSpec) -> str:
     """Return the key of a model's benchmark, as ``--set`` has it: ``workloads.calls``."""
-    return f"workloads.{of_kind(spec, ImsBenchWorkload)}"
+    return f"workloads.{bench_name(spec)}"
+
+
+def bench_name(spec: ModelSpec) -> str:
+    """Return the name of a model's benchmark."""
+    return str(of_kind(spec, ImsBenchWorkload))
 
 
 def with_bench(spec: ModelSpec, bench: ImsBenchWorkload) -> ModelSpec:
@@ -94,15 +99,12 @@ def calls_of(spec: ModelSpec) -> CallsWorkload | None:
 
 def flows_of(record: RunRecord) -> dict[str, FlowResult]:
     """Return what the clients of each flow saw."""
-    return {name: result for name, result in record.workloads.items() if isinstance(result, FlowResult)}
+    return {owner.removeprefix("workloads."): outcome for _, owner, outcome in record.of_kind(FlowResult)}
 
 
 def phases_of(record: RunRecord) -> Sequence[PhaseRecord]:
     """Return the measured phases of the benchmark; none if there is no benchmark."""
-    for result in record.workloads.values():
-        if isinstance(result, list) and (not result or isinstance(result[0], PhaseRecord)):
-            return result
-    return []
+    return [outcome for _, _, outcome in record.of_kind(PhaseRecord)]
 
 
 def media_of(spec: ModelSpec, record: RunRecord) -> FlowResult:
@@ -113,8 +115,7 @@ def media_of(spec: ModelSpec, record: RunRecord) -> FlowResult:
     UsageError
         The model has no media streams.
     """
-    name = of_kind(spec, RtpWorkload)
-    found = record.workloads.get(name or "")
-    if not isinstance(found, FlowResult):
+    found = flows_of(record).get(of_kind(spec, RtpWorkload) or "")
+    if found is None:
         raise UsageError("the model has no media streams: add a workload of kind rtp")
     return found

@@ -1,4 +1,4 @@
-"""Settings of a model that can have no effect, each with its reason.
+"""Settings of a model that can have no effect, each with its reason; and what its figures leave unsaid.
 
 One domain definition serves every scheduler, and one host definition every workload, so a model may say things that
 nothing reads.  Whoever changes such a key and finds the same figures must be told why: these are the settings that
@@ -15,7 +15,8 @@ from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
 from vftsim.platform.cpu.parameters import DomainScheduling
 from vftsim.platform.protection._replication_parameters import ReplicationFields
-from vftsim.spec import Spec
+from vftsim.spec import Spec, format_duration
+from vftsim.spec.units import format_rate
 from vftsim.workloads.parts import ApplicationSpec
 
 
@@ -31,6 +32,42 @@ def without_effect(spec: ModelSpec) -> list[str]:
             f"measure.{key}: {why}" for key, why in _said(spec.measure, dict.fromkeys(["warm_up", "duration"], why))
         ]
     return found
+
+
+def remarks(spec: ModelSpec) -> list[str]:
+    """Return what a reader of a model's figures must know: what it asks that cannot be."""
+    length = format_duration(spec.longest_ns)
+    cut = [
+        f"workloads.{name}: its test lasts {format_duration(workload.test_ns())}, and a run {length}: its figures are "
+        "of a part"
+        for name, workload in spec.workloads.items() if workload.test_ns() > spec.longest_ns
+    ]  # fmt: skip
+    return [*(said for name in spec.domains if (said := _idle_vcpus(spec, name))), *cut, *_beyond_line(spec)]
+
+
+def _beyond_line(spec: ModelSpec) -> Iterator[str]:
+    for name, workload in spec.workloads.items():
+        domain = spec.domains[spec.target_of(workload)[0]]
+        network = workload.via or spec.network_of(domain, next(iter(domain.interfaces.values())))
+        asked, line = workload.wire_bits_per_s * domain.count, spec.networks[network].rate
+        if asked > line:
+            yield f"workloads.{name} asks for {format_rate(asked)}, and networks.{network}.rate is {format_rate(line)}"
+
+
+def _idle_vcpus(spec: ModelSpec, name: str) -> str:
+    domain = spec.domains[name]
+    host = spec.host_of(domain)
+    pcpus = spec.hosts[host].pcpus
+    usable = pcpus if domain.affinity is None else len(set(domain.affinity))
+    if domain.vcpus <= usable:
+        return ""
+    remedy = [] if domain.affinity is None else [f"--set domains.{name}.affinity=null"]
+    remedy += [f"--set hosts.{host}.pcpus={domain.vcpus}"] if pcpus < domain.vcpus else []
+    on = f"affinity {list(domain.affinity)}" if domain.affinity else f"hosts.{host}.pcpus {pcpus}"
+    return (
+        f"domains.{name}.vcpus: of {domain.vcpus} vCPUs no more than {usable} can run at a time, because of {on}; "
+        f"{' '.join(remedy)} lets them"
+    )
 
 
 def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
