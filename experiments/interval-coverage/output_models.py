@@ -94,7 +94,7 @@ def outputs(rng: np.random.Generator) -> Iterator[Output]:
     yield Output("mean wait, M/M/1 at 0.8, 1,000 calls", _resampled(waits.mean(axis=1)), 4.0)
     heavy = rng.pareto(2.5, (20_000, 500)) + 1.0
     yield Output("mean of 500 Pareto delays, a = 2.5", _resampled(heavy.mean(axis=1)), 2.5 / 1.5)
-    for sigma in (0.5, 1.0):
+    for sigma in (0.5, 1.0, 1.5):
         yield Output(
             f"lognormal, s = {sigma:g}",
             lambda rng, studies, n, s=sigma: rng.lognormal(0.0, s, (studies, n)),
@@ -115,19 +115,40 @@ def differences(rng: np.random.Generator) -> Iterator[Output]:
 def outages(rng: np.random.Generator) -> Iterator[Output]:
     """Outages in s by crashes at one random instant in each of n equal parts of a stretch, as ``failover`` makes them.
 
-    Detection by a heartbeat every 0.5 s, a takeover of 1 s give or take, and then the first of the client's attempts
-    that come after 0.5, 1.5, 3.5, ... s; or none of this, but the whole of an epoch of 0.2 s.
+    A heartbeat once in the stretch, at any phase, and the wait for a packet; a heartbeat every 0.5 s, a takeover of
+    1 s give or take, and then the first of the client's attempts that come after 0.5, 1.5, 3.5, ... s; or none of
+    this, but the whole of an epoch of 0.2 s, three or forty of which are in the stretch.
     """
 
-    def by_heartbeat(rng: np.random.Generator, studies: int, n: int) -> Array:
+    def by_heartbeat(wait_s: float) -> Sample:
+        def sample(rng: np.random.Generator, studies: int, n: int) -> Array:
+            phase = np.modf(_stratified(rng, studies, n) + rng.random((studies, 1)))[0]
+            return 3.5 - phase + rng.exponential(wait_s, (studies, n))
+
+        return sample
+
+    def by_attempts(rng: np.random.Generator, studies: int, n: int) -> Array:
         down = 3.0 - 0.5 * np.modf(20.0 * _stratified(rng, studies, n))[0] + rng.lognormal(0.0, 0.5, (studies, n))
         return 0.5 * (np.exp2(np.ceil(np.log2(down / 0.5 + 1.0))) - 1.0)
 
-    def by_epoch(rng: np.random.Generator, studies: int, n: int) -> Array:
-        return 1.2 - 0.2 * np.modf(3.0 * _stratified(rng, studies, n))[0] + rng.exponential(0.02, (studies, n))
+    def by_epoch(epochs: float, length_s: float) -> Sample:
+        def sample(rng: np.random.Generator, studies: int, n: int) -> Array:
+            phase = np.modf(epochs * _stratified(rng, studies, n))[0]
+            return 1.0 + length_s * (1.0 - phase) + rng.exponential(0.02, (studies, n))
 
-    yield Output("outage, client's doubling waits", by_heartbeat, float(by_heartbeat(rng, 2000, 1000).mean()), True)
-    yield Output("outage, one epoch at most", by_epoch, 1.12, True)
+        return sample
+
+    for wait_s in (0.2, 0.5):
+        yield Output(f"outage, one heartbeat, packets each {wait_s:g} s", by_heartbeat(wait_s), 3.0 + wait_s)
+    yield Output("outage, one heartbeat, packets each 0.05 s", by_heartbeat(0.05), 3.05, True)
+    yield Output("outage, client's doubling waits", by_attempts, float(by_attempts(rng, 2000, 1000).mean()), True)
+    yield Output("outage, epochs 40 in the stretch", by_epoch(40.0, 0.025), 1.0325)
+    yield Output("outage, epochs 3 in the stretch", by_epoch(3.0, 0.2), 1.12, True)
+
+
+def crash_losses(rng: np.random.Generator, studies: int, n: int, share: float) -> Array:
+    """Attempts lost by crashes of which a share loses any: some twenty, give or take."""
+    return np.where(rng.random((studies, n)) < share, rng.lognormal(3.0, 0.5, (studies, n)).round(), 0.0)
 
 
 def _stratified(rng: np.random.Generator, studies: int, n: int) -> Array:

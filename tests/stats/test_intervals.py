@@ -15,8 +15,10 @@ from vftsim.stats import (
     quantile_interval,
     ratio_of_sums,
     sequential_binomial_interval,
+    stratified_interval,
     t_interval,
 )
+from vftsim.stats.intervals import hull
 
 TRIALS = 1000
 
@@ -66,16 +68,77 @@ def test_symmetric_values_give_students_t_on_both_sides():
 
 
 def test_the_long_side_of_skewed_values_is_the_longer():
-    """Nine ones and an 11: mean 2, standard error 1, t(.975; 9) = 2.262: the logarithm reaches 2 exp(1.131) = 6.198.
+    """Nine ones and an 11: mean 2, standard error 1, t(.975; 9) = 2.262: the logarithm reaches 2 exp(-1.131) = 0.6453.
 
     Skewness 3.1623 x 1.2 / (6 sqrt 10) = 0.2: the cubic at t = -2.262 is (cbrt(1 - 1.2 x 2.462) - 1) / 0.4 = -5.625,
-    so the skew-corrected end is 2 + 5.625 and the hull takes that; below it keeps Student's 2 - 2.262.
+    so the skew-corrected end is 2 + 5.625 and the hull takes that.
     """
-    estimate = mean_interval([1.0] * 9 + [11.0])
-    assert estimate.low == pytest.approx(2.0 - 2.262157, abs=1e-5)
-    assert estimate.high == pytest.approx(7.6253, abs=1e-3)
-    mirrored = mean_interval([-1.0] * 9 + [-11.0])
-    assert mirrored.low == pytest.approx(-7.6253, abs=1e-3)
+    low, high = hull(2.0, [1.0] * 9 + [11.0], 0.95, is_positive=True)
+    assert (low, high) == pytest.approx((0.64532, 7.6253), abs=1e-3)
+    low, _ = hull(-2.0, [-1.0] * 9 + [-11.0], 0.95, is_positive=False)
+    assert low == pytest.approx(-7.6253, abs=1e-3)
+
+
+def test_a_mean_that_rests_on_few_runs_has_no_interval():
+    """Losses in four of twenty crashes: how often is a share, how much was seen four times; five get an interval."""
+    few, enough = ([0.0] * (20 - k) + [5.0 + j for j in range(k)] for k in (4, 5))
+    for rule in (mean_interval, stratified_interval):
+        assert (rule(few).kind, rule(few).low, rule(few).high) == ("range", 0.0, 8.0)
+        assert rule(enough).is_interval
+    assert mean_interval([3.0] * 20).half_width == 0.0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.15] * 3 + [0.14, 0.13, 0.12, 0.11, 0.1, 0.08] + [0.0] * 3,
+        [0.0] * 5 + [1.0, 2.0, 4.0, 9.0, 50.0],
+        [1.0, 1e-6, 1e-6, 1e-5, 2.0, 3.0, 1e-6, 0.0, 0.0, 1e-3],
+    ],
+)
+@pytest.mark.parametrize("rule", [mean_interval, stratified_interval])
+def test_a_time_has_no_negative_end(rule, values):
+    """Skewed to either side: the lower end is above zero, not just cut off there."""
+    estimate = rule(values)
+    assert estimate.is_interval
+    assert 0.0 < estimate.low < estimate.mean < estimate.high
+
+
+def test_stratified_by_hand():
+    """A line with a step in it: second differences of 0,1,..,4,15,16,..,19 are 0 but for 10 and -10 around the step.
+
+    Eight of them: error sqrt(200 / (6 x 8) / 10) = 0.645497; t(.975; 36 x 64 / 524) = 2.680333; no skewness.
+    """
+    values = [float(x) for x in (-10, -9, -8, -7, -6, 5, 6, 7, 8, 9)]
+    estimate = stratified_interval(values)
+    assert estimate.kind == "stratified t"
+    assert estimate.mean == pytest.approx(-0.5)
+    assert estimate.half_width == pytest.approx(1.730147, abs=1e-5)
+    assert stratified_interval([3.0 - 0.1 * k for k in range(20)]).half_width < 1e-9, "a trend is no error"
+    assert stratified_interval(values[:9]).kind == "range"
+
+
+def outages(rng, n, wait_s):
+    """3,000 studies of crashes in n parts of a stretch: a heartbeat once in it, at any phase; the wait for a packet."""
+    places = (np.arange(n) + rng.random((3000, n))) / n
+    return (3.5 - np.modf(places + rng.random((3000, 1)))[0] + rng.exponential(wait_s, (3000, n))).tolist()
+
+
+@pytest.mark.parametrize("n", [10, 20])
+def test_stratified_outages_are_covered_as_stated(n):
+    """Where waits for packets are as long as the phases differ: 93 to 97 %, give or take 3.5 standard errors."""
+    found = [stratified_interval(row) for row in outages(np.random.default_rng(5), n, 0.5)]
+    covered = sum(e.low <= 3.5 <= e.high for e in found) / 3000
+    assert 0.93 <= covered <= 0.97 + 3.5 * math.sqrt(0.97 * 0.03 / 3000)
+
+
+def test_parts_of_a_stretch_say_more_than_as_many_independent_crashes():
+    """Where the phase decides, the interval is 0.6 of that of independent values or less, and holds at least 93 %."""
+    rows = outages(np.random.default_rng(6), 20, 0.05)
+    found = [stratified_interval(row) for row in rows]
+    assert sum(e.low <= 3.05 <= e.high for e in found) / 3000 >= 0.93
+    widths = [[e.high - e.low for e in each] for each in (found, map(mean_interval, rows))]
+    assert np.median(widths[0]) < 0.6 * np.median(widths[1])
 
 
 def test_means_of_skewed_values_are_covered_where_students_t_fails():

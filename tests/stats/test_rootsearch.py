@@ -97,6 +97,27 @@ def test_used_up_budget_is_reported_with_a_valid_interval():
     assert result.estimate.low <= TRUTH <= result.estimate.high
 
 
+def test_a_small_budget_leaves_enough_for_a_load_that_passes():
+    """90 runs, of which a level takes 51 to pass: 150 curves that fall from 0.97 to 0.74 over two steps of the grid.
+
+    When a level near the capacity could take them all, 100 of these ended with nothing passed.
+    """
+    answers = []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        limits = rng.uniform(85.0, 115.0) + 4.0 * rng.logistic(size=400)
+        passes = lambda level, n, of=limits: bool(level < of[n])  # noqa: E731
+        found = capacity_search(passes, 60, 125, 5, budget=90, runs_per_level=55)
+        answers.append(found.answer)
+        assert found.estimate.n <= 90
+    assert answers.count("between") >= 115
+
+
+def test_the_batch_size_does_not_matter_when_runs_are_kept():
+    one, four = (capacity_search(common_oracle(3), 60, 125, 5, budget=90, batch=batch) for batch in (1, 4))
+    assert one == four
+
+
 @pytest.mark.parametrize(
     ("passes", "budget", "answer"),
     [

@@ -6,10 +6,12 @@ import math
 import numpy as np
 import pytest
 
+from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.report.protection_tables import print_availability
 from vftsim.study.availability import YEAR_S, Pair, availability_study, restart_unavailability
 from vftsim.study.files import to_json
+from vftsim.study.model import Model
 
 pytestmark = pytest.mark.thorough
 
@@ -100,6 +102,40 @@ def test_it_prints_and_is_json(year, capsys):
     assert "never" in shown
     found = json.loads(to_json(year.for_machines()))
     assert [row["mechanism"] for row in found["availability"]] == ["none", "ha_restart", "lockstep"]
+
+
+def silent(retry="0 ms"):
+    """Clients that never ask again once an answer is lost."""
+    return Model("silent", ModelSpec.model_validate({
+        "format": 2, "name": "silent", "networks": {"lan": {"rate": "1 Gbit/s", "latency": "0 us"}},
+        "hosts": {"host": {"pcpus": 1}}, "measure": {"warm_up": "1 s", "duration": "1 s"},
+        "domains": {"vm": {
+            "interfaces": {"eth0": {"path": {"kind": "native"}}},
+            "applications": {"srv": {"kind": "responder", "demand": "10 us", "pages_per_request": 0}},
+        }},
+        "workloads": {"load": {
+            "kind": "request_response", "to": "vm", "clients": 4, "turn_around": "100 ms", "turn_around_cv": 1.0,
+            "retry": retry,
+        }},
+    }))  # fmt: skip
+
+
+def test_clients_that_never_ask_again_are_not_an_outage_without_end(capsys):
+    """The secondary is live after some 3 s, and nobody asks it: that is no restart of 77 s."""
+    found = availability_study(silent(), ["none", "lockstep"], 360_000.0, 2, 1, 1, after_ns=5 * _S)
+    none, lockstep = found.rows
+    assert (none["outage_s"], none["not_asked_again"]) == (77.0, 0)
+    assert 2.1 < lockstep["outage_s"] < 3.5
+    assert lockstep["not_asked_again"] == lockstep["crashes"] == 2
+    assert math.isfinite(lockstep["reprotection_s"])
+    assert lockstep["downtime_s_per_year"] < none["downtime_s_per_year"] / 10
+    print_availability(found)
+    assert "lockstep: after 2 of 2 crashes the guest was back and no client asked again" in capsys.readouterr().out
+
+
+def test_a_run_that_ends_before_the_takeover_is_refused():
+    with pytest.raises(UsageError, match="lockstep: a run ended before the guest was back"):
+        availability_study(silent("200 ms"), ["none", "lockstep"], 360_000.0, 2, 1, 1, after_ns=2 * _S)
 
 
 def test_mistakes_are_named(tiny):

@@ -9,10 +9,13 @@ from vftsim.stats.intervals import (
     mean_interval,
     median_interval,
     quantile_interval,
+    range_content,
     ratio_of_sums,
     runs_range,
     sequential_binomial_interval,
+    stratified_interval,
     t_interval,
+    unless_mixed,
 )
 from vftsim.stats.percentiles import Sections, percentile_interval, sections
 from vftsim.stats.probing import Decision, Probe
@@ -66,12 +69,15 @@ __all__ = [
     "mser5",
     "percentile_interval",
     "quantile_interval",
+    "range_content",
     "ratio_of_sums",
     "replicate",
     "run_replications",
     "runs_range",
     "sections",
     "sequential_binomial_interval",
+    "stratified_interval",
     "t_interval",
+    "unless_mixed",
     "warm_up",
 ]

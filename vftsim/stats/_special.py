@@ -17,7 +17,7 @@ def _special() -> Any:
     return importlib.import_module("scipy.special")
 
 
-def student_t_quantile(probability: float, degrees: int) -> float:
+def student_t_quantile(probability: float, degrees: float) -> float:
     """Return the quantile of Student's t with the given degrees of freedom."""
     return float(_special().stdtrit(degrees, probability))
 

@@ -9,6 +9,7 @@ from typing import Literal
 Kind = Literal[
     "t",
     "skew-corrected t",
+    "stratified t",
     "ratio of sums",
     "pooled percentile",
     "order statistic",

@@ -6,24 +6,29 @@ interval here is built from counts inside runs: losses come in bursts and overlo
 Poisson or binomial interval of their counts covers the truth in half of all studies.
 
 What a run gives is often skewed (waiting times, loss, maxima), which Student's t does not notice: its
-interval is symmetric and misses on the long side.  A mean's interval is therefore the hull of three:
-Student's t; the same with the sample's skewness taken out (Hall 1992; Willink 2005); and, where values
-cannot be negative, Student's t of the logarithm of the mean.  From fewer than ten runs skewness cannot
-be told from chance, nor can it be seen that one run in five collapses: lowest and highest run are
-shown instead, and called so.
+interval is symmetric and misses on the long side.  A mean's interval is therefore the hull of Student's t and the same
+with the sample's skewness taken out (Hall 1992; Willink 2005).  Where values cannot be negative both are
+taken of the logarithm of the mean, so that no lower end is negative, and where the values' logarithms are
+not skewed to the left the upper end is at least that of a lognormal mean (Cox, in Land 1972).  From fewer
+than ten runs skewness cannot be told from chance, nor can it be seen that one run in five collapses:
+lowest and highest run are shown instead, and called so.
+
+A mean that rests on fewer than five runs, all others having the same value, gets no interval either: how
+often it happens is a binomial share, and how much it is then was seen too rarely.
 
 What happens in a share ``q`` of runs only is missing from all ``n`` of them with probability
 ``(1 - q)^n``: no interval over ten runs knows of a collapse that befalls one run in twenty.
 
 References: Law, *Simulation Modeling and Analysis*, ch. 9; Hall, *The Bootstrap and Edgeworth
-Expansion*, 3.9; Willink, Comm. Stat. Theory Methods 34 (2005); Clopper and Pearson 1934; Efron, *The
-Jackknife* (1982); David and Nagaraja, *Order
-Statistics*, 7.1; Robbins, Ann. Math. Stat. 41 (1970).
+Expansion*, 3.9; Willink, Comm. Stat. Theory Methods 34 (2005); Land, Technometrics 14 (1972); Wolter,
+*Introduction to Variance Estimation*, ch. 8; Clopper and Pearson 1934; Efron, *The Jackknife* (1982);
+David and Nagaraja, *Order Statistics*, 7.1; Robbins, Ann. Math. Stat. 41 (1970).
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from vftsim.stats._special import beta_quantile, binomial_cdf, log_beta, student_t_quantile
@@ -35,6 +40,8 @@ FEWEST_WITH_EVENTS = 5
 """Runs that must have seen what a ratio counts before it gets an interval."""
 _SKEWNESS_BIAS = 1.2
 """The skewness of a small sample is bounded by its size and comes out too low; chosen by coverage."""
+_LEAST_LOG_SKEWNESS = -1.25
+"""Skewness of the logarithms below which values near zero would decide the upper end; chosen by coverage."""
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
@@ -45,10 +52,31 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate
     """
     runs = _finite(values)
     mean = _mean(runs)
-    if len(runs) < FEWEST_RUNS:
+    if len(runs) < FEWEST_RUNS or _rests_on_few(runs):
         return runs_range(mean, runs, confidence)
     low, high = hull(mean, runs, confidence, is_positive=min(runs) >= 0.0)
     return _estimate(mean, low, high, len(runs), confidence, "skew-corrected t")
+
+
+def stratified_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
+    """Return the mean of values at one random place in each of n equal parts of a stretch, in their order.
+
+    Such a mean is nearer to the truth than that of as many independent values, by what the parts differ.  Its error is
+    taken from second differences of neighbours, in which a level and a trend cancel (Wolter, 8.2; unbiased for what
+    is linear over three parts, too wide where it jumps: whether a jump inside a part was met cannot be seen).
+    """
+    runs = _finite(values)
+    mean, n = _mean(runs), len(runs)
+    if n < FEWEST_RUNS or _rests_on_few(runs):
+        return runs_range(mean, runs, confidence)
+    bends = [before - 2.0 * here + after for before, here, after in zip(runs, runs[1:], runs[2:], strict=False)]
+    error = math.sqrt(math.fsum(bend**2 for bend in bends) / (6.0 * len(bends)) / n)
+    # (1, -2, 1) has the autocovariances 6, -4, 1: squared trace over the trace of the square (Satterthwaite).
+    freedom = 36.0 * len(bends) ** 2 / (70.0 * len(bends) - 36.0)
+    t = student_t_quantile(1.0 - _alpha(confidence) / 2.0, freedom)
+    skewness = _skewness(runs) if error else 0.0
+    low, high = _around(mean, error, t, n, skewness, is_positive=min(runs) >= 0.0)
+    return _estimate(mean, low, high, n, confidence, "stratified t")
 
 
 def t_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
@@ -79,8 +107,8 @@ def ratio_of_sums(numerators: Sequence[float], denominators: Sequence[float], co
     if len(single) < FEWEST_RUNS or sum(x != 0.0 for x in top) < FEWEST_WITH_EVENTS:
         return runs_range(ratio, single, confidence)
     is_positive = min(top) >= 0.0
-    low, high = hull(ratio, _pseudo_values(top, bottom), confidence, is_positive=is_positive)
-    return _estimate(ratio, max(low, 0.0) if is_positive else low, high, len(top), confidence, "ratio of sums")
+    low, high = hull(ratio, pseudo_values(top, bottom), confidence, is_positive=is_positive)
+    return _estimate(ratio, low, high, len(top), confidence, "ratio of sums")
 
 
 def median_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
@@ -160,6 +188,16 @@ def runs_range(center: float, runs: Sequence[float], confidence: float = 0.95) -
     return _estimate(center, low, high, len(runs), confidence, "range")
 
 
+def unless_mixed(estimate: Estimate, runs: Sequence[float], is_mixed: bool) -> Estimate:
+    """Return an estimate, but the runs' range where some runs went wrong and others did not.
+
+    A mean over both is as uncertain as the share of either, of which a handful of runs says little: at one collapse
+    in ten, 35 % of studies of ten runs have none, and any interval of theirs is one of runs that go well.  So it is
+    given for runs of one kind, and the share of the other has its own (:func:`binomial_interval`).
+    """
+    return runs_range(estimate.mean, runs, estimate.confidence) if is_mixed else estimate
+
+
 def central_range(values: Sequence[float], share: float = 0.90) -> tuple[float, float]:
     """Return the range into which one further run falls with probability ``share``.
 
@@ -174,6 +212,20 @@ def central_range(values: Sequence[float], share: float = 0.90) -> tuple[float, 
     return _interpolate(ordered, tail), _interpolate(ordered, 1.0 - tail)
 
 
+def range_content(n: int, share: float = 0.90, confidence: float = 0.95) -> tuple[float, float]:
+    """Return between which shares of further runs :func:`central_range` of ``n`` runs holds.
+
+    What lies between two of n runs in order is a share with a beta distribution, whatever the runs' own (Wilks 1941).
+    """
+    outside = max((1.0 - share) * (n + 1.0), 2.0)  # of the n + 1 gaps between the runs; a range ends at a run at most
+    tail = _alpha(confidence) / 2.0
+    inside = n + 1.0 - outside
+    return (
+        beta_quantile(tail, inside, outside) if inside > 0.0 else 0.0,
+        beta_quantile(1.0 - tail, inside, outside) if inside > 0.0 else 0.0,
+    )
+
+
 def bonferroni(confidence: float, metrics: int) -> float:
     """Return the confidence each of several metrics needs, so that all hold together at ``confidence``."""
     if metrics < 1:
@@ -182,7 +234,7 @@ def bonferroni(confidence: float, metrics: int) -> float:
 
 
 def hull(center: float, values: Sequence[float], confidence: float, *, is_positive: bool) -> tuple[float, float]:
-    """Return the hull of the plain, the skew-corrected and the logarithmic t interval around ``center``.
+    """Return the hull of the plain and the skew-corrected t interval around ``center``.
 
     Parameters
     ----------
@@ -192,17 +244,45 @@ def hull(center: float, values: Sequence[float], confidence: float, *, is_positi
         Independent values whose mean has the estimate's error; at least three.
     confidence : float
     is_positive : bool
-        Whether the estimate's quantity cannot be negative: allows the logarithmic interval.
+        Whether the estimate's quantity cannot be negative: intervals of the logarithm, and a lognormal's upper end.
     """
-    error, t = _standard_error(values), _t(confidence, len(values))
+    error, t, n = _standard_error(values), _t(confidence, len(values)), len(values)
     if error == 0.0:
         return center, center
-    bend = _SKEWNESS_BIAS * _skewness(values) / (6.0 * math.sqrt(len(values)))
-    lows = [center - t * error, center - _unbent(t, bend) * error]
-    highs = [center + t * error, center - _unbent(-t, bend) * error]
-    if is_positive and center > 0.0:
-        highs.append(center * math.exp(min(t * error / center, 700.0)))
-    return min(lows), max(highs)
+    low, high = _around(center, error, t, n, _skewness(values), is_positive=is_positive)
+    if is_positive and min(values) > 0.0:
+        high = max(high, _lognormal_high(values, t))
+    return low, high
+
+
+def _around(
+    center: float, error: float, t: float, n: int, skewness: float, *, is_positive: bool
+) -> tuple[float, float]:
+    """Return the hull of the plain and the skew-corrected interval; of the logarithm's, if it cannot be negative."""
+    if error == 0.0:
+        return center, center
+    bend = _SKEWNESS_BIAS * skewness / (6.0 * math.sqrt(n))
+    below, above = max(t, _unbent(t, bend)) * error, max(t, -_unbent(-t, bend)) * error
+    if not is_positive or center <= 0.0:
+        return center - below, center + above
+    return center * math.exp(-below / center), max(center + above, center * math.exp(min(t * error / center, 700.0)))
+
+
+def _lognormal_high(values: Sequence[float], t: float) -> float:
+    """Return the upper end for the mean of lognormal values (Cox's); nothing where they are not nearly so."""
+    logs = [math.log(x) for x in values]
+    n, error = len(logs), _standard_error(logs)
+    if error == 0.0 or _skewness(logs) < _LEAST_LOG_SKEWNESS:
+        return -math.inf
+    variance = n * error**2
+    spread = math.sqrt(variance / n + variance**2 / (2.0 * (n - 1)))
+    return math.exp(min(_mean(logs) + variance / 2.0 + t * spread, 700.0))
+
+
+def _rests_on_few(values: Sequence[float]) -> bool:
+    """Whether all but fewer than five values are the same, and not all."""
+    others = len(values) - max(Counter(values).values())
+    return 0 < others < FEWEST_WITH_EVENTS
 
 
 def _unbent(t: float, bend: float) -> float:
@@ -219,7 +299,8 @@ def _skewness(values: Sequence[float]) -> float:
     return n * third / ((n - 1) * (n - 2))
 
 
-def _pseudo_values(top: list[float], bottom: list[float]) -> list[float]:
+def pseudo_values(top: Sequence[float], bottom: Sequence[float]) -> list[float]:
+    """Return the jackknife's pseudo values of a ratio of sums: their spread is that of the ratio (Efron 1982)."""
     n, total_top, total_bottom = len(top), math.fsum(top), math.fsum(bottom)
     ratio = total_top / total_bottom
     without = [(total_top - x) / (total_bottom - d) for x, d in zip(top, bottom, strict=True)]

@@ -79,9 +79,10 @@ def percentile_interval(found: Sections, confidence: float = 0.95) -> Estimate:
     spread = math.sqrt(math.fsum((x - found.pooled) ** 2 for x in found.own) / (n - 1) / n)
     half_width = student_t_quantile((1.0 + confidence) / 2.0, n - 1) * spread
     # The histogram itself is right within 1 %: no percentile is known better.
-    half_width = max(half_width, RELATIVE_ERROR * found.pooled)
-    low = max(found.pooled - max(half_width, mean - below), 0.0)
-    high = found.pooled + max(half_width, above - mean)
+    low = high = 0.0
+    if found.pooled > 0.0:
+        low = found.pooled * min(1.0 - RELATIVE_ERROR, math.exp(-half_width / found.pooled), below / mean)
+        high = found.pooled + max(RELATIVE_ERROR * found.pooled, half_width, above - mean)
     return Estimate(found.pooled, (high - low) / 2.0, low, high, n, confidence, "pooled percentile")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -60,6 +61,23 @@ class BudgetUsedUp(Exception):  # noqa: N818 - ends a search, no fault
     """The search has no runs left."""
 
 
+def runs_to_decide(probability: float, confidence: float) -> tuple[int, int]:
+    """Return how many runs a level takes at least to pass, when none fails, and to fail, when all do."""
+    threshold = -math.log((1.0 - confidence) / 2.0)
+    return (
+        _runs_until(lambda runs: log_evidence_above(runs, 0, probability) >= threshold),
+        _runs_until(lambda runs: log_evidence_below(0, runs, probability) >= threshold),
+    )
+
+
+def _runs_until(is_decided: Callable[[int], bool]) -> int:
+    """Return the least number of runs that decides; evidence of equal runs only grows."""
+    most = 1
+    while not is_decided(most):
+        most *= 2
+    return most // 2 + 1 + bisect_left(range(most // 2 + 1, most), True, key=is_decided)
+
+
 class Prober:
     """Runs replications at a level until a sequential test decides it.
 
@@ -94,35 +112,40 @@ class Prober:
         self._probability = probability
         self._threshold = -math.log(error)
         self._runs_per_level = runs_per_level
-        self._left = budget
+        self.left = budget
         self._mapper = mapper
         self._batch = batch
         self.outcomes: dict[float, list[bool]] = {}
         self._decisions: dict[float, Decision] = {}
 
-    def decide(self, level: float, runs: int | None = None) -> Decision:
-        """Return the decision on a level, with at most ``runs`` replications."""
+    def decide(self, level: float, runs: int | None = None, *, keeping: int = 0) -> Decision:
+        """Return the decision on a level, with at most ``runs`` replications.
+
+        Once a run of the level has failed, ``keeping`` runs of the budget are left for other levels.
+        """
         limit = self._runs_per_level if runs is None else min(runs, self._runs_per_level)
         outcomes = self.outcomes.setdefault(level, [])
-        while self._decisions.get(level, Decision.UNDECIDED) is Decision.UNDECIDED and len(outcomes) < limit:
-            if self._left == 0:
+
+        def goes_on() -> bool:
+            is_open = self._decisions.get(level, Decision.UNDECIDED) is Decision.UNDECIDED and len(outcomes) < limit
+            return is_open and (all(outcomes) or self.left > keeping)
+
+        while goes_on():
+            if self.left == 0:
                 raise BudgetUsedUp
-            count = min(self._batch, limit - len(outcomes), self._left)
+            count = min(self._batch, limit - len(outcomes), self.left)
             numbers = range(len(outcomes), len(outcomes) + count)
             for passed in self._mapper(partial(self._passes, level), numbers):
                 # Runs of the batch beyond the decision are dropped: the batch size must not matter.
-                if self._decisions.get(level, Decision.UNDECIDED) is Decision.UNDECIDED:
+                if goes_on():
                     outcomes.append(bool(passed))
-                    self._left -= 1
+                    self.left -= 1
                     self._decisions[level] = self._test(outcomes)
         return self._decisions.get(level, Decision.UNDECIDED)
 
     def runs_to_pass(self) -> int:
         """Return how many runs a level takes to pass when none of them fails: fewer never can."""
-        runs = 1
-        while log_evidence_above(runs, 0, self._probability) < self._threshold:
-            runs += 1
-        return runs
+        return _runs_until(lambda runs: log_evidence_above(runs, 0, self._probability) >= self._threshold)
 
     def probes(self) -> tuple[Probe, ...]:
         """Return all levels tried, in rising order."""

@@ -9,7 +9,8 @@ The answer is the interval from the highest level that passes to the lowest that
 
 Levels are taken from a grid of the stated resolution.  The search bisects; around an undecided level
 it closes in from both sides.  The end of the range is tested first, as it fails cheaply; a bracket that
-does not hold the capacity is extended.
+does not hold the capacity is extended.  Until a level has passed, one at which a run failed leaves so many
+runs of the budget as a lower one takes to pass.
 
 Assumption: with common random numbers a replication that passes at some level passes at every lower
 one.  Then a wrong decision at any level implies a wrong decision at the capacity itself, and the error
@@ -228,7 +229,10 @@ class _Search:
     def _probe(self, index: int, runs: int | None = None) -> Decision:
         if index <= self._floor_index:
             return Decision.PASS
-        decision = self._prober.decide(self._level(index), runs)
+        # Until a level has passed, one that may fail must not take the runs of a lower one that may pass.
+        to_pass = self._prober.runs_to_pass()
+        keeping = to_pass if self._passed == self._floor_index and self._prober.left > to_pass else 0
+        decision = self._prober.decide(self._level(index), runs, keeping=keeping)
         if decision is Decision.PASS and (self._failed is None or index < self._failed):
             self._passed = max(self._passed, index)
         elif decision is Decision.FAIL and index > self._passed:

@@ -5,6 +5,9 @@ the primary's host fails, and is unprotected until redundancy is back (the simul
 failure of the backup's host; a failure while unprotected is an outage of length B (a restart).  Unavailability of that
 chain: U = (lambda F + 2 lambda Rp lambda B) / (1 + 2 lambda Rp + lambda F + 2 lambda Rp lambda B); of a machine that is
 restarted: lambda B / (1 + lambda B).  Assumption: times are exponential; failures come from the hosts alone.
+
+An outage is what clients see.  Where none of them asks again, it lasts until the guest could be reached: the service is
+there, and that is said.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 from vftsim.composition.views import bench_of, has_bench
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import protections
-from vftsim.study.failover import FailoverStudy, failover_study
+from vftsim.study.estimate import Needs
+from vftsim.study.failover import SPAN_NS, FailoverStudy, crashes_take, failover_study
 from vftsim.study.frames import frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
@@ -27,11 +31,13 @@ from vftsim.study.results import rows
 from vftsim.study.store import Store
 from vftsim.study.validity import first_load, outside
 from vftsim.study.workers import checked_jobs
+from vftsim.study.year_interval import nines, year_columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
 YEAR_S = 365.25 * 86_400.0
+DEFAULT_CRASHES = 10
 DEFAULT_RESTART_S = 77.0
 """Heartbeats silent for 15 s, placement and boot: the defaults of ``ha_restart``."""
 
@@ -127,7 +133,7 @@ def availability_study(
     model: Model,
     kinds: Sequence[str],
     mtbf_s: float,
-    crashes: int = 10,
+    crashes: int = DEFAULT_CRASHES,
     seed: int = 1,
     jobs: int | None = None,
     *,
@@ -156,7 +162,7 @@ def availability_study(
     Raises
     ------
     UsageError
-        A time makes no sense, or no mechanism fits.
+        A time makes no sense, no mechanism fits, or runs end before one of them has taken over.
     """
     if not 0 < mtbf_s < math.inf or not 0 <= restart_s < math.inf:
         raise UsageError("--mtbf: above 0, and --restart: 0 or above")
@@ -173,35 +179,55 @@ def availability_study(
     return AvailabilityStudy(model, mtbf_s, restart_s, tuple(table), refused, said)
 
 
+def year_takes(model: Model, kinds: Sequence[str], crashes: int, after_ns: int | None = None) -> Needs:
+    """Return what such a study takes."""
+    chosen, _ = fitting(model, kinds)
+    return sum((crashes_take(each, crashes, None, SPAN_NS, after_ns) for each in chosen.values()), Needs())
+
+
 def _rate_of(model: Model) -> float:
     """Return attempts a second of the failover runs; nan without a benchmark."""
     return bench_of(model.spec).steps.initial if has_bench(model.spec) else math.nan
 
 
 def _year(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, attempts_per_s: float) -> dict[str, Any]:
+    if any(each.is_cut_short for each in study.failovers):
+        raise UsageError(
+            f"{kind}: a run ended before the guest was back, so its outage is not known; let runs go on longer after a "
+            "crash (--after)"
+        )
     outage_s, reprotection_s = _outage_s(study, restart_s), _reprotection_s(study)
-    if protections()[kind]().has_backup and study.recovered:
-        pair = Pair(mtbf_s, outage_s, reprotection_s, restart_s)
-        share, alone = pair.unavailability, pair.unprotected
-    else:
-        share = restart_unavailability(mtbf_s, outage_s)
-        alone = 1.0 - share
+    is_back = any(math.isfinite(each.away_s) for each in study.failovers)
+    is_pair = protections()[kind]().has_backup and is_back
+
+    def unavailable(mean_outage_s: float) -> float:
+        pair = Pair(mtbf_s, mean_outage_s, reprotection_s, restart_s)
+        return pair.unavailability if is_pair else restart_unavailability(mtbf_s, mean_outage_s)
+
+    share = unavailable(outage_s)
+    alone = Pair(mtbf_s, outage_s, reprotection_s, restart_s).unprotected if is_pair else 1.0 - share
+    crashes_a_year = YEAR_S / mtbf_s
     return {
         "mechanism": kind, "outage_s": outage_s, "reprotection_s": reprotection_s, "unavailability": share,
+        "nines": nines(share),
         "downtime_s_per_year": share * YEAR_S, "unprotected_h_per_year": alone * YEAR_S / 3600.0,
-        "failed_per_year": _failed(study, attempts_per_s * restart_s) * YEAR_S / mtbf_s,
+        "failed_per_year": _failed(study, attempts_per_s * restart_s) * crashes_a_year,
+        "not_asked_again": sum(each.is_unasked for each in study.failovers),
+        **year_columns(study, lambda mean_s: unavailable(mean_s) * YEAR_S, lambda failed: failed * crashes_a_year),
     }  # fmt: skip
 
 
 def _outage_s(study: FailoverStudy, restart_s: float) -> float:
     """Return the mean outage; somebody restarts what does not come back by itself."""
-    return sum(each.outage_s if each.recovered else restart_s for each in study.failovers) / len(study.failovers)
+    outages_s = [each.away_s if math.isfinite(each.away_s) else restart_s for each in study.failovers]
+    return sum(outages_s) / len(outages_s)
 
 
 def _reprotection_s(study: FailoverStudy) -> float:
     """Return the mean time from the end of an outage until protection is restored; infinite: never."""
-    found, outage = study.mean("unprotected_s"), study.mean("outage_s")
-    return math.inf if found is None or outage is None else max(0.0, found.mean - outage.mean)
+    found = study.mean("unprotected_s")
+    ended_s = [each.away_s for each in study.failovers if math.isfinite(each.away_s)]
+    return math.inf if found is None or not ended_s else max(0.0, found.mean - sum(ended_s) / len(ended_s))
 
 
 def _failed(study: FailoverStudy, of_restart: float) -> float:

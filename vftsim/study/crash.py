@@ -26,6 +26,7 @@ from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
 from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.platform.protection.reprotection import plan_copy
 from vftsim.platform.protection.when import Instant
+from vftsim.study.run_figures import protection_of
 from vftsim.workloads.sip.messages import Scenario
 
 _S = 1_000_000_000
@@ -91,6 +92,28 @@ class Failover:
     def recovered(self) -> bool:
         """Whether packets came out again."""
         return math.isfinite(self.outage_s)
+
+    @property
+    def back_s(self) -> float:
+        """From the crash until the guest could be reached, whether a client asked or not; infinite: not in this run."""
+        after = {what: time_s for time_s, what in reversed(self.timeline) if time_s >= 0}
+        live_s = min((after[what] for what in LIVE if what in after), default=math.inf)
+        return after.get(REACHABLE, live_s) if math.isfinite(live_s) else math.inf
+
+    @property
+    def away_s(self) -> float:
+        """The outage, or, where no client asked again, the time until the guest could be reached."""
+        return self.outage_s if self.recovered else self.back_s
+
+    @property
+    def is_unasked(self) -> bool:
+        """Whether the guest was back and no client asked it again."""
+        return not self.recovered and math.isfinite(self.back_s)
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether a takeover was under way when the run ended."""
+        return math.isinf(self.back_s) and any(what == DECLARED and time_s >= 0 for time_s, what in self.timeline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +247,7 @@ def _judged(task: CrashTask, crashed: _Crashed, undisturbed: RunRecord) -> Failo
         failed=_failed(record, undisturbed),
         lost=_lost(record, undisturbed),
         retransmissions=_repeated(record) - _repeated(undisturbed),
-        figures={name: float(value) for name, value in record.protection[task.domain].items()},
+        figures=protection_of(record)[task.domain].columns(),
         timeline=[((time_ns - task.crash_ns) / _S, what) for time_ns, what in timeline],
     )
 

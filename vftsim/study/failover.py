@@ -12,17 +12,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from vftsim.composition.model import ModelSpec
+from vftsim.composition.model import LONGEST_NS, ModelSpec
 from vftsim.composition.views import bench_of, has_bench, with_bench
 from vftsim.errors import UsageError
 from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.when import Instant
 from vftsim.sampling import Streams
-from vftsim.stats import Estimate, mean_interval
+from vftsim.spec import format_duration
+from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.constant_load import at_load
 from vftsim.study.crash import PARTS, CrashTask, Failover, simulate_crash
-from vftsim.study.estimate import Needs, needs_of
+from vftsim.study.estimate import Needs, needs_of, worthwhile_jobs
 from vftsim.study.frames import frame
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity, manifest, utc_now
@@ -55,6 +56,9 @@ _OF_MECHANISM = {
 }
 """Figures that mechanisms count, with the name and the factor of ours."""
 
+_COUNTED = ("failed_", "lost_", "outputs_", "retransmissions")
+"""What figures begin with that count something."""
+
 
 @dataclass(frozen=True)
 class FailoverStudy:
@@ -80,15 +84,21 @@ class FailoverStudy:
     outside: list[float] | None = None
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return one row a figure: its mean with an interval, least, middle and largest value."""
+        """Return one row a figure: its mean with an interval, least, middle and largest value.
+
+        Of what is counted also in how many crashes there was any, with the interval of their share.
+        """
         table = []
         for name, values in self.figures().items():
             known = [value for value in values if math.isfinite(value)]
             row: dict[str, Any] = {"figure": name, "crashes": len(values), "of_which_known": len(known)}
             if known:
                 middle = sorted(known)[len(known) // 2]
-                row |= {**estimate_columns(mean_interval(known, CONFIDENCE)), "least": min(known), "middle": middle}
-                row["largest"] = max(known)
+                row |= {**estimate_columns(stratified_interval(known, CONFIDENCE)), "least": min(known)}
+                row |= {"middle": middle, "largest": max(known)}
+            if share := self.share(name):
+                any_in = sum(value > 0.0 for value in known)
+                row |= {"crashes_with_any": any_in, "share_low": share.low, "share_high": share.high}
             table.append(row)
         return frame(table)
 
@@ -114,7 +124,23 @@ class FailoverStudy:
     def mean(self, name: str) -> Estimate | None:
         """Return the mean of a figure over the crashes that have it; ``None`` if none has."""
         known = [value for value in self.figures().get(name, []) if math.isfinite(value)]
-        return mean_interval(known, CONFIDENCE) if known else None
+        return stratified_interval(known, CONFIDENCE) if known else None
+
+    def share(self, name: str) -> Estimate | None:
+        """Return in which share of the crashes there was any of what a figure counts; ``None`` for times.
+
+        A loss in few crashes says little of its mean, but how often it comes is binomial (Clopper and Pearson: exact,
+        where Wilson's interval of one in twenty covers less than 95 %).
+        """
+        if not name.startswith(_COUNTED):
+            return None
+        known = [value for value in self.figures().get(name, []) if math.isfinite(value)]
+        return binomial_interval(sum(value > 0.0 for value in known), len(known), CONFIDENCE) if known else None
+
+    @property
+    def came_back(self) -> Estimate:
+        """In which share of the crashes the service came back."""
+        return binomial_interval(len(self.recovered), len(self.failovers), CONFIDENCE)
 
     @property
     def recovered(self) -> tuple[Failover, ...]:
@@ -175,9 +201,7 @@ def failover_study(
         raise UsageError("--after: above 0, e.g. 60 s")
     name = _domain_of(model, domain)
     protection = _protection_of(model, name)
-    if after_ns is None:
-        after_ns = AFTER_NS if has_bench(model.spec) else STEADY_AFTER_NS
-    after_ns += protection.restart_ns
+    after_ns = _after_ns(model, name, after_ns)
     spec, begins_ns, words = _at_rest(model, load, span_ns + after_ns)
     instants = crash_instants(seed, crashes, span_ns)
     tasks = {
@@ -189,7 +213,8 @@ def failover_study(
     kept = Kept(store, said, asdict, _from_dict)
     show = progress or Silent()
     show.total(len(tasks) - kept.there(tasks))
-    found = kept.in_order(Workers(simulate_crash, workers, show.say, show.advance), tasks)
+    worthwhile = worthwhile_jobs(workers, [spec] * len(tasks))
+    found = kept.in_order(Workers(simulate_crash, worthwhile, show.say, show.advance), tasks)
     how = manifest(
         [model], command="failover", seed=seed, replications=range(crashes), wanted=crashes, jobs=workers,
         started=started, state="finished",
@@ -198,10 +223,19 @@ def failover_study(
     return FailoverStudy(model, kind, words, tuple(found), how, outside(spec, first_load(spec)))
 
 
-def crashes_take(model: Model, crashes: int, load: float | None, span_ns: int) -> Needs:
+def crashes_take(
+    model: Model, crashes: int, load: float | None, span_ns: int, after_ns: int | None, domain: str | None = None
+) -> Needs:
     """Return what a study takes: each crash is run with and without it."""
-    spec, _, _ = _at_rest(model, load, span_ns + AFTER_NS)
+    spec, _, _ = _at_rest(model, load, span_ns + _after_ns(model, _domain_of(model, domain), after_ns))
     return needs_of(spec).times(2 * crashes)
+
+
+def _after_ns(model: Model, domain: str, after_ns: int | None) -> int:
+    """Return how long a run goes on after the stretch of the crashes, the time of a restart included."""
+    if after_ns is None:
+        after_ns = AFTER_NS if has_bench(model.spec) else STEADY_AFTER_NS
+    return after_ns + _protection_of(model, domain).restart_ns
 
 
 def _from_dict(data: Mapping[str, Any]) -> Failover:
@@ -251,6 +285,9 @@ def _domain_of(model: Model, domain: str | None) -> str:
 
 def _at_rest(model: Model, load: float | None, length_ns: int) -> tuple[ModelSpec, int, str]:
     """Return the model in a steady state without faults for a time, when that begins, and its load in words."""
+    if length_ns > LONGEST_NS:
+        most = format_duration(LONGEST_NS)
+        raise UsageError(f"--over and --after: a crash and what follows are at most {most}, a restart included")
     spec = model.spec.model_copy(update={"faults": ()})
     if not has_bench(spec):
         if load is not None:

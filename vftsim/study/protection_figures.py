@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from vftsim.platform.protection.outcome import Protection, named_breach
+
+if TYPE_CHECKING:
+    from vftsim.composition.record import RunRecord
 
 WAIT, STOPPED, CHANNEL, BACKUP = "output_wait_ms", "stopped_percent", "channel_mbit_per_s", "backup_cpu_percent"
 SENDER = "sender_cpu_percent"
 FIGURES = (WAIT, STOPPED, CHANNEL, BACKUP, SENDER)
-"""Mean wait of an output; time in which the guest stands still, of the run; what the channel carries; CPU time of the
-second copy, and of the driver domain for sending states, of the run.  All are 0 without a mechanism."""
+"""Mean wait of an output; time in which the guest stands still; what the channel carries; CPU time of the second copy,
+and of the driver domain for sending states: all in the measured time.  All are 0 without a mechanism."""
 
 
-def protection_figures(summary: Mapping[str, float]) -> dict[str, float]:
-    """Return these figures of what a mechanism says of a run; of an empty summary zeros.
+def broken_promises(records: Iterable[tuple[int, RunRecord]]) -> list[str]:
+    """Return for each guarded domain how many outputs broke the promise, and which was the first."""
+    found: dict[str, list[tuple[int, Protection]]] = {}
+    for number, record in records:
+        for owner, outcome in record.whole.outcomes.items():
+            if isinstance(outcome, Protection) and outcome.breaches:
+                found.setdefault(owner.removesuffix(".protection"), []).append((number, outcome))
+    said = []
+    for owner, each in found.items():
+        breaches, judged = (sum(getattr(outcome, name) for _, outcome in each) for name in ("breaches", "judged"))
+        number, first = each[0]
+        said.append(
+            f"{owner}: {breaches} of {judged} outputs left before a backup could take over from there; in replication "
+            f"{number} {named_breach(first.first_breach or {})}"
+        )
+    return said
 
-    Parameters
-    ----------
-    summary : mapping
-        An entry of :attr:`~vftsim.composition.record.RunRecord.protection`.
-    """
-    seconds = float(summary.get("observed_s", math.inf))
-    sent = float(summary.get("log_bytes", summary.get("state_bytes", 0)))
-    return {
-        CHANNEL: sent * 8e-6 / seconds,
-        WAIT: float(summary.get("output_wait_ms", 0.0)),
-        STOPPED: 100.0 * float(summary.get("stopped_s", 0.0)) / seconds,
-        BACKUP: 100.0 * float(summary.get("secondary_cpu_s", 0.0)) / seconds,
-        SENDER: 100.0 * float(summary.get("sender_cpu_s", 0.0)) / seconds,
-    }
+
+def protection_figures(found: Protection | None) -> dict[str, float]:
+    """Return these figures of what a mechanism did in a run; without one zeros."""
+    columns = found.columns() if found is not None else {}
+    return {name: columns.get(name, 0.0) for name in FIGURES}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from vftsim.composition.model import ModelSpec
+from vftsim.composition.model import MeasuredSpec, ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.views import flows_of, has_bench, phases_of, with_domain
 from vftsim.errors import UsageError
@@ -28,6 +28,7 @@ from vftsim.study.protection_figures import protection_figures
 from vftsim.study.ramp import RampCapacity, ramp_capacity_of
 from vftsim.study.replicate import DEFAULT_SEED, Replications, replicate
 from vftsim.study.results import CONFIDENCE, rows
+from vftsim.study.run_figures import protection_of
 from vftsim.study.sip_records import steps_of
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import Store
@@ -137,7 +138,7 @@ def kinds_named(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     for name in names:
         if name not in known:
-            hint = did_you_mean(name, known) or ";"
+            hint = protections().did_you_mean(name) or ";"
             raise UsageError(f"--protection: no mechanism '{name}'{hint} mechanisms: {listing(known)}, or all")
     return names
 
@@ -170,6 +171,8 @@ def under(model: Model, kind: str, domain: str | None = None) -> Model:
     mechanism = protections()[kind]()
     if own.vcpus > mechanism.most_vcpus:
         raise UsageError(f"{kind} handles {mechanism.most_vcpus} vCPU at most, and '{name}' has {own.vcpus}")
+    # What was measured on a real system is of the system under its own mechanism.
+    spec = spec.model_copy(update={"measured": MeasuredSpec()})
     return replace(model, spec=with_domain(spec, name, protection=mechanism), notes=notes)
 
 
@@ -274,6 +277,7 @@ def _of_run(model: Model, record: RunRecord) -> dict[str, float]:
                 f"{label}_jitter_ms": flow.jitter_ns / _MS,
                 f"{label}_mos": voice.mos if voice.is_valid else math.nan,
             }
-    steps = [window for window in record.windows if window.name in {"step_1", "measured"}]
-    found["cpu_percent"] = 100.0 * steps[0].domain_cpu[name] / model.spec.expanded()[name].vcpus if steps else math.nan
-    return found | protection_figures(record.protection.get(name, {}))
+    steps = [phase for phase in record.phases if phase.name in {"step_1", ""}]
+    used: Any = steps[0].outcomes[f"domains.{name}"]
+    found["cpu_percent"] = used.cpu / model.spec.expanded()[name].vcpus
+    return found | protection_figures(protection_of(record).get(name))

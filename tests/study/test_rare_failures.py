@@ -1,0 +1,118 @@
+"""What goes wrong in few runs or crashes is counted, with the interval of its share; its mean is not given one."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from tests.study.tiny import TINY
+from vftsim.report.protection_tables import print_availability, print_failovers
+from vftsim.study.availability import YEAR_S, AvailabilityStudy, Pair, _year
+from vftsim.study.crash import Failover
+from vftsim.study.failover import FailoverStudy
+from vftsim.study.model import load_model
+from vftsim.study.sip_summary import summarize
+from vftsim.study.sip_tables import KEYS
+from vftsim.study.sweep_figures import estimates
+from vftsim.workloads.sip.messages import Scenario
+
+MANIFEST = {"models": [{"label": "tiny", "workloads": ["ims_bench"], "set": [], "notes": [], "without_effect": []}],
+            "seed": 1}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tiny") / "tiny.yaml"
+    path.write_text(TINY)
+    return load_model(path)
+
+
+def crash(number, failed=0, outage_s=None):
+    """An outage of 2.5 s and a little more each time, of which ``failed`` attempts die."""
+    found_s = 2.5 + 0.01 * (number * 7 % 10) if outage_s is None else outage_s
+    parts = (0.0, 2.0, 0.1, 0.01, 0.3) if math.isfinite(found_s) else (math.nan,) * 5
+    return Failover(0.1 * number, *parts, found_s, 80.0, {"ims_uac": failed}, {}, 0, {}, [(0.0, "primary crash")])
+
+
+def study_of(model, crashes):
+    return FailoverStudy(model, "lockstep", "10 attempts a second", tuple(crashes), MANIFEST)
+
+
+def test_a_loss_in_one_crash_of_twenty_is_counted(model, capsys):
+    """One in 20: 0.127 to 24.9 % by Clopper and Pearson; none: below 1 - 0.025^(1/20) = 16.8 %."""
+    lossy = study_of(model, [crash(k, 40 if k == 7 else 0) for k in range(20)])
+    row = lossy.to_pandas().set_index("figure").loc["failed_ims_uac"]
+    assert (row["crashes_with_any"], row["interval"], row["estimate"]) == (1, "range", 2.0)
+    assert (row["share_low"], row["share_high"]) == pytest.approx((0.00127, 0.2487), abs=1e-4)
+    assert pd.isna(lossy.to_pandas().set_index("figure").loc["outage_s", "share_low"])
+    print_failovers(lossy)
+    assert "1 (0.13 to 25 %)" in capsys.readouterr().out
+    print_failovers(study_of(model, [crash(k) for k in range(20)]))
+    assert "0 (< 17 %)" in capsys.readouterr().out
+
+
+def test_a_service_that_did_not_come_back_once_is_counted(model, capsys):
+    """19 of 20: 75.1 to 99.87 %."""
+    print_failovers(study_of(model, [crash(k, outage_s=math.inf if k == 3 else None) for k in range(20)]))
+    assert "came back after 19 (75 to 99.9 % of crashes)" in capsys.readouterr().out
+
+
+def test_a_years_downtime_has_the_interval_of_its_outages(model):
+    """Nearly the mean outage a year, at one failure a year; nines are -log10 of the unavailability."""
+    study = study_of(model, [crash(k) for k in range(10)])
+    row = _year(study, "lockstep", YEAR_S, 77.0, 10.0)
+    outage = study.mean("outage_s")
+    assert outage.is_interval
+    assert row["downtime_low"] < row["downtime_s_per_year"] < row["downtime_high"]
+    ends = [Pair(YEAR_S, end, row["reprotection_s"], 77.0).unavailability * YEAR_S for end in (outage.low, outage.high)]
+    assert [row["downtime_low"], row["downtime_high"]] == pytest.approx(ends)
+    assert row["nines"] == pytest.approx(-math.log10(row["unavailability"]))
+    assert (row["came_back"], row["crashes"]) == (10, 10)
+    assert row["came_back_low"] == pytest.approx(0.025**0.1)
+
+
+def test_a_year_in_which_somebody_restarts_has_no_interval(model, capsys):
+    """One crash of ten did not come back, or none did: how long a restart by hand takes is assumed."""
+    once = _year(study_of(model, [crash(k, outage_s=math.inf if k == 3 else None) for k in range(10)]),
+                 "lockstep", YEAR_S, 77.0, 10.0)  # fmt: skip
+    never = _year(study_of(model, [crash(k, outage_s=math.inf) for k in range(10)]), "none", YEAR_S, 77.0, 10.0)
+    assert once["downtime_interval"] == never["downtime_interval"] == "none"
+    assert never["came_back_high"] == pytest.approx(1.0 - 0.025**0.1)
+    print_availability(AvailabilityStudy(model, YEAR_S, 77.0, (once, never), {}, MANIFEST))
+    shown = capsys.readouterr().out
+    assert "77 (assumed)" in shown
+    assert "9 of 10 (55 to 99.7 %)" in shown
+
+
+def steps(beyond):
+    """The step table of twelve runs, of which some went beyond the limit and have a CPU of 100 %."""
+    bad = [k in beyond for k in range(12)]
+    counts = {f"attempts_{s.label}": 10 for s in Scenario}
+    counts |= {f"inadequate_{s.label}": [3 * each for each in bad] for s in Scenario}
+    return pd.DataFrame({
+        "replication": range(12), "phase": "step_1", "step_index": 1, "requested_saps": 50.0, "effective_saps": 50.0,
+        "cpu_percent": [100.0 if b else 70.0 + 0.3 * (k * 5 % 12) for k, b in enumerate(bad)], "memory_mb": 100.0,
+        "retransmissions_per_s": [100.0 * b for b in bad], "within_limit": [not b for b in bad], **counts,
+    })  # fmt: skip
+
+
+def test_a_point_of_a_sweep_at_which_some_runs_collapsed_has_no_interval_of_its_means():
+    """Two of twelve: 2.1 to 48.4 %."""
+    rows = [{"stop_step": 1 if k < 2 else 3, "step1_cpu_percent": 99.0 + k if k < 2 else 60.0 + k} for k in range(12)]
+    mixed, well = dict(estimates(rows, 0.95)), dict(estimates(rows[2:], 0.95))
+    assert (mixed["step1_cpu_percent"].kind, well["step1_cpu_percent"].kind) == ("range", "skew-corrected t")
+    share = mixed["step1_runs_beyond_limit_percent"]
+    assert (share.low, share.high) == pytest.approx((2.086, 48.41), abs=0.01)
+
+
+@pytest.mark.parametrize(("beyond", "interval"), [((), "skew-corrected t"), ((4,), "range"), (range(6), "range")])
+def test_a_step_in_which_some_runs_collapsed_has_no_interval_of_its_means(beyond, interval):
+    tables = {"steps": steps(beyond), **{name: pd.DataFrame() for name in ("per_second", "delays", "percentiles")}}
+    found = summarize(tables, 0.95).set_index("metric")
+    assert list(found.loc[["cpu_percent"], "phase"]) == ["step_1"]
+    assert found.loc["cpu_percent", "interval"] == interval
+    share = found.loc["runs_beyond_limit_percent"]
+    assert share["estimate"] == pytest.approx(100.0 * len(beyond) / 12)
+    if len(beyond) == 1:
+        assert (share["low"], share["high"]) == pytest.approx((0.211, 38.48), abs=0.01)
+    assert KEYS[0] in found.columns
