@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import bench_key
 from vftsim.report.screen import print_text
+from vftsim.stats import binomial_interval
+from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.validity import below_table, not_covered_line
 
 if TYPE_CHECKING:
     from vftsim.study.model import Model
-    from vftsim.study.ramp import NotStarted, RampCapacity
+    from vftsim.study.offered import Missing
+    from vftsim.study.ramp import RampCapacity
 
 INTERVALS = (
     "± or [..]: 95 % interval over replications, corrected for skewness, from ten replications on; (x to y): lowest "
     "and highest replication, no interval; neither: one replication or no spread. What happens in few runs may be "
     "missing from all: coverage is measured in docs/interval-coverage.md."
 )
+
+
+def unseen(n: int) -> str:
+    """Return how often at most something happens that no replication has shown; nothing for few."""
+    if n < FEWEST_RUNS:
+        return ""
+    return f" What none of these {n} has shown may befall up to {100 * binomial_interval(0, n).high:.2g} % of runs."
 
 
 def print_head(models: Sequence[dict[str, Any]], seed: int) -> None:
@@ -31,6 +40,8 @@ def print_head(models: Sequence[dict[str, Any]], seed: int) -> None:
         for setting in model["without_effect"]:
             key, _, why = setting.partition(": ")
             print_text(f"  {key} has no effect: {why}")
+        for remark in model.get("remarks", ()):
+            print_text(f"  {remark}")
         if line := not_covered_line(model.get("not_covered", ())):
             print_text(f"  {line}")
         for costs in model.get("costs", ()):
@@ -43,20 +54,17 @@ def print_outside(*models: Model) -> None:
         print_text(line)
 
 
-def warn_not_started(spec: ModelSpec, missing: NotStarted) -> None:
-    """Say that the load asked for was not the load offered."""
-    if missing.attempts:
-        key, share = bench_key(spec), 100 * missing.attempts / max(missing.asked, 1)
-        print_text(
-            f"Not started: {missing.attempts} of about {missing.asked} attempts ({share:.2g} %) found no free "
-            f"subscriber, so less was offered than asked; raise {key}.subscribers or {key}.registered"
-        )
+def print_missing(found: Iterable[Missing]) -> None:
+    """Say what was asked and did not happen: figures are of what did."""
+    for each in found:
+        print_text(str(each))
 
 
 def warn_unfailed(ramp: RampCapacity) -> None:
-    """Say that the capacity is a lower bound in some ramps."""
+    """Say that the capacity is a lower bound in some ramps, and what of their load was not offered."""
     if ramp.unfailed:
         print_text(
             f"{ramp.model.label}: {ramp.unfailed} of {len(ramp.runs)} ramps met no limit within the model's steps: "
             f"their DOC is a lower bound; raise {bench_key(ramp.model.spec)}.steps.most"
         )
+    print_missing(ramp.missing)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from vftsim.report.head import INTERVALS, print_head, print_outside
 from vftsim.report.screen import error_bar, print_table, print_text
+from vftsim.stats import binomial_interval
 from vftsim.study.validity import MARK
 
 if TYPE_CHECKING:
+    from vftsim.stats import Estimate
     from vftsim.study.availability import AvailabilityStudy
     from vftsim.study.failover import FailoverStudy
     from vftsim.study.protections import ProtectionComparison
@@ -36,6 +38,12 @@ _COMPARED = (
     ("channel_mbit_per_s", "channel Mbit/s"), ("failover.outage_s", "outage s"),
     ("failover.unprotected_s", "unprotected s"), ("failover.rollback_s", "rolled back s"),
 )  # fmt: skip
+_ASK_AGAIN = "clients that lose an answer wait for ever (their workload's retry, or timeout, is off)."
+_OF_CRASHES = (
+    "± or [..]: 95 % interval of the mean, crashes being one in each part of a stretch, from ten crashes on; none, but "
+    "lowest and highest crash (x to y), where fewer than five differ from the rest. Crashes with any: how many, and "
+    "their share (binomial interval, at least 95 %, Clopper and Pearson). Coverage: docs/interval-coverage.md."
+)
 _NEVER = {"failover.outage_s", "failover.unprotected_s"}
 """What a mechanism that lacks it never ends."""
 
@@ -46,13 +54,16 @@ def print_failovers(study: FailoverStudy) -> None:
     load = study.load + _mark(study.outside)
     print_text(
         f"Mechanism: {study.mechanism}; load: {load}; crashes of the primary's host: {len(study.failovers)}, "
-        f"the service came back after {len(study.recovered)}"
+        f"the service came back after {len(study.recovered)} ({_share(study.came_back)} of crashes)"
     )
+    unasked = sum(each.is_unasked for each in study.failovers)
+    if unasked:
+        print_text(f"After {unasked} of them the guest was back and no client asked again: {_ASK_AGAIN}")
     print_table(
-        "Failover", ("", "mean", "least", "middle", "largest"),
-        [_figure(row) for row in study.to_pandas().itertuples()],
+        "Failover", ("", "mean", "least", "middle", "largest", "crashes with any"),
+        [_figure(study, row) for row in study.to_pandas().itertuples()],
         "The parts, from the last packet on, add up to the outage. Failed, lost and repeated: beyond the same traffic "
-        f"without the crash. {INTERVALS}",
+        f"without the crash. {_OF_CRASHES}",
     )  # fmt: skip
     if study.outside:
         print_outside(study.model)
@@ -63,15 +74,17 @@ def print_failovers(study: FailoverStudy) -> None:
             print_text(f"{time_s:12.6f} s  {what}")
 
 
-def _figure(row: Any) -> tuple[str, ...]:
+def _figure(study: FailoverStudy, row: Any) -> tuple[str, ...]:
     """Return one figure of failovers as a row."""
     name = str(row.figure)
     words = _WORDS.get(name, name.replace("failed_", "failed more: ").replace("lost_", "packets lost: "))
     if not row.of_which_known:
-        return words, "never", "", "", ""
+        return words, "never", "", "", "", ""
     if row.of_which_known < row.crashes:
         words += f", {row.of_which_known} of {row.crashes}"
-    return words, _bar(row), *(_plain(x) for x in (row.least, row.middle, row.largest))
+    share = study.share(name)
+    some = "" if share is None else f"{row.crashes_with_any:g} ({_share(share)})"
+    return words, _bar(row), *(_plain(x) for x in (row.least, row.middle, row.largest)), some
 
 
 def print_protections(result: ProtectionComparison) -> None:
@@ -88,7 +101,7 @@ def print_protections(result: ProtectionComparison) -> None:
     print_table(
         "Protection mechanisms", ("mechanism", *(head for _, head in columns)), body,
         "CPU and delays at the first load step (or in the measured time); output held: mean wait of an output, stopped "
-        "and channel: over the whole run; outage: gap that clients see when the primary's host crashes, unprotected: "
+        "and channel: in the measured time; outage: gap that clients see when the primary's host crashes, unprotected: "
         f"from then on. {INTERVALS}",
     )  # fmt: skip
     if beyond:
@@ -107,22 +120,56 @@ def print_availability(study: AvailabilityStudy) -> None:
     )
     body = [
         (
-            row["mechanism"], _plain(row["outage_s"]), _plain(row["reprotection_s"]), f"{row['unavailability']:.3g}",
-            _plain(row["downtime_s_per_year"]), _plain(row["unprotected_h_per_year"]), _plain(row["failed_per_year"]),
+            row["mechanism"], f"{row['came_back']} of {row['crashes']} ({_came_back(row)})",
+            _plain(row["outage_s"]) + ("" if row["came_back"] else " (assumed)"), _plain(row["reprotection_s"]),
+            f"{row['unavailability']:.3g}", _nines(row["nines"]), _of_year(row, "downtime", "downtime_s_per_year"),
+            _plain(row["unprotected_h_per_year"]), _of_year(row, "failed", "failed_per_year"),
         )
         for row in study.rows
     ]  # fmt: skip
-    heads = ("mechanism", "outage s", "protected again after s", "unavailability", "downtime s/year",
-             "unprotected h/year", "attempts failed/year")  # fmt: skip
+    heads = ("mechanism", "came back", "outage s", "protected again after s", "unavailability", "nines",
+             "downtime s/year", "unprotected h/year", "attempts failed/year")  # fmt: skip
     print_table(
         f"A year{_mark(study.outside)}", heads, body,
         "Outage and time unprotected: means of the simulated failovers; the year: a Markov model of failures, failover "
-        "and re-protection. What does not come back by itself is restarted.",
+        "and re-protection. What does not come back by itself somebody restarts by hand, and has it back after "
+        f"--restart ({study.restart_s:g} s): assumed, not simulated as that of ha_restart is. Came back: share of "
+        "crashes (binomial, at least 95 %, Clopper and Pearson). ± or [..]: 95 % interval of the simulated outages, "
+        "failures taken as given, from ten crashes on that all came back; (x to y): of the lowest and highest crash.",
     )  # fmt: skip
+    for row in study.rows:
+        if row["not_asked_again"]:
+            print_text(
+                f"{row['mechanism']}: after {row['not_asked_again']} of {row['crashes']} crashes the guest was back "
+                f"and no client asked again: {_ASK_AGAIN} The outage is until the guest could be reached."
+            )
     if study.outside:
         print_outside(study.model)
     for kind, why in study.refused.items():
         print_text(f"Left out: {kind}: {why}")
+
+
+def _came_back(row: dict[str, Any]) -> str:
+    return _share(binomial_interval(row["came_back"], row["crashes"]))
+
+
+def _nines(value: float) -> str:
+    return f"{value:.2f}" if math.isfinite(value) else "no outage"
+
+
+def _of_year(row: dict[str, Any], name: str, figure: str) -> str:
+    if row[f"{name}_interval"] == "none":
+        return _plain(row[figure])
+    return error_bar(row[figure], row[f"{name}_low"], row[f"{name}_high"], row[f"{name}_interval"])
+
+
+def _share(e: Estimate) -> str:
+    """Return a share of crashes in percent."""
+    if e.kind == "upper bound":
+        return f"< {100 * e.high:.2g} %"
+    if e.kind == "lower bound":
+        return f"> {100 * e.low:.2g} %"
+    return " to ".join(f"{100 * x:.2g}" if x < 0.99 else f"{100 * x:.1f}" for x in (e.low, e.high)) + " %"
 
 
 def _bar(row: Any) -> str:

@@ -6,9 +6,13 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vftsim.report.blocks import Block
 
 _PIPE_WIDTH = 120
 _WIDEST = 1000
@@ -51,6 +55,13 @@ def print_table(
 def print_text(text: str) -> None:
     """Print a line for people."""
     _console().print(text, soft_wrap=True, highlight=False, markup=False)
+
+
+def print_blocks(blocks: Sequence[Block]) -> None:
+    """Print blocks in the terminal's width; on a pipe in that of a terminal of 80 columns."""
+    from vftsim.report.terminal import as_text
+
+    print(as_text(blocks, shutil.get_terminal_size().columns))
 
 
 def error_bar(estimate: float, low: float, high: float, interval: str = "") -> str:

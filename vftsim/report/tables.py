@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import bench_key, has_bench
-from vftsim.report.head import INTERVALS, print_head, print_outside, warn_not_started, warn_unfailed
-from vftsim.report.screen import error_bar, print_table, print_text
+from vftsim.report.head import INTERVALS, print_head, print_missing, print_outside, unseen, warn_unfailed
+from vftsim.report.remarks import beside_the_ramp, next_step, print_mixed
+from vftsim.report.screen import error_bar, print_blocks, print_table, print_text
+from vftsim.study.figures.blocks import figures_table
 from vftsim.study.validity import MARK, is_load, marked, outside, outside_phases, varied
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from vftsim.study.capacity import CapacityStudy
     from vftsim.study.compare import Comparison
     from vftsim.study.level_capacity import LevelCapacity
+    from vftsim.study.offered import Missing
     from vftsim.study.ramp import RampCapacity
     from vftsim.study.results import RunResult
     from vftsim.study.search import SearchCapacity
@@ -46,12 +49,11 @@ _SEQUENTIAL = (
 
 def print_run(result: RunResult, everything: bool) -> None:
     """Print a run: the step table, or all tables of the report."""
-    from vftsim.study.ramp import not_started_in  # noqa: PLC0415 - study and report know each other
-
     print_head(result.manifest["models"], result.manifest["seed"])
     summary, caption = result.summary, _caption(result)
     if not has_bench(result.model.spec):
-        _print_any(result, caption)
+        _print_any(result, caption, everything=everything)
+        print_missing(result.missing)
         return
     summary = summary[~summary["table"].isin(["runs", "figures"])]
     header = ("phase", "asked", *(column[0] for column in _STEP_COLUMNS), "n")
@@ -72,8 +74,12 @@ def print_run(result: RunResult, everything: bool) -> None:
                 _print_figures(f"{metric}, {scenario} ({unit})", group, names, beyond)
     if beyond:
         print_outside(result.model)
+    of_run = figures_table(result.figures_found, everything=everything)
+    if len(of_run.rows) > 1:
+        print_blocks([of_run])
     print_text(caption)
-    warn_not_started(result.model.spec, not_started_in(list(result.records)))
+    print_mixed(summary)
+    print_missing(result.missing)
 
 
 def print_precision(found: ReplicationResult) -> None:
@@ -115,7 +121,7 @@ def print_levels(found: LevelCapacity) -> None:
         with_it += f", {', '.join(at_it)}." if found.result.answer == "between" else "."
     if not has_bench(found.model.spec):
         print_text(f"A run measures {measure.duration / 1e9:g} s after {measure.warm_up / 1e9:g} s.{with_it}")
-    _print_doubts(found.result, found.interrupted)
+    _print_doubts(found.result, found.interrupted, found.missing)
     body = [
         (
             _load(of_load, row[names.key]), str(row["runs"]), _share(row),
@@ -135,7 +141,8 @@ def print_levels(found: LevelCapacity) -> None:
     from vftsim.study.resources import limit_in_words  # noqa: PLC0415 - only this table needs it
 
     print_text(f"Limiting resource: {limit_in_words(found.resources)}")
-    judged = "the lowest load that fails" if found.watched_level >= e.high else "the highest load tried"
+    highest = "the highest load tried" if found.missing is None else "the highest load offered"
+    judged = "the lowest load that fails" if found.watched_level >= e.high else highest
     rows = [(str(r.resource), _figure(r), str(r.unit)) for r in found.resources.itertuples()]
     print_table(
         f"Resources at {found.watched_level:g} {names.unit}, {judged}", ("resource", "use", "unit"), rows,
@@ -145,8 +152,15 @@ def print_levels(found: LevelCapacity) -> None:
 
 
 def print_comparison(result: Comparison) -> None:
-    """Print capacities side by side."""
+    """Print capacities side by side, and the figures that were asked for or lead."""
     print_head(result.manifest["models"], result.manifest["seed"])
+    if result.capacities and not result.figures:
+        _print_capacities(result)
+    else:
+        print_blocks(result.blocks())
+
+
+def _print_capacities(result: Comparison) -> None:
     body = []
     for number, capacity in enumerate(result.capacities):
         ratio, difference = ("1", "") if not number else (_bar(result.ratio(number)), _bar(result.difference(number)))
@@ -200,7 +214,6 @@ def _print_ramp(ramp: RampCapacity) -> None:
     if outside(ramp.model.spec, ramp.loads):
         print_outside(ramp.model)
     warn_unfailed(ramp)
-    warn_not_started(ramp.model.spec, ramp.not_started)
 
 
 def _answer(ramp: RampCapacity) -> str:
@@ -244,7 +257,9 @@ def _passing(passed: int, n: int) -> str:
 def _print_search(search: SearchCapacity, title: str) -> None:
     spec, within = search.model.spec, f"within {search.limit_percent:g} % IHS"
     print_text(f"{title}: {_found(search, '.4g', 'SAPS', within, spec)}")
-    _print_doubts(search.result, search.interrupted)
+    _print_doubts(search.result, search.interrupted, search.missing)
+    if search.result.answer == "between":
+        print_text(f"  {beside_the_ramp(search)}")
     what = "collapse: not within the limit a window after the stop" if search.stop else "IHS beyond the limit"
     body = [
         (_load(spec, row["load_saps"]), str(row["runs"]), _share(row), str(row["decision"]))
@@ -265,9 +280,10 @@ def _found(search: SearchCapacity | LevelCapacity, form: str, unit: str, within:
     """
     result, settings = search.result, search.settings
     e = result.estimate
+    bound = "no load failed" if search.missing is None else "above it less was offered than asked"
     answer = {
         "between": f"{_load(of_load, e.mean, form)} {unit}, in [{_load(of_load, e.low)}, {_load(of_load, e.high)}]",
-        "at least": f"at least {_load(of_load, e.low)} {unit}, no load failed",
+        "at least": f"at least {_load(of_load, e.low)} {unit}, {bound}",
         "below": f"below {_load(of_load, e.high)} {unit}, no load passed",
         "unknown": f"not found: no load passed or failed, up to {result.probes[-1].level:g} {unit} were tried",
     }[result.answer]
@@ -279,12 +295,14 @@ def _load(spec: ModelSpec | None, load: float, form: str = "g") -> str:
     return f"{load:{form}}" if spec is None else marked(spec, load, f"{load:{form}}")
 
 
-def _print_doubts(result: CapacityResult, interrupted: bool) -> None:
+def _print_doubts(result: CapacityResult, interrupted: bool, missing: Missing | None) -> None:
     """Print what a reader of a search's answer must know beside it."""
     ended = result.budget_ended and not interrupted
+    is_open = (missing is None and result.answer != "between") or (ended and not result.resolved)
     for flag, text in (
         (interrupted, "interrupted: the search had not come to its end"),
-        (result.answer != "between" or (ended and not result.resolved), _next_step(result)),
+        (missing is not None, str(missing)),
+        (is_open, next_step(result)),
         (
             not (result.resolved or interrupted or ended) and result.answer == "between",
             "not resolved further: runs at the loads between pass and fail by chance",
@@ -293,19 +311,6 @@ def _print_doubts(result: CapacityResult, interrupted: bool) -> None:
     ):
         if flag:
             print_text(f"  {text}")
-
-
-def _next_step(result: CapacityResult) -> str:
-    """Return what is missing for a capacity, and what to do about it."""
-    spent = f"the budget of {result.estimate.n} runs ended the search; " if result.budget_ended else ""
-    if result.answer == "at least":
-        return f"{spent}--budget raises it" if spent else "no load that was tried ever failed: is the limit reached?"
-    if result.answer == "between":
-        return f"{spent}--budget narrows the interval"
-    return (
-        f"{spent}a load passes after {result.runs_to_pass} runs without a failure at least: --budget "
-        f"{10 * result.runs_to_pass} or more, or a lower --probability"
-    )
 
 
 def _print_resources(search: SearchCapacity) -> None:
@@ -345,15 +350,15 @@ def _print_figures(title: str, rows: pd.DataFrame, names: Sequence[str], beyond:
     print_table(title, ("phase", *(name.removesuffix("_ms") for name in names), "n"), body)
 
 
-def _print_any(result: RunResult, caption: str) -> None:
-    """Print the summary of a system that has no table of its own here."""
-    summary = result.summary
-    body = [(str(row.metric), str(row.n), str(row.interval), _figure(row)) for row in summary.itertuples()]
-    print_table("Summary", ("metric", "n", "interval", "estimate"), body, caption)
+def _print_any(result: RunResult, caption: str, *, everything: bool) -> None:
+    """Print the figures of a system that has no table of its own here."""
+    print_blocks([figures_table(result.figures_found, everything=everything)])
+    print_text(caption)
 
 
 def _caption(result: RunResult) -> str:
-    return f"{len(result.records)} replications, seed {result.manifest['seed']}. {INTERVALS}"
+    n = len(result.records)
+    return f"{n} replications, seed {result.manifest['seed']}. {INTERVALS}{unseen(n)}"
 
 
 def _by_figure(rows: pd.DataFrame) -> dict[tuple[Any, ...], Any]:

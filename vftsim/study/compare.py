@@ -1,20 +1,30 @@
-"""Several systems side by side under the same traffic.
+"""Several systems side by side under the same traffic, in any figures.
 
 Every replication gives each model the same arrivals, scenarios, durations and demands (common random
 numbers), so differences between models are differences of the systems and their intervals are those of
-paired samples.  Ratios and differences are taken to the first model, in each replication; the middle one is
-given, since DOCs come in steps.  A ramp that never failed has no DOC but a bound, and gives neither.
+paired samples.  Differences are taken to the first model.  Phases of ramps are laid side by side by load, not by the
+number of a step.
+
+Of models that all have a benchmark the capacities are compared too: ratios and differences in each replication, of
+which the middle one is given, since DOCs come in steps.  A ramp that never failed has no DOC but a bound, and gives
+neither.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from vftsim.composition.views import bench_of
+from vftsim.composition.views import has_bench
 from vftsim.errors import UsageError
+from vftsim.report.blocks import Block
 from vftsim.stats import Estimate, median_interval
+from vftsim.study.comparison_blocks import comparison_blocks
+from vftsim.study.figures.catalogue import check_names
+from vftsim.study.figures.names import Address
+from vftsim.study.figures.summary import Summary
 from vftsim.study.frames import frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
@@ -34,17 +44,55 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Comparison(Printed):
-    """Ramp capacities of several models over the same replications.
+    """Several models over the same replications.
 
     Parameters
     ----------
+    models : tuple of Model
+        As they were named; the first is the reference.
+    summaries : tuple of Summary
+        Every figure of each.
+    figures : tuple of str
+        Names of the figures that were asked for; none: those that lead.
     capacities : tuple of RampCapacity
-        In the order the models were named; the first is the reference.
+        Of models that all have a benchmark; else empty.
     manifest : dict
     """
 
+    models: tuple[Model, ...]
+    summaries: tuple[Summary, ...]
+    figures: tuple[str, ...]
     capacities: tuple[RampCapacity, ...]
     manifest: dict[str, Any]
+
+    @cached_property
+    def addresses(self) -> list[Address]:
+        """The figures that are shown, those of one place together."""
+        found = dict[str, Address]()
+        for summary in self.summaries:
+            for address in self._of(summary):
+                if any(each.estimate(address.text) for each in self.summaries):
+                    found.setdefault(address.text, address)
+        places = list(dict.fromkeys(address.place for address in found.values()))
+        return sorted(found.values(), key=lambda address: places.index(address.place))
+
+    def _of(self, summary: Summary) -> Iterator[Address]:
+        for name in self.figures:
+            yield from summary.find(name)
+        if not self.figures:
+            yield from (address for address in summary.addresses if address.entry.leads and not address.phase)
+
+    def estimate(self, number: int, address: Address) -> Estimate | None:
+        """Return a figure of a model."""
+        return self.summaries[number].estimate(address.text)
+
+    def difference_of(self, number: int, address: Address) -> Estimate | None:
+        """Return how much a figure of a model is higher than the first model's."""
+        return self.summaries[0].difference(self.summaries[number], address.text)
+
+    def blocks(self) -> list[Block]:
+        """Return the figures as blocks."""
+        return comparison_blocks(self)
 
     @property
     def interrupted(self) -> bool:
@@ -56,6 +104,20 @@ class Comparison(Printed):
         from vftsim.report.tables import print_comparison  # noqa: PLC0415 - study and report know each other
 
         print_comparison(self)
+
+    def figures_to_pandas(self) -> pd.DataFrame:
+        """Return one row a model and figure, the difference to the first model behind it."""
+        table = []
+        for address in self.addresses:
+            for number, model in enumerate(self.models):
+                found, less = self.estimate(number, address), self.difference_of(number, address)
+                if found is not None:
+                    row = {"model": model.label, "figure": address.text, "unit": address.entry.unit}
+                    of_pairs = estimate_columns(less) if less is not None and number else {}
+                    table.append(
+                        row | estimate_columns(found) | {f"difference_{key}": x for key, x in of_pairs.items()}
+                    )
+        return frame(table)
 
     def ratio(self, number: int) -> Estimate | None:
         """Return a model's capacity relative to the first one's; None when that is nothing, or one only a bound."""
@@ -78,7 +140,9 @@ class Comparison(Printed):
         return list(zip(mine.docs, first.docs, strict=True))
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return one row a model and figure: capacity, ratio, difference."""
+        """Return one row a model and figure: capacity, ratio, difference; without capacities those of the figures."""
+        if self.figures or not self.capacities:
+            return self.figures_to_pandas()
         table = []
         for number, capacity in enumerate(self.capacities):
             label = capacity.model.label
@@ -96,6 +160,7 @@ class Comparison(Printed):
             "manifest": self.manifest,
             "outside_calibration": {c.model.label: outside(c.model.spec, c.loads) for c in self.capacities},
             "comparison": rows(self.to_pandas()),
+            "figures": rows(self.figures_to_pandas()),
             "replications": [row for c in self.capacities for row in rows(c.to_pandas())],
         }
 
@@ -108,28 +173,32 @@ def compare_study(
     *,
     progress: Progress | None = None,
     store: Store | None = None,
+    figures: Sequence[str] = (),
+    confidence: float = CONFIDENCE,
 ) -> Comparison:
-    """Run the ramp of every model over the same replications.
+    """Run every model over the same replications.
 
     Raises
     ------
+    UsageError
+        No model has a figure that was asked for; said before anything runs.
     Interrupted
         Ctrl-C before one replication of every model was done.
     """
     if len(models) < 2:
         raise UsageError("comparing takes at least two models; for one there is 'vftsim capacity'")
-    for model in models:
-        bench_of(model.spec)
+    check_names(figures, [model.spec for model in models])
     started, workers = utc_now(), checked_jobs(jobs)
     done = replicate(models, replications, seed, workers, progress=progress, store=store)
     common = sorted(set.intersection(*(set(each.records) for each in done)))
     if not common:
         raise Interrupted("no replication of all models had finished")
-    capacities = tuple(
-        ramp_capacity_of(each.model, [(n, each.records[n]) for n in common], confidence=CONFIDENCE) for each in done
-    )
+    runs = [(each.model, [(n, each.records[n]) for n in common]) for each in done]
+    summaries = tuple(Summary(model.label, records, confidence) for model, records in runs)
+    are_ramps = all(has_bench(model.spec) for model in models)
+    capacities = tuple(ramp_capacity_of(model, records, confidence=confidence) for model, records in runs if are_ramps)
     said = manifest(
         models, command="compare", seed=seed, replications=common, wanted=replications, jobs=workers,
         started=started, state="interrupted" if done[0].interrupted else "finished",
     )  # fmt: skip
-    return Comparison(capacities, said)
+    return Comparison(tuple(each.model for each in done), summaries, tuple(figures), capacities, said)

@@ -9,23 +9,22 @@ One record and one set of tables for every model: ``windows`` has the use of res
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from vftsim.composition.link import linked_for
 from vftsim.composition.model import LONGEST_NS, SHORTEST_NS, ModelSpec
-from vftsim.composition.record import RunRecord, Window
+from vftsim.composition.one_kernel import prepared_for
+from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run, run_model
 from vftsim.composition.views import bench_of, flows_of, has_bench, phases_of, with_bench
 from vftsim.errors import UsageError
 from vftsim.kernel import Linked
+from vftsim.platform.outcomes import CopiesUse, CopyUse, DomainUse, HostUse, LinkUse
 from vftsim.spec import format_duration
 from vftsim.stats import DelayHistogram, Estimate, mean_interval, ratio_of_sums
-from vftsim.study import sip_records
+from vftsim.study.estimate import events_of
 from vftsim.study.frames import frame, joined
-from vftsim.study.run_figures import figures_of_measured
-from vftsim.workloads.flow_result import FlowResult
-from vftsim.workloads.parts import Measured
+from vftsim.study.run_figures import cpu_of, figures_of_workloads
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,8 +34,8 @@ _S = 1_000_000_000
 _SHORTEST_STEP_NS = 2 * _S
 _QUICK_STEP_NS = 60 * _S
 QUICK_NS = 500_000_000
-_FLOW = ("delivered", "dropped", "late", "loss_events", "loss_bursts", "jitter_ns", "seconds", "playout_ns", "is_voice")
-_PLAIN = ("counters", "interrupts", "in_flight", "events", "protection")
+_MEDIA = ("loss_percent", "loss_events_per_s", "delay_", "jitter_ms", "r_factor", "mos")
+_RESOURCES = (DomainUse, CopiesUse, CopyUse, HostUse, LinkUse)
 
 Record = RunRecord
 Records = Sequence[tuple[int, RunRecord]]
@@ -51,8 +50,8 @@ class Shortened:
 
 
 def kernel(spec: ModelSpec) -> Linked:
-    """Return the kernel that a model runs on."""
-    return linked_for(spec)
+    """Return the kernel that a model runs on, compiled."""
+    return prepared_for(spec)
 
 
 def simulate(spec: ModelSpec, seed: int, replication: int, on_time: Callable[[int], int] | None = None) -> RunRecord:
@@ -62,49 +61,6 @@ def simulate(spec: ModelSpec, seed: int, replication: int, on_time: Callable[[in
         run.on_time = on_time
 
     return run_model(spec, seed, replication, prepare=prepare)
-
-
-def to_dict(record: RunRecord) -> dict[str, Any]:
-    """Return a record as plain data for JSON."""
-    return {
-        "workloads": {name: _result_to_dict(result) for name, result in record.workloads.items()},
-        "windows": [asdict(window) for window in record.windows],
-        "drops": [[place, cause, count] for (place, cause), count in record.drops.items()],
-        "timelines": {name: [list(moment) for moment in moments] for name, moments in record.timelines.items()},
-        **{name: getattr(record, name) for name in _PLAIN},
-    }
-
-
-def from_dict(data: Mapping[str, Any]) -> RunRecord:
-    """Rebuild what :func:`to_dict` returned."""
-    return RunRecord(
-        workloads={name: _result_from_dict(result) for name, result in data["workloads"].items()},
-        windows=tuple(Window(**window) for window in data["windows"]),
-        drops={(place, cause): count for place, cause, count in data["drops"]},
-        timelines={name: [(ns, what) for ns, what in moments] for name, moments in data["timelines"].items()},
-        **{name: data[name] for name in _PLAIN},
-    )
-
-
-def _result_to_dict(result: Any) -> dict[str, Any]:
-    if isinstance(result, FlowResult):
-        plain = {key: getattr(result, key) for key in _FLOW}
-        return {"flow": {**plain, "delays": result.delays.to_dict()}}
-    if isinstance(result, Measured):
-        delays = {name: histogram.to_dict() for name, histogram in result.delays.items()}
-        return {"measured": {"figures": dict(result.figures), "delays": delays, "report": result.report}}
-    return {"benchmark": sip_records.to_dict(result)}
-
-
-def _result_from_dict(data: Mapping[str, Any]) -> Any:
-    if "flow" in data:
-        flow = data["flow"]
-        return FlowResult(delays=DelayHistogram.from_dict(flow["delays"]), **{key: flow[key] for key in _FLOW})
-    if "measured" in data:
-        found = data["measured"]
-        delays = {name: DelayHistogram.from_dict(histogram) for name, histogram in found["delays"].items()}
-        return Measured(found["figures"], delays, found["report"])
-    return sip_records.from_dict(data["benchmark"])
 
 
 def tables(name: str, spec: ModelSpec, records: Records) -> dict[str, pd.DataFrame]:
@@ -155,11 +111,17 @@ def row_of(record: RunRecord) -> dict[str, Any]:
     """
     flows = flows_of(record)
     media = next((flow for flow in flows.values() if flow.is_voice), None)
-    window = record.windows[-1]
-    row: dict[str, Any] = media.row() if media is not None else {}
-    row |= {f"cpu_{name}": used for name, used in window.domain_cpu.items()}
-    row |= {"switching": window.switching, "context_switches_per_s": window.context_switches / window.seconds}
-    return row | record.counters
+    row: dict[str, Any] = {}
+    if media is not None:
+        row = {name: value for name, value in media.columns().items() if name.startswith(_MEDIA)}
+    row |= {f"cpu_{name}": used for name, used in cpu_of(record).items()}
+    hosts = [outcome for outcome in record.last_measured.outcomes.values() if isinstance(outcome, HostUse)]
+    row["switching"] = sum(host.switching for host in hosts) / 100.0
+    row["context_switches_per_s"] = sum(host.context_switch_rate for host in hosts)
+    for host in hosts:
+        for name, count in host.scheduler.items():
+            row[name] = row.get(name, 0) + count
+    return row
 
 
 def _flow_rows(replication: int, record: RunRecord) -> Iterator[dict[str, Any]]:
@@ -171,37 +133,24 @@ def _flow_rows(replication: int, record: RunRecord) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def measured_figures(record: RunRecord) -> dict[str, dict[str, float]]:
-    """Return what workloads and programs without steps measured, by their names and those of the figures, with unit."""
-    found: dict[str, dict[str, float]] = {}
-    for name, result in record.workloads.items():
-        if not isinstance(result, Measured):
-            continue
-        found[name] = figures_of_measured(result)
-    return found
-
-
 def _measured_rows(replication: int, record: RunRecord) -> Iterator[dict[str, Any]]:
-    for name, figures in measured_figures(record).items():
+    for name, figures in figures_of_workloads(record).items():
+        if name in flows_of(record):
+            continue
         for figure, value in figures.items():
             yield {"replication": replication, "workload": name, "figure": figure, "value": value}
 
 
 def _window_rows(replication: int, record: RunRecord) -> Iterator[dict[str, Any]]:
-    for window in record.windows:
-        figures: dict[tuple[str, str], float] = {
-            (name, "vCPUs of CPU time"): used for name, used in window.domain_cpu.items()
-        }
-        for host, busy in window.pcpu_busy.items():
-            figures |= {(f"{host} pCPU {n}", "busy percent"): 100.0 * share for n, share in enumerate(busy)}
-        figures |= {(f"link of {name}", "busy percent"): 100.0 * share for name, share in window.links.items()}
-        figures["all hosts", "switching pCPUs"] = window.switching
-        figures["all hosts", "context switches/s"] = window.context_switches / max(window.seconds, 1e-9)
-        for (resource, figure), value in figures.items():
-            yield {
-                "replication": replication, "window": window.name, "begin_s": window.begin_ns / 1e9,
-                "end_s": window.end_ns / 1e9, "resource": resource, "figure": figure, "value": value,
-            }  # fmt: skip
+    for phase in record.phases:
+        for owner, outcome in phase.outcomes.items():
+            if not isinstance(outcome, _RESOURCES):
+                continue
+            for figure, value in outcome.columns().items():
+                yield {
+                    "replication": replication, "window": phase.name or "measured", "begin_s": phase.begin_ns / 1e9,
+                    "end_s": phase.end_ns / 1e9, "resource": owner, "figure": figure, "value": value,
+                }  # fmt: skip
 
 
 def summary(found: Mapping[str, pd.DataFrame], confidence: float) -> pd.DataFrame:
@@ -221,6 +170,15 @@ def summary(found: Mapping[str, pd.DataFrame], confidence: float) -> pd.DataFram
              **estimate_columns(mean_interval([float(x) for x in group["value"].dropna()], confidence))}
             for (workload, figure), group in found["figures"].groupby(["workload", "figure"], sort=False)
             if group["value"].notna().any()
+        ]  # fmt: skip
+        parts.append(frame(rows, columns=list(COLUMNS)))
+    if "steps" not in found and "runs" not in found:
+        windows = found["windows"]
+        used = windows[(windows["figure"] == "cpu") & windows["resource"].str.startswith("domains.")]
+        rows = [
+            {"table": "windows", "phase": str(window), "metric": f"cpu_{str(owner).removeprefix('domains.')}",
+             **estimate_columns(mean_interval([float(x) / 100.0 for x in group["value"]], confidence))}
+            for (window, owner), group in used.groupby(["window", "resource"], sort=False)
         ]  # fmt: skip
         parts.append(frame(rows, columns=list(COLUMNS)))
     return joined(parts) if parts else frame(columns=list(COLUMNS))
@@ -256,7 +214,7 @@ def figures(spec: ModelSpec, label: str, records: Records) -> dict[str, Figure]:
     for name in dict.fromkeys(name for _, record in records for name in flows_of(record)):
         delays = DelayHistogram()
         for _, record in records:
-            delays.merge(flows_of(record)[name].delays)
+            delays.merge(flows_of(record)[name].delay)
         if delays.count and flows_of(records[0][1])[name].is_voice:
             figure, (ax,) = new_figure(fitted=False)
             plot_delay_distribution(ax, delays, f"{name}, there and back")
@@ -277,12 +235,21 @@ def shorten(spec: ModelSpec, factor: float) -> Shortened:
 
 
 def quick(spec: ModelSpec) -> Shortened:
-    """Measure a minute of each step, or half a second, at most."""
+    """Measure a minute of each step, or half a second, at most; a workload's own test and faults keep their time."""
+    if spec.faults:
+        return Shortened(spec, "--quick shortens nothing: faults have their instants")
     if has_bench(spec):
         steps = bench_of(spec).steps
         measured_ns = steps.duration - steps.transient
-        return _with_steps(spec, min(measured_ns, _QUICK_STEP_NS), min(1.0, _QUICK_STEP_NS / measured_ns))
-    return _measured_for(spec, min(spec.measure.duration, QUICK_NS))
+        short = _with_steps(spec, min(measured_ns, _QUICK_STEP_NS), min(1.0, _QUICK_STEP_NS / measured_ns))
+    else:
+        tests_ns = max((workload.test_ns() for workload in spec.workloads.values()), default=0)
+        shortest_ns = QUICK_NS + max(tests_ns - spec.measure.warm_up, 0) if tests_ns else QUICK_NS
+        short = _measured_for(spec, min(spec.measure.duration, shortest_ns))
+    if not short.note:
+        return Shortened(spec, "--quick shortens nothing: the model is as short as its tests")
+    saved = 100.0 * (1.0 - events_of(short.spec) / max(events_of(spec), 1.0))
+    return replace(short, note=f"{short.note}; about {saved:.0f} % of the work saved")
 
 
 def _measured_for(spec: ModelSpec, measured_ns: int) -> Shortened:
@@ -295,6 +262,7 @@ def _measured_for(spec: ModelSpec, measured_ns: int) -> Shortened:
         )
     if measured_ns == before_ns:
         return Shortened(spec, "")
+    _refuse_to_end_before_faults(spec, spec.measure.warm_up + measured_ns)
     measure = spec.measure.model_copy(update={"duration": measured_ns})
     note = (
         f"measured for {format_duration(measured_ns)} instead of {format_duration(before_ns)} "
@@ -323,6 +291,12 @@ def _with_steps(spec: ModelSpec, measured_ns: int, factor: float) -> Shortened:
     if measured_ns < before_ns:
         note += "; a shorter step leaves an overload less time to build up, so capacity may come out higher"
     return Shortened(with_bench(spec, bench), note)
+
+
+def _refuse_to_end_before_faults(spec: ModelSpec, ends_ns: int) -> None:
+    for fault in spec.faults:
+        if spec.time_of(fault.at) > ends_ns:
+            raise UsageError(f"the fault at {fault.at} would be after the end of a run of {format_duration(ends_ns)}")
 
 
 def check_has_media(spec: ModelSpec, label: str) -> None:

@@ -1,15 +1,14 @@
-"""What a run must achieve: a figure of its record, compared with a number, such as ``web.answered_percent >= 90``."""
+"""What a run must achieve: a figure of its record, compared with a number, such as ``web.answered >= 90``."""
 
 from __future__ import annotations
 
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from vftsim.errors import UsageError
-from vftsim.spec.suggest import did_you_mean, listing
 
 _NUMBER = r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?"
 _FORM = re.compile(rf"\s*(?P<figure>[^<>=]+?)\s*(?P<relation><=|>=|<|>)\s*(?P<value>{_NUMBER})\s*")
@@ -25,7 +24,7 @@ class Objective:
     Parameters
     ----------
     figure : str
-        Name with unit: ``workload.figure``.
+        Its name (:mod:`vftsim.study.figures.names`).
     relation : str
         ``<=``, ``>=``, ``<`` or ``>``.
     value : float
@@ -36,9 +35,9 @@ class Objective:
     relation: str
     value: float
 
-    def holds(self, figures: Mapping[str, float]) -> bool:
-        """Tell whether a run met it; one that has no such figure, or no number in its place, did not."""
-        return _RELATIONS[self.relation](figures.get(self.figure, math.nan), self.value)
+    def holds(self, found: float) -> bool:
+        """Tell whether a run with this figure met it; one without a number in its place did not."""
+        return _RELATIONS[self.relation](found, self.value)
 
     def __str__(self) -> str:
         return f"{self.figure} {self.relation} {self.value:g}"
@@ -59,30 +58,6 @@ def read_objective(text: str) -> Objective:
         value = math.nan
     if match is None or not math.isfinite(value):
         raise UsageError(
-            f"--objective: '{text}' is not of the form 'figure <= number' (or >=, <, >), "
-            "e.g. 'web.answered_percent >= 90'"
+            f"--objective: '{text}' is not of the form 'figure <= number' (or >=, <, >), e.g. 'web.answered >= 90'"
         )
     return Objective(match["figure"], match["relation"], value)
-
-
-def among(objectives: Sequence[Objective], known: Sequence[str]) -> tuple[Objective, ...]:
-    """Return the objectives with the figures' whole names; one workload's figure may be called without its workload.
-
-    Raises
-    ------
-    UsageError
-        A run has no such figure, or several.
-    """
-    return tuple(Objective(_whole_name(one.figure, known), one.relation, one.value) for one in objectives)
-
-
-def _whole_name(name: str, known: Sequence[str]) -> str:
-    if name in known:
-        return name
-    matches = [other for other in known if other.endswith(f".{name}")]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise UsageError(f"--objective: several figures are called '{name}': {listing(matches)}")
-    hint = did_you_mean(name, known) or ";"
-    raise UsageError(f"--objective: a run has no figure '{name}'{hint} it has: {listing(known)}")

@@ -13,7 +13,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.views import bench_key, bench_of, phases_of
@@ -21,6 +21,7 @@ from vftsim.errors import UsageError
 from vftsim.stats import Estimate, binomial_interval, median_interval
 from vftsim.study.frames import frame
 from vftsim.study.model import Model
+from vftsim.study.offered import Missing, missing_in
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.validity import outside
 from vftsim.workloads.ims_bench.ramp_end import RampEnd, ramp_end
@@ -49,20 +50,6 @@ class Step:
     stopped: int
 
 
-@dataclass(frozen=True, slots=True)
-class NotStarted:
-    """Attempts that were asked for and could not begin: no subscriber of the state they need was free.
-
-    Parameters
-    ----------
-    attempts, asked : int
-        Of the steps of all replications, their transients included; asked for on average, by load and time.
-    """
-
-    attempts: int
-    asked: int
-
-
 @dataclass(frozen=True)
 class RampCapacity:
     """The ramp's capacity over replications.
@@ -77,8 +64,8 @@ class RampCapacity:
     limit_percent : float
         The IHS limit applied.
     confidence : float
-    not_started : NotStarted
-        Attempts without a free subscriber.
+    missing : tuple of Missing
+        What was asked and did not happen.
     """
 
     model: Model
@@ -86,7 +73,7 @@ class RampCapacity:
     step_saps: float
     limit_percent: float
     confidence: float = 0.95
-    not_started: NotStarted = field(default_factory=lambda: NotStarted(0, 0))
+    missing: tuple[Missing, ...] = ()
 
     @property
     def docs(self) -> list[float]:
@@ -197,11 +184,4 @@ def ramp_capacity_of(
             f"raise the stop rule with it: --set '{bench_key(model.spec)}.steps.stop_above_ihs=... %'"
         )
     runs = tuple((number, ramp_end(phases_of(record), limit)) for number, record in records)
-    return RampCapacity(model, runs, steps.increment, limit, confidence, not_started_in(records))
-
-
-def not_started_in(records: Sequence[tuple[int, Any]]) -> NotStarted:
-    """Return how many attempts of some replications found no subscriber, the registration phase left out."""
-    phases = [phase for _, record in records for phase in phases_of(record) if phase.index > 0]
-    asked = sum(phase.requested_saps * (phase.end_ns - phase.start_ns) / 1e9 for phase in phases)
-    return NotStarted(sum(phase.not_started for phase in phases), round(asked))
+    return RampCapacity(model, runs, steps.increment, limit, confidence, tuple(missing_in(model.spec, records)))

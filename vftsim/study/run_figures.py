@@ -1,49 +1,51 @@
-"""Every figure of a run by one flat name, with its unit: what an objective can be about.
-
-``workload.figure`` is what the clients of a workload saw (``media.loss_percent``, ``web.answered_percent``), and of a
-benchmark its first step and where its ramp ended; ``cpu.domain`` is the CPU time of a domain in pCPUs, ``link.way`` how
-busy an end of a modelled link was in percent, both in the last measured window; ``protection.domain.figure`` is what a
-mechanism counted.
-"""
+"""Figures of one run by names with units, as columns of sweeps, datasets and protection tables have them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.views import bench_of, phases_of
+from vftsim.platform.outcomes import CopyUse, DomainUse
+from vftsim.platform.protection.outcome import Protection
 from vftsim.study.sip_records import steps_of
-from vftsim.workloads.flow_result import FlowResult
+from vftsim.workloads.ims_bench.metrics import Ramp
 from vftsim.workloads.ims_bench.ramp_end import ramp_end
-from vftsim.workloads.parts import Measured
 
 _MS = 1_000_000
-_PERCENTILES = (50, 95, 99)
 
 
-def figures_of(spec: ModelSpec, record: RunRecord) -> dict[str, float]:
-    """Return the figures of a run by name; what a run could not measure is left out."""
-    found: dict[str, float | None] = {}
-    for name, result in record.workloads.items():
-        found |= {f"{name}.{figure}": value for figure, value in _of_workload(spec, record, result).items()}
-    window = record.windows[-1]
-    found |= {f"cpu.{domain}": used for domain, used in window.domain_cpu.items()}
-    found |= {f"link.{way}": 100.0 * share for way, share in window.links.items()}
-    for domain, counts in record.protection.items():
-        found |= {f"protection.{domain}.{figure}": value for figure, value in counts.items()}
-    return {name: float(value) for name, value in found.items() if value is not None}
+def figures_of_workloads(record: RunRecord) -> dict[str, dict[str, float]]:
+    """Return what workloads and programs measured in the whole run, by their names and those of the figures.
+
+    Those of a ramp's end are left out: they hang on the limit by which a step is judged.
+    """
+    found = {}
+    for owner, outcome in record.whole.outcomes.items():
+        if owner.startswith("workloads.") and not isinstance(outcome, Ramp):
+            found[owner.removeprefix("workloads.")] = outcome.columns()
+        elif ".applications." in owner:
+            found[owner.removeprefix("domains.").replace(".applications", "")] = outcome.columns()
+    return found
 
 
-def figures_of_measured(result: Measured) -> dict[str, float]:
-    """Return what a workload or an application measured, its distributions by mean and percentiles."""
-    figures = dict(result.figures)
-    for label, delays in result.delays.items():
-        if delays.count:
-            figures |= {f"{label}_mean_ms": delays.mean / _MS}
-            figures |= {f"{label}_p{p}_ms": delays.percentile(p) / _MS for p in _PERCENTILES}
-    return figures
+def cpu_of(record: RunRecord) -> dict[str, float]:
+    """Return the CPU time of each domain in the last measured phase, in pCPUs; of copies, of each."""
+    found = {}
+    for owner, outcome in record.last_measured.outcomes.items():
+        if owner.startswith("domains.") and isinstance(outcome, DomainUse | CopyUse):
+            found[owner.removeprefix("domains.")] = outcome.cpu_ns / round(outcome.seconds * 1e9)
+    return found
+
+
+def protection_of(record: RunRecord) -> dict[str, Protection]:
+    """Return what each guarded domain's mechanism did and cost in the whole run."""
+    return {
+        owner.removeprefix("domains.").removesuffix(".protection"): outcome
+        for owner, outcome in record.whole.outcomes.items()
+        if isinstance(outcome, Protection)
+    }
 
 
 def bench_figures(spec: ModelSpec, record: RunRecord) -> dict[str, Any]:
@@ -60,9 +62,3 @@ def bench_figures(spec: ModelSpec, record: RunRecord) -> dict[str, Any]:
         "step1_ses1_p50_ms": delay.percentile(50) / _MS if delay.count else None,
         "step1_ses1_p99_ms": delay.percentile(99) / _MS if delay.count else None,
     }
-
-
-def _of_workload(spec: ModelSpec, record: RunRecord, result: Any) -> Mapping[str, Any]:
-    if isinstance(result, FlowResult):
-        return result.row()
-    return figures_of_measured(result) if isinstance(result, Measured) else bench_figures(spec, record)

@@ -13,13 +13,12 @@ from typing import Any
 from vftsim.composition.record import RunRecord
 from vftsim.composition.views import flows_of, has_bench
 from vftsim.errors import UsageError
-from vftsim.stats import Estimate, mean_interval, ratio_of_sums
+from vftsim.stats import Estimate, binomial_interval, mean_interval, ratio_of_sums, unless_mixed
 from vftsim.study.composed import row_of
 from vftsim.study.composed import simulate as run_once
 from vftsim.study.protection_figures import protection_figures
 from vftsim.study.replicate import Task
-from vftsim.study.run_figures import bench_figures, figures_of_measured
-from vftsim.workloads.parts import Measured
+from vftsim.study.run_figures import bench_figures, cpu_of, figures_of_workloads, protection_of
 
 Figures = dict[str, Any]
 REFUSED = "refused"
@@ -37,12 +36,11 @@ def simulate(task: Task) -> Figures:
     figures = bench_figures(task.spec, record) if has_bench(task.spec) else {}
     if flows_of(record) or not figures:
         figures |= _of_flows(record)
-    if record.protection:
-        own = protection_figures(next(iter(record.protection.values())))
-        figures |= {f"{PROTECTION}{name}": value for name, value in own.items()}
-    for name, result in record.workloads.items():
-        if isinstance(result, Measured):
-            figures |= {f"{name}.{figure}": value for figure, value in figures_of_measured(result).items()}
+    for protection in list(protection_of(record).values())[:1]:
+        figures |= {f"{PROTECTION}{name}": value for name, value in protection_figures(protection).items()}
+    for name, own in figures_of_workloads(record).items():
+        if name not in flows_of(record):
+            figures |= {f"{name}.{figure}": value for figure, value in own.items()}
     return figures
 
 
@@ -52,7 +50,7 @@ def _of_flows(record: RunRecord) -> Figures:
     if media is not None:
         known = (media.delivered, media.dropped, media.loss_events, media.seconds)
         figures |= dict(zip(_COUNTS, known, strict=True))
-    used = sum(record.windows[-1].domain_cpu.values())
+    used = sum(cpu_of(record).values())
     return figures | row_of(record) | {"cpu_all": used, "events": record.events}
 
 
@@ -66,10 +64,15 @@ def estimates(rows: Sequence[Mapping[str, Any]], confidence: float) -> Iterator[
             yield "loss_percent", _percent(ratio_of_sums(dropped, known, confidence))
         events, seconds = ([row[name] for row in media] for name in ("loss_events", "measured_s"))
         yield "loss_events_per_s", ratio_of_sums(events, seconds, confidence)
+    beyond = [row["stop_step"] == 1 for row in rows if "stop_step" in row]
+    is_mixed = len(set(beyond)) > 1
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [float(row[name]) for row in rows if row.get(name) is not None]
         if values and name not in {*_COUNTS, "loss_percent", "loss_events_per_s"}:
-            yield name, mean_interval(values, confidence)
+            of_step = is_mixed and name.startswith("step1_")
+            yield name, unless_mixed(mean_interval(values, confidence), values, of_step)
+    if is_mixed:
+        yield "step1_runs_beyond_limit_percent", _percent(binomial_interval(sum(beyond), len(beyond), confidence))
 
 
 def _percent(e: Estimate) -> Estimate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,16 +22,30 @@ def register(app: typer.Typer) -> None:
 
 def compare(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help="Two or more models; the first is the reference.")
+        list[str],
+        typer.Argument(
+            metavar="MODEL...",
+            help="Two or more models, the first is the reference; a variant is MODEL+KEY=VALUE.",
+        ),
     ],
     protection: Annotated[
         str | None,
         typer.Option(metavar="KIND,KIND", help="Compare mechanisms on one model instead: a list, or 'all'."),
     ] = None,
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--figure",
+            metavar="NAME",
+            help="A figure to compare (repeat for several), e.g. web.response.p95, domains.sut.cpu, calls.at_50.ihs; "
+            "those that lead if not given.",
+        ),
+    ] = None,
     set_: options.Set = None,
     replications: options.Replications = options.DEFAULT_REPLICATIONS,
     seed: options.Seed = options.DEFAULT_SEED,
     jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
     output: options.KeepIn = None,
     force: options.StartOver = False,
     scale: options.Scale = 1.0,
@@ -42,15 +57,18 @@ def compare(
     max_time: options.MaxTime = None,
     max_memory: options.MaxMemory = None,
     engine: options.Engine = options.EngineName.auto,
+    strict: options.Strict = False,
 ) -> None:
-    """Compare the capacities of systems under common random numbers, with paired intervals.
+    """Compare systems in any figures under common random numbers, with intervals of the differences.
+
+    Of models with a SIP benchmark the capacities are compared if no figure is asked for.
 
     --set applies to every model.
     """
-    options.use_engine(engine)
+    options.use_engine(engine, cluster, strict=strict)
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
-    chosen = [options.prepared(name, set_, scale, quick) for name in models]
+    chosen = [_variant(name, set_, scale, quick) for name in models]
     from vftsim.study.compare import compare_study
     from vftsim.study.estimate import total
     from vftsim.study.kept import keep_answer, kept_in
@@ -66,7 +84,7 @@ def compare(
         kept_in(output, "compare", force) as store,
         make_progress("compare", quiet, words) as progress,
     ):
-        result = compare_study(chosen, replications, seed, jobs, progress=progress, store=store)
+        result = compare_study(chosen, replications, seed, jobs, progress=progress, store=store, figures=figure or ())
         keep_answer(store, result)
     options.say_remarks(store.remarks if store else ())
     options.show(result, as_json, as_csv, lambda _: result.print_tables())
@@ -75,6 +93,15 @@ def compare(
 
         goes_on = f"; what had finished is in '{output}', the same command goes on" if output else ""
         raise interrupted(f"the figures above rest on the replications that all models had finished{goes_on}")
+
+
+def _variant(named: str, set_: list[str] | None, scale: float, quick: bool) -> Model:
+    """Return a model as named: a file or shipped name, with changes of its own behind plus signs."""
+    if "+" not in named or Path(named).exists():
+        return options.prepared(named, set_, scale, quick)
+    name, *changes = named.split("+")
+    model = options.prepared(name, [*(set_ or ()), *changes], scale, quick)
+    return replace(model, label=named)
 
 
 def _mechanisms(

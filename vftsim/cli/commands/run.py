@@ -39,6 +39,8 @@ def run(
     ] = None,
     seed: options.Seed = options.DEFAULT_SEED,
     jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
+    shard: options.Shard = None,
     precision: Annotated[
         str | None,
         typer.Option(
@@ -70,13 +72,19 @@ def run(
     max_time: options.MaxTime = None,
     max_memory: options.MaxMemory = None,
     engine: options.Engine = options.EngineName.auto,
+    strict: options.Strict = False,
 ) -> None:
     """Simulate a model and print its tables; with -o, keep tidy files, plots and a manifest."""
-    options.use_engine(engine)
+    options.use_engine(engine, cluster, strict=strict)
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
     if (force or resume) and output is None:
         raise UsageError("--force and --resume are about a result directory: name it with -o DIR")
+    from vftsim.study.shard import Shard
+
+    share = Shard.parse(shard)
+    if shard is not None and (output is None or precision is not None):
+        raise UsageError("--shard: goes with -o DIR, and not with --precision, which looks at all replications")
     chosen = options.prepared(model, set_, scale, quick)
     rule = _rule(chosen, precision, figure or [], replications)
     if replications is None or rule is not None:
@@ -89,8 +97,9 @@ def run(
     takes = options.limited(limits, lambda: total([chosen.spec], runs), jobs)
     with takes as words, make_progress(f"run {chosen.name}", quiet, words) as progress:
         result = run_study(
-            chosen, replications, seed, jobs, directory=output, force=force, resume=resume, progress=progress, rule=rule
-        )
+            chosen, replications, seed, jobs, directory=output, force=force, resume=resume, progress=progress,
+            rule=rule, shard=share,
+        )  # fmt: skip
     options.say_remarks(result.remarks)
     _show(result, tables, as_json, as_csv)
     if result.interrupted:

@@ -1,0 +1,142 @@
+"""Figures of studies: names, catalogue, summary, and models of any kind side by side."""
+
+from __future__ import annotations
+
+import pytest
+
+import vftsim
+from vftsim.composition.run import run_model
+from vftsim.errors import UsageError
+from vftsim.report.blocks import Answer, Table, shown
+from vftsim.report.terminal import as_text
+from vftsim.spec import shipped_dir
+from vftsim.stats import Estimate
+from vftsim.study.compare import compare_study
+from vftsim.study.figures.catalogue import catalogue, check_names
+from vftsim.study.figures.names import family, one
+from vftsim.study.figures.summary import Summary
+
+LOOP = """format: 2
+name: loop
+networks: {lan: {rate: 1 Gbit/s, latency: 10 us}}
+hosts: {host: {pcpus: 1}}
+domains:
+  vm:
+    interfaces: {eth0: {path: {kind: native}}}
+    applications: {srv: {kind: responder, demand: 10 us, pages_per_request: 0}}
+    protection: {kind: checkpoint, interval: 25 ms}
+workloads: {load: {kind: request_response, to: vm, clients: 4, turn_around: 20 ms, turn_around_cv: 1.0}}
+measure: {warm_up: 100 ms, duration: 300 ms}
+"""
+
+
+@pytest.fixture
+def loop(tmp_path, monkeypatch):
+    monkeypatch.setenv("VFTSIM_ENGINE", "simpy")
+    path = tmp_path / "loop.yaml"
+    path.write_text(LOOP)
+    return lambda *changes: vftsim.load(path, changes)
+
+
+def summary(model, replications=3):
+    return Summary(model.label, [(n, run_model(model.spec, 1, n)) for n in range(replications)])
+
+
+def test_the_catalogue_knows_what_a_run_will_have(loop):
+    """No figure of a run is missing from what is known before it, and none is of another kind."""
+    model = loop()
+    known = catalogue(model.spec)
+    patterns = {address.text for address in known}
+    for address in summary(model, 1).addresses:
+        assert address.text in patterns or family(address.text, known), address.text
+
+
+def test_short_names_mean_what_they_say(loop):
+    known = summary(loop()).addresses
+    assert one("load.latency.p99", known).text == "workloads.load.latency.p99"
+    assert one("vm.cpu", known).text == "domains.vm.cpu"
+    assert one("load.rate_per_s", known).text == "workloads.load.rate", "the name that columns of files have"
+    assert [address.entry.path[1] for address in family("load.latency", known)] == ["p50", "p99"]
+    with pytest.raises(UsageError, match=r"'busy' is ambiguous: hosts\.host\.busy, networks"):
+        one("busy", known)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("load.latenci.p95", r"there is no figure 'load.latenci.p95'; nearest: workloads.load.latency.p95"),
+        ("web.response.p95", r"there is no figure 'web.response.p95'"),
+        ("load", r"'load' is no figure by itself; one of workloads.load"),
+    ],
+)
+def test_a_wrong_name_is_refused_before_the_work(loop, name, message, monkeypatch):
+    monkeypatch.setattr("vftsim.study.compare.replicate", lambda *_, **__: pytest.fail("it ran"))
+    with pytest.raises(UsageError, match=message):
+        compare_study([loop(), loop()], 2, figures=[name])
+    check_names(["load.latency.p99_9", "domains.vm.protection.counted.states_taken"], [loop().spec])
+
+
+def test_models_are_compared_on_any_figure_with_pairs(loop):
+    found = compare_study(
+        [loop(), loop("domains.vm.protection=null")], 3, figures=["load.latency.p99_9"], jobs=1
+    )  # fmt: skip
+    (address,) = found.addresses
+    less, plain, held = found.difference_of(1, address), found.estimate(1, address), found.estimate(0, address)
+    assert less.mean == pytest.approx(plain.mean - held.mean)
+    assert (held.mean > 20, plain.mean < 1) == (True, True), "outputs wait for the state of their interval"
+    answer, table, *_ = found.blocks()
+    assert isinstance(answer, Answer)
+    assert "workloads.load.latency.p99_9" in answer.text
+    assert isinstance(table, Table)
+    rows = found.figures_to_pandas().to_dict("records")
+    assert [row["estimate"] for row in rows] == [held.mean, plain.mean]
+    assert rows[1]["difference_estimate"] == less.mean
+
+
+def test_unequal_loads_are_named(loop):
+    found = compare_study([loop(), loop("workloads.load.clients=2")], 2, jobs=1)
+    notes = [block.text for block in found.blocks() if not isinstance(block, Table)]
+    assert any("workloads.load is offered at 4, 2" in text for text in notes)
+
+
+def test_a_figure_of_a_part_from_outside_is_compared_by_its_declaration_alone(loop, monkeypatch):
+    """One statement beside the record; nothing above it is told."""
+    from vftsim.outcome import declare
+    from vftsim.workloads.request_response import RequestLoop
+
+    again = declare.ratio(RequestLoop.declared["repeated"], RequestLoop.declared["requests"], unit="%", headline=True)
+    again.__set_name__(RequestLoop, "asked_again")
+    monkeypatch.setattr(RequestLoop, "declared", {**RequestLoop.declared, "asked_again": again})
+    found = compare_study([loop(), loop("workloads.load.retry=1 ms")], 2, figures=["load.asked_again"], jobs=1)
+    (address,) = found.addresses
+    assert (found.estimate(0, address).mean, found.estimate(1, address).mean > 10) == (0.0, True)
+    assert compare_study([loop(), loop()], 2, jobs=1).addresses[-4:], "and it leads"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_no_line_is_longer_than_the_terminal_is_wide(loop, width):
+    found = compare_study([loop(), loop("domains.vm.protection.interval=50 ms"), loop("domains.vm.protection=null")], 2)
+    assert max(map(len, as_text(found.blocks(), width).splitlines())) <= width
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in shipped_dir("models").glob("*.yaml")))
+def test_the_catalogue_of_every_shipped_model_is_made_without_running_it(name):
+    texts = [address.text for address in catalogue(vftsim.load(name).spec)]
+    assert len(texts) > 20
+    assert len(set(texts)) == len(texts), "an address means one figure"
+
+
+@pytest.mark.parametrize(
+    ("estimate", "expected"),
+    [
+        (Estimate(2765.4, 41.0, 2724.4, 2806.4, 12, 0.95, "t"), ("2,765", "± 41")),
+        (Estimate(0.111, 0.02, 0.0912, 0.1510, 12, 0.95, "t"), ("0.111", "[0.091, 0.151]")),
+        (Estimate(3.0, 1.0, 2.0, 4.5, 3, 0.95, "range"), ("3.0", "(2.0 to 4.5)")),
+        (Estimate(0.00001236, 0.0, 0.00001236, 0.00001236, 5, 0.95, "t"), ("0.00001236", "")),
+        (Estimate(123456.0, 0.0, 123456.0, 123456.0, 1, 0.95, "t"), ("123,456", "")),
+        (None, ("-", "")),
+    ],
+)
+def test_a_figure_has_the_digits_of_its_interval(estimate, expected):
+    """Two digits of the half width, none rounded left of the point, no power of ten."""
+    assert shown(estimate) == expected

@@ -1,0 +1,1 @@
+"""Figures of studies: their names, what a model will have of them, and their estimates over replications."""

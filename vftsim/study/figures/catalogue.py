@@ -1,0 +1,95 @@
+"""Every figure that a model will have, known before it is run: a wrong name is refused before the work.
+
+Names that only a run knows (clients' numbers, counters, loads of steps) stand as ``*``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from vftsim.composition.link import guarded
+from vftsim.composition.model import ModelSpec
+from vftsim.outcome import Outcome
+from vftsim.outcome.declare import ANY, percent_of
+from vftsim.platform.outcomes import CopiesUse, CopyUse, DomainUse, HostUse, LinkUse, Losses
+from vftsim.study.figures.names import Address, family, find, one
+
+
+def catalogue(spec: ModelSpec) -> list[Address]:
+    """Return the addresses of all figures of a model, percentiles as they are listed."""
+    return [
+        Address(owner, phase, step, entry)
+        for owner, phase, step, outcome in _owners(spec)
+        for entry in outcome.patterns()
+    ]
+
+
+def check_names(names: Iterable[str], specs: Sequence[ModelSpec], option: str = "--figure") -> None:
+    """Refuse figures that none of the models will have.
+
+    Raises
+    ------
+    UsageError
+        With the nearest names that there are.
+    """
+    known = [address for spec in specs for address in catalogue(spec)]
+    for name in names:
+        head, dot, last = name.rpartition(".")
+        listed = f"{head}{dot}p50" if percent_of(last) is not None and not find(name, known) else name
+        if not find(listed, known):
+            family(name, known, option)
+
+
+def one_figure(name: str, spec: ModelSpec, option: str = "--objective") -> str:
+    """Return the whole address of the one figure that a name means, where that is known before a run.
+
+    Raises
+    ------
+    UsageError
+        The model will have no such figure, or several.
+    """
+    known = catalogue(spec)
+    head, _, last = name.rpartition(".")
+    is_listed = bool(find(name, known)) or percent_of(last) is None
+    found = one(name if is_listed else f"{head}.p50", known, option).text
+    if ANY in found:
+        return name
+    return found if is_listed else f"{found.rpartition('.')[0]}.{last}"
+
+
+def _owners(spec: ModelSpec) -> Iterator[tuple[str, str, str, type[Outcome]]]:
+    has_phases = any(workload.phase_outcomes for workload in spec.workloads.values())
+    for name, workload in spec.workloads.items():
+        copies = spec.copies(spec.target_of(workload)[0])
+        for owner in [name] if len(copies) == 1 else [f"{name}-{n}" for n in range(1, len(copies) + 1)]:
+            yield from ((f"workloads.{owner}", "", "", each) for each in workload.outcomes)
+            for each in workload.phase_outcomes:
+                yield from ((f"workloads.{owner}", phase, step, each) for phase, step in _PHASES)
+    for owner, outcome in _platform(spec):
+        if not has_phases:
+            yield owner, "", "", outcome
+            continue
+        if not issubclass(outcome, DomainUse | CopyUse | CopiesUse | HostUse | LinkUse):
+            yield owner, "", "", outcome
+        yield from ((owner, phase, step, outcome) for phase, step in _PHASES)
+
+
+_PHASES = ((f"at_{ANY}", f"step_{ANY}"), ("pre_registration", ""))
+
+
+def _platform(spec: ModelSpec) -> Iterator[tuple[str, type[Outcome]]]:
+    for name, domain in spec.domains.items():
+        copies = spec.copies(name)
+        yield f"domains.{name}", CopiesUse if len(copies) > 1 else DomainUse
+        for each in copies:
+            if len(copies) > 1:
+                yield f"domains.{each}", CopyUse
+            for key, application in domain.applications.items():
+                yield from ((f"domains.{each}.applications.{key}", own) for own in application.outcomes)
+            if each in guarded(spec):
+                yield f"domains.{each}.protection", domain.protection.outcome
+    for host in spec.hosts:
+        yield f"hosts.{host}", HostUse
+        for network in spec.networks:
+            yield from ((f"networks.{network}.{way}_{host}", LinkUse) for way in ("to", "from"))
+    yield "drops", Losses

@@ -1,0 +1,157 @@
+"""Names of figures: addresses that mirror those of the settings, and the shorter ones that mean them.
+
+What is set at ``domains.sut.vcpus`` is answered at ``domains.sut.cpu``; ``workloads.calls.at_50.ihs`` is the share of
+inadequately handled attempts of the phase with the load 50.  A name may leave words out as long as it keeps their
+order and the last one: ``calls.at_50.ihs``, ``web.response.p95``.  It may use another name of a figure
+(``PX_TRT-SES1``) or of a phase (``step_3``).  A short name of a ramp's figure means a family, one figure a phase; the
+name of a distribution alone means its leading statistics.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from vftsim.errors import UsageError
+from vftsim.outcome import Entry
+from vftsim.outcome.declare import ANY
+from vftsim.spec.suggest import listing
+
+_MOST_NAMED = 6
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a figure stands.
+
+    Parameters
+    ----------
+    owner : str
+        What measured it: ``workloads.calls``, ``domains.sut``.
+    phase : str
+        Word of the phase in the address; empty for the whole run.
+    step : str
+        Another name of the phase: ``step_3``.
+    entry : Entry
+        The figure, and what of it.
+    """
+
+    owner: str
+    phase: str
+    step: str
+    entry: Entry
+
+    @property
+    def place(self) -> str:
+        """Owner and phase."""
+        return f"{self.owner}.{self.phase}" if self.phase else self.owner
+
+    @cached_property
+    def text(self) -> str:
+        """The whole address."""
+        return ".".join((self.place, *self.entry.path))
+
+    @cached_property
+    def spellings(self) -> list[list[str]]:
+        """Every way to say it in full: with either name of the phase and every name of the figure."""
+        phases = list(dict.fromkeys((self.phase, self.step or self.phase)))
+        (name, *parts), known_as = self.entry.path, self.entry.figure.known_as
+        figures = [[name, *parts], *([other, *parts] for other in known_as if other), [self.entry.column]]
+        return [[*self.owner.split("."), *([phase] if phase else []), *own] for phase in phases for own in figures]
+
+    def is_meant(self, words: Sequence[str]) -> bool:
+        """Whether a name's words stand in a spelling in their order, the last one at its end."""
+        return any(_ends_like(words, own) and _is_within(words, own) for own in self.spellings)
+
+    def is_of(self, words: Sequence[str]) -> bool:
+        """Whether a name means the figure of which this is a leading statistic."""
+        size, last = len(self.entry.path) - 1, self.entry.path[-1]
+        if not self.entry.leads or size < 1:
+            return False
+        whole = [own for own in self.spellings if own[-1] == last and len(own) > size]
+        return any(words[-1] == own[-1 - size] and _is_within(words, own) for own in whole)
+
+
+def find(name: str, known: Iterable[Address]) -> list[Address]:
+    """Return the figures that a name may mean: the one with that address, else all whose words it has."""
+    every = list(known)
+    exact = [address for address in every if address.text == name]
+    words = name.split(".")
+    meant = exact or [address for address in every if address.is_meant(words)]
+    return meant or [address for address in every if address.is_of(words)]
+
+
+def family(name: str, known: Sequence[Address], option: str = "--figure") -> list[Address]:
+    """Return the figures that a name means: one, or the same of several phases or copies.
+
+    Raises
+    ------
+    UsageError
+        There is no such figure, or several different ones are called so.
+    """
+    found = find(name, known)
+    if not found:
+        raise _unknown(name, known, option)
+    if len({(address.owner.partition(".")[0], address.entry.figure) for address in found}) > 1:
+        raise UsageError(f"{option}: '{name}' may mean several figures: {_texts(found)}")
+    return found
+
+
+def one(name: str, known: Sequence[Address], option: str = "--objective") -> Address:
+    """Return the one figure that a name means.
+
+    Raises
+    ------
+    UsageError
+        There is none, or there are several.
+    """
+    found = find(name, known)
+    if not found:
+        raise _unknown(name, known, option)
+    if len(found) > 1:
+        raise UsageError(f"{option}: '{name}' is ambiguous: {_texts(found)}")
+    return found[0]
+
+
+def _unknown(name: str, known: Sequence[Address], option: str) -> UsageError:
+    words = name.split(".")
+    said = [(address.text, [word for word in own if word != ANY]) for address in known for own in address.spellings]
+    inside = [text for text, own in said if _is_within(words, own)]
+    if inside:
+        return UsageError(f"{option}: '{name}' is no figure by itself; one of {_listed(inside)}")
+    texts = [address.text for address in known]
+    near = difflib.get_close_matches(name, texts, 3, 0.4)
+    by_word = [text for text in texts if difflib.get_close_matches(words[-1], text.split("."), 1, 0.75)]
+    return UsageError(f"{option}: there is no figure '{name}'; nearest: {_listed((by_word + near) or texts)}")
+
+
+def _ends_like(words: Sequence[str], own: Sequence[str]) -> bool:
+    """Whether the last words are alike; where only a run knows the last one, so must be those before."""
+    if own[-1] != ANY:
+        return _is_like(words[-1], own[-1])
+    return len(words) > 1 and words[-2] == own[-2]
+
+
+def _is_within(words: Sequence[str], of: Sequence[str]) -> bool:
+    rest = iter(of)
+    return all(any(_is_like(word, other) for other in rest) for word in words)
+
+
+def _is_like(word: str, other: str) -> bool:
+    """Whether a word is meant by another, in which an asterisk stands for what only a run knows."""
+    if ANY not in other:
+        return word == other
+    head, _, tail = other.partition(ANY)
+    return len(word) > len(head) + len(tail) and word.startswith(head) and word.endswith(tail)
+
+
+def _texts(found: Iterable[Address]) -> str:
+    return _listed([address.text for address in found])
+
+
+def _listed(texts: Sequence[str]) -> str:
+    unique = list(dict.fromkeys(texts))
+    more = f" and {len(unique) - _MOST_NAMED} more" if len(unique) > _MOST_NAMED else ""
+    return listing(unique[:_MOST_NAMED]) + more

@@ -1,0 +1,143 @@
+"""Where replications meet: every figure of a model with its estimate, and differences of paired replications."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vftsim.composition.record import RunRecord
+from vftsim.outcome import Outcome, Phase
+from vftsim.outcome.estimators import is_known
+from vftsim.stats import Estimate
+from vftsim.study.figures.names import Address, find, one
+
+
+@dataclass
+class Row:
+    """A figure with what each replication says of it.
+
+    Parameters
+    ----------
+    address : Address
+    kind : type
+        Class of the outcome that declares it: two workloads of one name need not be the same.
+    load : float or None
+        What was offered in its phase.
+    observed : dict
+        By replication; one that says nothing is left out.
+    """
+
+    address: Address
+    kind: type[Outcome]
+    load: float | None
+    observed: dict[int, Any] = field(default_factory=dict)
+
+
+class Summary:
+    """Every figure of a model over its replications.
+
+    Parameters
+    ----------
+    label : str
+    records : sequence of (int, RunRecord)
+        Replications by number.
+    confidence : float
+    """
+
+    def __init__(self, label: str, records: Sequence[tuple[int, RunRecord]], confidence: float = 0.95) -> None:
+        self.label, self.confidence = label, confidence
+        self.rows: dict[str, Row] = {}
+        self._outcomes: dict[tuple[str, str], dict[int, tuple[Phase, Outcome]]] = {}
+        for number, record in records:
+            for phase in record.phases:
+                for owner, outcome in phase.outcomes.items():
+                    self._outcomes.setdefault((owner, phase.word), {})[number] = phase, outcome
+                    for entry in outcome.entries():
+                        self._take(number, phase, Address(owner, phase.word, _step(phase), entry), outcome)
+
+    @property
+    def addresses(self) -> list[Address]:
+        """Return the addresses of all figures that some replication knows."""
+        return [row.address for row in self.rows.values()]
+
+    def find(self, name: str) -> list[Address]:
+        """Return the figures that a name may mean; a percentile that nobody has listed comes to be."""
+        found = find(name, self.addresses)
+        return found or self._further(name)
+
+    def estimate(self, address: str) -> Estimate | None:
+        """Return a figure with the interval that its estimator allows; None where no replication says anything."""
+        row = self.rows.get(address)
+        if row is None or not row.observed:
+            return None
+        return row.address.entry.estimator.interval(list(row.observed.values()), self.confidence)
+
+    def values(self, address: str) -> dict[int, float]:
+        """Return what each replication says by itself."""
+        row = self.rows.get(address)
+        if row is None:
+            return {}
+        return {number: row.address.entry.estimator.single(each) for number, each in row.observed.items()}
+
+    def difference(self, other: Summary, address: str) -> Estimate | None:
+        """Return how much higher another model's figure is, by the replications that both have.
+
+        None where one has no such figure, or another of the same address.
+        """
+        mine, its = self.rows.get(address), other.rows.get(address)
+        if mine is None or its is None or mine.kind is not its.kind:
+            return None
+        common = sorted(mine.observed.keys() & its.observed.keys())
+        if not common:
+            return None
+        first, second = ([row.observed[number] for number in common] for row in (mine, its))
+        return mine.address.entry.estimator.difference(first, second, self.confidence)
+
+    def _take(self, number: int, phase: Phase, address: Address, outcome: Outcome) -> None:
+        row = self.rows.get(address.text)
+        if row is None:
+            row = self.rows[address.text] = Row(address, type(outcome), phase.load)
+        elif address.entry.leads:
+            row.address = address  # it leads where any replication says so
+        if is_known(observed := address.entry.observe(outcome)):
+            row.observed[number] = observed
+
+    def _further(self, name: str) -> list[Address]:
+        """Return figures that declarations give on demand, such as any percentile."""
+        head, _, word = name.rpartition(".")
+        made = []
+        for (owner, _), outcomes in list(self._outcomes.items()):
+            first = next(iter(outcomes.values()))[1]
+            for figure in first.declared.values():
+                entry = figure.further(word)
+                if entry is None:
+                    continue
+                phase = next(iter(outcomes.values()))[0]
+                address = Address(owner, phase.word, _step(phase), entry)
+                if head and not address.is_meant(name.split(".")):
+                    continue
+                for number, (own, outcome) in outcomes.items():
+                    self._take(number, own, address, outcome)
+                made.append(address)
+        return made
+
+
+def figures_in(record: RunRecord, names: Sequence[str]) -> dict[str, float]:
+    """Return figures of one run by their names; nan for one that it does not have.
+
+    Raises
+    ------
+    UsageError
+        A name may mean several.
+    """
+    own, found = Summary("", [(0, record)]), dict[str, float]()
+    for name in names:
+        addresses = own.find(name)
+        found[name] = own.values(one(name, addresses).text).get(0, math.nan) if addresses else math.nan
+    return found
+
+
+def _step(phase: Phase) -> str:
+    return phase.name if phase.name != phase.word else ""
