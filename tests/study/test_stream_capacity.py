@@ -9,14 +9,17 @@ import json
 import pytest
 
 from vftsim.cli.main import main
+from vftsim.composition.record import RunRecord
 from vftsim.composition.views import calls_of, rtp_of
 from vftsim.errors import UsageError
+from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
 from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.judged_run import JudgedRun
 from vftsim.study.model import load_model
 from vftsim.study.resources import WatchedRun, limit_in_words, resource_table, watch
 from vftsim.study.stream_capacity import stream_capacity
-from vftsim.study.stream_load import StreamLoad, StreamRun, at_streams, saturating_streams
+from vftsim.study.stream_load import StreamLoad, at_streams, saturating_streams
 from vftsim.study.workers import Workers
 from vftsim.workloads.flow_result import FlowResult
 
@@ -143,7 +146,7 @@ def test_the_command_writes_json_and_csv(server, found, capsys):
 def test_ctrl_c_keeps_what_was_judged(server, monkeypatch):
     """The third batch is interrupted: two runs are kept, and the study says so."""
     batches = []
-    run = Workers.in_order
+    run = Workers.as_they_come
 
     def pressed(self, tasks):
         batches.append(len(tasks))
@@ -151,7 +154,7 @@ def test_ctrl_c_keeps_what_was_judged(server, monkeypatch):
             raise KeyboardInterrupt
         return run(self, tasks)
 
-    monkeypatch.setattr(Workers, "in_order", pressed)
+    monkeypatch.setattr(Workers, "as_they_come", pressed)
     study = stream_capacity(server, CapacityRequest(seed=3, jobs=1))
     assert study.interrupted
     assert sum(probe.runs for probe in study.result.probes) == 2
@@ -179,10 +182,14 @@ def test_a_model_without_streams_is_refused(server):
 
 
 def test_nothing_delivered_and_nothing_dropped_is_no_success(server, monkeypatch):
-    empty = FlowResult(0, 0, 0, 0, 0, DelayHistogram(), 0.0, 0.5, 60_000_000, is_voice=True)
-    record = type("Record", (), {"workloads": {"media": empty}})
+    empty = FlowResult(
+        delivered=0, dropped=0, late=0, loss_events=0, loss_bursts=0, delay=DelayHistogram(), jitter_ns=0.0,
+        playout_ns=60_000_000, is_voice=True, seconds=0.5,
+    )  # fmt: skip
+    phase = Phase("", None, 0, 1, {"workloads.media": empty})
+    record = RunRecord(phases=(phase,), drops={}, in_flight=0, events=0, timelines={}, offers={})
     monkeypatch.setattr(StreamLoad, "run", lambda *_: record)
-    assert StreamLoad(server.spec, 1, 0.1)(5, 0) == StreamRun(100.0, False)
+    assert StreamLoad(server.spec, 1, 0.1)(5, 0) == JudgedRun({"loss_percent": 100.0}, False)
 
 
 def test_a_pinned_driver_domain_is_the_limit_not_the_host():

@@ -1,6 +1,7 @@
 """Capacity of the tiny lab, whose CPU is full at 29 attempts a second (see tiny.py)."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -9,11 +10,13 @@ from vftsim.report.tables import print_capacity
 from vftsim.study.capacity import CapacityStudy, ramp_study, search_study
 from vftsim.study.compare import Comparison, compare_study
 from vftsim.study.constant_load import ConstantLoad, Stop
+from vftsim.study.judged_run import JudgedRun
 from vftsim.study.model import load_model
+from vftsim.study.progress import Silent
 from vftsim.study.ramp import RampCapacity
 from vftsim.study.resources import WatchedRun, watch
 from vftsim.study.search import saturating_saps
-from vftsim.study.search_levels import SearchSettings
+from vftsim.study.search_levels import QUICK_SEARCH, SearchMapper, SearchSettings, search_levels
 from vftsim.workloads.ims_bench.ramp_end import RampEnd
 from vftsim.workloads.ims_bench.workload import busy_ns
 
@@ -70,10 +73,14 @@ def test_a_bound_gives_no_ratio(tiny):
     """Against a ramp without end there is neither ratio nor difference."""
     failed, endless = ramp_of(tiny, (3, 30.0, 20.4)), ramp_of(tiny, (0, 50.0, 49.6))
     for pair in ((failed, endless), (endless, failed)):
-        comparison = Comparison(pair, {})
+        comparison = compared(pair)
         assert comparison.ratio(1) is None
         assert comparison.difference(1) is None
-    assert Comparison((failed, failed), {}).ratio(1).mean == 1.0
+    assert compared((failed, failed)).ratio(1).mean == 1.0
+
+
+def compared(ramps):
+    return Comparison(tuple(each.model for each in ramps), (), (), ramps, {})
 
 
 def test_the_stop_steps_add_up(ramps):
@@ -122,6 +129,16 @@ def test_a_search_whose_budget_ended_says_what_it_knows(tiny, capsys):
     assert "the budget of 3 runs ended the search; a load passes after 51 runs without a failure" in out
     (row,) = study.for_machines()["capacity"]
     assert (row["answer"], row["estimate"], row["budget_ended"]) == ("unknown", None, True)
+
+
+def test_a_load_may_take_what_it_takes_to_pass():
+    """90 runs of a load that everybody carries up to 88: a third of them, 30, could not pass any load."""
+    settings = replace(QUICK_SEARCH, budget=90)
+    mapper = SearchMapper(1, Silent(), "SAPS")
+    found, missing = search_levels(lambda level, _: JudgedRun({}, level <= 88.0), 122.0, settings, mapper)
+    assert missing is None
+    assert found.answer == "between"
+    assert found.estimate.low <= 88.0 <= found.estimate.high
 
 
 @pytest.mark.thorough

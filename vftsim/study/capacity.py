@@ -12,6 +12,7 @@ from vftsim.study.constant_load import Stop
 from vftsim.study.frames import frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
+from vftsim.study.offered import rows_of
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
 from vftsim.study.ramp import RampCapacity, ramp_capacity_of
@@ -84,8 +85,10 @@ class CapacityStudy(Printed):
                 "stop_steps": rows(self.ramp.stop_steps()),
                 "replications": rows(self.ramp.to_pandas()),
             }
+            data["not_offered"] = rows_of(self.ramp.missing)
         for name, search in self.searches.items():
             data[name] = {
+                "not_offered": rows_of([search.missing] if search.missing else []),
                 "ihs_limit_percent": search.limit_percent,
                 "probability": search.settings.probability,
                 "stop_ns": search.stop.length_ns if search.stop else None,

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_ROOM = 3
+"""Budget that is advised, in runs that a load takes to pass: two loads near the capacity take as many, undecided."""
+
+
 class CapacityAnswer(Protocol):
     """What a capacity study hands back."""
 
@@ -94,7 +98,15 @@ class CapacityRequest:
                 raise UsageError(f"--{name}: above 0, got {value:g}")
         if self.probability is not None and self.probability >= 1.0:
             raise UsageError(f"--probability: below 1, got {self.probability:g}")
-        return replace(settings, **{name: value for name, value in chosen.items() if value is not None})
+        settings = replace(settings, **{name: value for name, value in chosen.items() if value is not None})
+        to_pass, to_fail = settings.runs_to_decide
+        if settings.budget < to_pass + to_fail:
+            raise UsageError(
+                f"--budget: {settings.budget} runs decide nothing: {100 * settings.probability:g} % of runs need "
+                f"{to_pass} without a failure for a load to pass and {to_fail} for a higher one to fail; give "
+                f"{_ROOM * to_pass} or more ({to_pass + to_fail} at the very least), or a lower --probability"
+            )
+        return replace(settings, runs_per_level=max(settings.runs_per_level, to_pass))
 
     def refuse(self, names: dict[str, str], why: str) -> None:
         """Refuse what was asked for and means nothing here.

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
-from vftsim.composition.views import bench_of, phases_of, tested_of, with_bench, with_domain
+from vftsim.composition.views import bench_name, bench_of, phases_of, tested_of, with_bench, with_domain
 from vftsim.platform.protection.faults import Pause
 from vftsim.platform.protection.when import Instant
+from vftsim.study.judged_run import JudgedRun, short_offer
 from vftsim.study.sip_records import steps_of
 from vftsim.study.sip_tables import passed
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
@@ -65,10 +66,11 @@ class ConstantLoad:
     limit_percent: float
     stop: Stop | None = None
 
-    def __call__(self, saps: float, replication: int) -> bool:
+    def __call__(self, saps: float, replication: int) -> JudgedRun:
         """Tell whether the run was within the limit."""
-        steps = steps_of(self.run(saps, replication))
-        return passed(steps[0], self.limit_percent)
+        record = self.prepare(saps, replication).run()
+        is_within = passed(steps_of(phases_of(record))[0], self.limit_percent)
+        return JudgedRun({}, is_within, short_offer(record, [bench_name(self.spec)]))
 
     def run(self, saps: float, replication: int) -> Sequence[PhaseRecord]:
         """Return the phases of the run."""

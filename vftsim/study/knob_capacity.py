@@ -1,6 +1,6 @@
 """The largest value of any key of a model at which runs still meet what is asked of them.
 
-``vftsim capacity net-kvm --vary workloads.web.rate --objective 'web.answered_percent >= 90'``: a workload declares
+``vftsim capacity net-kvm --vary workloads.web.rate --objective 'web.answered >= 90'``: a workload declares
 what its load is and what its clients ask for (:class:`~vftsim.workloads.parts.WorkloadSpec`); the user may turn another
 key, or ask for something else.  A level passes when runs at it meet all objectives with the required probability; the
 search begins between the model's own value and twice that, and goes further where the answer is not there.
@@ -9,43 +9,24 @@ search begins between the model's own value and twice that, and goes further whe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
 from vftsim.errors import UsageError
 from vftsim.spec.suggest import listing
 from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.figures.catalogue import catalogue, one_figure
+from vftsim.study.figures.summary import figures_in
+from vftsim.study.judged_run import JudgedRun, short_offer
 from vftsim.study.knob import Knob, knob_of
 from vftsim.study.level_capacity import LevelCapacity, LevelStudy, LoadNames, level_capacity
 from vftsim.study.model import Model
-from vftsim.study.objective import Objective, among, read_objective
-from vftsim.study.run_figures import figures_of
+from vftsim.study.objective import Objective, read_objective
 from vftsim.study.search_levels import SearchSettings
 
 KNOB_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=80, budget=300)
 _ABOVE_OWN = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class KnobRun:
-    """The judged figures of a run; true for a run that met every objective."""
-
-    figures: dict[str, float]
-    is_within: bool
-
-    def __bool__(self) -> bool:
-        return self.is_within
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return it as plain data for a store."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, data: dict[str, Any]) -> KnobRun:
-        """Rebuild what :meth:`to_plain` returned; a figure without a number comes back as none."""
-        return cls({name: float("nan") if x is None else x for name, x in data["figures"].items()}, data["is_within"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +38,14 @@ class KnobLoad:
     knob: Knob
     objectives: tuple[Objective, ...]
 
-    def __call__(self, level: float, replication: int) -> KnobRun:
-        """Run and judge."""
+    def __call__(self, level: float, replication: int) -> JudgedRun:
+        """Run and judge; of a workload's key, whether it was offered too."""
         run = self.prepare(level, replication)
-        found = figures_of(run.spec, run.run())
-        judged = {one.figure: found.get(one.figure, float("nan")) for one in self.objectives}
-        return KnobRun(judged, all(one.holds(found) for one in self.objectives))
+        record = run.run()
+        judged = figures_in(record, [one.figure for one in self.objectives])
+        sort, _, rest = self.knob.key.partition(".")
+        short = short_offer(record, [rest.partition(".")[0]]) if sort == "workloads" else None
+        return JudgedRun(judged, all(one.holds(judged[one.figure]) for one in self.objectives), short)
 
     def prepare(self, level: float, replication: int) -> Run:
         """Return the run, ready to begin."""
@@ -82,19 +65,19 @@ def knob_capacity(model: Model, request: CapacityRequest) -> LevelCapacity:
     _refuse_others(request)
     key = _key(model, request)
     knob, asked = knob_of(model.spec, key), [read_objective(text) for text in _texts(model.spec, key, request)]
-    known = list(figures_of(model.spec, Run(model.spec, request.seed, 0).run()))
     if not asked:
+        leading = [address.text for address in catalogue(model.spec) if address.entry.leads]
         raise UsageError(
             f"--vary {key}: say what a run must achieve with --objective 'figure <= number'; "
-            f"a run has: {listing(known)}"
+            f"a run has: {listing(leading)}"
         )
-    objectives = among(asked, known)
+    objectives = tuple(replace(one, figure=one_figure(one.figure, model.spec)) for one in asked)
     said = " and ".join(str(one) for one in objectives)
     unit = f"{knob.unit} " if knob.unit else ""
     details = {"unit": knob.unit, "objectives": [asdict(one) for one in objectives]}
     names = LoadNames(key, f"{unit}({key})", f"have {said}", details, is_counted=knob.is_whole)
     load = KnobLoad(model.spec, request.seed, knob, objectives)
-    study = LevelStudy(load, names, _ABOVE_OWN * knob.value, {"key": key, **details}, KnobRun.from_plain)
+    study = LevelStudy(load, names, _ABOVE_OWN * knob.value, {"key": key, **details})
     return level_capacity(model, request, KNOB_SEARCH, study)
 
 

@@ -17,9 +17,11 @@ from vftsim.composition.views import bench_of, has_bench
 from vftsim.stats import CapacityResult
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.frames import frame
+from vftsim.study.judged_run import JudgedRun
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
+from vftsim.study.offered import Missing, rows_of
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Silent
 from vftsim.study.replicate import check_study
@@ -38,8 +40,8 @@ WATCHED_REPLICATIONS = 10
 class JudgedLoad(Protocol):
     """A model at any level of its load, and what a run at one is worth; picklable."""
 
-    def __call__(self, level: float, replication: int) -> Any:
-        """Run and judge: true for a run within the limit, with its ``figures`` by name."""
+    def __call__(self, level: float, replication: int) -> JudgedRun:
+        """Run and judge."""
         ...
 
     def prepare(self, level: float, replication: int) -> Run:
@@ -92,6 +94,8 @@ class LevelCapacity(Printed):
     resources : DataFrame
         Use of the resources there, the limiting one first; empty after an interruption.
     manifest : dict
+    missing : Missing, optional
+        What was not offered at the lowest load that failed.
     """
 
     model: Model
@@ -102,6 +106,7 @@ class LevelCapacity(Printed):
     watched_level: float
     resources: pd.DataFrame
     manifest: dict[str, Any]
+    missing: Missing | None = None
 
     @property
     def interrupted(self) -> bool:
@@ -145,6 +150,7 @@ class LevelCapacity(Printed):
                 self.model.spec, self.loads if is_load(self.model.spec, self.names.key) else ()
             ),
             "capacity": rows(self.to_pandas()),
+            "not_offered": rows_of([self.missing] if self.missing else []),
             self.names.key: {
                 **self.names.details,
                 "probability": self.settings.probability,
@@ -173,15 +179,12 @@ class LevelStudy:
         Load that would fill the system: where to look.
     judged_by : any
         Plain data that says what a run is judged by; runs kept in a store under another are not taken.
-    decode : callable
-        Rebuilds a judged run from its ``to_plain()``.
     """
 
     load: JudgedLoad
     names: LoadNames
     saturated: float
     judged_by: Any
-    decode: Any
 
 
 def level_capacity(
@@ -197,13 +200,15 @@ def level_capacity(
     jobs = checked_jobs(request.jobs)
     check_study(1, request.seed, jobs)
     settings, started = request.settings(thorough), utc_now()
-    kept = Kept(request.store, identity(model, request.seed), lambda run: run.to_plain(), study.decode)
-    mapper = SearchMapper(jobs, request.progress or Silent(), study.names.unit, kept.at(judged_by=study.judged_by))
-    result = search_levels(study.load, study.saturated, settings, mapper, whole=study.names.is_counted)
+    kept = Kept(request.store, identity(model, request.seed), JudgedRun.to_plain, JudgedRun.from_plain)
+    judged_by = {"limit": study.judged_by, "offered": True}
+    mapper = SearchMapper(jobs, request.progress or Silent(), study.names.unit, kept.at(judged_by=judged_by))
+    result, missing = search_levels(study.load, study.saturated, settings, mapper, whole=study.names.is_counted)
     # Runs of a batch beyond a level's decision are left out, as in the search: --jobs must not matter.
     figures = {p.level: _by_name(mapper.outcomes[p.level][: p.runs]) for p in result.probes}
     failed = [p.level for p in result.probes if p.level >= result.estimate.high]
-    watched = failed[0] if failed else result.probes[-1].level
+    watched = failed[0] if failed else result.probes[-1].level if missing is None else result.estimate.low
+    watched = watched or result.probes[0].level
     resources, interrupted = frame(), mapper.interrupted
     if not interrupted:
         try:
@@ -219,10 +224,10 @@ def level_capacity(
         wanted=settings.runs_per_level, jobs=jobs, started=started,
         state="interrupted" if interrupted else "finished",
     )  # fmt: skip
-    return LevelCapacity(model, study.names, result, settings, figures, watched, resources, said)
+    return LevelCapacity(model, study.names, result, settings, figures, watched, resources, said, missing)
 
 
-def _by_name(runs: Sequence[Any]) -> dict[str, list[float]]:
+def _by_name(runs: Sequence[JudgedRun]) -> dict[str, list[float]]:
     return {name: [run.figures[name] for run in runs] for name in runs[0].figures}
 
 

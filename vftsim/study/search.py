@@ -21,9 +21,11 @@ from vftsim.errors import UsageError
 from vftsim.stats import CapacityResult
 from vftsim.study.constant_load import ConstantLoad, Stop
 from vftsim.study.frames import frame
+from vftsim.study.judged_run import JudgedRun
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity
 from vftsim.study.model import Model
+from vftsim.study.offered import Missing
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.resources import WatchedRun, from_rows, resource_table, to_rows, watch
 from vftsim.study.search_levels import SearchMapper, SearchSettings, probe_table, search_levels
@@ -55,6 +57,8 @@ class SearchCapacity:
     resources : DataFrame
         Use of the resources at the capacity, the limiting one first; empty for searches with a stop.
     interrupted : bool
+    missing : Missing, optional
+        What was not offered at the lowest load that failed.
     """
 
     model: Model
@@ -64,6 +68,7 @@ class SearchCapacity:
     stop: Stop | None
     resources: pd.DataFrame
     interrupted: bool = False
+    missing: Missing | None = None
 
     @property
     def loads(self) -> list[float]:
@@ -100,9 +105,11 @@ def search_capacity(
     load = ConstantLoad(spec, seed, limit, stop)
     saturated = saturating_saps(ConstantLoad(spec, seed, limit))
     of_stop = None if stop is None else dataclasses.asdict(stop)
-    kept = Kept(store, {**identity(model, seed), "stop": of_stop})
-    mapper = SearchMapper(jobs, progress or Silent(), "SAPS", kept.at(judged_by=limit))
-    result = search_levels(load, saturated, settings, mapper)
+    said = {**identity(model, seed), "stop": of_stop}
+    kept = Kept(store, said, JudgedRun.to_plain, JudgedRun.from_plain)
+    judged_by = {"limit": limit, "offered": True}
+    mapper = SearchMapper(jobs, progress or Silent(), "SAPS", kept.at(judged_by=judged_by))
+    result, missing = search_levels(load, saturated, settings, mapper)
     resources = frame()
     if stop is None and not mapper.interrupted and result.estimate.mean > 0:
         watched = result.estimate.mean
@@ -112,7 +119,7 @@ def search_capacity(
         of_watching = Kept(kept.store, kept.identity, to_rows, from_rows).at(watched=watched)
         uses = of_watching.in_order(Workers(watch, jobs, mapper.progress.say), tasks)
         resources = resource_table(uses, settings.confidence)
-    return SearchCapacity(model, result, limit, settings, stop, resources, mapper.interrupted)
+    return SearchCapacity(model, result, limit, settings, stop, resources, mapper.interrupted, missing)
 
 
 def saturating_saps(load: ConstantLoad) -> float:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from vftsim.errors import UsageError
 from vftsim.stats import CapacityResult, capacity_search, sequential_binomial_interval
-from vftsim.stats.probing import BudgetUsedUp
+from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
 from vftsim.study.frames import frame
+from vftsim.study.judged_run import JudgedRun, without_short_offers
 from vftsim.study.kept import Kept
+from vftsim.study.offered import Missing
 from vftsim.study.progress import Progress
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.workers import Interrupted, Workers
@@ -51,9 +53,14 @@ class SearchSettings:
     high: float | None = None
     confidence: float = 0.95
 
+    @property
+    def runs_to_decide(self) -> tuple[int, int]:
+        """How many runs a load takes at least to pass, and to fail."""
+        return runs_to_decide(self.probability, self.confidence)
 
-_LEVELS, _FEWEST_RUNS = 3, 10
-"""No load takes more than a third of the budget, unless that were less than ten runs."""
+
+_LEVELS = 3
+"""No load takes more than a third of the budget, unless it could not pass with that."""
 
 QUICK_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=55, budget=160)
 """A first look: coarser levels, and just enough runs at each for a level that never fails to pass."""
@@ -79,7 +86,7 @@ class SearchMapper:
         self.progress = progress
         self.unit = unit
         self.interrupted = False
-        self.outcomes: dict[float, list[Any]] = {}
+        self.outcomes: dict[float, list[JudgedRun]] = {}
 
     def __call__(self, function: Callable[[int], Any], numbers: range, /) -> Iterable[Any]:
         """Return the function's results, true for a run within the limit, in the order of the numbers."""
@@ -103,13 +110,15 @@ def search_levels(
     mapper: SearchMapper,
     *,
     whole: bool = False,
-) -> CapacityResult:
+) -> tuple[CapacityResult, Missing | None]:
     """Search for the capacity around the load that saturates a system.
+
+    Returns it with what was not offered at the lowest load that failed, if anything.
 
     Parameters
     ----------
     passes : callable
-        ``passes(load, replication)``; picklable.
+        ``passes(load, replication)`` returns a :class:`JudgedRun`; picklable.
     saturated : float
         Load that would fill the system: where to look.
     settings : SearchSettings
@@ -137,14 +146,14 @@ def search_levels(
         resolution,
         probability=settings.probability,
         confidence=settings.confidence,
-        runs_per_level=min(settings.runs_per_level, max(settings.budget // _LEVELS, _FEWEST_RUNS)),
+        runs_per_level=min(settings.runs_per_level, max(settings.budget // _LEVELS, settings.runs_to_decide[0])),
         budget=settings.budget,
         mapper=mapper,
         batch=mapper.jobs,
     )
     if mapper.interrupted and not result.probes:
         raise Interrupted("no run had finished")
-    return result
+    return without_short_offers(result, mapper.outcomes, mapper.unit)
 
 
 def answer_columns(result: CapacityResult) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.level_capacity import LevelCapacity, LevelStudy, LoadNames, level_capacity
 from vftsim.study.model import Model
 from vftsim.study.search_levels import SearchSettings
-from vftsim.study.stream_load import StreamLoad, StreamRun, calls_per_stream, saturating_streams
+from vftsim.study.stream_load import StreamLoad, calls_per_stream, saturating_streams
 
 LOSS_LIMIT_PERCENT = 0.1
 STREAM_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=80, budget=300)
@@ -40,7 +40,7 @@ def stream_capacity(model: Model, request: CapacityRequest) -> LevelCapacity:
         "streams", "media streams", f"lose at most {limit:g} % of their media packets",
         {"loss_limit_percent": limit, "calls_per_s_per_stream": calls}, {"calls/s": calls}, is_counted=True,
     )  # fmt: skip
-    study = LevelStudy(load, names, saturating_streams(load), limit, StreamRun.from_plain)
+    study = LevelStudy(load, names, saturating_streams(load), limit)
     return level_capacity(model, request, STREAM_SEARCH, study)
 
 

@@ -8,45 +8,21 @@ denser: the replications are common random numbers.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from vftsim.composition.model import MeasureSpec, ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
 from vftsim.composition.views import calls_of, media_of, of_kind, rtp_of, with_workload
 from vftsim.errors import UsageError
+from vftsim.study.judged_run import JudgedRun, short_offer
 from vftsim.study.resources import ceiling_pcpus, handling_domains
+from vftsim.study.run_figures import cpu_of
 from vftsim.workloads.calls import CallsWorkload
 from vftsim.workloads.rtp import RtpWorkload
 
 PILOT_STREAMS = 100
 PILOT_NS = 200_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class StreamRun:
-    """What one run lost; true for a run within the limit."""
-
-    loss_percent: float
-    is_within: bool
-
-    def __bool__(self) -> bool:
-        return self.is_within
-
-    @property
-    def figures(self) -> dict[str, float]:
-        """What it is judged by."""
-        return {"loss_percent": self.loss_percent}
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return it as plain data for a store."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, data: dict[str, Any]) -> StreamRun:
-        """Rebuild what :meth:`to_plain` returned."""
-        return cls(**data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +41,14 @@ class StreamLoad:
     seed: int
     limit_percent: float
 
-    def __call__(self, level: float, replication: int) -> StreamRun:
+    def __call__(self, level: float, replication: int) -> JudgedRun:
         """Run and judge; a run that neither delivers nor drops anything has failed."""
-        media = media_of(self.spec, self.run(level, replication))
+        record = self.run(level, replication)
+        media = media_of(self.spec, record)
         loss_percent = 100.0 * media.loss_ratio if media.delivered + media.dropped else 100.0
-        return StreamRun(loss_percent, loss_percent <= self.limit_percent)
+        loads = [name for name in (of_kind(self.spec, kind) for kind in (RtpWorkload, CallsWorkload)) if name]
+        is_within = loss_percent <= self.limit_percent
+        return JudgedRun({"loss_percent": loss_percent}, is_within, short_offer(record, loads))
 
     def run(self, streams: float, replication: int) -> RunRecord:
         """Return the measurements of a replication."""
@@ -120,7 +99,7 @@ def saturating_streams(load: StreamLoad) -> float:
     while result.drops and streams > 1:
         streams //= 10
         result = _pilot(load, streams)
-    used = result.windows[-1].domain_cpu
+    used = cpu_of(result)
     per_stream = {name: used[name] / streams for name in handling_domains(spec) if used[name] > 0.0}
     if not per_stream:
         raise UsageError("no domain does anything for a media stream; see domains.*.applications")

@@ -58,7 +58,10 @@ def capacity(
         typer.Option(metavar="LOAD", help="Search: difference of loads (SAPS or streams) that does not matter."),
     ] = None,
     budget: Annotated[
-        int | None, typer.Option(help="Search: most runs in all (default 800, of a media host 300, with --quick 160).")
+        int | None,
+        typer.Option(
+            help="Search: most runs, of each with --after-stop (default 800, of a media host 300, with --quick 160)."
+        ),
     ] = None,
     vary: Annotated[
         str | None,
@@ -72,7 +75,7 @@ def capacity(
         list[str] | None,
         typer.Option(
             metavar="'FIGURE <= NUMBER'",
-            help="What a run must achieve, e.g. 'web.answered_percent >= 90' (repeatable: all of them).",
+            help="What a run must achieve, e.g. 'web.answered >= 90' (repeatable: all of them).",
         ),
     ] = None,
     set_: options.Set = None,
@@ -81,6 +84,7 @@ def capacity(
     ] = None,
     seed: options.Seed = options.DEFAULT_SEED,
     jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
     output: options.KeepIn = None,
     force: options.StartOver = False,
     scale: options.Scale = 1.0,
@@ -92,9 +96,10 @@ def capacity(
     max_time: options.MaxTime = None,
     max_memory: options.MaxMemory = None,
     engine: options.Engine = options.EngineName.auto,
+    strict: options.Strict = False,
 ) -> None:
     """Say what load a system carries, with an interval, and what limits it."""
-    options.use_engine(engine)
+    options.use_engine(engine, cluster, strict=strict)
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
     request = _request(

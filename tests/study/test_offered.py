@@ -1,0 +1,171 @@
+"""What was asked of a model and did not happen is said; frame arithmetic says what a line can carry."""
+
+import json
+
+import pytest
+
+from tests.study.tiny import tiny
+from vftsim.cli.main import main
+from vftsim.composition.run import run_model
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.failover import failover_study
+from vftsim.study.knob_capacity import knob_capacity
+from vftsim.study.model import load_model
+from vftsim.study.stream_capacity import stream_capacity
+
+HOST = """\
+format: 2
+hosts: {host: {pcpus: 1, scheduler: {kind: native}, nics: {eth0: {}}}}
+networks: {lan: {rate: LINE, latency: 10 us}}
+domains:
+  vm:
+    interfaces: {eth0: {path: PATH}}
+    applications: {app: APPLICATION}
+workloads:
+  load: WORKLOAD
+measure: {duration: 1 s, warm_up: 0 s}
+"""
+MODERATED = "{kind: moderated}"
+UDP = "{kind: bulk_udp, to: vm, rate: 2 Mbit/s, duration: 1 s, network: {switched: true, rate: 1 Mbit/s, queue: 4 KiB}}"
+TCP = "{kind: bulk_tcp, to: vm, duration: 900 ms, interval: 100 ms, network: {switched: true, rate: 10 Mbit/s}}"
+RTP = "{kind: rtp, to: vm, streams: 40}"
+CALLS = "{kind: calls, to: vm, calls_per_s: 100}"
+ASKING = "{kind: request_response, to: vm, clients: 4, turn_around: 5 ms, retry: 0 ms}"
+FRAME = 1470 / (1470 + 66)
+"""Payload of a datagram in its frame: UDP, IP, Ethernet, preamble and gap are 66 bytes."""
+
+
+@pytest.fixture(autouse=True)
+def _plain_engine(monkeypatch):
+    monkeypatch.setenv("VFTSIM_ENGINE", "simpy")
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(workload, application, line="1 Gbit/s", path=MODERATED, more=""):
+        text = HOST.replace("LINE", line).replace("PATH", path).replace("APPLICATION", application)
+        file = tmp_path / "model.yaml"
+        file.write_text(text.replace("WORKLOAD", workload) + more)
+        return file
+
+    return write
+
+
+def said_by(capsys, *words):
+    assert main([*map(str, words), "-j", "1", "-q"]) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def offer_of(file):
+    return run_model(load_model(file).spec, 1, 0).offers["load"]
+
+
+def test_a_clients_card_that_sends_less_than_asked_is_named(written, capsys):
+    file = written(UDP, "{kind: udp_sink}")
+    offer = offer_of(file)
+    assert offer.asked == 2.0
+    queue = 2 * 8 * 4096 / 1e6  # of its card, written for the test but not sent by its end
+    assert 0.99 * FRAME <= offer.sent <= FRAME + queue
+    said = said_by(capsys, "run", file, "-n", "1")
+    assert "Mbit/s of load" in said
+    assert "each client's own link of 1 Mbit/s is full (workloads.load.network.rate)" in said
+
+
+def test_what_is_offered_in_full_is_not_spoken_of(written, capsys):
+    assert not offer_of(written(UDP.replace("2 Mbit/s", "900 kbit/s"), "{kind: udp_sink}")).is_short
+    assert "Not offered" not in said_by(capsys, "run", written(RTP, "{kind: media_relay}"), "-n", "1")
+
+
+def test_a_search_passes_no_load_that_was_not_offered(written, capsys):
+    model = load_model(written(UDP, "{kind: udp_sink}"))
+    found = knob_capacity(model, CapacityRequest(seed=1, jobs=1, probability=0.5, resolution=0.2, budget=100))
+    passed = [probe.level for probe in found.result.probes if str(probe.decision) == "pass"]
+    assert max(passed) <= FRAME + 0.05
+    assert found.result.answer == "at least", "the guest itself lost nothing"
+    assert found.missing is not None
+    words = ["capacity", model.label, "--probability", "0.5", "--resolution", "0.2", "--budget", "100"]
+    said = said_by(capsys, *words)
+    assert "above it less was offered than asked" in said
+    assert "each client's own link of 1 Mbit/s is full" in said
+    said = json.loads(said_by(capsys, *words, "--json"))
+    assert said["capacity"][0]["answer"] == "at least"
+    assert "own link" in said["not_offered"][0]["why"]
+
+
+def test_a_line_that_carries_fewer_streams_than_asked_bounds_their_search(written):
+    """A stream is 238 bytes in 20 ms, 95.2 kbit/s: a line of 1 Mbit/s carries ten of them."""
+    model = load_model(written(RTP.replace("40", "8"), "{kind: media_relay, packet_cost: 10 us}", "1 Mbit/s"))
+    asked = CapacityRequest(seed=1, jobs=1, probability=0.5, resolution=1.0, budget=100)
+    assert stream_capacity(model, asked).result.estimate.low <= 10
+
+
+def test_tcp_names_the_clients_link_where_the_line_is_faster(written, capsys):
+    file = written(TCP, "{kind: tcp_sink}", "100 Mbit/s")
+    said = said_by(capsys, "run", file, "-n", "1")
+    assert "each client's own link of 10 Mbit/s is full" in said
+    slower = written(TCP, "{kind: tcp_sink}", "10 Mbit/s")
+    assert "Not offered" not in said_by(capsys, "run", slower, "-n", "1")
+
+
+@pytest.mark.parametrize(
+    ("workload", "application", "bits_per_s"),
+    [(RTP, "{kind: media_relay}", 40 * 238 * 8 * 50), (CALLS, "{kind: signaling_server}", 100 * 5 * 700 * 8)],
+    ids=["rtp", "calls"],
+)  # fmt: skip
+def test_more_than_the_line_carries_is_said(written, workload, application, bits_per_s):
+    """40 streams are 3.8 Mbit/s, 100 calls a second 2.8 Mbit/s; the line has 1 Mbit/s."""
+    native = "{kind: native, event_cost: 0, driver_receive_cost: 0, driver_transmit_cost: 0}"
+    offer = offer_of(written(workload, application, "1 Mbit/s", native))
+    assert offer.asked == pytest.approx(bits_per_s / 1e6)
+    assert offer.sent == 1.0
+    assert "line of 1 Mbit/s is full" in offer.limit
+    assert not offer_of(written(workload, application, "1 Gbit/s", native)).is_short
+
+
+def test_clients_that_never_ask_again_are_said(written, capsys):
+    more = "faults: [{kind: primary_crash, at: 500 ms}]\n"
+    said = said_by(capsys, "run", written(ASKING, "{kind: responder, demand: 10 us}", more=more), "-n", "1")
+    assert "of 4 clients of load" in said
+    assert "never asks again (workloads.load.retry)" in said
+
+
+def test_a_test_that_the_run_cuts_is_said(written, capsys):
+    workload = "{kind: httperf, to: vm, rate: 10 /s, connections: 100}"
+    said = said_by(capsys, "run", written(workload, "{kind: prefork_web_server, script: 1 ms}"), "-n", "1")
+    assert "workloads.load: its test lasts 9.9 s, and a run 1 s: its figures are of a part" in said
+
+
+def test_a_fault_after_the_end_of_every_run_is_refused(written):
+    more = "faults: [{kind: primary_crash, at: 3000 d}]\n"
+    with pytest.raises(ModelFileError, match="'3000 d' is after the end of every run, which lasts 1 s at most"):
+        load_model(written(ASKING, "{kind: responder}", more=more))
+
+
+def test_a_run_is_not_scaled_to_end_before_its_fault(written):
+    model = load_model(written(ASKING, "{kind: responder}", more="faults: [{kind: primary_crash, at: 900 ms}]\n"))
+    with pytest.raises(UsageError, match="the fault at 900 ms would be after the end of a run of 500 ms"):
+        model.shortened(0.5)
+    assert model.quick().spec == model.spec
+
+
+def test_a_fault_after_the_step_at_which_a_ramp_ended_is_said(tmp_path, capsys):
+    file = tmp_path / "tiny.yaml"
+    file.write_text(tiny() + "faults: [{kind: pause, at: step 5 + 2 s, duration: 100 ms}]\n")
+    said = said_by(capsys, "run", file, "-n", "1")
+    assert "Not offered: 1 of 1 runs of pause at step 5 + 2 s" in said
+
+
+def test_a_failover_is_watched_for_no_longer_than_a_run_may_last(written):
+    model = load_model(written(ASKING, "{kind: responder}"))
+    with pytest.raises(UsageError, match="--after"):
+        failover_study(model, 1, after_ns=3653 * 86_400 * 10**9)
+
+
+def test_what_the_line_cannot_carry_is_said_before_the_work(written, capsys):
+    """100 calls a second are five packets of 700 bytes each: 2.8 Mbit/s."""
+    file = written(CALLS, "{kind: signaling_server}", "1 Mbit/s")
+    assert main(["run", str(file), "-n", "1", "-j", "1", "-q", "--max-memory", "1 MB"]) == 2
+    said = capsys.readouterr().err
+    assert "workloads.load asks for 2.8 Mbit/s, and networks.lan.rate is 1 Mbit/s" in said
+    assert "1 MB" in said or "0.001 GB" in said, "refused for its memory, before any event"

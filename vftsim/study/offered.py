@@ -1,0 +1,74 @@
+"""What was asked of a model's runs and did not happen: loads that were not offered, faults after the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
+from vftsim.workloads.offer import Offer
+
+Records = Sequence[tuple[int, RunRecord]]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that was asked and did not happen, over some runs.
+
+    Parameters
+    ----------
+    what : str
+        The workload, or the fault.
+    asked, happened : float
+        Means of the runs, in ``unit``.
+    unit : str
+    why : str
+    """
+
+    what: str
+    asked: float
+    happened: float
+    unit: str
+    why: str
+
+    def __str__(self) -> str:
+        missing = self.asked - self.happened
+        share = f"{100.0 * missing / self.asked:.2g} %"
+        return f"Not offered: {missing:.4g} of {self.asked:.4g} {self.unit} of {self.what} ({share}): {self.why}"
+
+
+def missing_in(spec: ModelSpec, records: Records) -> list[Missing]:
+    """Return what did not happen in some replications of a model."""
+    return [*_not_offered([record.offers for _, record in records]), *_after_the_end(spec, records)]
+
+
+def rows_of(found: Iterable[Missing]) -> list[dict[str, Any]]:
+    """Return it as plain data."""
+    return [asdict(each) for each in found]
+
+
+def _not_offered(runs: Sequence[Mapping[str, Offer]]) -> Iterable[Missing]:
+    for name in dict.fromkeys(name for offers in runs for name in offers):
+        if missing := mean_missing(name, [offers[name] for offers in runs if name in offers]):
+            yield missing
+
+
+def mean_missing(name: str, offers: Sequence[Offer]) -> Missing | None:
+    """Return the mean of what a workload did not send in some runs; ``None`` if each sent all."""
+    short = next((offer for offer in offers if offer.is_short), None)
+    if short is None:
+        return None
+    asked, sent = sum(each.asked for each in offers), sum(each.sent for each in offers)
+    return Missing(name, asked / len(offers), sent / len(offers), short.unit, short.limit)
+
+
+def _after_the_end(spec: ModelSpec, records: Records) -> Iterable[Missing]:
+    """Yield the faults that came after the end of a run: a ramp ends at a step that fails."""
+    ends_ns = [record.last_measured.end_ns for _, record in records]
+    for fault in spec.faults:
+        if after := sum(end_ns < spec.time_of(fault.at) for end_ns in ends_ns):
+            why = "they had ended by then"
+            kind = fault.kind  # type: ignore[attr-defined]
+            yield Missing(f"{kind} at {fault.at}", float(len(ends_ns)), float(len(ends_ns) - after), "runs", why)
