@@ -1,10 +1,12 @@
 """Worker processes: replaced when killed, and never longer there than the one that started them."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import time
+import weakref
 from contextlib import suppress
 from pathlib import Path
 
@@ -48,6 +50,48 @@ def is_there(pid):
     return False
 
 
+class _Circle:
+    def __init__(self, gone):
+        self.itself = self
+        weakref.finalize(self, gone.append, 1)
+
+
+def test_what_a_task_leaves_in_a_circle_is_gone_before_the_next():
+    """An engine of megabytes is few objects: Python would look for them after many runs."""
+    gone, before = [], []
+
+    def works(_):
+        before.append(len(gone))
+        _Circle(gone)
+
+    gc.disable()
+    try:
+        Workers(works, 1).in_order([1, 2, 3])
+    finally:
+        gc.enable()
+    assert before == [0, 1, 2]
+
+
+def test_an_import_that_the_end_of_the_process_disturbs_says_nothing():
+    done = subprocess.run([sys.executable, "-c", DISTURBED], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
+DISTURBED = """
+import sys, threading
+from vftsim.study.frames import import_meanwhile
+
+class Slow:
+    def find_spec(self, name, *_):
+        if name == "pandas":
+            threading.main_thread().join()
+            threading._register_atexit(print)
+
+sys.meta_path.insert(0, Slow())
+import_meanwhile()
+"""
+
+
 def test_results_come_back_in_the_order_of_the_tasks():
     assert Workers(abs, 2).in_order([-3, 2, -1, 0]) == [3, 2, 1, 0]
 
@@ -58,6 +102,7 @@ def _stop_the_parent(task):
     time.sleep(0.01)
 
 
+@pytest.mark.own_process
 def test_ctrl_c_ends_worker_processes():
     with pytest.raises(KeyboardInterrupt):
         Workers(_stop_the_parent, 2).in_order(list(range(2000)))
@@ -144,6 +189,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path, how):
     wait_until(lambda: not any(is_there(int(pid)) for pid in noted.read_text().split()))
 
 
+@pytest.mark.own_process
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_must_happen_whole_is_interrupted_at_its_end(number):
     def pressed(*_):

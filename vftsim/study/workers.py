@@ -11,14 +11,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import importlib
 import multiprocessing.resource_tracker
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Generic, TypeVar
@@ -28,7 +27,10 @@ from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.backend import resource_tracker
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
+from vftsim.composition.one_kernel import make_ready
 from vftsim.errors import UsageError, WorkerLostError
+from vftsim.study.executor import Executor, Here, Tell, applied, silent, the_cluster
+from vftsim.study.frames import import_meanwhile
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -57,12 +59,14 @@ class Interrupted(KeyboardInterrupt):
 
 
 def available_cores() -> int:
-    """Return the number of cores this process may use."""
+    """Return the number of cores that a study may use: of this machine, or the workers of its cluster."""
+    if (cluster := the_cluster()) is not None:
+        return cluster.count()
     return int(joblib.cpu_count())
 
 
 def checked_jobs(jobs: int | None) -> int:
-    """Return the number of worker processes asked for, all cores if none was.
+    """Return the number of worker processes asked for; all cores, or workers of the cluster, if none was.
 
     Raises
     ------
@@ -77,14 +81,14 @@ def checked_jobs(jobs: int | None) -> int:
 
 
 class Workers(Generic[T, R]):
-    """Applies a function to tasks, in this process or in several.
+    """Applies a function to the tasks of a study, wherever this process is told to have them done.
 
     Parameters
     ----------
     function : callable
         A module's function or a picklable object.
     jobs : int
-        Processes; 1 works in this one.
+        Processes of this machine; 1 works in this one.  Without meaning on a cluster.
     tell : callable, optional
         Told in words when workers were lost and replaced.
     came : callable, optional
@@ -95,15 +99,56 @@ class Workers(Generic[T, R]):
         self,
         function: Callable[[T], R],
         jobs: int,
-        tell: Callable[[str], None] | None = None,
+        tell: Tell | None = None,
         came: Callable[[], None] | None = None,
     ) -> None:
         self.function = function
         self.jobs = jobs
-        self._tell = tell or (lambda _: None)
+        self._tell = tell or silent
         self._came = came or (lambda: None)
 
     def as_they_come(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
+        """Yield (index of the task, result) as results arrive; see :meth:`.executor.Executor.map_unordered`."""
+        for found in executor(self.jobs, len(tasks)).map_unordered(self.function, tasks, self._tell):
+            self._came()
+            yield found
+
+    def in_order(self, tasks: Sequence[T]) -> list[R]:
+        """Return the results in the order of the tasks."""
+        return [result for _, result in sorted(self.as_they_come(tasks), key=lambda pair: pair[0])]
+
+
+def executor(jobs: int, tasks: int) -> Executor:
+    """Return what does so many tasks: the cluster that this process uses, else so many processes of this machine."""
+    if (cluster := the_cluster()) is not None:
+        return cluster
+    return Here() if is_here(jobs, tasks) else LocalProcesses(jobs)
+
+
+def is_here(jobs: int, tasks: int) -> bool:
+    """Whether so many tasks are done in this process."""
+    return the_cluster() is None and (jobs == 1 or tasks == 1)
+
+
+class LocalProcesses:
+    """Processes of this machine, which stay when idle: a capacity search comes back for the next level at once.
+
+    Parameters
+    ----------
+    jobs : int
+        How many.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+
+    def count(self) -> int:
+        """Return how many processes there are."""
+        return self._jobs
+
+    def map_unordered(
+        self, function: Callable[[T], R], tasks: Sequence[T], tell: Tell = silent
+    ) -> Iterator[tuple[int, R]]:
         """Yield (index of the task, result) as results arrive; Ctrl-C ends the workers and is passed on.
 
         Workers that somebody kills are replaced, and what they were at is computed again.
@@ -113,58 +158,51 @@ class Workers(Generic[T, R]):
         WorkerLostError
             They are killed again and again, or there is not enough memory.
         """
-        for found in self._arriving(tasks):
-            self._came()
-            yield found
-
-    def _arriving(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
-        if self.jobs == 1 or len(tasks) == 1:
-            for index, task in enumerate(tasks):
-                yield index, self.function(task)
-            return
-        left, jobs, losses = dict(enumerate(tasks)), self.jobs, 0
+        left, jobs, losses = dict.fromkeys(range(len(tasks))), self._jobs, 0
         while left:
             # What was under way when a worker was lost is suspect; where nothing else is left, one at a time tells.
             alone = losses > 0 and len(left) <= jobs
-            batches = [{index: task} for index, task in left.items()] if alone else [left]
+            batches = [[index] for index in left] if alone else [list(left)]
             try:
-                for index, result in chain.from_iterable(self._parallel(batch, jobs) for batch in batches):
+                for index, result in chain.from_iterable(_parallel(function, tasks, batch, jobs) for batch in batches):
                     del left[index]
                     losses = 0
                     yield index, result
             except BrokenProcessPool:
-                stop_workers()
+                self.stop()
                 losses += 1
                 if losses == _MOST_LOSSES:
                     raise WorkerLostError(_LOST) from None
                 left, jobs = _suspects_last(left, 1 if alone else jobs), max(2, jobs // 2)
-                self._tell(f"a worker process was killed from outside; {jobs} new ones go on")
+                tell(f"a worker process was killed from outside; {jobs} new ones go on")
             except MemoryError:
-                stop_workers()
+                self.stop()
                 raise WorkerLostError(_NO_MEMORY) from None
             except BaseException:
                 # Also when whoever takes the results gives up: nobody wants the rest.
-                stop_workers()
+                self.stop()
                 raise
 
-    def in_order(self, tasks: Sequence[T]) -> list[R]:
-        """Return the results in the order of the tasks."""
-        return [result for _, result in sorted(self.as_they_come(tasks), key=lambda pair: pair[0])]
+    def stop(self) -> None:
+        """End all worker processes, whatever they are doing."""
+        get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
-    def _parallel(self, tasks: Mapping[int, T], jobs: int) -> Iterator[tuple[int, R]]:
-        # Workers stay when idle: a capacity search comes back for the next level at once.
-        pool = joblib.Parallel(
-            n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered", mmap_mode=None,
-            max_nbytes=None, initializer=_begin_worker,
-            initargs=(os.getpid(), threading.current_thread() is threading.main_thread(), gc.get_threshold()),
-        )  # fmt: skip
-        calls = (joblib.delayed(_numbered)(self.function, index, task) for index, task in list(tasks.items()))
-        with _passing_on_a_blocked_mask():
-            results = pool(calls)
-        # Tables of results will need it, and this process has nothing to do while the workers begin.  In a thread, for
-        # an interruption must find this one where joblib waits: only there it gives up what it has begun.
-        threading.Thread(target=importlib.import_module, args=("pandas",)).start()
-        yield from results
+
+def _parallel(
+    function: Callable[[T], R], tasks: Sequence[T], indices: Sequence[int], jobs: int
+) -> Iterator[tuple[int, R]]:
+    make_ready()
+    # Workers stay when idle: a capacity search comes back for the next level at once.
+    pool = joblib.Parallel(
+        n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered", mmap_mode=None,
+        max_nbytes=None, initializer=_begin_worker,
+        initargs=(os.getpid(), threading.current_thread() is threading.main_thread(), gc.get_threshold()),
+    )  # fmt: skip
+    calls = (joblib.delayed(_numbered)(function, index, tasks[index]) for index in indices)
+    with _passing_on_a_blocked_mask():
+        results = pool(calls)
+    import_meanwhile()
+    yield from results
 
 
 def _suspects_last(tasks: dict[int, T], number: int) -> dict[int, T]:
@@ -211,11 +249,6 @@ def _passing_on_a_blocked_mask() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def stop_workers() -> None:
-    """End all worker processes, whatever they are doing."""
-    get_reusable_executor().shutdown(wait=True, kill_workers=True)
-
-
 def _begin_worker(parent: int, parent_thread_stays: bool, collecting: tuple[int, int, int]) -> None:
     """Leave interruptions to the coordinating process, collect garbage as it does, and end with it however it ends."""
     gc.set_threshold(*collecting)
@@ -240,4 +273,4 @@ def _watch(parent: int) -> None:
 
 
 def _numbered(function: Callable[[Any], Any], index: int, task: Any) -> tuple[int, Any]:
-    return index, function(task)
+    return index, applied(function, task)

@@ -1,0 +1,270 @@
+"""A real Dask scheduler and worker processes on loopback: same results, nothing lost or twice."""
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from vftsim.cli.main import main
+from vftsim.errors import UsageError, WorkerLostError
+from vftsim.study.database import DATABASE
+from vftsim.study.executor import on_cluster
+from vftsim.study.search import search_capacity
+from vftsim.study.search_levels import SearchSettings
+from vftsim.study.versions import different, versions
+from vftsim.study.workers import Workers
+
+pytest.importorskip("distributed", reason="Dask is not installed: pip install 'vftsim[cluster]'")
+pytestmark = pytest.mark.thorough
+
+BEGINS = """
+import sys
+from vftsim.study import versions as module
+if len(sys.argv) > 4 and sys.argv[4] == "other":
+    module._source = lambda: "0123456789abcdef"
+from distributed.cli import dask_worker
+dask_worker.main([sys.argv[1], "--host", "127.0.0.1", "--no-dashboard", "--nthreads", sys.argv[3],
+                  "--nanny" if sys.argv[2] == "nanny" else "--no-nanny"])
+"""
+
+
+class LocalCluster:
+    """A scheduler and its workers, each a process of its own."""
+
+    def __init__(self, folder):
+        self.file, self.log = folder / "scheduler.json", (folder / "log").open("w")
+        words = ["-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+        self.scheduler = self._begin([*words, "--scheduler-file", str(self.file)])
+        self.workers = []
+        end = time.monotonic() + 60
+        while not self.file.exists():
+            assert time.monotonic() < end, "no scheduler"
+            time.sleep(0.05)
+        self.address = json.loads(self.file.read_text())["address"]
+
+    def _begin(self, words):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        return subprocess.Popen(
+            [sys.executable, *words], stdout=self.log, stderr=self.log, env=environment, start_new_session=True
+        )
+
+    def add(self, count, *, nanny=False, threads=1, other=False):
+        more = ["other"] if other else []
+        kind = "nanny" if nanny else "alone"
+        for _ in range(count):
+            self.workers.append(self._begin(["-c", BEGINS, self.address, kind, str(threads), *more]))
+
+    def wait_for(self, count):
+        from distributed import Client
+
+        with Client(self.address, set_as_default=False) as client:
+            client.wait_for_workers(count, timeout=60)
+
+    def end(self):
+        for process in [*self.workers, self.scheduler]:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        self.log.close()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    made = LocalCluster(tmp_path)
+    yield made
+    made.end()
+
+
+def stored(folder):
+    with contextlib.closing(sqlite3.connect(folder / DATABASE)) as connection:
+        return sorted(
+            connection.execute("SELECT key, replication, data FROM replications JOIN studies ON studies.id = study")
+        )
+
+
+def sweep(path, folder, *more):
+    grid = "domains.sut.applications.proxy.touch_cost=" + ",".join(f"{n} ms" for n in range(2, 6))
+    return main(["sweep", str(path), "--grid", grid, "-n", "3", "-q", "--csv", "-o", str(folder), *more])
+
+
+def test_a_cluster_gives_what_one_process_gives(cluster, tmp_path, tiny_path, tiny, capsys):
+    cluster.add(2)
+    cluster.wait_for(2)
+    assert sweep(tiny_path, tmp_path / "here", "-j", "1") == 0
+    assert sweep(tiny_path, tmp_path / "there", "--cluster", str(cluster.file)) == 0
+    assert stored(tmp_path / "here") == stored(tmp_path / "there") != []
+    assert (tmp_path / "here/results.csv").read_bytes() == (tmp_path / "there/results.csv").read_bytes()
+    settings = SearchSettings(probability=0.5, resolution=8.0, budget=16)
+    with on_cluster(cluster.address) as used:
+        assert used.count() == 2
+        far = search_capacity(tiny, 3, 2, settings)
+    assert far.result == search_capacity(tiny, 3, 1, settings).result, "a search looks at what came before it goes on"
+    capsys.readouterr()
+
+
+def test_what_goes_wrong_in_a_task_is_passed_on(cluster):
+    cluster.add(1)
+    cluster.wait_for(1)
+    with on_cluster(cluster.address):
+        with pytest.raises(UsageError, match="from 1 to"):
+            Workers(_refuses, 1).in_order([1, 2])
+        assert Workers(abs, 1).in_order([-1, 2, -3]) == [1, 2, 3], "and the cluster goes on"
+
+
+def _refuses(_):
+    raise UsageError("from 1 to 2")
+
+
+def _where(task):
+    begin = time.monotonic()
+    time.sleep(0.05)
+    return os.getpid(), begin, time.monotonic()
+
+
+def test_a_worker_with_threads_simulates_one_at_a_time(cluster):
+    cluster.add(1, threads=4)
+    cluster.wait_for(1)
+    with on_cluster(cluster.address):
+        seen = sorted((begin, end) for _, begin, end in Workers(_where, 1).in_order(list(range(6))))
+    assert all(earlier[1] <= later[0] for earlier, later in itertools.pairwise(seen))
+
+
+def test_another_source_is_refused_by_name(cluster):
+    cluster.add(1, other=True)
+    cluster.wait_for(1)
+    with pytest.raises(UsageError, match=r"worker tcp://127.* has other versions \(source of vftsim: 0123"):
+        on_cluster(cluster.address).__enter__()
+    cluster.add(1)
+    cluster.wait_for(2)
+    said = []
+    with on_cluster(cluster.address, said.append) as used:
+        assert used.count() == 1
+        assert len({pid for pid, _, _ in Workers(_where, 1).in_order(list(range(4)))}) == 1
+    assert len(said) == 1
+
+
+def test_a_worker_that_comes_later_takes_part(cluster):
+    said = []
+    with on_cluster(cluster.address) as used:
+        cluster.add(1)
+        results = Workers(_where, 1, said.append).as_they_come(list(range(1200)))
+        pids = {next(results)[1][0]}
+        cluster.add(1)
+        for _, found in results:
+            pids.add(found[0])
+            if len(pids) == 2:
+                break
+        results.close()
+        assert used.count() == 2
+
+
+class _KillsOnce:
+    def __init__(self, marker, times):
+        self.marker, self.times = marker, times
+
+    def __call__(self, task):
+        if task == 3:
+            with self.marker.open("a") as stream:
+                stream.write("x")
+            if len(self.marker.read_text()) <= self.times:
+                os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.01)
+        return task
+
+
+def test_what_a_lost_worker_was_at_goes_to_another(cluster, tmp_path):
+    cluster.add(2, nanny=True)
+    cluster.wait_for(2)
+    said = []
+    with on_cluster(cluster.address) as _:
+        found = list(Workers(_KillsOnce(tmp_path / "k", 2), 1, said.append).as_they_come(list(range(40))))
+    assert sorted(found) == [(n, n) for n in range(40)], "none lost, none twice"
+    assert (tmp_path / "k").read_text() == "xxx"
+    assert any("lost" in text for text in said)
+
+
+def test_a_task_that_kills_every_worker_ends_the_study_after_the_others(cluster, tmp_path):
+    cluster.add(2, nanny=True)
+    cluster.wait_for(2)
+    found = []
+    with on_cluster(cluster.address):
+        results = Workers(_KillsOnce(tmp_path / "k", 99), 1).as_they_come(list(range(8)))
+        with pytest.raises(WorkerLostError, match="lost at the same task"):
+            found.extend(iter(results.__next__, None))
+    assert sorted(index for index, _ in found) == [0, 1, 2, 4, 5, 6, 7]
+
+
+def test_a_lost_scheduler_costs_what_was_under_way(cluster, tmp_path, tiny_path, capsys):
+    cluster.add(1)
+    cluster.wait_for(1)
+    out = tmp_path / "out"
+
+    def kill():
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not (out / f"{DATABASE}-wal").exists():
+            time.sleep(0.01)
+        time.sleep(0.3)
+        os.killpg(cluster.scheduler.pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    code = sweep(tiny_path, out, "--cluster", cluster.address)
+    killer.join()
+    assert code == 3
+    assert "is gone" in capsys.readouterr().err
+    assert sweep(tiny_path, out, "-j", "1") == 0
+    assert sweep(tiny_path, tmp_path / "whole", "-j", "1") == 0
+    assert stored(out) == stored(tmp_path / "whole")
+    capsys.readouterr()
+
+
+def test_max_time_holds(cluster, tmp_path, tiny_path, capsys):
+    begin = time.monotonic()
+    code = sweep(tiny_path, tmp_path / "o", "--cluster", cluster.address, "--max-time", "2 s")
+    assert code == 3, "there are no workers"
+    assert time.monotonic() - begin < 20
+    assert "--max-time" in capsys.readouterr().err
+
+
+def test_what_cannot_be_reached_is_said_before_anything_is_written(tmp_path, tiny_path, capsys):
+    assert sweep(tiny_path, tmp_path / "o", "--cluster", str(tmp_path / "none.json")) == 2
+    assert "no scheduler file" in capsys.readouterr().err
+    assert not (tmp_path / "o").exists()
+
+
+def test_versions_differ_by_name():
+    own = versions("simpy")
+    assert different(own, own) == ""
+    assert different(own, {**own, "numpy": "1.0"}).startswith("numpy: 1.0, not ")
+    assert own["kernel"] == "simpy"
+
+
+def test_a_machine_without_a_kernel_says_why(monkeypatch):
+    from vftsim.study import versions as module
+
+    def fails():
+        raise RuntimeError("no LLVM")
+
+    monkeypatch.setattr(module, "the_kernel", fails)
+    module._kernel.cache_clear()
+    try:
+        assert module.versions("compiled")["kernel"] == "none (no LLVM)"
+        monkeypatch.delenv("VFTSIM_ENGINE", raising=False)
+        assert module.engine_of_here() == "simpy"
+    finally:
+        module._kernel.cache_clear()
+
+
+def test_without_dask_the_extra_is_named(tmp_path):
+    words = "import sys; sys.modules['distributed'] = None; from vftsim.study.executor import on_cluster\n"
+    words += "try: on_cluster('x').__enter__()\nexcept Exception as error: print(type(error).__name__, error)"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert done.stdout == "UsageError --cluster needs Dask: pip install 'vftsim[cluster]'\n"

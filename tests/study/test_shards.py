@@ -1,0 +1,80 @@
+"""Shards: computed apart, together they are the whole study."""
+
+import contextlib
+import json
+import sqlite3
+
+import pytest
+
+from vftsim.cli.main import main
+from vftsim.errors import UsageError
+from vftsim.study.database import DATABASE
+from vftsim.study.merge import merge
+from vftsim.study.shard import Shard
+
+
+def stored(folder):
+    with contextlib.closing(sqlite3.connect(folder / DATABASE)) as connection:
+        return sorted(
+            connection.execute("SELECT key, replication, data FROM replications JOIN studies ON studies.id = study")
+        )
+
+
+def run(path, folder, *more):
+    return main(["run", str(path), "-n", "5", "-j", "1", "-q", "--csv", "-o", str(folder), *more])
+
+
+@pytest.mark.parametrize("of", [1, 2, 7])
+def test_every_task_is_in_one_share(of):
+    assert all(sum(Shard(number, of).has(place) for number in range(1, of + 1)) == 1 for place in range(50))
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "1", "1/", "a/b", "-1/2", "1/2/3", ""])
+def test_what_names_no_share_is_refused(text):
+    with pytest.raises(UsageError, match="is not i/n"):
+        Shard.parse(text)
+
+
+def test_merged_shards_are_the_whole(tmp_path, tiny_path, capsys):
+    shards = [tmp_path / f"s{n}" for n in (1, 2)]
+    for number, folder in enumerate(shards, 1):
+        assert run(tiny_path, folder, "--shard", f"{number}/2") == 0
+    assert [len(stored(folder)) for folder in shards] == [3, 2]
+    assert run(tiny_path, tmp_path / "whole") == 0
+    done = merge(shards, tmp_path / "all")
+    assert (done.new, done.already) == (5, 0)
+    assert stored(tmp_path / "all") == stored(tmp_path / "whole")
+    assert merge(shards, tmp_path / "all").already == 5, "again is harmless"
+    assert run(tiny_path, tmp_path / "all", "--resume") == 0
+    assert (tmp_path / "all/summary.csv").read_bytes() == (tmp_path / "whole/summary.csv").read_bytes()
+    assert "--shard" not in done.next_command
+    assert "--resume" in done.next_command
+    capsys.readouterr()
+
+
+def test_what_does_not_belong_together_is_refused(tmp_path, tiny_path, capsys):
+    first, second = tmp_path / "s1", tmp_path / "s2"
+    for number, folder in ((1, first), (2, second)):
+        assert run(tiny_path, folder, "--shard", f"{number}/2") == 0
+    with pytest.raises(UsageError, match="is no result of vftsim"):
+        merge([first, tmp_path / "none"], tmp_path / "all")
+    with pytest.raises(UsageError, match="a directory of its own"):
+        merge([first, second], first)
+    manifest = second / "manifest.json"
+    said = json.loads(manifest.read_text())
+    said["versions"]["numpy"] = "1.0"
+    manifest.write_text(json.dumps(said))
+    with pytest.raises(UsageError, match=r"other versions than .*numpy: 1.0"):
+        merge([first, second], tmp_path / "all")
+    manifest.unlink()
+    with pytest.raises(UsageError, match="is not finished"):
+        merge([first, second], tmp_path / "all")
+    assert not (tmp_path / "all").exists()
+    capsys.readouterr()
+
+
+def test_a_share_without_a_task_is_refused(tmp_path, tiny_path, capsys):
+    assert run(tiny_path, tmp_path / "s", "--shard", "6/6") == 2
+    assert "has nothing to do" in capsys.readouterr().err
+    assert main(["run", str(tiny_path), "--shard", "1/2"]) == 2
+    assert "-o DIR" in capsys.readouterr().err

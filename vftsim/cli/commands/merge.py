@@ -1,0 +1,31 @@
+"""``vftsim merge``: several results of one study in one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vftsim.cli import options
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("merge")(merge)
+
+
+def merge(
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="What the shards kept with -o.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where all of it goes.")],
+) -> None:
+    """Put the finished replications of several shards into one directory; the whole command then writes its tables."""
+    from vftsim.report.screen import print_text
+    from vftsim.study.merge import merge as put_together
+
+    done = put_together(directories, output)
+    options.say_remarks(done.remarks)
+    print_text(
+        f"{done.new} replications of {len(directories)} directories are in '{output}', {done.already} were there."
+    )
+    print_text(f"Its tables, and what is still missing: {done.next_command}")
