@@ -8,10 +8,11 @@ import pytest
 
 from tests.study.tiny import tiny
 from vftsim.calibrate.drawn import DrawableFit, read_fit, shipped_fits
-from vftsim.calibrate.prediction import RANGE_PERCENT, figure_of, named, parts, predict
+from vftsim.calibrate.prediction import RANGE_PERCENT, _points, figure_of, named, parts, predict
 from vftsim.cli.main import main
 from vftsim.composition.keys import read
 from vftsim.errors import UsageError
+from vftsim.stats import central_range, range_content
 from vftsim.study.kept import kept_in
 from vftsim.study.model import load_model
 
@@ -101,6 +102,77 @@ def test_what_a_fit_gave_the_virtual_machine_alone_is_not_given_to_bare_metal():
     growth, native, virtual = read_fit("sip-lab/growth"), load_model("lab-native").spec, load_model("lab-virtual").spec
     for spec, inflation in ((native, 1.0), (virtual, growth.values["domains.sut.cpu_inflation"])):
         assert read(growth.applied(spec), "domains.sut.cpu_inflation") == inflation
+
+
+AFTER_SEND = "domains.sut.applications.proxy.work_after_send"
+
+
+def share_fit(**changes) -> DrawableFit:
+    """A share of the work that the data do not tell; the fit ended at 0.2 of 0 to 0.8."""
+    own = {
+        "name": "share", "values": {AFTER_SEND: 0.2}, "low": {AFTER_SEND: 0.0}, "high": {AFTER_SEND: 0.8},
+        "bounds": {AFTER_SEND: (0.0, 0.8)}, "correlations": {}, "settings": (), "undetermined": frozenset({AFTER_SEND}),
+    }  # fmt: skip
+    return DrawableFit(**{**own, **changes})
+
+
+def test_what_the_data_do_not_tell_is_drawn_evenly_from_what_was_possible(here):
+    """4,000 points over 0 to 0.8; each fifth of it within 3.5 standard errors, whatever the model's own value."""
+    own, model = share_fit(), load_model(here / "tiny.yaml", [f"{AFTER_SEND}=0.9"]).spec
+    drawn = np.array([own.draw(1, n)[AFTER_SEND] for n in range(4000)])
+    shares = np.histogram(drawn, bins=5, range=(0.0, 0.8))[0] / 4000
+    assert shares == pytest.approx(0.2, abs=3.5 * math.sqrt(0.2 * 0.8 / 4000))
+    assert read(own.scaled(model, own.draw(1, 3)), AFTER_SEND) == drawn[3], "no multiple of 0.9 by drawn over 0.2"
+
+
+def test_what_was_fitted_as_zero_is_drawn_too(here):
+    """A ratio to 0 is none: linux-lab/base has such a parameter."""
+    own = share_fit(values={AFTER_SEND: 0.0}, undetermined=frozenset())
+    model = load_model(here / "tiny.yaml", [f"{AFTER_SEND}=0"]).spec
+    drawn = {own.draw(1, n)[AFTER_SEND] for n in range(10)}
+    assert {read(own.scaled(model, own.draw(1, n)), AFTER_SEND) for n in range(10)} == drawn
+    assert max(drawn) > 0.05
+
+
+def test_only_points_that_the_model_accepts_are_played(here):
+    """The model has 0.6 where the fit says 0.2 (0.1 to 0.6): a third of the factors would give a share above 1."""
+    model = load_model(here / "tiny.yaml", [f"{AFTER_SEND}=0.6"])
+    wide = share_fit(undetermined=frozenset(), low={AFTER_SEND: 0.1}, high={AFTER_SEND: 0.6})
+    plain = [read(wide.scaled(model.spec, wide.draw(1, n)), AFTER_SEND) for n in range(60)]
+    specs, refused = _points(model.spec, [wide], 60, 1)
+    played = [read(spec, AFTER_SEND) for spec in specs]
+    assert max(plain) >= 1.0 > max(played)
+    assert refused >= sum(x >= 1.0 for x in plain) > 5
+    assert [x for x, y in zip(plain, played, strict=True) if x < 1.0] == [
+        y for x, y in zip(plain, played, strict=True) if x < 1.0
+    ], "an accepted point stays the first that was drawn"
+    beyond = load_model(here / "tiny.yaml", [f"{AFTER_SEND}=0.99"]).spec
+    far = share_fit(values={AFTER_SEND: 0.01}, low={AFTER_SEND: 0.01}, bounds={AFTER_SEND: (0.02, 0.8)},
+                    undetermined=frozenset())  # fmt: skip
+    with pytest.raises(UsageError, match=r"refuses each of 100 points .*work_after_send"):
+        _points(beyond, [far], 1, 1)
+
+
+def test_the_table_says_what_it_rests_on(here, capsys):
+    """Eight points: between the outermost of them lie 47 to 97 % (beta of 7 and 2), and few points are said."""
+    (here / "fit.json").write_text(json.dumps({
+        **FIT, "parameters": {COST: {"value": 4e6, "low_95": 1e6, "high_95": 8e6, "identified": False}},
+    }))  # fmt: skip
+    words = ["predict", str(here / "tiny.yaml"), "--fit", str(here / "fit.json"), "-j", "1", "-q", "--draws"]
+    assert main([*words, "8"]) == 0
+    few = capsys.readouterr().out
+    assert "the outermost of 16 runs at 8 points: a range holds 47 to 97 % of further runs" in few
+    assert "few points: with --draws 100" in few
+    assert f"drawn evenly from what the fit took as possible beforehand: {COST}" in few
+
+
+def test_the_share_that_a_range_holds_is_as_stated():
+    """2,000 samples of 20 of an even distribution, of which a range from a to b holds b - a."""
+    rng = np.random.default_rng(4)
+    held = np.array([high - low for low, high in map(central_range, rng.random((2000, 20)).tolist())])
+    low, high = range_content(20)
+    error = 3.5 * math.sqrt(0.05 * 0.95 / 2000)
+    assert ((held < low) | (held > high)).mean() == pytest.approx(0.05, abs=error)
 
 
 def test_parts_of_the_variance_are_found():
@@ -229,3 +301,20 @@ def test_a_file_that_is_no_fit_is_refused(here, change, part):
     (here / "fit.json").write_text(json.dumps({**FIT, **change}))
     with pytest.raises(UsageError, match=part):
         read_fit(str(here / "fit.json"))
+
+
+def test_a_figure_is_looked_for_after_one_run(here, monkeypatch, capsys):
+    from vftsim.calibrate import prediction
+
+    begun = []
+    simulate = prediction.simulate_point
+
+    def counted(task):
+        begun.append(task.replication)
+        return simulate(task)
+
+    monkeypatch.setattr(prediction, "simulate_point", counted)
+    words = ["predict", str(here / "tiny.yaml"), "--fit", str(here / "fit.json"), "--draws", "2", "-j", "1", "-q"]
+    assert main([*words, "--figure", "nosuch"]) == 2
+    assert "no run gives 'nosuch'" in capsys.readouterr().err
+    assert begun == [0]

@@ -3,7 +3,8 @@
 What ``vftsim calibrate -o`` wrote gives for each parameter its value and the ends of its 95 % interval, for each pair
 the correlation.  A draw is a point of a normal distribution with these correlations, each coordinate stretched to
 either end of its interval (which need not be as far below the value as above) and kept within the bounds of the search.
-A parameter that the data do not tell has its whole range as interval.
+A parameter that the data do not tell has no fitted value worth the name: it is drawn evenly from what the fit took as
+possible beforehand, with the same correlations (a Gaussian copula), and its value is taken as it is.
 
 The intervals are those of one fit: where a refit of simulated data shows them too narrow (docs/sip/collapse.md), so are
 the draws.  They hold the chance of runs if the fit had at least two replications
@@ -12,6 +13,7 @@ the draws.  They hold the chance of runs if the fit had at least two replication
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +30,7 @@ from vftsim.errors import UsageError
 from vftsim.sampling.streams import Streams
 from vftsim.spec import shipped_dir
 from vftsim.spec.suggest import listing
+from vftsim.study.model import Model
 
 LARGEST_BYTES = 16 * 1024 * 1024
 _PER_SIGMA = 1.959963984540054
@@ -40,6 +43,7 @@ class _Parameter(BaseModel):
     value: float
     low_95: float
     high_95: float
+    identified: bool = True
 
 
 class _File(BaseModel):
@@ -69,6 +73,8 @@ class DrawableFit:
         Keys that the fit moved in some of its environments only.
     calibration : str
         Name of its calibration, which keys what is drawn wherever the file lies; that of the fit if not given.
+    undetermined : frozenset of str
+        Keys that the data do not tell.
     """
 
     name: str
@@ -80,20 +86,23 @@ class DrawableFit:
     settings: tuple[str, ...]
     limited: frozenset[str] = frozenset()
     calibration: str = ""
+    undetermined: frozenset[str] = frozenset()
 
-    def draw(self, seed: int, number: int) -> dict[str, float]:
-        """Return one point of the joint distribution; the same seed and number give the same point."""
+    def draw(self, seed: int, number: int, attempt: int = 0) -> dict[str, float]:
+        """Return one point of the joint distribution; the same seed, number and attempt give the same point."""
         names = list(self.values)
-        normal = (
-            Streams(seed, 0)
-            .generator(f"calibrate.draw.{self.calibration or self.name}", number)
-            .standard_normal(len(names))
-        )
+        stream = f"calibrate.draw.{self.calibration or self.name}"
+        if attempt:
+            stream += f".again.{attempt}"
+        normal = Streams(seed, 0).generator(stream, number).standard_normal(len(names))
         point = self._root @ normal
         return {name: self._stretched(name, float(z)) for name, z in zip(names, point, strict=True)}
 
     def _stretched(self, name: str, z: float) -> float:
         value = self.values[name]
+        if name in self.undetermined:
+            low, high = self.bounds[name]
+            return low + (high - low) * (1.0 + math.erf(z / math.sqrt(2.0))) / 2.0
         reach = (self.high[name] - value if z > 0 else value - self.low[name]) / _PER_SIGMA
         low, high = self.bounds[name]
         return min(max(value + z * reach, low), high)
@@ -117,7 +126,8 @@ class DrawableFit:
         """Return a model whose values are as far from its own as drawn ones are from the fitted ones.
 
         A model that divides fitted costs (a virtual machine's, into those of bare metal and a factor) stays as it is
-        divided; one that has the fitted values gets the drawn ones.
+        divided; one that has the fitted values gets the drawn ones.  What the data do not tell, and what was fitted as
+        0, is no factor: it is taken as drawn.  The model is not checked (:func:`accepted`).
 
         Raises
         ------
@@ -126,10 +136,13 @@ class DrawableFit:
         """
         own = {name: float(read(spec, name)) for name in drawn}
         return with_values(spec, {
-            name: own[name] * value / self.values[name]
+            name: value if self._is_absolute(name) else own[name] * value / self.values[name]
             for name, value in drawn.items()
-            if self.values[name] and self._concerns(name, own[name])
+            if self._concerns(name, own[name])
         })  # fmt: skip
+
+    def _is_absolute(self, name: str) -> bool:
+        return name in self.undetermined or self.values[name] == 0.0
 
     def applied(self, spec: ModelSpec) -> ModelSpec:
         """Return a model with the fitted values.
@@ -145,6 +158,16 @@ class DrawableFit:
     def _concerns(self, name: str, own: float) -> bool:
         """Whether a key is of the model's environment: one of another has no cost or a factor of 1 there."""
         return name not in self.limited or own not in (0.0, 1.0)
+
+
+def accepted(spec: ModelSpec) -> str:
+    """Return why a model that was put together from numbers would be refused as a file; nothing if it would not."""
+    try:
+        ModelSpec.model_validate(Model("", spec).resolved())
+    except ValidationError as error:
+        first = error.errors()[0]
+        return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+    return ""
 
 
 def shipped_fits() -> tuple[str, ...]:
@@ -198,6 +221,7 @@ def _drawable(name: str, found: _File) -> DrawableFit:
         tuple(text for text in found.calibration.overrides if text.startswith(of_system)),
         frozenset(_current(p.path) for p in found.calibration.parameters if p.environments),
         found.calibration.name,
+        frozenset(key for key, p in own.items() if not p.identified),
     )
 
 

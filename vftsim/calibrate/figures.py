@@ -17,8 +17,10 @@ from vftsim.composition.run import run_model
 from vftsim.composition.views import flows_of, phases_of
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations
+from vftsim.platform.outcomes import CopyUse, DomainUse
 from vftsim.spec.suggest import did_you_mean, listing, shown
-from vftsim.study.composed import measured_figures, row_of
+from vftsim.study.composed import row_of
+from vftsim.study.run_figures import figures_of_workloads
 
 _SUFFIXES = (("_mbit_per_s", "Mbit/s"), ("_per_s", "/s"), ("_percent", "%"), ("_ms", "ms"))
 
@@ -43,11 +45,13 @@ def as_run(seen: Observations, label: str) -> Observations:
 def observations_of(record: RunRecord) -> Observations:
     """Return every figure of a run by phase and name."""
     found: Observations = {}
-    for window in record.windows:
-        for name, used in window.domain_cpu.items():
-            found[window.name, f"cpu.{name}"] = 100.0 * used
+    measured = [phase for phase in record.phases if phase.name] or [record.whole]
+    for phase in measured:
+        for owner, outcome in phase.outcomes.items():
+            if isinstance(outcome, DomainUse | CopyUse):
+                found[phase.name or "measured", f"cpu.{owner.removeprefix('domains.')}"] = outcome.cpu
     steps = simulated(phases_of(record))
-    last = record.windows[-1].name if record.windows else "measured"
+    last = measured[-1].name or "measured"
     for name, value in _without_steps(record):
         found[last, name] = value
     return found | steps
@@ -58,9 +62,10 @@ def _without_steps(record: RunRecord) -> Iterator[tuple[str, float]]:
         for name, value in row_of(record).items():
             if value is not None and not name.startswith("cpu_"):
                 yield name, float(value)
-    for workload, figures in measured_figures(record).items():
-        for name, value in figures.items():
-            yield f"{workload}.{name}", float(value)
+    for workload, figures in figures_of_workloads(record).items():
+        if workload not in flows_of(record):
+            for name, value in figures.items():
+                yield f"{workload}.{name}", value
 
 
 def unit_of_figure(quantity: str) -> str | None:

@@ -9,6 +9,9 @@ variance between replications is MSW and that of the parameters (MSB - MSW) / n,
 random effects (Searle, Casella and McCulloch, Variance Components, 1992, section 3.6).  What one run of the real
 system would show lies in the range of the runs, each of which has parameters and traffic of its own: their central
 90 % by order statistics, no distribution assumed.  With several structures the range is the widest of all of them.
+
+A point that the model's own checks refuse is drawn again: the distribution is that of the fit within what the model
+can be.
 """
 
 from __future__ import annotations
@@ -22,14 +25,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vftsim.calibrate.drawn import DrawableFit
+from vftsim.calibrate.drawn import DrawableFit, accepted
 from vftsim.calibrate.figures import observations_of
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.composition.views import bench_of, has_bench, phases_of
 from vftsim.errors import UsageError
 from vftsim.spec.suggest import did_you_mean, listing, shown
-from vftsim.stats import central_range
+from vftsim.stats import central_range, range_content
 from vftsim.study.digest import sha256_of
 from vftsim.study.frames import frame
 from vftsim.study.kept import Kept
@@ -47,9 +50,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DEFAULT_DRAWS, DEFAULT_RUNS, MOST_DRAWS, MOST_RUNS = 20, 2, 1000, 64
+FEW_DRAWS, MOST_ATTEMPTS = 20, 100
+"""Points below which a range says little, and how often one is drawn until the model accepts it."""
 RANGE_PERCENT = 90.0
 USUAL_OF_RAMP, USUAL = ("ramp/passes", "cpu", "ihs/global"), ("cpu.*", "loss_percent", "delay_p99_ms", "*_per_s")
 """Figures that a table for people has if none are named; any of them may be missing."""
+_MAY_BE_MISSING = (*USUAL, *USUAL_OF_RAMP, "*")
 
 
 def simulate_point(task: Task) -> dict[str, float]:
@@ -108,6 +114,10 @@ class Prediction:
     draws, runs : int
         Points of each structure, and runs of each point.
     manifest : dict
+    undetermined : tuple of str
+        Keys that no data told any of the fits.
+    refused : int
+        Points that the model's own checks refused, and that were drawn again.
     """
 
     model: Model
@@ -116,6 +126,13 @@ class Prediction:
     draws: int
     runs: int
     manifest: dict[str, Any]
+    undetermined: tuple[str, ...] = ()
+    refused: int = 0
+
+    @property
+    def range_holds(self) -> tuple[float, float]:
+        """Between which shares of further runs a range of nine of ten holds: 95 %, runs of a point counted as one."""
+        return range_content(self.draws, RANGE_PERCENT / 100.0)
 
     @property
     def outside(self) -> tuple[str, ...]:
@@ -130,7 +147,8 @@ class Prediction:
         """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest, "structures": list(self.structures), "draws": self.draws, "runs": self.runs,
-            "range_percent": RANGE_PERCENT, "outside_calibration": list(self.outside),
+            "range_percent": RANGE_PERCENT, "range_holds": list(self.range_holds),
+            "undetermined": list(self.undetermined), "refused": self.refused, "outside_calibration": list(self.outside),
             "figures": rows(self.to_pandas()),
         }  # fmt: skip
 
@@ -187,18 +205,27 @@ def predict(
     structures: dict[str, tuple[ModelSpec, Sequence[DrawableFit]]] = {"as it is": (model.spec, fits)} if fits else {}
     for other in others:
         structures[other.name] = (other.applied(_of_structure(model, other)), (other,))
-    tasks = {name: _tasks(base, drawn, draws, runs, seed) for name, (base, drawn) in structures.items()}
+    points = {name: _points(base, drawn, draws, seed) for name, (base, drawn) in structures.items()}
+    tasks = {
+        name: {n: Task(specs[n // runs], seed, n) for n in range(draws * runs)} for name, (specs, _) in points.items()
+    }
     kept = Kept(store, identity(model, seed))
     places = {name: kept.at(predict=_digest(*structure), runs=runs) for name, structure in structures.items()}
     show.total(sum(len(own) - places[name].there(own) for name, own in tasks.items()))
     pool = Workers(simulate_point, workers, show.say, show.advance)
-    found = {name: places[name].in_order(pool, own) for name, own in tasks.items()}
+    found: dict[str, list[dict[str, float]]] = {}
+    for name, own in tasks.items():
+        first = places[name].in_order(pool, {0: own[0]})
+        _check_quantities(figures, first)
+        found[name] = first + places[name].in_order(pool, {n: task for n, task in own.items() if n})
     how = manifest(
         [model], command="predict", seed=seed, replications=range(draws * runs), wanted=draws * runs, jobs=workers,
         started=started, state="finished",
     )  # fmt: skip
     said = tuple(figure_of(name, list(found.values()), runs) for name in named(figures, found.values()))
-    return Prediction(model, tuple(found), said, draws, runs, how)
+    untold = {key for _, drawn in structures.values() for fit in drawn for key in fit.undetermined}
+    refused = sum(count for _, count in points.values())
+    return Prediction(model, tuple(found), said, draws, runs, how, tuple(sorted(untold)), refused)
 
 
 def _of_structure(model: Model, fit: DrawableFit) -> ModelSpec:
@@ -208,20 +235,40 @@ def _of_structure(model: Model, fit: DrawableFit) -> ModelSpec:
     return other.model_copy(update={name: getattr(model.spec, name) for name in ("workloads", "faults", "measure")})
 
 
-def _tasks(base: ModelSpec, fits: Sequence[DrawableFit], draws: int, runs: int, seed: int) -> dict[int, Task]:
-    tasks = {}
+def _points(base: ModelSpec, fits: Sequence[DrawableFit], draws: int, seed: int) -> tuple[list[ModelSpec], int]:
+    """Return a model at every point, and how many points were refused by its checks and drawn again.
+
+    Raises
+    ------
+    UsageError
+        The model refuses whatever is drawn.
+    """
+    found, refused = [], 0
     for point in range(draws):
-        spec = base
-        for fit in fits:
-            spec = fit.scaled(spec, fit.draw(seed, point))
-        for number in range(point * runs, (point + 1) * runs):
-            tasks[number] = Task(spec, seed, number)
-    return tasks
+        for attempt in range(MOST_ATTEMPTS):
+            spec = base
+            for fit in fits:
+                spec = fit.scaled(spec, fit.draw(seed, point, attempt))
+            why = accepted(spec)
+            if not why:
+                found.append(spec)
+                break
+            refused += 1
+        else:
+            raise UsageError(
+                f"--fit: the model refuses each of {MOST_ATTEMPTS} points drawn for one prediction ({why}): its values "
+                "are too far from the fitted ones"
+            )
+    return found, refused
 
 
 def _digest(base: ModelSpec, fits: Sequence[DrawableFit]) -> str:
     """Return what determines every point, however many are drawn."""
-    return sha256_of([Model("", base).digest(), [{**asdict(fit), "limited": sorted(fit.limited)} for fit in fits]])
+    return sha256_of([Model("", base).digest(), [_plain(fit) for fit in fits]])
+
+
+def _plain(fit: DrawableFit) -> dict[str, Any]:
+    return {**asdict(fit), "limited": sorted(fit.limited), "undetermined": sorted(fit.undetermined)}
 
 
 def usual(model: Model) -> tuple[str, ...]:
@@ -241,12 +288,20 @@ def named(patterns: Sequence[str], found: Iterable[Sequence[Mapping[str, float]]
     chosen: set[str] = set()
     for pattern in patterns:
         fitting = [n for n in there if fnmatchcase(n, pattern) or fnmatchcase(n.partition("/")[2], pattern)]
-        if not fitting and pattern not in (*USUAL, *USUAL_OF_RAMP):
+        if not fitting and pattern not in _MAY_BE_MISSING:
             quantities = list(dict.fromkeys(name.partition("/")[2] for name in there))
             hint = did_you_mean(pattern, quantities) or ";"
             raise UsageError(f"--figure: no run gives {shown(pattern)}{hint} there are {listing(quantities)}")
         chosen.update(fitting)
     return [name for name in there if name in chosen] or there
+
+
+def _check_quantities(patterns: Sequence[str], first: Sequence[Mapping[str, float]]) -> None:
+    """Refuse quantities that the first run lacks, before the others cost their time; phases differ from run to run."""
+    there = [name for run in first for name in run]
+    for pattern in patterns:
+        if not any(fnmatchcase(name, f"*{pattern.rpartition('/')[2]}") for name in there):
+            named([pattern], [first])
 
 
 def figure_of(name: str, structures: Sequence[Sequence[Mapping[str, float]]], runs: int) -> Figure:

@@ -6,8 +6,9 @@ import math
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from vftsim.calibrate.prediction import DEFAULT_DRAWS, FEW_DRAWS
 from vftsim.report.head import print_head, print_outside
-from vftsim.report.screen import print_table
+from vftsim.report.screen import print_table, print_text
 from vftsim.study.validity import MARK
 
 if TYPE_CHECKING:
@@ -27,8 +28,27 @@ def print_prediction(found: Prediction) -> None:
         "Nine of ten runs: traffic and numbers together" + (", of the widest structure" if several else "")
         + "; n: runs that have the figure. The fit's own intervals are taken as they are.",
     )  # fmt: skip
+    for line in _remarks(found):
+        print_text(line)
     if found.outside:
         print_outside(found.model)
+
+
+def _remarks(found: Prediction) -> list[str]:
+    """Return what the ranges rest on, and what was drawn otherwise than the fit's interval says."""
+    low, high = (f"{100 * x:.0f}" for x in found.range_holds)
+    lines = [
+        f"Nine of ten rests on the outermost of {found.draws * found.runs} runs at {found.draws} points: a range holds "
+        f"{low} to {high} % of further runs (95 %, runs of a point counted as one)"
+    ]
+    if found.draws < FEW_DRAWS:
+        lines[0] += f"; few points: with --draws {5 * DEFAULT_DRAWS} the ranges may come out wider or narrower"
+    if found.undetermined:
+        keys = ", ".join(found.undetermined)
+        lines.append(f"Not told by the data, so drawn evenly from what the fit took as possible beforehand: {keys}")
+    if found.refused:
+        lines.append(f"Drawn again, as the model's own checks refuse them: {found.refused} points")
+    return lines
 
 
 def _row(figure: Figure, several: bool, outside: Collection[str]) -> list[str]:

@@ -23,6 +23,7 @@ def calibrate(
         str, typer.Argument(metavar="CALIBRATION", help="A shipped calibration (sip-lab/virtual) or a file.")
     ],
     jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write the fitted parameters here (JSON)."),
@@ -32,9 +33,10 @@ def calibrate(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     engine: options.Engine = options.EngineName.auto,
+    strict: options.Strict = False,
 ) -> None:
     """Fit a model to data: parameters with intervals, residuals, and what the data do not identify."""
-    options.use_engine(engine)
+    options.use_engine(engine, cluster, strict=strict)
     from vftsim.calibrate import fitted
     from vftsim.calibrate.run import run_calibration
     from vftsim.cli.files import check_target, write_whole

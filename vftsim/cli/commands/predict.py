@@ -37,15 +37,17 @@ def predict(
     quick: options.Quick = False,
     seed: options.Seed = options.DEFAULT_SEED,
     jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
     output: options.KeepIn = None,
     force: options.StartOver = False,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
     engine: options.Engine = options.EngineName.auto,
+    strict: options.Strict = False,
 ) -> None:
     """Predict with the uncertainty of replications, fitted parameters and structure, apart and together."""
-    options.use_engine(engine)
+    options.use_engine(engine, cluster, strict=strict)
     options.one_format(as_json, as_csv)
     options.check_force(force, output)
     from vftsim.calibrate.drawn import read_fit

@@ -32,12 +32,14 @@ def validate(
     keep: options.KeepRuns = None,
     force: options.Force = False,
     jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     engine: options.Engine = options.EngineName.auto,
+    strict: options.Strict = False,
 ) -> None:
     """Predict every measured row; exit code 1 when the declared accuracy is missed."""
-    options.use_engine(engine)
+    options.use_engine(engine, cluster, strict=strict)
     from vftsim.calibrate.accuracy_page import as_data, page
     from vftsim.calibrate.provenance import stamp
     from vftsim.calibrate.validate import run_validation
