@@ -1,5 +1,7 @@
 """Each importer against a real file of its tool, with values worked out from the file by hand or by its own totals."""
 
+import math
+import re
 from pathlib import Path
 
 import pytest
@@ -189,3 +191,32 @@ def test_a_total_of_a_run_cannot_be_cut_and_an_empty_window_is_told():
         read("sipp_uac_screen.log", 1.0, 2.0)
     with pytest.raises(ModelFileError, match="holds nothing between --from and --until"):
         read("sipp_uac_rtt.csv", 1000.0, 2000.0)
+
+
+ABSURD = ("inf", "-inf", "nan", "0", "1e308", "1e999", "9" * 30, "9" * 400, "9" * 5000, "²")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_no_number_of_a_file_crashes_its_importer(name):
+    """Infinite, huge or no number, in each of many places and in all at once."""
+    text = (FILES / name).read_text(encoding="utf-8")
+    places = list(re.finditer(r"\d+(?:\.\d+)?", text))
+    spans = [place.span() for place in places[:: max(len(places) // 60, 1)]]
+    texts = [text[:begin] + absurd + text[end:] for begin, end in spans for absurd in ABSURD]
+    texts += [re.sub(r"\d+(?:\.\d+)?", absurd, text) for absurd in ABSURD]
+    for changed in texts:
+        try:
+            found = figures_of(Source(changed, name), importers()[KINDS[name]])
+        except ModelFileError as error:
+            assert name in str(error)  # noqa: PT017 - either outcome is right, its text is what counts
+        else:
+            assert all(math.isfinite(value) for figure in found for value in figure.statistics.values())
+
+
+def test_an_httperf_test_without_connections_is_refused():
+    with pytest.raises(ModelFileError, match="without a connection or a duration"):
+        read(
+            "httperf_ok.txt",
+            old="Total: connections ",
+            new="Total: connections 0 requests 1 replies 1 test-duration 1 s",
+        )

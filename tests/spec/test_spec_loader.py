@@ -93,7 +93,7 @@ def test_aliases_repeat_a_value_and_report_where_it_stands(write):
     text = BASE.replace("  sut:\n", "  twin: &d\n    memory: 1 GiB\n    wieght: 1\n  copy: *d\n  sut:\n")
     error = refused(write(text))
     assert place(error) == ("model.yaml", 12, "domains.twin.wieght")
-    assert error.message.endswith("(and 1 more)")
+    assert error.message.endswith("(and 1 more: unknown key 'domains.copy.wieght')")
 
 
 @pytest.mark.parametrize(
@@ -236,3 +236,28 @@ def test_a_folder_cannot_be_read(tmp_path):
     with pytest.raises(ModelFileError) as caught:
         load("x", Model, search=lambda name: tmp_path)
     assert caught.value.message == "cannot be read: Is a directory"
+
+
+@pytest.mark.parametrize(
+    "text", ["!!bool 4", "!!null 4", "!!int 4.5", "!!int x", "!!float yes", "!!bool yes", "!!null no"]
+)
+def test_a_value_that_is_not_what_its_tag_says_is_refused(text):
+    with pytest.raises(
+        ModelFileError, match=rf"has the YAML tag '{text.split()[0]}', which '{text.split()[1]}' is not"
+    ):
+        parse_yaml(f"a: {text}\n", "x")
+
+
+def test_a_value_may_say_what_it_is():
+    text = "a: !!int 4\nb: !!float 4\nc: !!bool true\nd: !!null ~\ne: !!float 4.5\n"
+    assert parse_yaml(text, "x").plain() == {"a": 4, "b": 4.0, "c": True, "d": None, "e": 4.5}
+    assert isinstance(parse_yaml(text, "x").plain()["b"], float)
+
+
+@pytest.mark.parametrize(
+    "number", ["9223372036854775808", "-9223372036854775808", "18446744073709551616", "0x8000000000000000"]
+)
+def test_a_whole_number_that_no_field_of_a_run_holds_is_refused(number):
+    assert parse_yaml("a: 9223372036854775807\n", "x").plain() == {"a": 2**63 - 1}
+    with pytest.raises(ModelFileError, match=r"beyond the largest whole number of a model"):
+        parse_yaml(f"a: {number}\n", "x")

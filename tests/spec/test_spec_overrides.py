@@ -1,5 +1,7 @@
 """Changes from the command line."""
 
+from pathlib import Path
+
 import pytest
 from cases import BASE, place, refused
 from small_model import CreditSpec, DomainSpec, Model, RtdsSpec
@@ -82,3 +84,14 @@ def test_they_come_before_the_file(write):
     error = refused(write(BASE.replace("base", "7")), "domains.sut.weight=0")
     assert place(error) == ("--set", 0, "domains.sut.weight=0")
     assert error.message.endswith("(and 1 more)")
+
+
+def test_what_an_override_takes_away_is_blamed_on_it_and_not_on_the_file(write):
+    error = refused(write(BASE), "latency=2 ms", "arrivals=null", "domains.sut.weight=100")
+    assert place(error) == ("--set", 0, "arrivals=null")
+    assert "arrivals" in error.message.removeprefix("arrivals: ")
+
+
+def test_a_file_that_is_wrong_by_itself_is_blamed_whatever_is_set(write):
+    error = refused(write(BASE.replace("arrivals: 50 /s\n", "")), "latency=2 ms")
+    assert (Path(error.file).suffix, error.key) == (".yaml", "arrivals")

@@ -167,3 +167,33 @@ def test_a_pipe_is_not_waited_for(tmp_path, name):
                 asked(tmp_path / "s")
     else:
         assert check(tmp_path / "s").damage == []
+
+
+@pytest.mark.parametrize("at", range(28, 4068, 101))
+def test_a_flipped_bit_where_the_tables_are_named_costs_nothing(tmp_path, at):
+    """The first page says which tables there are, in text, and where: all of that is known without it."""
+    folder = tmp_path / "s"
+    filled(folder)
+    whole = (folder / DATABASE).read_bytes()
+    spots = [place for place in range(100, 4096) if whole[place]]
+    place = spots[at % len(spots)]
+    for bit in (0, 2, 7):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << bit
+        (folder / DATABASE).write_bytes(flipped)
+        report = check(folder, repair=True)
+        assert (report.whole, bool(report.damage)) == (2, bool(report.repaired)), (place, bit)
+        assert set(known(folder)) == {0, 1}
+
+
+def test_damaged_text_of_the_tables_is_said_in_one_line(tmp_path, capsys):
+    folder = tmp_path / "s"
+    filled(folder)
+    damaged = (folder / DATABASE).read_bytes().replace(b"CREATE TABLE files", b"CREATE TABLE fi\xeces")
+    (folder / DATABASE).write_bytes(damaged)
+    with pytest.raises(UsageError, match=r"is damaged \(.*vftsim check .* --repair"):
+        known(folder)
+    assert main(["check", str(folder)]) == 1
+    assert "damaged" in capsys.readouterr().out
+    assert main(["check", str(folder), "--repair"]) == 0
+    assert set(known(folder)) == {0, 1}

@@ -29,6 +29,16 @@ def answer(text):
     return {name: value for name, value in data.items() if name != "manifest"}
 
 
+def test_an_interrupted_study_that_nobody_keeps_says_what_had_finished():
+    def ended(task):
+        if task == 3:
+            raise KeyboardInterrupt
+        return task
+
+    with pytest.raises(Interrupted, match=r"3 of 8 runs had finished and nobody keeps them; with -o DIR"):
+        Kept().in_order(Workers(ended, 1), {n: n for n in range(8)})
+
+
 def test_tasks_are_done_once(tmp_path):
     done = []
     tasks = {n: n for n in range(4)}

@@ -19,7 +19,8 @@ from vftsim.spec import discover
 from vftsim.spec.suggest import did_you_mean, listing, shown
 
 PERCENTILES = (50, 90, 95, 99)
-_LARGEST = 1e300
+LARGEST = 1e100
+"""Beyond it nothing was measured, and the squares of a deviation would have no room in a float."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,14 @@ class Source:
 
     def number(self, text: str, line: int, column: str) -> float:
         """Return the number that a cell is."""
-        return number(text.strip(), self.label, line, column)
+        value = number(text.strip(), self.label, line, column)
+        if abs(value) > LARGEST:
+            self.refuse(f"{shown(text)} is more than anybody measures", line, column)
+        return value
+
+    def count(self, text: str, line: int, column: str) -> int:
+        """Return the whole number that a cell is."""
+        return int(self.number(text, line, column))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +188,8 @@ def figures_of(source: Source, importer: Importer) -> list[Figure]:
         source.refuse("holds nothing" + ("" if source.window.whole else " between --from and --until"))
     for figure in found:
         for name, value in figure.statistics.items():
-            if not abs(value) <= _LARGEST:
-                source.refuse(f"says what no measurement can be: {name} of {figure.metric} is no number below 1e300")
+            if not abs(value) <= LARGEST:
+                source.refuse(
+                    f"says what no measurement can be: {name} of {figure.metric} is no number below {LARGEST:g}"
+                )
     return found

@@ -43,7 +43,7 @@ def span_s(source: Source, cell: str, line: int, column: str) -> float:
     if match is None:
         source.refuse(f"'{cell[:60]}' is not a time HH:MM:SS:microseconds", line, column)
     hours, minutes, seconds, micro = match.groups()
-    return int(hours) * 3600 + int(minutes) * 60 + int(seconds) + int(micro or 0) / 1e6
+    return source.count(hours, line, column) * 3600 + int(minutes) * 60 + int(seconds) + int(micro or 0) / 1e6
 
 
 def delay_name(name: str) -> str:

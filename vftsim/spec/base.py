@@ -12,7 +12,7 @@ A check across fields is a ``model_validator(mode="after")`` raising ``ValueErro
 remedy; a :class:`~vftsim.errors.ModelFileError` with ``key`` set points at a key below the part.
 """
 
-from typing import Annotated, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Strict
 
@@ -37,3 +37,6 @@ class Spec(BaseModel):
         allow_inf_nan=False,
         defer_build=True,
     )
+
+    products: ClassVar[tuple[str, ...]] = ()
+    """Other names under which people look for a part: products, projects, devices."""

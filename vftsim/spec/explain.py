@@ -1,5 +1,6 @@
 """One clear message out of a pydantic ``ValidationError``: file, line, key, cause, remedy."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from vftsim.spec.shape import Key, Spot, locate
 from vftsim.spec.suggest import close_match, did_you_mean, listing, shown
 from vftsim.spec.yaml_source import Node
 
+_MOST_NAMED = 3
 _EXPECTED = {
     "mapping": "a mapping (lines 'key: value')",
     "list": "a list",
@@ -53,6 +55,7 @@ class _Problem:
     line: int
     key: str
     message: str
+    kind: str
 
 
 def explain(
@@ -61,6 +64,7 @@ def explain(
     tree: Node,
     files: Sequence[str],
     assignments: Sequence[str],
+    spoilt_by: str = "",
 ) -> ModelFileError:
     """Return the first problem in the order of the files, and how many more there are.
 
@@ -76,6 +80,8 @@ def explain(
         The files of the extends chain, the named one first.
     assignments : sequence of str
         The overrides, in order; their problems come before those of the files.
+    spoilt_by : str
+        The override without which the document is right.
     """
     data = tree.plain()
     ranks = {label: rank for rank, label in enumerate((ORIGIN, *files))}
@@ -93,11 +99,23 @@ def explain(
         node = _deepest(tree, keys)
         order = (ranks.get(node.file, len(ranks)), node.line, len(problems))
         key, line = ".".join(map(str, keys)), node.line
+        if not keys:
+            node = _deepest(tree, _path_said(details))
+            line = node.line
         if node.file == ORIGIN:
             key, line = assignments[node.line - 1], 0
-        problems.append(_Problem(order, node.file, line, key, _message(details, spot)))
-    first = min(problems, key=lambda problem: problem.order)
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        problems.append(_Problem(order, node.file, line, key, _message(details, spot), kind))
+    problems.sort(key=lambda problem: problem.order)
+    first, *others = problems
+    named = [
+        f"{word} '{other.key}'"
+        for word, kind in (("unknown key", "extra_forbidden"), ("missing key", "missing"))
+        for other in others if other.kind == kind and other.file != ORIGIN
+    ]  # fmt: skip
+    more = f" (and {len(others)} more{': ' + ', '.join(named[:_MOST_NAMED]) if named else ''})" if others else ""
+    if spoilt_by and first.file != ORIGIN:
+        place = f"{first.key}: " if first.key else ""
+        return ModelFileError(f"{place}{first.message}{more}", ORIGIN, 0, spoilt_by)
     return ModelFileError(first.message + more, first.file, first.line, first.key)
 
 
@@ -123,6 +141,12 @@ def _keys_to_blame(kind: str, spot: Spot, details: Any) -> tuple[Key, ...]:
     if isinstance(cause, ModelFileError) and cause.key:
         return (*spot.keys, *(int(k) if k.isdigit() else k for k in cause.key.split(".")))
     return spot.keys
+
+
+def _path_said(details: Any) -> tuple[Key, ...]:
+    """Return the path that a message of a check across the model begins with: ``domains.sut.affinity must ...``."""
+    path = re.match(r"[\w.-]*\w", str(details.get("ctx", {}).get("error", "")))
+    return tuple(int(key) if key.isdigit() else key for key in path[0].split(".")) if path else ()
 
 
 def _deepest(tree: Node, keys: Sequence[Key]) -> Node:
@@ -206,7 +230,8 @@ def _unknown_kind(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
     kinds = list(registry) if registry else str(context.get("expected_tags", "")).replace("'", "").split(", ")
     family = registry.family if registry else str(spot.keys[-1]) if spot.keys else "part"
     tag = str(context.get("tag", ""))
-    return f"unknown {family} kind {shown(tag)}{did_you_mean(tag, kinds) or ';'} kinds: {listing(kinds)}"
+    hint = registry.did_you_mean(tag) if registry else did_you_mean(tag, kinds)
+    return f"unknown {family} kind {shown(tag)}{hint or ';'} kinds: {listing(kinds)}"
 
 
 def _missing_kind(spot: Spot, context: Mapping[str, Any], given: Any) -> str:

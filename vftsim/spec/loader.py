@@ -34,11 +34,14 @@ class Document:
         The files read, the named one first.
     assignments : tuple of str
         The overrides made so far, in order.
+    before : tuple of Node
+        The values before each of them.
     """
 
     tree: Node
     files: tuple[Path, ...]
     assignments: tuple[str, ...] = ()
+    before: tuple[Node, ...] = ()
 
     def plain(self) -> dict[str, Any]:
         """Return the document as plain data, as if it stood in one file."""
@@ -47,10 +50,10 @@ class Document:
 
     def override(self, root: type[BaseModel], assignments: Sequence[str]) -> "Document":
         """Return the document with more overrides made; the original stays as it is."""
-        tree = self.tree
+        trees = [self.tree]
         for number, assignment in enumerate(assignments, start=len(self.assignments) + 1):
-            tree = apply_override(root, tree, assignment, number)
-        return Document(tree, self.files, (*self.assignments, *assignments))
+            trees.append(apply_override(root, trees[-1], assignment, number))
+        return Document(trees[-1], self.files, (*self.assignments, *assignments), (*self.before, *trees[:-1]))
 
     def validate(self, root: type[T]) -> T:
         """Return the model that the document describes."""
@@ -58,7 +61,17 @@ class Document:
             return root.model_validate(self.tree.plain())
         except ValidationError as error:
             labels = [str(path) for path in self.files]
-            raise explain(error, root, self.tree, labels, self.assignments) from None
+            raise explain(error, root, self.tree, labels, self.assignments, self._spoilt_by(root)) from None
+
+    def _spoilt_by(self, root: type[BaseModel]) -> str:
+        """Return the override that made a right document wrong; empty where the files are wrong themselves."""
+        for tree, assignment in zip(reversed(self.before), reversed(self.assignments), strict=True):
+            try:
+                root.model_validate(tree.plain())
+            except ValidationError:
+                continue
+            return assignment
+        return ""
 
 
 def read_document(path_or_name: str | Path, search: Search | None = None) -> Document:

@@ -21,6 +21,7 @@ after that point is refused, as it would have no effect.
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -33,6 +34,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from vftsim.spec.base import Spec
+from vftsim.spec.suggest import did_you_mean
 
 S = TypeVar("S", bound=Spec)
 Part = TypeVar("Part", bound=Spec)
@@ -40,6 +42,9 @@ Part = TypeVar("Part", bound=Spec)
 TAG = "kind"
 ENTRY_POINTS = "vftsim.parts"
 """Group of entry points; each names a module whose import registers parts."""
+
+
+_REGISTRIES: "list[PartRegistry[Any]]" = []
 
 
 class PartRegistry(Mapping[str, type[S]], Generic[S]):
@@ -54,6 +59,7 @@ class PartRegistry(Mapping[str, type[S]], Generic[S]):
     """
 
     def __init__(self, family: str, base: type[S]) -> None:
+        _REGISTRIES.append(self)
         self.family = family
         self.base = base
         self._parts: dict[str, type[S]] = {}
@@ -81,6 +87,17 @@ class PartRegistry(Mapping[str, type[S]], Generic[S]):
             raise TypeError(f"no {self.family} is registered; discover() its package before using the model")
         self._in_use = True
         return {kind: self._parts[kind] for kind in self}
+
+    def did_you_mean(self, name: str) -> str:
+        """Return ``"; did you mean 'x'?"``, the empty string, or where a product's name is another family's part."""
+        folded = re.sub(r"[\W_]+", "_", name.casefold())
+        for registry in (self, *_REGISTRIES):
+            for kind, part in registry._parts.items():
+                if folded in part.__dict__.get("products", ()) or (registry is not self and folded == kind):
+                    return f"; did you mean {'' if registry is self else f'the {registry.family} '}'{kind}'?"
+            if registry is self and (near := did_you_mean(name, self)):
+                return near
+        return ""
 
     def __getitem__(self, kind: str) -> type[S]:
         return self._parts[kind]

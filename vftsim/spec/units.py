@@ -30,7 +30,11 @@ _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _QUANTITY = re.compile(rf"(?P<number>{_NUMBER})\s*(?P<unit>.*)", re.DOTALL)
 _MAX_TEXT = 64
 _MAX_EXPONENT = 4
-_ALIASES = {"µs": "us", "μs": "us"}
+_ALIASES = {
+    "µs": "us", "μs": "us", "second": "s", "seconds": "s", "minute": "min", "minutes": "min", "hour": "h",
+    "hours": "h", "day": "d", "days": "d",
+}  # fmt: skip
+"""Other ways to write a unit."""
 
 
 def number_and_unit(text: str) -> tuple[float, str] | None:
@@ -110,7 +114,9 @@ class Quantity:
         match = _QUANTITY.fullmatch(text.strip()) if len(text) <= _MAX_TEXT else None
         if match is None:
             self._refuse(f"must be a {self.name} such as '{self.example}', got {shown(text)}")
-        number, unit = match["number"], _ALIASES.get(match["unit"], match["unit"])
+        number, unit = match["number"], match["unit"]
+        if _ALIASES.get(unit) in self.units:
+            unit = _ALIASES[unit]
         if len(number.lower().partition("e")[2]) > _MAX_EXPONENT:
             self._refuse(f"must be a {self.name} such as '{self.example}', got {shown(text)}")
         amount = Fraction(number)
@@ -118,6 +124,9 @@ class Quantity:
             if amount:
                 self._refuse_bare(text.strip())
             return amount
+        if (bits := _bits_of(unit)) in self.units:
+            meant = f"{_plain(8 * float(amount))} {bits}"
+            self._refuse(f"{shown(text)} is bytes a second, and a {self.name} is in bits: '{meant}'")
         if unit not in self.units:
             self._refuse(
                 f"{shown(unit)} in {shown(text)} is not a unit of a {self.name}"
@@ -178,6 +187,12 @@ class Quantity:
             "description": f"A {self.name} with its unit ({', '.join(self.units)}), e.g. '{self.example}'.",
             "examples": [self.example],
         }
+
+
+def _bits_of(unit: str) -> str:
+    """Return the unit of bits a second that a unit of bytes a second is meant for: ``Gbit/s`` of ``GB/s``."""
+    match = re.fullmatch(r"([kKMGT]?)(?:B|byte|bytes)(?:/s|ps)", unit)
+    return f"{match[1].lower() if match[1] == 'K' else match[1]}bit/s" if match else ""
 
 
 def _plain(value: float) -> str:

@@ -7,7 +7,7 @@ built here, so nothing in a file can name a Python object.  Mapping keys are tex
 Refused, each with its line: tags other than the core ones, a repeated key, a second document, a merge
 key ``<<`` (not in YAML 1.2; ``extends`` does that job), an alias inside its own anchor, nesting beyond
 `MAX_DEPTH`, more than `MAX_NODES` values after aliases are expanded, files beyond `MAX_BYTES`, and
-numbers that are not finite or not representable.
+numbers that are not finite or not representable in 64 bits, and a tag that the value does not fit.
 """
 
 import math
@@ -27,6 +27,7 @@ MAX_BYTES = 2**20
 MAX_DEPTH = 32
 MAX_NODES = 50_000
 MAX_DIGITS = 40
+LARGEST_INT = 2**63 - 1  # what a field of a run's state holds
 
 _CORE = "tag:yaml.org,2002:"
 _NULLS = {"", "~", "null", "Null", "NULL"}
@@ -35,6 +36,10 @@ _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(
     r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
+
+_OF_TAG: dict[str, type | tuple[type, ...]] = {
+    "int": WrittenInt, "float": WrittenFloat, "bool": bool, "null": type(None),
+}  # fmt: skip
 
 Scalar = str | bool | WrittenInt | WrittenFloat | None
 
@@ -177,7 +182,7 @@ class _Builder:
             self.begin_entry(here, event)
             return
         is_text = tag in ("!", "str") or (tag is None and not event.implicit[0])
-        node = Node(event.value if is_text else self.resolve(event.value), self.label, self.line)
+        node = Node(event.value if is_text else self.tagged(tag, event.value), self.label, self.line)
         if event.anchor:
             self.anchors[event.anchor] = node
         self.put(node)
@@ -193,6 +198,15 @@ class _Builder:
         here.key_lines[key] = self.line
         here.key, here.awaits_value = key, True
 
+    def tagged(self, tag: str | None, text: str) -> Scalar:
+        """Return the value of a scalar that may say what it is: it must be that by the core schema."""
+        value = self.resolve(text)
+        if tag == "float" and isinstance(value, int) and not isinstance(value, bool):
+            value = WrittenFloat(value)
+        if tag is not None and not isinstance(value, _OF_TAG[tag]):
+            self.refuse(f"has the YAML tag '!!{tag}', which {shown(text)} is not; remove the tag")
+        return value
+
     def resolve(self, text: str) -> Scalar:
         """Return the value of a plain scalar by the core schema."""
         if text in _NULLS:
@@ -204,7 +218,10 @@ class _Builder:
         if len(text) > MAX_DIGITS:
             self.refuse(f"{shown(text)} has more than {MAX_DIGITS} characters; no number of a model needs that")
         if _INT.fullmatch(text):
-            return WrittenInt(text, 0 if text[:2] in ("0o", "0x") else 10)
+            whole = WrittenInt(text, 0 if text[:2] in ("0o", "0x") else 10)
+            if abs(whole) > LARGEST_INT:
+                self.refuse(f"{shown(text)} is beyond the largest whole number of a model, {LARGEST_INT} (2^63 - 1)")
+            return whole
         number = WrittenFloat(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
         if not math.isfinite(number):
             self.refuse(f"{shown(text)} is not a finite number; leave a key out where there is no limit")

@@ -19,6 +19,7 @@ from typing import Any
 from vftsim._version import __version__
 from vftsim.errors import UsageError
 from vftsim.study.database import (
+    DAMAGED,
     DATABASE,
     LARGEST,
     OWN_NAMES,
@@ -26,10 +27,12 @@ from vftsim.study.database import (
     connect,
     create_file,
     forbidden,
+    in_words,
     is_inside,
     is_key_of,
     remove_unfinished,
     unsound,
+    with_own_schema,
 )
 from vftsim.study.files import SCRATCH, clear, sha256_of_file, sync_directory
 from vftsim.study.lock import DirectoryLock
@@ -140,14 +143,13 @@ def _check(folder: Path, repair: bool) -> CheckReport:
 def _read(folder: Path, report: CheckReport) -> _Contents:
     try:
         with contextlib.closing(connect(folder / DATABASE)) as connection:
-            wrong = [text for (text,) in connection.execute("PRAGMA integrity_check(3)") if text != "ok"]
+            wrong = "; ".join(text for (text,) in connection.execute("PRAGMA integrity_check(3)") if text != "ok")
+            wrong = f"the database is damaged: {wrong}" if wrong else unsound(connection)
             if not wrong:
-                if foreign := unsound(connection):
-                    report.damage.append(foreign)
                 return _contents(connection, report)
-    except sqlite3.DatabaseError as error:
-        wrong = [str(error)]
-    report.damage.append(f"the database is damaged: {'; '.join(wrong)}")
+    except DAMAGED as error:
+        wrong = f"the database is damaged: {in_words(error)}"
+    report.damage.append(wrong)
     with _copy(folder) as connection:
         return _contents(connection, report)
 
@@ -162,6 +164,7 @@ def _copy(folder: Path) -> Iterator[sqlite3.Connection]:
         for name in (DATABASE, f"{DATABASE}-wal"):
             if (folder / name).exists():
                 shutil.copyfile(folder / name, scratch / name)
+        (scratch / DATABASE).write_bytes(with_own_schema((scratch / DATABASE).read_bytes()))
         with contextlib.closing(sqlite3.connect(scratch / DATABASE, isolation_level=None)) as connection:
             connection.execute("PRAGMA writable_schema = ON")  # reads a file shorter than its header says
             yield connection
@@ -185,7 +188,7 @@ def _contents(connection: sqlite3.Connection, report: CheckReport) -> _Contents:
             row = connection.execute(
                 "SELECT study, replication, data, sha256 FROM replications WHERE rowid = ?", (rowid,)
             ).fetchone()
-        except sqlite3.DatabaseError:
+        except DAMAGED:
             unreadable += 1
             continue
         if row is not None:
@@ -198,7 +201,7 @@ def _contents(connection: sqlite3.Connection, report: CheckReport) -> _Contents:
 def _readable(connection: sqlite3.Connection, query: str) -> list[Any]:
     """Return the rows up to the first that cannot be read."""
     rows: list[Any] = []
-    with contextlib.suppress(sqlite3.DatabaseError):
+    with contextlib.suppress(*DAMAGED):
         rows.extend(connection.execute(query))
     return rows
 
@@ -208,14 +211,14 @@ def _rowids(connection: sqlite3.Connection) -> Iterator[int]:
     try:
         yield from [number for (number,) in connection.execute("SELECT rowid FROM replications NOT INDEXED").fetchall()]
         return
-    except sqlite3.DatabaseError:
+    except DAMAGED:
         pass
     misses, number = 0, 0
     while misses < _LAST_MISSES:
         number += 1
         try:
             there = connection.execute("SELECT 1 FROM replications WHERE rowid = ?", (number,)).fetchone()
-        except sqlite3.DatabaseError:
+        except DAMAGED:
             there = None
         misses = misses + 1 if there is None else 0
         if there is not None:

@@ -18,9 +18,11 @@ from vftsim.study.lock import HOLDER, LOCK
 
 DATABASE = "vftsim.sqlite"
 APPLICATION = 0x76667473  # "vfts", in the header of the file
-FORMAT = 1
-_HEADER_BYTES, _FORMAT_AT, _APPLICATION_AT = 100, 60, 68  # sqlite.org/fileformat.html, 1.3
+FORMAT = 2
+_HEADER_BYTES, _PAGE_AT, _FORMAT_AT, _APPLICATION_AT = 100, 16, 60, 68  # sqlite.org/fileformat.html, 1.3
 _BESIDE = ("-wal", "-shm", "-journal")
+DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What a damaged database answers with; the second where the text of its message is damaged itself."""
 OWN_NAMES = {LOCK, HOLDER, SCRATCH, *(f"{DATABASE}{end}" for end in (".new", ".new-journal", "-journal"))}
 _SCHEMA = f"""
 PRAGMA auto_vacuum = INCREMENTAL;
@@ -147,10 +149,28 @@ def _tables(connection: sqlite3.Connection) -> set[Any]:
     return set(connection.execute("SELECT type, name, sql FROM sqlite_master"))
 
 
+def in_words(error: object) -> str:
+    """Return what a damaged database is said to have."""
+    return "its text is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+
+
+def with_own_schema(content: bytes) -> bytes:
+    """Return a database whose first page, which says what its tables are and where, is that of every new one.
+
+    The tables are made once, in one order, and are never moved, so a damaged first page can be replaced.  Its
+    header, which says how much there is, stays.
+    """
+    with contextlib.closing(sqlite3.connect(":memory:")) as model:
+        model.executescript(f"{_SCHEMA}COMMIT;")
+        first = model.serialize()
+    page = int.from_bytes(first[_PAGE_AT : _PAGE_AT + 2], "big")
+    return content[:_HEADER_BYTES] + first[_HEADER_BYTES:page] + content[page:]
+
+
 def damage(folder: Path, error: object) -> UsageError:
     """Return what a database that cannot be read is answered with."""
     return UsageError(
-        f"'{folder / DATABASE}' is damaged ({error}); 'vftsim check {folder} --repair' saves what can be read"
+        f"'{folder / DATABASE}' is damaged ({in_words(error)}); 'vftsim check {folder} --repair' saves what can be read"
     )
 
 
@@ -209,5 +229,5 @@ def forbidden(folder: Path) -> Iterator[None]:
         if "locked" in str(error):
             raise UsageError(f"'{folder / DATABASE}' is open in another program; close it") from None
         raise UsageError(f"cannot write '{folder}': {error}") from None
-    except sqlite3.DatabaseError as error:
+    except DAMAGED as error:
         raise damage(folder, error) from None

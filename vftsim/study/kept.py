@@ -66,7 +66,7 @@ class Kept:
     def in_order(self, workers: Workers[Any, Any], tasks: Mapping[int, Any]) -> list[Any]:
         """Return the results of tasks by number, in their order; what is in the store is not done again."""
         if self.store is None:
-            return workers.in_order(list(tasks.values()))
+            return self._unkept(workers, tasks)
         assert self.identity is not None
         found = {number: self.decode(data) for number, data in self.store.known(self.identity).items()}
         missing = [number for number in tasks if number not in found]
@@ -75,6 +75,21 @@ class Kept:
                 self.store.keep(self.identity, missing[index], self.encode(result))
             found[missing[index]] = result
         return [found[number] for number in tasks]
+
+    @staticmethod
+    def _unkept(workers: Workers[Any, Any], tasks: Mapping[int, Any]) -> list[Any]:
+        found: dict[int, Any] = {}
+        try:
+            for one in workers.as_they_come(list(tasks.values())):
+                found.update([one])
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            raise Interrupted(
+                f"{len(found)} of {len(tasks)} runs had finished and nobody keeps them; with -o DIR (or --keep) "
+                "they stay, and the same command goes on"
+            ) from None
+        return [found[index] for index in range(len(tasks))]
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -28,7 +28,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from vftsim.errors import StorageError, UsageError
-from vftsim.study.database import DATABASE, check_place, connect, create, damage, forbidden, unsound
+from vftsim.study.database import DAMAGED, DATABASE, check_place, connect, create, damage, forbidden, unsound
 from vftsim.study.digest import sha256_of
 from vftsim.study.files import publish, remove_ours, to_json
 from vftsim.study.lock import DirectoryLock
@@ -187,25 +187,30 @@ class Store:
             self.remarks.append(f"replication {replication} in '{self.folder}' is damaged and is computed again")
 
     def keep(self, identity: Mapping[str, Any], replication: int, data: Any) -> None:
-        """Put a replication on disk, for good when this returns.
+        """Put a replication on disk, for good when this returns; see :meth:`keep_all`."""
+        self.keep_all([(identity, replication, data)])
+
+    def keep_all(self, found: Iterable[tuple[Mapping[str, Any], int, Any]]) -> None:
+        """Put replications, each with its study and number, on disk: all or none, for good when this returns.
 
         Raises
         ------
         StorageError
-            It cannot be written; what was there before is kept.
+            They cannot be written; what was there before is kept.
         """
-        key = sha256_of(identity)
-        packed = zlib.compress(to_json(data, indent=None).encode(), 6)
-        study = (self._generation, key, to_json(identity, indent=None))
-        verb = "INSERT OR REPLACE" if (key, replication) in self._damaged else "INSERT"
         with self._writing():
-            self._connection.execute(
-                "INSERT OR IGNORE INTO studies (generation, key, identity) VALUES (?, ?, ?)", study
-            )
-            self._connection.execute(
-                f"{verb} INTO replications SELECT id, ?, ?, ? FROM studies WHERE generation = ? AND key = ?",
-                (replication, packed, checksum(key, replication, packed), self._generation, key),
-            )
+            for identity, replication, data in found:
+                key = sha256_of(identity)
+                packed = zlib.compress(to_json(data, indent=None).encode(), 6)
+                verb = "INSERT OR REPLACE" if (key, replication) in self._damaged else "INSERT"
+                self._connection.execute(
+                    "INSERT OR IGNORE INTO studies (generation, key, identity) VALUES (?, ?, ?)",
+                    (self._generation, key, to_json(identity, indent=None)),
+                )
+                self._connection.execute(
+                    f"{verb} INTO replications SELECT id, ?, ?, ? FROM studies WHERE generation = ? AND key = ?",
+                    (replication, packed, checksum(key, replication, packed), self._generation, key),
+                )
 
     def finish(self, write: Callable[[Path], None]) -> None:
         """Let ``write`` make the result's other files, put them in place, and drop what they replace.
@@ -307,7 +312,7 @@ class Store:
     def _reading(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except DAMAGED as error:
             raise damage(self.folder, error) from None
 
     def _is_in_place(self) -> bool:

@@ -108,20 +108,20 @@ def _tail(report: HttperfReport) -> list[str]:
     ]
 
 
-_N = r"(-?\d+(?:\.\d+)?|-?nan)"
+_C, _N = r"(\d+)", r"(-?\d+(?:\.\d+)?|-?nan)"
 _PARTS = {
-    "total": rf"Total: connections {_N} requests {_N} replies {_N} test-duration {_N} s",
-    "concurrent": rf"<={_N} concurrent",
+    "total": rf"Total: connections {_C} requests {_C} replies {_C} test-duration {_N} s",
+    "concurrent": rf"<={_C} concurrent",
     "connection": rf"Connection time \[ms\]: min {_N} avg {_N} max {_N} median {_N} stddev {_N}",
     "connect": rf"Connection time \[ms\]: connect {_N}",
     "length": rf"Connection length \[replies/conn\]: {_N}",
     "request": rf"Request size \[B\]: {_N}",
-    "rate": rf"Reply rate \[replies/s\]: min {_N} avg {_N} max {_N} stddev {_N} \({_N} samples\)",
+    "rate": rf"Reply rate \[replies/s\]: min {_N} avg {_N} max {_N} stddev {_N} \({_C} samples\)",
     "reply": rf"Reply time \[ms\]: response {_N} transfer {_N}",
     "size": rf"Reply size \[B\]: header {_N} content {_N} footer {_N}",
-    "status": rf"Reply status: 1xx={_N} 2xx={_N} 3xx={_N} 4xx={_N} 5xx={_N}",
+    "status": rf"Reply status: 1xx={_C} 2xx={_C} 3xx={_C} 4xx={_C} 5xx={_C}",
     "net": rf"Net I/O: {_N} KB/s",
-    "errors": "Errors: total .*?" + ".*?".join(f"{name} {_N}" for name in ERRORS),
+    "errors": "Errors: total .*?" + ".*?".join(f"{name} {_C}" for name in ERRORS),
 }
 _CPU = re.compile(rf"CPU time \[s\]: user {_N} system {_N}")
 
@@ -140,10 +140,12 @@ def read_report(source: Source) -> HttperfReport:
         match = re.search(pattern.replace(" ", r"\s"), text)
         if match is None:
             source.refuse(f"has no line '{pattern.split(':')[0].strip('<=')}' of httperf's report, or a broken one")
-        found[name] = [float(value) for value in match.groups()]
+        found[name] = [_value(source, value, name) for value in match.groups()]
     cpu = _CPU.search(text)
     low, mean, high, deviation, samples = found["rate"]
     connections, requests, replies, duration_s = found["total"]
+    if not connections or not duration_s > 0:
+        source.refuse("is the report of a test without a connection or a duration")
     return HttperfReport(
         connections=int(connections), requests=int(requests), replies=int(replies), duration_s=duration_s,
         concurrent=int(found["concurrent"][0]), connection_ms=_five(found["connection"]),
@@ -153,8 +155,13 @@ def read_report(source: Source) -> HttperfReport:
         header_bytes=found["size"][0], content_bytes=found["size"][1], footer_bytes=found["size"][2],
         status=_status(found["status"]), net_bytes_per_s=found["net"][0] * 1024,
         errors={name: int(count) for name, count in zip(ERRORS, found["errors"], strict=True)},
-        cpu_s=(float(cpu[1]), float(cpu[2])) if cpu else None,
+        cpu_s=(_value(source, cpu[1], "CPU time"), _value(source, cpu[2], "CPU time")) if cpu else None,
     )  # fmt: skip
+
+
+def _value(source: Source, text: str, name: str) -> float:
+    """Return a printed number; httperf prints ``nan`` for what it has no value of."""
+    return math.nan if text.endswith("nan") else source.number(text, 0, name)
 
 
 def _five(values: list[float]) -> tuple[float, float, float, float, float]:

@@ -103,24 +103,29 @@ def read_report(source: Source) -> Iperf2Report:
     lines: list[Iperf2Line] = []
     served: list[Iperf2Line] = []
     sent, is_server = None, False
-    for text in source.text.splitlines():
+    for number, text in enumerate(source.text.splitlines(), start=1):
         if "Server Report" in text:
             is_server = True
         if found := _SENT.search(text):
-            sent = (sent or 0) + int(found[1])
+            sent = (sent or 0) + source.count(found[1], number, "datagrams")
         if found := _LINE.search(text):
-            (served if is_server else lines).append(_line(found))
+            (served if is_server else lines).append(_line(source, number, found))
     if not lines:
         source.refuse("has no line of a connection, as '[  1] 0.0000-1.0000 sec  1.00 MBytes  8.39 Mbits/sec'")
     return Iperf2Report(tuple(lines), tuple(served), sent)
 
 
-def _line(found: re.Match[str]) -> Iperf2Line:
+def _line(source: Source, number: int, found: re.Match[str]) -> Iperf2Line:
+    def value(text: str, column: str) -> float:
+        return source.number(text, number, column)
+
     connection, begin, end, size, size_unit, rate, rate_unit, jitter, lost, total = found.groups()
     return Iperf2Line(
-        connection, float(begin), float(end), float(size) * 1024.0 ** _PREFIXES.index(size_unit),
-        float(rate) * 1000.0 ** _PREFIXES.index(rate_unit), None if jitter is None else float(jitter),
-        None if lost is None else int(lost), None if total is None else int(total),
+        connection, value(begin, "Interval"), value(end, "Interval"),
+        value(size, "Transfer") * 1024.0 ** _PREFIXES.index(size_unit),
+        value(rate, "Bandwidth") * 1000.0 ** _PREFIXES.index(rate_unit),
+        None if jitter is None else value(jitter, "Jitter"),
+        None if lost is None else int(value(lost, "Lost")), None if total is None else int(value(total, "Total")),
     )  # fmt: skip
 
 

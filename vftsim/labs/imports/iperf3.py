@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, FiniteFloat, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
-from vftsim.labs.importing import Figure, Importer, Source, of_values, register
+from vftsim.labs.importing import LARGEST, Figure, Importer, Source, of_values, register
 
 
 @dataclass(frozen=True)
@@ -95,18 +95,22 @@ def _datagrams(stream: Iperf3Stream) -> dict[str, Any]:
     }  # fmt: skip
 
 
+_Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+_Count = Annotated[int, Field(ge=-(2**63), le=2**63)]  # late packets count as less than none lost
+
+
 class _Span(BaseModel):
     """What an interval, a stream or all of them carried; a part of the file, like the models below."""
 
-    start: FiniteFloat
-    end: FiniteFloat
-    bits_per_second: FiniteFloat
+    start: _Number
+    end: _Number
+    bits_per_second: _Number
     omitted: bool = False
-    retransmits: int | None = None
-    mean_rtt: FiniteFloat | None = None
-    lost_packets: int | None = None
-    packets: int | None = None
-    jitter_ms: FiniteFloat = 0.0
+    retransmits: _Count | None = None
+    mean_rtt: _Number | None = None
+    lost_packets: _Count | None = None
+    packets: _Count | None = None
+    jitter_ms: _Number = 0.0
 
     @property
     def mbit_per_s(self) -> float:
@@ -129,7 +133,7 @@ class _End(BaseModel):
     sum: _Span | None = None
     sum_sent: _Span | None = None
     sum_received: _Span | None = None
-    cpu_utilization_percent: dict[str, FiniteFloat] = {}
+    cpu_utilization_percent: dict[str, _Number] = {}
 
 
 class _Test(BaseModel):
@@ -146,7 +150,9 @@ def _test_of(source: Source) -> _Test:
         It is no JSON, is cut, tells of an error instead of a test, or lacks a number or has something else there.
     """
     try:
-        data = json.loads(source.text)
+        data = json.loads(source.text, parse_int=float)  # whole numbers of any length
+    except RecursionError:
+        source.refuse("is nested too deeply; make it with  iperf3 -J")
     except json.JSONDecodeError as error:
         source.refuse(f"is not JSON ({error.msg}); make it with  iperf3 -J", error.lineno)
     if not isinstance(data, dict) or not {"intervals", "end"} <= data.keys():

@@ -34,8 +34,8 @@ def _read(source: Source) -> list[Figure]:
 
 
 def _epoch_s(source: Source, cell: str, line: int) -> float:
-    if cell.isdigit():
-        return float(cell)
+    if cell.isascii() and cell.isdigit():
+        return source.number(cell, line, "timestamp")
     try:
         return datetime.strptime(cell.removesuffix(" UTC"), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp()
     except ValueError:
