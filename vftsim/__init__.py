@@ -115,7 +115,7 @@ def capacity(
     vary : str, optional
         Key of the model whose largest value is sought instead, e.g. ``workloads.web.rate``.
     objectives : sequence of str
-        What a run must achieve then, e.g. ``web.answered_percent >= 90``; by default what the workload declares.
+        What a run must achieve then, e.g. ``web.answered >= 90``; by default what the workload declares.
     directory : str or Path, optional
         Keep every finished run and the answer here; the same call goes on from them.
     force : bool
@@ -196,7 +196,7 @@ def sweep(
     protection : str, optional
         A mechanism, several with commas, or ``all``, without the model's faults; by default the model's own.
     quick : bool
-        Measure half a second of a steady state.
+        Shorten every point for a first look.
     directory : str or Path, optional
         Keep replications and results here; the same call goes on from them.
     force : bool
@@ -204,16 +204,15 @@ def sweep(
     """
     from tempfile import TemporaryDirectory
 
-    from vftsim.study.composed import QUICK_NS
     from vftsim.study.sweep import run_sweep
-    from vftsim.study.sweep_grid import make_grid, with_duration
+    from vftsim.study.sweep_grid import plan_grid
 
-    name = None if model is None else str(model)
-    said = with_duration(name, grid, overrides, QUICK_NS) if quick else tuple(overrides)
-    points = make_grid(name, scheduler, grid, said, protection)
+    plan = plan_grid(None if model is None else str(model), scheduler, grid, tuple(overrides), protection)
+    if quick:
+        plan = plan.quick()
     with TemporaryDirectory() as elsewhere:
         folder = Path(elsewhere) / "sweep" if directory is None else Path(directory)
-        return run_sweep(points, folder, replications, seed, jobs, force=force)
+        return run_sweep(plan.grid(), folder, replications, seed, jobs, force=force)
 
 
 def calibrate(name_or_path: str | Path, jobs: int = 1, *, keep: str | Path | None = None) -> Calibrated:
@@ -248,7 +247,8 @@ def trace(
         The run is over before the window is.
     """
     from vftsim.errors import UsageError
-    from vftsim.tracing.trace import longest_ns, run_traced, write_chrome
+    from vftsim.tracing.chrome import write_chrome
+    from vftsim.tracing.trace import longest_ns, run_traced
 
     spec = _model(model).spec
     start_ns, length_ns = round(start_s * 1e9), round(length_s * 1e9)

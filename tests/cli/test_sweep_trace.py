@@ -69,6 +69,9 @@ def test_sweep_of_a_sip_lab(tiny_path, capsys):
         (["trace", "xen-media", "-o", "no/such/x.json"], "no such directory"),
         (["trace", "xen-media"], "say what to write"),
         (["trace", "xen-media", "--gantt", "x.pdf"], "must end in .png"),
+        (["trace", "xen-media", "--pcap", "x.png"], "must end in .pcap"),
+        (["trace", "xen-media", "--pcap", "x.pcap", "-o", "x.pcap"], "name two files"),
+        (["trace", "xen-media", "--pcap", "no/such/x.pcap"], "no such directory"),
         (["record", "xen-media", "--curve", "duty", "--model", "no-boost"], "choose one"),
         (["record", "xen-media", "--curve", "duty", "-o", "x.md"], "must end in .png"),
         (["record", "xen-media", "-o", "x.png"], "must end in .md"),
@@ -76,7 +79,7 @@ def test_sweep_of_a_sip_lab(tiny_path, capsys):
         (["record", "xen-media", "--model", "right"], "--model"),
         (["trace", "xen-media", "-o", "x.json", "--length", "0 s"], "above 0"),
         (["explain", "xen-media", "--packet", "slowest"], "worst"),
-        (["explain", "lab-virtual"], "has no workload of kind rtp or calls"),
+        (["explain", "xen-media", *FEW, "--length", "20 ms", "--of", "output"], "nothing protects the domain"),
         (
             ["explain", "xen-media", *FEW, "--start", "50 ms", "--length", "20 ms", "--packet", "99999"],
             "in this window",
@@ -106,6 +109,15 @@ def test_trace_writes_what_perfetto_reads(tmp_path, capsys):
     assert main([str(a) for a in arguments]) == 2, "an existing file stays"
 
 
+def test_trace_of_a_ramp_shows_its_first_step(tiny_path, tmp_path, capsys):
+    """Nobody has said which window: something happens in the one that is chosen."""
+    path = tmp_path / "trace.json"
+    said = run_main(capsys, "trace", tiny_path, "--engine", "simpy", "-o", path)
+    assert " 0 packets delivered" not in said
+    names = {e["name"] for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "X"}
+    assert any(name.startswith("INVITE") for name in names), "messages by their names"
+
+
 def test_trace_draws_the_schedule(tmp_path, capsys):
     figure, trace = tmp_path / "schedule.png", tmp_path / "schedule.json"
     window = ["trace", "xen-media", *FEW, "--start", "50 ms", "--length", "20 ms"]
@@ -124,6 +136,17 @@ def test_explain_sums_to_the_delay(capsys):
         delays[which] = said["delay_ns"]
     assert delays["best"] < delays["median"] < delays["worst"]
     assert "total" in run_main(capsys, *arguments)
+
+
+def test_a_call_is_explained_from_its_first_message_to_its_last(tiny_path, capsys):
+    arguments = ["explain", tiny_path, "--engine", "simpy", "--length", "5 s"]
+    said = json.loads(run_main(capsys, *arguments, "--of", "exchange", "--json"))
+    assert sum(part["length_ns"] for part in said["parts"]) == said["delay_ns"]
+    names = [part["name"] for part in said["parts"]]
+    assert names[0].partition(":")[0] in said["title"]
+    assert any(name.endswith("application: works") for name in names)
+    packet = json.loads(run_main(capsys, *arguments, "--json"))
+    assert sum(part["length_ns"] for part in packet["parts"]) == packet["delay_ns"] < said["delay_ns"]
 
 
 def outcome(loss_percent):

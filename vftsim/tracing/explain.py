@@ -1,16 +1,35 @@
-"""Where one packet's delay went: its waits, one after the other, summing to the total.
+"""Where the time of one packet, or of one exchange, went: parts in order of time that sum to the total.
 
-Between two boundaries a packet either waits in a ring or is in the hands of a stage.  There, the CPU
-time of its batch is work, and the rest is waiting: where the stage is bound to a vCPU, either for that
-vCPU (other work of its own, a switch) or for a pCPU; where any vCPU will do, for a CPU.
+Between two boundaries a packet either waits or is in the hands of a stage.  There, the CPU time of its batch is work,
+and the rest is waiting: where the stage is bound to a vCPU, either for that vCPU (other work of its own, a switch) or
+for a pCPU; where any vCPU will do, for a CPU.
+
+An exchange (a call, a registration, a request, a transfer) is a chain of packets, found from its last packet back: what
+a program puts out follows from what it had in hand, what a client sends from what it heard last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
-from vftsim.tracing.trace import PacketTrace, Trace
+from vftsim.platform.io.marks import (
+    AT_HOST,
+    DELIVERED,
+    DISCARDED,
+    DONE,
+    DROPPED,
+    ENTERED,
+    PROGRAM_DONE,
+    PROGRAM_TAKEN,
+    PUT_OUT,
+    RELEASED,
+    RETURNED,
+    TAKEN,
+)
+from vftsim.tracing.packets import CLIENT, GUEST, PacketTrace
+from vftsim.tracing.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +40,161 @@ class Part:
     length_ns: int
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a packet did or waited for between two boundaries."""
+
+    name: str
+    start_ns: int
+    end_ns: int
+    stage: str = ""
+    spent_ns: int = 0
+
+
+_BETWEEN = {
+    AT_HOST: "network to the host", RETURNED: "network to the client", RELEASED: "held by the protection",
+    PUT_OUT: "waits for room", ENTERED: "enters the guest", DROPPED: "waits, and ends", DISCARDED: "waits, and ends",
+}  # fmt: skip
+
+
+def steps(packet: PacketTrace) -> list[Step]:
+    """Return the steps of a packet's way, in order; they fill the time from its first boundary to its last."""
+    found: list[Step] = []
+    spent_ns = 0
+    for before, mark in pairwise(packet.marks):
+        stage, _, _ = mark.name.rpartition(" ")
+        span_ns = before.time_ns, mark.time_ns
+        if mark.what in (TAKEN, PROGRAM_TAKEN):
+            found.append(Step(f"waits for {stage}", *span_ns))
+            spent_ns = mark.spent_ns
+        elif mark.what in (DONE, PROGRAM_DONE):
+            used_ns = min(mark.spent_ns or spent_ns, span_ns[1] - span_ns[0])
+            found.append(Step(f"in the hands of {stage}", *span_ns, stage, used_ns))
+        else:
+            found.append(Step(_between(before.what, mark.what), *span_ns))
+    return found
+
+
+def _between(before: int, what: int) -> str:
+    """Return what a packet waits for before a boundary that is no stage's."""
+    if what == RELEASED and before == RELEASED:
+        return "waits for room"
+    if what == RETURNED and before != DELIVERED:
+        return "leaves the host"
+    return _BETWEEN.get(what, "leaves the host")
+
+
 def explain(packet: PacketTrace, trace: Trace) -> list[Part]:
     """Decompose the delay of a traced packet, in order of time."""
-    parts = [Part("wire, there and back", packet.wire_ns)]
-    before_ns = packet.marks[0][1]
-    for mark, now_ns, spent_ns in packet.marks[1:]:
-        stage, _, what = mark.rpartition(" ")
-        length_ns = now_ns - before_ns
-        if what == "taken":
-            parts.append(Part(f"waits for {stage}", length_ns))
-        else:
-            parts += _in_hands(stage, trace, packet.domain, (before_ns, now_ns), spent_ns)
-        before_ns = now_ns
-    parts.append(Part("leaves the host", packet.delivered_ns - before_ns))
-    return [part for part in parts if part.length_ns or part.name.startswith("wire")]
+    parts = [Part("wire, there and back" if packet.begun == CLIENT else "wire", packet.wire_ns)]
+    for step in steps(packet):
+        parts += _parts_of(step, packet, trace)
+    return [part for part in parts if part.length_ns]
+
+
+def _parts_of(step: Step, packet: PacketTrace, trace: Trace) -> list[Part]:
+    length_ns = step.end_ns - step.start_ns
+    if not step.stage:
+        return [Part(step.name, length_ns)]
+    stage, work = step.stage, Part(f"{step.stage}: works", step.spent_ns)
+    vcpu = trace.vcpu_of_stage.get((packet.domain, stage), trace.vcpu_of_stage.get(("", stage)))
+    if vcpu is None:
+        return [work, Part(f"{stage}: waits for a CPU", length_ns - step.spent_ns)]
+    running_ns = trace.running_ns(vcpu, step.start_ns, step.end_ns)
+    return [
+        work,
+        Part(f"{stage}: {trace.vcpu_names[vcpu]} does other work", running_ns - step.spent_ns),
+        Part(f"{stage}: {trace.vcpu_names[vcpu]} waits for a pCPU", length_ns - running_ns),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """The packets that led, one to the next, to the last one that came back to a client."""
+
+    chain: tuple[PacketTrace, ...]
+
+    @property
+    def delay_ns(self) -> int:
+        """From the first packet's beginning to the last one's end."""
+        return self.chain[-1].end_ns - self.chain[0].begin_ns
+
+
+def exchanges(trace: Trace) -> list[Exchange]:
+    """Return the exchanges that began and ended in the window, by their ends."""
+    streams: dict[tuple[str, int, int], list[PacketTrace]] = {}
+    for one in trace.seen:
+        if one.flow and not one.wire_ns:
+            streams.setdefault((one.flow, one.stream, one.entity), []).append(one)
+    found = [Exchange(tuple(_chain(own))) for own in streams.values() if any(one.end == "delivered" for one in own)]
+    inside = [
+        one for one in found
+        if len(one.chain) > 1 and one.chain[0].begun == CLIENT and one.chain[0].begin_ns >= trace.start_ns
+        and one.chain[-1].end_ns < trace.end_ns
+    ]  # fmt: skip
+    return sorted(inside, key=lambda one: one.chain[-1].end_ns)
+
+
+def _chain(own: list[PacketTrace]) -> list[PacketTrace]:
+    """Follow a stream from the last packet delivered in it back to what caused it, as far as that is seen."""
+    last = max((one for one in own if one.end == "delivered"), key=lambda one: one.end_ns)
+    chain = [last]
+    while (cause := _cause(chain[-1], own)) is not None:
+        chain.append(cause)
+    return chain[::-1]
+
+
+def _cause(packet: PacketTrace, own: list[PacketTrace]) -> PacketTrace | None:
+    """Return the latest packet that came to where another began, before it did; a program is done with it by then."""
+    at_ns = packet.begin_ns
+    if packet.begun == GUEST:
+        came = [(ns, one) for one in own if one is not packet and (ns := _in_hand_ns(one)) is not None and ns <= at_ns]
+    elif packet.begun == CLIENT:
+        came = [(one.end_ns, one) for one in own if one.end == "delivered" and one.end_ns <= at_ns]
+    else:
+        return None
+    earlier = [(ns, one) for ns, one in came if one.begin_ns < at_ns]
+    return max(earlier, key=lambda pair: (pair[0], pair[1].begin_ns))[1] if earlier else None
+
+
+def _in_hand_ns(one: PacketTrace) -> int | None:
+    """Return when the program was done with a packet from a client, or where that is not told, when it came."""
+    if one.begun != CLIENT:
+        return None
+    return one.time_of(PROGRAM_DONE) or one.time_of(ENTERED)
+
+
+def explain_exchange(exchange: Exchange, trace: Trace) -> list[Part]:
+    """Decompose an exchange, in order of time."""
+    parts: list[Part] = []
+    at_ns = exchange.chain[0].begin_ns
+    for one, following in zip(exchange.chain, [*exchange.chain[1:], None], strict=True):
+        until_ns = one.end_ns if following is None else following.begin_ns
+        name = one.label or f"packet {one.number}"
+        if one.begin_ns > at_ns:
+            parts.append(Part(f"{'client' if one.begun == CLIENT else 'program'}: before {name}", one.begin_ns - at_ns))
+        for step in steps(one):
+            if step.start_ns < until_ns:
+                cut = Step(step.name, step.start_ns, min(step.end_ns, until_ns), step.stage, step.spent_ns)
+                parts += [Part(f"{name}: {part.name}", part.length_ns) for part in _parts_of(cut, one, trace)]
+        at_ns = min(one.end_ns, until_ns)
+    return [part for part in parts if part.length_ns]
+
+
+def explain_hold(packet: PacketTrace, trace: Trace) -> list[Part]:
+    """Decompose what an output waited for between the guest and the way out: a copy elsewhere that must come first.
+
+    Parts end where what happened to the domain's protection did (a crash, its detection, the takeover), if it did.
+    """
+    at_ns = packet.time_of(PUT_OUT) or 0
+    end_ns = at_ns + packet.held_ns
+    parts: list[Part] = []
+    name = "held until the other copy has its inputs or state"
+    for moment in trace.moments:
+        if moment.domain == packet.domain and at_ns < moment.time_ns < end_ns:
+            parts.append(Part(f"{name}, until {moment.what}", moment.time_ns - at_ns))
+            at_ns = moment.time_ns
+    return [*parts, Part(name, end_ns - at_ns)]
 
 
 def total_ns(parts: Iterable[Part]) -> int:
@@ -42,25 +202,11 @@ def total_ns(parts: Iterable[Part]) -> int:
     return sum(part.length_ns for part in parts)
 
 
-def _in_hands(stage: str, trace: Trace, domain: str, between_ns: tuple[int, int], spent_ns: int) -> list[Part]:
-    length_ns = between_ns[1] - between_ns[0]
-    vcpu = trace.vcpu_of_stage.get((domain, stage), trace.vcpu_of_stage.get(("", stage)))
-    parts = [Part(f"{stage}: works", spent_ns)]
-    if vcpu is None:
-        return [*parts, Part(f"{stage}: waits for a CPU", length_ns - spent_ns)]
-    running_ns = trace.running_ns(vcpu, *between_ns)
-    return [
-        *parts,
-        Part(f"{stage}: {trace.vcpu_names[vcpu]} does other work", running_ns - spent_ns),
-        Part(f"{stage}: {trace.vcpu_names[vcpu]} waits for a pCPU", length_ns - running_ns),
-    ]
-
-
-def format_parts(packet: PacketTrace, parts: Iterable[Part]) -> str:
+def format_parts(title: str, parts: Iterable[Part]) -> str:
     """Return a table for people."""
     parts = list(parts)
-    width = max(len(part.name) for part in parts)
-    lines = [f"{packet.flow} stream {packet.stream}: {packet.delay_ns / 1e6:.4f} ms"]
+    width = max((len(part.name) for part in parts), default=len("total"))
+    lines = [f"{title}: {total_ns(parts) / 1e6:.4f} ms"]
     lines += [f"  {part.name:<{width}}  {part.length_ns / 1e6:9.4f} ms" for part in parts]
     lines.append(f"  {'total':<{width}}  {total_ns(parts) / 1e6:9.4f} ms")
     return "\n".join(lines)

@@ -1,18 +1,14 @@
-"""The schedule itself: who ran where, at which priority, and how full the rings were.
+"""The schedule itself: who ran where, at which priority, how full the rings were, and the way of every packet.
 
-The notes of an observed host and the marks of packets are read; rings are sampled in the window.  The result is
-written in the Chrome trace event format (JSON object form; "Trace Event Format", Google), which Perfetto and
-chrome://tracing open: a track for each pCPU with the vCPUs that ran there, a track for each vCPU with its states, and a
-counter for each ring.  Listening changes nothing: a traced run gives the figures of an untraced one.
+The notes of an observed host and the marks of packets are read; rings, outputs held and the lag of a second copy are
+sampled in the window.  Listening changes nothing: a traced run gives the figures of an untraced one.
 """
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
@@ -20,14 +16,22 @@ from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
 from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, WOKEN, note_count, notes
 from vftsim.platform.cpu.records import BLOCKED
-from vftsim.platform.io.marks import ARRIVED, DELIVERED, PROGRAM_DONE, PROGRAM_TAKEN, TAKEN, mark_logs
-from vftsim.platform.io.packet import flows
+from vftsim.platform.io.marks import RETURNED, mark_logs
 from vftsim.platform.io.stage import stages
-from vftsim.workloads.account import accounts
+from vftsim.platform.protection.account import timeline
+from vftsim.platform.protection.guard import guards
+from vftsim.platform.protection.mechanism import lag_now
+from vftsim.platform.protection.passes import play
+from vftsim.platform.protection.when import Instant
+from vftsim.tracing.packets import PacketReader, PacketTrace
+from vftsim.workloads.parts import WorkloadSpec
 
-SAMPLE_NS = 50_000
-_PCPUS, _VCPUS, _RINGS = 1, 2, 3
-_SAMPLE_ENTITY = 1
+SAMPLE_NS, MOST_SAMPLES = 50_000, 20_000
+"""How often rings are looked at; more seldom in a window that would have more samples than that."""
+LOOK_BACK_NS = 10_000_000_000
+"""Packets are followed from so long before a window on, so that those under way at its begin are known."""
+USUAL_LENGTH_NS, USUAL_FAILOVER_NS, BEFORE_FAULT_NS = 100_000_000, 10_000_000_000, 300_000_000
+_SAMPLE_ENTITY, _WATCH_ENTITY = 1, 2
 _REASONS = ("preempted", "blocked")
 
 
@@ -53,20 +57,21 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class PacketTrace:
-    """The boundaries one delivered packet passed, with their times."""
+class Moment:
+    """Something happened to a protected domain."""
 
-    flow: str
     domain: str
-    stream: int
-    marks: tuple[tuple[str, int, int], ...]
-    delivered_ns: int
-    wire_ns: int
+    time_ns: int
+    what: str
 
-    @property
-    def delay_ns(self) -> int:
-        """There and back, as the client measures it."""
-        return self.delivered_ns - self.marks[0][1] + self.wire_ns
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A protected domain stood still: for a checkpoint, a takeover, a pause."""
+
+    domain: str
+    start_ns: int
+    end_ns: int
 
 
 @dataclass(slots=True)
@@ -80,9 +85,27 @@ class Trace:
     slices: list[Slice] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     rings: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    packets: list[PacketTrace] = field(default_factory=list)
+    lags: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    moments: list[Moment] = field(default_factory=list)
+    stops: list[Stop] = field(default_factory=list)
+    seen: list[PacketTrace] = field(default_factory=list)
+    workloads: dict[str, WorkloadSpec] = field(default_factory=dict)
+    domains: list[str] = field(default_factory=list)
     vcpu_of_stage: dict[tuple[str, str], int] = field(default_factory=dict)
     _by_vcpu: dict[int, list[Slice]] = field(default_factory=dict, repr=False)
+
+    @property
+    def packets(self) -> list[PacketTrace]:
+        """Packets that began in the window and came to where they were to go in it, in that order."""
+        found = [
+            one for one in self.seen if one.is_whole and self.start_ns <= one.begin_ns and one.end_ns < self.end_ns
+        ]
+        return sorted(found, key=lambda one: one.end_ns)
+
+    @property
+    def dropped(self) -> list[PacketTrace]:
+        """Packets that were dropped in the window."""
+        return [one for one in self.seen if one.end == "dropped" and self.start_ns <= one.end_ns < self.end_ns]
 
     def running_ns(self, vcpu: int, start_ns: int, end_ns: int) -> int:
         """Return how long a vCPU had a pCPU between two instants of the window."""
@@ -172,132 +195,151 @@ class _Schedule:
             self._trace.waits.append(Wait(vcpu, start_ns, end_ns))
 
 
-class _Packets:
-    """Reads the log of passed boundaries and keeps the packets that arrive and leave in a window."""
-
-    def __init__(self, run: Run, trace: Trace) -> None:
-        self._run = run
-        self._trace = trace
-        self._stages = {stage.row: stage.name for host in run.built.hosts.values() for stage in host.io.stages}
-        self._flows = {driver.flow: name for name, driver in run.built.drivers.items()}
-        self._marks: dict[int, list[tuple[str, int, int]]] = {}
-        self._origins: dict[int, tuple[int, int]] = {}
-
-    def read(self) -> None:
-        """Take over all marks since the last time."""
-        log: Any = self._run.engine.rows(mark_logs)[1]
-        count = int(log.written)
-        columns = [list(column[:count]) for column in (log.packet, log.what, log.place, log.time_ns, log.spent_ns)]
-        for entry in zip(*columns, strict=True):
-            self._take(*(int(value) for value in entry))
-        log.written = 0
-
-    def _take(self, packet: int, what: int, place: int, now_ns: int, spent_ns: int) -> None:
-        if what == ARRIVED:
-            self._origins[packet] = (place, spent_ns)
-            self._marks[packet] = [("arrived", now_ns, 0)]
-        elif what == DELIVERED:
-            self._keep(packet, now_ns)
-        else:
-            name = "application" if what in (PROGRAM_TAKEN, PROGRAM_DONE) else self._stages[place]
-            step = "taken" if what in (TAKEN, PROGRAM_TAKEN) else "done"
-            self._marks[packet].append((f"{name} {step}", now_ns, spent_ns))
-
-    def _keep(self, packet: int, now_ns: int) -> None:
-        marks = self._marks.pop(packet)
-        if marks[0][1] < self._trace.start_ns:
-            return
-        flow, stream = self._origins[packet]
-        rows = self._run.engine.rows
-        port = int(rows(flows)[flow].port)
-        domain = next(host.io.owners[port] for host in self._run.built.hosts.values() if port in host.io.owners)
-        wire_ns = int(rows(accounts)[int(rows(flows)[flow].own)].wire_ns)
-        self._trace.packets.append(PacketTrace(self._flows[flow], domain, stream, tuple(marks), now_ns, wire_ns))
-
-
 def longest_ns(spec: ModelSpec) -> int:
     """Return how long a run of a model lasts at most."""
     of_phases = max((workload.longest_ns() for workload in spec.workloads.values()), default=0)
     return of_phases or spec.measure.warm_up + spec.measure.duration
 
 
+def usual_window_ns(spec: ModelSpec, start_ns: int | None, length_ns: int | None) -> tuple[int, int]:
+    """Return begin and length of a window in which something happens, as far as the caller has not chosen them.
+
+    It is around the first fault, else one second into the first step of a ramp, else after the warm-up.
+    """
+    faults_ns = [spec.time_of(fault.at) for fault in spec.faults]
+    if length_ns is None:
+        length_ns = USUAL_FAILOVER_NS if faults_ns and start_ns is None else USUAL_LENGTH_NS
+        length_ns = min(length_ns, longest_ns(spec))
+    if start_ns is None:
+        start_ns = min(faults_ns) - min(BEFORE_FAULT_NS, length_ns // 10) if faults_ns else _busy_from_ns(spec)
+        start_ns = max(0, min(start_ns, longest_ns(spec) - length_ns))
+    return start_ns, length_ns
+
+
+def _busy_from_ns(spec: ModelSpec) -> int:
+    try:
+        return spec.time_of(Instant("step 1", 1_000_000_000))
+    except ValueError:
+        return spec.measure.warm_up
+
+
 def run_traced(
     spec: ModelSpec, seed: int, replication: int, start_ns: int, length_ns: int, engine: str = "auto"
-) -> tuple[RunRecord, Trace]:
-    """Run up to the end of a window and record it; of a steady state everything before the window is warm-up."""
-    end_ns = start_ns + length_ns
+) -> tuple[RunRecord | None, Trace]:
+    """Run up to the end of a window and record it; of a steady state everything before the window is warm-up.
+
+    Returns
+    -------
+    record : RunRecord or None
+        Of a steady state, measured in the window; a ramp that is cut short has none.
+    trace : Trace
+    """
     measure = spec.measure.model_copy(update={"warm_up": start_ns, "duration": length_ns})
-    run = Run(spec.model_copy(update={"measure": measure}), seed, replication, engine=engine, observed=True)
-    run.engine.rows(mark_logs)[1].is_on = True
-    names = [f"{name}.{number}" for name, number, _ in run.built.vcpu_rows()]
-    trace = Trace(start_ns, end_ns, len(list(_pcpu_rows(run))), names)
+    own = spec.model_copy(update={"measure": measure})
+    played = play(
+        lambda: _Traced(own, seed, replication, (start_ns, start_ns + length_ns), engine),
+        lambda traced: traced.run.engine,
+        _Traced.play,
+    )
+    return played.run.record, played.run.trace
+
+
+class _Traced:
+    """A run and what is recorded of it; played once."""
+
+    def __init__(self, spec: ModelSpec, seed: int, replication: int, window_ns: tuple[int, int], engine: str) -> None:
+        self._start_ns, self._end_ns = window_ns
+        self.record: RunRecord | None = None
+        self.run = run = Run(spec, seed, replication, engine=engine, observed=True)
+        names = [f"{name}.{number}" for name, number, _ in run.built.vcpu_rows()]
+        self.trace = Trace(*window_ns, len(list(_pcpu_rows(run))), names)
+        self.trace.vcpu_of_stage = _vcpus_of_stages(run)
+        self.trace.workloads = dict(spec.workloads)
+        self.trace.domains = list(run.built.domains)
+        self.trace.rings = {name: [] for name, _ in run.built.occupancies()}
+        self.trace.lags = {name: [] for name in run.built.guards}
+        self._schedule = _Schedule(run, self.trace)
+        self._packets = PacketReader(run, *window_ns)
+        self._stopped_ns: dict[str, int] = {}
+        run.listeners += [self._schedule, self._packets]
+        if self._start_ns < LOOK_BACK_NS:
+            self._watch()
+        else:
+            run.pauses.add(self._start_ns - LOOK_BACK_NS, _WATCH_ENTITY, self._watch)
+        every_ns = max(SAMPLE_NS, (self._end_ns - self._start_ns) // MOST_SAMPLES)
+        run.pauses.add(self._start_ns, _SAMPLE_ENTITY, self._sample, every_ns, self._end_ns)
+
+    def play(self) -> None:
+        """Run to the end of the window, and take down what was seen."""
+        run = self.run
+        run.start()
+        run.engine.run(self._end_ns)
+        for listener in run.listeners:
+            listener.read()
+        if run.phased:
+            run.check_conservation()
+        else:
+            self.record = run.finish()
+        self._schedule.close()
+        self._packets.read()
+        self._packets.close()
+        for name, guard in run.built.guards.items():
+            self._note_stops(name, guard)
+        self.trace.seen = self._packets.kept
+        for name, guard in run.built.guards.items():
+            own = [Moment(name, *moment) for moment in timeline(run.engine, guard)]
+            self.trace.moments += own + _first_packet(name, own, self.trace.seen)
+        self.trace.moments.sort(key=lambda moment: moment.time_ns)
+
+    def _watch(self) -> None:
+        self.run.engine.rows(mark_logs)[1].is_on = True
+
+    def _sample(self) -> None:
+        """Note how full each ring is and how far a second copy is behind, where that has changed."""
+        run = self.run
+        for name, occupied in run.built.occupancies():
+            _note(self.trace.rings[name], run.now_ns, occupied)
+        for name, guard in run.built.guards.items():
+            _note(self.trace.lags[name], run.now_ns, int(run.engine.call(lag_now, guard, 0)))
+            self._note_stops(name, guard)
+
+    def _note_stops(self, name: str, guard: int) -> None:
+        """Note how long a guard's machine stood still since the last time: once at most between two samples."""
+        own: Any = self.run.engine.rows(guards)[guard]
+        stopped_ns, resumed_ns = int(own.stopped_ns), int(own.resumed_ns)
+        more_ns = stopped_ns - self._stopped_ns.get(name, stopped_ns)
+        self._stopped_ns[name] = stopped_ns
+        if more_ns > 0:
+            start_ns = max(resumed_ns - more_ns, self._start_ns)
+            self.trace.stops.append(Stop(name, start_ns, min(resumed_ns, self._end_ns)))
+
+
+def _note(samples: list[tuple[int, int]], now_ns: int, value: int) -> None:
+    if not samples or samples[-1][1] != value:
+        samples.append((now_ns, value))
+
+
+def _vcpus_of_stages(run: Run) -> dict[tuple[str, str], int]:
     numbers = {row: number for number, (_, _, row) in enumerate(run.built.vcpu_rows())}
-    trace.vcpu_of_stage = {
+    return {
         (stage.owner, stage.name): numbers[int(vcpu)]
         for host in run.built.hosts.values()
         for stage in host.io.stages
         if (vcpu := run.engine.rows(stages)[stage.row].vcpu)
     }
-    schedule = _Schedule(run, trace)
-    run.listeners += [schedule, _Packets(run, trace)]
-    trace.rings = {name: [] for name, _ in run.built.occupancies()}
-    run.pauses.add(start_ns, _SAMPLE_ENTITY, lambda: _sample(run, trace), SAMPLE_NS, end_ns)
-    run.start()
-    run.engine.run(end_ns)
-    for listener in run.listeners:
-        listener.read()
-    record = run.finish()
-    schedule.close()
-    return record, trace
+
+
+def _first_packet(domain: str, moments: list[Moment], seen: list[PacketTrace]) -> list[Moment]:
+    """Return when the first packet came back after a domain was reachable again, if that is in the window."""
+    back_ns = max((moment.time_ns for moment in moments if moment.what in ("reachable", "booted")), default=None)
+    if back_ns is None:
+        return []
+    came_ns = [ns for one in seen if one.domain == domain and (ns := one.time_of(RETURNED)) is not None]
+    later_ns = [ns for ns in came_ns if ns >= back_ns]
+    return [Moment(domain, min(later_ns), "first packet")] if later_ns else []
 
 
 def _pcpu_rows(run: Run) -> Iterator[int]:
     """Return the rows of all pCPUs, host by host."""
     for host in run.built.hosts:
         yield from run.built.pcpu_rows(host)
-
-
-def _sample(run: Run, trace: Trace) -> None:
-    """Note how full each ring is, where that has changed."""
-    for name, occupied in run.built.occupancies():
-        samples = trace.rings[name]
-        if not samples or samples[-1][1] != occupied:
-            samples.append((run.now_ns, occupied))
-
-
-def chrome_events(trace: Trace) -> Iterator[dict[str, Any]]:
-    """Return the trace as events of the Chrome trace format; times in us."""
-    yield from _names(trace)
-    for s in trace.slices:
-        name, arguments = trace.vcpu_names[s.vcpu], {"priority": s.priority, "until": s.reason}
-        yield _complete(_PCPUS, s.pcpu, name, s.start_ns, s.end_ns, arguments)
-        yield _complete(_VCPUS, s.vcpu, "running", s.start_ns, s.end_ns, {"pcpu": s.pcpu, **arguments})
-    for w in trace.waits:
-        yield _complete(_VCPUS, w.vcpu, "waits for a pCPU", w.start_ns, w.end_ns, {})
-    for name, samples in trace.rings.items():
-        for now_ns, occupied in samples:
-            yield {"ph": "C", "pid": _RINGS, "name": name, "ts": now_ns / 1000, "args": {"packets": occupied}}
-
-
-def _names(trace: Trace) -> Iterator[dict[str, Any]]:
-    for pid, name in ((_PCPUS, "pCPUs"), (_VCPUS, "vCPUs"), (_RINGS, "rings")):
-        yield {"ph": "M", "pid": pid, "name": "process_name", "args": {"name": name}}
-    tracks = [(_PCPUS, n, f"pCPU {n}") for n in range(trace.pcpus)]
-    tracks += [(_VCPUS, n, name) for n, name in enumerate(trace.vcpu_names)]
-    for pid, tid, name in tracks:
-        yield {"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": name}}
-
-
-def _complete(pid: int, tid: int, name: str, start_ns: int, end_ns: int, arguments: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "ph": "X", "pid": pid, "tid": tid, "name": name, "ts": start_ns / 1000,
-        "dur": (end_ns - start_ns) / 1000, "args": arguments,
-    }  # fmt: skip
-
-
-def write_chrome(trace: Trace, path: Path) -> None:
-    """Write the trace for chrome://tracing or ui.perfetto.dev."""
-    with path.open("w") as file:
-        file.write('{"displayTimeUnit": "ns", "traceEvents": [\n')
-        file.write(",\n".join(json.dumps(event) for event in chrome_events(trace)))
-        file.write("\n]}\n")

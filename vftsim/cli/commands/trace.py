@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,9 +16,26 @@ if TYPE_CHECKING:
 
 _LONGEST_NS = 10_000_000_000
 
-Start = Annotated[str, typer.Option(metavar="TIME", help="Where the window begins in simulated time.")]
-Length = Annotated[str, typer.Option(metavar="TIME", help="Length of the window.")]
+Start = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Where the window begins in simulated time; if not given, just before the first fault, a second into the "
+        "first step of a ramp, or after the warm-up.",
+    ),
+]
+Length = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Length of the window; if not given, 100 ms, around a fault 10 s.")
+]
 Replication = Annotated[int, typer.Option(help="Number of the replication, from 0.")]
+
+
+class CapturePoint(StrEnum):
+    """Where packets are captured: at the clients, at the host's card, in the guest."""
+
+    client = "client"
+    host = "host"
+    guest = "guest"
 
 
 def register(app: typer.Typer) -> None:
@@ -35,39 +53,50 @@ def trace(
         Path | None,
         typer.Option("--gantt", metavar="FILE", help="Figure to write (.png): who ran on which pCPU."),
     ] = None,
-    start: Start = "500 ms",
-    length: Length = "100 ms",
+    pcap: Annotated[
+        Path | None,
+        typer.Option("--pcap", metavar="FILE", help="Packets to write (.pcap), for tshark and Wireshark."),
+    ] = None,
+    point: Annotated[
+        CapturePoint, typer.Option("--point", help="Where packets are captured; with --pcap.")
+    ] = CapturePoint.client,
+    start: Start = None,
+    length: Length = None,
     set_: options.Set = None,
     seed: options.Seed = options.DEFAULT_SEED,
     replication: Replication = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     engine: options.Engine = options.EngineName.auto,
+    strict: options.Strict = False,
 ) -> None:
     """Write a window of the schedule: as a Chrome trace (pCPUs, vCPUs, rings), as a Gantt chart, or both."""
-    options.use_engine(engine)
+    options.use_engine(engine, strict=strict)
     from vftsim.cli.files import check_target, write_whole
 
-    if output is None and gantt is None:
-        raise UsageError("say what to write: -o schedule.json, --gantt schedule.png or both")
-    if output == gantt:
-        raise UsageError(f"'{output}' cannot be both the trace and the figure; name two files")
-    if output is not None:
-        check_target(output, force)
-    if gantt is not None:
-        check_target(gantt, force, ".png")
+    targets = [(output, ""), (gantt, ".png"), (pcap, ".pcap")]
+    asked = [(path, suffix) for path, suffix in targets if path is not None]
+    if not asked:
+        raise UsageError("say what to write: -o schedule.json, --gantt schedule.png, --pcap packets.pcap or several")
+    if len({path for path, _ in asked}) < len(asked):
+        raise UsageError(f"'{asked[-1][0]}' cannot be two things at once; name two files")
+    for path, suffix in asked:
+        check_target(path, force, suffix)
     recorded = recorded_window(model, set_, seed, replication, start, length)
     from vftsim.report.screen import print_text
-    from vftsim.tracing.trace import write_chrome
+    from vftsim.tracing.chrome import write_chrome
+    from vftsim.tracing.pcap import Point, write_pcap
 
     if output is not None:
         write_whole(output, lambda path: write_chrome(recorded, path))
     if gantt is not None:
         write_whole(gantt, lambda path: _write_gantt(recorded, path))
+    if pcap is not None:
+        write_whole(pcap, lambda path: write_pcap(recorded, Point(point.value), path))
     print_text(
-        f"Written: {' and '.join(str(path) for path in (output, gantt) if path is not None)} "
+        f"Written: {' and '.join(str(path) for path, _ in asked)} "
         f"({recorded.start_ns / 1e6:g} to {recorded.end_ns / 1e6:g} ms: {len(recorded.slices)} "
-        f"slices, {len(recorded.waits)} waits, {len(recorded.packets)} packets delivered)"
-        + ("; open the trace at ui.perfetto.dev" if output is not None else "")
+        f"slices, {len(recorded.waits)} waits, {len(recorded.packets)} packets delivered, "
+        f"{len(recorded.dropped)} dropped)" + ("; open the trace at ui.perfetto.dev" if output is not None else "")
     )
 
 
@@ -82,17 +111,18 @@ def _write_gantt(recorded: Trace, path: Path) -> None:
 
 
 def recorded_window(
-    model: str, overrides: list[str] | None, seed: int, replication: int, start: str, length: str
+    model: str, overrides: list[str] | None, seed: int, replication: int, start: str | None, length: str | None
 ) -> Trace:
     """Run a model up to the end of a window and return what was recorded in it."""
     from vftsim.spec import DURATION
-    from vftsim.tracing.trace import longest_ns
+    from vftsim.tracing.trace import longest_ns, usual_window_ns
 
-    start_ns = int(options.parse_quantity("--start", start, DURATION))
-    length_ns = int(options.parse_quantity("--length", length, DURATION))
-    if not 0 < length_ns <= _LONGEST_NS:
+    asked_start_ns = None if start is None else int(options.parse_quantity("--start", start, DURATION))
+    asked_length_ns = None if length is None else int(options.parse_quantity("--length", length, DURATION))
+    if asked_length_ns is not None and not 0 < asked_length_ns <= _LONGEST_NS:
         raise UsageError("--length: above 0 and at most 10 s")
     chosen = options.prepared(model, overrides)
+    start_ns, length_ns = usual_window_ns(chosen.spec, asked_start_ns, asked_length_ns)
     end_ns = longest_ns(chosen.spec)
     if start_ns + length_ns > end_ns:
         raise UsageError(

@@ -1,0 +1,74 @@
+"""A crash on the timeline: its protocol, what was held, when the guest stood still, and that nothing overlaps."""
+
+from itertools import pairwise
+
+import pytest
+
+from tests.composition.media_systems import MS, S, host
+from tests.tracing.test_media_trace import assert_nested
+from vftsim.composition.run import run_model
+from vftsim.tracing.chrome import chrome_events
+from vftsim.tracing.explain import explain, explain_hold, total_ns
+from vftsim.tracing.trace import run_traced
+
+CRASH_NS = 2 * S
+PROTOCOL = ["primary crash", "failure declared", "state restored", "secondary live", "reachable", "first packet"]
+
+
+def protected(**changes):
+    """A relay whose state goes to another host every 25 ms; its host crashes after 2 s."""
+    spec = host(
+        {"kind": "moderated"}, streams=5, media={"protection": {"kind": "checkpoint", "interval": "25 ms"}},
+        faults=[{"kind": "primary_crash", "at": "2 s"}], measure={"warm_up": 0, "duration": 5 * S}, **changes,
+    )  # fmt: skip
+    return spec.model_copy(update={"workloads": {"media": spec.workloads["media"]}})
+
+
+@pytest.fixture(scope="module")
+def traced():
+    return run_traced(protected(), 1, 0, 0, 5 * S, "simpy")
+
+
+def test_protocol_is_in_order_and_ends_with_a_packet(traced):
+    moments = [moment for moment in traced[1].moments if moment.time_ns >= CRASH_NS]
+    assert [moment.what for moment in moments] == PROTOCOL
+    assert moments[0].time_ns == CRASH_NS
+    came = [one.end_ns for one in traced[1].seen if one.end == "delivered" and one.end_ns >= CRASH_NS]
+    assert min(came) == moments[-1].time_ns, "nothing reaches a client between crash and first packet"
+
+
+def test_protocol_fills_its_track(traced):
+    events = [e for e in chrome_events(traced[1]) if e["pid"] == 4 and e["ph"] == "X" and e["tid"] == 0]
+    own = [e for e in events if e["args"]["from_ns"] >= CRASH_NS]
+    assert [e["args"]["since"] for e in own] == PROTOCOL
+    assert all(one["ts"] + one["dur"] == following["ts"] for one, following in pairwise(own))
+
+
+def test_nothing_overlaps_on_any_track(traced):
+    tracks = {}
+    for event in chrome_events(traced[1]):
+        if event["ph"] == "X":
+            tracks.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["dur"]))
+    assert len(tracks) > 5
+    for slices in tracks.values():
+        assert_nested(slices)
+
+
+def test_stops_and_holds_are_those_of_the_record(traced):
+    record, trace = traced
+    own = record.whole.outcomes["domains.guest.protection"]
+    stopped_ns = sum(stop.end_ns - stop.start_ns for stop in trace.stops)
+    assert stopped_ns == pytest.approx(own.stopped_ns, abs=1 * MS)
+    assert len(trace.stops) > 50, "one for each checkpoint"
+    held = [one for one in trace.seen if one.held_ns]
+    assert sum(one.held_ns for one in held) == own.held_ns
+    assert max(one.held_ns for one in held) == own.longest_held_ns
+    for one in held[::20]:
+        assert total_ns(explain_hold(one, trace)) == one.held_ns
+        assert total_ns(explain(one, trace)) == one.delay_ns
+
+
+def test_tracing_a_crash_changes_nothing(traced):
+    plain = run_model(protected(), 1, 0, "simpy")
+    assert plain.to_dict()["phases"] == traced[0].to_dict()["phases"]
+    assert plain.timelines == traced[0].timelines

@@ -1,0 +1,223 @@
+"""The way of every packet through a window: the boundaries it passed, how it ended, and why.
+
+A packet begins where a client sends it or where a guest puts it out; one that a program hands back as it is (a media
+relay's) goes on.  What a program takes in and answers with a packet of its own ends there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from vftsim.composition.run import Run
+from vftsim.platform.io.marks import (
+    ARRIVED,
+    AT_HOST,
+    DELIVERED,
+    DISCARDED,
+    DONE,
+    DROPPED,
+    ENDED,
+    ENTERED,
+    PROGRAM_DONE,
+    PROGRAM_TAKEN,
+    PUT_OUT,
+    RELEASED,
+    RETURNED,
+    SENT,
+    TAKEN,
+    mark_logs,
+)
+from vftsim.tracing.protocols import named_message
+from vftsim.workloads.account import accounts
+from vftsim.workloads.flow import FlowDriver
+
+CLIENT, GUEST, COPY = "client", "guest", "copy"
+"""Where a packet began; a copy is one that protection made, of which the beginning is not seen."""
+
+_NAMES = {
+    ARRIVED: "arrived", SENT: "sent", AT_HOST: "reaches the host", ENTERED: "enters the guest",
+    PROGRAM_TAKEN: "application taken", PROGRAM_DONE: "application done", PUT_OUT: "put out",
+    RELEASED: "let go", DELIVERED: "leaves the host", RETURNED: "delivered", DISCARDED: "discarded", ENDED: "taken in",
+}  # fmt: skip
+_ENDS = {RETURNED: "delivered", DROPPED: "dropped", DISCARDED: "discarded", ENDED: "taken in"}
+_COLUMNS = (
+    "packet",
+    "what",
+    "place",
+    "time_ns",
+    "spent_ns",
+    "flow",
+    "port",
+    "stream",
+    "entity",
+    "message",
+    "size_bytes",
+)
+
+
+class Mark(NamedTuple):
+    """A boundary that a packet passed; ``spent_ns`` is CPU time of the work before it, as far as it is known."""
+
+    name: str
+    time_ns: int
+    spent_ns: int
+    what: int
+
+
+@dataclass(slots=True)
+class PacketTrace:
+    """The boundaries one packet passed, with their times.
+
+    ``number`` counts the packets of its stream that clients sent, from 0 (of a stream that began before the run was
+    watched: from the first one seen).  ``message`` is what it means to both ends, ``label`` the same in words.
+    ``end`` is ``delivered`` (to the client), ``taken in`` (by the program), ``dropped`` or ``discarded``; empty while
+    it is under way.  ``reason`` says where and why it was dropped.  ``wire_ns`` is what it spends on a network that is
+    not modelled, there and back.
+    """
+
+    flow: str
+    domain: str
+    begun: str
+    stream: int
+    entity: int
+    number: int
+    message: int
+    label: str
+    size_bytes: int
+    wire_ns: int
+    marks: list[Mark]
+    end: str = ""
+    reason: str = ""
+
+    @property
+    def begin_ns(self) -> int:
+        """When it was sent, as the host's end of the network knows it."""
+        return self.marks[0].time_ns
+
+    @property
+    def end_ns(self) -> int:
+        """When it passed its last boundary."""
+        return self.marks[-1].time_ns
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it came to where it was to go."""
+        return self.end in ("delivered", "taken in")
+
+    @property
+    def delay_ns(self) -> int:
+        """From its beginning to its end; of packets that return to their client there and back, as it measures it."""
+        return self.end_ns - self.begin_ns + self.wire_ns
+
+    def time_of(self, *whats: int) -> int | None:
+        """Return when it first passed a boundary; ``None``: it did not."""
+        return next((mark.time_ns for mark in self.marks if mark.what in whats), None)
+
+    @property
+    def held_ns(self) -> int:
+        """How long the guest's protection held it; 0: it did not."""
+        put_ns, let_go_ns = self.time_of(PUT_OUT), self.time_of(RELEASED)
+        return 0 if put_ns is None or let_go_ns is None else let_go_ns - put_ns
+
+
+class PacketReader:
+    """Reads the log of passed boundaries and keeps the packets that are seen in a window.
+
+    Parameters
+    ----------
+    run : Run
+    start_ns, end_ns : int
+        The window: kept is what is under way in it for at least an instant.
+    """
+
+    def __init__(self, run: Run, start_ns: int, end_ns: int) -> None:
+        self._run = run
+        self._window_ns = start_ns, end_ns
+        built = run.built
+        self._stages = {stage.row: stage.name for host in built.hosts.values() for stage in host.io.stages}
+        self._places = {row: key for host in built.hosts.values() for key, row in host.io.places.items()}
+        self._owners = {port: owner for host in built.hosts.values() for port, owner in host.io.owners.items()}
+        self._flows: dict[int, str] = {getattr(d, "flow", 0): name for name, d in built.drivers.items()}
+        self._kinds = {name: run.spec.workloads[name].kind for name in built.drivers}
+        self._wire_ns = {name: _wire_ns(run, driver) for name, driver in built.drivers.items()}
+        self._numbers: Counter[tuple[int, int]] = Counter()
+        self._alive: dict[int, tuple[tuple[int, int], PacketTrace]] = {}
+        self.kept: list[PacketTrace] = []
+
+    def read(self) -> None:
+        """Take over all marks since the last time."""
+        log: Any = self._run.engine.rows(mark_logs)[1]
+        count = int(log.written)
+        columns = [list(getattr(log, name)[:count]) for name in _COLUMNS]
+        for entry in zip(*columns, strict=True):
+            self._take(*(int(value) for value in entry))
+        log.written = 0
+
+    def close(self) -> None:
+        """End the window: keep what is under way."""
+        for _, own in self._alive.values():
+            self._keep(own)
+        self._alive.clear()
+        self.kept.sort(key=lambda own: (own.begin_ns, own.flow, own.stream, own.number))
+
+    def _take(
+        self, packet: int, what: int, place: int, time_ns: int, spent_ns: int, flow: int, port: int, stream: int,
+        entity: int, message: int, size_bytes: int,
+    ) -> None:  # fmt: skip
+        identity, own = self._alive.get(packet, (None, None))
+        if own is None or identity != (flow, stream) or _begins(own, what, time_ns):
+            if own is not None:
+                self._end(packet, own, "taken in")
+            own = self._new(what, flow, port, stream, entity, message, size_bytes)
+            self._alive[packet] = (flow, stream), own
+        own.marks.append(Mark(self._name(what, place), time_ns, spent_ns, what))
+        if what in _ENDS:
+            own.reason = " ".join(self._places.get(place, ("elsewhere", ""))) if what == DROPPED else ""
+            self._end(packet, own, _ENDS[what])
+
+    def _new(
+        self, what: int, flow: int, port: int, stream: int, entity: int, message: int, size_bytes: int
+    ) -> PacketTrace:
+        begun = {ARRIVED: CLIENT, SENT: CLIENT, PUT_OUT: GUEST}.get(what, COPY)
+        name = self._flows.get(flow, "")
+        number = self._numbers[flow, stream]
+        if begun == CLIENT:
+            self._numbers[flow, stream] += 1
+        label = named_message(self._kinds.get(name, ""), message)
+        wire_ns = self._wire_ns.get(name, 0) if begun == CLIENT else self._wire_ns.get(name, 0) // 2
+        return PacketTrace(
+            name, self._owners.get(port, ""), begun, stream, entity, number, message, label, size_bytes, wire_ns, []
+        )
+
+    def _name(self, what: int, place: int) -> str:
+        if what in (TAKEN, DONE):
+            return f"{self._stages[place]} {'taken' if what == TAKEN else 'done'}"
+        return "dropped" if what == DROPPED else _NAMES[what]
+
+    def _end(self, packet: int, own: PacketTrace, how: str) -> None:
+        own.end = how
+        del self._alive[packet]
+        self._keep(own)
+
+    def _keep(self, own: PacketTrace) -> None:
+        start_ns, end_ns = self._window_ns
+        if (own.end_ns >= start_ns or not own.end) and own.begin_ns <= end_ns:
+            self.kept.append(own)
+
+
+def _begins(own: PacketTrace, what: int, time_ns: int) -> bool:
+    """Tell whether a mark is of another packet than the one whose row it was."""
+    if what == SENT:
+        return not (own.marks[-1].what == ARRIVED and own.end_ns == time_ns)
+    if what == PUT_OUT:
+        return own.marks[-1].what not in (PROGRAM_DONE, PUT_OUT, RELEASED)
+    return what == ARRIVED
+
+
+def _wire_ns(run: Run, driver: object) -> int:
+    """Return what packets of a flow spend on a network that is not modelled."""
+    if not isinstance(driver, FlowDriver):
+        return 0
+    return int(run.engine.rows(accounts)[driver.account].wire_ns)
