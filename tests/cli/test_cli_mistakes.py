@@ -84,6 +84,8 @@ def test_a_malformed_file_is_refused(mutation, tmp_path, capsys):
         (["capacity", "TINY", "--method", "guess"], "--method"),
         (["capacity", "TINY", "--method", "search", "--probability", "2"], "probability"),
         (["capacity", "TINY", "--loss-limit", "1"], "its limit is --ihs-limit"),
+        (["capacity", "TINY", "--after-stop", "2s", "--budget", "53"], "give 153 or more (54 at the very least)"),
+        (["capacity", "TINY", "--method", "search", "--quick", "--probability", "0.99"], "need 535 without a failure"),
         (["capacity", "TINY", "--budget", "5"], "goes with --method search"),
         (["capacity", "TINY", "--method", "search", "-n", "5"], "--budget bounds them"),
         (["capacity", "TINY", "--window", "5 s"], "goes with --after-stop"),

@@ -40,12 +40,27 @@ def test_a_full_output_is_one_message_and_the_result_is_kept(tiny_path, tmp_path
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("descriptor", [0, 1, 2])
+@pytest.mark.parametrize("descriptor", [0, 2])
 def test_a_closed_descriptor_disturbs_nothing(tiny_path, tmp_path, descriptor):
     """The database must not get the number of standard output, or tables would be printed into it."""
     done = run(tiny_path, "-o", tmp_path / "out", stdout=subprocess.DEVNULL, preexec_fn=lambda: os.close(descriptor))
     assert (done.returncode, done.stderr) == (0, "")
     assert main(["check", str(tmp_path / "out")]) == 0
+
+
+@pytest.mark.thorough
+def test_a_closed_standard_output_is_an_error_and_the_result_is_kept(tiny_path, tmp_path):
+    done = run(tiny_path, "-o", tmp_path / "out", preexec_fn=lambda: os.close(1))
+    assert (done.returncode, done.stderr) == (3, "vftsim: cannot use standard output: Bad file descriptor\n")
+    assert main(["check", str(tmp_path / "out")]) == 0
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["models"]])
+def test_what_is_asked_for_and_cannot_be_printed_is_an_error(words):
+    done = subprocess.run(
+        [*COMMAND, *words], check=False, stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.close(1)
+    )
+    assert (done.returncode, done.stderr) == (3, "vftsim: cannot use standard output: Bad file descriptor\n")
 
 
 @pytest.mark.thorough

@@ -1,11 +1,14 @@
 """What a study takes is known before it begins: said, asked about, refused, bounded."""
 
 import re
+import time
 
 import pytest
 
 from vftsim.cli import options
 from vftsim.cli.main import main
+from vftsim.study import sweep_grid
+from vftsim.study.estimate import Needs
 
 LONG = ["--set", "workloads.calls.sample_period=1 ns"]
 
@@ -61,15 +64,64 @@ def test_limits_that_cannot_be_kept_are_refused(arguments, part, tiny_path, caps
     assert part in refusal(capsys, "run", tiny_path, *arguments, "-n", "1")
 
 
+@pytest.mark.own_process
 @pytest.mark.thorough
 def test_a_study_ends_when_its_time_is_over_and_what_had_finished_is_kept(tiny_path, tmp_path, capsys):
     target = tmp_path / "out"
+    assert main(["run", str(tiny_path), "-n", "1", "-j", "1", "-q", "-o", str(tmp_path / "warm")]) == 0  # imports
+    capsys.readouterr()
     code = main(["run", str(tiny_path), "-n", "3000", "-j", "1", "--max-time", "2 s", "-o", str(target), "-q"])
     err = capsys.readouterr().err
     assert code == 3
     assert "vftsim: 2 seconds, the --max-time, are over\n" in err
     assert "replications are kept in" in err
     assert (target / "steps.csv").exists()
+
+
+GRIDS = [
+    "--grid", f"domains.sut.weight={','.join(map(str, range(1, 31)))}",
+    "--grid", f"domains.sut.cpu_inflation={','.join(str(1 + n / 100) for n in range(30))}",
+    "--grid", f"workloads.calls.subscribers={','.join(map(str, range(1000, 1030)))}",
+]  # fmt: skip
+
+
+def test_a_large_grid_is_counted_before_it_is_made(tiny_path, tmp_path, monkeypatch, capsys):
+    """Of 27,000 points some are looked at; making all took 20 s and 391 MB."""
+    made = []
+    at = sweep_grid._at
+    monkeypatch.setattr(sweep_grid, "_at", lambda *every: made.append(1) or at(*every))
+    said = refusal(capsys, "sweep", tiny_path, *GRIDS, "-n", "50", "-o", tmp_path / "out")
+    assert "above an hour" in said
+    assert len(made) < 300
+
+
+@pytest.mark.own_process
+def test_time_counts_while_a_grid_is_made(tiny_path, tmp_path, monkeypatch, capsys):
+    at = sweep_grid._at
+    monkeypatch.setattr(sweep_grid, "_at", lambda *every: time.sleep(0.01) or at(*every))
+    words = [
+        "sweep",
+        str(tiny_path),
+        *GRIDS,
+        "-n",
+        "1",
+        "-q",
+        "-o",
+        str(tmp_path / "out"),
+        "--yes",
+        "--max-time",
+        "1 s",
+    ]
+    assert main(words) == 3
+    assert capsys.readouterr().err.startswith("vftsim: 1 seconds, the --max-time, are over\n")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.own_process
+def test_memory_that_is_used_and_was_not_foreseen_ends_a_study(tiny_path, monkeypatch, capsys):
+    monkeypatch.setattr(Needs, "memory_bytes", lambda *_: 0.0)
+    assert main(["run", str(tiny_path), "-n", "3000", "-j", "1", "-q", "--max-memory", "50 MB"]) == 3
+    assert "MB of memory are used, --max-memory allows 50 MB\n" in capsys.readouterr().err
 
 
 FEW = ["--set", "workloads.calls.subscribers=40", "-q", "-j", "1", "-n", "1"]
@@ -79,11 +131,11 @@ FEW = ["--set", "workloads.calls.subscribers=40", "-q", "-j", "1", "-n", "1"]
 def test_attempts_without_a_free_subscriber_are_said(command, tiny_path, capsys):
     assert main([command, str(tiny_path), *FEW]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    missing, asked = map(int, re.search(r"Not started: (\d+) of about (\d+) attempts", said).groups())
+    missing, asked = map(float, re.search(r"Not offered: (\S+) of (\S+) attempts of calls", said).groups())
     assert 0 < missing < asked
     assert "raise workloads.calls.subscribers or workloads.calls.registered" in said
 
 
 def test_where_all_begin_nothing_is_said(tiny_path, capsys):
     assert main(["run", str(tiny_path), "-q", "-j", "1", "-n", "1", "--set", "workloads.calls.steps.most=1"]) == 0
-    assert "Not started" not in capsys.readouterr().out
+    assert "Not offered" not in capsys.readouterr().out

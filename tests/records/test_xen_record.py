@@ -1,13 +1,15 @@
 """What the fitted model must keep giving, in short runs, and what tells it from a wrong one."""
 
+import math
+
 import pytest
 
 from tests.composition.media_systems import MS, run
 from vftsim.composition.views import media_of
 from vftsim.records.statements import Judged
 from vftsim.records.xen_curves import CURVES
-from vftsim.records.xen_fit import STRUCTURES, TARGETS, Target, overrides
-from vftsim.records.xen_media import RIGHT, experiment, known_mean, score, separating, table
+from vftsim.records.xen_fit import STRUCTURES, TARGETS, Budget, Target, overrides
+from vftsim.records.xen_media import RIGHT, experiment, known_mean, run_experiment, score, separating, table
 
 
 def loss(key, *assignments, seed=11):
@@ -93,3 +95,13 @@ def test_every_point_of_a_curve_is_a_model(name):
 def test_every_structure_is_a_model():
     for structure in STRUCTURES.values():
         experiment("mixed.D", structure)
+
+
+def test_an_experiment_in_which_nothing_comes_through_has_no_delay():
+    """Capped driver domains lose all: the delays are nan, and the table says so."""
+    found = run_experiment("caps.2.2", (30.0, 5.0), (), Budget(1, 1, 0.3, 0.1))
+    assert found["mean"]["loss_percent"] == 100.0
+    assert math.isnan(found["mean"]["delay_mean_ms"])
+    assert math.isnan(found["outcome"]["delay_p99_ms"][0])
+    lost = Judged("caps.2.2", "loss", "above 80", "100.00 %", "holds")
+    assert "| caps.2.2 | 100.00 | nan | nan |" in table({"caps.2.2": found}, [lost])[2]

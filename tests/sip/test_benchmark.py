@@ -91,7 +91,7 @@ class Play:
         self.begun: list[Begun] = []
         self.ended_phases: list[tuple[float, str]] = []
         agenda = Agenda(self.engine)
-        built = BuiltModel(self.engine, lab, Streams(seed, 0), agenda, self._on_phase)
+        built = BuiltModel(self.engine, lab, Streams(seed, 0), agenda, self._on_phase, lambda _: None)
         self.driver = built.drivers["calls"]
         assert isinstance(self.driver, BenchDriver)
         self.series, self.manager = self.driver.series, self.driver.manager

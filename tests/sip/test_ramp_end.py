@@ -11,8 +11,8 @@ from vftsim.workloads.sip.messages import Scenario
 
 def _step(index: int, saps: float, attempts: int, judged_inadequate: int, inadequate: int | None = None) -> PhaseRecord:
     """A step of 10 s with calls, failures known when it ended, and failures in the end."""
-    phase = PhaseRecord(f"step_{index}", index, saps)
-    phase.end_ns = 10 * S
+    phase = PhaseRecord.begun(f"step_{index}", index, saps)
+    phase.end(10 * S)
     phase.attempts[Scenario.IMS_UAC] = phase.judged_attempts[Scenario.IMS_UAC] = attempts
     phase.judged_inadequate[Scenario.IMS_UAC] = judged_inadequate
     phase.inadequate[Scenario.IMS_UAC] = judged_inadequate if inadequate is None else inadequate
@@ -51,7 +51,7 @@ def test_a_step_is_not_failed_by_the_overload_of_the_next() -> None:
 
 
 def test_phases_before_the_steps_do_not_count() -> None:
-    before = PhaseRecord("pre_registration", 0, 50.0)
+    before = PhaseRecord.begun("pre_registration", 0, 50.0)
     before.end_ns = 10 * S
     before.attempts[Scenario.IMS_REG] = before.inadequate[Scenario.IMS_REG] = 500
     assert ramp_end([before, _step(1, 50, 501, 0)], 10.0) == RampEnd(0, 50, 50.1)

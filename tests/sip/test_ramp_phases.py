@@ -11,8 +11,8 @@ from vftsim.workloads.sip.messages import Scenario
 
 def _phase(name: str, index: int, saps: float, inadequate: int) -> PhaseRecord:
     """A phase of 10 s with 500 calls."""
-    phase = PhaseRecord(name, index, saps)
-    phase.end_ns = 10 * S
+    phase = PhaseRecord.begun(name, index, saps)
+    phase.end(10 * S)
     phase.attempts[Scenario.IMS_UAC] = phase.judged_attempts[Scenario.IMS_UAC] = 500
     phase.judged_inadequate[Scenario.IMS_UAC] = phase.inadequate[Scenario.IMS_UAC] = inadequate
     return phase

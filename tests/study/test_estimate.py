@@ -1,15 +1,21 @@
 """How long a run takes and how much memory, before its first event: against runs, and for settings without an end."""
 
+import re
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from vftsim.composition.run import run_model
 from vftsim.composition.views import has_bench
 from vftsim.errors import UsageError
+from vftsim.study.availability import year_takes
 from vftsim.study.estimate import EVENTS_PER_S, Needs, duration_in_words, events_of, length_ns, needs_of, total
-from vftsim.study.limits import Limits, check, ended_after
+from vftsim.study.failover import crashes_take
+from vftsim.study.limits import Limits, check, ended_after, ended_beyond
 from vftsim.study.model import load_model, shipped_models
 
 SHORT_BENCH = (
@@ -21,7 +27,10 @@ SHORT = ("measure.duration=300 ms", "measure.warm_up=100 ms")
 
 
 def short(name):
-    return load_model(name, SHORT_BENCH if has_bench(load_model(name).spec) else SHORT).spec
+    model = load_model(name)
+    if model.spec.faults:
+        return model.spec  # which have their instants
+    return load_model(name, SHORT_BENCH if has_bench(model.spec) else SHORT).spec
 
 
 @pytest.mark.thorough
@@ -44,6 +53,47 @@ def test_a_ramp_is_taken_to_end_near_where_it_does(name, last_saps):
     assert abs(steps - ended) <= 2
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["net-bare", "net-kvm", "net-kvm-emulated", "net-esxi", "xen-media"])
+def test_events_of_a_whole_run_are_right_within_a_factor_of_one_and_a_half(name):
+    """Tests of a second in a run of half a minute, two of which share a line."""
+    spec = load_model(name).spec
+    simulated = run_model(spec, 1, 0).events
+    assert simulated / 1.5 < events_of(spec) < 1.5 * simulated
+
+
+MEMORY = """
+import sys
+from pathlib import Path
+from vftsim.cli.main import main
+from vftsim.study.estimate import total
+from vftsim.study.model import load_model
+shipped, runs, jobs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+import threading, time
+from vftsim.study.limits import memory_in_use
+most, over = [0], threading.Event()
+def look():
+    while not over.wait(0.05):
+        most[0] = max(most[0], memory_in_use())
+watch = threading.Thread(target=look)
+watch.start()
+main(["run", shipped, "-n", str(runs), "-j", str(jobs), "-q", "--json", "--engine", "simpy", "--quick"])
+over.set()
+print()
+print(most[0], total([load_model(shipped).spec], runs).memory_bytes(jobs))
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads memory as Linux shows it")
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_memory_is_right_within_a_factor_of_one_and_a_half(jobs):
+    words = [sys.executable, "-c", MEMORY, "xen-media-native", "4", str(jobs)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    used, said = map(float, done.stdout.splitlines()[-1].split())
+    assert used / 1.5 < said < 1.5 * used
+
+
 def test_events_are_proportional_to_time_and_to_load():
     once, twice = (events_of(load_model("xen-media-native", [f"measure.duration={n} s"]).spec) for n in (10, 20))
     assert twice / once == pytest.approx(20.5 / 10.5)
@@ -62,13 +112,21 @@ ENDLESS = [
     ("lab-virtual", "hosts.host.scheduler.quantum=1 ns"),
     ("lab-virtual", "networks.vmnic3.background.storage.period=1 ns"),
     ("lab-virtual-shared-nic", f"{BACKGROUND}={{kind: periodic_load, busy: 0 s, period: 1 ns}}"),
+    ("lab-virtual", "domains.vmkernel.applications.more={kind: periodic_load, busy: 0 s, period: 1 ns}"),
     ("lab-virtual-ft", "domains.sut.protection.throttle.period=1 ns"),
     ("lab-virtual-ft", "domains.sut.protection.throttle.cycle=1 ns"),
     ("lab-virtual-ft", "domains.sut.protection.failover.heartbeat_interval=1 ns"),
-    ("xen-media", "workloads.media.interval=1 ns"),
     ("xen-media", "domains.cpu1.applications.job.cycle=1 ns"),
     ("xen-media", "domains.media.protection={kind: checkpoint, interval: 1 ns}"),
 ]  # fmt: skip
+
+
+def test_no_more_is_expected_than_the_clients_line_carries():
+    """A frame of 238 bytes takes 1.9 us of 1 Gbit/s: of 800 streams that send each 2 us one gets through."""
+    spec = load_model("xen-media", ["workloads.media.interval=2 us", *SHORT]).spec
+    assert needs_of(spec).seconds < 20.0
+    offered = load_model("xen-media", ["workloads.media.interval=2 us", "workloads.media.streams=1", *SHORT]).spec
+    assert events_of(spec) == pytest.approx(events_of(offered), rel=0.06)
 
 
 @pytest.mark.parametrize(("name", "setting"), ENDLESS, ids=[setting for _, setting in ENDLESS])
@@ -111,13 +169,35 @@ def test_seconds_follow_the_engine(monkeypatch):
     assert taken["simpy"] - taken["compiled"] == pytest.approx(longer)
 
 
+def test_seconds_count_what_is_drawn(monkeypatch):
+    """Inverse gamma distributions take most of the time of a benchmark that draws its CPU times from one."""
+    monkeypatch.setenv("VFTSIM_ENGINE", "compiled")
+    key = "domains.sut.applications.proxy.demand_cv"
+    gamma, exponential = (load_model("linux-lab", [f"{key}={cv}"]).spec for cv in (0.9, 1.0))
+    assert events_of(gamma) == pytest.approx(events_of(exponential))
+    assert needs_of(gamma).seconds > 1.4 * needs_of(exponential).seconds
+
+
+def test_crashes_are_told_as_long_as_they_are_looked_at():
+    """A run goes on for ``--after`` behind the last crash."""
+    model = load_model("lab-virtual")
+    short, long = (crashes_take(model, 1, 10.0, 10**9, after) for after in (60 * 10**9, 3000 * 10**9))
+    assert long.events > 10 * short.events
+    media = load_model("xen-media")
+    hour, usual = (year_takes(media, ["none"], 1, after) for after in (3000 * 10**9, None))
+    assert hour.events > 100 * usual.events
+
+
 def test_workers_share_runs_and_one_run_is_not_shared():
     one = Needs(events=1e6, seconds=10.0, worker_bytes=1e8, record_bytes=1e6, runs=1.0)
     assert one.wall_seconds(64) == 10.0
-    assert one.memory_bytes(64) == 1e8 + 1e6
+    alone = one.memory_bytes(64)
+    assert alone > 1e8 + 1e6, "it also makes tables"
     many = one.times(100)
     assert many.wall_seconds(1) == 1000.0
-    assert many.memory_bytes(2) == 2e8 + 1e8
+    assert many.memory_bytes(3) - many.memory_bytes(2) == 1e8
+    assert many.memory_bytes(2) > 2e8 + 1e8, "the process that began the workers takes memory too"
+    assert one.times(2).memory_bytes(1) - alone == 1e6
 
 
 HOUR = Needs(events=1e9, seconds=3601.0, runs=1.0)
@@ -135,7 +215,7 @@ def refused(needs, limits, asked=False):
 def test_an_hour_is_asked_about_once_and_a_minute_is_said():
     assert refused(Needs(seconds=59.0, runs=1.0), Limits()) == []
     assert refused(Needs(events=123.0, seconds=150.0, runs=1.0), Limits()) == [
-        "this takes about 1.2e+02 events, 2 minutes on 1 worker, 0 GB of memory"
+        "this takes about 1.2e+02 events, 2 minutes on 1 worker, 0.04 GB of memory"
     ]
     assert "above an hour; --yes" in refused(HOUR, Limits())
     assert len(refused(HOUR, Limits(is_agreed=True))) == 1
@@ -151,6 +231,7 @@ def test_memory_has_a_limit_of_its_own():
     assert refused(Needs(worker_bytes=1e9, runs=1.0), Limits(most_bytes=2 * 10**9)) == []
 
 
+@pytest.mark.own_process
 def test_time_that_is_over_interrupts():
     said = []
     with pytest.raises(KeyboardInterrupt), ended_after(50_000_000, said.append):
@@ -158,6 +239,7 @@ def test_time_that_is_over_interrupts():
     assert said == ["0.05 seconds, the --max-time, are over"]
 
 
+@pytest.mark.own_process
 def test_time_that_is_over_interrupts_where_ctrl_c_is_ignored():
     """As it is in a job that a script starts in the background; Ctrl-C itself goes on being ignored."""
 
@@ -174,6 +256,15 @@ def test_time_that_is_over_interrupts_where_ctrl_c_is_ignored():
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.own_process
+def test_memory_beyond_the_limit_interrupts():
+    said = []
+    with pytest.raises(KeyboardInterrupt), ended_beyond(None, 1_000_000, said.append):
+        time.sleep(60)
+    assert re.fullmatch(r"\d+ MB of memory are used, --max-memory allows 1 MB", said[0])
+
+
+@pytest.mark.own_process
 def test_time_that_is_not_over_interrupts_nothing():
     with ended_after(50_000_000, pytest.fail):
         pass

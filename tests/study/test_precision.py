@@ -71,3 +71,18 @@ def test_the_command_says_whether_it_was_reached(tiny_path, capsys):
 def test_mistakes_are_explained(tiny_path, capsys, arguments, message):
     assert main(["run", str(tiny_path), *arguments, "-q"]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_figure_is_looked_for_before_the_work(tiny, monkeypatch):
+    """One replication shows which there are; fifteen ran before the message."""
+    begun = []
+    simulate = composed.simulate
+
+    def counted(spec, seed, replication, on_time=None):
+        begun.append(replication)
+        return simulate(spec, seed, replication, on_time)
+
+    monkeypatch.setattr(composed, "simulate", counted)
+    with pytest.raises(UsageError, match="--figure nosuch: replication 0 has none; one of"):
+        run_study(tiny, 1, seed=5, jobs=1, rule=precision_rule(tiny, 5.0, ["nosuch"], 200))
+    assert begun == [0]

@@ -8,7 +8,6 @@ from tiny import TINY
 
 from vftsim.composition.run import Run
 from vftsim.study import progress as shown
-from vftsim.study.composed import to_dict
 from vftsim.study.estimate import length_ns, share_by
 from vftsim.study.model import load_model
 from vftsim.study.progress import Bar, Lines, Silent
@@ -63,7 +62,7 @@ def test_a_run_in_parts_is_the_same_run():
         told = []
         in_parts = Run(spec, 1, 0)
         in_parts.on_time = every(7_654_321, told)
-        assert to_dict(in_parts.run()) == to_dict(Run(spec, 1, 0).run())
+        assert in_parts.run().to_dict() == Run(spec, 1, 0).run().to_dict()
         assert len(told) > 10
         assert told == sorted(told)
         assert length_ns(spec) - 7_654_321 <= told[-1] < length_ns(spec)
@@ -74,7 +73,7 @@ def test_a_ramp_in_parts_is_the_same_ramp(tmp_path):
     told = []
     in_parts = Run(spec, 1, 0)
     in_parts.on_time = every(765_432_100, told)
-    assert to_dict(in_parts.run()) == to_dict(Run(spec, 1, 0).run())
+    assert in_parts.run().to_dict() == Run(spec, 1, 0).run().to_dict()
     assert len(told) > 20
 
 
@@ -154,3 +153,18 @@ def test_the_beginning_is_said_once_when_there_is_work(capsys):
     shown_quietly.total(3)
     shown_quietly.total(3)
     assert capsys.readouterr().err == "vftsim: this takes 2 hours\n"
+
+
+def test_no_remaining_time_is_guessed_from_almost_nothing(monkeypatch, capsys):
+    """A billionth of a run after a minute of compiling said 57,639,571 minutes."""
+    clock = Clock()
+    monkeypatch.setattr(shown, "time", clock)
+    lines = Lines("study")
+    clock.now_s = 60.0  # compiling
+    lines.total(6)
+    clock.now_s = 66.0
+    lines.part(1e-9)
+    assert "left" not in capsys.readouterr().err
+    clock.now_s = 72.0
+    lines.part(0.5)
+    assert "about 2 min 12 s left" in capsys.readouterr().err, "12 s for a twelfth"

@@ -61,7 +61,9 @@ def test_scale_shortens_what_is_measured_and_keeps_the_transient(tiny_path):
 def test_quick_measures_a_minute_of_long_steps_and_leaves_short_ones(tiny_path):
     long = load_model(tiny_path, ["workloads.calls.steps.duration=902 s"]).quick()
     assert bench_of(long.spec).steps.duration == 62_000_000_000
-    assert load_model(tiny_path).quick().notes == ()
+    short = load_model(tiny_path).quick()
+    assert bench_of(short.spec) == bench_of(load_model(tiny_path).spec)
+    assert short.notes == ("--quick shortens nothing: the model is as short as its tests",)
 
 
 def test_a_scale_of_nothing_is_refused(tiny):
@@ -100,20 +102,17 @@ def test_the_schema_has_every_kind_and_no_dangling_reference():
     assert used
 
 
-def _write_out(model, press):
+def _written_out_until(model, press):
+    press.start()
     while press.is_alive():
         model.resolved()
     model.resolved()
 
 
-@pytest.mark.parametrize("attempt", range(12))
-def test_an_interruption_while_a_model_is_written_out_is_not_lost(tiny, attempt):
+@pytest.mark.own_process
+def test_an_interruption_while_a_model_is_written_out_is_not_lost(tiny):
     """Inside a union pydantic drops what its serializers raise, and a command would go on, deaf to all signals."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    press = threading.Timer(0.02 + 0.0007 * attempt, os.kill, (os.getpid(), signal.SIGINT))
-    press.start()
-    try:
+    for attempt in range(12):
+        press = threading.Timer(0.02 + 0.0007 * attempt, os.kill, (os.getpid(), signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
-            _write_out(tiny, press)
-    finally:
-        signal.signal(signal.SIGINT, before)
+            _written_out_until(tiny, press)

@@ -13,6 +13,7 @@ import simpy
 from vftsim.composition.views import phases_of
 from vftsim.errors import UsageError
 from vftsim.stats import DelayHistogram
+from vftsim.study import estimate
 from vftsim.study import replicate as replicate_module
 from vftsim.study.files import to_json
 from vftsim.study.replicate import check_study, replicate
@@ -26,12 +27,27 @@ def result(tiny):
 
 
 @pytest.mark.thorough
-def test_two_workers_give_the_same_tables_to_the_last_bit(tiny, result):
+def test_two_workers_give_the_same_tables_to_the_last_bit(tiny, result, monkeypatch):
+    monkeypatch.setattr(estimate, "WORTH_WORKERS_S", 0.0)
     parallel = run_study(tiny, 3, seed=7, jobs=2)
     assert list(parallel.tables) == list(result.tables)
     for name, table in result.tables.items():
         assert csv_text(parallel.tables[name]) == csv_text(table), name
     assert csv_text(parallel.summary) == csv_text(result.summary)
+
+
+def test_a_study_shorter_than_the_start_of_workers_begins_none(tiny, monkeypatch):
+    class BegunError(Exception):
+        pass
+
+    def begin(*_):
+        raise BegunError
+
+    monkeypatch.setattr("vftsim.study.workers._parallel", begin)
+    assert len(run_study(tiny, 3, seed=7, jobs=2).records) == 3
+    monkeypatch.setattr(estimate, "WORTH_WORKERS_S", 2 * estimate.needs_of(tiny.spec).seconds)
+    with pytest.raises(BegunError):
+        run_study(tiny, 3, seed=7, jobs=2)
 
 
 def test_another_seed_gives_other_tables(tiny, result):
@@ -205,6 +221,7 @@ def test_a_bug_before_the_first_replication_leaves_nothing(tiny, tmp_path, monke
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.own_process
 def test_interruption_keeps_what_had_arrived(tiny):
     def interrupt_after_two(_, replication, __):
         if replication == 1:

@@ -80,7 +80,7 @@ def test_a_mechanism_that_does_not_fit_is_refused_with_the_reason(path):
 @pytest.fixture(scope="module")
 def swept(path, tmp_path_factory):
     """Kemari stops the guest as often whatever the interval; Remus less and less."""
-    grid = make_grid(path, None, ["checkpoint_interval=5 ms,25 ms,400 ms"], ONE_STEP, "none,checkpoint,event_sync")
+    grid = make_grid(path, None, ["checkpoint_interval=2 ms,25 ms,400 ms"], ONE_STEP, "none,checkpoint,event_sync")
     return run_sweep(grid, tmp_path_factory.mktemp("swept") / "s", 2, 1, 1)
 
 
@@ -117,4 +117,4 @@ def test_what_is_written_and_printed(swept, capsys):
 
 def test_quantities_stand_at_their_places_in_the_picture(swept):
     figure = sweep_figure(swept.grid, swept.results)
-    assert list(figure.axes[0].get_xticks()) == [5.0, 25.0, 400.0]
+    assert list(figure.axes[0].get_xticks()) == [2.0, 25.0, 400.0]

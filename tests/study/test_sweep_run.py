@@ -1,5 +1,6 @@
 """Sweeps that are run: same traffic everywhere, and nothing lost or repeated when killed."""
 
+import gc
 import os
 import signal
 import sqlite3
@@ -15,8 +16,10 @@ from vftsim.composition.run import run_model
 from vftsim.composition.views import media_of
 from vftsim.errors import UsageError
 from vftsim.study import sweep as module
+from vftsim.study import sweep_grid
 from vftsim.study.database import DATABASE
-from vftsim.study.model import load_model
+from vftsim.study.model import Model, load_model
+from vftsim.study.run_figures import cpu_of
 from vftsim.study.sweep import run_sweep
 from vftsim.study.sweep_grid import make_grid
 from vftsim.study.workers import Interrupted
@@ -37,7 +40,7 @@ def test_a_point_is_what_run_media_gives(tmp_path):
     spec = load_model("xen-media", [*SMALL, "workloads.media.streams=20"]).spec
     alone = run_model(spec, 5, 1)
     assert result.records[1][1]["delivered_packets"] == media_of(spec, alone).delivered > 0
-    assert result.records[1][1]["cpu_media"] == alone.windows[-1].domain_cpu["media"]
+    assert result.records[1][1]["cpu_media"] == cpu_of(alone)["media"]
 
 
 def test_what_is_on_disk_is_not_computed_again(tmp_path, monkeypatch):
@@ -137,3 +140,17 @@ def test_a_killed_sweep_ends_in_the_same_results(tmp_path, whole, how):
     assert again.stdout == (whole / "results.csv").read_bytes()
     for name in FILES:
         assert (folder / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_models_of_a_large_grid_are_not_kept_and_no_figure_is_drawn(tmp_path, monkeypatch):
+    """Memory of 10,000 points would be that of their models; nobody reads a figure of more than a thousand."""
+    monkeypatch.setattr(sweep_grid, "MOST_DRAWN", 2)
+    monkeypatch.setattr(module, "MOST_DRAWN", 2)
+    grid = small_grid(streams="10,20,30,40,50,60")
+    gc.collect()
+    made = [each for each in gc.get_objects() if isinstance(each, Model) and "workloads.media.streams" in str(each)]
+    assert len(made) <= 2
+    result = run_sweep(grid, tmp_path / "s", 1, 1, 1)
+    assert [point.model.spec.workloads["media"].streams for point in grid.points] == [10, 20, 30, 40, 50, 60]
+    assert result.finished == 6
+    assert not (tmp_path / "s" / "sweep.png").exists()

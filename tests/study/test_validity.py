@@ -121,7 +121,7 @@ def test_a_search_marks_its_answer_and_its_curve(path):
 @pytest.mark.thorough
 def test_a_search_of_the_load_by_its_key_marks_it_and_of_another_key_names_it(path):
     model = load_model(path, BRIEF)
-    asked = {"seed": 1, "jobs": 1, "probability": 0.5, "budget": 8, "objectives": ("calls.step1_ihs_percent <= 10",)}
+    asked = {"seed": 1, "jobs": 1, "probability": 0.5, "budget": 16, "objectives": ("calls.step_1.ihs <= 10",)}
     load = knob_capacity(model, CapacityRequest(vary="workloads.calls.steps.initial", **asked))
     assert load.for_machines()["outside_calibration"] == sorted(x for x in load.loads if not 10 <= x <= 20)
     assert str(load).count(BELOW) == 1
@@ -291,3 +291,32 @@ def test_figures_of_mechanisms_outside_are_marked(path, capsys, settings):
     print_protections(found)
     row = next(line for line in capsys.readouterr().out.splitlines() if line.strip().startswith("none"))
     assert row.count("*") > 1 if settings else row.count("*") == 1
+
+
+MEASURED = FITTED + "measured: {capacity: 100 /s}\n"
+
+
+@pytest.mark.parametrize(
+    ("setting", "capacity"),
+    [
+        ("domains.sut.applications.proxy.touch_cost=3 ms", None),
+        ("workloads.calls.hold_time=2 s", None),
+        ("workloads.calls.steps.initial=12 /s", 100.0),
+        ("workloads.calls.steps.most=2", 100.0),
+        ("measured.capacity=7 /s", 7.0),
+    ],
+)
+def test_what_was_measured_on_another_system_is_left_out(path, setting, capacity):
+    """How long and in which steps a system is measured does not make it another one; a value of the user's stays."""
+    path.write_text(MEASURED)
+    assert load_model(path).spec.measured.capacity == 100.0
+    assert load_model(path, [setting]).spec.measured.capacity == capacity
+
+
+def test_another_mechanism_makes_another_system(path):
+    from vftsim.study.protections import under
+
+    path.write_text(MEASURED)
+    model = load_model(path)
+    assert under(model, "lockstep").spec.measured.capacity is None
+    assert under(model, "none").spec.measured.capacity == 100.0

@@ -24,7 +24,8 @@ from typing import Any
 import typer
 from typer.exceptions import Abort, Exit, TyperException
 
-from vftsim.cli import output
+from vftsim.cli import options, output
+from vftsim.cli.examples import epilog_of
 from vftsim.errors import StorageError, VftsimError, WorkerLostError
 
 OK, OUTSIDE, USAGE, INTERRUPTED = 0, 1, 2, 3
@@ -55,6 +56,9 @@ def build_app() -> typer.Typer:
         importlib.import_module(f"{commands.__name__}.{module}").register(app)
     for command in app.registered_commands:
         assert command.callback is not None
+        command.epilog = epilog_of(command.name or "")
+        # Given apart from the help, it is not cut to what is left of a line.
+        command.short_help = " ".join((command.callback.__doc__ or "").partition("\n\n")[0].split())
         command.callback = _saying_what_is_kept(command.callback)
     return app
 
@@ -74,6 +78,9 @@ def _saying_what_is_kept(command: Callable[..., Any]) -> Callable[..., Any]:
             if _stands_for(MemoryError, error):
                 raise MemoryError from None
             raise
+        finally:
+            options.end_watch()
+            options.leave_cluster()
 
     return said
 

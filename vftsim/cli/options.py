@@ -7,7 +7,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,6 +41,15 @@ Engine = Annotated[
     ),
 ]
 
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="End a run with the first output that leaves before the backup can take over from there, unless the "
+        "model asks for that; such outputs are counted in any case.",
+    ),
+]
+
 
 def _shipped_models(incomplete: str) -> list[str]:
     """Return what the shell offers for a model; files it offers by itself."""
@@ -61,7 +71,7 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Change a value of the model, e.g. --set 'nic.moderation=250 us'; repeatable.",
+        help="Change a value of the model, e.g. --set 'hosts.host.switch_cost=4 us'; repeatable.",
     ),
 ]
 Replications = Annotated[int, typer.Option("--replications", "-n", help="Independent replications.")]
@@ -69,12 +79,35 @@ Seed = Annotated[int, typer.Option(help="Root seed; the same seed gives the same
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", help="Worker processes (default: all cores); no influence on results.")
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Run on a Dask cluster: its scheduler's address (tcp://host:8786) or scheduler file; no influence on "
+        "results.",
+    ),
+]
+Shard = Annotated[
+    str | None,
+    typer.Option(
+        "--shard",
+        metavar="I/N",
+        help="Compute share I of N only, into a DIR of its own; 'vftsim merge' puts them together.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Quick = Annotated[
-    bool, typer.Option("--quick", help="First look: a minute of each step, half a second of a media host.")
+    bool,
+    typer.Option(
+        "--quick",
+        help="First look: a minute of each step, half a second of a steady state but no less than a workload's own "
+        "test, a quarter of the crashes or pilots.",
+    ),
 ]
+QUICK_SHARE = 4
 Scale = Annotated[float, typer.Option(help="Measured time as a multiple of the model's; transients and warm-up stay.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write tables, plots and manifest here.")
@@ -102,10 +135,13 @@ Yes = Annotated[
 ]
 MaxTime = Annotated[
     str | None,
-    typer.Option("--max-time", metavar="TIME", help="End after this time, e.g. 30 min; what has finished is kept."),
+    typer.Option(
+        "--max-time", metavar="TIME", help="End after this time in all, e.g. 30 min; what has finished is kept."
+    ),
 ]
 MaxMemory = Annotated[
-    str | None, typer.Option("--max-memory", metavar="SIZE", help="Refuse what needs more memory, e.g. 4 GB.")
+    str | None,
+    typer.Option("--max-memory", metavar="SIZE", help="Refuse what needs more memory, end what uses more, e.g. 4 GB."),
 ]
 
 DEFAULT_SEED = 1
@@ -114,42 +150,68 @@ DEFAULT_REPLICATIONS = 10
 
 def prepared(name: str, overrides: list[str] | None, scale: float = 1.0, quick: bool = False) -> Model:
     """Return the model that the options of a command describe."""
+    from vftsim.composition.without_effect import remarks
     from vftsim.study.model import load_model
 
     if quick and scale != 1.0:
         raise UsageError("--quick and --scale both set the measured time: choose one")
     model = load_model(name, overrides or ())
-    return model.quick() if quick else model.shortened(scale)
+    model = model.quick() if quick else model.shortened(scale)
+    say_remarks(remarks(model.spec))
+    return model
+
+
+def repeated(model: Model, what: str, asked: int | None, default: int, quick: bool) -> tuple[Model, int]:
+    """Return how many crashes or pilots a study makes, and the model that says so where they are fewer than usual."""
+    if asked is not None or not quick:
+        return model, default if asked is None else asked
+    count = max(default // QUICK_SHARE, 2)
+    note = f"{count} {what} instead of {default}; about {100 - 100 * count // default} % of the work saved"
+    return replace(model, notes=(*model.notes, note)), count
 
 
 def read_limits(yes: bool, max_time: str | None, max_memory: str | None) -> Limits:
     """Return what the options allow a study."""
     from vftsim.spec import BYTE_COUNT, DURATION
-    from vftsim.study.limits import Limits
+    from vftsim.study.limits import Limits, ended_after
 
     most_ns = None if max_time is None else round(parse_quantity("--max-time", max_time, DURATION))
     most_bytes = None if max_memory is None else round(parse_quantity("--max-memory", max_memory, BYTE_COUNT))
     for option, value in (("--max-time", most_ns), ("--max-memory", most_bytes)):
         if value == 0:
             raise UsageError(f"{option}: above 0")
+    end_watch()
+    _watch.enter_context(ended_after(most_ns, _tell))
     return Limits(yes, most_ns, most_bytes)
+
+
+_watch = ExitStack()
+"""What ends the command under way beyond its limits, from when they are read until its study is over."""
+
+
+def end_watch() -> None:
+    """Let nothing more end the command: its study is over, or it was refused."""
+    _watch.close()
 
 
 @contextmanager
 def limited(limits: Limits, needs: Callable[[], Needs], jobs: int | None) -> Iterator[str]:
-    """Refuse a study by what it takes, or ask about it, or yield what to say of it; end it when its time is over.
+    """Refuse a study by what it takes, or ask about it, or yield what to say of it; then its limits end.
 
     Raises
     ------
     UsageError
         It takes too much, or nobody agreed to it.
     """
-    from vftsim.study.limits import check, ended_after
+    from vftsim.study.limits import check, ended_beyond
     from vftsim.study.workers import checked_jobs
 
     words = check(needs(), checked_jobs(jobs), limits, _agrees)
-    with ended_after(limits.most_ns, _tell):
+    _watch.enter_context(ended_beyond(None, limits.most_bytes, _tell))
+    try:
         yield words
+    finally:
+        end_watch()
 
 
 def _tell(text: str) -> None:
@@ -161,10 +223,29 @@ def _agrees(question: str) -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm(f"vftsim: {question}", err=True)
 
 
-def use_engine(engine: EngineName) -> None:
-    """Have this process and its workers use an engine; ``auto`` leaves what ``VFTSIM_ENGINE`` says."""
+def use_engine(engine: EngineName, cluster: str | None = None, *, strict: bool = False) -> None:
+    """Have this process and its workers use an engine and a cluster, and end runs with a breach of the promise.
+
+    What is not given is left to the environment (``VFTSIM_ENGINE``, ``VFTSIM_STRICT``).
+    """
+    if strict:
+        os.environ["VFTSIM_STRICT"] = "1"
     if engine is not EngineName.auto:
         os.environ["VFTSIM_ENGINE"] = engine.value
+    leave_cluster()
+    if cluster is not None:
+        from vftsim.study.executor import on_cluster
+
+        _cluster.enter_context(on_cluster(cluster, _tell))
+
+
+_cluster = ExitStack()
+"""The cluster that the command under way uses."""
+
+
+def leave_cluster() -> None:
+    """Let what follows run on this machine."""
+    _cluster.close()
 
 
 def one_format(as_json: bool, as_csv: bool) -> None:
@@ -174,7 +255,7 @@ def one_format(as_json: bool, as_csv: bool) -> None:
 
 
 def say_remarks(remarks: Iterable[str]) -> None:
-    """Say on standard error what a user must know of a result's directory."""
+    """Say on standard error what a user must know of a model, or of a result's directory."""
     for remark in remarks:
         say(f"vftsim: {remark}")
 

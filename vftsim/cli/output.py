@@ -15,17 +15,18 @@ STANDARD_OUTPUT = "standard output"
 
 
 def prepare() -> None:
-    """Make printing safe: a closed stream goes nowhere, and what a stream cannot show is written plainly.
+    """Make printing safe: what a stream cannot show is written plainly, and a closed standard error goes nowhere.
 
     A closed descriptor is opened on nothing first: the next file would get its number, and whatever is printed.
+    Standard output that is closed stays one that cannot be written to: what was asked for would be lost.
     """
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)
+            os.open(os.devnull, os.O_RDONLY if descriptor == 1 else os.O_RDWR)
     if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - stays open as long as the process
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - stays open as long as the process
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - stays open as long as the process
     codecs.register_error(_ERRORS, _plainly)

@@ -15,6 +15,8 @@ from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
 from vftsim.records import farm_bounds as form
 from vftsim.spec import load
+from vftsim.study.run_figures import cpu_of
+from vftsim.workloads.composed.farm import CallsSeen, FarmWork
 
 MODELS = {run: f"sip-farm-{run.lower()}" for run in form.RUNS}
 WHAT_IFS = ("sip-farm-no-nas", "sip-farm-back-ends", "sip-farm-ethernet", "sip-farm-kvm")
@@ -127,7 +129,7 @@ def _columns(rows: Iterable[dict[str, float]]) -> Figures:
 def _bounds_of(spec: ModelSpec, record: RunRecord) -> dict[str, float]:
     """Return what each resource could do over what it did, times the rate."""
     workload: Any = spec.workloads["calls"]
-    calls_per_s, cpu = float(workload.rate), record.windows[0].domain_cpu
+    calls_per_s, cpu = float(workload.rate), cpu_of(record)
     found: dict[str, float] = {}
     callers = _callers(cpu)
     for resource, tier in _SERVERS.items():
@@ -138,8 +140,10 @@ def _bounds_of(spec: ModelSpec, record: RunRecord) -> dict[str, float]:
     found[form.GENERATORS] = form.PROCESSORS * calls_per_s / callers
     if "nas" in spec.domains:
         threads: Any = spec.domains["nas"].applications["nfsd"]
-        found[form.STORAGE] = threads.threads * calls_per_s / record.workloads["nas.nfsd"].figures["busy_threads"]
-    found["failed"] = record.workloads["calls"].figures["failed"]
+        found[form.STORAGE] = (
+            threads.threads * calls_per_s / record.outcome("domains.nas.applications.nfsd", FarmWork).busy_threads
+        )
+    found["failed"] = float(record.outcome("workloads.calls", CallsSeen).failed)
     return found
 
 
@@ -149,22 +153,21 @@ def _callers(cpu: Mapping[str, float]) -> float:
 
 
 def _call_figures(record: RunRecord) -> dict[str, float]:
-    found = record.workloads["calls"]
-    response, cpu = found.delays["response"], record.windows[0].domain_cpu
+    found, cpu = record.outcome("workloads.calls", CallsSeen), cpu_of(record)
+    response = found.response
     return {
         "processors_used": sum(cpu.values()) - _callers(cpu), "generators_used": _callers(cpu),
         "front_cpu": max(share for name, share in cpu.items() if name.startswith("front")),
         "response_ms": response.mean * _MS, "longest_ms": response.max * _MS,
-        "failed": found.figures["failed"], "calls_per_s": found.figures["calls_per_s"],
-        "offered_per_s": found.figures["offered_per_s"],
-        "retransmissions_percent": found.figures["retransmissions_percent"],
+        "failed": float(found.failed), "calls_per_s": found.rate, "offered_per_s": found.offered_rate,
+        "retransmissions_percent": found.retransmissions,
     }  # fmt: skip
 
 
 def _operations_a_second(record: RunRecord, resource: str) -> float:
     tier = _SERVERS.get(resource, "nas")
-    own = (found for name, found in record.workloads.items() if name.partition(".")[0].partition("-")[0] == tier)
-    return sum(float(found.figures["messages_per_s"]) for found in own)
+    own = ((owner.split(".")[1], found) for _, owner, found in record.of_kind(FarmWork))
+    return sum(float(found.message_rate) for domain, found in own if domain.partition("-")[0] == tier)
 
 
 def _operations_a_call(resource: str) -> float:

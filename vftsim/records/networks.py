@@ -18,6 +18,7 @@ from vftsim.labs.imports.httperf import HttperfReport
 from vftsim.platform.io.packet import flows
 from vftsim.spec import load, shipped_dir
 from vftsim.workloads.bulk_udp import UdpFlowResult, bulk_udp_result
+from vftsim.workloads.composed.bulk import TcpTest
 from vftsim.workloads.web_server import collapse_rate_per_s, httperf_report
 
 MODELS = {"bare_metal": "net-bare", "kvm": "net-kvm", "vmware": "net-esxi-emulated"}
@@ -97,8 +98,8 @@ def system(model: str, test: str, assignments: Iterable[str] = ()) -> ModelSpec:
 def tcp(model: str, clients: int, budget: Budget) -> Figures:
     """Bandwidth of a client, mean over the clients, Mbit/s."""
     spec = system(model, "tcp", [*_for("tcp", clients, budget), f"workloads.tcp.interval={_ms(budget)}"])
-    records = _replicate(spec, budget, lambda run: run.run().workloads["tcp"].figures)
-    return {"mbit_per_s": [record["mbit_per_s"] / clients for record in records]}
+    found = _replicate(spec, budget, lambda run: run.run().outcome("workloads.tcp", TcpTest))
+    return {"mbit_per_s": [sum(each.throughput.values()) / clients for each in found]}
 
 
 def udp(model: str, clients: int, budget: Budget, changes: Sequence[str] = ()) -> Figures:

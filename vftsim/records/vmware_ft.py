@@ -14,12 +14,16 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
+from vftsim.platform.outcomes import DomainUse
 from vftsim.platform.protection.lockstep import LockstepSpec
 from vftsim.records import vmware_ft_bounds as forms
 from vftsim.records.study import Table, in_markdown, in_order
 from vftsim.records.vmware_ft_bounds import RECEIVE, TRANSMIT, GuestCosts
 from vftsim.spec import load, shipped_dir
 from vftsim.study.progress import Progress
+from vftsim.study.run_figures import protection_of as protection_in
+from vftsim.workloads.composed.bulk import TcpTest
+from vftsim.workloads.request_response import RequestLoop
 
 Figures = dict[str, list[float]]
 """Values of each replication by name."""
@@ -105,7 +109,9 @@ def netperf(direction: str, policy: str, link: str, budget: Budget) -> Figures:
     """Return payload and log in Mbit/s, and the guest's CPU in percent."""
     spec = netperf_model(direction, policy, link, budget.seconds)
     own = FLOWS[direction]
-    return _columns(spec, budget, lambda record: {"payload": record.workloads[own].figures["mbit_per_s"]})
+    return _columns(
+        spec, budget, lambda record: {"payload": sum(record.outcome(f"workloads.{own}", TcpTest).throughput.values())}
+    )
 
 
 def computing(name: str, budget: Budget) -> Figures:
@@ -117,8 +123,8 @@ def sessions(protection: str, budget: Budget) -> Figures:
     """Return transactions a second and their mean delay in ms of the sessions."""
     changes = [] if protection == "lockstep" else ["domains.guest.protection={kind: none}"]
     return _columns(system("oracle", changes), budget, lambda record: {
-        "rate": record.workloads["sessions"].figures["rate_per_s"],
-        "delay": record.workloads["sessions"].delays["latency"].mean * 1e-6,
+        "rate": record.outcome("workloads.sessions", RequestLoop).rate,
+        "delay": record.outcome("workloads.sessions", RequestLoop).latency.mean * 1e-6,
     })  # fmt: skip
 
 
@@ -134,11 +140,10 @@ def _columns(spec: ModelSpec, budget: Budget, read: Callable[[Any], dict[str, fl
 
 
 def _of_guest(record: RunRecord) -> dict[str, float]:
-    own = record.protection.get("guest", {"observed_s": 1.0})
-    measured = next(window for window in record.windows if window.name == "measured")
+    own = protection_in(record).get("guest")
     return {
-        "log": own.get("log_bytes", 0) * _MBIT / own["observed_s"],
-        "cpu": 100.0 * measured.domain_cpu["guest"],
+        "log": own.channel if own is not None else 0.0,
+        "cpu": record.outcome("domains.guest", DomainUse).cpu,
     }
 
 

@@ -11,7 +11,7 @@ import csv
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
@@ -69,19 +69,15 @@ def run_experiment(key: str, costs: tuple[float, float], structure: tuple[str, .
     system = experiment(key, _assignments(key, costs, structure))
     results = [run_for(system, budget, r) for r in range(budget.replications)]
     rows = [row_of(result) for result in results]
+    # A row lacks the delays of a replication in which nothing came through.
+    found = {each.name: [row.get(each.name, math.nan) for row in rows] for each in fields(Outcome)}
+    names = dict.fromkeys((*found, *(name for row in rows for name in row)))
     drops: Counter[str] = Counter()
     for result in results:
         drops.update({f"{place}: {cause}": count for (place, cause), count in result.drops.items()})
     return {
-        "outcome": asdict(
-            Outcome(
-                *(
-                    [row[name] for row in rows]
-                    for name in ("loss_percent", "delay_mean_ms", "delay_p95_ms", "delay_p99_ms")
-                )
-            )
-        ),
-        "mean": {name: known_mean([row.get(name) for row in rows]) for name in rows[0]},
+        "outcome": asdict(Outcome(**found)),
+        "mean": {name: known_mean(found.get(name) or [row.get(name) for row in rows]) for name in names},
         "drops": dict(drops),
     }
 

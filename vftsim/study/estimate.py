@@ -4,17 +4,18 @@ Events of a replication are those of the packets (what a workload offers, times 
 programs that compute by themselves, and of everything with a period.  Seconds follow from the speed of the engine,
 memory from what is sampled and what is under way.  Nothing is simulated, so it takes milliseconds.
 
-Rule of thumb, within a factor of two on the shipped models: the constants are measured there (``tests/study/
-test_estimate.py``).  Assumption: a ramp ends at the first step that the server's CPU has no time for; on a host
-without CPU time left packets wait and are handled in batches.  Left out: the time to compile a kernel for the first
-time (half a minute), further passes of a run that is rolled back.
+Rule of thumb, measured on the shipped models: events within a factor of two (``tests/study/test_estimate.py``), time
+within one and a half of most (``docs/benchmarks.md`` sets told beside measured seconds); a machine of another speed is
+as much off in all of them.  Assumption: a ramp ends at the first step that the server's CPU has no time for; on a host
+without CPU time left packets wait and are handled in batches.  Left out: the time to begin a process and to compile a
+kernel for the first time (seconds), further passes of a run that is rolled back.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -23,23 +24,34 @@ from vftsim.composition.model import ModelSpec
 from vftsim.kernel.choose import VARIABLE
 from vftsim.spec import Spec
 from vftsim.spec.units import Quantity
+from vftsim.study.executor import the_cluster
 from vftsim.study.workers import available_cores
 from vftsim.workloads.cpu_bound import CpuBoundSpec
 from vftsim.workloads.parts import Course, WorkloadSpec
 
-EVENTS_PER_S: Mapping[str, float] = {"compiled": 5.0e6, "simpy": 60_000.0}
-"""Speed of the engines, measured on twelve shipped models on one core of a cloud machine: 2.1 to 7.5 million."""
+EVENTS_PER_S: Mapping[str, float] = {"compiled": 1.6e7, "simpy": 60_000.0}
+"""Speed of the engines beside draws, measured on the shipped models on one core of a cloud machine: 8 to 18 million."""
 
 _EVENTS_A_PERIOD = 1.0
 _EVENTS_OF_PROTECTION = 4.0
 """A packet to or from a protected domain: logged or held, acknowledged, released."""
 _IN_BATCHES = 0.13
 """Events of a packet on a host whose CPUs do not keep up, as a share of those where they do; less the more is lost."""
-_SECONDS_TO_START = 0.1
-_SECONDS_A_PACKET = 5e-7
-"""Drawing it, whether or not it finds room; in either engine."""
+_UNTIL_IN_BATCHES = 256.0
+"""Packets that wait before a host that does not keep up handles them in batches: the slots of a ring."""
+_SECONDS_TO_START = 0.003
+_SECONDS_A_DOMAIN = 6e-4
+"""Building it."""
+_SECONDS_UNDER_WAY = 1e-6
+"""Building what stands ready for a call or a subscriber."""
+WORTH_WORKERS_S = 2.0
+"""A study that takes less is over in this process before workers have begun: each imports for a second."""
 _BYTES: Mapping[str, int] = {"compiled": 140_000_000, "simpy": 100_000_000}
 """Of a process that has run a small model."""
+_BYTES_OF_TABLES = 40_000_000
+"""Of what makes tables, in the process that the user began."""
+_BYTES_BESIDE_WORKERS = 160_000_000
+"""Of that process and the two that watch what workers share, where it simulates nothing itself."""
 _BYTES_A_SAMPLE = 40
 _BYTES_UNDER_WAY = 500
 
@@ -89,8 +101,12 @@ class Needs:
         return self.seconds / min(self.workers(jobs), available_cores())
 
     def memory_bytes(self, jobs: int) -> float:
-        """Return the memory of all processes together."""
-        return self.worker_bytes * self.workers(jobs) + self.record_bytes
+        """Return the memory of all processes of this machine together."""
+        if the_cluster() is not None:
+            return _BYTES_BESIDE_WORKERS + self.record_bytes
+        count = self.workers(jobs)
+        own = _BYTES_OF_TABLES if count == 1 else _BYTES_BESIDE_WORKERS
+        return self.worker_bytes * count + own + self.record_bytes
 
 
 def engine_in_use() -> str:
@@ -98,7 +114,7 @@ def engine_in_use() -> str:
     named = os.environ.get(VARIABLE, "")
     if named in EVENTS_PER_S:
         return named
-    return "compiled" if importlib.util.find_spec("numba") else "simpy"
+    return "compiled" if importlib.util.find_spec("llvmlite") else "simpy"
 
 
 def needs_of(spec: ModelSpec) -> Needs:
@@ -107,10 +123,14 @@ def needs_of(spec: ModelSpec) -> Needs:
     courses = {name: _course(spec, workload) for name, workload in spec.workloads.items()}
     events = events_of(spec)
     samples = sum(spec.workloads[name].samples(course) for name, course in courses.items())
-    offered = sum(spec.workloads[name].packets(course) for name, course in courses.items())
+    drawing_ns = sum(
+        _packets(spec, spec.workloads[name]) * spec.workloads[name].drawing_ns(course)
+        for name, course in courses.items()
+    )
     under_way = sum(spec.workloads[name].in_flight(course) for name, course in courses.items())
+    build_s = sum(domain.count for domain in spec.domains.values()) * _SECONDS_A_DOMAIN + under_way * _SECONDS_UNDER_WAY
     return Needs(
-        events, _SECONDS_TO_START + events / EVENTS_PER_S[engine] + offered * _SECONDS_A_PACKET,
+        events, _SECONDS_TO_START + build_s + events / EVENTS_PER_S[engine] + drawing_ns * 1e-9,
         _BYTES[engine] + under_way * _BYTES_UNDER_WAY + samples * _BYTES_A_SAMPLE, samples * _BYTES_A_SAMPLE, 1.0,
     )  # fmt: skip
 
@@ -160,20 +180,45 @@ def _events_of_packets(spec: ModelSpec) -> dict[str, float]:
     for name, workload in spec.workloads.items():
         entry, _, _ = spec.target_of(workload)
         domain = spec.domains[entry]
-        a_packet = _way_of(spec, domain, workload).events_a_packet
-        if busy[spec.host_of(domain)] >= 1.0 and not workload.longest_ns():
-            a_packet *= _IN_BATCHES / busy[spec.host_of(domain)]
+        way, is_in_batches = _way_of(spec, domain, workload), _comes_in_batches(spec, domain, workload)
+        a_packet: float = way.events_a_packet_moderated if is_in_batches else way.events_a_packet
+        asked = busy[spec.host_of(domain)]
+        if asked >= 1.0 and not is_in_batches and not workload.longest_ns():
+            singly = min(_UNTIL_IN_BATCHES * asked / max((asked - 1.0) * _packets(spec, workload), 1.0), 1.0)
+            a_packet *= singly + (1.0 - singly) * _IN_BATCHES / asked
         if domain.protection.kind != "none":  # type: ignore[attr-defined]
             a_packet += _EVENTS_OF_PROTECTION
-        packets = workload.packets(_course(spec, workload)) * domain.count
+        packets = _packets(spec, workload) * domain.count
         found[name] = packets * (a_packet + workload.events_a_packet)
     return found
 
 
+def _comes_in_batches(spec: ModelSpec, domain: DomainSpec, workload: WorkloadSpec) -> bool:
+    """Whether the host's card hands over the packets of a workload together; most of a farm's never see the card."""
+    _, _, application = spec.target_of(workload)
+    is_moderated = any(nic.coalescing_time > 0 for nic in spec.hosts[spec.host_of(domain)].nics.values())
+    if application.hands_on_to is not None or not is_moderated:
+        return False
+    return _way_of(spec, domain, workload).events_a_packet_moderated is not None
+
+
+def _packets(spec: ModelSpec, workload: WorkloadSpec) -> float:
+    """Return a workload's packets in a run; those that together would overfill a line get their part of it."""
+    course = _course(spec, workload)
+    if not workload.fills(course)[0]:
+        return workload.packets(course)
+    sharing = [each for each in spec.workloads.values() if _network_of(spec, each) == _network_of(spec, workload)]
+    return workload.packets(course) / max(sum(each.fills(_course(spec, each))[0] for each in sharing), 1.0)
+
+
+def _network_of(spec: ModelSpec, workload: WorkloadSpec) -> str:
+    domain = spec.domains[spec.target_of(workload)[0]]
+    return workload.via or spec.network_of(domain, next(iter(domain.interfaces.values())))
+
+
 def _course(spec: ModelSpec, workload: WorkloadSpec) -> Course:
-    entry, _, application = spec.target_of(workload)
-    domain = spec.domains[entry]
-    network = spec.networks[workload.via or spec.network_of(domain, next(iter(domain.interfaces.values())))]
+    _, _, application = spec.target_of(workload)
+    network = spec.networks[_network_of(spec, workload)]
     most_per_s = _most_per_s(spec, workload)
     return Course(length_ns(spec), most_per_s, network.rate, network.latency, application, spec.program_of)
 
@@ -193,7 +238,7 @@ def _way_of(spec: ModelSpec, domain: DomainSpec, workload: WorkloadSpec) -> Any:
 
 
 def _utilizations(spec: ModelSpec) -> dict[str, float]:
-    """Return the CPU time that packets and programs ask for, as a multiple of each host's."""
+    """Return the CPU time that packets and programs ask for while they do, as a multiple of each host's."""
     asked = dict.fromkeys(spec.hosts, 0.0)
     for domain in spec.domains.values():
         hogs = [program for program in domain.applications.values() if isinstance(program, CpuBoundSpec)]
@@ -204,14 +249,14 @@ def _utilizations(spec: ModelSpec) -> dict[str, float]:
         host, course, way = spec.host_of(domain), _course(spec, workload), _way_of(spec, domain, workload)
         driver = spec.domains[spec.driver_of(host) or entry].driver if way.needs_driver_domain else None
         work_ns = sum(part.packet_work_ns for part in (way, application, driver) if part is not None)
-        asked[host] += domain.count * workload.packets(course) * work_ns / max(course.length_ns, 1)
+        asked[host] += domain.count * _packets(spec, workload) * work_ns / max(workload.fills(course)[1], 1)
     return {name: asked[name] / host.pcpus / host.cpu_speed for name, host in spec.hosts.items()}
 
 
 def _is_alone(spec: ModelSpec, name: str) -> bool:
-    """Whether a domain has pCPUs of its own: what is periodic there is computed, not simulated."""
+    """Whether a domain has one program and pCPUs of its own: what is periodic there is computed, not simulated."""
     domain = spec.domains[name]
-    if not domain.affinity or domain.interfaces or domain.count > 1:
+    if not domain.affinity or domain.interfaces or domain.count > 1 or len(domain.applications) > 1:
         return False
     others = [each for key, each in spec.domains.items() if key != name and spec.host_of(each) == spec.host_of(domain)]
     return all(each.affinity is not None and not set(each.affinity) & set(domain.affinity) for each in others)
@@ -265,6 +310,18 @@ def duration_in_words(seconds: float) -> str:
     name, unit = next(((name, unit) for name, unit in units if seconds >= 1.5 * unit), units[-1])
     count = seconds / unit
     return f"{count:.0f} {name}" if 1.0 <= count < 1e4 else f"{count:.2g} {name}"
+
+
+def worthwhile_jobs(jobs: int, specs: Iterable[ModelSpec]) -> int:
+    """Return how many of so many workers to begin for a run of each of these models: 1 is this process alone."""
+    seconds, same = 0.0, dict[int, tuple[ModelSpec, float]]()
+    for spec in specs:
+        if id(spec) not in same:
+            same[id(spec)] = spec, needs_of(spec).seconds
+        seconds += same[id(spec)][1]
+        if seconds > WORTH_WORKERS_S:
+            return jobs
+    return 1
 
 
 def total(specs: Sequence[ModelSpec], runs: float) -> Needs:

@@ -5,12 +5,15 @@ The check stands before a result's directory is opened, so that a refusal writes
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
 from vftsim.errors import UsageError
@@ -19,6 +22,7 @@ from vftsim.study.estimate import Needs, duration_in_words, in_words
 WORTH_SAYING_S = 60.0
 LONG_S = 3600.0
 _S = 1e9
+_LOOK_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -88,29 +92,61 @@ def memory_of_machine() -> float:
 @contextmanager
 def ended_after(most_ns: int | None, say: Callable[[str], None]) -> Iterator[None]:
     """Interrupt what is inside after a time, as Ctrl-C does: what has finished is kept."""
-    if most_ns is None or threading.current_thread() is not threading.main_thread():
+    with ended_beyond(most_ns, None, say):
+        yield
+
+
+@contextmanager
+def ended_beyond(most_ns: int | None, most_bytes: int | None, say: Callable[[str], None]) -> Iterator[None]:
+    """Interrupt what is inside, as Ctrl-C does, after a time or when its processes together use more memory."""
+    if (most_ns, most_bytes) == (None, None) or threading.current_thread() is not threading.main_thread():
         yield
         return
-    main = threading.main_thread()
-    over = threading.Event()
+    main, over, left = threading.main_thread(), threading.Event(), threading.Event()
+    end_s = math.inf if most_ns is None else time.monotonic() + most_ns / _S
 
-    def end() -> None:
-        say(f"{duration_in_words(most_ns / _S)}, the --max-time, are over")
-        over.set()
-        _interrupt(main)
+    def watch() -> None:
+        while not left.wait(max(0.0, min(end_s - time.monotonic(), math.inf if most_bytes is None else _LOOK_S))):
+            used = 0 if most_bytes is None else memory_in_use()
+            if most_bytes is not None and used > most_bytes:
+                say(f"{used / 1e6:.0f} MB of memory are used, --max-memory allows {most_bytes / 1e6:.0f} MB")
+            elif most_ns is not None and time.monotonic() >= end_s:
+                say(f"{duration_in_words(most_ns / _S)}, the --max-time, are over")
+            else:
+                continue
+            over.set()
+            _interrupt(main)
+            return
 
     is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if is_ignored:
         signal.signal(signal.SIGINT, _deaf_until(over))
-    timer = threading.Timer(most_ns / _S, end)
-    timer.daemon = True
-    timer.start()
+    threading.Thread(target=watch, daemon=True).start()
     try:
         yield
     finally:
-        timer.cancel()
+        left.set()
         if is_ignored:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def memory_in_use() -> int:
+    """Return the bytes that this process and all below it hold together; 0 where the system does not say.
+
+    As ``top`` shows it of each (RES): libraries that several share count for each of them.
+    """
+    processes = [os.getpid()]
+    for one in processes:  # which grows meanwhile
+        for children in Path(f"/proc/{one}/task").glob("*/children"):
+            with suppress(OSError):
+                processes += map(int, children.read_text().split())
+    return sum(map(_held_bytes, processes))
+
+
+def _held_bytes(process: int) -> int:
+    with suppress(OSError):
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
 
 
 def _deaf_until(over: threading.Event) -> Callable[[int, FrameType | None], None]:

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from vftsim._version import __version__
-from vftsim.composition.without_effect import without_effect
+from vftsim.composition.without_effect import remarks, without_effect
 from vftsim.errors import UsageError
 from vftsim.sampling import STREAM_SCHEME
 from vftsim.study.model import Model
 from vftsim.study.protection_costs import cost_notes
 from vftsim.study.validity import not_covered
+from vftsim.study.versions import engine_of_here, versions
 
 PACKAGES = ("joblib", "matplotlib", "numpy", "pandas", "pydantic", "ruamel.yaml", "scipy", "simpy")
 BIT_GENERATOR = STREAM_SCHEME.split(":")[1]
@@ -70,6 +71,7 @@ def manifest(
                 "label": model.label, "workloads": list(model.workloads), "name": model.name,
                 "set": list(model.assignments),
                 "notes": list(model.notes), "without_effect": without_effect(model.spec),
+                "remarks": remarks(model.spec),
                 "not_covered": not_covered(model.spec), "costs": cost_notes(model.spec),
                 "sha256": model.digest(), "resolved": model.resolved(),
             }
@@ -85,6 +87,7 @@ def manifest(
         "machine": platform.machine(),
         "cores": os.cpu_count(),
         "packages": {name: _version(name) for name in PACKAGES},
+        "versions": versions(engine_of_here()),
         "workers": jobs,
         "started_utc": started,
         "ended_utc": utc_now(),

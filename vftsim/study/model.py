@@ -19,7 +19,7 @@ from vftsim.spec.yaml_source import read_yaml
 from vftsim.study import composed
 from vftsim.study.composed import Shortened
 from vftsim.study.digest import sha256_of
-from vftsim.study.validity import as_fitted, with_changes
+from vftsim.study.validity import as_fitted, with_changes, without_foreign_measure
 from vftsim.study.workers import deferred_interrupts
 
 
@@ -105,7 +105,10 @@ def load_model(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Model
     document = read_document(name_or_path)
     refuse_old_form(document)
     spec = document.override(ModelSpec, overrides).validate(ModelSpec)
-    return Model(str(name_or_path), with_changes(spec, as_fitted(document)), tuple(overrides))
+    spec = with_changes(spec, as_fitted(document))
+    if overrides:
+        spec = without_foreign_measure(document, spec)
+    return Model(str(name_or_path), spec, tuple(overrides))
 
 
 def refuse_old_form(document: Document) -> None:

@@ -48,10 +48,13 @@ def run_until(
     model: Model, rule: StoppingRule, batch: Batch, known: dict[int, Record]
 ) -> tuple[Replications, ReplicationResult | None]:
     """Run replications until the rule is met, its budget used up, or the user ends it (then without a verdict)."""
-    done: list[Replications] = []
+    done = [batch(1, known)]  # one shows which figures there are, before the others cost their time
+    if done[0].interrupted:
+        return done[0], None
+    outcome(model, done[0].records[0], 0, rule.metrics)
 
     def run_batch(numbers: range) -> list[dict[str, float]]:
-        records = done[-1].records if done else known
+        records = done[-1].records
         done.append(batch(numbers.stop, records))
         if done[-1].interrupted:
             raise _Ended

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
 _BETWEEN_LINES_S = 5.0
+_FIRST_SHARE = 0.05
+"""Of the first unit: what is done of it by then tells how long the rest takes."""
 
 
 class Progress(Protocol):
@@ -39,6 +41,10 @@ class Progress(Protocol):
 
     def part(self, share: float) -> None:
         """State how much of the unit under way is done, from 0 to 1."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Say what the work waits for."""
         ...
 
     def say(self, text: str) -> None:
@@ -85,6 +91,9 @@ class Silent:
     def part(self, share: float) -> None:
         """Take note of nothing."""
 
+    def note(self, text: str) -> None:
+        """Take note of nothing."""
+
     def say(self, text: str) -> None:
         """Say it all the same: it is no progress."""
         _print(f"vftsim: {text}")
@@ -103,6 +112,8 @@ class Lines(Silent):
         """State how many units of work there are, from here on."""
         super().total(units)
         self._total = self._done + units
+        if self._done == 0:  # what came before, such as compiling, tells nothing of how fast it goes
+            self._start_s = self._last_s = time.monotonic()
 
     def advance(self, text: str = "") -> None:
         """Count one unit as done, and say so if the last line is old or this is the end."""
@@ -115,14 +126,19 @@ class Lines(Silent):
         if share > 0.0 and self._is_time():
             self._line(self._done + share, f"{100.0 * share:.0f} % of number {self._done + 1}")
 
+    def note(self, text: str) -> None:
+        """Say it."""
+        self.say(f"{self._title}: {text}")
+
     def _is_time(self) -> bool:
         return time.monotonic() - self._last_s >= _BETWEEN_LINES_S
 
     def _line(self, done: float, text: str) -> None:
         self._last_s = time.monotonic()
         of = f"/{self._total}" if self._total else ""
-        left_s = (self._last_s - self._start_s) * (self._total - done) / done
-        left = f", about {_duration(left_s)} left" if self._total > done else ""
+        passed_s = self._last_s - self._start_s
+        is_known = self._total > done >= _FIRST_SHARE
+        left = f", about {_duration(passed_s * (self._total - done) / done)} left" if is_known else ""
         _print(f"{self._title}: {self._done}{of}{left}{' - ' + text if text else ''}")
 
 
@@ -168,6 +184,10 @@ class Bar(Silent):
     def part(self, share: float) -> None:
         """Move the bar within the unit under way."""
         self._bar.update(self._task, completed=self._done + share)
+
+    def note(self, text: str) -> None:
+        """Say it above the bar."""
+        self.say(text)
 
     def say(self, text: str) -> None:
         """Say it above the bar."""

@@ -10,12 +10,13 @@ from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.study import composed
 from vftsim.study.composed import Record
-from vftsim.study.estimate import share_by
+from vftsim.study.estimate import share_by, worthwhile_jobs
 from vftsim.study.manifest import identity
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress, Silent
+from vftsim.study.shard import WHOLE, Shard
 from vftsim.study.store import Store
-from vftsim.study.workers import Workers, checked_jobs, deferred_interrupts
+from vftsim.study.workers import Workers, checked_jobs, deferred_interrupts, is_here
 
 DEFAULT_SEED = 1
 DEFAULT_REPLICATIONS = 10
@@ -106,7 +107,7 @@ class _Shelf:
             if n >= replications:
                 continue
             try:
-                records[n] = composed.from_dict(data)
+                records[n] = Record.from_dict(data)
             except (KeyError, TypeError, ValueError, AttributeError):
                 self._store.disown(said, n)
         self._kept |= {(said["model"], n) for n in records}
@@ -117,7 +118,7 @@ class _Shelf:
             return
         said = self._identities[number]
         if (said["model"], replication) not in self._kept:
-            self._store.keep(said, replication, composed.to_dict(record))
+            self._store.keep(said, replication, record.to_dict())
             self._kept.add((said["model"], replication))
 
 
@@ -146,6 +147,7 @@ def replicate(
     store: Store | None = None,
     known: Sequence[dict[int, Record]] = (),
     on_result: OnResult | None = None,
+    shard: Shard = WHOLE,
 ) -> list[Replications]:
     """Run every model for the same replications.
 
@@ -165,6 +167,8 @@ def replicate(
         For each model, records that the caller has already; needs no store.
     on_result : callable, optional
         Told of each record as it arrives.
+    shard : Shard
+        The share of the runs that is to be done.
     """
     check_study(replications, seed, jobs)
     show = progress or Silent()
@@ -175,12 +179,17 @@ def replicate(
         if number < len(known):
             result.records |= {n: r for n, r in known[number].items() if n < replications}
     # Replication by replication: an interrupted comparison has complete pairs.
-    wanted = [(m, n) for n in range(replications) for m, result in enumerate(results) if n not in result.records]
+    wanted = [
+        (m, n)
+        for n in range(replications)
+        for m, result in enumerate(results)
+        if n not in result.records and shard.has(n * len(models) + m)
+    ]
     tasks = [Task(models[m].spec, seed, n) for m, n in wanted]
     show.total(len(tasks))
+    jobs = worthwhile_jobs(jobs, (task.spec for task in tasks))
     try:
-        here = jobs == 1 or len(tasks) == 1
-        function = _Telling(show) if here and progress is not None else _simulate
+        function = _Telling(show) if is_here(jobs, len(tasks)) and progress is not None else _simulate
         for index, record in Workers(function, jobs, show.say).as_they_come(tasks):
             number, replication = wanted[index]
             with deferred_interrupts():

@@ -14,8 +14,10 @@ from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.study import composed
 from vftsim.study.composed import Record
+from vftsim.study.figures.summary import Summary
 from vftsim.study.files import to_json, write_file
 from vftsim.study.model import Model
+from vftsim.study.offered import Missing, missing_in, rows_of
 from vftsim.study.printed import Printed
 from vftsim.study.store import MANIFEST
 from vftsim.study.validity import outside_phases
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
     from vftsim.stats import ReplicationResult
 
 CONFIDENCE = 0.95
-FORMAT = 2
-"""Version of the form of results; 1 had another record for each kind of system."""
+FORMAT = 3
+"""Version of the form of results: phases of outcomes."""
 
 
 class RunResult(Printed):
@@ -78,6 +80,16 @@ class RunResult(Printed):
         """All figures across replications, with intervals."""
         return composed.summary(self.tables, self.confidence)
 
+    @cached_property
+    def figures_found(self) -> Summary:
+        """Every declared figure of the model across replications."""
+        return Summary(self.model.label, self.records, self.confidence)
+
+    @property
+    def missing(self) -> list[Missing]:
+        """What was asked and did not happen."""
+        return missing_in(self.model.spec, self.records)
+
     @property
     def interrupted(self) -> bool:
         """Whether the run was ended before all its replications were done."""
@@ -101,7 +113,7 @@ class RunResult(Printed):
             "format": FORMAT,
             "confidence": self.confidence,
             "manifest": self.manifest,
-            "records": [[number, composed.to_dict(record)] for number, record in self.records],
+            "records": [[number, record.to_dict()] for number, record in self.records],
         }
 
     @classmethod
@@ -112,7 +124,7 @@ class RunResult(Printed):
             raise UsageError("the result is of another version of vftsim, which had another record; run it again")
         spec = ModelSpec.model_validate(said["resolved"])
         model = Model(said["label"], spec, tuple(said["set"]), tuple(said["notes"]))
-        records = [(int(number), composed.from_dict(record)) for number, record in data["records"]]
+        records = [(int(number), Record.from_dict(record)) for number, record in data["records"]]
         return cls(model, records, data["manifest"], data["confidence"])
 
     def for_machines(self) -> dict[str, Any]:
@@ -121,6 +133,7 @@ class RunResult(Printed):
             "manifest": self.manifest,
             "confidence": self.confidence,
             "outside_calibration": outside_phases(self.model.spec, self.records),
+            "not_offered": rows_of(self.missing),
             "summary": rows(self.summary),
             "tables": {name: rows(table) for name, table in self.tables.items() if name != "series"},
         }

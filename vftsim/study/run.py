@@ -11,6 +11,7 @@ from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.precision import run_until
 from vftsim.study.progress import Progress
+from vftsim.study.protection_figures import broken_promises
 from vftsim.study.replicate import (
     DEFAULT_REPLICATIONS,
     DEFAULT_SEED,
@@ -19,6 +20,7 @@ from vftsim.study.replicate import (
     replicate,
 )
 from vftsim.study.results import RunResult
+from vftsim.study.shard import WHOLE, Shard
 from vftsim.study.store import Opening, Store
 from vftsim.study.workers import Interrupted, checked_jobs
 
@@ -34,6 +36,7 @@ def run_study(
     resume: bool = False,
     progress: Progress | None = None,
     rule: StoppingRule | None = None,
+    shard: Shard = WHOLE,
 ) -> RunResult:
     """Run a model; an interrupted run returns what is done.
 
@@ -50,6 +53,8 @@ def run_study(
     progress : Progress, optional
     rule : StoppingRule, optional
         When there are enough replications; ``replications`` are then what a result has at least.
+    shard : Shard
+        The share of the replications to be run.
 
     Raises
     ------
@@ -61,12 +66,12 @@ def run_study(
     workers = checked_jobs(jobs)
     check_study(replications, seed, workers)
     if directory is None:
-        return _run(model, replications, seed, workers, None, progress, rule)
+        return _run(model, replications, seed, workers, None, progress, rule, shard)
     opening = Opening.REPLACE if force else Opening.CONTINUE if resume else Opening.NEW
     with Store(directory, "run", opening) as store:
         if resume:
             store.check_only(identity(model, seed))
-        return _run(model, replications, seed, workers, store, progress, rule)
+        return _run(model, replications, seed, workers, store, progress, rule, shard)
 
 
 def _run(
@@ -77,6 +82,7 @@ def _run(
     store: Store | None,
     progress: Progress | None,
     rule: StoppingRule | None,
+    shard: Shard,
 ) -> RunResult:
     started = utc_now()
     there = store.numbers(identity(model, seed)) if store is not None else []
@@ -84,13 +90,15 @@ def _run(
     wanted = max(replications, *(n + 1 for n in there), 0)
 
     def batch(count: int, records: dict[int, Record]) -> Replications:
-        return replicate([model], count, seed, jobs, progress=progress, store=store, known=[records])[0]
+        return replicate([model], count, seed, jobs, progress=progress, store=store, known=[records], shard=shard)[0]
 
     done, verdict = (batch(wanted, {}), None) if rule is None else run_until(model, rule, batch, {})
     if not done.records:
+        shard.refuse_idle(done.interrupted)
         raise Interrupted("nothing had finished")
     result = _result(done, max(wanted, len(done.records)) if rule else wanted, jobs, started)
     result.precision = verdict
+    result.remarks += broken_promises(done.ordered())
     if store is not None:
         store.finish(result.write_files)
         result.remarks += store.remarks

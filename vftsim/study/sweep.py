@@ -8,13 +8,14 @@ was killed or interrupted goes on with the same command and ends in the same fil
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from vftsim.errors import UsageError
+from vftsim.study.estimate import worthwhile_jobs
 from vftsim.study.files import to_json, write_file
 from vftsim.study.frames import frame
 from vftsim.study.manifest import identity, manifest, utc_now
@@ -22,12 +23,13 @@ from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import Task, check_study
 from vftsim.study.results import CONFIDENCE, csv_text, rows, write_figure
+from vftsim.study.shard import WHOLE, Shard
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import MANIFEST, Opening, Store
 from vftsim.study.sweep_crossovers import COLUMNS as CROSSOVER_COLUMNS
 from vftsim.study.sweep_crossovers import sweep_crossovers
 from vftsim.study.sweep_figures import REFUSED, Figures, estimates, simulate
-from vftsim.study.sweep_grid import Grid, Point
+from vftsim.study.sweep_grid import MOST_DRAWN, Grid, Point
 from vftsim.study.validity import is_outside, load_behind, not_covered
 from vftsim.study.workers import Interrupted, Workers, checked_jobs, deferred_interrupts
 
@@ -87,14 +89,15 @@ class SweepResult(Printed):
     @cached_property
     def results(self) -> pd.DataFrame:
         """Every figure of every point across replications: one row a figure."""
-        found = [
-            {**_head(point), "metric": metric, **estimate_columns(estimate)}
-            for point, known in zip(self.grid.points, self.records, strict=True)
-            if known
-            for metric, estimate in estimates([known[n] for n in sorted(known)], self.confidence)
-        ]
         columns = ["metric", "estimate", "low", "high", "n", "confidence", "interval"]
-        return frame(found, columns=[*self._head_columns, *columns])
+        # Column by column: a dict a row takes several times the memory of the table.
+        found: dict[str, list[Any]] = {name: [] for name in [*self._head_columns, *columns]}
+        for point, known in zip(self.grid.points, self.records, strict=True):
+            head = _head(point)
+            for metric, estimate in estimates([known[n] for n in sorted(known)], self.confidence) if known else ():
+                for name, value in {**head, "metric": metric, **estimate_columns(estimate)}.items():
+                    found[name].append(value)
+        return frame(found)
 
     @cached_property
     def replications(self) -> pd.DataFrame:
@@ -124,6 +127,11 @@ class SweepResult(Printed):
         """Keys that are something else at a point than when the model was fitted; mechanisms, if compared, left out."""
         keys = dict.fromkeys(key for point in self.grid.points for key in not_covered(point.model.spec))
         return [key for key in keys if not (self.grid.protections and key.split(".")[2:3] == ["protection"])]
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether ``sweep.png`` is among the files: nobody reads a figure of more points."""
+        return len(self.grid.points) <= MOST_DRAWN
 
     @property
     def _head_columns(self) -> list[str]:
@@ -172,7 +180,7 @@ class SweepResult(Printed):
         write_file(folder / "replications.csv", csv_text(self.replications).encode())
         if self.grid.protections:
             write_file(folder / "crossovers.csv", csv_text(self.crossovers).encode())
-        figure = sweep_figure(self.grid, self.results)
+        figure = sweep_figure(self.grid, self.results) if self.is_drawn else None
         if figure is not None:
             write_figure(figure, folder / "sweep.png")
         write_file(folder / MANIFEST, (to_json(self.manifest) + "\n").encode())
@@ -192,15 +200,18 @@ class _Run:
     """A sweep under way."""
 
     grid: Grid
-    tasks: list[Task] = field(default_factory=list)
     identities: list[dict[str, Any]] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    alike: dict[str, list[int]] = field(default_factory=dict)
     records: list[dict[int, Figures]] = field(default_factory=list)
     refused: dict[int, str] = field(default_factory=dict)
 
-    def plan(self, store: Store, replications: int, seed: int) -> None:
+    def plan(self, store: Store, replications: int, seed: int, shard: Shard) -> None:
         """Find what is there, and what is missing, in the order of replications."""
         self.identities = [identity(point.model, seed) for point in self.grid.points]
+        for number, said in enumerate(self.identities):
+            self.alike.setdefault(said["model"], []).append(number)
         self.records = [{n: f for n, f in store.known(said).items() if n < replications} for said in self.identities]
         for n in range(replications):
             planned: set[str] = set()
@@ -208,21 +219,41 @@ class _Run:
                 if n in self.records[point.number] or said["model"] in planned:
                     continue
                 planned.add(said["model"])
-                self.tasks.append(Task(point.model.spec, seed, n))
+                if not shard.has(n * len(self.grid.points) + point.number):
+                    continue
                 self.places.append(point.number)
+                self.numbers.append(n)
 
     def arrived(self, index: int, figures: Figures, store: Store) -> None:
         """Keep what a task gave; points that are the same model share it."""
-        said, n = self.identities[self.places[index]], self.tasks[index].replication
+        said, n = self.identities[self.places[index]], self.numbers[index]
         if REFUSED not in figures:
             store.keep(said, n, figures)
-        for number, other in enumerate(self.identities):
-            if other != said:
-                continue
+        for number in self.alike[said["model"]]:
             if REFUSED in figures:
                 self.refused[number] = figures[REFUSED]
             else:
                 self.records[number][n] = json.loads(to_json(figures, indent=None))
+
+
+class _Tasks(Sequence[Task]):
+    """The tasks of a sweep, each made when its turn comes."""
+
+    def __init__(self, run: _Run, seed: int) -> None:
+        self._run, self._seed = run, seed
+
+    def __len__(self) -> int:
+        return len(self._run.places)
+
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Task]: ...
+    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        point = self._run.grid.points[self._run.places[index]]
+        return Task(point.model.spec, self._seed, self._run.numbers[index])
 
 
 def run_sweep(
@@ -234,6 +265,7 @@ def run_sweep(
     *,
     force: bool = False,
     progress: Progress | None = None,
+    shard: Shard = WHOLE,
 ) -> SweepResult:
     """Run what is missing of a sweep; an interrupted one returns what is done.
 
@@ -248,6 +280,8 @@ def run_sweep(
     force : bool
         Forget what the folder holds, once the new result stands.
     progress : Progress, optional
+    shard : Shard
+        The share of the replications of all points to be run.
 
     Raises
     ------
@@ -260,11 +294,13 @@ def run_sweep(
     show = progress or Silent()
     run, interrupted = _Run(grid), False
     with Store(folder, "sweep", Opening.REPLACE if force else Opening.CONTINUE) as store:
-        run.plan(store, replications, seed)
+        run.plan(store, replications, seed, shard)
         already = sum(len(known) for known in run.records)
-        show.total(len(run.tasks))
+        tasks = _Tasks(run, seed)
+        show.total(len(tasks))
+        worthwhile = worthwhile_jobs(workers, (task.spec for task in tasks))
         try:
-            for index, figures in Workers(simulate, workers, show.say).as_they_come(run.tasks):
+            for index, figures in Workers(simulate, worthwhile, show.say).as_they_come(tasks):
                 with deferred_interrupts():
                     run.arrived(index, figures, store)
                 show.advance(point_name(grid.points[run.places[index]]))
@@ -276,6 +312,8 @@ def run_sweep(
         said = _manifest(grid, seed, replications, workers, started, interrupted)
         result = SweepResult(grid, run.records, run.refused, said, wanted, already, interrupted)
         if not any(run.records):
+            if not run.refused:
+                shard.refuse_idle(interrupted)
             raise UsageError(f"no point could be run: {'; '.join(f'{k}: {m}' for k, m in result.refusals.items())}")
         store.finish(result.write_files)
         result.remarks.extend(store.remarks)

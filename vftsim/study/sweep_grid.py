@@ -8,10 +8,11 @@ parameters of protection (:mod:`.sweep_protection`), which mechanisms have under
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
@@ -20,6 +21,7 @@ from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.cpu.parameters import schedulers
 from vftsim.spec import DURATION, Document, read_document
 from vftsim.spec.suggest import did_you_mean, listing
+from vftsim.study.estimate import Needs, total
 from vftsim.study.model import Model, load_model
 from vftsim.study.protections import kinds_named
 from vftsim.study.sweep_protection import MEANINGS, ProtectionAxis, own_kind, protection_axis, switch_of
@@ -43,6 +45,11 @@ DEFAULT_TIMES = ("measure.duration=1 s", "measure.warm_up=300 ms")
 DURATION_KEY = "measure.duration"
 
 MOST_POINTS = 100_000
+_GOLDEN = 0.6180339887498949  # its multiples, modulo 1, fill a stretch evenly and follow no axis
+_MOST_LOOKED_AT = 200
+"""Points whose needs are added up before a sweep; making one takes a millisecond."""
+MOST_DRAWN = 1000
+"""Points that are drawn, and whose models are kept at once."""
 ALL = "all"
 _OPEN, _CLOSE = "[{(", "]})"
 
@@ -116,7 +123,12 @@ class Point:
     number: int
     variant: Variant
     values: Mapping[str, str]
-    model: Model
+    made: Callable[[], Model]
+
+    @property
+    def model(self) -> Model:
+        """Its model, made when it is asked for: those of a large grid would take hundreds of megabytes."""
+        return self.made()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +143,62 @@ class Grid:
     protections: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class GridPlan:
+    """A grid whose points are not made yet: what is said of it beside them, and how each is made."""
+
+    base: Model
+    axes: tuple[AnyAxis, ...]
+    variants: tuple[Variant, ...]
+    refused: Mapping[str, str]
+    overrides: tuple[str, ...]
+    at: Callable[[tuple[str, ...]], Model]
+
+    @property
+    def size(self) -> int:
+        """How many points it has."""
+        return len(self.variants) * math.prod(len(axis.values) for axis in self.axes)
+
+    def grid(self) -> Grid:
+        """Return it with its points."""
+        chosen = tuple(dict.fromkeys(variant.scheduler for variant in self.variants))
+        mechanisms = tuple(dict.fromkeys(variant.protection for variant in self.variants if variant.protection))
+        points = tuple(Point(number, *self._place(number), partial(self._model, number)) for number in range(self.size))
+        for point in points:
+            point.made()  # one that nothing can run is refused now, not in the middle of the work
+        return Grid(self.base, self.axes, chosen, points, self.refused, mechanisms)
+
+    def quick(self) -> GridPlan:
+        """Return the plan with every point shortened for a first look."""
+        return replace(self, base=self.base.quick(), at=_kept(lambda assignments: self.at(assignments).quick()))
+
+    def takes(self, replications: int) -> Needs:
+        """Return what so many replications of each point take; of a large grid, by points spread over it."""
+        few = min(self.size, _MOST_LOOKED_AT)
+        some = [int(n * _GOLDEN % 1.0 * self.size) for n in range(few)] if few < self.size else range(few)
+        share = self.size / len(some)
+        return total([self._model(number).spec for number in some], replications).times(share)
+
+    def _place(self, number: int) -> tuple[Variant, dict[str, str]]:
+        """Return where one of the points stands; they are counted with the last axis first."""
+        left, values = number, list[str]()
+        for axis in reversed(self.axes):
+            left, place = divmod(left, len(axis.values))
+            values.insert(0, axis.values[place])
+        return self.variants[left], {axis.name: value for axis, value in zip(self.axes, values, strict=True)}
+
+    def _model(self, number: int) -> Model:
+        """Return the model of one of the points."""
+        variant, values = self._place(number)
+        made = itertools.chain.from_iterable(axis.assignments(values[axis.name], variant.kind) for axis in self.axes)
+        return self.at((*variant.switch, *self.overrides, *made))
+
+
+def _kept(at: Callable[[tuple[str, ...]], Model]) -> Callable[[tuple[str, ...]], Model]:
+    """Return what keeps as many models as a grid that is looked at by people has points."""
+    return lru_cache(MOST_DRAWN)(at)
+
+
 def make_grid(
     name: str | None,
     scheduler: str | None,
@@ -138,7 +206,18 @@ def make_grid(
     overrides: Sequence[str] = (),
     protection: str | None = None,
 ) -> Grid:
-    """Return the points of a sweep.
+    """Return the points of a sweep, all of them at once; see :func:`plan_grid`."""
+    return plan_grid(name, scheduler, grid, overrides, protection).grid()
+
+
+def plan_grid(
+    name: str | None,
+    scheduler: str | None,
+    grid: Sequence[str] = (),
+    overrides: Sequence[str] = (),
+    protection: str | None = None,
+) -> GridPlan:
+    """Return what the points of a sweep are to be.
 
     Parameters
     ----------
@@ -157,7 +236,7 @@ def make_grid(
     name = name or DEFAULT_MODEL
     document = read_document(name)
     as_written = load_model(name)
-    at = partial(_at, document, as_written, as_fitted(document))
+    at = _kept(partial(_at, document, as_written, as_fitted(document)))
     variants = _variants(as_written, scheduler, protection)
     refused: dict[str, str] = {}
     fitting: list[tuple[Variant, Model]] = []
@@ -177,15 +256,7 @@ def make_grid(
     kinds = tuple(dict.fromkeys(variant.kind for variant, _ in fitting))
     axes = _axes(base, grid, COMPARISON_GRID if len(variants) > 1 else DEFAULT_GRID, kinds)
     _check_size(axes, len(fitting))
-    points = [
-        (variant, values, at((*variant.switch, *overrides, *assignments)))
-        for variant, _ in fitting
-        for values, assignments in _combinations(axes, variant.kind)
-    ]
-    numbered = tuple(Point(number, *point) for number, point in enumerate(points))
-    chosen = tuple(dict.fromkeys(variant.scheduler for variant, _ in fitting))
-    mechanisms = tuple(dict.fromkeys(variant.protection for variant, _ in fitting if variant.protection))
-    return Grid(base, axes, chosen, numbered, refused, mechanisms)
+    return GridPlan(base, axes, tuple(variant for variant, _ in fitting), refused, tuple(overrides), at)
 
 
 def _variants(model: Model, scheduler: str | None, protection: str | None) -> list[Variant]:
@@ -234,7 +305,7 @@ def _chosen_schedulers(model: Model, text: str | None) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     for name in names:
         if name not in known:
-            hint = did_you_mean(name, known) or ";"
+            hint = schedulers().did_you_mean(name) or ";"
             raise UsageError(f"--scheduler: no scheduler '{name}'{hint} schedulers: {listing(known)}, or all")
     return names
 
@@ -305,13 +376,6 @@ def _short_keys(model: Model, name: str) -> tuple[str, ...]:
         for domain, one in spec.domains.items()
         if one.applications and all(program.kind == "cpu_bound" for program in one.applications.values())
     )
-
-
-def _combinations(axes: Sequence[AnyAxis], kind: str) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
-    """Return the values of every point, and what they assign under a mechanism."""
-    for values in itertools.product(*(axis.values for axis in axes)):
-        made = itertools.chain.from_iterable(axis.assignments(v, kind) for axis, v in zip(axes, values, strict=True))
-        yield dict(zip((axis.name for axis in axes), values, strict=True)), tuple(made)
 
 
 def _check_size(axes: Sequence[AnyAxis], times: int) -> None:

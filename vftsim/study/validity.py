@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from vftsim.composition.model import ModelSpec
+from vftsim.composition.model import MeasuredSpec, ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.views import bench_key, bench_of, has_bench, phases_of
 from vftsim.errors import ModelFileError
@@ -18,6 +18,7 @@ from vftsim.spec import Document, read_document
 
 KEY = "calibrated"
 COVERED = ("hosts", "networks", "domains")
+_PROCEDURE = ("pre_registration", "stir", "steps", "sample_period")
 MARK = " *"
 _MOST_NAMED = 4
 
@@ -132,6 +133,36 @@ def as_fitted(document: Document) -> dict[str, Any] | None:
     except ModelFileError as error:
         why = "must stand in a file that is a whole model, so that it is known what was changed since"
         raise ModelFileError(f"{why}: {error}", node.file, node.line, KEY) from None
+
+
+def without_foreign_measure(document: Document, spec: ModelSpec) -> ModelSpec:
+    """Return a model without what was measured on a real system that is not the one it describes any more.
+
+    Parameters
+    ----------
+    document : Document
+        Before any override: `measured` is of the system that it describes, and is never inherited.
+    spec : ModelSpec
+        After them.
+    """
+    if spec.measured == MeasuredSpec():
+        return spec
+    try:
+        written = document.validate(ModelSpec)
+    except ModelFileError:  # an override makes a model of it: nobody measured the file's own
+        return spec
+    if spec.measured != written.measured or _system(spec) == _system(written):
+        return spec
+    return spec.model_copy(update={"measured": MeasuredSpec()})
+
+
+def _system(spec: ModelSpec) -> dict[str, Any]:
+    """Return what figures of a real system depend on: all but for how long and in which steps it is measured."""
+    found = spec.model_dump(mode="json", include={*COVERED, "workloads"})
+    for workload in found["workloads"].values():
+        for key in _PROCEDURE:
+            workload.pop(key, None)
+    return found
 
 
 def with_changes(spec: ModelSpec, fitted: Mapping[str, Any] | None) -> ModelSpec:

@@ -45,6 +45,7 @@ class WarmUpStudy:
         What the model leaves out.
     found : dict
         By series: the cut; where it exceeds a quarter of the step, the reason that there is none.
+    pilots : int
     """
 
     model: Model
@@ -52,6 +53,7 @@ class WarmUpStudy:
     period_ns: int
     transient_ns: int
     found: dict[str, WarmUp | str]
+    pilots: int = PILOTS
 
     @property
     def needed_ns(self) -> int | None:
@@ -68,7 +70,7 @@ class WarmUpStudy:
         """Return one row a series."""
         return frame([
             {
-                "series": name, "load_saps": self.load_saps, "pilots": PILOTS,
+                "series": name, "load_saps": self.load_saps, "pilots": self.pilots,
                 "mser5_s": found.mser_cut * self.period_ns / 1e9 if isinstance(found, WarmUp) else None,
                 "needed_s": found.cut * self.period_ns / 1e9 if isinstance(found, WarmUp) else None,
                 "transient_s": self.transient_ns / 1e9,
@@ -95,6 +97,7 @@ def warm_up_study(
     jobs: int | None = None,
     load_saps: float | None = None,
     *,
+    pilots: int = PILOTS,
     progress: Progress | None = None,
 ) -> WarmUpStudy:
     """Run the pilots of a SIP lab at a load, by default that of its first step.
@@ -106,14 +109,14 @@ def warm_up_study(
     """
     spec, bench = model.spec, bench_of(model.spec)
     workers = checked_jobs(jobs)
-    check_study(PILOTS, seed, workers)
+    check_study(pilots, seed, workers)
     load = bench.steps.initial if load_saps is None else load_saps
     if not load > 0.0:
         raise UsageError(f"--load: above 0, got {load:g}")
     pilot = _measured_from_the_start(at_load(spec, load))
-    series = _run([_Pilot(pilot, seed, n) for n in range(PILOTS)], workers, progress or Silent())
+    series = _run([_Pilot(pilot, seed, n) for n in range(pilots)], workers, progress or Silent())
     found = {name: _cut([run[name] for run in series]) for name in SERIES}
-    return WarmUpStudy(model, load, bench.sample_period, bench.steps.transient, found)
+    return WarmUpStudy(model, load, bench.sample_period, bench.steps.transient, found, pilots)
 
 
 def _measured_from_the_start(spec: ModelSpec) -> ModelSpec:

@@ -20,7 +20,9 @@ def availability(
     protection: Annotated[
         str, typer.Option(metavar="KIND,KIND", help="Mechanisms, or 'all'.")
     ] = "none,ha_restart,lockstep,checkpoint",
-    crashes: Annotated[int, typer.Option("--crashes", "-n", help="Simulated failovers of each mechanism.")] = 10,
+    crashes: Annotated[
+        int | None, typer.Option("--crashes", "-n", help="Simulated failovers of each mechanism (default 10).")
+    ] = None,
     restart: Annotated[
         str, typer.Option(metavar="TIME", help="Length of an outage that no mechanism shortens.")
     ] = "77 s",
@@ -33,20 +35,27 @@ def availability(
     set_: options.Set = None,
     seed: options.Seed = options.DEFAULT_SEED,
     jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
+    quick: options.Quick = False,
     output: options.KeepIn = None,
     force: options.StartOver = False,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
+    yes: options.Yes = False,
+    max_time: options.MaxTime = None,
+    max_memory: options.MaxMemory = None,
     engine: options.Engine = options.EngineName.auto,
+    strict: options.Strict = False,
 ) -> None:
     """Say how long the service is down in a year, how long unprotected, and what clients lose."""
-    options.use_engine(engine)
+    options.use_engine(engine, cluster, strict=strict)
+    limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
     options.check_force(force, output)
     from vftsim.report.protection_tables import print_availability
     from vftsim.spec import DURATION
-    from vftsim.study.availability import availability_study
+    from vftsim.study.availability import DEFAULT_CRASHES, availability_study, year_takes
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
     from vftsim.study.protections import kinds_named
@@ -54,10 +63,15 @@ def availability(
     mtbf_s = options.parse_quantity("--mtbf", mtbf, DURATION) / 1e9
     restart_s = options.parse_quantity("--restart", restart, DURATION) / 1e9
     after_ns = None if after is None else round(options.parse_quantity("--after", after, DURATION))
-    chosen = options.prepared(model, set_)
-    with kept_in(output, "availability", force) as store, make_progress(f"failovers of {chosen.name}", quiet) as show:
+    chosen, count = options.repeated(options.prepared(model, set_), "crashes", crashes, DEFAULT_CRASHES, quick)
+    kinds = kinds_named(protection)
+    with (
+        options.limited(limits, lambda: year_takes(chosen, kinds, count, after_ns), jobs) as words,
+        kept_in(output, "availability", force) as store,
+        make_progress(f"failovers of {chosen.name}", quiet, words) as show,
+    ):
         study = availability_study(
-            chosen, kinds_named(protection), mtbf_s, crashes, seed, jobs, restart_s=restart_s, after_ns=after_ns,
+            chosen, kinds, mtbf_s, count, seed, jobs, restart_s=restart_s, after_ns=after_ns,
             progress=show, store=store,
         )  # fmt: skip
         keep_answer(store, study)

@@ -17,7 +17,9 @@ def register(app: typer.Typer) -> None:
 
 def failover(
     model: options.ModelName,
-    crashes: Annotated[int, typer.Option("--crashes", "-n", help="How many crashes, spread over the span.")] = 20,
+    crashes: Annotated[
+        int | None, typer.Option("--crashes", "-n", help="How many crashes, spread over the span (default 20).")
+    ] = None,
     load: Annotated[
         float | None, typer.Option(metavar="SAPS", help="Attempts a second (default: the benchmark's first step).")
     ] = None,
@@ -40,6 +42,8 @@ def failover(
     set_: options.Set = None,
     seed: options.Seed = options.DEFAULT_SEED,
     jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
+    quick: options.Quick = False,
     output: options.KeepIn = None,
     force: options.StartOver = False,
     as_json: options.Json = False,
@@ -49,35 +53,36 @@ def failover(
     max_time: options.MaxTime = None,
     max_memory: options.MaxMemory = None,
     engine: options.Engine = options.EngineName.auto,
+    strict: options.Strict = False,
 ) -> None:
     """Let the primary's host crash at many instants; show detection, takeover, outage, and what clients lost."""
-    options.use_engine(engine)
+    options.use_engine(engine, cluster, strict=strict)
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
     options.check_force(force and plot is None, output)
     from vftsim.cli.files import check_target, write_whole
     from vftsim.report.protection_tables import print_failovers
     from vftsim.spec import DURATION
-    from vftsim.study.failover import crashes_take, failover_study
+    from vftsim.study.failover import DEFAULT_CRASHES, crashes_take, failover_study
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
     from vftsim.study.protections import under
 
     if plot is not None:
         check_target(plot, force, ".png")
-    chosen = options.prepared(model, set_)
+    chosen, count = options.repeated(options.prepared(model, set_), "crashes", crashes, DEFAULT_CRASHES, quick)
     if protection is not None:
         chosen = under(chosen, protection, domain)
     span_ns = round(options.parse_quantity("--over", over, DURATION))
     after_ns = None if after is None else round(options.parse_quantity("--after", after, DURATION))
-    takes = options.limited(limits, lambda: crashes_take(chosen, crashes, load, span_ns), jobs)
+    takes = options.limited(limits, lambda: crashes_take(chosen, count, load, span_ns, after_ns, domain), jobs)
     with (
         takes as words,
         kept_in(output, "failover", force) as store,
         make_progress(f"failovers of {chosen.name}", quiet, words) as progress,
     ):
         study = failover_study(
-            chosen, crashes, seed, jobs, load=load, domain=domain, span_ns=span_ns, after_ns=after_ns,
+            chosen, count, seed, jobs, load=load, domain=domain, span_ns=span_ns, after_ns=after_ns,
             progress=progress, store=store,
         )  # fmt: skip
         keep_answer(store, study)

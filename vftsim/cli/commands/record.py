@@ -91,12 +91,14 @@ def record(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="One short replication, for a first look.")] = False,
     jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     engine: options.Engine = options.EngineName.auto,
+    strict: options.Strict = False,
 ) -> None:
     """Run the experiments of a study with the shipped fit; print every statement with its verdict."""
-    options.use_engine(engine)
+    options.use_engine(engine, cluster, strict=strict)
     from vftsim.cli.files import check_target
     from vftsim.study.replicate import check_study
     from vftsim.study.workers import checked_jobs

@@ -48,6 +48,8 @@ def sweep(
         typer.Option(metavar="TIME", help="Measured time of a steady state: short for --set measure.duration=TIME."),
     ] = None,
     jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
+    shard: options.Shard = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="Where results are kept (default: sweep-... here)."),
@@ -55,6 +57,7 @@ def sweep(
     force: Annotated[
         bool, typer.Option("--force", help="Start over; what DIR holds goes when the new result stands.")
     ] = False,
+    quick: options.Quick = False,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
@@ -62,25 +65,33 @@ def sweep(
     max_time: options.MaxTime = None,
     max_memory: options.MaxMemory = None,
     engine: options.Engine = options.EngineName.auto,
+    strict: options.Strict = False,
 ) -> None:
     """Simulate a grid of settings under the same traffic; killed or interrupted, the same command goes on."""
-    options.use_engine(engine)
+    options.use_engine(engine, cluster, strict=strict)
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
-    from vftsim.study.estimate import total
     from vftsim.study.progress import make_progress
+    from vftsim.study.shard import Shard
     from vftsim.study.sweep import run_sweep
-    from vftsim.study.sweep_grid import make_grid, with_duration
+    from vftsim.study.sweep_grid import plan_grid, with_duration
 
+    share = Shard.parse(shard)
+    if shard is not None and output is None:
+        raise UsageError("--shard: goes with -o DIR, a directory for each share")
     axes, overrides = grid or (), tuple(set_ or ())
     if duration is not None:
+        if quick:
+            raise UsageError("--quick and --duration both set the measured time: choose one")
         overrides = with_duration(model, axes, overrides, _duration_ns(duration))
-    points = make_grid(model, scheduler, axes, overrides, protection)
+    plan = plan_grid(model, scheduler, axes, overrides, protection)
+    if quick:
+        plan = plan.quick()
     about = [text for text in (Path(model).stem if model else None, scheduler, protection) if text]
     folder = output or Path("-".join(["sweep", *(about if scheduler or protection else [*about, "default"])]))
-    takes = options.limited(limits, lambda: total([point.model.spec for point in points.points], replications), jobs)
-    with takes as words, make_progress(f"sweep of {points.base.name}", quiet, words) as progress:
-        result = run_sweep(points, folder, replications, seed, jobs, force=force, progress=progress)
+    takes = options.limited(limits, lambda: plan.takes(replications), jobs)
+    with takes as words, make_progress(f"sweep of {plan.base.name}", quiet, words) as progress:
+        result = run_sweep(plan.grid(), folder, replications, seed, jobs, force=force, progress=progress, shard=share)
     options.say_remarks(result.remarks)
     _show(result, folder, as_json, as_csv)
     if result.interrupted:
@@ -116,4 +127,5 @@ def _show(result: SweepResult, folder: Path, as_json: bool, as_csv: bool) -> Non
         from vftsim.report.screen import print_text
 
         tables = "results.csv, replications.csv, " + ("crossovers.csv, " if result.grid.protections else "")
-        print_text(f"Written: {folder}/ ({tables}sweep.png, manifest.json, vftsim.sqlite)")
+        figure = "sweep.png, " if result.is_drawn else "no figure of so many points, "
+        print_text(f"Written: {folder}/ ({tables}{figure}manifest.json, vftsim.sqlite)")

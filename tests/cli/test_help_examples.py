@@ -1,0 +1,81 @@
+"""Every example that a help shows is read as the command reads it: options, models, settings and what they name."""
+
+import re
+import shlex
+
+import pytest
+from typer.main import get_command
+
+from vftsim.cli import options
+from vftsim.cli.examples import EXAMPLES
+from vftsim.cli.main import build_app, main
+from vftsim.study.knob import knob_of
+from vftsim.study.model import load_model
+from vftsim.study.objective import read_objective
+from vftsim.study.protections import kinds_named, under
+from vftsim.study.sweep_grid import make_grid
+
+COMMANDS = sorted(each.name for each in build_app().registered_commands)
+SHOWN = [(name, example) for name in COMMANDS for example in EXAMPLES.get(name, ())]
+
+
+def helped(capsys, *command):
+    assert main([*command, "--help"]) == 0
+    return capsys.readouterr().out
+
+
+def parsed(name, example):
+    word, command, *arguments = shlex.split(example)
+    assert (word, command) == ("vftsim", name)
+    return get_command(build_app()).commands[name].make_context(name, arguments).params
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_shows_two_examples_on_lines_of_their_own(name, capsys):
+    lines = [line.strip() for line in helped(capsys, name).splitlines()]
+    assert len(EXAMPLES[name]) == 2
+    assert set(EXAMPLES[name]) <= set(lines)
+
+
+@pytest.mark.parametrize(("name", "example"), SHOWN)
+def test_an_example_is_accepted(name, example):
+    given = parsed(name, example)
+    settings = given.get("set_") or []
+    named = given.get("models") or [given[key] for key in ("model",) if isinstance(given.get(key), str)]
+    for each in named:
+        model = load_model(each, settings)
+        if given.get("quick"):
+            model = model.quick()
+        if name == "failover" and given["protection"]:
+            under(model, given["protection"])
+        if given.get("vary"):
+            knob_of(model.spec, given["vary"])
+    for text in given.get("objective") or []:
+        read_objective(text)
+    if name in ("compare", "availability") and given["protection"]:
+        kinds_named(given["protection"])
+    if name == "sweep":
+        make_grid(given["model"], given["scheduler"], given["grid"] or (), settings, given["protection"])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "example", [*EXAMPLES["models"], *EXAMPLES["schema"], *EXAMPLES["explain"]], ids=lambda text: text[:40]
+)
+def test_a_quick_example_works(example):
+    assert main(shlex.split(example)[1:]) == 0
+
+
+@pytest.mark.parametrize("model", ["lab-virtual", "lab-native", "xen-media", "net-kvm", "linux-lab"])
+def test_the_example_of_a_setting_is_accepted(model):
+    said = options.Set.__metadata__[0].help
+    setting = re.search(r"--set '([^']+)'", said)[1]
+    assert load_model(model, [setting]).spec != load_model(model).spec
+
+
+def test_no_description_is_cut(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    out = helped(capsys)
+    assert "..." not in out.partition("Commands:")[2]
+    whole = " ".join(out.split())
+    assert "Say how long the service is down in a year, how long unprotected, and what clients lose." in whole

@@ -1,0 +1,61 @@
+"""Examples below the help of each command; a test reads every one as the command does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+EXAMPLES: Mapping[str, tuple[str, str]] = {
+    "availability": (
+        "vftsim availability lab-virtual --mtbf '8760 h' --quick",
+        "vftsim availability lab-virtual --mtbf '8760 h' --protection none,lockstep,checkpoint -n 5",
+    ),
+    "calibrate": (
+        "vftsim calibrate sip-lab/native --keep fit",
+        "vftsim calibrate sip-lab/virtual -o fit.json",
+    ),
+    "capacity": (
+        "vftsim capacity lab-virtual --quick -n 5",
+        "vftsim capacity net-bare --vary workloads.web.rate --objective 'web.answered >= 90' "
+        "--set workloads.tcp=null --set workloads.udp=null",
+    ),
+    "check": ("vftsim check result", "vftsim check result --repair"),
+    "compare": (
+        "vftsim compare lab-native lab-virtual --quick",
+        "vftsim compare lab-virtual --protection none,lockstep --quick -n 2",
+    ),
+    "explain": ("vftsim explain xen-media", "vftsim explain lab-virtual --of exchange --length '10 s'"),
+    "failover": (
+        "vftsim failover lab-virtual --protection lockstep --quick",
+        "vftsim failover lab-virtual --protection checkpoint -n 10 --load 40",
+    ),
+    "import": (
+        "vftsim import uac_stat.csv sar.txt -o my-lab -e virtual",
+        "vftsim import report.txt -o my-lab -e virtual --repeat 2",
+    ),
+    "merge": ("vftsim merge shard-1 shard-2 -o whole", "vftsim merge more -o whole"),
+    "models": ("vftsim models", "vftsim models lab-virtual --set domains.sut.weight=512"),
+    "pilot": ("vftsim pilot lab-virtual --quick", "vftsim pilot lab-native --load 80"),
+    "predict": (
+        "vftsim predict lab-virtual --quick --fit sip-lab/virtual --draws 3",
+        "vftsim predict lab-virtual --figure cpu --figure SES1/p99",
+    ),
+    "record": ("vftsim record xen-media --quick", "vftsim record networks --quick"),
+    "run": (
+        "vftsim run lab-virtual --quick -n 2 -o result",
+        "vftsim run net-kvm -n 5 --set workloads.udp=null --set workloads.web=null --set workloads.tcp.clients=3",
+    ),
+    "schema": ("vftsim schema", "vftsim schema dataset"),
+    "sweep": (
+        "vftsim sweep xen-media --grid domains.dom0.weight=256,1024 --quick",
+        "vftsim sweep xen-media --scheduler credit,esxi --grid streams=200,600",
+    ),
+    "trace": ("vftsim trace xen-media -o trace.json", "vftsim trace lab-virtual --pcap calls.pcap --length '10 s'"),
+    "validate": ("vftsim validate", "vftsim validate sip-lab/validation -e virtual -n 2"),
+    "warmup": ("vftsim warmup", "vftsim warmup lab-virtual xen-media"),
+}
+
+
+def epilog_of(command: str) -> str:
+    """Return the examples as the help of a command ends with them, each on a line of its own."""
+    lines = "\n".join(f"  {example}" for example in EXAMPLES.get(command, ()))
+    return f"\b\nExamples:\n{lines}" if lines else ""
