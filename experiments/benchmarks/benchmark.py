@@ -1,6 +1,6 @@
 """Measure, in one run on the machine at hand: engines, other simulators, start-up, commands, scaling; write the table.
 
-    python experiments/benchmarks/benchmark.py [--quick] [--repeat 3] [--write docs/benchmarks.md]
+    python experiments/benchmarks/benchmark.py [--quick] [--told] [--repeat 3] [--write docs/benchmarks.md]
 
 Four parts.  One queue, with the same customers, in five simulators (:mod:`queues`); its waiting times must agree.  The
 object model that went before (:mod:`object_model`).  The shipped models in both engines, one at a time, each in a
@@ -26,6 +26,8 @@ from pathlib import Path
 
 import object_model
 import queues
+
+from vftsim.study.model import shipped_models
 
 ROOT = Path(__file__).resolve().parents[2]
 CUSTOMERS = 50_000
@@ -108,7 +110,7 @@ for _ in range(int(repeat)):
     begin = time.process_time()
     record = run_model(spec, 1, 0, engine=engine)
     best = min(best, time.process_time() - begin)
-print(record.events, record.windows[-1].end_ns / 1e9, best, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(record.events, record.last_measured.end_ns / 1e9, best, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
@@ -133,12 +135,51 @@ def ramp_rows(repeat: int) -> Iterator[tuple[str, ...]]:
         yield name, f"{events:,.0f}", f"{seconds:,.0f}", f"{cpu_s:.2f}", aim
 
 
+TOLD = """
+import sys, time
+from vftsim.composition.run import run_model
+from vftsim.study.estimate import needs_of
+from vftsim.study.model import load_model
+for name in sys.argv[2:]:
+    spec = load_model(name).quick().spec
+    record, best = run_model(spec, 1, 0), 1e9
+    for _ in range(int(sys.argv[1])):
+        begin = time.process_time()
+        run_model(spec, 1, 0)
+        best = min(best, time.process_time() - begin)
+    told = needs_of(spec)
+    print(name, told.events, record.events, told.seconds, best)
+"""
+
+
+def told_rows(repeat: int) -> Iterator[tuple[str, ...]]:
+    """Return what the estimate tells of each shipped model's ``--quick`` run, and what it takes."""
+    for line in _said(TOLD, str(repeat), *shipped_models()).splitlines():
+        name, *figures = line.split()
+        events, simulated, seconds, cpu_s = map(float, figures)
+        yield (
+            name, f"{events:,.0f}", f"{simulated:,.0f}", f"{events / simulated:.2f}", f"{seconds:.3f}", f"{cpu_s:.3f}",
+            f"{seconds / cpu_s:.2f}",
+        )  # fmt: skip
+
+
+def told_part(repeat: int) -> str:
+    """Return the section on estimates."""
+    header = ("model", "events told", "simulated", "ratio", "s told", "CPU s", "ratio")
+    return (
+        "## Estimates\n\nWhat is told before a `--quick` run of each shipped model, beside what it takes in a process "
+        "that has begun.\n\n" + table(header, told_rows(repeat))
+    )
+
+
 def _one_model(name: str, engine: str, repeat: int, overrides: list[str]) -> tuple[float, ...]:
-    said = subprocess.run(
-        [sys.executable, "-c", ONE_MODEL, name, engine, str(repeat), *overrides],
-        capture_output=True, text=True, check=True, cwd=ROOT,
-    ).stdout.split()  # fmt: skip
-    return tuple(float(word) for word in said)
+    return tuple(float(word) for word in _said(ONE_MODEL, name, engine, str(repeat), *overrides).split())
+
+
+def _said(program: str, *words: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=True, cwd=ROOT
+    ).stdout
 
 
 def command_rows(names: list[str]) -> Iterator[tuple[str, ...]]:
@@ -228,6 +269,7 @@ def page(repeat: int, names: list[str]) -> str:
         ),
         "## Ramps\n\nA benchmark as the model has it, 900 s a step, in a process that has begun.",
         table(("model", "events", "simulated s", "CPU s", "aim"), ramp_rows(repeat)),
+        told_part(repeat),
         "## Commands\n\nThe time a user waits, worker processes included; the last column is the aim.",
         table(("command", "wall s", "CPU s", "aim"), command_rows(names)),
     ]
@@ -243,11 +285,15 @@ def main() -> None:
     """Measure and print, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only what takes seconds")
+    parser.add_argument("--told", action="store_true", help="print the table of estimates alone")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each, the best counts (default 3)")
     parser.add_argument("--write", type=Path, help="file to write; printed if not given")
     arguments = parser.parse_args()
     if arguments.repeat < 1:
         parser.error("--repeat must be at least 1")
+    if arguments.told:
+        print(told_part(arguments.repeat))
+        return
     text = page(arguments.repeat, [name for name in COMMANDS if not arguments.quick or name in QUICK])
     if arguments.write is None:
         print(text)

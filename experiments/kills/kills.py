@@ -63,7 +63,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "robustness.md"
 
 def commands(model: str) -> dict[str, list[str]]:
     """Return the commands to be killed, without their directory."""
-    search = ["--method", "search", "--probability", "0.5", "--resolution", "8", "--budget", "12"]
+    search = ["--method", "search", "--probability", "0.5", "--resolution", "8", "--budget", "16"]
     return {
         "run": ["run", model, "-n", "6"],
         "run --force": ["run", model, "-n", "4", "--force"],

@@ -317,7 +317,8 @@ _ODD_ALONE = ("check {}/model.yaml", "schema", "models {}/model.yaml")
 _COMMANDS = {
     "tiny": (
         "run {}/model.yaml -n 1 --quick -q", "capacity {}/model.yaml -n 1 -q", "failover {}/model.yaml -n 1 -q",
-        "compare {}/model.yaml {}/model.yaml -n 1 -q", "capacity {}/model.yaml --method search --budget 12 -q",
+        "compare {}/model.yaml {}/model.yaml -n 1 -q",
+        "capacity {}/model.yaml --method search --probability 0.5 --budget 16 -q",
         "availability {}/model.yaml --mtbf 8760h --protection none --after 1s -n 1 -q -j 1",
         "trace {}/model.yaml -o {}/t.json",
         "pilot {}/model.yaml --set workloads.calls.steps.duration=50s --load 0.5 -q -j 1",

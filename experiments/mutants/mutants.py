@@ -2,6 +2,7 @@
 
     python experiments/mutants/mutants.py [--minutes M] [--file PART] [--write]
     python experiments/mutants/mutants.py --propose 120 --seed 1
+    python experiments/mutants/mutants.py --count
 
 ``mutants.json`` is the list that is kept: file, old text (there once), new text, the tests that should notice, and for
 a fault that none needs to notice the reason.  Each is made in a copy of the tree; the tests run in a child of this
@@ -52,9 +53,11 @@ PARTS = {
     "platform/cpu/schedulers/_credit_accounting.py":
     "platform/cpu/test_xen_schedules.py platform/cpu/test_scheduler_guarantees.py",
     "platform/cpu/schedulers/credit.py": "platform/cpu/test_xen_schedules.py",
-    "platform/cpu/schedulers/credit2.py": "platform/cpu/test_xen_schedules.py",
+    "platform/cpu/schedulers/credit2.py": "platform/cpu/test_credit2_schedules.py",
+    "platform/cpu/schedulers/_credit2_queue.py": "platform/cpu/test_credit2_schedules.py",
+    "platform/cpu/schedulers/sedf.py": "platform/cpu/test_sedf_schedules.py platform/cpu/test_xen_schedules.py",
     "platform/cpu/schedulers/rtds.py": "platform/cpu/test_xen_schedules.py platform/cpu/test_other_schedules.py",
-    "platform/cpu/schedulers/cfs.py": "platform/cpu/test_other_schedules.py",
+    "platform/cpu/schedulers/cfs.py": "platform/cpu/test_other_schedules.py platform/cpu/test_cfs_weights.py",
     "platform/io/link.py": "net/test_link.py",
     "platform/io/nic.py": "net/test_nics.py platform/test_nic_and_rings.py",
     "platform/io/ring.py": "platform/test_nic_and_rings.py", "platform/delays.py": "platform/test_delay_counts.py",
@@ -67,6 +70,8 @@ PARTS = {
     "platform/protection/output_buffer.py": "guard/test_checkpoint.py",
     "platform/protection/commit.py": "guard/test_output_commit.py",
     "workloads/sip/retransmission.py": "sip/test_retransmission.py",
+    "workloads/tcp/receiver.py": "workloads/test_tcp_rules.py",
+    "workloads/tcp/sender.py": "workloads/test_tcp_rules.py",
     "workloads/voice_quality.py": "workloads/test_voice_quality.py",
     "workloads/ims_bench/ramp_end.py": "sip/test_ramp_end.py",
     "workloads/ims_bench/verdict.py": "sip/test_verdict_counts.py sip/test_ramp_end.py",
@@ -231,6 +236,7 @@ def main() -> int:
     parser.add_argument("--from", dest="first", type=int, default=0, metavar="N", help="begin with this one")
     parser.add_argument("--file", help="only faults of files with this in their name")
     parser.add_argument("--anew", action="store_true", help="try those again that were tried before")
+    parser.add_argument("--count", action="store_true", help="try nothing; say how many faults the list has")
     parser.add_argument("--write", action="store_true", help="write the table into docs/robustness.md")
     chosen = parser.parse_args()
     if chosen.propose:
@@ -238,6 +244,9 @@ def main() -> int:
         return 0
     everything = json.loads(LIST.read_text(encoding="utf-8"))[chosen.first :: chosen.every]
     everything = [one for one in everything if (chosen.file or "") in one["file"]]
+    if chosen.count:
+        print(f"{len(everything)} faults in {len({one['file'] for one in everything})} files")
+        return 0
     random.Random(chosen.seed).shuffle(everything)
     _import_what_is_below()
     tried, alive, unexplained = Counter[str](), Counter[str](), 0

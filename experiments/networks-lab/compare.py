@@ -82,7 +82,7 @@ class Lab:
     def predicted(self, run: Mapping[str, Any], changes: Iterable[str] = ()) -> list[HttperfReport]:
         """Return the reports of the model, one of each replication."""
         spec = self.web_model(run, changes)
-        texts = [Run(spec, SEED, number).run().workloads["web"].report for number in range(REPLICATIONS)]
+        texts = [Run(spec, SEED, number).run().whole.outcomes["workloads.web"].report for number in range(REPLICATIONS)]
         return [read_report(Source(text, "model")) for text in texts]
 
     def capacity_per_s(self) -> float:
@@ -136,13 +136,13 @@ def network(lab: Lab) -> list[Sequence[str]]:
     line = lab.facts["link_mbit"] * 1448 / 1538
     for run in lab.runs("tcp"):
         spec = lab.model("tcp", [*free, f"workloads.tcp.clients={run['flows']}", "workloads.tcp.duration=2 s"])
-        value = Run(spec, SEED, 0).run().workloads["tcp"].figures["mbit_per_s"]
+        value = Run(spec, SEED, 0).run().whole.outcomes["workloads.tcp"].columns()["mbit_per_s"]
         rows.append(
             (f"TCP, {run['flows']} flows, Mbit/s", _beside(_measured(lab, run, "throughput"), value), f"{line:.1f}")
         )
     for run in lab.runs("udp"):
         spec = lab.model("udp", [*free, f"workloads.udp.rate={run['rate_mbit']} Mbit/s"])
-        value = Run(spec, SEED, 0).run().workloads["udp"].figures["loss_percent"]
+        value = Run(spec, SEED, 0).run().whole.outcomes["workloads.udp"].loss
         form = max(0.0, 100.0 - 100.0 * lab.facts["link_mbit"] / (run["rate_mbit"] * 1514 / 1448))
         rows.append(
             (f"UDP at {run['rate_mbit']} Mbit/s, lost, %", _beside(_measured(lab, run, "lost"), value), f"{form:.1f}")

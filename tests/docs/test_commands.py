@@ -1,9 +1,12 @@
 """Every command in the documentation is run, or, where it takes minutes, parsed against the real options.
 
 A block that opens with ``sh`` is run; one that opens with ``sh slow`` is run too when the environment
-variable VFTSIM_SLOW_DOCS is set, and otherwise only parsed.
+variable VFTSIM_SLOW_DOCS is set, and otherwise only parsed.  So are commands of other blocks and in a line of text;
+those with a word in capitals, which stands for something (``MODEL``), are parsed up to it.
 """
 
+import functools
+import itertools
 import os
 import re
 import shlex
@@ -32,12 +35,52 @@ def commands():
                         yield pytest.param(words[1:], bool(block["slow"]), id=name)
 
 
+OTHER = re.compile(r"^```(?!sh)\w*\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`(?:\$ )?(vftsim [^`\n]+)`")
+STANDS_FOR = re.compile(r"[A-Z][A-Z_.]*|.*[\[\]|<…].*|\.\.\.|\$.*")
+
+
+def printed():
+    """Yield the words of commands that stand elsewhere, and the page; each once."""
+    found = {}
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        lines = [line.strip() for block in OTHER.finditer(text) for line in
+                 block["body"].replace("\\\n", " ").splitlines()]  # fmt: skip
+        lines += INLINE.findall(CODE.sub("", text))
+        for line in lines:
+            if line.startswith("vftsim "):
+                found.setdefault(line, page.relative_to(ROOT))
+    for line, page in found.items():
+        words = shlex.split(line, comments=True)[1:]
+        known = [*itertools.takewhile(lambda word: not STANDS_FOR.fullmatch(word), words)]
+        is_whole = len(known) == len(words) and not words[-1].startswith("-")  # a mention of an option is none
+        yield pytest.param(words[: len(known)], is_whole, id=f"{page}: {line}")
+
+
+@functools.cache
+def app():
+    return typer.main.get_command(build_app())
+
+
+@pytest.mark.parametrize(("words", "is_whole"), list(printed()))
+def test_printed_command_is_one(words, is_whole):
+    """Its name and options exist; one without placeholders has all that it needs."""
+    if not words or words[0].startswith("-"):
+        return
+    command = app().commands[words[0]]
+    options = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+    assert [word for word in words[1:] if re.match("-{1,2}[a-z]", word) and word.split("=")[0] not in options] == []
+    if is_whole and len(words) > 1:
+        command.make_context(words[0], list(words[1:]))
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(("words", "slow"), list(commands()))
 def test_command(words, slow, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     if slow and not SLOW:
-        command = typer.main.get_command(build_app()).commands[words[0]]
+        command = app().commands[words[0]]
         command.make_context(words[0], list(words[1:]))
     else:
         assert main([*words]) == 0, capsys.readouterr().err

@@ -8,7 +8,15 @@ import pytest
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.composition.views import phases_of
+from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS
+from vftsim.platform.cpu.parameters import SCHEDULERS
+from vftsim.platform.io.disk import DISKS
+from vftsim.platform.io.parameters import IO_PATHS
+from vftsim.platform.protection.faults import FAULTS
+from vftsim.platform.protection.mechanism import PROTECTIONS
 from vftsim.spec import load
+from vftsim.study.run_figures import cpu_of
+from vftsim.workloads.parts import APPLICATIONS, WORKLOADS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -16,6 +24,24 @@ BLOCK = re.compile(r"^```yaml\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
 MODEL = re.compile(r"^(extends|domains):", re.MULTILINE)
 OWN_PARTS = "extend"
 """Pages whose models need a part that another test installs."""
+
+
+PARTS = {
+    "schedulers": SCHEDULERS, "guest schedulers": GUEST_SCHEDULERS, "paths": IO_PATHS, "disks": DISKS,
+    "applications": APPLICATIONS, "protection": PROTECTIONS, "workloads": WORKLOADS, "faults": FAULTS,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", PARTS)
+def test_every_part_is_named_with_a_page_that_tells_of_it(family):
+    page = (DOCS / "model-files.md").read_text(encoding="utf-8")
+    listed = page.split(f"<!-- parts: {family} -->")[1].split("<!-- /parts -->")[0]
+    pages = dict(re.findall(r"\[(\w+)\]\(([^)]+)\)", listed))
+    known = PARTS[family].choices()
+    own = {kind for kind in known if known[kind].__module__.startswith("vftsim.")}
+    assert pages.keys() == own
+    silent = [kind for kind, link in pages.items() if kind not in (DOCS / link).read_text(encoding="utf-8")]
+    assert silent == []
 
 
 def models():
@@ -47,9 +73,9 @@ def test_the_complete_example_runs(tmp_path):
     assert slowest_ms["step_1"] < 450 < slowest_ms["step_2"], "half a second of pause shows in the second step only"
     timeline = [what for _, what in record.timelines["sip"]]
     assert timeline == ["pause", "pause over"]
-    window = record.windows[-1]
-    assert all(used > 0.0 for used in window.domain_cpu.values())
-    assert window.domain_cpu["batch-1"] <= 0.505, "capped at half a pCPU, but for the accounting period"
+    used = cpu_of(record)
+    assert all(share > 0.0 for share in used.values())
+    assert used["batch-1"] <= 0.505, "capped at half a pCPU, but for the accounting period"
 
 
 def test_there_are_models():

@@ -1,0 +1,156 @@
+"""Everything that ships is played once, in a short form: models, calibrations, validations, records.
+
+What is held is that each still runs to its end, serves what it is given, and says figures.  The figures are too few to
+judge; the whole of each is played by ``.ci/nightly``.
+"""
+
+import importlib
+import json
+import math
+
+import pytest
+
+from vftsim.calibrate import fit, validate
+from vftsim.calibrate.figures import observe
+from vftsim.calibrate.run import run_calibration
+from vftsim.calibrate.validate_runs import is_by_runs, run_runs
+from vftsim.cli.main import main
+from vftsim.composition.keys import read, with_values
+from vftsim.composition.views import has_bench
+from vftsim.records import xen_fit, xen_media
+from vftsim.records.xen_study import costs_of
+from vftsim.spec import list_shipped, shipped_dir
+from vftsim.study.model import load_model
+from vftsim.study.progress import make_progress
+
+pytestmark = pytest.mark.thorough
+
+MODELS = list_shipped("models")
+SECOND = 10**9
+SHORT = {
+    "workloads.calls.pre_registration.duration": 4 * SECOND, "workloads.calls.pre_registration.transient": SECOND,
+    "workloads.calls.stir.duration": SECOND,
+    "workloads.calls.steps.duration": SECOND, "workloads.calls.steps.transient": SECOND // 4,
+}  # fmt: skip
+"""A benchmark of seconds; what is shorter stays, and what is left out."""
+
+
+def shortened(spec):
+    """Return a model whose benchmark takes seconds."""
+    if not has_bench(spec):
+        return spec
+    return with_values(spec, {key: min(read(spec, key), most) for key, most in SHORT.items()})
+
+
+def definitions(kind):
+    """Names of the shipped files of a kind, by the schema that each names."""
+    room = shipped_dir("calibration")
+    texts = {name: (room / f"{name}.yaml").read_text(encoding="utf-8") for name in list_shipped("calibration")}
+    return [name for name, text in texts.items() if f"{kind}.schema.json" in text]
+
+
+def values_of(data):
+    """Yield every value of nested lists and mappings."""
+    members = data.values() if isinstance(data, dict) else data if isinstance(data, list) else None
+    if members is None:
+        yield data
+    else:
+        for member in members:
+            yield from values_of(member)
+
+
+def quietly(what):
+    return make_progress(what, True)
+
+
+def test_there_are_some_of_each():
+    assert len(MODELS) >= 29
+    assert len(definitions("calibration")) >= 9
+    assert len(definitions("validation")) >= 3
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_runs(name, capsys):
+    spec = load_model(name).spec
+    few = [f"--set={key}={most} ns" for key, most in SHORT.items()] if has_bench(spec) else ["--quick"]
+    if has_bench(spec):
+        few += ["--set=workloads.calls.steps.most=1"]
+    assert main(["run", name, "-n", "1", "-j", "1", "-q", "--json", *few]) == 0
+    said = json.loads(capsys.readouterr().out)
+    numbers = [value for value in values_of(said["summary"]) if isinstance(value, float)]
+    assert all(math.isfinite(value) for value in numbers)
+    assert any(value > 0.0 for value in numbers)
+
+
+class Played(Exception):  # noqa: N818
+    """The one evaluation that is wanted was made."""
+
+
+@pytest.mark.parametrize("name", definitions("calibration"))
+def test_one_evaluation_of_a_calibration(name, monkeypatch):
+    """The point where the search begins: every phase in sample is played, and most observations have a residual."""
+
+    def once(search, start, _):
+        problem = search.evaluate.problem
+        seen = problem._observed(search.low + start * search.span, 0)
+        raise Played(problem.definition, seen, problem.keys)
+
+    monkeypatch.setattr(fit._Search, "run", once)
+    monkeypatch.setattr(fit, "observe", lambda spec, *rest: observe(shortened(spec), *rest))
+    with quietly(name) as progress, pytest.raises(Played) as end:
+        run_calibration(name, 1, progress)
+    definition, seen, keys = end.value.args
+    assert {phase for phase, _ in seen} >= {*definition.in_sample}
+    assert sum(key in seen for key in keys) > len(keys) / 2
+    assert all(math.isfinite(value) for value in seen.values())
+
+
+@pytest.mark.parametrize("name", definitions("validation"))
+def test_a_validation_plays_all_its_runs(name, monkeypatch):
+    """One replication of each: every environment gets rows, every target a verdict."""
+    with quietly(name) as progress:
+        if is_by_runs(name):
+            found = run_runs(name, [], 1, 1, progress, prepare=lambda _, spec: shortened(spec))
+            runs = {f"{row.environment}/{row.phase}" for row in found.rows}
+            assert runs == {*found.spec.fitted, *found.spec.predicted}
+            assert len(found.verdicts) == len(found.spec.targets)
+        else:
+            _shorten_ramps(monkeypatch)
+            found = validate.run_validation(name, [], 1, 1, progress)
+            assert {row.environment for row in found.rows} == {*found.spec.environments}
+            assert {name for name, _ in found.verdicts} == {*found.spec.environments}
+
+
+def _shorten_ramps(monkeypatch):
+    whole, named = validate.read_definition, validate.sip_model
+
+    def definition(*arguments):
+        spec, tree = whole(*arguments)
+        steps = {"step_duration": 2 * SECOND, "transient": SECOND, "edge_duration": 2 * SECOND, "edge_replications": 1}
+        return spec.model_copy(update=steps), tree
+
+    def model(*arguments):
+        found, spec = named(*arguments)
+        few = with_values(shortened(spec), {"workloads.calls.steps.most": 7})
+        return type(found)(found.label, few), few
+
+    monkeypatch.setattr(validate, "read_definition", definition)
+    monkeypatch.setattr(validate, "sip_model", model)
+
+
+@pytest.mark.parametrize("study", ["farm", "networks", "vmware_ft"])
+def test_a_record_plays_one_run_of_each_kind(study):
+    module = importlib.import_module(f"vftsim.records.{study if study == 'vmware_ft' else f'{study}_study'}")
+    budget = importlib.import_module(f"vftsim.records.{study}").Budget(1, 1, 0.1)
+    first = dict(reversed(module.tasks().values()))
+    for what, arguments in first.items():
+        figures = module._run((what, arguments, budget))
+        assert all(math.isfinite(value) for values in figures.values() for value in values), what
+        assert any(value > 0.0 for values in figures.values() for value in values), what
+
+
+@pytest.mark.parametrize("name", list(xen_fit.STRUCTURES))
+def test_the_media_record_plays_an_experiment_under_each_model(name):
+    budget = xen_fit.Budget(1, 1, 0.1, 0.1)
+    found = xen_media.run_experiment("turnkey2.D", costs_of(name), xen_fit.STRUCTURES[name], budget)
+    assert found["mean"]["delay_mean_ms"] > 0.0
