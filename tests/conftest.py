@@ -1,5 +1,7 @@
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 from hypothesis import settings
@@ -10,6 +12,28 @@ settings.load_profile("vftsim")
 
 # Compiling a kernel takes longer than the short runs of the tests: those that are about the compiled engine name it.
 os.environ.setdefault("VFTSIM_ENGINE", "simpy")
+
+# An output that leaves before the backup can take over is a defect, unless a test plants it.
+os.environ.setdefault("VFTSIM_STRICT", "1")
+
+
+_CHILD = "VFTSIM_TEST_IN_A_CHILD"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Run a test that signals its own process in a child: late under load, the signal would end the whole run."""
+    if pyfuncitem.get_closest_marker("own_process") is None or _CHILD in os.environ:
+        return None
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", pyfuncitem.nodeid]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        words, cwd=pyfuncitem.config.rootpath, env=environment | {_CHILD: "1"},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        pytest.fail(f"in a process of its own:\n{done.stdout}{done.stderr}", pytrace=False)
+    return True
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -88,7 +88,7 @@ def observe_media(spec: ModelSpec, seed: int, replication: int, engine: str) -> 
     run.pauses.add(spec.measure.warm_up, _ENTITY, lambda: found.update(_at_warm_up_end(run)))
     record = run.run()
     found |= dict(_machine(run)) | dict(watching.values())
-    for name in record.workloads:
+    for name in run.built.drivers:
         found |= _flow(run, name)
     for (place, cause), count in record.drops.items():
         found[f"drop.{place}.{cause}"] = count

@@ -82,7 +82,7 @@ from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
-from vftsim.composition.views import bench_of
+from vftsim.composition.views import bench_of, phases_of
 from vftsim.kernel import Engine
 from vftsim.platform.cpu import notes
 from vftsim.platform.cpu.records import BUSY, domains, hosts, pcpus, vcpus
@@ -154,7 +154,7 @@ def _recorded(kept: dict[str, Any]) -> list[tuple[str, Any]]:
 def observe_sip(spec: ModelSpec, seed: int, replication: int, engine: str) -> tuple[Values, int]:
     """Run a lab; return the values and the number of events."""
     run = ObservedRun(spec, seed, replication, engine)
-    phases = run.run().workloads["calls"]
+    phases = phases_of(run.run())
     if run.guard:
         run.engine.call(bring_up_to_date, run.guard)
     run.keep_notes()

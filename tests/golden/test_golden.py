@@ -8,7 +8,11 @@ that time, which is said anew for the run; but for cases that a later change of 
 * order at one instant: ticks and accounting of a scheduler come before ends of slices, and a pCPU that several
   causes ask chooses once (Xen 3.2, ``schedule.c``: a slice timer only raises a softirq, served after all timers);
 * credit: the idle slice of 3.2, the tick that moves a running vCPU to an idle pCPU, stealing in turn, the residue of
-  a debit, kicks of the pre-empted, last tickled pCPU kept by each pCPU.
+  a debit, kicks of the pre-empted, last tickled pCPU kept by each pCPU;
+* order at one instant: pCPUs that run out of work together choose after all of them have, in the order of their
+  numbers; credit from 4.8: a choice within 100 ns of a dispatch;
+* credit2: the rules of the real code (who goes on and for how long, who is asked, overdrawn caps);
+* cfs: the kernel's table of weights, instead of powers of 1.25.
 """
 
 from typing import Any
@@ -36,9 +40,8 @@ def _runs() -> list[Any]:
     runs = []
     for name in sorted(STORED):
         for engine in ("simpy", "compiled"):
-            # A kernel takes most of a minute to compile for the first time: one of each kind in the normal run.
-            is_fast = name in FAST and (engine == "simpy" or name in (FAST[0], "media-two-core"))
-            runs.append(pytest.param(name, engine, marks=() if is_fast else pytest.mark.slow, id=f"{name}-{engine}"))
+            marks = () if name in FAST else pytest.mark.slow
+            runs.append(pytest.param(name, engine, marks=marks, id=f"{name}-{engine}"))
     return runs
 
 

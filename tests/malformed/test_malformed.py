@@ -16,6 +16,14 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="gives each inpu
 
 @pytest.fixture(scope="module")
 def experiment():
+    from matplotlib.figure import Figure
+
+    from vftsim.calibrate import run, validate
+    from vftsim.cli import main
+
+    # What prepare() replaces: later tests of this process must run for real.
+    replaced = [(main, "build_app"), (run, "fit"), (validate, "run_environment"), (Figure, "savefig")]
+    originals = [getattr(owner, name) for owner, name in replaced]
     sys.path.insert(0, str(FOLDER))
     try:
         import malformed
@@ -23,6 +31,8 @@ def experiment():
         malformed.prepare()
         yield malformed
     finally:
+        for (owner, name), original in zip(replaced, originals, strict=True):
+            setattr(owner, name, original)
         sys.path.remove(str(FOLDER))
         for name in ("malformed", "inputs", "kinds", "texts"):
             sys.modules.pop(name, None)
