@@ -3,8 +3,8 @@
 ``python -m experiments.promise.promise [--per-phase 100] [--jobs 2] [MECHANISM...]``, from the root of the project:
 for each mechanism a host crashes (or a guest errs) exactly at, 1 ns before and 1 ns after every boundary of its phases,
 and at so many instants evenly spread within each phase; every crash is a run, in the engine for reading, watched from
-outside.  The scenarios, phases and oracles are those of ``tests/guard``.  Prints a line a mechanism and exits with 1 if
-any oracle found anything wrong.
+outside.  The scenarios, phases and oracles are those of ``tests/protection``.  Prints a line a mechanism and exits with
+1 if any oracle found anything wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from multiprocessing import get_context
 from types import ModuleType
 from typing import Any
 
-from tests.guard import (
+from tests.protection import (
     test_checkpoint_promise,
     test_coarse_lockstep,
     test_event_sync,
