@@ -248,12 +248,12 @@ def trace(
     """
     from vftsim.errors import UsageError
     from vftsim.tracing.chrome import write_chrome
-    from vftsim.tracing.trace import longest_ns, run_traced
+    from vftsim.tracing.trace import run_traced
 
     spec = _model(model).spec
     start_ns, length_ns = round(start_s * 1e9), round(length_s * 1e9)
-    if start_ns < 0 or length_ns <= 0 or start_ns + length_ns > longest_ns(spec):
-        raise UsageError(f"a window of {length_s:g} s from {start_s:g} s on is not within {longest_ns(spec) / 1e9:g} s")
+    if start_ns < 0 or length_ns <= 0 or start_ns + length_ns > spec.longest_ns:
+        raise UsageError(f"a window of {length_s:g} s from {start_s:g} s on is not within {spec.longest_ns / 1e9:g} s")
     found = run_traced(spec, seed, replication, start_ns, length_ns)[1]
     if path is not None:
         write_chrome(found, Path(path))

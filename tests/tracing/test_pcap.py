@@ -12,7 +12,7 @@ from vftsim.composition.run import run_model
 from vftsim.stats import DelayHistogram
 from vftsim.study.model import load_model
 from vftsim.tracing.pcap import Point, captured, write_pcap
-from vftsim.tracing.trace import longest_ns, run_traced
+from vftsim.tracing.trace import run_traced
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
 
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed (Debian: tshark)")
@@ -73,7 +73,7 @@ def sip(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "lab.yaml"
     path.write_text(SIP_LAB)
     spec = load_model(path).spec
-    trace = run_traced(spec, 1, 0, 0, longest_ns(spec) + 20 * S, "simpy")[1]
+    trace = run_traced(spec, 1, 0, 0, spec.longest_ns + 20 * S, "simpy")[1]
     return run_model(spec, 1, 0, "simpy"), trace
 
 

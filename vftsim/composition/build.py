@@ -126,9 +126,7 @@ class BuiltModel:
     @property
     def window_ns(self) -> tuple[int, int]:
         """When measuring begins and ends, where no workload has phases of its own."""
-        longest_ns = max((each.longest_ns() for each in self.spec.workloads.values()), default=0)
-        begin_ns = self.spec.measure.warm_up
-        return begin_ns, longest_ns or begin_ns + self.spec.measure.duration
+        return self.spec.measure.warm_up, self.spec.longest_ns
 
     def host_of(self, domain: str) -> BuiltHost:
         """Return the host of a domain."""
@@ -150,17 +148,9 @@ class BuiltModel:
         if any(not interface.path.has_host_ring for interface in on_it):
             return True
         return any(
-            workload.needs_link and self._way(workload)[:2] == (host, network) for workload in spec.workloads.values()
+            workload.needs_link and spec.arrival_of(workload)[:2] == (host, network)
+            for workload in spec.workloads.values()
         )
-
-    def _way(self, workload: WorkloadSpec) -> tuple[str, str, str]:
-        """Return host, network and interface by which a workload reaches its application."""
-        domain = self.spec.domains[self.spec.target_of(workload)[0]]
-        key = next(
-            key for key, interface in domain.interfaces.items()
-            if workload.via in (None, self.spec.network_of(domain, interface))
-        )  # fmt: skip
-        return self.spec.host_of(domain), self.spec.network_of(domain, domain.interfaces[key]), key
 
     def _add_host(self, name: str, spec: HostSpec, *, observed: bool) -> None:
         engine = self.engine
@@ -276,7 +266,7 @@ class BuiltModel:
     def _add_workload(self, name: str, workload: WorkloadSpec) -> None:
         entry, application, spec = self.spec.target_of(workload)
         copies = self.spec.copies(entry)
-        host_name, network, key = self._way(workload)
+        host_name, network, key = self.spec.arrival_of(workload)
         host, wire = self.hosts[host_name], self.spec.networks[network]
         for number, domain in enumerate(copies):
             program = f"{domain}.{application}"
@@ -303,7 +293,7 @@ class BuiltModel:
             workload = self.spec.workloads.get(name) or self.spec.workloads[name.rpartition("-")[0]]
             if not driver.sources:
                 continue
-            host_name, network, key = self._way(workload)
+            host_name, network, key = self.spec.arrival_of(workload)
             if network in self.hosts[host_name].cards:
                 row, _ = self.engine.add(comings)
                 self.nic_feeders.append(NicFeeder(self.engine, row, driver.sources, comings))

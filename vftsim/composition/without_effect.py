@@ -47,9 +47,8 @@ def remarks(spec: ModelSpec) -> list[str]:
 
 def _beyond_line(spec: ModelSpec) -> Iterator[str]:
     for name, workload in spec.workloads.items():
-        domain = spec.domains[spec.target_of(workload)[0]]
-        network = workload.via or spec.network_of(domain, next(iter(domain.interfaces.values())))
-        asked, line = workload.wire_bits_per_s * domain.count, spec.networks[network].rate
+        copies, network = spec.domains[spec.target_of(workload)[0]].count, spec.arrival_of(workload)[1]
+        asked, line = workload.wire_bits_per_s * copies, spec.networks[network].rate
         if asked > line:
             yield f"workloads.{name} asks for {format_rate(asked)}, and networks.{network}.rate is {format_rate(line)}"
 

@@ -22,6 +22,7 @@ from typing import Any, get_args
 from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.model import ModelSpec
 from vftsim.kernel.choose import VARIABLE
+from vftsim.platform.io.parameters import IoPathSpec
 from vftsim.spec import Spec
 from vftsim.spec.units import Quantity
 from vftsim.study.executor import the_cluster
@@ -180,10 +181,10 @@ def _events_of_packets(spec: ModelSpec) -> dict[str, float]:
     for name, workload in spec.workloads.items():
         entry, _, _ = spec.target_of(workload)
         domain = spec.domains[entry]
-        way, is_in_batches = _way_of(spec, domain, workload), _comes_in_batches(spec, domain, workload)
-        a_packet: float = way.events_a_packet_moderated if is_in_batches else way.events_a_packet
+        in_batches = _events_in_batches(spec, domain, workload)
+        a_packet = _path_of(spec, workload).events_a_packet if in_batches is None else in_batches
         asked = busy[spec.host_of(domain)]
-        if asked >= 1.0 and not is_in_batches and not workload.longest_ns():
+        if asked >= 1.0 and in_batches is None and not workload.longest_ns():
             singly = min(_UNTIL_IN_BATCHES * asked / max((asked - 1.0) * _packets(spec, workload), 1.0), 1.0)
             a_packet *= singly + (1.0 - singly) * _IN_BATCHES / asked
         if domain.protection.kind != "none":  # type: ignore[attr-defined]
@@ -193,13 +194,16 @@ def _events_of_packets(spec: ModelSpec) -> dict[str, float]:
     return found
 
 
-def _comes_in_batches(spec: ModelSpec, domain: DomainSpec, workload: WorkloadSpec) -> bool:
-    """Whether the host's card hands over the packets of a workload together; most of a farm's never see the card."""
+def _events_in_batches(spec: ModelSpec, domain: DomainSpec, workload: WorkloadSpec) -> float | None:
+    """Return the events of a packet where the host's card hands over a workload's together; None: it does not.
+
+    Most packets of a farm never see the card.
+    """
     _, _, application = spec.target_of(workload)
     is_moderated = any(nic.coalescing_time > 0 for nic in spec.hosts[spec.host_of(domain)].nics.values())
     if application.hands_on_to is not None or not is_moderated:
-        return False
-    return _way_of(spec, domain, workload).events_a_packet_moderated is not None
+        return None
+    return _path_of(spec, workload).events_a_packet_moderated
 
 
 def _packets(spec: ModelSpec, workload: WorkloadSpec) -> float:
@@ -207,18 +211,14 @@ def _packets(spec: ModelSpec, workload: WorkloadSpec) -> float:
     course = _course(spec, workload)
     if not workload.fills(course)[0]:
         return workload.packets(course)
-    sharing = [each for each in spec.workloads.values() if _network_of(spec, each) == _network_of(spec, workload)]
+    network = spec.arrival_of(workload)[1]
+    sharing = [each for each in spec.workloads.values() if spec.arrival_of(each)[1] == network]
     return workload.packets(course) / max(sum(each.fills(_course(spec, each))[0] for each in sharing), 1.0)
-
-
-def _network_of(spec: ModelSpec, workload: WorkloadSpec) -> str:
-    domain = spec.domains[spec.target_of(workload)[0]]
-    return workload.via or spec.network_of(domain, next(iter(domain.interfaces.values())))
 
 
 def _course(spec: ModelSpec, workload: WorkloadSpec) -> Course:
     _, _, application = spec.target_of(workload)
-    network = spec.networks[_network_of(spec, workload)]
+    network = spec.networks[spec.arrival_of(workload)[1]]
     most_per_s = _most_per_s(spec, workload)
     return Course(length_ns(spec), most_per_s, network.rate, network.latency, application, spec.program_of)
 
@@ -231,10 +231,8 @@ def _most_per_s(spec: ModelSpec, workload: WorkloadSpec) -> float:
     return domain.vcpus * speed * application.most_per_s(domain.cpu_inflation * execution, exits)
 
 
-def _way_of(spec: ModelSpec, domain: DomainSpec, workload: WorkloadSpec) -> Any:
-    return next(
-        each.path for each in domain.interfaces.values() if workload.via in (None, spec.network_of(domain, each))
-    )
+def _path_of(spec: ModelSpec, workload: WorkloadSpec) -> IoPathSpec:
+    return spec.domains[spec.target_of(workload)[0]].interfaces[spec.arrival_of(workload)[2]].path
 
 
 def _utilizations(spec: ModelSpec) -> dict[str, float]:
@@ -246,9 +244,9 @@ def _utilizations(spec: ModelSpec) -> dict[str, float]:
     for workload in spec.workloads.values():
         entry, _, application = spec.target_of(workload)
         domain = spec.domains[entry]
-        host, course, way = spec.host_of(domain), _course(spec, workload), _way_of(spec, domain, workload)
-        driver = spec.domains[spec.driver_of(host) or entry].driver if way.needs_driver_domain else None
-        work_ns = sum(part.packet_work_ns for part in (way, application, driver) if part is not None)
+        host, course, path = spec.host_of(domain), _course(spec, workload), _path_of(spec, workload)
+        driver = spec.domains[spec.driver_of(host) or entry].driver if path.needs_driver_domain else None
+        work_ns = sum(part.packet_work_ns for part in (path, application, driver) if part is not None)
         asked[host] += domain.count * _packets(spec, workload) * work_ns / max(workload.fills(course)[1], 1)
     return {name: asked[name] / host.pcpus / host.cpu_speed for name, host in spec.hosts.items()}
 

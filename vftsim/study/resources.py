@@ -179,10 +179,8 @@ def _drawn_link(spec: ModelSpec) -> Iterator[tuple[tuple[str, str], float]]:
     """What media streams take of a link that is not modelled because nothing else is on it."""
     rtp = rtp_of(spec)
     if rtp is not None:
-        domain = spec.domains[spec.target_of(rtp)[0]]
-        network = spec.networks[spec.network_of(domain, next(iter(domain.interfaces.values())))]
-        bits_per_s = rtp.streams * rtp.frame_bytes * 8e9 / rtp.interval
-        yield ("link, media each way", UTILIZATION), 100.0 * bits_per_s / network.rate
+        network = spec.networks[spec.arrival_of(rtp)[1]]
+        yield ("link, media each way", UTILIZATION), 100.0 * rtp.wire_bits_per_s / network.rate
 
 
 def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> pd.DataFrame:

@@ -195,12 +195,6 @@ class _Schedule:
             self._trace.waits.append(Wait(vcpu, start_ns, end_ns))
 
 
-def longest_ns(spec: ModelSpec) -> int:
-    """Return how long a run of a model lasts at most."""
-    of_phases = max((workload.longest_ns() for workload in spec.workloads.values()), default=0)
-    return of_phases or spec.measure.warm_up + spec.measure.duration
-
-
 def usual_window_ns(spec: ModelSpec, start_ns: int | None, length_ns: int | None) -> tuple[int, int]:
     """Return begin and length of a window in which something happens, as far as the caller has not chosen them.
 
@@ -209,10 +203,10 @@ def usual_window_ns(spec: ModelSpec, start_ns: int | None, length_ns: int | None
     faults_ns = [spec.time_of(fault.at) for fault in spec.faults]
     if length_ns is None:
         length_ns = USUAL_FAILOVER_NS if faults_ns and start_ns is None else USUAL_LENGTH_NS
-        length_ns = min(length_ns, longest_ns(spec))
+        length_ns = min(length_ns, spec.longest_ns)
     if start_ns is None:
         start_ns = min(faults_ns) - min(BEFORE_FAULT_NS, length_ns // 10) if faults_ns else _busy_from_ns(spec)
-        start_ns = max(0, min(start_ns, longest_ns(spec) - length_ns))
+        start_ns = max(0, min(start_ns, spec.longest_ns - length_ns))
     return start_ns, length_ns
 
 

@@ -115,7 +115,7 @@ def recorded_window(
 ) -> Trace:
     """Run a model up to the end of a window and return what was recorded in it."""
     from vftsim.spec import DURATION
-    from vftsim.tracing.trace import longest_ns, usual_window_ns
+    from vftsim.tracing.trace import usual_window_ns
 
     asked_start_ns = None if start is None else int(options.parse_quantity("--start", start, DURATION))
     asked_length_ns = None if length is None else int(options.parse_quantity("--length", length, DURATION))
@@ -123,7 +123,7 @@ def recorded_window(
         raise UsageError("--length: above 0 and at most 10 s")
     chosen = options.prepared(model, overrides)
     start_ns, length_ns = usual_window_ns(chosen.spec, asked_start_ns, asked_length_ns)
-    end_ns = longest_ns(chosen.spec)
+    end_ns = chosen.spec.longest_ns
     if start_ns + length_ns > end_ns:
         raise UsageError(
             f"--start, --length: the run ends after {end_ns / 1e9:g} s, before the window does; "
