@@ -18,14 +18,13 @@ from vftsim.platform.protection._lockstep_records import (
 from vftsim.platform.protection.account import count, note, note_at, word
 from vftsim.platform.protection.detection import crash_declared_ns
 from vftsim.platform.protection.guard import Guard, guards, release
-from vftsim.platform.protection.mechanism import CRASH, expect_primary_crash, lose_machine, primary_crash
+from vftsim.platform.protection.mechanism import CRASH, announce, expect_primary_crash, lose_machine, primary_crash
 from vftsim.platform.protection.pair import pairs
 from vftsim.platform.protection.rollback import foresights
 from vftsim.platform.protection.storage import locked_ns
 
 DECLARED = word("failure declared")
 LIVE = word("secondary live")
-REACHABLE = word("reachable")
 FAILOVERS = word("failovers")
 ISSUED_AGAIN = word("outputs_issued_again")
 ISSUED_BY_SECONDARY = word("outputs_issued_by_secondary")
@@ -125,14 +124,6 @@ def on_live(sim: Sim, place: int, token: int) -> None:
     while own.pending.length > 0:
         release(sim, packet_list.pop(sim, own.pending))
     plans.free(sim, place)
-    machine.call_after(sim, guard, own.announcement_ns, on_reachable)
+    announce(sim, guard, own.announcement_ns)
     machine.resume(sim, guard, machine.FAILOVER)
     reprotection.start(sim, guard)
-
-
-@event
-def on_reachable(sim: Sim, place: int, token: int) -> None:
-    """The switches have learnt where the guest is now."""
-    guard = guards(sim)[place]
-    machine.connect(sim, guard)
-    note(sim, guard, REACHABLE)

@@ -75,9 +75,3 @@ def lose_primary(sim: Sim, guard: Guard, own: Replication) -> None:
 def look_back_to_loss(sim: Sim, guard: Guard, is_fenced: bool) -> None:
     """End this pass: the guest must be rolled back to the loss of the channel."""
     rollback.want_loss(sim, guard, is_fenced, heard_ns(sim, guard))
-
-
-@part
-def use_loss(sim: Sim, guard: Guard) -> int:
-    """Come to the end of a guest that was stopped by a loss of the channel."""
-    return rollback.use_loss(sim, guard)

@@ -28,7 +28,7 @@ from vftsim.kernel.inputs import Feeder, draw
 from vftsim.platform.io.packet import copy, packet_list
 from vftsim.platform.protection import audit, machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_channel import change_state_channel
-from vftsim.platform.protection._replication_crash import crash_followed_primary, look_back_to_loss, use_loss
+from vftsim.platform.protection._replication_crash import crash_followed_primary, look_back_to_loss
 from vftsim.platform.protection._replication_parameters import ReplicationFields
 from vftsim.platform.protection._replication_records import (
     FAILING_OVER,
@@ -65,7 +65,7 @@ from vftsim.platform.protection.replication import (
     transmit,
     use_end,
 )
-from vftsim.platform.protection.rollback import is_cut_at_loss
+from vftsim.platform.protection.rollback import is_cut_at_loss, use_loss
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.sampling import Streams, exponential_ns
 from vftsim.spec.units import DurationNs, Percent, PeriodNs, PositiveDurationNs, RatePerSecond

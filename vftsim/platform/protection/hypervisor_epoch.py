@@ -32,7 +32,7 @@ from vftsim.platform.io.packet import copy, discard, packet_list
 from vftsim.platform.protection import audit, machine, output_buffer
 from vftsim.platform.protection._hypervisor_epoch_records import Epoch, epochs, hypervisor_epoch
 from vftsim.platform.protection._lockstep_records import limit_list, limits
-from vftsim.platform.protection._replication_crash import crash_followed_primary, look_back_to_loss, use_loss
+from vftsim.platform.protection._replication_crash import crash_followed_primary, look_back_to_loss
 from vftsim.platform.protection._replication_parameters import ReplicationFields
 from vftsim.platform.protection._replication_records import (
     BROKEN,
@@ -75,7 +75,7 @@ from vftsim.platform.protection.replication import (
     protect,
     use_end,
 )
-from vftsim.platform.protection.rollback import foreseen_limit_ns, reach_point
+from vftsim.platform.protection.rollback import foreseen_limit_ns, reach_point, use_loss
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, RatePerSecond
 

@@ -29,6 +29,7 @@ NO_DURATION = -1
 """Duration of a loss for good."""
 
 CRASH = word("primary crash")
+REACHABLE = word("reachable")
 GUEST_ERROR = word("guest error")
 PAUSED = word("pause")
 PAUSE_OVER = word("pause over")
@@ -223,6 +224,20 @@ def on_begin(sim: Sim, place: int, token: int) -> None:
     """The instant has come at which protection is turned on."""
     guards(sim)[place].audit.is_off = False
     begin(sim, guards(sim)[place])
+
+
+@part
+def announce(sim: Sim, guard: Guard, announcement_ns: int) -> None:
+    """Tell the switches where the guest is now, which they learn after a time."""
+    machine.call_after(sim, guard, announcement_ns, on_reachable)
+
+
+@event
+def on_reachable(sim: Sim, place: int, token: int) -> None:
+    """The switches have learnt where the guest is now."""
+    guard = guards(sim)[place]
+    machine.connect(sim, guard)
+    note(sim, guard, REACHABLE)
 
 
 @part

@@ -34,7 +34,7 @@ from vftsim.platform.protection._replication_records import (
 from vftsim.platform.protection.account import count, note, note_at, word
 from vftsim.platform.protection.channel import channels, left_by_ns, lost_from_ns
 from vftsim.platform.protection.guard import LOST, Guard, guards, protection, release
-from vftsim.platform.protection.mechanism import NO_DURATION
+from vftsim.platform.protection.mechanism import NO_DURATION, announce
 from vftsim.platform.protection.memory import memories
 from vftsim.platform.protection.pair import NEVER_NS
 from vftsim.platform.protection.rollback import Finding, fenced_ns, foresights, is_cut_at, use_cut, want
@@ -49,7 +49,6 @@ DECLARED = word("failure declared")
 RESTORED = word("state restored")
 LIVE = word("secondary live")
 LIVE_TOO = word("secondary live too")
-REACHABLE = word("reachable")
 FENCED = word("primary fenced")
 BACKUP_CRASH = word("backup crash")
 CHANNEL_LOSS = word("channel loss")
@@ -253,18 +252,10 @@ def on_live(sim: Sim, place: int, token: int) -> None:
         machine.move(sim, guard)
     while own.pending.length > 0:
         release(sim, packet_list.pop(sim, own.pending))
-    machine.call_after(sim, guard, own.announcement_ns, on_reachable)
+    announce(sim, guard, own.announcement_ns)
     machine.resume(sim, guard, machine.STATE)
     machine.resume(sim, guard, machine.FAILOVER)
     reprotection.start(sim, guard)
-
-
-@event
-def on_reachable(sim: Sim, place: int, token: int) -> None:
-    """The switches have learnt where the guest is now."""
-    guard = guards(sim)[place]
-    machine.connect(sim, guard)
-    note(sim, guard, REACHABLE)
 
 
 @event
