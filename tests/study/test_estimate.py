@@ -15,7 +15,7 @@ from vftsim.errors import UsageError
 from vftsim.study.availability import year_takes
 from vftsim.study.estimate import EVENTS_PER_S, Needs, duration_in_words, events_of, length_ns, needs_of, total
 from vftsim.study.failover import crashes_take
-from vftsim.study.limits import Limits, check, ended_after, ended_beyond
+from vftsim.study.limits import Limits, check, ended_beyond
 from vftsim.study.model import load_model, shipped_models
 
 SHORT_BENCH = (
@@ -234,7 +234,7 @@ def test_memory_has_a_limit_of_its_own():
 @pytest.mark.own_process
 def test_time_that_is_over_interrupts():
     said = []
-    with pytest.raises(KeyboardInterrupt), ended_after(50_000_000, said.append):
+    with pytest.raises(KeyboardInterrupt), ended_beyond(50_000_000, None, said.append):
         time.sleep(60)
     assert said == ["0.05 seconds, the --max-time, are over"]
 
@@ -249,7 +249,7 @@ def test_time_that_is_over_interrupts_where_ctrl_c_is_ignored():
 
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with pytest.raises(KeyboardInterrupt), ended_after(200_000_000, lambda _: None):
+        with pytest.raises(KeyboardInterrupt), ended_beyond(200_000_000, None, lambda _: None):
             work()
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
@@ -266,7 +266,7 @@ def test_memory_beyond_the_limit_interrupts():
 
 @pytest.mark.own_process
 def test_time_that_is_not_over_interrupts_nothing():
-    with ended_after(50_000_000, pytest.fail):
+    with ended_beyond(50_000_000, None, pytest.fail):
         pass
     time.sleep(0.1)
 

@@ -173,7 +173,7 @@ def repeated(model: Model, what: str, asked: int | None, default: int, quick: bo
 def read_limits(yes: bool, max_time: str | None, max_memory: str | None) -> Limits:
     """Return what the options allow a study."""
     from vftsim.spec import BYTE_COUNT, DURATION
-    from vftsim.study.limits import Limits, ended_after
+    from vftsim.study.limits import Limits, ended_beyond
 
     most_ns = None if max_time is None else round(parse_quantity("--max-time", max_time, DURATION))
     most_bytes = None if max_memory is None else round(parse_quantity("--max-memory", max_memory, BYTE_COUNT))
@@ -181,7 +181,7 @@ def read_limits(yes: bool, max_time: str | None, max_memory: str | None) -> Limi
         if value == 0:
             raise UsageError(f"{option}: above 0")
     end_watch()
-    _watch.enter_context(ended_after(most_ns, _tell))
+    _watch.enter_context(ended_beyond(most_ns, None, _tell))
     return Limits(yes, most_ns, most_bytes)
 
 

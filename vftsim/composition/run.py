@@ -297,17 +297,16 @@ class Run:
 
     def _by_domain(self, domain_ns: dict[str, int]) -> Iterator[tuple[str, Outcome]]:
         """Yield CPU time by domain; of a domain with copies that of all together, and that of each."""
+        copied: set[str] = set()
         for name in self.spec.domains:
             copies = self.spec.copies(name)
             if len(copies) > 1:
                 yield name, CopiesUse(cpu_ns=sum(domain_ns[each] for each in copies), copies=len(copies))
+                copied.update(copies)
                 for each in copies:
                     yield each, CopyUse(cpu_ns=domain_ns[each])
-        known = {
-            each for name in self.spec.domains if len(self.spec.copies(name)) > 1 for each in self.spec.copies(name)
-        }
         for name, cpu_ns in domain_ns.items():
-            if name not in known:
+            if name not in copied:
                 yield name, DomainUse(cpu_ns=cpu_ns)
 
     def _begin_window(self) -> None:

@@ -90,15 +90,11 @@ def memory_of_machine() -> float:
 
 
 @contextmanager
-def ended_after(most_ns: int | None, say: Callable[[str], None]) -> Iterator[None]:
-    """Interrupt what is inside after a time, as Ctrl-C does: what has finished is kept."""
-    with ended_beyond(most_ns, None, say):
-        yield
-
-
-@contextmanager
 def ended_beyond(most_ns: int | None, most_bytes: int | None, say: Callable[[str], None]) -> Iterator[None]:
-    """Interrupt what is inside, as Ctrl-C does, after a time or when its processes together use more memory."""
+    """Interrupt what is inside after a time, or when its processes together use more memory; as Ctrl-C does.
+
+    What has finished is kept.
+    """
     if (most_ns, most_bytes) == (None, None) or threading.current_thread() is not threading.main_thread():
         yield
         return

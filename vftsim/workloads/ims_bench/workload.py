@@ -29,8 +29,9 @@ _S = 1_000_000_000
 LONGEST_DRAIN_NS = 120 * _S
 _DRAIN_NS = 40 * _S
 _REPEATED = 1.4
-_GAMMA_NS = 700.0
 """Messages of the step that is too much over those that its load would make: 1.2 to 1.65 in the shipped labs."""
+_GAMMA_NS = 700.0
+"""Further time of a draw where CPU times take the inverse of a gamma distribution; measured."""
 
 
 @WORKLOADS.register
