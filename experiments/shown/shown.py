@@ -139,12 +139,12 @@ def chosen(shown: Shown, only: Sequence[str], quick: bool) -> list[Command]:
 
 def listed(shown: Shown, commands: Iterable[Command], written: frozenset[Path]) -> str:
     """Return the page that lists every command, where it is shown, its time, and whether it held before."""
-    rows = []
+    rows, before = [], last_runs()
     for command in commands:
         kept = run_of(command, written)
         blocks = [b for b in shown.blocks if b.name == command.name]
         places = ", ".join(dict.fromkeys(f"`{b.page.relative_to(ROOT)}`" for b in blocks))
-        seconds, held = "not run", ""
+        seconds, held = before.get(command.run, ("not run", ""))
         if kept.is_there:
             ran = kept.ran
             seconds = f"{ran['seconds']:.0f}, {ran['day']}"
@@ -158,13 +158,20 @@ def listed(shown: Shown, commands: Iterable[Command], written: frozenset[Path]) 
     return f"{HEAD}\n{table}\n\n## Not yet\n\nFigures of runs that stand on a page by hand:\n\n{left}\n"
 
 
+def last_runs() -> dict[str, tuple[str, str]]:
+    """Return what the page says of each command's last run, which may have been of other sources or elsewhere."""
+    lines = PAGE.read_text(encoding="utf-8").splitlines() if PAGE.exists() else []
+    cells = [line.strip("| ").split(" | ") if line.startswith("| `") else [] for line in lines]
+    return {row[0].strip("`"): (row[5].strip(), row[6].strip(" |")) for row in cells if len(row) > 6}
+
+
 HEAD = """# Shown figures
 
 Written by `python experiments/shown/shown.py --write`. A figure of a run that a page shows stands between marks that
 name its command; this is every command. `--check` runs them and fails where a page shows something else: other words,
 or a figure that is off by more than a unit of its last digit after the point (or the tolerance given here). `.ci/run`
 checks the quick ones, `.ci/nightly` all of them. *Held*: how many of the blocks showed what the command says before
-they were written anew.
+they were written anew. A command that was not run since its sources changed has day and outcome of its last run.
 """
 
 

@@ -152,7 +152,10 @@ def by_hand(page):
     return [table[0] for table in HAND.finditer(text) if len(FIGURE.findall(table[0])) >= 4]
 
 
-SOURCES = {"docs/assumptions.md", "docs/io-paths", "docs/sip/retransmission.md", "docs/workloads", "docs/schedulers"}
+SOURCES = {
+    "docs/assumptions.md", "docs/howto-predict.md", "docs/io-paths", "docs/protection/closed-forms.md",
+    "docs/sip/retransmission.md", "docs/workloads", "docs/schedulers",
+}  # fmt: skip
 """Pages whose tables are constants, sources and closed forms, or what somebody measured."""
 
 
