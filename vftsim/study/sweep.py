@@ -8,30 +8,30 @@ was killed or interrupted goes on with the same command and ends in the same fil
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from vftsim.errors import UsageError
-from vftsim.study.estimate import worthwhile_jobs
+from vftsim.study.design.runner import Runner
 from vftsim.study.files import to_json, write_file
 from vftsim.study.frames import frame
-from vftsim.study.manifest import identity, manifest, utc_now
+from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
-from vftsim.study.replicate import Task, check_study
+from vftsim.study.replicate import check_study
 from vftsim.study.results import CONFIDENCE, csv_text, rows, write_figure
 from vftsim.study.shard import WHOLE, Shard
 from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import MANIFEST, Opening, Store
 from vftsim.study.sweep_crossovers import COLUMNS as CROSSOVER_COLUMNS
 from vftsim.study.sweep_crossovers import sweep_crossovers
-from vftsim.study.sweep_figures import REFUSED, Figures, estimates, simulate
+from vftsim.study.sweep_figures import Figures, estimates, simulate
 from vftsim.study.sweep_grid import MOST_DRAWN, Grid, Point
 from vftsim.study.validity import is_outside, load_behind, not_covered
-from vftsim.study.workers import Interrupted, Workers, checked_jobs, deferred_interrupts
+from vftsim.study.workers import Interrupted, checked_jobs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,67 +195,6 @@ def _head(point: Point) -> dict[str, Any]:
     return {"point": point.number, **point.variant.names, **point.values}
 
 
-@dataclass
-class _Run:
-    """A sweep under way."""
-
-    grid: Grid
-    identities: list[dict[str, Any]] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    alike: dict[str, list[int]] = field(default_factory=dict)
-    records: list[dict[int, Figures]] = field(default_factory=list)
-    refused: dict[int, str] = field(default_factory=dict)
-
-    def plan(self, store: Store, replications: int, seed: int, shard: Shard) -> None:
-        """Find what is there, and what is missing, in the order of replications."""
-        self.identities = [identity(point.model, seed) for point in self.grid.points]
-        for number, said in enumerate(self.identities):
-            self.alike.setdefault(said["model"], []).append(number)
-        self.records = [{n: f for n, f in store.known(said).items() if n < replications} for said in self.identities]
-        for n in range(replications):
-            planned: set[str] = set()
-            for point, said in zip(self.grid.points, self.identities, strict=True):
-                if n in self.records[point.number] or said["model"] in planned:
-                    continue
-                planned.add(said["model"])
-                if not shard.has(n * len(self.grid.points) + point.number):
-                    continue
-                self.places.append(point.number)
-                self.numbers.append(n)
-
-    def arrived(self, index: int, figures: Figures, store: Store) -> None:
-        """Keep what a task gave; points that are the same model share it."""
-        said, n = self.identities[self.places[index]], self.numbers[index]
-        if REFUSED not in figures:
-            store.keep(said, n, figures)
-        for number in self.alike[said["model"]]:
-            if REFUSED in figures:
-                self.refused[number] = figures[REFUSED]
-            else:
-                self.records[number][n] = json.loads(to_json(figures, indent=None))
-
-
-class _Tasks(Sequence[Task]):
-    """The tasks of a sweep, each made when its turn comes."""
-
-    def __init__(self, run: _Run, seed: int) -> None:
-        self._run, self._seed = run, seed
-
-    def __len__(self) -> int:
-        return len(self._run.places)
-
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Task]: ...
-    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        point = self._run.grid.points[self._run.places[index]]
-        return Task(point.model.spec, self._seed, self._run.numbers[index])
-
-
 def run_sweep(
     grid: Grid,
     folder: Path,
@@ -292,27 +231,27 @@ def run_sweep(
     check_study(replications, seed, workers)
     started = utc_now()
     show = progress or Silent()
-    run, interrupted = _Run(grid), False
+    records: list[dict[int, Figures]] = [{} for _ in grid.points]
+    interrupted = False
+
+    def take(number: int, replication: int, figures: Figures) -> None:
+        records[number][replication] = figures
+
     with Store(folder, "sweep", Opening.REPLACE if force else Opening.CONTINUE) as store:
-        run.plan(store, replications, seed, shard)
-        already = sum(len(known) for known in run.records)
-        tasks = _Tasks(run, seed)
-        show.total(len(tasks))
-        worthwhile = worthwhile_jobs(workers, (task.spec for task in tasks))
+        runner = Runner(grid.points, seed, simulate, take, store, shard)
+        wanted_of = [replications] * len(grid.points)
+        already = runner.load(wanted_of)
         try:
-            for index, figures in Workers(simulate, worthwhile, show.say).as_they_come(tasks):
-                with deferred_interrupts():
-                    run.arrived(index, figures, store)
-                show.advance(point_name(grid.points[run.places[index]]))
+            runner.run(wanted_of, workers, show, lambda number: point_name(grid.points[number]))
         except KeyboardInterrupt:
             interrupted = True
-        if interrupted and not any(run.records):
+        if interrupted and not any(records):
             raise Interrupted("nothing had finished")
-        wanted = replications * (len(grid.points) - len(run.refused))
+        wanted = replications * (len(grid.points) - len(runner.refused))
         said = _manifest(grid, seed, replications, workers, started, interrupted)
-        result = SweepResult(grid, run.records, run.refused, said, wanted, already, interrupted)
-        if not any(run.records):
-            if not run.refused:
+        result = SweepResult(grid, records, runner.refused, said, wanted, already, interrupted)
+        if not any(records):
+            if not runner.refused:
                 shard.refuse_idle(interrupted)
             raise UsageError(f"no point could be run: {'; '.join(f'{k}: {m}' for k, m in result.refusals.items())}")
         store.finish(result.write_files)

@@ -16,12 +16,12 @@ from vftsim.errors import UsageError
 from vftsim.stats import Estimate, binomial_interval, mean_interval, ratio_of_sums, unless_mixed
 from vftsim.study.composed import row_of
 from vftsim.study.composed import simulate as run_once
+from vftsim.study.design.runner import REFUSED
 from vftsim.study.protection_figures import protection_figures
 from vftsim.study.replicate import Task
 from vftsim.study.run_figures import bench_figures, cpu_of, figures_of_workloads, protection_of
 
 Figures = dict[str, Any]
-REFUSED = "refused"
 PROTECTION = "protection."
 """Prefix of the figures of the first domain that a mechanism guards."""
 _COUNTS = ("delivered_packets", "dropped_packets", "loss_events", "measured_s")

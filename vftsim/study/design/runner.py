@@ -1,0 +1,164 @@
+"""The runs of a design: every point a model, every point under the same replications, each run kept when it arrives.
+
+Sweeps, study files, sensitivity and optimization differ in how their points come about and in what they make of the
+figures; what is missing is computed here.  Points that are the same model share their runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, overload
+
+from vftsim.study.estimate import worthwhile_jobs
+from vftsim.study.files import to_json
+from vftsim.study.manifest import identity
+from vftsim.study.model import Model
+from vftsim.study.progress import Progress
+from vftsim.study.replicate import Task
+from vftsim.study.shard import WHOLE, Shard
+from vftsim.study.store import Store
+from vftsim.study.workers import Workers, deferred_interrupts
+
+REFUSED = "refused"
+"""Key of the reason why a point cannot be run, instead of what a run gives."""
+
+Data = Mapping[str, Any]
+Take = Callable[[int, int, dict[str, Any]], None]
+"""Called with (number of the point, replication, what the run gave)."""
+
+
+class Point(Protocol):
+    """A point of a design."""
+
+    @property
+    def number(self) -> int:
+        """Its place in the design, from 0."""
+        ...
+
+    @property
+    def model(self) -> Model:
+        """Its model."""
+        ...
+
+
+@dataclass
+class Runner:
+    """The runs of points, whatever they are of.
+
+    Parameters
+    ----------
+    points : sequence of Point
+    seed : int
+    function : callable
+        Gives plain data of a run, or why there is none under :data:`REFUSED`; a module's function.
+    take : callable
+        Told of each run, whether it was in the store or has just arrived.
+    store : Store
+    shard : Shard
+        The share of the runs of all points to be done.
+    by_points : bool
+        Whether a share is of points, not of runs: where how many a point needs follows from those before.
+
+    Attributes
+    ----------
+    refused : dict
+        Why points cannot be run, by number.
+    """
+
+    points: Sequence[Point]
+    seed: int
+    function: Callable[[Task], dict[str, Any]]
+    take: Take
+    store: Store
+    shard: Shard = WHOLE
+    by_points: bool = False
+    refused: dict[int, str] = field(default_factory=dict)
+    identities: list[dict[str, Any]] = field(default_factory=list)
+    _alike: dict[str, list[int]] = field(default_factory=dict)
+    _taken: list[set[int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for point in self.points:
+            self.identities.append(identity(point.model, self.seed))
+            self._alike.setdefault(self.identities[-1]["model"], []).append(point.number)
+            self._taken.append(set())
+
+    def load(self, wanted: Sequence[int]) -> int:
+        """Take the runs that are in the store, of those wanted of each point; return how many."""
+        found = 0
+        for number, said in enumerate(self.identities):
+            missing = set(range(wanted[number])) - self._taken[number]
+            for n, data in self.store.known(said).items() if missing else ():
+                if n in missing:
+                    self._take(number, n, data)
+                    found += 1
+        return found
+
+    def run(self, wanted: Sequence[int], jobs: int, show: Progress, name: Callable[[int], str]) -> None:
+        """Compute what is missing of the runs wanted of each point, in the order of replications.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            The user ends it; what has arrived is kept.
+        """
+        tasks = _Tasks(self, self._missing(wanted))
+        show.total(len(tasks))
+        worthwhile = worthwhile_jobs(jobs, (task.spec for task in tasks))
+        for index, data in Workers(self.function, worthwhile, show.say).as_they_come(tasks):
+            number, n = tasks.places[index]
+            with deferred_interrupts():
+                self._arrived(number, n, data)
+            show.advance(name(number))
+
+    def _missing(self, wanted: Sequence[int]) -> list[tuple[int, int]]:
+        places = []
+        for n in range(max(wanted, default=0)):
+            planned: set[str] = set()
+            for number, said in enumerate(self.identities):
+                if n >= wanted[number] or n in self._taken[number] or number in self.refused:
+                    continue
+                if said["model"] not in planned and self._is_ours(number, n):
+                    places.append((number, n))
+                planned.add(said["model"])
+        return places
+
+    def _is_ours(self, number: int, n: int) -> bool:
+        return self.shard.has(number if self.by_points else n * len(self.points) + number)
+
+    def _arrived(self, number: int, n: int, data: dict[str, Any]) -> None:
+        said = self.identities[number]
+        if REFUSED not in data:
+            self.store.keep(said, n, data)
+            data = json.loads(to_json(data, indent=None))
+        for other in self._alike[said["model"]]:
+            if REFUSED in data:
+                self.refused[other] = data[REFUSED]
+            else:
+                self._take(other, n, data)
+
+    def _take(self, number: int, n: int, data: dict[str, Any]) -> None:
+        self._taken[number].add(n)
+        self.take(number, n, data)
+
+
+class _Tasks(Sequence[Task]):
+    """The tasks of a design, each made when its turn comes."""
+
+    def __init__(self, runner: Runner, places: list[tuple[int, int]]) -> None:
+        self._runner, self.places = runner, places
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Task]: ...
+    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number, n = self.places[index]
+        return Task(self._runner.points[number].model.spec, self._runner.seed, n)
