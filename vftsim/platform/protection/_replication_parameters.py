@@ -24,6 +24,7 @@ from vftsim.spec.units import DURATION, BitRate, ByteCount, DurationNs, Positive
 _US = 1_000
 _MS = 1_000_000
 _S = 1_000_000_000
+_MB = 1e6
 _PositiveBitRate = Annotated[BitRate, Field(gt=0)]
 _PositiveBytes = Annotated[ByteCount, Field(gt=0)]
 
@@ -46,6 +47,10 @@ class StateSpec(Spec):
     fixed: ByteCount = Field(64 * 1024, description="vCPUs, devices, headers. Assumption.")
     page: _PositiveBytes = Field(4104, description="A page with its number (Xen: 4096 B and 8 B).")
     compression: float = Field(1.0, ge=1.0, le=1000.0, description="Ratio by which pages shrink; 1: none.")
+    receive_cost: DurationNs = Field(
+        6_000,
+        description="CPU time of the second host for a page received. Assumption: that of `sender.page`.",
+    )
     compression_cost: DurationNs = Field(0, description="Time to compress a page, while the guest runs. Assumption.")
     receive_ring: Literal["by_path", "lost", "saved"] = Field(
         "by_path",
@@ -182,14 +187,32 @@ class ReplicationFields(ProtectionSpec):
 
     def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
         """Return what :attr:`outcome` holds of the run so far."""
+        own, of_states = engine.rows(state_streams)[guard], state_stream.holds(engine, guard)
+        state_mb = int(own.most_bytes) / _MB
+        there = {
+            "backup_cpu_ns": round(self.state.receive_cost * float(own.pages_taken)) + self.executed_ns(engine, guard),
+            "backup_memory": self._guest_mb + state_mb + int(own.most_uncommitted_bytes) / _MB,
+        }
         return {
             **super().holds(engine, guard),
-            **state_stream.holds(engine, guard),
+            **of_states,
             **output_buffer.holds(engine, guard),
             "sender_cpu_ns": int(engine.rows(senders)[guard].charged_ns),
+            "memory": state_mb,
+            **(there if self.has_backup else {"backup_disk_bytes": 0}),
         }
+
+    @property
+    def _guest_mb(self) -> float:
+        """Memory of the guest, which the second host keeps as well."""
+        return (self.reprotection or ReprotectionSpec()).memory / _MB
+
+    def executed_ns(self, engine: Engine, guard: int) -> int:
+        """Return the CPU time of a second copy that does what the guest does; 0 where none does."""
+        return machine.used_ns(engine, guard) if self.backup_executes else 0
 
     def forget_extremes(self, engine: Engine, guard: int) -> None:
         """Have the longest and most begin anew."""
         output_buffer.forget_extremes(engine, guard)
-        engine.rows(state_streams)[guard].most_uncommitted_bytes = 0
+        own = engine.rows(state_streams)[guard]
+        own.most_uncommitted_bytes = own.most_bytes = 0

@@ -33,7 +33,7 @@ from vftsim.platform.protection._lockstep_costs import counts
 from vftsim.platform.protection._lockstep_failover import fail_over, new_plan
 from vftsim.platform.protection._lockstep_limits import add_limit, least_limit_ns, remove_limit
 from vftsim.platform.protection._lockstep_pair import ENTITY, cut, go_on_with_room, is_logging, unprotect
-from vftsim.platform.protection._lockstep_parameters import LockstepFields
+from vftsim.platform.protection._lockstep_parameters import LockstepFields, ReprotectionSpec
 from vftsim.platform.protection._lockstep_records import (
     BROKEN,
     FAILING_OVER,
@@ -67,6 +67,7 @@ from vftsim.platform.protection.storage import locked_ns
 from vftsim.platform.protection.throttle import throttles
 from vftsim.platform.protection.when import Instant
 
+_MB = 1e6
 NOBODY, PRIMARY, SECONDARY, BOTH_LIVE = 0, 1, 2, 3
 """Who halts after a channel loss."""
 
@@ -150,6 +151,8 @@ class LockstepSpec(LockstepFields, ProtectionSpec):
             **found, "counted": {**found["counted"], **counts(engine, guard)},
             "channel_bytes": int(engine.rows(channels)[guard].sent_bytes),
             "backup_cpu_ns": int(own.replayed_ns + pair.secondary.busy_ns),
+            "memory": self.log.buffer / _MB,
+            "backup_memory": ((self.reprotection or ReprotectionSpec()).memory + self.secondary.buffer) / _MB,
             "held_ns": int(own.waited_ns + pair.wait_ns), "released": int(own.released + pair.released),
             "lowest_cpu_share": float(engine.rows(throttles)[guard].lowest_share),
         }  # fmt: skip

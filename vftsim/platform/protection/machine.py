@@ -35,6 +35,13 @@ def run_ns(sim: Sim, guard: Guard) -> int:
     return total_ns
 
 
+def used_ns(engine: Engine, guard: int) -> int:
+    """Return the CPU time that the guest has used up to its last change of state."""
+    domain = engine.rows(domains)[engine.rows(guards)[guard].domain]
+    first = int(domain.first_vcpu)
+    return sum(int(engine.rows(vcpus)[row].run_ns) for row in range(first, first + int(domain.vcpus)))
+
+
 @part
 def stop(sim: Sim, guard: Guard, reason: int) -> None:
     """Stop the guest at once."""

@@ -24,7 +24,11 @@ class Protection(Outcome):
     channel_bytes : int
         Sent to the other host.
     backup_cpu_ns, sender_cpu_ns : int
-        CPU time of the second copy, and of whoever pays for sending states.
+        CPU time of the second host, and of whoever pays for sending states.
+    backup_disk_bytes : int
+        Written to the second host's disk.
+    memory, backup_memory : float
+        Memory in MB that it takes on the primary's host, beside the guest's own, and on the second host.
     judged, breaches : int
         Outputs that the auditor has seen leave while the promise was in force; those that left too early.
     first_breach : dict or None
@@ -39,8 +43,11 @@ class Protection(Outcome):
     held_ns: int = declare.total(label="time outputs were held", unit="ns", better="lower")
     longest_held_ns: int = declare.number(label="output held, longest", unit="ns", better="lower")
     channel_bytes: int = declare.total(label="sent over the channel", unit="B", better="lower")
-    backup_cpu_ns: int = declare.total(label="CPU time of the second copy", unit="ns", better="lower")
+    backup_cpu_ns: int = declare.total(label="CPU time of the second host", unit="ns", better="lower")
     sender_cpu_ns: int = declare.total(label="CPU time for sending", unit="ns", better="lower")
+    backup_disk_bytes: int = declare.total(label="written to the second host's disk", unit="B", better="lower")
+    memory: float = declare.number(label="memory taken on the primary's host", unit="MB", better="lower")
+    backup_memory: float = declare.number(label="memory taken on the second host", unit="MB", better="lower")
     judged: int = declare.total(label="outputs judged")
     breaches: int = declare.total(label="outputs that broke the promise", better="lower", headline=declare.IF_ANY)
     first_breach: dict[str, int] | None = kept()
@@ -58,9 +65,12 @@ class Protection(Outcome):
         known_as=("channel_mbit_per_s",),
     )  # fmt: skip
     backup_cpu = declare.rate(
-        backup_cpu_ns, factor=1e-7, unit="%", label="CPU of the second copy", better="lower",
+        backup_cpu_ns, factor=1e-7, unit="%", label="CPU of the second host", better="lower",
         known_as=("backup_cpu_percent",),
     )  # fmt: skip
+    backup_disk = declare.rate(
+        backup_disk_bytes, factor=1e-6, unit="MB/s", label="disk of the second host", better="lower"
+    )
     sender_cpu = declare.rate(
         sender_cpu_ns, factor=1e-7, unit="%", label="CPU for sending", better="lower", known_as=("sender_cpu_percent",)
     )  # fmt: skip
@@ -82,5 +92,6 @@ def held_by_every(engine: Engine, guard: int) -> dict[str, Any]:
         "judged": int(own.judged), "breaches": int(own.breaches),
         "first_breach": {name: int(getattr(own, f"first_{name}")) for name in first} if own.breaches else None,
         "stopped_ns": machine.stood_still_ns(engine, guard), "released": 0, "held_ns": 0, "longest_held_ns": 0,
-        "channel_bytes": 0, "backup_cpu_ns": 0, "sender_cpu_ns": 0, "counted": dict(counters(engine, guard)),
+        "channel_bytes": 0, "backup_cpu_ns": 0, "sender_cpu_ns": 0, "backup_disk_bytes": 0,
+        "memory": 0.0, "backup_memory": 0.0, "counted": dict(counters(engine, guard)),
     }  # fmt: skip

@@ -37,6 +37,7 @@ class StateStream(Record):
     backup; as long as it has not ``is_sent`` these are of the one before, which was complete at
     ``heard_before_ns``. ``applied_ns`` is when the backup's disk has applied it, ``applied_before_ns`` the one
     before. What is not through by ``lost_ns`` does not get through: the channel or the backup is gone.
+    The largest state had ``most_bytes``, and all states together ``disk_taken_bytes`` of disk writes.
     ``taken_ns`` and ``ran_ns`` are when a state was taken and how much CPU time the guest had used.
     """
 
@@ -63,6 +64,8 @@ class StateStream(Record):
     lost_ns: int
     pages_taken: float
     most_uncommitted_bytes: int
+    most_bytes: int
+    disk_taken_bytes: int
 
 
 state_streams = Table("state_streams", StateStream, beside=guards)
@@ -98,6 +101,8 @@ def take_state(sim: Sim, guard: Guard) -> None:
     own.pages = dirty_pages(sim, guard)
     own.pages_taken += own.pages
     own.disk_bytes = nearest(own.disk_bytes_per_ns * run_since_ns(sim, guard))
+    own.disk_taken_bytes += own.disk_bytes
+    own.most_bytes = max(own.most_bytes, state_bytes(own))
     audit.mark(sim, guard.audit)
     date(sim, guard, own)
     clean(sim, guard)
@@ -261,5 +266,6 @@ def holds(engine: Engine, guard: int) -> dict[str, int | float]:
     return {
         "channel_bytes": int(engine.rows(channels)[guard].sent_bytes),
         "dirty_pages": float(own.pages_taken),
+        "backup_disk_bytes": int(own.disk_taken_bytes),
         "most_uncommitted_bytes": int(own.most_uncommitted_bytes),
     }
