@@ -1,0 +1,96 @@
+"""Above workloads and platform nobody knows a kind of either: what a part is, it says of itself."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+from vftsim.stats import estimate
+
+_PACKAGE = Path(__file__).parents[2] / "vftsim"
+_ABOVE = ("composition", "tracing", "study", "report", "calibrate", "records", "cli")
+_KINDS = (
+    "vftsim.workloads.",
+    "vftsim.platform.cpu.schedulers.",
+    "vftsim.platform.cpu.guest_schedulers.",
+    "vftsim.platform.io.paths.",
+    "vftsim.platform.io.disks.",
+)
+"""Rooms in which a file is a kind; of mechanisms the files stand among what all of them share."""
+_MECHANISMS = {
+    "adaptive_interval", "checkpoint", "coarse_lockstep", "event_sync", "hypervisor_epoch", "lockstep",
+    "micro_checkpoint", "replication", "reprotection",
+}  # fmt: skip
+_SHARED = {"vftsim.workloads.parts", "vftsim.workloads.offer", "vftsim.workloads.arrivals"}
+_OF_A_KIND = "vftsim.composition.views"
+"""What it exports knows a kind, unless it stands in ``_ANY``."""
+_INTERVALS = get_args(estimate.Kind)
+_ANY = {"with_domain", "with_workload", "without_workload"}
+
+MOST = 218
+"""Uses of a kind today; it only goes down."""
+
+
+def _knows(module: str, name: str) -> bool:
+    if module == _OF_A_KIND:
+        return name not in _ANY
+    head, _, last = module.rpartition(".")
+    if head == "vftsim.platform.protection":
+        return last.removeprefix("_").removesuffix("_parameters").removesuffix("_records") in _MECHANISMS
+    return module.startswith(_KINDS) and module not in _SHARED
+
+
+def uses_of_kinds(path: Path) -> list[int]:
+    """Lines on which a file uses a name that it has of a kind, annotations left out, or asks for ``.kind``."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = {
+        alias.asname or alias.name
+        for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+        for alias in node.names if _knows(node.module or "", alias.name) or _knows(f"{node.module}.{alias.name}", "")
+    }  # fmt: skip
+    return [node.lineno for node in _run(tree) if _is_use(node, names)]
+
+
+def _is_use(node: ast.AST, names: set[str]) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id in names
+    sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+    asked = any(isinstance(side, ast.Attribute) and side.attr == "kind" for side in sides)
+    return asked and any(_is_part(side) for side in sides)
+
+
+def _is_part(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in _INTERVALS
+
+
+def _run(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is run of a tree: not its annotations."""
+    yield node
+    for field, value in ast.iter_fields(node):
+        if field not in {"annotation", "returns"}:
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from _run(child)
+
+
+def test_nobody_above_them_asks_what_kind_a_workload_or_a_mechanism_is() -> None:
+    found = {
+        f"{path.relative_to(_PACKAGE)}:{line}"
+        for room in _ABOVE
+        for path in sorted((_PACKAGE / room).rglob("*.py"))
+        for line in uses_of_kinds(path)
+    }
+    assert len(found) <= MOST, f"{len(found)} uses of a kind, at most {MOST}: {sorted(found)}"
+
+
+def test_a_use_of_a_kind_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        "from vftsim.workloads.rtp import RtpWorkload\n"
+        "from vftsim.platform.protection import lockstep\n"
+        "def f(x: RtpWorkload): return isinstance(x, RtpWorkload)\n"
+        "def g(x): return x.kind == 'cpu_bound' or lockstep.most(x)\n"
+        "def h(e): return e.kind != other.kind\n"
+    )
+    assert uses_of_kinds(tmp_path / "own.py") == [3, 4, 4]
