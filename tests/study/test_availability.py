@@ -8,7 +8,7 @@ import pytest
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.report.protection_tables import print_availability
+from vftsim.report.terminal import as_text
 from vftsim.study.availability import YEAR_S, Pair, availability_study, restart_unavailability
 from vftsim.study.files import to_json
 from vftsim.study.model import Model
@@ -96,7 +96,7 @@ def test_what_does_not_come_back_is_restarted(year):
 
 
 def test_it_prints_and_is_json(year, capsys):
-    print_availability(year)
+    print(as_text(year.blocks(), 1000))
     shown = capsys.readouterr().out
     assert "fails once in 365.2 days" in shown
     assert "never" in shown
@@ -129,7 +129,7 @@ def test_clients_that_never_ask_again_are_not_an_outage_without_end(capsys):
     assert lockstep["not_asked_again"] == lockstep["crashes"] == 2
     assert math.isfinite(lockstep["reprotection_s"])
     assert lockstep["downtime_s_per_year"] < none["downtime_s_per_year"] / 10
-    print_availability(found)
+    print(as_text(found.blocks(), 1000))
     assert "lockstep: after 2 of 2 crashes the guest was back and no client asked again" in capsys.readouterr().out
 
 

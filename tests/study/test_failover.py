@@ -8,7 +8,7 @@ from tiny import TINY
 
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import protections
-from vftsim.report.protection_tables import print_failovers
+from vftsim.report.terminal import as_text
 from vftsim.study import crash, failover
 from vftsim.study.crash import PARTS, CrashTask, Gap, parts_of, planned_reprotection_ns, simulate_crash, without
 from vftsim.study.failover import crash_instants, failover_study
@@ -199,7 +199,7 @@ def test_mistakes_are_named(tiny):
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", [*RECOVERING, *FATAL])
 def test_every_mechanism_is_printed(study, kind, capsys):
-    print_failovers(study(kind))
+    print(as_text(study(kind).blocks(), 1000))
     shown = capsys.readouterr().out
     assert f"Mechanism: {kind}" in shown
     assert "primary crash" in shown
@@ -217,7 +217,7 @@ def test_there_are_no_other_mechanisms():
 def test_a_media_host_fails_over(kind, capsys):
     sets = ["workloads.media.streams=5", "workloads.signaling.calls_per_s=1"]
     found = failover_study(under(load_model("xen-media-turnkey", sets), kind), 2, 1, 1, after_ns=3 * S)
-    print_failovers(found)
+    print(as_text(found.blocks(), 1000))
     assert "packets lost: media" in capsys.readouterr().out
     assert len(found.recovered) == (0 if kind in FATAL else 2)
     for each in found.recovered:

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from tests.study.tiny import TINY
-from vftsim.report.protection_tables import print_availability, print_failovers
+from vftsim.report.terminal import as_text
 from vftsim.study.availability import YEAR_S, AvailabilityStudy, Pair, _year
 from vftsim.study.crash import Failover
 from vftsim.study.failover import FailoverStudy
@@ -45,16 +45,16 @@ def test_a_loss_in_one_crash_of_twenty_is_counted(model, capsys):
     assert (row["crashes_with_any"], row["interval"], row["estimate"]) == (1, "range", 2.0)
     assert (row["share_low"], row["share_high"]) == pytest.approx((0.00127, 0.2487), abs=1e-4)
     assert pd.isna(lossy.to_pandas().set_index("figure").loc["outage_s", "share_low"])
-    print_failovers(lossy)
+    print(as_text(lossy.blocks(), 1000))
     assert "1 (0.13 to 25 %)" in capsys.readouterr().out
-    print_failovers(study_of(model, [crash(k) for k in range(20)]))
+    print(as_text(study_of(model, [crash(k) for k in range(20)]).blocks(), 1000))
     assert "0 (< 17 %)" in capsys.readouterr().out
 
 
 def test_a_service_that_did_not_come_back_once_is_counted(model, capsys):
     """19 of 20: 75.1 to 99.87 %."""
-    print_failovers(study_of(model, [crash(k, outage_s=math.inf if k == 3 else None) for k in range(20)]))
-    assert "came back after 19 (75 to 99.9 % of crashes)" in capsys.readouterr().out
+    print(as_text(study_of(model, [crash(k, outage_s=math.inf if k == 3 else None) for k in range(20)]).blocks(), 1000))
+    assert "came back after 19 of 20 (75 to 99.9 % of crashes)" in capsys.readouterr().out
 
 
 def test_a_years_downtime_has_the_interval_of_its_outages(model):
@@ -78,7 +78,7 @@ def test_a_year_in_which_somebody_restarts_has_no_interval(model, capsys):
     never = _year(study_of(model, [crash(k, outage_s=math.inf) for k in range(10)]), "none", YEAR_S, 77.0, 10.0)
     assert once["downtime_interval"] == never["downtime_interval"] == "none"
     assert never["came_back_high"] == pytest.approx(1.0 - 0.025**0.1)
-    print_availability(AvailabilityStudy(model, YEAR_S, 77.0, (once, never), {}, MANIFEST))
+    print(as_text(AvailabilityStudy(model, YEAR_S, 77.0, (once, never), {}, MANIFEST).blocks(), 1000))
     shown = capsys.readouterr().out
     assert "77 (assumed)" in shown
     assert "9 of 10 (55 to 99.7 %)" in shown

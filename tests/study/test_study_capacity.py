@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from vftsim.errors import UsageError
-from vftsim.report.tables import print_capacity
+from vftsim.report.terminal import as_text
 from vftsim.study.capacity import CapacityStudy, ramp_study, search_study
 from vftsim.study.compare import Comparison, compare_study
 from vftsim.study.constant_load import ConstantLoad, Stop
@@ -56,7 +56,7 @@ def test_a_ramp_that_never_failed_is_a_bound(tiny, capsys):
     assert ramp.fails is None
     assert (ramp.passes.saps, ramp.passes.passed, ramp.unfailed) == (50.0, 3, 3)
     assert ramp.estimate.high == math.inf
-    print_capacity(CapacityStudy({"models": [], "seed": 1}, ramp=ramp))
+    print(as_text(CapacityStudy({"models": [], "seed": 1}, ramp=ramp).blocks(), 1000))
     out = capsys.readouterr().out
     assert "at least 50 SAPS: 3 of 4 ramps pass the last step of the model" in out
     assert "raise workloads.calls.steps.most" in out
@@ -65,7 +65,7 @@ def test_a_ramp_that_never_failed_is_a_bound(tiny, capsys):
 def test_a_first_step_that_fails_is_said(tiny, capsys):
     ramp = ramp_of(tiny, (1, 10.0, 0.0), (1, 10.0, 0.0), (2, 20.0, 10.3))
     assert ramp.passes is None
-    print_capacity(CapacityStudy({"models": [], "seed": 1}, ramp=ramp))
+    print(as_text(CapacityStudy({"models": [], "seed": 1}, ramp=ramp).blocks(), 1000))
     assert "fails 10 (2 of 3 ramps), the first step: lower workloads.calls.steps.initial" in capsys.readouterr().out
 
 
@@ -123,7 +123,7 @@ def test_a_search_whose_budget_ended_says_what_it_knows(tiny, capsys):
     """Three runs at 8 of 29 attempts a second fail nothing and are too few to pass; no figure stands there."""
     settings = SearchSettings(resolution=4.0, low=4.0, high=8.0, budget=3)
     study = search_study(tiny, 1, 1, settings=settings)
-    print_capacity(study)
+    print(as_text(study.blocks(), 1000))
     out = capsys.readouterr().out
     assert "not found: no load passed or failed, up to 8 SAPS were tried" in out
     assert "the budget of 3 runs ended the search; a load passes after 51 runs without a failure" in out

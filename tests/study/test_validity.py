@@ -7,7 +7,8 @@ from tiny import TINY
 
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
-from vftsim.report.protection_tables import print_availability, print_failovers, print_protections
+from vftsim.report.protection_tables import print_protections
+from vftsim.report.terminal import as_text
 from vftsim.study.availability import availability_study
 from vftsim.study.capacity import ramp_study, search_study
 from vftsim.study.capacity_request import CapacityRequest
@@ -237,7 +238,7 @@ def test_the_command_prints_both_lines(path, capsys):
     words = ["run", str(path), "-n", "1", "-j", "1", "-q", "--set", "domains.sut.weight=300"]
     assert main(words) == 0
     out = capsys.readouterr().out
-    assert "  not covered by the calibration: domains.sut.weight\n" in out
+    assert "not covered by the calibration: domains.sut.weight\n" in out
     assert out.count(BELOW) == 1
     assert main([*words, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
@@ -261,7 +262,7 @@ LOW = "workloads.calls.steps.initial=5 /s"
 @pytest.mark.parametrize("settings", [(), (LOW,)])
 def test_the_load_of_failovers_is_marked(path, capsys, settings):
     study = failover_study(load_model(path, (*BRIEF, *settings)), 1, jobs=1, after_ns=10**9)
-    print_failovers(study)
+    print(as_text(study.blocks(), 1000))
     out = capsys.readouterr().out
     assert ("load: 5 attempts a second *;" in out) == (BELOW in out) == bool(settings)
     assert study.for_machines()["outside_calibration"] == ([5.0] if settings else [])
@@ -275,7 +276,7 @@ def test_a_load_of_failovers_that_is_asked_for_is_marked(path):
 @pytest.mark.parametrize("settings", [(), (LOW,)])
 def test_a_year_of_failovers_outside_is_marked(path, capsys, settings):
     study = availability_study(load_model(path, (*BRIEF, *settings)), ["none"], 1e6, 1, jobs=1, after_ns=10**9)
-    print_availability(study)
+    print(as_text(study.blocks(), 1000))
     out = capsys.readouterr().out
     assert ("A year *" in out) == (BELOW in out) == bool(settings)
     assert study.for_machines()["outside_calibration"] == ([5.0] if settings else [])

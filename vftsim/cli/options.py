@@ -266,7 +266,7 @@ def check_force(force: bool, output: Path | None) -> None:
         raise UsageError("--force is about what a directory holds: name it with -o DIR")
 
 
-def show(result: Any, as_json: bool, as_csv: bool, print_tables: Callable[[Any], None]) -> None:
+def show(result: Any, as_json: bool, as_csv: bool, print_tables: Callable[[Any], None] | None = None) -> None:
     """Print a study's result in the format that was asked for."""
     if as_json:
         from vftsim.report.screen import print_json
@@ -276,6 +276,8 @@ def show(result: Any, as_json: bool, as_csv: bool, print_tables: Callable[[Any],
         from vftsim.study.results import csv_text
 
         print(csv_text(result.to_pandas()), end="")
+    elif print_tables is None:
+        result.print_tables()
     else:
         print_tables(result)
 

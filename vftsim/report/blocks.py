@@ -1,31 +1,62 @@
-"""What a result says of itself, for any renderer: answers, notes, tables.  Blocks know nothing of studies."""
+"""What a result says of itself, for any renderer.  Blocks know nothing of studies, renderers nothing but blocks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from vftsim.stats import Estimate
 
-Cell = Estimate | str | None
-"""An estimate, a text, or nothing known."""
 NOTHING = "-"
 _MOST_DECIMALS = 6
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The question's answer in words."""
+class Marked:
+    """A cell with a mark behind it, which a note explains."""
+
+    cell: Estimate | float | str
+    mark: str
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A count, or other text, with what is behind it: the share that it is of all."""
 
     text: str
+    behind: str
+
+
+Cell = Estimate | float | str | Marked | Counted | None
+"""An estimate, a number, a text, one of them with a mark, or nothing known."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to the question of a study, in words.
+
+    Parameters
+    ----------
+    text : str
+    question : str
+        What was asked, as a title.
+    more : str
+        What belongs to the answer and is not the answer itself.
+    """
+
+    text: str
+    question: str = ""
+    more: str = ""
 
 
 @dataclass(frozen=True)
 class Note:
-    """What a reader must know about the figures."""
+    """What a reader must know about the figures; ``warns`` of what limits the answer itself."""
 
     text: str
+    warns: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,15 +66,141 @@ class Table:
     Parameters
     ----------
     columns : sequence of str
-        The first is that of the labels.
     rows : sequence of sequence of Cell
+    title : str
+    caption : str
+        What the figures rest on.
+    texts : int
+        How many columns, from the first on, are words: they may be wrapped.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    title: str = ""
+    caption: str = ""
+    texts: int = 1
 
 
-Block = Answer | Note | Table
+@dataclass(frozen=True)
+class Card:
+    """One figure that everybody looks for first."""
+
+    label: str
+    cell: Cell
+    unit: str = ""
+    more: str = ""
+
+
+@dataclass(frozen=True)
+class Cards:
+    """The few figures that everybody looks for first; they stand in tables too."""
+
+    cards: Sequence[Card]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of a chart, with the ends of its interval where there is one."""
+
+    x: float
+    y: float
+    low: float = math.nan
+    high: float = math.nan
+
+    @classmethod
+    def of(cls, x: float, estimate: Estimate | float) -> Point:
+        """Return the point of an estimate at a place."""
+        if not isinstance(estimate, Estimate):
+            return cls(x, estimate)
+        return cls(x, estimate.mean, estimate.low, estimate.high)
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points that belong together: simulated ones on a line, of a distribution on steps, or measured ones."""
+
+    name: str
+    points: Sequence[Point]
+    kind: Literal["line", "steps", "dots", "measured"] = "line"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines over a number, or, with ``names``, figures of things that have a name, one below the other.
+
+    Parameters
+    ----------
+    title, x, y : str
+        What it shows, and what the axes say, with unit.
+    series : sequence of Series
+        With ``names``, the place of a point is the number of its name.
+    limits : sequence of (float, str)
+        Values of y that something is judged by, with what they say.
+    within : (float, float), optional
+        Loads that the model was calibrated for; beyond them the chart is shaded.
+    scale : str
+        Of y: ``log`` where it runs over several powers of ten, ``symlog`` where 0 occurs too.
+    names : sequence of str
+    at : sequence of (float, str)
+        Values of x worth a line, with what they say.
+    """
+
+    title: str
+    x: str
+    y: str
+    series: Sequence[Series]
+    limits: Sequence[tuple[float, str]] = ()
+    within: tuple[float, float] | None = None
+    scale: Literal["linear", "log", "symlog"] = "linear"
+    names: Sequence[str] = ()
+    at: Sequence[tuple[float, str]] = ()
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Lengths made of parts, one bar below the other: outages.
+
+    Parameters
+    ----------
+    title, x : str
+    parts : sequence of str
+        Names of the parts.
+    rows : sequence of (str, sequence of float)
+        Label of a bar, and the lengths of its parts.
+    """
+
+    title: str
+    x: str
+    parts: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[float]]]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What happened when; times in seconds."""
+
+    title: str
+    events: Sequence[tuple[float, str]]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and values that say where a result comes from."""
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A file or a command as it is written."""
+
+    title: str
+    text: str
+    folded: bool = True
+
+
+Block = Answer | Note | Table | Cards | Chart | Bars | Timeline | Facts | Listing
 
 
 def shown(cell: Cell) -> tuple[str, str]:
@@ -52,19 +209,37 @@ def shown(cell: Cell) -> tuple[str, str]:
     A value has the digits that its interval carries: two of the interval's half width, none rounded left of the point,
     never a power of ten.  Where there is no interval it has four.
     """
-    if cell is None or isinstance(cell, str):
-        return cell or NOTHING, ""
-    if cell.kind == "upper bound":
-        return f"< {plain(cell.high)}", ""
-    half = (cell.high - cell.low) / 2.0
-    if not math.isfinite(half) or half <= 0.0 or cell.n == 1:
-        return plain(cell.mean), ""
-    decimals = min(_decimals(half), _decimals(cell.mean) + 2 if cell.mean else _MOST_DECIMALS)
-    value, low, high = (fixed(x, decimals) for x in (cell.mean, cell.low, cell.high))
-    if cell.kind == "range":
+    if isinstance(cell, Marked):
+        value, behind = shown(cell.cell)
+        return f"{value}{cell.mark}", behind
+    if isinstance(cell, Counted):
+        return cell.text, cell.behind
+    if isinstance(cell, Estimate):
+        return _estimated(cell)
+    return plain(cell) if isinstance(cell, float | int) else cell or NOTHING, ""
+
+
+def _estimated(e: Estimate) -> tuple[str, str]:
+    if e.kind == "upper bound":
+        return f"< {_short(e.high)}", ""
+    if e.kind == "lower bound":
+        return f"> {_short(e.low)}", ""
+    if math.isinf(e.high) and math.isfinite(e.low):
+        return plain(e.mean), f"[{plain(e.low)} or more]"
+    half = (e.high - e.low) / 2.0
+    if not math.isfinite(half) or half <= 0.0 or e.n == 1:
+        return plain(e.mean), ""
+    decimals = min(_decimals(half), _decimals(e.mean) + 2 if e.mean else _MOST_DECIMALS)
+    value, low, high = (fixed(x, decimals) for x in (e.mean, e.low, e.high))
+    if e.kind == "range":
         return value, f"({low} to {high})"
-    is_even = abs(cell.high + cell.low - 2.0 * cell.mean) < 0.05 * (cell.high - cell.low)
+    is_even = abs(e.high + e.low - 2.0 * e.mean) < 0.05 * (e.high - e.low)
     return value, f"± {fixed(half, decimals)}" if is_even else f"[{low}, {high}]"
+
+
+def in_words(cell: Cell, unit: str = "") -> str:
+    """Return a cell with its interval and unit as part of a sentence."""
+    return " ".join(part for part in (*shown(cell), unit) if part)
 
 
 def fixed(value: float, decimals: int) -> str:
@@ -79,6 +254,11 @@ def plain(value: float) -> str:
         return "0" if value == 0.0 else NOTHING
     text = fixed(value, _decimals(value) + 2)
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _short(value: float) -> str:
+    """Return a number with three digits, as a bound is known."""
+    return fixed(value, _decimals(value) + 1) if value else "0"
 
 
 def _decimals(value: float) -> int:

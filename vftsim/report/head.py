@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from vftsim.composition.views import bench_key
+from vftsim.report.blocks import Note
 from vftsim.report.screen import print_text
 from vftsim.stats import binomial_interval
 from vftsim.stats.intervals import FEWEST_RUNS
-from vftsim.study.validity import below_table, not_covered_line
+from vftsim.study.blocks.capacity import unfailed_notes
+from vftsim.study.blocks.head import head, missing_notes, outside_notes
 
 if TYPE_CHECKING:
     from vftsim.study.model import Model
@@ -32,39 +33,24 @@ def unseen(n: int) -> str:
 
 def print_head(models: Sequence[dict[str, Any]], seed: int) -> None:
     """Print what was simulated and changed, what was set in vain, and what the model's values and costs rest on."""
-    for model in models:
-        changes = [*(f"--set {text}" for text in model["set"]), *model["notes"]]
-        print_text(
-            f"{model['label']} ({', '.join(model['workloads'])}), seed {seed}{''.join(f'; {c}' for c in changes)}"
-        )
-        for setting in model["without_effect"]:
-            key, _, why = setting.partition(": ")
-            print_text(f"  {key} has no effect: {why}")
-        for remark in model.get("remarks", ()):
-            print_text(f"  {remark}")
-        if line := not_covered_line(model.get("not_covered", ())):
-            print_text(f"  {line}")
-        for costs in model.get("costs", ()):
-            print_text(f"Costs of {costs}")
+    _print(head(models, seed))
 
 
 def print_outside(*models: Model) -> None:
     """Print what the asterisks in a table mean, for the models that have one there; nothing for none."""
-    if line := below_table([(model.label, model.spec) for model in models]):
-        print_text(line)
+    _print(outside_notes(*models))
 
 
 def print_missing(found: Iterable[Missing]) -> None:
     """Say what was asked and did not happen: figures are of what did."""
-    for each in found:
-        print_text(str(each))
+    _print(missing_notes(found))
 
 
 def warn_unfailed(ramp: RampCapacity) -> None:
     """Say that the capacity is a lower bound in some ramps, and what of their load was not offered."""
-    if ramp.unfailed:
-        print_text(
-            f"{ramp.model.label}: {ramp.unfailed} of {len(ramp.runs)} ramps met no limit within the model's steps: "
-            f"their DOC is a lower bound; raise {bench_key(ramp.model.spec)}.steps.most"
-        )
-    print_missing(ramp.missing)
+    _print(unfailed_notes(ramp))
+
+
+def _print(notes: Iterable[Note]) -> None:
+    for note in notes:
+        print_text(note.text)

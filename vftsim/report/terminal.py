@@ -1,86 +1,159 @@
-"""Blocks as text for a terminal, none of whose lines is longer than it is wide."""
+"""Blocks as text for a terminal, none of whose lines is longer than it is wide.  Charts are for other renderers."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
 
-from vftsim.report.blocks import Block, Note, Table, shown
+from vftsim.report.blocks import Answer, Block, Note, Table, Timeline, shown
 
 NARROWEST = 60
 _GAP = "  "
-_LEAST_LABEL = 14
+_LEAST_TEXT = 14
+_Row = list[tuple[str, str]]
 
 
 def as_text(blocks: Sequence[Block], width: int = 80) -> str:
     """Return blocks as text of at most ``width`` columns, at least :data:`NARROWEST`."""
-    wide = max(width, NARROWEST)
-    return "\n\n".join("\n".join(line.rstrip() for line in _lines(block, wide)) for block in blocks)
+    wide, parts, was_note = max(width, NARROWEST), "", False
+    for block in blocks:
+        text = "\n".join(line.rstrip() for line in _lines(block, wide))
+        if not text:
+            continue
+        is_note = isinstance(block, Answer | Note)
+        between = "" if not parts else "\n" if is_note and was_note else "\n\n"
+        parts, was_note = parts + between + text, is_note
+    return parts
 
 
 def _lines(block: Block, width: int) -> list[str]:
     if isinstance(block, Table):
-        for layout in (_behind, _under):
-            lines = layout(block, width)
-            if max(map(len, lines)) <= width:
-                return lines
-        return _stacked(block, width)
-    return textwrap.wrap(block.text, width, subsequent_indent=_GAP if isinstance(block, Note) else "")
+        return [*_wrapped(block.title, width), *_table(block, width), *_wrapped(block.caption, width)]
+    if isinstance(block, Timeline):
+        times = [f"{time_s:12.6f} s{_GAP}" for time_s, _ in block.events]
+        events = [
+            _wrapped(time + what, width, " " * len(time)) for time, (_, what) in zip(times, block.events, strict=True)
+        ]
+        return [*_wrapped(block.title, width), *(line for lines in events for line in lines)]
+    if isinstance(block, Answer):
+        asked = f"{block.question}{'' if block.question.endswith('?') else ':'} " if block.question else ""
+        return [*_wrapped(asked + block.text, width, _GAP), *_wrapped(block.more, width, _GAP)]
+    return _wrapped(block.text, width, _GAP) if isinstance(block, Note) else []
 
 
-def _behind(table: Table, width: int) -> list[str]:
-    """Return a table with intervals behind the figures."""
-    body = [[(str(row[0]), ""), *map(shown, row[1:])] for row in table.rows]
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, width, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True, replace_whitespace=False
+    )
+
+
+def _table(table: Table, width: int) -> list[str]:
+    """Return a table with intervals behind the figures; too wide, with them below; too wide still, a figure a line."""
+    body = [[shown(cell) for cell in row] for row in table.rows]
     full = [row for row in body if len(row) > 1]
-    labels = max((len(row[0][0]) for row in full), default=_LEAST_LABEL)
-    columns = []
-    for number, name in enumerate(table.columns[1:], 1):
-        values, behind = (max((len(row[number][part]) for row in full), default=0) for part in (0, 1))
-        cells = [f"{row[number][0]:>{values}} {row[number][1]:<{behind}}" if len(row) > 1 else "" for row in body]
-        wide = max(len(name), values + 1 + behind)
-        columns.append([name.ljust(wide), *(cell.ljust(wide) for cell in cells)])
-    head = _GAP.join([table.columns[0].ljust(labels), *(column[0] for column in columns)])
-    lines = [head, "─" * min(width, max(len(head.rstrip()), labels))]
-    for number, row in enumerate(body, 1):
-        label = row[0][0]
-        lines.append(label if len(row) == 1 else _GAP.join([label.ljust(labels), *(c[number] for c in columns)]))
-    return lines
+    for is_below, may_wrap in ((False, False), (True, False), (True, True)):
+        sizes = _number_sizes(table, full, is_below)
+        room = width - sum(sizes) - len(_GAP) * len(sizes)
+        texts = _text_sizes(table, full, room, may_wrap)
+        if texts is not None:
+            return _laid_out(table, body, texts, sizes, width, is_below=is_below)
+    return _stacked(table, width)
 
 
-def _under(table: Table, width: int) -> list[str]:
-    """Return a table with intervals under the figures; labels take what is left, on several lines."""
-    body = [(str(row[0]), [shown(cell) for cell in row[1:]]) for row in table.rows]
-    sizes = [
-        max([len(name), *(len(text) for _, cells in body if cells for text in cells[number])])
-        for number, name in enumerate(table.columns[1:])
-    ]
-    longest = max((len(label) for label, cells in body if cells), default=_LEAST_LABEL)
-    room = max(_LEAST_LABEL, min(width - sum(sizes) - len(_GAP) * len(sizes), longest))
-    heads = [name.rjust(size) for name, size in zip(table.columns[1:], sizes, strict=True)]
-    lines = [_GAP.join([table.columns[0].ljust(room), *heads])]
-    lines.append("─" * min(width, len(lines[0])))
-    for label, cells in body:
-        if not cells:
-            lines.append(label)
+def _number_sizes(table: Table, rows: Sequence[_Row], is_below: bool) -> list[int]:
+    """Return how wide each column of figures is; a heading may take several lines, a word of it one."""
+    sizes = []
+    for number in range(table.texts, len(table.columns)):
+        of_cells = [_widths([row[number] for row in rows if number < len(row)], is_below)]
+        sizes.append(max(sum(of_cells[0]), *map(len, table.columns[number].split() or [""])))
+    return sizes
+
+
+def _widths(cells: Sequence[tuple[str, str]], is_below: bool) -> tuple[int, int]:
+    """Return the widths of values and of what stands behind them, with the gap."""
+    value, behind = (max((len(cell[part]) for cell in cells), default=0) for part in (0, 1))
+    return (max(value, behind), 0) if is_below else (value, behind + 1 if behind else 0)
+
+
+def _text_sizes(table: Table, rows: Sequence[_Row], room: int, may_wrap: bool) -> list[int] | None:
+    """Return how wide each column of words is within a room; None if they do not fit."""
+    count = min(table.texts, len(table.columns))
+    wide = [max([len(table.columns[n]), *(len(row[n][0]) for row in rows if n < len(row))]) for n in range(count)]
+    room -= len(_GAP) * (count - 1)
+    if sum(wide) <= room:
+        return wide
+    if not may_wrap:
+        return None
+    cap = next((cap for cap in range(max(wide), _LEAST_TEXT - 1, -1) if sum(min(w, cap) for w in wide) <= room), None)
+    return None if cap is None else [min(w, cap) for w in wide]
+
+
+def _laid_out(
+    table: Table, body: Sequence[_Row], texts: Sequence[int], sizes: Sequence[int], width: int, *, is_below: bool
+) -> list[str]:
+    full = [row for row in body if len(row) > 1]
+    pairs = [_widths([row[n] for row in full if n < len(row)], is_below) for n in range(len(texts), len(table.columns))]
+    one_line = sum(texts) + sum(max(size, len(name)) for size, name in zip(sizes, _heads(table), strict=True))
+    if one_line + len(_GAP) * (len(texts) + len(sizes) - 1) <= width:
+        sizes = [max(size, len(name)) for size, name in zip(sizes, _heads(table), strict=True)]
+    lines = _heading(table, texts, sizes, pairs)
+    lines.append("─" * min(width, max(len(line.rstrip()) for line in lines)))
+    for row in body:
+        if len(row) == 1:
+            lines += _wrapped(row[0][0], width)
             continue
-        parts = textwrap.wrap(label, room, subsequent_indent="    ", initial_indent=_indent(label)) or [""]
-        for number in range(max(len(parts), 2 if any(behind for _, behind in cells) else 1)):
-            texts = [(cell[number] if number < 2 else "").rjust(size) for cell, size in zip(cells, sizes, strict=True)]
-            lines.append(_GAP.join([(parts[number] if number < len(parts) else "").ljust(room), *texts]))
+        words = [_in_column(row[n][0], size) for n, size in enumerate(texts)]
+        figures = [
+            _figure(row[n], pair, size, is_below)
+            for n, (pair, size) in enumerate(zip(pairs, sizes, strict=True), len(texts))
+        ]
+        lines += _side_by_side([*words, *figures], [*texts, *sizes])
     return lines
+
+
+def _heads(table: Table) -> Sequence[str]:
+    return table.columns[table.texts :]
+
+
+def _heading(table: Table, texts: Sequence[int], sizes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[str]:
+    words = [_in_column(name, size) for name, size in zip(table.columns, texts, strict=False)]
+    heads = []
+    for name, size, (_, behind) in zip(_heads(table), sizes, pairs, strict=True):
+        place = str.ljust if behind and len(name) <= size else str.rjust
+        heads.append([place(line, size) for line in _wrapped(name, size) or [""]])
+    most = max(len(column) for column in [*words, *heads])
+    columns = [[""] * (most - len(column)) + column for column in [*words, *heads]]
+    return _side_by_side(columns, [*texts, *sizes])
+
+
+def _in_column(text: str, size: int) -> list[str]:
+    """Return words within a column; what goes on in a further line is set in."""
+    indent = " " * (len(text) - len(text.lstrip()))
+    deeper = f"{indent}  " if len(text) > size else ""
+    return textwrap.wrap(text, size, initial_indent=indent, subsequent_indent=deeper, break_on_hyphens=False) or [""]
+
+
+def _figure(cell: tuple[str, str], pair: tuple[int, int], size: int, is_below: bool) -> list[str]:
+    value, behind = cell
+    if is_below:
+        return [value.rjust(size), *([behind.rjust(size)] if behind else [])]
+    text = f"{value:>{pair[0]}}" + (f" {behind}".ljust(pair[1]) if pair[1] else "")
+    return [text.rjust(size)]
+
+
+def _side_by_side(columns: Sequence[Sequence[str]], sizes: Sequence[int]) -> list[str]:
+    count = max(map(len, columns))
+    rows = [[column[n] if n < len(column) else "" for column in columns] for n in range(count)]
+    return [_GAP.join(cell.ljust(size) for cell, size in zip(row, sizes, strict=True)) for row in rows]
 
 
 def _stacked(table: Table, width: int) -> list[str]:
     """Return a table too wide for columns, one figure a line."""
     lines = []
     for label, *cells in table.rows:
-        lines += textwrap.wrap(str(label), width, initial_indent=_indent(str(label)))
+        lines += _in_column(shown(label)[0], width)
         for name, cell in zip(table.columns[1:], cells, strict=False):
             lines += textwrap.wrap(
-                f"{name}: {' '.join(shown(cell))}", width, initial_indent="    ", subsequent_indent="      "
+                f"{name}: {' '.join(shown(cell))}".rstrip(), width, initial_indent="    ", subsequent_indent="      "
             )
     return lines
-
-
-def _indent(label: str) -> str:
-    return " " * (len(label) - len(label.lstrip()))

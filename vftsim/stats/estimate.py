@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Kind = Literal[
@@ -62,6 +62,11 @@ class Estimate:
     def relative_half_width(self) -> float:
         """Half width as a fraction of the point estimate; infinite where that is zero."""
         return self.half_width / abs(self.mean) if self.mean else math.inf
+
+    def times(self, factor: float) -> Estimate:
+        """Return the estimate in another unit, such as percent of a share."""
+        mean, half_width, low, high = (factor * x for x in (self.mean, self.half_width, self.low, self.high))
+        return replace(self, mean=mean, half_width=half_width, low=low, high=high)
 
     def __str__(self) -> str:
         basis = f"{100 * self.confidence:g} %, n={self.n}"

@@ -20,11 +20,14 @@ from typing import TYPE_CHECKING, Any
 from vftsim.composition.views import bench_of, has_bench
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import protections
+from vftsim.report.blocks import Block
+from vftsim.study.blocks.availability import availability_blocks
 from vftsim.study.estimate import Needs
 from vftsim.study.failover import SPAN_NS, FailoverStudy, crashes_take, failover_study
 from vftsim.study.frames import frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
+from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
 from vftsim.study.protections import fitting
 from vftsim.study.results import rows
@@ -43,7 +46,7 @@ DEFAULT_RESTART_S = 77.0
 
 
 @dataclass(frozen=True)
-class AvailabilityStudy:
+class AvailabilityStudy(Printed):
     """A year with each mechanism.
 
     Parameters
@@ -72,6 +75,10 @@ class AvailabilityStudy:
     def outside(self) -> list[float] | None:
         """Load of the failovers, if outside of what the model was fitted to; None if it does not say to what."""
         return outside(self.model.spec, first_load(self.model.spec))
+
+    def blocks(self) -> list[Block]:
+        """Return the year as blocks."""
+        return availability_blocks(self)
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.views import bench_of
 from vftsim.errors import UsageError
+from vftsim.report.blocks import Block
+from vftsim.study.blocks.capacity import capacity_blocks
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.constant_load import Stop
 from vftsim.study.frames import frame
@@ -98,11 +100,9 @@ class CapacityStudy(Printed):
             }
         return data
 
-    def print_tables(self) -> None:
-        """Print everything for people."""
-        from vftsim.report.tables import print_capacity  # noqa: PLC0415 - study and report know each other
-
-        print_capacity(self)
+    def blocks(self) -> list[Block]:
+        """Return the capacities as blocks."""
+        return capacity_blocks(self)
 
 
 def sip_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:

@@ -18,9 +18,11 @@ from vftsim.errors import UsageError
 from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.when import Instant
+from vftsim.report.blocks import Block
 from vftsim.sampling import Streams
 from vftsim.spec import format_duration
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
+from vftsim.study.blocks.failover import failover_blocks
 from vftsim.study.constant_load import at_load
 from vftsim.study.crash import PARTS, CrashTask, Failover, simulate_crash
 from vftsim.study.estimate import Needs, needs_of, worthwhile_jobs
@@ -28,6 +30,7 @@ from vftsim.study.frames import frame
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
+from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.results import CONFIDENCE, rows
@@ -61,7 +64,7 @@ _COUNTED = ("failed_", "lost_", "outputs_", "retransmissions")
 
 
 @dataclass(frozen=True)
-class FailoverStudy:
+class FailoverStudy(Printed):
     """Failovers of one model.
 
     Parameters
@@ -146,6 +149,10 @@ class FailoverStudy:
     def recovered(self) -> tuple[Failover, ...]:
         """The crashes after which packets came out again."""
         return tuple(each for each in self.failovers if each.recovered)
+
+    def blocks(self) -> list[Block]:
+        """Return the failovers as blocks."""
+        return failover_blocks(self)
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
 from vftsim.composition.views import bench_of, has_bench
+from vftsim.report.blocks import Block
 from vftsim.stats import CapacityResult
+from vftsim.study.blocks.levels import level_blocks
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.frames import frame
 from vftsim.study.judged_run import JudgedRun
@@ -160,11 +162,9 @@ class LevelCapacity(Printed):
             },
         }
 
-    def print_tables(self) -> None:
-        """Print everything for people."""
-        from vftsim.report.tables import print_levels  # noqa: PLC0415 - study and report know each other
-
-        print_levels(self)
+    def blocks(self) -> list[Block]:
+        """Return the capacity as blocks."""
+        return level_blocks(self)
 
 
 @dataclass(frozen=True)

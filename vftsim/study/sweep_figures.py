@@ -61,7 +61,7 @@ def estimates(rows: Sequence[Mapping[str, Any]], confidence: float) -> Iterator[
         dropped = [row["dropped_packets"] for row in media]
         known = [row["delivered_packets"] + row["dropped_packets"] for row in media]
         if sum(known):
-            yield "loss_percent", _percent(ratio_of_sums(dropped, known, confidence))
+            yield "loss_percent", ratio_of_sums(dropped, known, confidence).times(100.0)
         events, seconds = ([row[name] for row in media] for name in ("loss_events", "measured_s"))
         yield "loss_events_per_s", ratio_of_sums(events, seconds, confidence)
     beyond = [row["stop_step"] == 1 for row in rows if "stop_step" in row]
@@ -72,8 +72,4 @@ def estimates(rows: Sequence[Mapping[str, Any]], confidence: float) -> Iterator[
             of_step = is_mixed and name.startswith("step1_")
             yield name, unless_mixed(mean_interval(values, confidence), values, of_step)
     if is_mixed:
-        yield "step1_runs_beyond_limit_percent", _percent(binomial_interval(sum(beyond), len(beyond), confidence))
-
-
-def _percent(e: Estimate) -> Estimate:
-    return Estimate(100 * e.mean, 100 * e.half_width, 100 * e.low, 100 * e.high, e.n, e.confidence, e.kind)
+        yield "step1_runs_beyond_limit_percent", binomial_interval(sum(beyond), len(beyond), confidence).times(100.0)

@@ -53,7 +53,6 @@ def availability(
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
     options.check_force(force, output)
-    from vftsim.report.protection_tables import print_availability
     from vftsim.spec import DURATION
     from vftsim.study.availability import DEFAULT_CRASHES, availability_study, year_takes
     from vftsim.study.kept import keep_answer, kept_in
@@ -76,4 +75,4 @@ def availability(
         )  # fmt: skip
         keep_answer(store, study)
     options.say_remarks(store.remarks if store else ())
-    options.show(study, as_json, as_csv, print_availability)
+    options.show(study, as_json, as_csv)

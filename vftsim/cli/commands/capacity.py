@@ -113,7 +113,7 @@ def capacity(
     chosen = options.prepared(model, set_, scale, quick)
     with options.limited(limits, lambda: capacity_takes(chosen, request), jobs) as words:
         study = _studied(chosen, request, quiet, words, output, force)
-    options.show(study, as_json, as_csv, lambda _: study.print_tables())
+    options.show(study, as_json, as_csv)
     if study.interrupted:
         from vftsim.cli.main import interrupted
 

@@ -61,7 +61,6 @@ def failover(
     options.one_format(as_json, as_csv)
     options.check_force(force and plot is None, output)
     from vftsim.cli.files import check_target, write_whole
-    from vftsim.report.protection_tables import print_failovers
     from vftsim.spec import DURATION
     from vftsim.study.failover import DEFAULT_CRASHES, crashes_take, failover_study
     from vftsim.study.kept import keep_answer, kept_in
@@ -93,4 +92,4 @@ def failover(
         figure = failover_figure(study)
         write_whole(plot, lambda path: write_figure(figure, path))
     options.say_remarks(store.remarks if store else ())
-    options.show(study, as_json, as_csv, print_failovers)
+    options.show(study, as_json, as_csv)

@@ -1,0 +1,135 @@
+"""Capacities of a system with a benchmark as blocks: the lab's ramp, and searches at constant load."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vftsim.composition.views import bench_key
+from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table
+from vftsim.report.blocks import in_words as words_of
+from vftsim.stats import binomial_interval
+from vftsim.study.blocks.head import head, marked, missing_notes, outside_notes, within
+from vftsim.study.blocks.search import (
+    SEQUENTIAL,
+    beside_the_ramp,
+    curve_chart,
+    doubts,
+    resources_blocks,
+    search_answer,
+    share_of,
+)
+from vftsim.study.validity import marked as marked_text
+from vftsim.study.validity import outside
+
+if TYPE_CHECKING:
+    from vftsim.study.capacity import CapacityStudy
+    from vftsim.study.ramp import RampCapacity
+    from vftsim.study.search import SearchCapacity
+
+_BINOMIAL = "[..]: binomial interval, at least 95 % (Clopper and Pearson); '<', '>': bound, none or all."
+
+
+def capacity_blocks(study: CapacityStudy) -> list[Block]:
+    """Return the capacities of one system."""
+    blocks: list[Block] = [*head(study.manifest["models"], study.manifest["seed"])]
+    if study.ramp is not None:
+        blocks += ramp_blocks(study.ramp)
+    if study.steady is not None:
+        blocks += _search(study.steady, "Capacity at constant load")
+        if not study.steady.resources.empty:
+            at = study.steady.result.estimate.mean
+            blocks.append(Note(f"Limiting resource: {study.steady.resources['resource'].iloc[0]}"))
+            blocks += resources_blocks(study.steady.resources, f"Resources at {at:.4g} SAPS")
+    if study.after_stop is not None and study.after_stop.stop is not None:
+        length_s = study.after_stop.stop.length_ns / 1e9
+        blocks += _search(study.after_stop, f"Failover-safe capacity: recovers after a stop of {length_s:g} s")
+    if study.recovery is not None:
+        blocks += _search(study.recovery, "Load from which a collapsed server (stop of 32 s) recovers by itself")
+    return blocks
+
+
+def ramp_blocks(ramp: RampCapacity) -> list[Block]:
+    """Return the capacity by the lab's procedure, and how the ramps went step by step."""
+    n, spec, measured = len(ramp.runs), ramp.model.spec, ramp.model.spec.measured.capacity
+    limit = f"(limit {ramp.limit_percent:g} % IHS of any scenario)"
+    blocks: list[Block] = [Answer(_answer(ramp), "Capacity by the lab's ramp", limit)]
+    if measured is not None:
+        blocks.append(Note(f"Measured on the real system: {measured:g} SAPS"))
+    if ramp.passes and ramp.fails:
+        blocks.append(Note("Between the two steps nothing was tried; --method search looks there."))
+    doc: Cell = marked(spec, ramp.passes.saps, ramp.estimate) if ramp.passes else ramp.estimate
+    blocks.append(Note(f"DOC of the middle ramp: {words_of(doc, 'SAPS')}; of single ramps {_spread(ramp)}"))
+    shares = [binomial_interval(step.passed, n).times(100.0) for step in ramp.steps]
+    body: list[list[Cell]] = [
+        [str(step.number), marked(spec, step.saps), str(step.passed), share, str(step.stopped)]
+        for step, share in zip(ramp.steps, shares, strict=True)
+    ]
+    columns = ("step", "asked SAPS", "passed", "share %", "failed first here")
+    at = () if measured is None else ((measured, f"measured {measured:g}"),)
+    points = [Point.of(step.saps, share) for step, share in zip(ramp.steps, shares, strict=True)]
+    blocks += [
+        Cards([Card("DOC of the middle ramp", doc, "SAPS"), *_measured_card(measured), Card("ramps", str(n))]),
+        Chart(
+            "Ramps that pass a step", "attempts a second", "ramps (%)", [Series("simulated", points)],
+            [(50.0, "half of the ramps")], within(spec), at=at,
+        ),
+        Table(columns, body, "Ramps by step", f"n={n} ramps; {_BINOMIAL}"),
+    ]  # fmt: skip
+    if outside(spec, ramp.loads):
+        blocks += outside_notes(ramp.model)
+    return [*blocks, *unfailed_notes(ramp)]
+
+
+def unfailed_notes(ramp: RampCapacity) -> list[Note]:
+    """Say that the capacity is a lower bound in some ramps, and what of their load was not offered."""
+    bound = (
+        f"{ramp.model.label}: {ramp.unfailed} of {len(ramp.runs)} ramps met no limit within the model's steps: "
+        f"their DOC is a lower bound; raise {bench_key(ramp.model.spec)}.steps.most"
+    )
+    return [*([Note(bound, warns=True)] if ramp.unfailed else []), *missing_notes(ramp.missing)]
+
+
+def _measured_card(measured: float | None) -> list[Card]:
+    return [] if measured is None else [Card("measured on the real system", measured, "SAPS")]
+
+
+def _answer(ramp: RampCapacity) -> str:
+    """Return between which load steps the capacity lies, and in how many ramps."""
+    n, passes, fails, spec = len(ramp.runs), ramp.passes, ramp.fails, ramp.model.spec
+    if fails is None:
+        last = ramp.steps[-1]
+        return (
+            f"at least {marked_text(spec, last.saps)} SAPS: {last.passed} of {n} ramps pass the last step of the model"
+        )
+    failing = f"fails {marked_text(spec, fails.saps)} ({n - fails.passed} of {n} ramps)"
+    if passes is None:
+        return f"{failing}, the first step: lower {bench_key(spec)}.steps.initial"
+    return f"passes {marked_text(spec, passes.saps)} SAPS ({passes.passed} of {n} ramps), {failing}"
+
+
+def _spread(ramp: RampCapacity) -> str:
+    spread = f"{min(ramp.docs):g} to {max(ramp.docs):g}"
+    return f"{spread} or more" if ramp.unfailed else spread
+
+
+def _search(search: SearchCapacity, title: str) -> list[Block]:
+    spec, result, settings = search.model.spec, search.result, search.settings
+    limit = f"within {search.limit_percent:g} % IHS"
+    blocks: list[Block] = [
+        search_answer(title, result, settings, "SAPS", limit, of_load=spec, missing=search.missing),
+        *doubts(result, search.interrupted, search.missing),
+    ]
+    if result.answer == "between":
+        judged_s = None if search.stop is None else (search.stop.observed_ns / 1e9, search.stop.window_ns / 1e9)
+        blocks.append(Note(beside_the_ramp(spec, result.estimate.mean, settings, judged_s)))
+    what = "collapse: not within the limit a window after the stop" if search.stop else "IHS beyond the limit"
+    shares = share_of(result, settings.confidence)
+    body: list[list[Cell]] = [
+        [marked(spec, probe.level), str(probe.runs), share, str(probe.decision)]
+        for probe, share in zip(result.probes, shares, strict=True)
+    ]
+    blocks += [
+        curve_chart(f"Probability of {what}", "attempts a second", result, settings, spec),
+        Table(("SAPS", "runs", "share of runs %", "verdict"), body, f"Probability of {what}", SEQUENTIAL),
+    ]
+    return [*blocks, *(outside_notes(search.model) if outside(spec, search.loads) else [])]

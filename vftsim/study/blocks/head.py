@@ -1,0 +1,73 @@
+"""What every result says beside its figures: what was simulated, and what the figures rest on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from vftsim.composition.model import ModelSpec
+from vftsim.report.blocks import Cell, Marked, Note
+from vftsim.stats import Estimate
+from vftsim.study.model import Model
+from vftsim.study.offered import Missing
+from vftsim.study.validity import MARK, below_table, is_outside, not_covered_line
+
+
+def head(models: Sequence[Mapping[str, Any]], seed: int) -> list[Note]:
+    """Return what was simulated and changed, what was set in vain, and what the model's values and costs rest on."""
+    notes = []
+    for model in models:
+        changes = [*(f"--set {text}" for text in model["set"]), *model["notes"]]
+        said = "".join(f"; {change}" for change in changes)
+        notes.append(Note(f"{model['label']} ({', '.join(model['workloads'])}), seed {seed}{said}"))
+        for setting in model["without_effect"]:
+            key, _, why = setting.partition(": ")
+            notes.append(Note(f"{key} has no effect: {why}", warns=True))
+        notes += [Note(remark) for remark in model.get("remarks", ())]
+        if line := not_covered_line(model.get("not_covered", ())):
+            notes.append(Note(line, warns=True))
+        notes += [Note(f"Costs of {costs}") for costs in model.get("costs", ())]
+    return notes
+
+
+def outside_notes(*models: Model) -> list[Note]:
+    """Return what the asterisks in a table mean, for the models that have one there; nothing for none."""
+    line = below_table([(model.label, model.spec) for model in models])
+    return [Note(line, warns=True)] if line else []
+
+
+def missing_notes(found: Iterable[Missing]) -> list[Note]:
+    """Return what was asked and did not happen: figures are of what did."""
+    return [Note(str(each), warns=True) for each in found]
+
+
+def marked(spec: ModelSpec | None, load: float, cell: Estimate | float | str | None = None) -> Cell:
+    """Return a load, or another figure at it, with an asterisk if the load is outside of the calibration."""
+    found = load if cell is None else cell
+    return Marked(found, MARK) if spec is not None and is_outside(spec, load) else found
+
+
+def within(spec: ModelSpec) -> tuple[float, float] | None:
+    """Return the loads that a model was fitted to, as a chart shades what lies beyond; None if it does not say."""
+    if spec.calibrated is None:
+        return None
+    low, high = spec.calibrated.loads
+    return low, high
+
+
+def estimate_of(row: Mapping[str, Any]) -> Estimate:
+    """Return the estimate that columns of a table hold (:func:`~vftsim.study.sip_summary.estimate_columns`)."""
+    value, low, high = (math.nan if row[name] is None else float(row[name]) for name in ("estimate", "low", "high"))
+    kind: Any = "range" if row["interval"] == "none" else row["interval"]
+    confidence = row["confidence"] if row["confidence"] is not None else math.nan
+    return Estimate(value, (high - low) / 2.0, low, high, int(row["n"]), confidence, kind)
+
+
+def share_in_words(e: Estimate) -> str:
+    """Return a share of runs in percent, by the interval that is known of it."""
+    if e.kind == "upper bound":
+        return f"< {100 * e.high:.2g} %"
+    if e.kind == "lower bound":
+        return f"> {100 * e.low:.2g} %"
+    return " to ".join(f"{100 * x:.2g}" if x < 0.99 else f"{100 * x:.1f}" for x in (e.low, e.high)) + " %"
