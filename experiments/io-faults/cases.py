@@ -244,11 +244,11 @@ def remember_simulations() -> None:
     from vftsim.calibrate import fit as calibrate_fit
     from vftsim.calibrate import run as calibrate_run
     from vftsim.records import networks_study
-    from vftsim.study import composed, constant_load, crash, failover
+    from vftsim.study import constant_load, crash, failover, replicate
     from vftsim.tracing import trace
 
     for owner, name in (
-        (composed, "simulate"), (constant_load.ConstantLoad, "__call__"), (crash, "simulate_crash"),
+        (replicate, "_simulate"), (constant_load.ConstantLoad, "__call__"), (crash, "simulate_crash"),
         (failover, "simulate_crash"), (calibrate_run, "fit"), (calibrate_fit, "_residuals"),
         (validate, "run_environment"), (environment, "_ramp"), (environment, "_edge"), (trace, "run_traced"),
     ):  # fmt: skip

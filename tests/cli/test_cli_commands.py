@@ -75,7 +75,7 @@ def test_run_json_is_one_document_with_manifest_and_tables(tiny_path, capsys):
     data = json.loads(run_main(capsys, "run", tiny_path, "-n", 2, "-j", 1, "-q", "--json"))
     assert data["manifest"]["seed"] == 1
     assert data["manifest"]["models"][0]["resolved"]["domains"]["sut"]["applications"]["proxy"]["touch_cost"] == "4 ms"
-    assert {"steps", "per_second", "delays", "percentiles", "windows", "drops"} == set(data["tables"])
+    assert {"steps", "per_second", "delays", "percentiles", "figures", "windows", "drops"} == set(data["tables"])
     row = next(r for r in data["summary"] if r["phase"] == "step_1" and r["metric"] == "cpu_percent")
     assert row["n"] == 2
     assert row["low"] < row["estimate"] < row["high"]
@@ -83,14 +83,15 @@ def test_run_json_is_one_document_with_manifest_and_tables(tiny_path, capsys):
 
 def test_run_csv_is_the_summary(tiny_path, capsys):
     rows = list(csv.DictReader(io.StringIO(run_main(capsys, "run", tiny_path, "-n", 1, "-j", 1, "-q", "--csv"))))
-    assert {"steps", "per_second", "delays"} == {row["table"] for row in rows}
+    assert {"steps", "per_second", "delays", "figures", "windows"} == {row["table"] for row in rows}
+    assert "workloads.calls.at_10.setup.p99" in {row["figure"] for row in rows}
     assert {"PX_TRT-SES1", "PX_TRT-REG4"} <= {row["metric"] for row in rows}
 
 
 @pytest.mark.thorough
 def test_run_all_tables(tiny_path, capsys):
     out = run_main(capsys, "run", tiny_path, "-n", 1, "-j", 1, "-q", "--tables", "all")
-    for title in ("Scenario mix", "memory_mb", "retransmissions_reg_per_s", "PX_TRT-REL1", "PX_TRT-PMM1", "ims_dereg"):
+    for title in ("share of the attempts", "memory free, MB", "retransmissions, /s", "BYE to 200", "ims_dereg"):
         assert title in out
 
 
@@ -243,7 +244,7 @@ def test_an_interrupted_run_keeps_finished_replications(tiny_path, tmp_path, job
     assert process.returncode == 3, stderr
     assert "Traceback" not in stderr
     assert "--resume continues" in stderr
-    assert stdout.startswith("table,phase")
+    assert stdout.startswith("figure,unit")
     manifest = json.loads((out / "manifest.json").read_text())
     done = len(manifest["replications"])
     assert done >= 2

@@ -5,7 +5,6 @@ import pytest
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
-from vftsim.study import composed
 from vftsim.study.model import load_model
 
 from .composed import checked
@@ -19,7 +18,7 @@ def times(model):
 
 def test_the_model_says_how_long_it_is_measured():
     model = load_model("xen-media", [FEW, "measure.duration=200 ms", "measure.warm_up=60 ms"])
-    record = composed.simulate(model.spec, 1, 0)
+    record = run_model(model.spec, 1, 0)
     (window,) = record.phases
     assert (window.begin_ns, window.end_ns, window.seconds) == (60_000_000, 260_000_000, 0.2)
     assert record.whole.outcomes["workloads.media"].seconds == 0.2

@@ -176,7 +176,7 @@ def test_pre_registration_starts_one_user_on_each_test_system_at_a_constant_rate
     assert {a.scenario for a in begun} == {Scenario.IMS_REG}
     record = play.manager.phases[0]
     assert record.attempts[Scenario.IMS_REG] == sum(record.attempts) == 150  # 0 to 0.8 s are transient
-    assert record.effective_saps == 50.0
+    assert record.effective == 50.0
 
 
 def test_the_stir_rises_in_equal_parts_and_is_not_counted() -> None:
@@ -219,7 +219,7 @@ def test_only_attempts_begun_after_the_transient_count() -> None:
     assert [a.counted for a in begun] == [a.start_ns >= 10 * S for a in begun]
     (record,) = play.manager.phases
     assert sum(record.attempts) == sum(1 for a in begun if a.counted) == sum(record.inadequate)
-    assert record.effective_saps == sum(record.attempts) / 30
+    assert record.effective == sum(record.attempts) / 30
 
 
 def _stopped_after(judge: Callable[[Begun, int], bool], **steps: Any) -> int:
@@ -282,7 +282,7 @@ def test_the_run_stops_with_the_step_that_failed_and_doc_is_the_step_before() ->
     play = Play(_spec(steps=_steps(most=10)), judge=judge)
     assert [record.name for record in play.manager.phases] == ["step_1", "step_2", "step_3"]
     assert play.manager.phases[-1].ihs_percent() == pytest.approx(20, abs=2)
-    assert play.manager.phases[-2].effective_saps == pytest.approx(60, abs=3.5 * math.sqrt(60 / 30))
+    assert play.manager.phases[-2].effective == pytest.approx(60, abs=3.5 * math.sqrt(60 / 30))
     assert all(a.start_ns < 120 * S for a in play.begun)  # arrivals stop with the run
 
 

@@ -140,3 +140,18 @@ def test_the_catalogue_of_every_shipped_model_is_made_without_running_it(name):
 def test_a_figure_has_the_digits_of_its_interval(estimate, expected):
     """Two digits of the half width, none rounded left of the point, no power of ten."""
     assert shown(estimate) == expected
+
+
+def test_tables_have_what_outcomes_declare_and_the_summary_names_it(loop):
+    from vftsim.study.run import run_study
+
+    found = run_study(loop(), 2, jobs=1)
+    assert list(found.tables) == ["figures", "delays", "percentiles", "windows", "timeline", "drops"]
+    delay = found.tables["delays"].query("metric == 'load.latency' and replication == 1").iloc[0]
+    outcome = found.records[1][1].whole.outcomes["workloads.load"]
+    assert delay["p99_ms"] == outcome.latency.percentile(99) / 1e6
+    row = found.summary.set_index("figure").loc["domains.vm.protection.stopped"]
+    assert (row["unit"], row["metric"], row["n"]) == ("%", "vm.protection.stopped_percent", 2)
+    assert {
+        address.text for address in found.figures_found.addresses if found.figures_found.estimate(address.text)
+    } == {*found.summary["figure"]}

@@ -5,8 +5,8 @@ import pytest
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.stats import mean_interval
-from vftsim.study import composed
-from vftsim.study.precision import outcome, precision_rule
+from vftsim.study import replicate
+from vftsim.study.precision import precision_rule, watched_in
 from vftsim.study.run import run_study
 
 pytestmark = pytest.mark.thorough
@@ -22,7 +22,7 @@ def test_it_stops_when_the_figure_is_known(loose):
     found = loose.precision
     assert (found.reached, found.n, len(loose.records)) == (True, 15, 15)
     values = loose.to_pandas().query("phase == 'step_1'")["cpu_percent"].tolist()
-    assert found.estimates["step_1.cpu_percent"] == mean_interval(values)
+    assert found.estimates["workloads.calls.step_1.cpu"] == mean_interval(values)
     assert loose.manifest["replications_wanted"] == 15
 
 
@@ -35,29 +35,30 @@ def test_a_result_that_is_there_is_gone_on_with(tiny, tmp_path, monkeypatch):
     folder = tmp_path / "out"
     run_study(tiny, 14, seed=5, jobs=1, directory=folder)
     asked = []
-    simulate = composed.simulate
+    simulate = replicate._simulate
 
-    def counted(spec, seed, replication, on_time=None):
-        asked.append(replication)
-        return simulate(spec, seed, replication, on_time)
+    def counted(task, tell=None):
+        asked.append(task.replication)
+        return simulate(task)
 
-    monkeypatch.setattr(composed, "simulate", counted)
+    monkeypatch.setattr(replicate, "_simulate", counted)
     rule = precision_rule(tiny, 60.0, [], 30)
     result = run_study(tiny, 1, seed=5, jobs=1, directory=folder, resume=True, rule=rule)
     assert asked == [14]
     assert result.precision.n == 15
 
 
-@pytest.mark.parametrize("figure", ["step_9.cpu_percent", "cpu_percent", "step_1.cpu"])
-def test_a_figure_that_is_not_there_is_named(tiny, loose, figure):
+def test_a_figure_that_is_not_there_is_named(loose):
     number, record = loose.records[0]
-    with pytest.raises(UsageError, match="replication 0 has none; one of"):
-        outcome(tiny, record, number, [figure])
+    with pytest.raises(UsageError, match=r"--figure step_9\.cpu_percent: nothing to measure in replication 0"):
+        watched_in(record, number, ["step_9.cpu_percent"])
+    with pytest.raises(UsageError, match="'cpu_percent' is ambiguous"):
+        watched_in(record, number, ["cpu_percent"])
 
 
 def test_the_command_says_whether_it_was_reached(tiny_path, capsys):
     assert main(["run", str(tiny_path), "--precision", "0.001", "-n", "15", "-j", "1", "-q"]) == 0
-    assert "Precision not reached with 15 replications: step_1.cpu_percent = " in capsys.readouterr().out
+    assert "Precision not reached with 15 replications: workloads.calls.step_1.cpu = " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -73,16 +74,7 @@ def test_mistakes_are_explained(tiny_path, capsys, arguments, message):
     assert message in capsys.readouterr().err
 
 
-def test_a_figure_is_looked_for_before_the_work(tiny, monkeypatch):
-    """One replication shows which there are; fifteen ran before the message."""
-    begun = []
-    simulate = composed.simulate
-
-    def counted(spec, seed, replication, on_time=None):
-        begun.append(replication)
-        return simulate(spec, seed, replication, on_time)
-
-    monkeypatch.setattr(composed, "simulate", counted)
-    with pytest.raises(UsageError, match="--figure nosuch: replication 0 has none; one of"):
-        run_study(tiny, 1, seed=5, jobs=1, rule=precision_rule(tiny, 5.0, ["nosuch"], 200))
-    assert begun == [0]
+def test_a_figure_is_looked_for_before_the_work(tiny):
+    """Fifteen replications ran before the message."""
+    with pytest.raises(UsageError, match="--figure: there is no figure 'nosuch'; nearest"):
+        precision_rule(tiny, 5.0, ["nosuch"], 200)

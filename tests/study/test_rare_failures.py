@@ -6,15 +6,15 @@ import pandas as pd
 import pytest
 
 from tests.study.tiny import TINY
+from vftsim.composition.record import RunRecord
+from vftsim.outcome import Outcome, Phase, declare, kept
 from vftsim.report.terminal import as_text
 from vftsim.study.availability import YEAR_S, AvailabilityStudy, Pair, _year
 from vftsim.study.crash import Failover
 from vftsim.study.failover import FailoverStudy
+from vftsim.study.figures.summary import Summary
 from vftsim.study.model import load_model
-from vftsim.study.sip_summary import summarize
-from vftsim.study.sip_tables import KEYS
 from vftsim.study.sweep_figures import estimates
-from vftsim.workloads.sip.messages import Scenario
 
 MANIFEST = {"models": [{"label": "tiny", "workloads": ["ims_bench"], "set": [], "notes": [], "without_effect": []}],
             "seed": 1}  # fmt: skip
@@ -84,16 +84,23 @@ def test_a_year_in_which_somebody_restarts_has_no_interval(model, capsys):
     assert "9 of 10 (55 to 99.7 %)" in shown
 
 
+class Step(Outcome):
+    """A step of a ramp, of which some runs go beyond the limit and have a CPU of 100 %."""
+
+    cpu: float = declare.number(unit="%")
+    passed: bool = kept()
+    beyond = declare.verdict(source=lambda own: not own.passed)
+
+
 def steps(beyond):
-    """The step table of twelve runs, of which some went beyond the limit and have a CPU of 100 %."""
-    bad = [k in beyond for k in range(12)]
-    counts = {f"attempts_{s.label}": 10 for s in Scenario}
-    counts |= {f"inadequate_{s.label}": [3 * each for each in bad] for s in Scenario}
-    return pd.DataFrame({
-        "replication": range(12), "phase": "step_1", "step_index": 1, "requested_saps": 50.0, "effective_saps": 50.0,
-        "cpu_percent": [100.0 if b else 70.0 + 0.3 * (k * 5 % 12) for k, b in enumerate(bad)], "memory_mb": 100.0,
-        "retransmissions_per_s": [100.0 * b for b in bad], "within_limit": [not b for b in bad], **counts,
-    })  # fmt: skip
+    """Twelve runs with one step."""
+
+    def record(k):
+        step = Step(cpu=100.0 if k in beyond else 70.0 + 0.3 * (k * 5 % 12), passed=k not in beyond)
+        phases = Phase("step_1", 50.0, 0, 10, {"workloads.calls": step}), Phase("", None, 0, 10, {})
+        return RunRecord(phases, {}, 0, 0, {}, {})
+
+    return Summary("tiny", [(k, record(k)) for k in range(12)])
 
 
 def test_a_point_of_a_sweep_at_which_some_runs_collapsed_has_no_interval_of_its_means():
@@ -107,12 +114,14 @@ def test_a_point_of_a_sweep_at_which_some_runs_collapsed_has_no_interval_of_its_
 
 @pytest.mark.parametrize(("beyond", "interval"), [((), "skew-corrected t"), ((4,), "range"), (range(6), "range")])
 def test_a_step_in_which_some_runs_collapsed_has_no_interval_of_its_means(beyond, interval):
-    tables = {"steps": steps(beyond), **{name: pd.DataFrame() for name in ("per_second", "delays", "percentiles")}}
-    found = summarize(tables, 0.95).set_index("metric")
-    assert list(found.loc[["cpu_percent"], "phase"]) == ["step_1"]
-    assert found.loc["cpu_percent", "interval"] == interval
-    share = found.loc["runs_beyond_limit_percent"]
-    assert share["estimate"] == pytest.approx(100.0 * len(beyond) / 12)
+    found = steps(beyond)
+    assert found.estimate("workloads.calls.at_50.cpu").kind == interval
+    share = found.estimate("workloads.calls.at_50.beyond")
+    assert share.mean == pytest.approx(100.0 * len(beyond) / 12)
     if len(beyond) == 1:
-        assert (share["low"], share["high"]) == pytest.approx((0.211, 38.48), abs=0.01)
-    assert KEYS[0] in found.columns
+        assert (share.low, share.high) == pytest.approx((0.211, 38.48), abs=0.01)
+
+
+def test_the_difference_to_runs_that_collapsed_at_times_has_no_interval():
+    less = steps((4,)).difference(steps(()), "workloads.calls.at_50.cpu")
+    assert less.kind == "range"

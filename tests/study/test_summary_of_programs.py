@@ -25,7 +25,6 @@ def test_the_summary_has_the_cpu_time_of_every_domain(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, "simpy")
     (tmp_path / "two.yaml").write_text(MODEL)
     summary = run_study(load_model(str(tmp_path / "two.yaml")), 1, seed=1, jobs=1).summary
-    found = dict(zip(summary["metric"], summary["estimate"], strict=True))
-    assert set(found) == {"cpu_vm", "cpu_idle"}
-    assert found["cpu_vm"] == pytest.approx(0.63, abs=0.03)
-    assert found["cpu_idle"] == 0.0
+    found = dict(zip(summary["figure"], summary["estimate"], strict=True))
+    assert found["domains.vm.cpu"] == pytest.approx(63.0, abs=3.0)
+    assert found["domains.idle.cpu"] == 0.0

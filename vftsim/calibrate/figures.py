@@ -19,8 +19,7 @@ from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations
 from vftsim.platform.outcomes import CopyUse, DomainUse
 from vftsim.spec.suggest import did_you_mean, listing, shown
-from vftsim.study.composed import row_of
-from vftsim.study.run_figures import figures_of_workloads
+from vftsim.study.run_figures import figures_of_workloads, row_of
 
 _SUFFIXES = (("_mbit_per_s", "Mbit/s"), ("_per_s", "/s"), ("_percent", "%"), ("_ms", "ms"))
 

@@ -119,7 +119,7 @@ def _of_phase(record: PhaseRecord) -> Iterator[tuple[str, float]]:
     series = record.series
     yield "cpu", _mean(series["cpu_percent"])
     yield "cpu_sd", statistics.pstdev(series["cpu_percent"]) if series["cpu_percent"] else 0.0
-    yield "load", record.effective_saps
+    yield "load", record.effective
     if attempts := sum(record.attempts):
         yield "touches", sum(s.touches * record.attempts[s] for s in Scenario) / attempts
     yield "completed", _mean(series["completed"])

@@ -237,6 +237,11 @@ class ModelSpec(Spec):
         own = max((workload.longest_ns() for workload in self.workloads.values()), default=0)
         return own or self.measure.warm_up + self.measure.duration
 
+    @property
+    def phased(self) -> str | None:
+        """Name of the workload that has phases of its own, and so decides how long a run lasts; None: there is none."""
+        return next((name for name, workload in self.workloads.items() if workload.longest_ns()), None)
+
     def struck_by(self, fault: FaultSpec) -> str:
         """Return the domain that a fault strikes; raises ValueError if that is open."""
         if fault.domain is not None:
@@ -270,7 +275,7 @@ class ModelSpec(Spec):
         yield from self._circle_problems()
         for name, workload in self.workloads.items():
             yield from self._workload_problems(name, workload)
-        if self.calibrated is not None and not any(workload.longest_ns() for workload in self.workloads.values()):
+        if self.calibrated is not None and self.phased is None:
             yield "calibrated: its loads are those of steps, and no workload has any; leave it out, or calibrated: null"
         yield from self._fault_problems()
 

@@ -24,12 +24,12 @@ from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links
 from vftsim.platform.io.nic import nics
 from vftsim.platform.io.paths.moderated import guest_nics
-from vftsim.platform.outcomes import CopiesUse, CopyUse, DomainUse, HostUse, LinkUse, Losses
+from vftsim.platform.outcomes import RESOURCES, CopiesUse, CopyUse, DomainUse, HostUse, LinkUse, Losses
 from vftsim.platform.pauses import Pauses
 from vftsim.platform.protection import build as protect
 from vftsim.platform.protection.account import timeline
 from vftsim.platform.protection.guard import guards
-from vftsim.platform.protection.outcome import Protection, named_breach
+from vftsim.platform.protection.outcome import named_breach
 from vftsim.platform.protection.passes import play
 from vftsim.sampling import Streams
 
@@ -99,7 +99,7 @@ class Run:
         )  # fmt: skip
         self._find_links()
         self._start = self._end = self._before = self._read()
-        self.phased = any(workload.longest_ns() for workload in spec.workloads.values())
+        self.phased = spec.phased is not None
         self._is_started = False
         self._saves: Saves | None = None
         if spec.faults and isinstance(self.engine, RewindableEngine):
@@ -348,8 +348,8 @@ class Run:
                 whole[f"domains.{domain}.applications.{application}"] = own
         # Of a ramp, use of resources is known by step; what faults did and lost, only all its steps together tell.
         before, after = (self._start, self._end) if self.phased else (self._before, now)
-        kinds = (Protection, Losses) if self.phased else (Outcome,)
-        whole |= {owner: each for owner, each in after.since(before).items() if isinstance(each, kinds)}
+        told = after.since(before).items()
+        whole |= {owner: each for owner, each in told if not (self.phased and isinstance(each, RESOURCES))}
         return RunRecord(
             phases=(*self._phases(), Phase("", self._load(), before.time_ns, after.time_ns, whole)),
             drops=built.drop_counts(),
@@ -372,7 +372,12 @@ class Run:
 
 
 def run_model(
-    spec: ModelSpec, seed: int, replication: int, engine: str = "auto", prepare: Callable[[Run], None] | None = None
+    spec: ModelSpec,
+    seed: int,
+    replication: int,
+    engine: str = "auto",
+    prepare: Callable[[Run], None] | None = None,
+    on_time: Callable[[int], int] | None = None,
 ) -> RunRecord:
     """Run one replication of a model, in as many passes as its rollbacks take.
 
@@ -383,6 +388,8 @@ def run_model(
     engine : str
     prepare : callable, optional
         Called with each run that begins at time 0.
+    on_time : callable, optional
+        See :class:`Run`.
 
     Raises
     ------
@@ -395,6 +402,7 @@ def run_model(
 
     def build() -> Run:
         run = Run(spec, seed, replication, engine=engine)
+        run.on_time = on_time
         if prepare is not None:
             prepare(run)
         return run

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from vftsim.outcome.estimators import Estimator, Mean, Median, Percentile, Ratio
+from vftsim.outcome.estimators import Estimator, Mean, Median, Percentile, Ratio, Share, is_known
 
 PERCENTS = (50, 90, 95, 99)
 """Percentiles that are listed; any other can be asked for."""
@@ -33,7 +33,8 @@ NS_OF_UNIT = {"us": 1e3, "ms": 1e6, "s": 1e9}
 IF_ANY = ("any",)
 """Headline of a total that leads where there is any."""
 ANY = "*"
-"""Stands in a path for names that only a run knows."""
+"""Stands in a path for names that only a run knows; in another name of a figure for the part."""
+_WHOLE = "global"
 
 Better = Literal["", "higher", "lower"]
 Path = tuple[str, ...]
@@ -62,6 +63,11 @@ class Entry:
     observe: Callable[[Any], Any]
     leads: bool = False
 
+    def value(self, outcome: Any) -> float:
+        """Return what a replication's outcome says of it; nan if nothing."""
+        observed = self.observe(outcome)
+        return self.estimator.single(observed) if is_known(observed) else math.nan
+
     @property
     def words(self) -> str:
         """Label, what of it, and unit: as a table says it."""
@@ -80,7 +86,21 @@ class Entry:
         if isinstance(figure, Delays):
             return "_".join((name, *parts, figure.unit))
         known_as = figure.known_as[0] if figure.known_as else name
+        if ANY in known_as:
+            return known_as.replace(ANY, parts[0] if parts else _WHOLE)
         return "_".join(word for word in (*parts, known_as) if word) or name
+
+    @property
+    def head(self) -> str:
+        """What stands above a column of a table: short, with the unit."""
+        named = " ".join((self.figure.short or self.figure.label, *self.path[1:]))
+        return f"{named}, {self.figure.unit}" if self.figure.unit else named
+
+    @property
+    def part(self) -> str:
+        """What part of the load it is of, ``all`` for the whole."""
+        is_split = not isinstance(self.figure, Delays | Series) and len(self.path) > 1
+        return self.path[1] if is_split else self.figure.part or "all"
 
 
 class Figure(ABC):
@@ -107,13 +127,25 @@ class Figure(ABC):
         What the whole of a mapping is: ``sum`` or ``mean`` of its parts.
     source : callable, optional
         Computes what is held, from the outcome.
+    short : str
+        What stands above a column of a table; the label if not given.
+    part : str
+        What part of the load it is of, where only a part has it.
+    limit : str
+        Name of a value that the outcome holds: the limit by which the figure is judged.
     """
+
+    statistic = "mean"
+    """What replications are put together to, in words, where a path does not say it."""
 
     def __init__(
         self,
         *,
         unit: str = "",
         label: str = "",
+        short: str = "",
+        part: str = "",
+        limit: str = "",
         headline: bool | tuple[str, ...] = False,
         better: Better = "",
         known_as: tuple[str, ...] = (),
@@ -123,10 +155,16 @@ class Figure(ABC):
     ) -> None:
         self.unit, self.label, self.headline, self.better, self.known_as = unit, label, headline, better, known_as
         self.by, self.joined, self.source, self.name = by, joined, source, ""
+        self.short, self.part, self.limit = short, part, limit
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
         self.label = self.label or name.replace("_", " ")
+
+    @property
+    def metric(self) -> str:
+        """Last name by which others know the figure itself, whatever part or statistic of it."""
+        return next((name for name in reversed(self.known_as) if name and ANY not in name), self.name)
 
     def __get__(self, outcome: Any, owner: type) -> Any:
         return self if outcome is None else self.value(outcome)
@@ -181,6 +219,17 @@ class Middle(Number):
     """A number that comes in steps, such as the load of a step: the middle replication tells."""
 
     estimator = Median()
+    statistic = "median"
+
+
+class Verdict(Number):
+    """Whether a replication went beyond the limit by which a phase is judged: a share of the replications.
+
+    Where some did and others did not, a mean over both is that of two kinds of runs, and has no interval.
+    """
+
+    estimator = Share()
+    statistic = "share"
 
 
 class Total(Number):
@@ -219,8 +268,10 @@ class Rate(Figure):
         return observe
 
 
-class Share(Figure):
+class Quotient(Figure):
     """A total by the sum of others: the sums of all replications are divided, not their ratios averaged."""
+
+    statistic = "share"
 
     def __init__(self, top: Any, bottoms: Sequence[Any], *, of_whole: bool, factor: float, **about: Any) -> None:
         super().__init__(**about)
@@ -283,7 +334,14 @@ class Delays(Figure):
 
 
 class Series(Figure):
-    """Samples at a fixed spacing: their mean is the figure itself; sd, min, max, percentiles by replication."""
+    """Samples at a fixed spacing: their mean is the figure itself; sd, min, max, percentiles by replication.
+
+    ``period`` names the value that the outcome holds of the spacing in ns; ``drawn``: plots show it over time.
+    """
+
+    def __init__(self, *, period: str = "", drawn: bool = False, **about: Any) -> None:
+        super().__init__(**about)
+        self.period, self.drawn = period, drawn
 
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
         """Yield the mean under the figure's name, and the other statistics below it."""
@@ -314,6 +372,11 @@ def middle(**about: Any) -> Any:
     return Middle(**about)
 
 
+def verdict(**about: Any) -> Any:
+    """Whether a replication went beyond the limit by which a phase is judged."""
+    return Verdict(**{"unit": "%", "better": "lower"} | about)
+
+
 def rate(of: Any, *, factor: float = 1.0, **about: Any) -> Any:
     """A total by the seconds of the phase, times a factor that the unit asks for."""
     return Rate(of, factor, **about)
@@ -321,7 +384,7 @@ def rate(of: Any, *, factor: float = 1.0, **about: Any) -> Any:
 
 def ratio(top: Any, *bottoms: Any, of_whole: bool = False, factor: float = 1.0, **about: Any) -> Any:
     """A total by the sum of others; ``of_whole``: each part of a split total by the whole of it."""
-    return Share(top, bottoms or (top,), of_whole=of_whole, factor=factor, **about)
+    return Quotient(top, bottoms or (top,), of_whole=of_whole, factor=factor, **about)
 
 
 def delays(**about: Any) -> Any:

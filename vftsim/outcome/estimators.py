@@ -9,10 +9,18 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from vftsim.stats import Estimate, mean_interval, median_interval, percentile_interval, ratio_of_sums, runs_range
+from vftsim.stats import (
+    Estimate,
+    binomial_interval,
+    mean_interval,
+    median_interval,
+    percentile_interval,
+    ratio_of_sums,
+    runs_range,
+)
 from vftsim.stats.intervals import FEWEST_RUNS, hull, pseudo_values
 from vftsim.stats.percentiles import Sections, sections
 
@@ -92,9 +100,19 @@ class Ratio(Estimator):
     def interval(self, observed: Sequence[Any], confidence: float) -> Estimate:
         """Return the ratio of sums."""
         numerators, denominators = zip(*observed, strict=True)
-        found = ratio_of_sums(numerators, denominators, confidence)
-        mean, half, low, high = (self.factor * x for x in (found.mean, found.half_width, found.low, found.high))
-        return replace(found, mean=mean, half_width=half, low=low, high=min(high, self.most))
+        return ratio_of_sums(numerators, denominators, confidence).times(self.factor, self.most)
+
+
+class Share(Mean):
+    """Each replication says yes or no; the share of those that say yes is given, in percent."""
+
+    def single(self, observed: Any) -> float:
+        """Return 100 for yes and 0 for no."""
+        return 100.0 * bool(observed)
+
+    def interval(self, observed: Sequence[Any], confidence: float) -> Estimate:
+        """Return the share with the interval of Clopper and Pearson: exact for a number of runs fixed beforehand."""
+        return binomial_interval(sum(map(bool, observed)), len(observed), confidence).times(100.0)
 
 
 @dataclass(frozen=True)

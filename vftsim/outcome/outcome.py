@@ -10,7 +10,6 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 from vftsim.errors import UsageError
 from vftsim.outcome import declare
 from vftsim.outcome.declare import Entry, Figure
-from vftsim.outcome.estimators import is_known
 from vftsim.stats import DelayHistogram
 
 _HISTOGRAM = "histogram"
@@ -28,7 +27,15 @@ def kept(*, default: Any = None) -> Any:
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(declare.total, declare.number, declare.middle, declare.delays, declare.series, kept),
+    field_specifiers=(
+        declare.total,
+        declare.number,
+        declare.middle,
+        declare.verdict,
+        declare.delays,
+        declare.series,
+        kept,
+    ),
 )
 class Declared:
     """A record whose class declares what it holds.
@@ -74,6 +81,8 @@ class Outcome(Declared):
 
     seconds: float = kept(default=math.nan)
 
+    watched: ClassVar[str] = ""
+    """Figure by which a precision is judged where nobody names one; the first that leads if not given."""
     kinds: ClassVar[dict[str, type[Outcome]]] = {}
     """Every class of outcomes by its kind, which stands in files."""
     kind: ClassVar[str] = ""
@@ -101,11 +110,8 @@ class Outcome(Declared):
 
     def columns(self) -> dict[str, float]:
         """Return what this replication says of every figure, by the names that columns of files have."""
-        found = {}
-        for entry in self.entries():
-            if is_known(observed := entry.observe(self)):
-                found[entry.column] = entry.estimator.single(observed)
-        return found
+        found = {entry.column: entry.value(self) for entry in self.entries()}
+        return {name: value for name, value in found.items() if not math.isnan(value)}
 
     def since(self: OutcomeT, before: OutcomeT, seconds: float) -> OutcomeT:
         """Return what was measured between an earlier reading and this one; what is no total stays as it is now."""

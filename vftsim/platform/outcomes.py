@@ -63,3 +63,7 @@ class Losses(Outcome):
     """Packets dropped, by place and cause."""
 
     packets: dict[str, int] = declare.total(by="name", label="packets dropped", better="lower")
+
+
+RESOURCES = (CopyUse, DomainUse, CopiesUse, HostUse, LinkUse)
+"""Outcomes that tell what was used of something; of a ramp they are known by step."""

@@ -20,7 +20,7 @@ from vftsim.records.statements import VERDICTS, Judged, Outcome
 from vftsim.records.xen_fit import Budget, overrides, run_for
 from vftsim.report.markdown import markdown_table
 from vftsim.spec import load, shipped_dir
-from vftsim.study.composed import row_of
+from vftsim.study.run_figures import row_of
 
 RIGHT = "any vCPU"
 RIVALS = {

@@ -63,10 +63,10 @@ class Estimate:
         """Half width as a fraction of the point estimate; infinite where that is zero."""
         return self.half_width / abs(self.mean) if self.mean else math.inf
 
-    def times(self, factor: float) -> Estimate:
-        """Return the estimate in another unit, such as percent of a share."""
+    def times(self, factor: float, most: float = math.inf) -> Estimate:
+        """Return it in another unit, a factor smaller; nothing lies above ``most``."""
         mean, half_width, low, high = (factor * x for x in (self.mean, self.half_width, self.low, self.high))
-        return replace(self, mean=mean, half_width=half_width, low=low, high=high)
+        return replace(self, mean=mean, half_width=half_width, low=low, high=min(high, most))
 
     def __str__(self) -> str:
         basis = f"{100 * self.confidence:g} %, n={self.n}"

@@ -11,7 +11,7 @@ from vftsim.report.blocks import Block
 from vftsim.study.blocks.capacity import capacity_blocks
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.constant_load import Stop
-from vftsim.study.frames import frame
+from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.offered import rows_of
@@ -22,7 +22,6 @@ from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, check_stu
 from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.search import COLLAPSED, SearchCapacity, search_capacity
 from vftsim.study.search_levels import SearchSettings, answer_columns
-from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import Store
 from vftsim.study.validity import outside
 from vftsim.study.workers import Interrupted, checked_jobs

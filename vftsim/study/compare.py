@@ -25,7 +25,7 @@ from vftsim.study.comparison_blocks import comparison_blocks
 from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Summary
-from vftsim.study.frames import frame
+from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.printed import Printed
@@ -33,7 +33,6 @@ from vftsim.study.progress import Progress
 from vftsim.study.ramp import RampCapacity, ramp_capacity_of
 from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, replicate
 from vftsim.study.results import CONFIDENCE, rows
-from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import Store
 from vftsim.study.validity import outside
 from vftsim.study.workers import Interrupted, checked_jobs

@@ -22,7 +22,6 @@ from vftsim.platform.protection.faults import Pause
 from vftsim.platform.protection.when import Instant
 from vftsim.study.judged_run import JudgedRun, short_offer
 from vftsim.study.sip_records import steps_of
-from vftsim.study.sip_tables import passed
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
 
 _S = 1_000_000_000
@@ -69,7 +68,7 @@ class ConstantLoad:
     def __call__(self, saps: float, replication: int) -> JudgedRun:
         """Tell whether the run was within the limit."""
         record = self.prepare(saps, replication).run()
-        is_within = passed(steps_of(phases_of(record))[0], self.limit_percent)
+        is_within = steps_of(phases_of(record))[0].ended_within(self.limit_percent)
         return JudgedRun({}, is_within, short_offer(record, [bench_name(self.spec)]))
 
     def run(self, saps: float, replication: int) -> Sequence[PhaseRecord]:

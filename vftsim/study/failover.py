@@ -26,7 +26,7 @@ from vftsim.study.blocks.failover import failover_blocks
 from vftsim.study.constant_load import at_load
 from vftsim.study.crash import PARTS, CrashTask, Failover, simulate_crash
 from vftsim.study.estimate import Needs, needs_of, worthwhile_jobs
-from vftsim.study.frames import frame
+from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
@@ -34,7 +34,6 @@ from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.results import CONFIDENCE, rows
-from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import Store
 from vftsim.study.validity import first_load, outside
 from vftsim.study.workers import Workers, checked_jobs

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 import threading
 from collections.abc import Iterable
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from vftsim.stats import Estimate
 
 
 def frame(rows: Any = None, columns: list[str] | None = None) -> pd.DataFrame:
@@ -42,3 +45,20 @@ def _import_quietly(name: str) -> None:
     """Import a module early; what fails here, as where the process ends meanwhile, fails where it is needed."""
     with suppress(Exception):
         importlib.import_module(name)
+
+
+def estimate_columns(estimate: Estimate) -> dict[str, Any]:
+    """Return an estimate as columns of a tidy table; an interval that does not exist is empty.
+
+    Where ``interval`` is ``range``, low and high are the lowest and the highest run and there is no confidence.
+    """
+    low, high = (x if math.isfinite(x) else math.nan for x in (estimate.low, estimate.high))
+    interval: str = estimate.kind
+    if estimate.half_width == 0.0 or (math.isnan(low) and math.isnan(high)):
+        # One replication, or the same value in all: nothing is known about the spread.
+        low, high, interval = math.nan, math.nan, "none"
+    confidence = math.nan if interval in {"none", "range"} else estimate.confidence
+    return {
+        "estimate": estimate.mean, "low": low, "high": high, "n": estimate.n,
+        "confidence": confidence, "interval": interval,
+    }  # fmt: skip

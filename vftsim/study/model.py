@@ -16,9 +16,8 @@ from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import Document, json_schema, list_shipped, read_document
 from vftsim.spec.extends import KEY as EXTENDS
 from vftsim.spec.yaml_source import read_yaml
-from vftsim.study import composed
-from vftsim.study.composed import Shortened
 from vftsim.study.digest import sha256_of
+from vftsim.study.shorten import Shortened, quick, shorten
 from vftsim.study.validity import as_fitted, with_changes, without_foreign_measure
 from vftsim.study.workers import deferred_interrupts
 
@@ -75,11 +74,11 @@ class Model:
             raise UsageError(f"a scale of {factor:g} makes no sense; 0.1 measures a tenth of the time")
         if factor == 1.0:
             return self
-        return self._noting(composed.shorten(self.spec, factor))
+        return self._noting(shorten(self.spec, factor))
 
     def quick(self) -> Model:
         """Return the model shortened for a first look."""
-        return self._noting(composed.quick(self.spec))
+        return self._noting(quick(self.spec))
 
     def _noting(self, short: Shortened) -> Model:
         return replace(self, spec=short.spec, notes=(*self.notes, short.note) if short.note else self.notes)

@@ -19,7 +19,7 @@ from vftsim.platform.protection.mechanism import protections
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.stats import Estimate, mean_interval
 from vftsim.study.failover import FailoverStudy, failover_study, protected_domain
-from vftsim.study.frames import frame
+from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
@@ -30,7 +30,6 @@ from vftsim.study.replicate import DEFAULT_SEED, Replications, replicate
 from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.run_figures import protection_of
 from vftsim.study.sip_records import steps_of
-from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import Store
 from vftsim.study.validity import first_load, outside
 from vftsim.study.workers import Interrupted, checked_jobs

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 from vftsim.composition.views import bench_key, bench_of, phases_of
 from vftsim.errors import UsageError
 from vftsim.stats import Estimate, binomial_interval, median_interval
-from vftsim.study.frames import frame
+from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.model import Model
 from vftsim.study.offered import Missing, missing_in
-from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.validity import outside
 from vftsim.workloads.ims_bench.ramp_end import RampEnd, ramp_end
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord as Record
+from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
-from vftsim.study import composed
-from vftsim.study.composed import Record
 from vftsim.study.estimate import share_by, worthwhile_jobs
 from vftsim.study.manifest import identity
 from vftsim.study.model import Model
@@ -63,7 +63,7 @@ class Task:
 
 
 def _simulate(task: Task, tell: Callable[[int], int] | None = None) -> Record:
-    return composed.simulate(task.spec, task.seed, task.replication, tell)
+    return run_model(task.spec, task.seed, task.replication, on_time=tell)
 
 
 class _Telling:

@@ -21,8 +21,7 @@ from vftsim.platform.cpu.records import RUNNABLE, pcpus, vcpus
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links, utilization
 from vftsim.stats import mean_interval
-from vftsim.study.frames import frame
-from vftsim.study.sip_summary import estimate_columns
+from vftsim.study.frames import estimate_columns, frame
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from ruamel.yaml import YAML
 
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord as Record
 from vftsim.errors import UsageError
-from vftsim.study import composed
-from vftsim.study.composed import Record
 from vftsim.study.figures.summary import Summary
+from vftsim.study.figures.tables import summary_table, tables
 from vftsim.study.files import to_json, write_file
 from vftsim.study.model import Model
 from vftsim.study.offered import Missing, missing_in, rows_of
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from vftsim.stats import ReplicationResult
 
 CONFIDENCE = 0.95
-FORMAT = 3
-"""Version of the form of results: phases of outcomes."""
+FORMAT = 4
+"""Version of the form of results: phases of outcomes, each with the limit that it is judged by."""
 
 
 class RunResult(Printed):
@@ -73,12 +73,12 @@ class RunResult(Printed):
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
         """Tidy tables, one row a replication and observation."""
-        return composed.tables(self.model.name, self.model.spec, self.records)
+        return tables(self.model.name, self.records)
 
     @cached_property
     def summary(self) -> pd.DataFrame:
         """All figures across replications, with intervals."""
-        return composed.summary(self.tables, self.confidence)
+        return summary_table(self.figures_found)
 
     @cached_property
     def figures_found(self) -> Summary:
@@ -95,8 +95,9 @@ class RunResult(Printed):
         """Whether the run was ended before all its replications were done."""
         return bool(self.manifest["state"] == "interrupted")
 
-    def to_pandas(self, table: str = "steps") -> pd.DataFrame:
-        """Return a table: ``summary``, or one of :attr:`tables`."""
+    def to_pandas(self, table: str = "") -> pd.DataFrame:
+        """Return a table: ``summary``, or one of :attr:`tables`; by default steps, or figures without."""
+        table = table or next(iter(self.tables))
         if table == "summary":
             return self.summary
         if table not in self.tables:
@@ -105,7 +106,9 @@ class RunResult(Printed):
 
     def figures(self) -> dict[str, Figure]:
         """Return the plots by name."""
-        return composed.figures(self.model.spec, self.model.name, self.records)
+        from vftsim.report.plots import run_figures  # noqa: PLC0415 - matplotlib takes its time
+
+        return run_figures(self.model.name, self.records)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data; :meth:`from_dict` reads it back."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vftsim.composition.record import RunRecord as Record
 from vftsim.errors import UsageError
 from vftsim.stats import StoppingRule
-from vftsim.study.composed import Record
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.precision import run_until
@@ -92,7 +92,7 @@ def _run(
     def batch(count: int, records: dict[int, Record]) -> Replications:
         return replicate([model], count, seed, jobs, progress=progress, store=store, known=[records], shard=shard)[0]
 
-    done, verdict = (batch(wanted, {}), None) if rule is None else run_until(model, rule, batch, {})
+    done, verdict = (batch(wanted, {}), None) if rule is None else run_until(rule, batch, {})
     if not done.records:
         shard.refuse_idle(done.interrupted)
         raise Interrupted("nothing had finished")

@@ -6,14 +6,15 @@ from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
-from vftsim.composition.views import bench_of, phases_of
-from vftsim.platform.outcomes import CopyUse, DomainUse
+from vftsim.composition.views import bench_of, flows_of, phases_of
+from vftsim.platform.outcomes import CopyUse, DomainUse, HostUse
 from vftsim.platform.protection.outcome import Protection
 from vftsim.study.sip_records import steps_of
 from vftsim.workloads.ims_bench.metrics import Ramp
 from vftsim.workloads.ims_bench.ramp_end import ramp_end
 
 _MS = 1_000_000
+_MEDIA = ("loss_percent", "loss_events_per_s", "delay_", "jitter_ms", "r_factor", "mos")
 
 
 def figures_of_workloads(record: RunRecord) -> dict[str, dict[str, float]]:
@@ -62,3 +63,23 @@ def bench_figures(spec: ModelSpec, record: RunRecord) -> dict[str, Any]:
         "step1_ses1_p50_ms": delay.percentile(50) / _MS if delay.count else None,
         "step1_ses1_p99_ms": delay.percentile(99) / _MS if delay.count else None,
     }
+
+
+def row_of(record: RunRecord) -> dict[str, Any]:
+    """Return a steady replication's figures as one row, by name with unit.
+
+    Those of media streams come first and bear no flow's name; a model has one flow of them at most in this row.
+    """
+    flows = flows_of(record)
+    media = next((flow for flow in flows.values() if flow.is_voice), None)
+    row: dict[str, Any] = {}
+    if media is not None:
+        row = {name: value for name, value in media.columns().items() if name.startswith(_MEDIA)}
+    row |= {f"cpu_{name}": used for name, used in cpu_of(record).items()}
+    hosts = [outcome for outcome in record.last_measured.outcomes.values() if isinstance(outcome, HostUse)]
+    row["switching"] = sum(host.switching for host in hosts) / 100.0
+    row["context_switches_per_s"] = sum(host.context_switch_rate for host in hosts)
+    for host in hosts:
+        for name, count in host.scheduler.items():
+            row[name] = row.get(name, 0) + count
+    return row

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 from vftsim.errors import UsageError
 from vftsim.stats import CapacityResult, capacity_search, sequential_binomial_interval
 from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
-from vftsim.study.frames import frame
+from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.judged_run import JudgedRun, without_short_offers
 from vftsim.study.kept import Kept
 from vftsim.study.offered import Missing
 from vftsim.study.progress import Progress
-from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.workers import Interrupted, Workers
 
 if TYPE_CHECKING:

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any
 from vftsim.errors import UsageError
 from vftsim.study.design.runner import Runner
 from vftsim.study.files import to_json, write_file
-from vftsim.study.frames import frame
+from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.results import CONFIDENCE, csv_text, rows, write_figure
 from vftsim.study.shard import WHOLE, Shard
-from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import MANIFEST, Opening, Store
 from vftsim.study.sweep_crossovers import COLUMNS as CROSSOVER_COLUMNS
 from vftsim.study.sweep_crossovers import sweep_crossovers

@@ -11,15 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vftsim.composition.record import RunRecord
+from vftsim.composition.run import run_model
 from vftsim.composition.views import flows_of, has_bench
 from vftsim.errors import UsageError
 from vftsim.stats import Estimate, binomial_interval, mean_interval, ratio_of_sums, unless_mixed
-from vftsim.study.composed import row_of
-from vftsim.study.composed import simulate as run_once
 from vftsim.study.design.runner import REFUSED
 from vftsim.study.protection_figures import protection_figures
 from vftsim.study.replicate import Task
-from vftsim.study.run_figures import bench_figures, cpu_of, figures_of_workloads, protection_of
+from vftsim.study.run_figures import bench_figures, cpu_of, figures_of_workloads, protection_of, row_of
 
 Figures = dict[str, Any]
 PROTECTION = "protection."
@@ -30,7 +29,7 @@ _COUNTS = ("delivered_packets", "dropped_packets", "loss_events", "measured_s")
 def simulate(task: Task) -> Figures:
     """Run a replication; a scheduler that cannot run the host gives its reason under ``refused``."""
     try:
-        record = run_once(task.spec, task.seed, task.replication)
+        record = run_model(task.spec, task.seed, task.replication)
     except UsageError as error:
         return {REFUSED: str(error)}
     figures = bench_figures(task.spec, record) if has_bench(task.spec) else {}

@@ -33,19 +33,25 @@ class FlowResult(Outcome):
         Its packets carry speech, whose quality can be rated.
     """
 
+    watched = "delay.mean"
+
     delivered: int = declare.total(label="packets delivered", better="higher")
     dropped: int = declare.total(label="packets dropped", better="lower")
     late: int = declare.total(label="packets late for play-out", better="lower")
     loss_events: int = declare.total(better="lower")
     loss_bursts: int = declare.total(better="lower")
     delay: DelayHistogram = declare.delays(
-        label="there and back", better="lower", headline=("p50", "p99"), percents=(5, 25, 50, 75, 90, 95, 99)
+        label="there and back",
+        short="delay",
+        better="lower",
+        headline=("p50", "p99"),
+        percents=(5, 25, 50, 75, 90, 95, 99),
     )
     jitter_ns: float = kept()
     playout_ns: int = kept()
     is_voice: bool = kept()
     loss = declare.ratio(
-        dropped, delivered, dropped, unit="%", label="packets lost", better="lower", headline=True,
+        dropped, delivered, dropped, unit="%", label="packets lost", short="lost", better="lower", headline=True,
         known_as=("loss_percent",),
     )  # fmt: skip
     loss_event_rate = declare.rate(loss_events, label="loss events", better="lower", known_as=("loss_events_per_s",))

@@ -360,6 +360,14 @@ class WorkloadSpec(OfferSpec):
         """Return how long it may last by phases of its own; 0: as long as ``measure`` says."""
         return 0
 
+    def step_ns(self) -> int:
+        """Return for how long a phase of its own is measured; 0: it has none."""
+        return 0
+
+    def scaled(self, factor: float) -> tuple[WorkloadSpec, str]:
+        """Return it with the measured time of its own phases scaled, and what was changed in words; empty: nothing."""
+        return self, ""
+
     @property
     def events_a_packet(self) -> float:
         """Events for each packet beside those of its way: timers, clients; for an estimate, measured."""

@@ -53,8 +53,8 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="With --precision: a column of steps.csv by phase (step_1.cpu_percent, the default) or of runs.csv "
-            "(delay_mean_ms, the default); repeatable.",
+            help="With --precision: a figure, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: one of "
+            "the first workload's, of its first step).",
         ),
     ] = None,
     output: options.Output = None,

@@ -29,15 +29,14 @@ def warmup(
     quiet: options.Quiet = False,
 ) -> None:
     """Build the engine if it is not there, and compile what these models need besides; nothing to do as a rule."""
-    from vftsim.composition.one_kernel import the_kernel
+    from vftsim.composition.one_kernel import prepared_for, the_kernel
     from vftsim.kernel.compiled_engine import CompiledEngine
     from vftsim.report.screen import print_text
-    from vftsim.study.composed import kernel
 
     kernels: dict[str, Callable[[], Linked]] = {"the engine": the_kernel}
     for name in models or ():
         model = options.prepared(name, set_)
-        kernels[model.name] = partial(kernel, model.spec)
+        kernels[model.name] = partial(prepared_for, model.spec)
     for name, find in kernels.items():
         begun_s = time.monotonic()
         CompiledEngine(find())

@@ -11,7 +11,7 @@ from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
 from vftsim.outcome import Outcome
 from vftsim.outcome.declare import ANY, percent_of
-from vftsim.platform.outcomes import CopiesUse, CopyUse, DomainUse, HostUse, LinkUse, Losses
+from vftsim.platform.outcomes import RESOURCES, CopiesUse, CopyUse, DomainUse, HostUse, LinkUse, Losses
 from vftsim.study.figures.names import Address, family, find, one
 
 
@@ -34,9 +34,7 @@ def check_names(names: Iterable[str], specs: Sequence[ModelSpec], option: str = 
     """
     known = [address for spec in specs for address in catalogue(spec)]
     for name in names:
-        head, dot, last = name.rpartition(".")
-        listed = f"{head}{dot}p50" if percent_of(last) is not None and not find(name, known) else name
-        if not find(listed, known):
+        if not find(_listed(name, known), known):
             family(name, known, option)
 
 
@@ -49,16 +47,32 @@ def one_figure(name: str, spec: ModelSpec, option: str = "--objective") -> str:
         The model will have no such figure, or several.
     """
     known = catalogue(spec)
-    head, _, last = name.rpartition(".")
-    is_listed = bool(find(name, known)) or percent_of(last) is None
-    found = one(name if is_listed else f"{head}.p50", known, option).text
+    listed = _listed(name, known)
+    found = one(listed, known, option).text
     if ANY in found:
         return name
-    return found if is_listed else f"{found.rpartition('.')[0]}.{last}"
+    return found if listed == name else f"{found.rpartition('.')[0]}.{name.rpartition('.')[2]}"
+
+
+def watched(spec: ModelSpec) -> str:
+    """Return the figure by which a model's precision is judged where nobody names one: of its first step, if any."""
+    for name, workload in spec.workloads.items():
+        for step, outcomes in (("step_1.", workload.phase_outcomes), ("", workload.outcomes)):
+            for outcome in outcomes:
+                leading = next((".".join(entry.path) for entry in outcome.patterns() if entry.leads), "")
+                if figure := outcome.watched or leading:
+                    return f"workloads.{name}.{step}{figure}"
+    return f"domains.{next(iter(spec.domains))}.cpu"
+
+
+def _listed(name: str, known: Sequence[Address]) -> str:
+    """Return a name, of a percentile that is not listed the same of one that is: every distribution has it."""
+    head, dot, last = name.rpartition(".")
+    return name if find(name, known) or percent_of(last) is None else f"{head}{dot}p50"
 
 
 def _owners(spec: ModelSpec) -> Iterator[tuple[str, str, str, type[Outcome]]]:
-    has_phases = any(workload.phase_outcomes for workload in spec.workloads.values())
+    has_phases = spec.phased is not None
     for name, workload in spec.workloads.items():
         copies = spec.copies(spec.target_of(workload)[0])
         for owner in [name] if len(copies) == 1 else [f"{name}-{n}" for n in range(1, len(copies) + 1)]:
@@ -69,7 +83,7 @@ def _owners(spec: ModelSpec) -> Iterator[tuple[str, str, str, type[Outcome]]]:
         if not has_phases:
             yield owner, "", "", outcome
             continue
-        if not issubclass(outcome, DomainUse | CopyUse | CopiesUse | HostUse | LinkUse):
+        if not issubclass(outcome, RESOURCES):
             yield owner, "", "", outcome
         yield from ((owner, phase, step, outcome) for phase, step in _PHASES)
 

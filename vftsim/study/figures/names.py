@@ -58,7 +58,11 @@ class Address:
         """Every way to say it in full: with either name of the phase and every name of the figure."""
         phases = list(dict.fromkeys((self.phase, self.step or self.phase)))
         (name, *parts), known_as = self.entry.path, self.entry.figure.known_as
-        figures = [[name, *parts], *([other, *parts] for other in known_as if other), [self.entry.column]]
+        figures = [
+            [name, *parts],
+            *([other, *parts] for other in known_as if other and ANY not in other),
+            [self.entry.column],
+        ]
         return [[*self.owner.split("."), *([phase] if phase else []), *own] for phase in phases for own in figures]
 
     def is_meant(self, words: Sequence[str]) -> bool:

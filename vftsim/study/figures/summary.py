@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from vftsim.composition.record import RunRecord
 from vftsim.outcome import Outcome, Phase
+from vftsim.outcome.declare import Verdict
 from vftsim.outcome.estimators import is_known
-from vftsim.stats import Estimate
+from vftsim.stats import Estimate, unless_mixed
 from vftsim.study.figures.names import Address, find, one
 
 
@@ -23,15 +25,15 @@ class Row:
     address : Address
     kind : type
         Class of the outcome that declares it: two workloads of one name need not be the same.
-    load : float or None
-        What was offered in its phase.
+    phase : Phase
+        The phase of one of the replications.
     observed : dict
         By replication; one that says nothing is left out.
     """
 
     address: Address
     kind: type[Outcome]
-    load: float | None
+    phase: Phase
     observed: dict[int, Any] = field(default_factory=dict)
 
 
@@ -72,7 +74,21 @@ class Summary:
         row = self.rows.get(address)
         if row is None or not row.observed:
             return None
-        return row.address.entry.estimator.interval(list(row.observed.values()), self.confidence)
+        observed, estimator = list(row.observed.values()), row.address.entry.estimator
+        found = estimator.interval(observed, self.confidence)
+        return unless_mixed(found, list(map(estimator.single, observed)), self._is_mixed(row))
+
+    @cached_property
+    def mixed(self) -> frozenset[str]:
+        """Phases in which some replications went beyond a limit and others did not: no mean of theirs has an interval.
+
+        A mean over both is that of two kinds of runs, and as uncertain as the share of either.
+        """
+        verdicts = (row for row in self.rows.values() if isinstance(row.address.entry.figure, Verdict))
+        return frozenset(row.address.phase for row in verdicts if len(set(map(bool, row.observed.values()))) > 1)
+
+    def _is_mixed(self, row: Row) -> bool:
+        return row.address.phase in self.mixed and not isinstance(row.address.entry.figure, Verdict)
 
     def values(self, address: str) -> dict[int, float]:
         """Return what each replication says by itself."""
@@ -93,12 +109,15 @@ class Summary:
         if not common:
             return None
         first, second = ([row.observed[number] for number in common] for row in (mine, its))
-        return mine.address.entry.estimator.difference(first, second, self.confidence)
+        estimator = mine.address.entry.estimator
+        pairs = [estimator.single(b) - estimator.single(a) for a, b in zip(first, second, strict=True)]
+        is_mixed = self._is_mixed(mine) or other._is_mixed(its)
+        return unless_mixed(estimator.difference(first, second, self.confidence), pairs, is_mixed)
 
     def _take(self, number: int, phase: Phase, address: Address, outcome: Outcome) -> None:
         row = self.rows.get(address.text)
         if row is None:
-            row = self.rows[address.text] = Row(address, type(outcome), phase.load)
+            row = self.rows[address.text] = Row(address, type(outcome), phase)
         elif address.entry.leads:
             row.address = address  # it leads where any replication says so
         if is_known(observed := address.entry.observe(outcome)):

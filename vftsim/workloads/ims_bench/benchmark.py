@@ -128,6 +128,9 @@ class Manager:
         self._draws = None
         self.finished = True
 
+    def _begun(self, name: str, index: int, saps: float) -> PhaseRecord:
+        return PhaseRecord.begun(name, index, saps, self.spec.steps.stop_above_ihs, self.spec.sample_period)
+
     def _begin(self, record: PhaseRecord, number: int, shares: list[float], transient_ns: int) -> int:
         engine, spec = self.engine, self.spec
         record.start_ns = engine.now_ns
@@ -173,7 +176,7 @@ class Manager:
     def _pre_register(self) -> None:
         """One user on each test system at the same time, at a constant rate."""
         spec = self.spec.pre_registration
-        record = PhaseRecord.begun("pre_registration", 0, spec.rate)
+        record = self._begun("pre_registration", 0, spec.rate)
         only_registrations = [100.0 if s is Scenario.IMS_REG else 0.0 for s in Scenario]
         row = self._begin(record, 0, only_registrations, spec.transient)
         bench = self.engine.rows(benches)[self.bench]
@@ -194,7 +197,7 @@ class Manager:
         if not self.spec.stir.duration:
             self._step(0)
             return
-        record = PhaseRecord.begun("stir", -1, self.spec.steps.load_of(0))
+        record = self._begun("stir", -1, self.spec.steps.load_of(0))
         self._stir_on(self._begin(record, 1, self.spec.mix.shares(), self.spec.stir.duration), record, 0)
 
     def _stir_on(self, row: int, record: PhaseRecord, step: int) -> None:
@@ -212,7 +215,7 @@ class Manager:
 
     def _step(self, step: int) -> None:
         spec = self.spec.steps
-        record = PhaseRecord.begun(f"step_{step + 1}", step + 1, spec.load_of(step))
+        record = self._begun(f"step_{step + 1}", step + 1, spec.load_of(step))
         row = self._begin(record, 2 + step, self.spec.mix.shares(), spec.transient)
         self._arrive_at(record.requested_saps, spec.duration)
         lag_ns = min(LONGEST_JUDGEMENT_LAG_NS, (spec.duration - spec.transient) // 4)

@@ -33,16 +33,16 @@ PER_SECOND = ("load", "cpu_percent", "memory_mb", "ihs_all", "ihs_uac", "retrans
               "retransmissions_uac", "retransmissions_reg", "lag_ms", "completed")  # fmt: skip
 
 
-def _delay(name: str, **about: Any) -> Any:
-    """Declare one of :data:`HISTOGRAMS`."""
+def _delay(name: str, part: str, **about: Any) -> Any:
+    """Declare one of :data:`HISTOGRAMS`, of a part of the scenarios."""
     metric = name.partition("/")[0]
     known_as = (f"PX_TRT-{metric}",) if metric in DELAYS else (metric,)
-    return declare.delays(source=lambda own: own.delays[name], better="lower", known_as=known_as, **about)
+    return declare.delays(source=lambda own: own.delays[name], part=part, better="lower", known_as=known_as, **about)
 
 
-def _sampled(name: str, known_as: str, **about: Any) -> Any:
+def _sampled(name: str, *known_as: str, **about: Any) -> Any:
     """Declare one of :data:`PER_SECOND`."""
-    return declare.series(source=lambda own: own.series[name], known_as=(known_as,), **about)
+    return declare.series(source=lambda own: own.series[name], period="sample_period_ns", known_as=known_as, **about)
 
 
 class PhaseRecord(Outcome):
@@ -57,13 +57,19 @@ class PhaseRecord(Outcome):
         than a threshold, when the phase ended: what the rule to stop looks at.  Steps only.
     delays : dict of DelayHistogram
         Keys of :data:`HISTOGRAMS`; nanoseconds.
+    limit_percent : float
+        Of inadequately handled attempts, by which a step is judged.
     series : dict of list of float
-        One number a second, transient excluded; keys of :data:`PER_SECOND`.
+        One number a ``sample_period_ns``, transient excluded; keys of :data:`PER_SECOND`.
     """
+
+    watched = "cpu"
 
     name: str = kept()
     index: int = kept()
     requested_saps: float = kept()
+    limit_percent: float = kept()
+    sample_period_ns: int = kept()
     start_ns: int = kept()
     measure_from_ns: int = kept()
     end_ns: int = kept()
@@ -72,43 +78,65 @@ class PhaseRecord(Outcome):
     judged_inadequate: list[int] = kept()
     delays: dict[str, DelayHistogram] = kept()
     series: dict[str, list[float]] = kept()
-    attempts: list[int] = declare.total(by=Scenario)
-    inadequate: list[int] = declare.total(by=Scenario, label="attempts inadequately handled", better="lower")
+    attempts: list[int] = declare.total(by=Scenario, known_as=("attempts_*",))
+    inadequate: list[int] = declare.total(
+        by=Scenario, label="attempts inadequately handled", better="lower", known_as=("inadequate_*",)
+    )
     not_started: int = declare.total(label="attempts for want of a subscriber not begun", better="lower")
     dropped: int = declare.total(label="datagrams dropped", better="lower", known_as=("dropped_datagrams",))
-    effective = declare.rate(attempts, label="attempts begun", headline=True, known_as=("effective_saps",))
-    ihs = declare.ratio(
-        inadequate, attempts, unit="%", label="inadequately handled", better="lower", headline=True,
-        known_as=("ihs_percent",),
+    effective = declare.rate(
+        attempts, label="attempts begun", short="begun", headline=True, known_as=("effective_saps",)
+    )
+    mix = declare.ratio(
+        attempts, of_whole=True, unit="%", label="share of the attempts", known_as=("ratio_*_percent", "ratio_percent")
+    )
+    cpu = _sampled(
+        "cpu_percent", "cpu_percent", unit="%", label="CPU of the server, sampled", short="CPU", headline=True,
+        drawn=True,
     )  # fmt: skip
-    mix = declare.ratio(attempts, of_whole=True, unit="%", label="share of the attempts", known_as=("ratio_percent",))
-    setup = _delay("SES1", label="call set-up", headline=("p50", "p99"))
-    setup_at_callee = _delay("SES2", label="INVITE to INVITE at the callee")
-    release = _delay("REL1", label="BYE to 200")
-    message = _delay("PMM1", label="MESSAGE to 200")
-    challenge = _delay("REG1", label="REGISTER to 401")
-    registration = _delay("REG2", label="second REGISTER to 200")
-    renewal = _delay("REG4", label="re-registration")
-    challenge_of_new = _delay("REG1/ims_reg", label="REGISTER to 401, new subscribers")
-    challenge_of_leaving = _delay("REG1/ims_dereg", label="REGISTER to 401, leaving subscribers")
-    answer = _delay("invite200", label="INVITE to 200, with ringing")
-    load = _sampled("load", "load_saps", unit="/s", label="load, sampled")
-    cpu = _sampled("cpu_percent", "cpu_percent", unit="%", label="CPU of the server, sampled", headline=True)
     memory = _sampled("memory_mb", "memory_mb", unit="MB", label="memory free")
+    ihs = declare.ratio(
+        inadequate, attempts, unit="%", label="inadequately handled", short="IHS", better="lower", headline=True,
+        known_as=("ihs_*_percent", "ihs_percent"), limit="limit_percent",
+    )  # fmt: skip
+    beyond = declare.verdict(
+        source=lambda own: not own.is_within, label="runs beyond the limit", known_as=("runs_beyond_limit_percent",)
+    )
+    setup = _delay("SES1", "ims_uac", label="call set-up", short="SES1", headline=("p50", "p99"))
+    setup_at_callee = _delay("SES2", "ims_uac", label="INVITE to INVITE at the callee")
+    release = _delay("REL1", "ims_uac", label="BYE to 200")
+    message = _delay("PMM1", "ims_msgc", label="MESSAGE to 200")
+    challenge = _delay("REG1", "all_registration", label="REGISTER to 401")
+    registration = _delay("REG2", "all_registration", label="second REGISTER to 200")
+    renewal = _delay("REG4", "ims_rereg", label="re-registration")
+    challenge_of_new = _delay("REG1/ims_reg", "ims_reg", label="REGISTER to 401, new subscribers")
+    challenge_of_leaving = _delay("REG1/ims_dereg", "ims_dereg", label="REGISTER to 401, leaving subscribers")
+    answer = _delay("invite200", "ims_uac", label="INVITE to 200, with ringing")
+    load = _sampled("load", "load_saps", unit="/s", label="load, sampled", drawn=True)
     ihs_sampled = _sampled("ihs_all", "ihs_all_percent", unit="%", label="inadequately handled, sampled")
-    ihs_of_calls_sampled = _sampled("ihs_uac", "ihs_uac_percent", unit="%", label="calls badly handled, sampled")
-    retransmissions = _sampled("retransmissions_all", "retransmissions_all_per_s", unit="/s")
-    retransmissions_of_calls = _sampled("retransmissions_uac", "retransmissions_uac_per_s", unit="/s")
-    retransmissions_of_registrations = _sampled("retransmissions_reg", "retransmissions_reg_per_s", unit="/s")
+    ihs_of_calls_sampled = _sampled(
+        "ihs_uac", "ihs_uac_percent", unit="%", label="calls badly handled, sampled", part="ims_uac"
+    )
+    retransmissions = _sampled(
+        "retransmissions_all", "retransmissions_per_s", "retransmissions_all_per_s", unit="/s",
+        label="retransmissions", short="repeated",
+    )  # fmt: skip
+    retransmissions_of_calls = _sampled("retransmissions_uac", "retransmissions_uac_per_s", unit="/s", part="ims_uac")
+    retransmissions_of_registrations = _sampled(
+        "retransmissions_reg", "retransmissions_reg_per_s", unit="/s", part="ims_reg"
+    )
     lag = _sampled("lag_ms", "lag_ms", unit="ms", label="lag of the secondary")
     completed = _sampled("completed", "completed_per_s", unit="/s", label="attempts completed")
 
     @classmethod
-    def begun(cls, name: str, index: int, requested_saps: float) -> PhaseRecord:
+    def begun(
+        cls, name: str, index: int, requested_saps: float, limit_percent: float = 100.0, sample_period_ns: int = 0
+    ) -> PhaseRecord:
         """Return the empty record of a phase that begins."""
         none = [0] * len(Scenario)
         return cls(
-            name=name, index=index, requested_saps=requested_saps, start_ns=0, measure_from_ns=0, end_ns=0,
+            name=name, index=index, requested_saps=requested_saps, limit_percent=limit_percent,
+            sample_period_ns=sample_period_ns, start_ns=0, measure_from_ns=0, end_ns=0,
             judged_until_ns=0, judged_attempts=[*none], judged_inadequate=[*none], attempts=[*none],
             inadequate=[*none], not_started=0, dropped=0,
             delays={name: DelayHistogram() for name in HISTOGRAMS}, series={name: [] for name in PER_SECOND},
@@ -128,18 +156,24 @@ class PhaseRecord(Outcome):
         pairs = [*zip(attempts, inadequate, strict=True), (sum(attempts), sum(inadequate))]
         return all(100 * bad <= limit_percent * begun for begun, bad in pairs)
 
-    def ihs_percent(self, scenario: Scenario | None = None) -> float:
-        """Inadequately handled share of the attempts of a scenario, or of all."""
-        if scenario is None:
-            attempts, inadequate = sum(self.attempts), sum(self.inadequate)
-        else:
-            attempts, inadequate = self.attempts[scenario], self.inadequate[scenario]
-        return 100.0 * inadequate / attempts if attempts else 0.0
-
     @property
-    def effective_saps(self) -> float:
-        """Attempts per second of the measured part."""
-        return sum(self.attempts) / self.seconds if self.seconds > 0 else 0.0
+    def is_within(self) -> bool:
+        """Whether it is within its limit: a step by what is known when it ends, else by the final figures."""
+        return self.passes(self.limit_percent) if self.index else self.ended_within(self.limit_percent)
+
+    def ended_within(self, limit_percent: float) -> bool:
+        """Whether no scenario, nor all together, has more inadequately handled attempts than allowed in the end.
+
+        Right where no step follows, for attempts that end in a step of another load spoil the final figures.
+        """
+        return max(self.ihs_percent(), *map(self.ihs_percent, Scenario)) <= limit_percent
+
+    def ihs_percent(self, scenario: Scenario | None = None) -> float:
+        """Inadequately handled share of the attempts of a scenario, or of all; 0 where there were none."""
+        attempts, bad = (
+            sum(counts) if scenario is None else counts[scenario] for counts in (self.attempts, self.inadequate)
+        )
+        return 100.0 * bad / attempts if attempts else 0.0
 
 
 class Ramp(Outcome):

@@ -55,5 +55,5 @@ def ramp_end(phases: Sequence[PhaseRecord], limit_percent: float) -> RampEnd:
     for step in steps:
         if not step.passes(limit_percent):
             return RampEnd(step.index, step.requested_saps, effective_saps)
-        effective_saps = step.effective_saps
+        effective_saps = step.effective
     return RampEnd(0, steps[-1].requested_saps, effective_saps)

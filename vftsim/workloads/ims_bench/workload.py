@@ -11,7 +11,7 @@ from vftsim.kernel import Engine, Kind
 from vftsim.outcome import Outcome, Phase
 from vftsim.platform.delays import install_buckets
 from vftsim.platform.io.packet import flows
-from vftsim.spec import DurationNs
+from vftsim.spec import DurationNs, format_duration
 from vftsim.workloads.ims_bench.agents import ims_bench
 from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
 from vftsim.workloads.ims_bench.attempt import Bench, benches
@@ -28,6 +28,7 @@ from vftsim.workloads.sip.application import SipServerApplication, SipServerProg
 _S = 1_000_000_000
 LONGEST_DRAIN_NS = 120 * _S
 _DRAIN_NS = 40 * _S
+_SHORTEST_STEP_NS = 2 * _S
 _REPEATED = 1.4
 """Messages of the step that is too much over those that its load would make: 1.2 to 1.65 in the shipped labs."""
 _GAMMA_NS = 700.0
@@ -72,6 +73,28 @@ class ImsBenchWorkload(ImsBenchSpec, WorkloadSpec):
     def longest_ns(self) -> int:
         """Return the time of all phases, and of what is under way after the last."""
         return self._steps_begin_ns() + self.steps.count * self.steps.duration + LONGEST_DRAIN_NS + 60 * _S
+
+    def step_ns(self) -> int:
+        """Return the time of a step less its transient."""
+        return self.steps.duration - self.steps.transient
+
+    def scaled(self, factor: float) -> tuple[WorkloadSpec, str]:
+        """Steps and pre-registration; transients stay, they are as long as a call lasts."""
+        before_ns, pre = self.step_ns(), self.pre_registration
+        measured_ns = round(before_ns * factor)
+        if measured_ns == before_ns:
+            return self, ""
+        measured_ns = max(measured_ns, min(_SHORTEST_STEP_NS, before_ns))
+        registering_ns = pre.transient + round((pre.duration - pre.transient) * factor)
+        pre = pre.model_copy(update={"duration": registering_ns if pre.duration > pre.transient else pre.duration})
+        steps = self.steps.model_copy(update={"duration": self.steps.transient + measured_ns})
+        note = (
+            f"steps measured for {format_duration(measured_ns)} instead of {format_duration(before_ns)} "
+            f"(transient of {format_duration(steps.transient)} kept)"
+        )
+        if measured_ns < before_ns:
+            note += "; a shorter step leaves an overload less time to build up, so capacity may come out higher"
+        return self.model_copy(update={"steps": steps, "pre_registration": pre}), note
 
     def about_ns(self, most_per_s: float) -> int:
         """The ramp stops when the server is overloaded; what is under way then takes its time."""
