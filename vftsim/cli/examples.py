@@ -24,6 +24,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "vftsim compare lab-virtual --protection none,lockstep --quick -n 2",
     ),
     "explain": ("vftsim explain xen-media", "vftsim explain lab-virtual --of exchange --length '10 s'"),
+    "export": ("vftsim export study-weights --csv runs.csv", "vftsim export study-weights --parquet runs.parquet"),
     "failover": (
         "vftsim failover lab-virtual --protection lockstep --quick",
         "vftsim failover lab-virtual --protection checkpoint -n 10 --load 40",
@@ -40,11 +41,17 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "vftsim predict lab-virtual --figure cpu --figure SES1/p99",
     ),
     "record": ("vftsim record xen-media --quick", "vftsim record networks --quick"),
+    "replay": (
+        "vftsim replay study-weights --run 7",
+        "vftsim replay study-weights --run 7 --trace run-7.json --length '50 ms'",
+    ),
     "run": (
         "vftsim run lab-virtual --quick -n 2 -o result",
         "vftsim run net-kvm -n 5 --set workloads.udp=null --set workloads.web=null --set workloads.tcp.clients=3",
     ),
     "schema": ("vftsim schema", "vftsim schema dataset"),
+    "studies": ("vftsim studies", "vftsim studies results --json"),
+    "study": ("vftsim study weights --dry-run", "vftsim study weights --quick -n 2 -o result"),
     "sweep": (
         "vftsim sweep xen-media --grid domains.dom0.weight=256,1024 --quick",
         "vftsim sweep xen-media --scheduler credit,esxi --grid streams=200,600",

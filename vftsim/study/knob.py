@@ -42,13 +42,8 @@ class Knob:
     is_whole: bool
 
     def written(self, level: float) -> str | float:
-        """Return a level as a model file has it; quantities that are counted (bytes, ns) come out whole."""
-        if not self.unit:
-            return round(level) if self.is_whole else level
-        for quantity in _COUNTED:
-            if self.unit in quantity.units:
-                return quantity.format(round(level * quantity.units[self.unit]))
-        return f"{level:.12g} {self.unit}"
+        """Return a level as a model file has it."""
+        return written(level, self.unit, self.is_whole)
 
     def at(self, spec: ModelSpec, level: float) -> ModelSpec:
         """Return the model with another value.
@@ -70,6 +65,16 @@ class Knob:
             why = error.errors(include_url=False)[0]["msg"]
             at = f"{level:g} {self.unit}".rstrip()
             raise UsageError(f"--vary {self.key}: the model cannot have {at}: {why}") from None
+
+
+def written(level: float, unit: str, is_whole: bool) -> str | float:
+    """Return a number as a model file has it; quantities that are counted (bytes, ns) come out whole."""
+    if not unit:
+        return round(level) if is_whole else level
+    for quantity in _COUNTED:
+        if unit in quantity.units:
+            return quantity.format(round(level * quantity.units[unit]))
+    return f"{level:.12g} {unit}"
 
 
 def knob_of(spec: ModelSpec, key: str) -> Knob:

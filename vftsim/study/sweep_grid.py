@@ -236,7 +236,7 @@ def plan_grid(
     name = name or DEFAULT_MODEL
     document = read_document(name)
     as_written = load_model(name)
-    at = _kept(partial(_at, document, as_written, as_fitted(document)))
+    at = _kept(partial(model_at, document, as_written, as_fitted(document)))
     variants = _variants(as_written, scheduler, protection)
     refused: dict[str, str] = {}
     fitting: list[tuple[Variant, Model]] = []
@@ -266,7 +266,7 @@ def _variants(model: Model, scheduler: str | None, protection: str | None) -> li
     if protection is not None:
         mechanisms = [(kind, switch_of(model, kind)) for kind in kinds_named(protection)]
     return [
-        Variant(kind, mechanism, (*_switch(model, kind), *switch), mechanism or own)
+        Variant(kind, mechanism, (*scheduler_switch(model, kind), *switch), mechanism or own)
         for kind in _chosen_schedulers(model, scheduler)
         for mechanism, switch in mechanisms
     ]
@@ -291,7 +291,8 @@ def _says(key: str, grid: Sequence[str], overrides: Sequence[str]) -> bool:
     return key in {text.partition("=")[0].strip() for text in (*grid, *overrides)}
 
 
-def _at(document: Document, model: Model, fitted: Mapping[str, Any] | None, assignments: tuple[str, ...]) -> Model:
+def model_at(document: Document, model: Model, fitted: Mapping[str, Any] | None, assignments: tuple[str, ...]) -> Model:
+    """Return the model of a document with assignments, named as ``model`` is."""
     spec = document.override(ModelSpec, assignments).validate(ModelSpec)
     return Model(model.label, with_changes(spec, fitted), assignments)
 
@@ -310,7 +311,7 @@ def _chosen_schedulers(model: Model, text: str | None) -> tuple[str, ...]:
     return names
 
 
-def _switch(model: Model, kind: str) -> tuple[str, ...]:
+def scheduler_switch(model: Model, kind: str) -> tuple[str, ...]:
     """Return what gives the model a scheduler; one that it has already keeps its parameters."""
     if _scheduler_of(model) == kind:
         return ()
@@ -345,6 +346,17 @@ def _axis(model: Model, text: str, kinds: tuple[str, ...]) -> AnyAxis:
         raise UsageError(f"--grid: '{text}' is not of the form name=value,value, e.g. weight=256,512,1024")
     if len(set(values)) < len(values):
         raise UsageError(f"--grid: '{text}' names a value twice")
+    return axis_of(model, name, values, kinds)
+
+
+def axis_of(model: Model, name: str, values: tuple[str, ...], kinds: tuple[str, ...]) -> AnyAxis:
+    """Return the axis that a dotted key or a short name is.
+
+    Raises
+    ------
+    UsageError
+        There is no such short name, or it means nothing in the model under mechanisms of these kinds.
+    """
     if "." in name:
         return Axis(name, (name,), values)
     if name in MEANINGS:

@@ -1,4 +1,4 @@
-"""``vftsim schema``: JSON Schema of model files and of the files of a calibration, for editors."""
+"""``vftsim schema``: JSON Schema of model files, study files and the files of a calibration, for editors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from vftsim.errors import UsageError
+
+STUDY = "study"
 
 
 def register(app: typer.Typer) -> None:
@@ -19,11 +21,11 @@ def schema(
         str | None,
         typer.Argument(
             metavar="[KIND]",
-            help="dataset, calibration, validation: the files of a lab; a model file if not given.",
+            help="study; dataset, calibration, validation: the files of a lab; a model file if not given.",
         ),
     ] = None,
 ) -> None:
-    """Print the JSON Schema of model files, or of a dataset, calibration or validation (draft 2020-12)."""
+    """Print the JSON Schema of model files, or of a study, dataset, calibration or validation (draft 2020-12)."""
     from vftsim.calibrate.schemas import KINDS, lab_schema
     from vftsim.report.screen import print_json
     from vftsim.spec.suggest import did_you_mean
@@ -31,10 +33,15 @@ def schema(
 
     if kind is None:
         print_json(models_schema())
+    elif kind == STUDY:
+        from vftsim.study.design.spec import study_schema
+
+        print_json(study_schema())
     elif kind in KINDS:
         print_json(lab_schema(kind))
     else:
-        hint = did_you_mean(kind, KINDS) or ";"
+        known = (STUDY, *KINDS)
+        hint = did_you_mean(kind, known) or ";"
         raise UsageError(
-            f"no schema '{kind}'{hint} there are {', '.join(KINDS)}, and without a name that of model files"
+            f"no schema '{kind}'{hint} there are {', '.join(known)}, and without a name that of model files"
         )

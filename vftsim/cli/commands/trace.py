@@ -12,6 +12,7 @@ from vftsim.cli import options
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
+    from vftsim.composition.model import ModelSpec
     from vftsim.tracing.trace import Trace
 
 _LONGEST_NS = 10_000_000_000
@@ -114,25 +115,28 @@ def recorded_window(
     model: str, overrides: list[str] | None, seed: int, replication: int, start: str | None, length: str | None
 ) -> Trace:
     """Run a model up to the end of a window and return what was recorded in it."""
+    return window_of(options.prepared(model, overrides).spec, seed, replication, start, length)
+
+
+def window_of(spec: ModelSpec, seed: int, replication: int, start: str | None, length: str | None) -> Trace:
+    """Run a checked model up to the end of a window and return what was recorded in it."""
     from vftsim.spec import DURATION
-    from vftsim.tracing.trace import usual_window_ns
+    from vftsim.tracing.trace import run_traced, usual_window_ns
 
     asked_start_ns = None if start is None else int(options.parse_quantity("--start", start, DURATION))
     asked_length_ns = None if length is None else int(options.parse_quantity("--length", length, DURATION))
     if asked_length_ns is not None and not 0 < asked_length_ns <= _LONGEST_NS:
         raise UsageError("--length: above 0 and at most 10 s")
-    chosen = options.prepared(model, overrides)
-    start_ns, length_ns = usual_window_ns(chosen.spec, asked_start_ns, asked_length_ns)
-    end_ns = chosen.spec.longest_ns
+    start_ns, length_ns = usual_window_ns(spec, asked_start_ns, asked_length_ns)
+    end_ns = spec.longest_ns
     if start_ns + length_ns > end_ns:
         raise UsageError(
             f"--start, --length: the run ends after {end_ns / 1e9:g} s, before the window does; "
             "--set measure.duration=... makes it longer"
         )
     from vftsim.study.replicate import check_study
-    from vftsim.tracing.trace import run_traced
 
     check_study(1, seed, 1)
     if replication < 0:
         raise UsageError("--replication: 0 or above")
-    return run_traced(chosen.spec, seed, replication, start_ns, length_ns)[1]
+    return run_traced(spec, seed, replication, start_ns, length_ns)[1]

@@ -1,0 +1,312 @@
+"""Study files: the points that a design makes, and results that go on, merge, and can be run again."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.labs.json_schema_check import mistakes
+from vftsim.cli.main import main
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.spec import shipped_dir
+from vftsim.study.design import study as module
+from vftsim.study.design.kept_points import digest_of, read_points
+from vftsim.study.design.past import is_as_kept, kept_run
+from vftsim.study.design.points import points_of, size_of, span_of
+from vftsim.study.design.responses import observe
+from vftsim.study.design.spec import StudySpec, changed, read_study, shipped_studies, study_schema
+from vftsim.study.design.study import run_study_file
+from vftsim.study.design.template import template
+from vftsim.study.model import load_model
+from vftsim.study.workers import Interrupted
+
+SMALL = """\
+name: small
+models: [xen-media]
+set: [workloads.signaling=null, "measure.duration=100 ms", "measure.warm_up=100 ms"]
+factors:
+  streams: [10, 20]
+responses: [media.loss, domains.dom0.cpu]
+replications: 2
+"""
+FILES = ("results.csv", "replications.csv", "points.json", "study.png")
+
+
+def written(folder, text=SMALL, **more):
+    path = folder / "small.yaml"
+    path.write_text(text + "".join(f"{key}: {value}\n" for key, value in more.items()))
+    return path
+
+
+def points(folder, text):
+    spec, own = read_study(str(written(folder, text)))
+    return spec, points_of(spec, own)
+
+
+def small(factors, design=""):
+    return SMALL.replace("  streams: [10, 20]\n", factors) + (f"design: {design}\n" if design else "")
+
+
+def run(folder, target, *more):
+    return main(["study", str(folder / "small.yaml"), "-j", "1", "-q", "--csv", "-o", str(target), *more])
+
+
+# Points
+
+
+def test_a_grid_crosses_values_models_and_levels(tmp_path):
+    text = small("  streams: [10, 20]\n  weight: {low: 64, high: 1024, scale: log, levels: 3}\n")
+    spec, found = points(tmp_path, text.replace("[xen-media]", "[xen-media, xen-media-two-core]"))
+    assert len(found) == size_of(spec) == 12
+    assert [p.values for p in found[:3]] == [{"streams": "10", "weight": w} for w in ("64", "256", "1024")]
+    model = found[7].model.spec
+    assert model.workloads["media"].streams == 10
+    assert {model.domains[name].weight for name in ("dom0", "media")} == {256}, "a short name of sweeps"
+    assert model.hosts["host"].pcpus == load_model("xen-media-two-core").spec.hosts["host"].pcpus
+
+
+def test_pairs_and_lists_are_what_they_say(tmp_path):
+    _, found = points(tmp_path, small("  streams: [10, 20]\n  domains.dom0.weight: [64, 128]\n", "{kind: paired}"))
+    assert [tuple(p.values.values()) for p in found] == [("10", "64"), ("20", "128")]
+    design = "{kind: list, points: [{streams: 5, cost: 2 us}, {streams: 6, cost: 3 us}]}"
+    _, found = points(tmp_path, small("  streams: {}\n  cost: {key: hosts.host.switch_cost}\n", design))
+    assert [p.model.spec.hosts["host"].switch_cost for p in found] == [2000, 3000]
+
+
+def test_a_longer_sobol_sequence_goes_on_from_the_shorter(tmp_path):
+    text = small("  streams: {low: 10, high: 100}\n  scheduler: [credit, credit2]\n", "{kind: sobol, points: 5}")
+    spec, few = points(tmp_path, text)
+    many = points_of(changed(spec, 13, None, None), tmp_path)
+    assert [p.values for p in few] == [p.values for p in many[: len(few)]]
+    assert len(few) == 10
+    assert {p.model.spec.hosts["host"].scheduler.kind for p in few} == {"credit", "credit2"}
+    assert points_of(changed(spec, None, None, 2), tmp_path)[0].values != few[0].values, "another seed, other points"
+
+
+def test_a_latin_hypercube_has_one_point_in_each_slice(tmp_path):
+    text = small(
+        "  cost: {key: hosts.host.switch_cost, low: 1 us, high: 0.011 ms}\n", "{kind: latin_hypercube, points: 10}"
+    )
+    _, found = points(tmp_path, text)
+    costs = sorted(p.model.spec.hosts["host"].switch_cost for p in found)
+    assert [int(cost - 1000) // 1000 for cost in costs] == list(range(10)), "units are converted, slices are 1 us wide"
+
+
+def test_ranges_are_spread_as_they_say():
+    span = span_of("x", "1 ms", "1 s", is_log=True)
+    numbers = [span.number_at(n / 3) for n in range(4)]
+    assert numbers == [1.0, 10.0, 100.0, 1000.0]
+    assert [span.at(n / 3) for n in range(4)] == ["1 ms", "10 ms", "100 ms", "1 s"]
+    assert span_of("x", 1, 4).at(0.5) in ("2", "3")
+    linear = span_of("x", 0.0, 1.0)
+    assert all(b - a == pytest.approx(0.25) for a, b in pairwise(linear.number_at(n / 4) for n in range(5)))
+
+
+@pytest.mark.parametrize(
+    ("factors", "design", "why"),
+    [
+        ("  streams: {low: 10, high: 20}\n", "", "a grid needs levels"),
+        ("  streams: {low: 10}\n", "", "needs both low and high"),
+        ("  streams: [1, 2]\n  weight: [64]\n", "{kind: paired}", "streams has 2, weight has 1"),
+        ("  streams: [1, 2]\n", "{kind: sobol, points: 4}", "draws from ranges"),
+        ("  streams: {}\n", "{kind: list, points: [{stream: 1}]}", "did you mean 'streams'"),
+        ("  streams: {}\n", "{kind: nonsense}", "nonsense"),
+        ("  streams: {low: 20 ms, high: 3}\n", "{kind: sobol, points: 4}", "one unit"),
+        ("  streams: {low: -1, high: 3, scale: log}\n", "{kind: sobol, points: 4}", "begins above 0"),
+        ("  strems: [1]\n", "", "did you mean 'streams'"),
+        ("  domains.dom0.wieght: [1]\n", "", "did you mean 'weight'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_runs(tmp_path, factors, design, why):
+    with pytest.raises((ModelFileError, UsageError), match=why):
+        points(tmp_path, small(factors, design))
+
+
+def test_a_wrong_response_is_refused_and_nothing_is_written(tmp_path, capsys):
+    written(tmp_path, SMALL.replace("media.loss", "media.los"))
+    assert run(tmp_path, tmp_path / "out") == 2
+    assert "nearest: workloads.media.loss" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+# Results
+
+
+def test_a_study_goes_on_with_more_points_and_replications(tmp_path, monkeypatch):
+    spec, few = points(tmp_path, SMALL)
+    first = run_study_file(spec, few, tmp_path / "s", 1)
+    assert (first.finished, first.already) == (4, 0)
+    ran = []
+    monkeypatch.setattr(module, "observe", lambda task: ran.append(task.replication) or observe(task))
+    more, many = points(
+        tmp_path, SMALL.replace("[10, 20]", "[10, 20, 30]").replace("replications: 2", "replications: 3")
+    )
+    second = run_study_file(more, many, tmp_path / "s", 1)
+    assert (second.finished, second.already, sorted(ran)) == (9, 4, [0, 1, 2, 2, 2])
+    assert second.responses.values(0, "domains.dom0.cpu")[1] == first.responses.values(0, "domains.dom0.cpu")[1]
+
+
+def test_an_ended_study_ends_in_the_same_files(tmp_path, monkeypatch, capsys):
+    written(tmp_path)
+    assert run(tmp_path, tmp_path / "whole") == 0
+    left = [2]
+
+    def ended(task):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return observe(task)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "observe", ended)
+        assert run(tmp_path, tmp_path / "s") == 3
+        assert "2 runs are kept" in capsys.readouterr().err
+        left[0] = 0
+        with pytest.raises(Interrupted):
+            run_study_file(*points(tmp_path, SMALL), tmp_path / "none", 1)
+    assert run(tmp_path, tmp_path / "s") == 0
+    for name in FILES:
+        assert (tmp_path / "s" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    capsys.readouterr()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("text", [SMALL, SMALL + "precision: {percent: 20 %, of: [domains.dom0.cpu]}\n"])
+def test_merged_shards_are_the_whole(tmp_path, text, capsys):
+    written(tmp_path, text)
+    shards = [tmp_path / f"s{n}" for n in (1, 2)]
+    for number, folder in enumerate(shards, 1):
+        assert run(tmp_path, folder, "--shard", f"{number}/2") == 0
+    assert main(["merge", *map(str, shards), "-o", str(tmp_path / "all")]) == 0
+    for target in ("all", "whole"):
+        assert run(tmp_path, tmp_path / target) == 0
+    for name in FILES:
+        assert (tmp_path / "all" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    capsys.readouterr()
+
+
+@pytest.mark.thorough
+def test_a_precision_takes_as_many_replications_as_its_point_needs(tmp_path):
+    text = SMALL.replace("streams: [10, 20]", "streams: [4, 400]").replace("media.loss", "media.delay.p99")
+    spec, found = points(tmp_path, text + "precision: {percent: 5 %, most: 22, of: [media.delay.p99]}\n")
+    result = run_study_file(spec, found, tmp_path / "s", 1)
+    counts = list(map(len, result.responses.done))
+    assert counts[0] == 15, "the first look, and five that confirm it"
+    assert counts[1] == 22, "nearly full, much spread: all that it may take"
+    assert result.unreached == [1]
+
+
+def test_a_run_is_replayed_to_the_last_bit(tmp_path, capsys):
+    written(tmp_path)
+    assert run(tmp_path, tmp_path / "s") == 0
+    one = kept_run(tmp_path / "s", 3)
+    assert (one.point.values, one.replication) == ({"streams": "20"}, 1)
+    assert is_as_kept(tmp_path / "s", one) is True
+    for point in read_points(tmp_path / "s"):
+        assert digest_of(point) == point.sha256
+    capsys.readouterr()
+    trace = tmp_path / "t.json"
+    window = ["--start", "100 ms", "--length", "5 ms"]
+    assert main(["replay", str(tmp_path / "s"), "--run", "3", "--trace", str(trace), *window]) == 0
+    assert "to the last bit" in capsys.readouterr().out
+    assert json.loads(trace.read_text())["traceEvents"]
+    assert main(["replay", str(tmp_path / "s"), "--run", "4"]) == 2
+    assert "has runs 0 to 3" in capsys.readouterr().err
+
+
+def test_a_run_that_differs_is_said(tmp_path, monkeypatch, capsys):
+    written(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "observe", lambda task: {**observe(task), "events": 1})
+        assert run(tmp_path, tmp_path / "s") == 0
+    assert main(["replay", str(tmp_path / "s"), "--run", "0"]) == 1
+    assert "NOT what was kept" in capsys.readouterr().out
+
+
+def test_the_debugger_stands_at_the_begin_of_the_run(tmp_path, monkeypatch, capsys):
+    written(tmp_path)
+    assert run(tmp_path, tmp_path / "s") == 0
+    commands = iter(["args", "c"])
+    monkeypatch.setattr("builtins.input", lambda *_: next(commands))
+    monkeypatch.setenv("VFTSIM_ENGINE", "simpy")
+    assert main(["replay", str(tmp_path / "s"), "--run", "1", "--debugger"]) == 0
+    out = capsys.readouterr().out
+    assert "run_model()" in out
+    assert "replication = 0" in out
+
+
+def test_every_figure_of_every_run_is_exported(tmp_path, capsys):
+    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    written(tmp_path)
+    assert run(tmp_path, tmp_path / "s") == 0
+    assert (
+        main(
+            ["export", str(tmp_path / "s"), "--parquet", str(tmp_path / "r.parquet"), "--csv", str(tmp_path / "r.csv")]
+        )
+        == 0
+    )
+    table = pandas.read_parquet(tmp_path / "r.parquet")
+    assert list(table["run"]) == [0, 1, 2, 3]
+    assert list(table["streams"]) == ["10", "20", "10", "20"]
+    shown = pandas.read_csv(tmp_path / "s/replications.csv")
+    assert list(table["domains.dom0.cpu"]) == list(shown["domains.dom0.cpu"])
+    assert "workloads.media.delay.p99" in table, "also what the study did not ask for"
+    assert len(pandas.read_csv(tmp_path / "r.csv")) == 4
+    capsys.readouterr()
+
+
+def test_past_results_are_listed(tmp_path, capsys):
+    written(tmp_path)
+    assert run(tmp_path, tmp_path / "there/s") == 0
+    (tmp_path / "manifest.json").write_text("{}")
+    capsys.readouterr()
+    assert main(["studies", str(tmp_path), "--json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)
+    assert (one["command"], one["models"], one["points"], one["replications"]) == ("study", "xen-media", 2, 2)
+    assert main(["studies", str(tmp_path / "none")]) == 2
+    capsys.readouterr()
+
+
+def test_a_dry_run_lists_and_writes_nothing(tmp_path, capsys):
+    written(tmp_path)
+    assert run(tmp_path, tmp_path / "s", "--dry-run", "-n", "7") == 0
+    out = capsys.readouterr().out
+    assert "2 points with 7 replications: 14 runs" in out
+    assert not (tmp_path / "s").exists()
+
+
+# What ships
+
+
+@pytest.mark.parametrize("model", ["xen-media", "lab-virtual", "net-kvm"])
+def test_the_file_to_begin_with_is_complete(tmp_path, model):
+    path = tmp_path / "own.yaml"
+    path.write_text(template(model))
+    spec, folder = read_study(str(path))
+    module.check_responses(spec, points_of(spec, folder))
+    assert mistakes(study_schema(), YAML(typ="safe").load(path.read_text())) == []
+
+
+def test_the_schema_is_shipped_as_it_is_printed():
+    kept = json.loads((shipped_dir("experiments") / "studies/study.schema.json").read_text(encoding="utf-8"))
+    assert kept == study_schema(), "run: vftsim schema study > experiments/studies/study.schema.json"
+    assert mistakes(study_schema(), {"name": "x", "models": ["m"], "responses": ["r"], "design": {"kind": "none"}})
+
+
+@pytest.mark.parametrize("name", shipped_studies())
+def test_shipped_studies_are_accepted(name):
+    spec, folder = read_study(name)
+    assert spec.name == name
+    text = (folder / f"{name}.yaml").read_text(encoding="utf-8")
+    assert text.startswith("# yaml-language-server: $schema=study.schema.json")
+    assert mistakes(study_schema(), YAML(typ="safe").load(text)) == []
+    module.check_responses(spec, points_of(spec, folder))
+
+
+def test_a_study_file_may_extend_another(tmp_path):
+    written(tmp_path)
+    (tmp_path / "more.yaml").write_text("extends: small\nname: more\nseed: 7\n")
+    spec, _ = read_study(str(tmp_path / "more.yaml"))
+    base = read_study(str(tmp_path / "small.yaml"))[0].model_dump()
+    assert spec == StudySpec.model_validate({**base, "name": "more", "seed": 7})

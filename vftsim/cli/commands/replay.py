@@ -1,0 +1,83 @@
+"""``vftsim replay``: one run of a result again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vftsim.cli import options
+from vftsim.errors import UsageError
+
+if TYPE_CHECKING:
+    from vftsim.study.design.past import KeptRun
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("replay")(replay)
+
+
+def replay(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Result of a study, a run or a comparison.")],
+    run: Annotated[int, typer.Option("--run", metavar="N", help="Number of the run (replications.csv), from 0.")],
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", metavar="FILE", help="Write a window of its schedule, for ui.perfetto.dev."),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(metavar="TIME", help="With --trace: where the window begins, as for vftsim trace.")
+    ] = None,
+    length: Annotated[str | None, typer.Option(metavar="TIME", help="With --trace: length of the window.")] = None,
+    debugger: Annotated[
+        bool, typer.Option("--debugger", help="Run it in Python's debugger (pdb), by the engine simpy.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    engine: options.Engine = options.EngineName.auto,
+) -> None:
+    """Run one run of a result again, and say whether it is what was kept, to the last bit; else exit code 1."""
+    if debugger and engine is options.EngineName.compiled:
+        raise UsageError("--debugger looks into plain Python: it goes with --engine simpy")
+    if trace is None and (start, length) != (None, None):
+        raise UsageError("--start and --length are about the window of --trace FILE")
+    options.use_engine(options.EngineName.simpy if debugger else engine)
+    from vftsim.cli.files import check_target
+    from vftsim.cli.main import OUTSIDE
+    from vftsim.report.screen import print_text
+    from vftsim.study.design.past import is_as_kept, kept_run
+
+    if trace is not None:
+        check_target(trace, force)
+    one = kept_run(directory, run)
+    if trace is not None:
+        _write_trace(one, trace, start, length)
+    if debugger:
+        _debug(one)
+        return
+    is_same = is_as_kept(directory, one)
+    said = {None: "not kept, so not compared", True: "equal to what was kept, to the last bit"}
+    print_text(f"{one.name}: {said.get(is_same, 'NOT what was kept')}.")
+    if is_same is False:
+        raise typer.Exit(OUTSIDE)
+
+
+def _write_trace(one: KeptRun, path: Path, start: str | None, length: str | None) -> None:
+    from vftsim.cli.commands.trace import window_of
+    from vftsim.cli.files import write_whole
+    from vftsim.report.screen import print_text
+    from vftsim.tracing.chrome import write_chrome
+
+    recorded = window_of(one.point.spec, one.seed, one.replication, start, length)
+    write_whole(path, lambda own: write_chrome(recorded, own))
+    print_text(
+        f"Written: {path} ({recorded.start_ns / 1e6:g} to {recorded.end_ns / 1e6:g} ms); open it at ui.perfetto.dev"
+    )
+
+
+def _debug(one: KeptRun) -> None:
+    import pdb
+
+    from vftsim.composition.run import run_model
+
+    pdb.Pdb(nosigint=True).runcall(run_model, one.point.spec, one.seed, one.replication)

@@ -1,0 +1,130 @@
+"""``vftsim study``: a design of experiments from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vftsim.cli import options
+from vftsim.errors import UsageError
+
+if TYPE_CHECKING:
+    from vftsim.study.design.points import StudyPoint
+    from vftsim.study.design.spec import StudySpec
+
+_MOST_LISTED = 40
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("study")(study)
+
+
+def study(
+    file: Annotated[
+        str | None, typer.Argument(metavar="[FILE]", help="A study file, or the name of a shipped study.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List points and runs, estimate the time, and run nothing.")
+    ] = False,
+    gen_config: Annotated[
+        str | None,
+        typer.Option("--gen-config", metavar="MODEL", help="Print a study file for a model to begin with."),
+    ] = None,
+    points: Annotated[
+        int | None, typer.Option(metavar="N", help="Points drawn, instead of the file's (latin_hypercube, sobol).")
+    ] = None,
+    replications: Annotated[
+        int | None, typer.Option("--replications", "-n", metavar="N", help="Instead of the file's.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Instead of the file's.")] = None,
+    quick: options.Quick = False,
+    jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
+    shard: options.Shard = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="Where results are kept (default: study-NAME here)."),
+    ] = None,
+    force: options.StartOver = False,
+    as_json: options.Json = False,
+    as_csv: options.Csv = False,
+    quiet: options.Quiet = False,
+    yes: options.Yes = False,
+    max_time: options.MaxTime = None,
+    max_memory: options.MaxMemory = None,
+    engine: options.Engine = options.EngineName.auto,
+    strict: options.Strict = False,
+) -> None:
+    """Run a study file: models at the points of a design, each under the same replications.
+
+    Killed or interrupted, the same command goes on; with more points or replications it goes on from what is there.
+    """
+    options.use_engine(engine, cluster, strict=strict)
+    limits = options.read_limits(yes, max_time, max_memory)
+    options.one_format(as_json, as_csv)
+    if gen_config is not None:
+        _print_template(gen_config, file)
+        return
+    if file is None:
+        raise UsageError("name a study file, or a shipped study; --gen-config MODEL prints one to begin with")
+    from vftsim.study.design.points import points_of
+    from vftsim.study.design.spec import changed, read_study
+    from vftsim.study.design.study import check_responses, run_study_file, takes
+    from vftsim.study.progress import make_progress
+    from vftsim.study.shard import Shard
+
+    share = Shard.parse(shard)
+    if shard is not None and output is None:
+        raise UsageError("--shard: goes with -o DIR, a directory for each share")
+    spec, folder = read_study(file)
+    spec = changed(spec, points, replications, seed)
+    made = points_of(spec, folder, (lambda model: model.quick()) if quick else (lambda model: model))
+    target = output or Path(f"study-{spec.name}")
+    if dry_run:
+        check_responses(spec, made)
+        _print_plan(spec, made, target, jobs)
+        return
+    with (
+        options.limited(limits, lambda: takes(spec, made), jobs) as words,
+        make_progress(f"study {spec.name}", quiet, words) as progress,
+    ):
+        result = run_study_file(spec, made, target, jobs, force=force, progress=progress, shard=share)
+    options.say_remarks(result.remarks)
+    options.show(result, as_json, as_csv, lambda _: result.print_tables())
+    if not (as_json or as_csv):
+        from vftsim.report.screen import print_text
+
+        print_text(f"Written: {target}/ (results.csv, replications.csv, points.json, manifest.json, vftsim.sqlite)")
+    if result.interrupted:
+        from vftsim.cli.main import interrupted
+
+        raise interrupted(f"{result.finished} runs are kept in '{target}'; the same command continues")
+
+
+def _print_template(model: str, file: str | None) -> None:
+    from vftsim.study.design.template import template
+
+    if file is not None:
+        raise UsageError("--gen-config prints a file for a model and runs none: give one of the two")
+    print(template(model), end="")
+
+
+def _print_plan(spec: StudySpec, points: list[StudyPoint], target: Path, jobs: int | None) -> None:
+    """List what would be run, and how long that takes."""
+    from vftsim.report.screen import print_table, print_text
+    from vftsim.study.design.study import takes
+    from vftsim.study.estimate import in_words
+    from vftsim.study.workers import checked_jobs
+
+    names = list(points[0].values)
+    shown = [(str(p.number), p.label, *(p.values[name] for name in names)) for p in points[:_MOST_LISTED]]
+    more = f"The first {_MOST_LISTED} of {len(points)} points." if len(points) > _MOST_LISTED else ""
+    print_table(f"Points of {spec.name}", ("point", "model", *names), shown, more, texts=2 + len(names))
+    if spec.precision is None:
+        runs = f"{len(points)} points with {spec.replications} replications: {len(points) * spec.replications} runs"
+    else:
+        runs = f"{len(points)} points with 15 to {spec.precision.most} replications, until {spec.precision.percent:g} %"
+    print_text(f"{runs}; {in_words(takes(spec, points), checked_jobs(jobs))}, if nothing is in '{target}' yet.")

@@ -1,0 +1,53 @@
+"""A study as blocks: what was asked, the figures of each point, and what they rest on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vftsim.report.blocks import Answer, Block, Cell, Note, Table
+
+if TYPE_CHECKING:
+    from vftsim.study.design.study import StudyResult
+
+_MOST_ROWS = 100
+_FEWEST = 10
+
+
+def study_blocks(found: StudyResult) -> list[Block]:
+    """Return the question, a table with a row for each point, and notes."""
+    spec, addresses = found.spec, found.responses.addresses
+    several = len({point.label for point in found.points}) > 1
+    table: list[list[Cell]] = []
+    for point in found.points[:_MOST_ROWS]:
+        if not found.responses.done[point.number]:
+            continue
+        words = [*([point.label] if several else []), *(f"{name}={value}" for name, value in point.values.items())]
+        figures: list[Cell] = [found.responses.estimate(point.number, address.text) for address in addresses]
+        table.append([f"{point.number}: {', '.join(words) or point.label}", *figures])
+    heads = ["point", *(_head(address.text, address.entry.unit) for address in addresses)]
+    said = " ".join(spec.description.split())
+    return [
+        Answer(f"{spec.name}: {said + ' ' if said else ''}{len(found.points)} points, {found.finished} runs."),
+        Table(heads, table),
+        *(Note(text) for text in _notes(found)),
+    ]
+
+
+def _head(text: str, unit: str) -> str:
+    return f"{text} ({unit})" if unit else text
+
+
+def _notes(found: StudyResult) -> list[str]:
+    notes = []
+    if len(found.points) > _MOST_ROWS:
+        notes.append(f"The first {_MOST_ROWS} points; results.csv has all.")
+    if found.already:
+        notes.append(f"{found.already} runs were on disk already.")
+    for number, why in list(found.refused.items())[:_FEWEST]:
+        notes.append(f"Refused: point {number} ({found.points[number].name}): {why}")
+    if found.unreached:
+        listed = ", ".join(map(str, found.unreached[:_FEWEST]))
+        notes.append(f"Precision not reached within the most replications: points {listed}.")
+    fewest = min((len(done) for done in found.responses.done if done), default=0)
+    rests = "(x to y): lowest and highest replication, no interval" if fewest < _FEWEST else "± and [ ]: intervals"
+    return [*notes, f"{fewest} replications or more of each point, the same random numbers at all. {rests}."]

@@ -1,0 +1,265 @@
+"""What a study file says: models, factors and how points are made of them, responses, replications, seed."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
+
+from vftsim.errors import UsageError
+from vftsim.spec import Items, Percent, Room, Spec, json_schema, list_shipped, load, shipped_dir
+from vftsim.spec.shipped import is_file
+from vftsim.spec.suggest import did_you_mean, listing, shown
+
+ROOM: Room = "experiments"
+FOLDER = "studies"
+Number = int | float | str
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class ModelEntry(Spec):
+    """A model of the study, with settings of its own."""
+
+    model: str = Field(min_length=1, description="A model file relative to this file, or a shipped name.")
+    label: str = Field("", max_length=100, description="What it is called in results; its name if empty.")
+    set: Items[str] = Field((), description="Settings as with --set.")
+
+
+class Factor(Spec):
+    """What is varied: values, or a range from which the design takes points."""
+
+    key: str = Field("", description="Key of the model; the factor's own name if empty.")
+    keys: Items[str] = Field((), description="Instead of one: several keys that get the same value.")
+    values: Items[Any] = Field((), description="Values, written as in a model file.")
+    low: Number | None = Field(
+        None, description="Instead of values, a range: its lower end, written as in a model file."
+    )
+    high: Number | None = Field(None, description="Upper end of the range.")
+    scale: Literal["linear", "log"] = Field("linear", description="How points are spread over the range.")
+    levels: int | None = Field(None, ge=2, le=1000, description="In a grid: evenly spread values of the range.")
+
+    @model_validator(mode="after")
+    def _of_one_form(self) -> Factor:
+        is_range = self.low is not None or self.high is not None
+        if is_range and (self.low is None or self.high is None):
+            raise ValueError("a range needs both low and high")
+        if is_range and self.values:
+            raise ValueError("has either values or a range (low, high)")
+        if self.key and self.keys:
+            raise ValueError("has either key or keys")
+        return self
+
+    @property
+    def is_range(self) -> bool:
+        """Whether it is a range."""
+        return self.low is not None
+
+
+def _form(value: Any) -> str:
+    return "values" if isinstance(value, list | tuple) else "factor"
+
+
+Varied = Annotated[Annotated[Items[Any], Tag("values")] | Annotated[Factor, Tag("factor")], Discriminator(_form)]
+
+
+class Grid(Spec):
+    """Every value of each factor with every value of the others."""
+
+    kind: Literal["grid"] = "grid"
+
+
+class Paired(Spec):
+    """The first values of all factors together, the second values, and so on."""
+
+    kind: Literal["paired"] = "paired"
+
+
+class Listed(Spec):
+    """Points one by one."""
+
+    kind: Literal["list"] = "list"
+    points: Annotated[Items[dict[Name, Any]], Field(min_length=1)] = Field(description="Each: factor and value.")
+
+
+class LatinHypercube(Spec):
+    """Points of ranges such that each of so many slices of each range has one; with every value of other factors."""
+
+    kind: Literal["latin_hypercube"] = "latin_hypercube"
+    points: int = Field(ge=1, le=100_000, description="How many. More of them are other points.")
+
+
+class Sobol(Spec):
+    """A scrambled Sobol sequence over ranges; with every value of other factors."""
+
+    kind: Literal["sobol"] = "sobol"
+    points: int = Field(ge=1, le=100_000, description="How many; best a power of 2. More of them go on from the first.")
+
+
+Design = Annotated[Grid | Paired | Listed | LatinHypercube | Sobol, Field(discriminator="kind")]
+
+
+class Precision(Spec):
+    """As many replications of each point as its figures need."""
+
+    percent: Percent = Field(gt=0, lt=100, description="Half width of the interval in percent of the figure.")
+    of: Items[str] = Field((), description="Responses that must reach it; all if empty.")
+    most: int = Field(200, ge=15, le=100_000, description="Most replications of a point.")
+
+
+class StudySpec(Spec):
+    """A study: models at points, each under the same replications."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_\-]*$", max_length=100, description="Also of its directory.")
+    description: str = Field("", max_length=4000, description="What it asks.")
+    models: Annotated[Items[str | ModelEntry], Field(min_length=1)] = Field(
+        description="Model files relative to this file, or shipped names; every point is made of each."
+    )
+    set: Items[str] = Field((), description="Settings of all models, as with --set.")
+    factors: dict[Name, Varied] = Field(
+        default_factory=dict,
+        description="What is varied, as a list of values or as a range. A name is a key of the model, a short name of "
+        "sweeps (weight, streams, checkpoint_interval, ...), `scheduler`, `protection`, or any name with `key`.",
+    )
+    design: Design = Field(default_factory=Grid, description="How points are made of the factors.")
+    responses: Annotated[Items[str], Field(min_length=1)] = Field(
+        description="Figures, by the names of `vftsim compare --figure`."
+    )
+    replications: int = Field(10, ge=1, le=100_000, description="Of each point.")
+    precision: Precision | None = Field(None, description="Instead: until the figures are known this well.")
+    seed: int = Field(1, ge=0, description="Root seed of traffic, and of points that are drawn.")
+    confidence: Percent = Field(95.0, gt=50, lt=100, description="Of the intervals.")
+
+    @property
+    def entries(self) -> tuple[ModelEntry, ...]:
+        """The models."""
+        return tuple(each if isinstance(each, ModelEntry) else ModelEntry(model=each) for each in self.models)
+
+    @property
+    def factor_of(self) -> dict[str, Factor]:
+        """The factors, lists of values as factors too."""
+        return {k: each if isinstance(each, Factor) else Factor(values=each) for k, each in self.factors.items()}
+
+    @model_validator(mode="after")
+    def _of_fitting_factors(self) -> StudySpec:
+        for name, factor in self.factor_of.items():
+            if (wrong := _misfit(self.design, factor)) is not None:
+                raise ValueError(f"factor '{name}' {wrong}")
+        if isinstance(self.design, Listed):
+            for point in self.design.points:
+                if further := [name for name in point if name not in self.factors]:
+                    raise ValueError(
+                        f"a point has '{further[0]}', which is no factor; {_there(further[0], self.factors)}"
+                    )
+                if missing := [name for name in self.factors if name not in point]:
+                    raise ValueError(f"a point lacks the factor '{missing[0]}'; every point says all of them")
+        if isinstance(self.design, Paired):
+            lengths = {name: len(factor.values) for name, factor in self.factor_of.items()}
+            if len(set(lengths.values())) > 1:
+                told = listing([f"{name} has {count}" for name, count in lengths.items()])
+                raise ValueError(f"paired factors need equally many values: {told}")
+        if isinstance(self.design, LatinHypercube | Sobol) and not any(f.is_range for f in self.factor_of.values()):
+            raise ValueError(f"{self.design.kind} draws from ranges, and no factor has one (low, high)")
+        return self
+
+    @model_validator(mode="after")
+    def _of_known_responses(self) -> StudySpec:
+        for name in self.precision.of if self.precision else ():
+            if name not in self.responses:
+                raise ValueError(f"precision is of '{name}', which is no response; {_there(name, self.responses)}")
+        return self
+
+
+def _there(name: str, known: Any) -> str:
+    return f"there are {listing(list(known)) or 'none'}{did_you_mean(name, known)}"
+
+
+def _misfit(design: Any, factor: Factor) -> str | None:
+    """Return why a factor does not fit the design."""
+    if isinstance(design, Listed):
+        return "has values of its own; in a list the points say them" if factor.values or factor.is_range else None
+    if not factor.values and not factor.is_range:
+        return "has neither values nor a range (low, high)"
+    if factor.is_range and isinstance(design, Paired):
+        return "is a range; paired factors have values"
+    if factor.is_range and isinstance(design, Grid) and factor.levels is None:
+        return "is a range; a grid needs levels of it, or take design {kind: sobol, points: 32}"
+    return None
+
+
+def study_schema() -> dict[str, Any]:
+    """Return the JSON Schema of study files."""
+    return json_schema(StudySpec, "vftsim study")
+
+
+def shipped_studies() -> tuple[str, ...]:
+    """Return the names of the studies that come with vftsim."""
+    head = f"{FOLDER}/"
+    return tuple(name.removeprefix(head) for name in list_shipped(ROOM) if name.startswith(head))
+
+
+def find_study(name_or_path: str) -> Path:
+    """Return the file that a user means: a path that exists, else a shipped name.
+
+    Raises
+    ------
+    UsageError
+        Neither.
+    """
+    given = Path(name_or_path)
+    if is_file(given):
+        return given
+    names = shipped_studies()
+    if name_or_path in names:
+        return shipped_dir(ROOM) / FOLDER / f"{name_or_path}.yaml"
+    hint = did_you_mean(name_or_path, names) or ";"
+    raise UsageError(
+        f"no file {shown(name_or_path)} and no shipped study of that name{hint} shipped: {listing(names)}; "
+        "'vftsim study --gen-config MODEL' prints one to begin with"
+    )
+
+
+def read_study(name_or_path: str) -> tuple[StudySpec, Path]:
+    """Return a checked study, and the folder to which its paths are relative.
+
+    Raises
+    ------
+    ModelFileError
+        The file is wrong.
+    UsageError
+        There is none.
+    """
+    path = find_study(name_or_path)
+    return load(path, StudySpec, search=partial(_search, path)), path.parent
+
+
+def _search(first: Path, name: str) -> Path:
+    return first if name == str(first) else find_study(name)
+
+
+def changed(spec: StudySpec, points: int | None, replications: int | None, seed: int | None) -> StudySpec:
+    """Return a study with what the command says instead of the file.
+
+    Raises
+    ------
+    UsageError
+        It means nothing in this study, or is out of range.
+    """
+    data = spec.model_dump()
+    if points is not None:
+        if not isinstance(spec.design, LatinHypercube | Sobol):
+            kind = spec.design.kind
+            raise UsageError(f"--points: a {kind} has the points of its values; latin_hypercube and sobol draw")
+        data["design"]["points"] = points
+    if replications is not None:
+        if spec.precision is not None:
+            raise UsageError("--replications: the study runs until its precision; change `precision.most` there")
+        data["replications"] = replications
+    if seed is not None:
+        data["seed"] = seed
+    try:
+        return StudySpec.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UsageError(f"--{first['loc'][-1]}: {first['msg']}") from None

@@ -1,0 +1,286 @@
+"""``vftsim study``: a study file run, every finished run kept; killed or interrupted, the same command goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vftsim.errors import UsageError
+from vftsim.report.screen import print_blocks
+from vftsim.stats import ReplicationResult, StoppingRule
+from vftsim.stats.replications import replicate as rounds_of
+from vftsim.study.design.kept_points import write_points
+from vftsim.study.design.points import StudyPoint
+from vftsim.study.design.responses import Responses, observe
+from vftsim.study.design.runner import Runner
+from vftsim.study.design.spec import StudySpec
+from vftsim.study.estimate import Needs, total
+from vftsim.study.figures.catalogue import check_names
+from vftsim.study.files import to_json, write_file
+from vftsim.study.frames import frame
+from vftsim.study.manifest import manifest, utc_now
+from vftsim.study.printed import Printed
+from vftsim.study.progress import Progress, Silent
+from vftsim.study.replicate import check_study
+from vftsim.study.results import csv_text, rows, write_figure
+from vftsim.study.shard import WHOLE, Shard
+from vftsim.study.sip_summary import estimate_columns
+from vftsim.study.store import MANIFEST, Opening, Store
+from vftsim.study.workers import Interrupted, checked_jobs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COMMAND = "study"
+MOST_DRAWN = 1000
+_MOST_LOOKED_AT = 200
+
+Rounds = Generator[range, Sequence[Mapping[str, float]], ReplicationResult]
+
+
+@dataclass(frozen=True)
+class StudyResult(Printed):
+    """What is known of the points of a study.
+
+    Parameters
+    ----------
+    spec : StudySpec
+    points : list of StudyPoint
+    responses : Responses
+    refused : dict
+        Why points have no runs, by number.
+    manifest : dict
+    wanted : list of int
+        Replications asked for, of each point.
+    already : int
+        Runs that were on disk at the start.
+    unreached : list of int
+        Points whose figures are not known as well as was asked for.
+    """
+
+    spec: StudySpec
+    points: list[StudyPoint]
+    responses: Responses
+    refused: dict[int, str]
+    manifest: dict[str, Any]
+    wanted: list[int]
+    already: int
+    unreached: list[int]
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user ended it before all was done."""
+        return bool(self.manifest["state"] == "interrupted")
+
+    @property
+    def finished(self) -> int:
+        """Runs that are there."""
+        return sum(map(len, self.responses.done))
+
+    @cached_property
+    def results(self) -> pd.DataFrame:
+        """Every response of every point: one row a figure."""
+        found = []
+        for point in self.points:
+            for address in self.responses.addresses:
+                if (estimate := self.responses.estimate(point.number, address.text)) is not None:
+                    unit = address.entry.unit
+                    found.append({**head(point), "figure": address.text, "unit": unit, **estimate_columns(estimate)})
+        return frame(found)
+
+    @cached_property
+    def replications(self) -> pd.DataFrame:
+        """Every run with its responses: one row a run, numbered as `vftsim replay --run` does."""
+        found = []
+        for point in self.points:
+            values = {a.text: self.responses.values(point.number, a.text) for a in self.responses.addresses}
+            for n in sorted(self.responses.done[point.number]):
+                own = {text: each[n] for text, each in values.items() if n in each}
+                found.append({"run": n * len(self.points) + point.number, **head(point), "replication": n, **own})
+        return frame(sorted(found, key=lambda row: row["run"]))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the results."""
+        return self.results
+
+    def print_tables(self) -> None:
+        """Print everything for people."""
+        from vftsim.study.design.blocks import study_blocks  # noqa: PLC0415 - what prints itself knows its blocks
+
+        print_blocks(study_blocks(self))
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest, "confidence": self.spec.confidence / 100.0, "results": rows(self.results),
+            "refused": {self.points[number].name: why for number, why in self.refused.items()},
+            "unreached": self.unreached,
+        }  # fmt: skip
+
+    def write_files(self, folder: Path) -> None:
+        """Write results, runs, points, the study as it was asked for, figure and manifest."""
+        from vftsim.study.design.plot import study_figure  # noqa: PLC0415 - matplotlib takes its time
+
+        write_file(folder / "results.csv", csv_text(self.results).encode())
+        write_file(folder / "replications.csv", csv_text(self.replications).encode())
+        write_points(folder, self.points)
+        figure = study_figure(self) if len(self.points) <= MOST_DRAWN else None
+        if figure is not None:
+            write_figure(figure, folder / "study.png")
+        write_file(folder / MANIFEST, (to_json(self.manifest) + "\n").encode())
+
+
+def head(point: StudyPoint) -> dict[str, Any]:
+    """Return the columns that name a point."""
+    return {"point": point.number, "model": point.label, **point.values}
+
+
+def check_responses(spec: StudySpec, points: Sequence[StudyPoint]) -> None:
+    """Refuse figures that no model of the study will have; of a large study the first point of each model tells."""
+    firsts = {point.label: point for point in reversed(points)}
+    check_names(spec.responses, [point.model.spec for point in firsts.values()], "responses")
+
+
+def takes(spec: StudySpec, points: Sequence[StudyPoint]) -> Needs:
+    """Return what a study takes in all; with a precision, the most it may."""
+    step = max(1, len(points) // _MOST_LOOKED_AT)
+    some = points[::step]
+    replications = spec.replications if spec.precision is None else spec.precision.most
+    return total([point.model.spec for point in some], replications).times(len(points) / len(some))
+
+
+def run_study_file(
+    spec: StudySpec,
+    points: list[StudyPoint],
+    folder: Path,
+    jobs: int | None = None,
+    *,
+    force: bool = False,
+    progress: Progress | None = None,
+    shard: Shard = WHOLE,
+) -> StudyResult:
+    """Run what is missing of a study; an interrupted one returns what is done.
+
+    Parameters
+    ----------
+    spec : StudySpec
+    points : list of StudyPoint
+    folder : Path
+        Where finished runs and results are.
+    jobs : int, optional
+        Worker processes, without influence on the results; by default all cores.
+    force : bool
+        Forget what the folder holds, once the new result stands.
+    progress : Progress, optional
+    shard : Shard
+        The share to be run: of runs, with a precision of points.
+
+    Raises
+    ------
+    UsageError
+        No model has a response, or no point can be run.
+    Interrupted
+        Ctrl-C before anything was done.
+    """
+    workers, show, started = checked_jobs(jobs), progress or Silent(), utc_now()
+    check_study(spec.replications, spec.seed, workers)
+    check_responses(spec, points)
+    responses, interrupted, unreached = Responses(spec.responses, len(points), spec.confidence / 100.0), False, []
+    already = 0
+    wanted = [spec.replications] * len(points)
+    with Store(folder, COMMAND, Opening.REPLACE if force else Opening.CONTINUE) as store:
+        runner = Runner(points, spec.seed, observe, responses.take, store, shard, spec.precision is not None)
+        try:
+            if spec.precision is None:
+                already = runner.load(wanted)
+                runner.run(wanted, workers, show, lambda number: points[number].name)
+            else:
+                rule = _rule(spec)
+                first = [rule.initial + rule.look_ahead] * len(points)
+                already, wanted = runner.load(first), first
+                unreached = _until_known(spec, rule, runner, responses, wanted, workers, show)
+        except KeyboardInterrupt:
+            interrupted = True
+        if not any(responses.done):
+            if interrupted:
+                raise Interrupted("nothing had finished")
+            if not runner.refused:
+                shard.refuse_idle(interrupted)
+            whys = "; ".join(dict.fromkeys(runner.refused.values()))
+            raise UsageError(f"no point could be run: {whys}")
+        said = _manifest(spec, points, wanted, workers, started, interrupted)
+        result = StudyResult(spec, points, responses, runner.refused, said, wanted, already, unreached)
+        store.finish(result.write_files)
+        result.remarks.extend(store.remarks)
+    return result
+
+
+def _rule(spec: StudySpec) -> StoppingRule:
+    assert spec.precision is not None
+    return StoppingRule(
+        spec.precision.of or spec.responses, relative_half_width=spec.precision.percent / 100.0,
+        confidence=spec.confidence / 100.0, budget=spec.precision.most,
+    )  # fmt: skip
+
+
+def _until_known(
+    spec: StudySpec, rule: StoppingRule, runner: Runner, responses: Responses, wanted: list[int], jobs: int,
+    show: Progress,
+) -> list[int]:  # fmt: skip
+    """Run replications of each point until the rule holds there; return the points where it does not.
+
+    What a point needs follows from its own replications, so shares of points are those of the whole.
+    """
+    asking = {point.number: rounds_of(rule) for point in runner.points}
+    numbers = {number: next(procedure) for number, procedure in asking.items()}
+    unreached = []
+    while numbers:
+        for number, batch in numbers.items():
+            wanted[number] = batch.stop
+        runner.load(wanted)
+        runner.run(wanted, jobs, show, lambda number: f"point {number}")
+        for number, batch in list(numbers.items()):
+            del numbers[number]
+            if not set(batch) <= responses.done[number]:
+                continue  # refused, or of another share
+            try:
+                numbers[number] = asking[number].send([_outcome(rule, responses, number, n) for n in batch])
+            except StopIteration as stop:
+                if not stop.value.reached:
+                    unreached.append(number)
+    return unreached
+
+
+def _outcome(rule: StoppingRule, responses: Responses, number: int, replication: int) -> dict[str, float]:
+    found = {}
+    for name in rule.metrics:
+        meant = responses.of(name)
+        if len(meant) != 1:
+            texts = ", ".join(address.text for address in meant[:4])
+            raise UsageError(
+                f"precision: '{name}' is no one figure{f', but {texts}' if texts else ''}; name one with `of`"
+            )
+        value = responses.values(number, meant[0].text).get(replication)
+        if value is None:
+            raise UsageError(
+                f"precision: nothing to measure of '{name}' in replication {replication} of point {number}"
+            )
+        found[name] = value
+    return found
+
+
+def _manifest(
+    spec: StudySpec, points: Sequence[StudyPoint], wanted: Sequence[int], jobs: int, started: str, interrupted: bool
+) -> dict[str, Any]:
+    firsts = {point.label: point.model for point in reversed(points)}
+    most = max(wanted)
+    said = manifest(
+        [firsts[label] for label in dict.fromkeys(point.label for point in points)], command=COMMAND, seed=spec.seed,
+        replications=list(range(most)), wanted=most, jobs=jobs, started=started,
+        state="interrupted" if interrupted else "finished",
+    )  # fmt: skip
+    return {**said, "study": {**spec.model_dump(mode="json"), "points": len(points)}}

@@ -1,0 +1,31 @@
+"""Libraries that only some studies need: imported when they are, with a clear word where they are missing."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from vftsim.errors import UsageError
+
+
+def extra(module: str, name: str, what: str) -> Any:
+    """Return a module of a library that belongs to an extra.
+
+    Parameters
+    ----------
+    module : str
+    name : str
+        The extra.
+    what : str
+        What needs it.
+
+    Raises
+    ------
+    UsageError
+        It is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        library = module.partition(".")[0]
+        raise UsageError(f"{what} needs {library}: pip install 'vftsim[{name}]'") from None
