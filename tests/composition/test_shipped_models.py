@@ -6,6 +6,7 @@ from vftsim.composition.run import Run
 from vftsim.composition.views import flows_of, has_bench, phases_of
 from vftsim.platform.outcomes import HostUse
 from vftsim.study.model import load_model, shipped_models
+from vftsim.workloads.batch import BatchWork
 
 SHORT_STEPS = [
     "workloads.calls.pre_registration.duration=0 s", "workloads.calls.stir.duration=1 s",
@@ -18,6 +19,7 @@ SHORT_NETWORKS = [
     "workloads.udp.rate=10 Mbit/s", "workloads.web.rate=5 /s", "workloads.web.connections=5",
 ]  # fmt: skip
 SHORT_STREAMS = ["measure.warm_up=20 ms", "measure.duration=100 ms", "workloads.media.streams=20"]
+SHORT_JOB = ["measure.warm_up=100 ms", "measure.duration=10 s"]
 SHORT_FARM = ["measure.warm_up=100 ms", "measure.duration=300 ms", "workloads.calls.rate=100 /s", "faults=[]"]
 
 
@@ -28,6 +30,8 @@ def test_a_shipped_model_runs_conserves_and_carries_a_light_load(name):
         short = SHORT_NETWORKS
     if name.startswith("sip-farm-"):
         short = SHORT_FARM
+    if name.startswith("job-"):
+        short = SHORT_JOB
     run = Run(load_model(name, short).spec, 1, 0, engine="simpy")
     record = run.run()
     run.check_conservation()
@@ -40,6 +44,9 @@ def test_a_shipped_model_runs_conserves_and_carries_a_light_load(name):
         assert tcp["mbit_per_s"] > 1.0
         assert udp["client_1_received_mbit_per_s"] > 9
         assert web["answered_percent"] == 100.0
+    elif short is SHORT_JOB:
+        (work,) = record.of_kind(BatchWork)
+        assert work[-1].transactions > 0
     elif short is SHORT_FARM:
         found = record.whole.outcomes["workloads.calls"].columns()
         assert found["calls_per_s"] == pytest.approx(100, rel=0.5)

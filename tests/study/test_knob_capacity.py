@@ -93,7 +93,7 @@ def test_the_command_prints_the_answer_and_writes_json(server, capsys):
     said = json.loads(capsys.readouterr().out)
     assert said["capacity"][0]["capacity"] == "workloads.load.clients"
     assert said["workloads.load.clients"]["objectives"] == [
-        {"figure": "workloads.load.latency.p95", "relation": "<=", "value": 5.5}
+        {"figure": "workloads.load.latency.p95", "relation": "<=", "value": 5.5, "unit": "ms"}
     ]
 
 

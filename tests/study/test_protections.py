@@ -7,12 +7,12 @@ from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.protection.mechanism import protections
 from vftsim.report.head import print_head
-from vftsim.report.protection_tables import print_protections
 from vftsim.study import failover
+from vftsim.study.decision import decide
 from vftsim.study.manifest import manifest
 from vftsim.study.model import load_model
 from vftsim.study.protection_costs import UNCALIBRATED, cost_notes
-from vftsim.study.protections import compare_protections, fitting, kinds_named, under
+from vftsim.study.protections import fitting, kinds_named, under
 
 pytestmark = pytest.mark.thorough
 
@@ -95,28 +95,27 @@ def compared(tmp_path_factory):
     path.write_text(two + "hosts:\n  host: {pcpus: 2}\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(failover, "AFTER_NS", 3 * S)
-        return compare_protections(load_model(path), ["none", "lockstep", "checkpoint"], 2, 1, 1)
+        return decide(load_model(path), ["none", "lockstep", "checkpoint"], 2, 1, 1)
 
 
 def test_figures_of_each_mechanism(compared):
-    assert compared.kinds == ("none", "checkpoint")
-    assert compared.estimate("none", "output_wait_ms").mean == 0.0
-    assert compared.estimate("checkpoint", "output_wait_ms").mean > 100.0
-    delays = [compared.estimate(kind, "SES1_p50_ms").mean for kind in compared.kinds]
+    assert list(compared.protected) == ["none", "checkpoint"]
+    held = "domains.sut.protection.at_10.output_held"
+    assert compared.estimate("none", held) is None
+    assert compared.estimate("checkpoint", held).mean > 100.0
     # INVITE and answer each wait for the rest of an epoch of 200 ms.
-    assert delays[1] > delays[0] + 100.0
-    assert compared.estimate("none", "channel_mbit_per_s").mean == 0.0
-    assert compared.estimate("checkpoint", "channel_mbit_per_s").mean > 1.0
-    assert compared.estimate("none", "failover.outage_s") is None
-    assert 1.0 < compared.estimate("checkpoint", "failover.outage_s").mean < 1.5
+    assert compared.difference("checkpoint", "workloads.calls.at_10.setup.p50").mean > 100.0
+    assert compared.estimate("checkpoint", "domains.sut.protection.at_10.channel").mean > 1.0
+    assert compared.estimate("none", "outage") is None
+    assert 1.0 < compared.estimate("checkpoint", "outage").mean < 1.5
 
 
 def test_what_is_printed(compared, capsys):
-    print_protections(compared)
+    compared.print_tables()
     shown = capsys.readouterr().out
     assert "Left out: lockstep: lockstep handles 1 vCPU" in shown
-    assert "Costs of checkpoint: pages dirtied" in shown
-    assert "never" in shown
+    assert "checkpoint: pages dirtied" in shown
+    assert "never ends" in shown
     assert "nan" not in shown
 
 

@@ -9,7 +9,7 @@ from tests.study.tiny import TINY
 from vftsim.composition.record import RunRecord
 from vftsim.outcome import Outcome, Phase, declare, kept
 from vftsim.report.terminal import as_text
-from vftsim.study.availability import YEAR_S, AvailabilityStudy, Pair, _year
+from vftsim.study.availability import YEAR_S, AvailabilityStudy, Pair, year_of
 from vftsim.study.crash import Failover
 from vftsim.study.failover import FailoverStudy
 from vftsim.study.figures.summary import Summary
@@ -60,7 +60,7 @@ def test_a_service_that_did_not_come_back_once_is_counted(model, capsys):
 def test_a_years_downtime_has_the_interval_of_its_outages(model):
     """Nearly the mean outage a year, at one failure a year; nines are -log10 of the unavailability."""
     study = study_of(model, [crash(k) for k in range(10)])
-    row = _year(study, "lockstep", YEAR_S, 77.0, 10.0)
+    row = year_of(study, "lockstep", YEAR_S, 77.0, 10.0)
     outage = study.mean("outage_s")
     assert outage.is_interval
     assert row["downtime_low"] < row["downtime_s_per_year"] < row["downtime_high"]
@@ -73,9 +73,9 @@ def test_a_years_downtime_has_the_interval_of_its_outages(model):
 
 def test_a_year_in_which_somebody_restarts_has_no_interval(model, capsys):
     """One crash of ten did not come back, or none did: how long a restart by hand takes is assumed."""
-    once = _year(study_of(model, [crash(k, outage_s=math.inf if k == 3 else None) for k in range(10)]),
+    once = year_of(study_of(model, [crash(k, outage_s=math.inf if k == 3 else None) for k in range(10)]),
                  "lockstep", YEAR_S, 77.0, 10.0)  # fmt: skip
-    never = _year(study_of(model, [crash(k, outage_s=math.inf) for k in range(10)]), "none", YEAR_S, 77.0, 10.0)
+    never = year_of(study_of(model, [crash(k, outage_s=math.inf) for k in range(10)]), "none", YEAR_S, 77.0, 10.0)
     assert once["downtime_interval"] == never["downtime_interval"] == "none"
     assert never["came_back_high"] == pytest.approx(1.0 - 0.025**0.1)
     print(as_text(AvailabilityStudy(model, YEAR_S, 77.0, (once, never), {}, MANIFEST).blocks(), 1000))

@@ -7,16 +7,15 @@ from tiny import TINY
 
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
-from vftsim.report.protection_tables import print_protections
 from vftsim.report.terminal import as_text
 from vftsim.study.availability import availability_study
 from vftsim.study.capacity import ramp_study, search_study
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.compare import compare_study
+from vftsim.study.decision import decide
 from vftsim.study.failover import failover_study
 from vftsim.study.knob_capacity import knob_capacity
 from vftsim.study.model import load_model
-from vftsim.study.protections import compare_protections
 from vftsim.study.results import RunResult, model_yaml
 from vftsim.study.run import run_study
 from vftsim.study.search_levels import SearchSettings
@@ -286,12 +285,14 @@ def test_a_year_of_failovers_outside_is_marked(path, capsys, settings):
 def test_figures_of_mechanisms_outside_are_marked(path, capsys, settings):
     """The ramp ends above 20 attempts a second; other figures are those of the first step."""
     longer = ("workloads.calls.steps.duration=3 s", "workloads.calls.steps.transient=1 s")
-    found = compare_protections(load_model(path, (*longer, *settings)), ["none"], 1, jobs=1)
+    found = decide(load_model(path, (*longer, *settings)), ["none"], 1, jobs=1)
     said = {name for _, name in found.for_machines()["outside_calibration"]}
-    assert said == (set(found.names()) if settings else {"capacity_saps"})
-    print_protections(found)
-    row = next(line for line in capsys.readouterr().out.splitlines() if line.strip().startswith("none"))
-    assert row.count("*") > 1 if settings else row.count("*") == 1
+    assert said == ({one.name for one in found.quantities} if settings else {"capacity"})
+    found.print_tables()
+    out = capsys.readouterr().out
+    assert BELOW in out
+    assert ("call set-up p50, ms *" in out) == bool(settings)
+    assert "capacity (DOC), /s *" in out
 
 
 MEASURED = FITTED + "measured: {capacity: 100 /s}\n"

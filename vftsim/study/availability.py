@@ -178,7 +178,7 @@ def availability_study(
     table = []
     for kind, each in chosen.items():
         study = failover_study(each, crashes, seed, workers, after_ns=after_ns, progress=progress, store=store)
-        table.append(_year(study, kind, mtbf_s, restart_s, _rate_of(model)))
+        table.append(year_of(study, kind, mtbf_s, restart_s, rate_of(model)))
     said = manifest(
         [model], command="availability", seed=seed, replications=range(crashes), wanted=crashes, jobs=workers,
         started=started, state="finished",
@@ -192,12 +192,19 @@ def year_takes(model: Model, kinds: Sequence[str], crashes: int, after_ns: int |
     return sum((crashes_take(each, crashes, None, SPAN_NS, after_ns) for each in chosen.values()), Needs())
 
 
-def _rate_of(model: Model) -> float:
+def rate_of(model: Model) -> float:
     """Return attempts a second of the failover runs; nan without a benchmark."""
     return bench_of(model.spec).steps.initial if has_bench(model.spec) else math.nan
 
 
-def _year(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, attempts_per_s: float) -> dict[str, Any]:
+def year_of(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, attempts_per_s: float) -> dict[str, Any]:
+    """Return a year with a mechanism, from its failovers.
+
+    Raises
+    ------
+    UsageError
+        A run ended before the guest was back.
+    """
     if any(each.is_cut_short for each in study.failovers):
         raise UsageError(
             f"{kind}: a run ended before the guest was back, so its outage is not known; let runs go on longer after a "

@@ -21,6 +21,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run, run_model
 from vftsim.composition.views import flows_of, phases_of
+from vftsim.outcome.declare import Rate
 from vftsim.platform.io.packet import flows
 from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
 from vftsim.platform.protection.faults import PrimaryCrash
@@ -63,7 +64,8 @@ class Failover:
     unprotected_s : float
         From the crash until protection is restored; as planned, if the run ends before.
     failed : dict
-        Attempts inadequately handled more than without the crash, by scenario.
+        Attempts inadequately handled more than without the crash, by scenario; of others what they answer or
+        end less, by workload or program.
     lost : dict
         Packets dropped more than without the crash, by workload.
     retransmissions : int
@@ -200,11 +202,7 @@ def _watched(task: CrashTask, windows: Mapping[str, tuple[int, int]]) -> _Crashe
 def served(run: Run, domain: str) -> dict[str, Any]:
     """Return the drivers of the workloads that a domain serves, by name: others go on without it."""
     spec = run.spec
-    return {
-        name: driver
-        for name, driver in run.built.drivers.items()
-        if domain in spec.copies(spec.target_of(spec.workloads[name])[0])
-    }
+    return {name: driver for name, driver in run.built.drivers.items() if domain in _serving(spec, name)}
 
 
 def _gaps(run: Run, domain: str) -> dict[str, Gap]:
@@ -244,7 +242,7 @@ def _judged(task: CrashTask, crashed: _Crashed, undisturbed: RunRecord) -> Failo
         first_packet_s=first_s,
         outage_s=(gap.end_ns - gap.begin_ns) / _S if gap is not None and recovered else math.inf,
         unprotected_s=_unprotected_s(task, crashed, live_ns),
-        failed=_failed(record, undisturbed),
+        failed=_failed(record, undisturbed) | _not_done(task, record, undisturbed),
         lost=_lost(record, undisturbed),
         retransmissions=_repeated(record) - _repeated(undisturbed),
         figures=protection_of(record)[task.domain].columns(),
@@ -283,6 +281,30 @@ def _failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
         )
         found[scenario.label] = of_crash - of_none
     return found
+
+
+def _not_done(task: CrashTask, record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
+    """Return how much less workloads that the domain serves, and its own programs, have got done, by name."""
+    spec = task.spec
+    owners = {f"workloads.{name}": name for name in spec.workloads if task.domain in _serving(spec, name)}
+    entry = next(name for name in spec.domains if task.domain in spec.copies(name))
+    owners |= {f"domains.{task.domain}.applications.{key}": key for key in spec.domains[entry].applications}
+    of_none = _done(undisturbed)
+    return {owners[owner]: of_none[owner] - done for owner, done in _done(record).items() if owner in owners}
+
+
+def _serving(spec: ModelSpec, workload: str) -> list[str]:
+    return spec.copies(spec.target_of(spec.workloads[workload])[0])
+
+
+def _done(record: RunRecord) -> dict[str, int]:
+    """Return what each owner has got done: what its leading rate counts, if more of it is better."""
+    return {
+        owner: round(figure.of.held(outcome))
+        for owner, outcome in record.whole.outcomes.items()
+        for figure in outcome.declared.values()
+        if isinstance(figure, Rate) and figure.headline and figure.better == "higher" and figure.by is None
+    }
 
 
 def _lost(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:

@@ -263,21 +263,22 @@ def _protection_of(model: Model, domain: str) -> ProtectionSpec:
 
 
 def protected_domain(model: Model) -> str:
-    """Return the entry of the domain whose protection matters: the first protected one, or the first with traffic.
+    """Return the entry of the domain whose protection matters: the first protected one, with traffic, or with a job.
 
     Raises
     ------
     UsageError
-        None has traffic.
+        Nobody would miss any.
     """
     spec = model.spec
     guarded = [name for name, d in spec.domains.items() if d.protection.kind != "none"]  # type: ignore[attr-defined]
     if guarded:
         return guarded[0]
     reached = [spec.target_of(workload)[0] for workload in spec.workloads.values()]
-    if not reached:
-        raise UsageError(f"'{model.label}' has no workload, so no domain whose protection a client could see")
-    return reached[0]
+    working = [name for name, d in spec.domains.items() if any(each.outcomes for each in d.applications.values())]
+    if not reached and not working:
+        raise UsageError(f"'{model.label}' has no workload and no job, so no domain whose protection anybody could see")
+    return (reached or working)[0]
 
 
 def _domain_of(model: Model, domain: str | None) -> str:

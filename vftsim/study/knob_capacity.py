@@ -22,7 +22,7 @@ from vftsim.study.judged_run import JudgedRun, short_offer
 from vftsim.study.knob import Knob, knob_of
 from vftsim.study.level_capacity import LevelCapacity, LevelStudy, LoadNames, level_capacity
 from vftsim.study.model import Model
-from vftsim.study.objective import Objective, read_objective
+from vftsim.study.objective import Objective, in_units, read_objective
 from vftsim.study.search_levels import SearchSettings
 
 KNOB_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=80, budget=300)
@@ -71,7 +71,7 @@ def knob_capacity(model: Model, request: CapacityRequest) -> LevelCapacity:
             f"--vary {key}: say what a run must achieve with --objective 'figure <= number'; "
             f"a run has: {listing(leading)}"
         )
-    objectives = tuple(replace(one, figure=one_figure(one.figure, model.spec)) for one in asked)
+    objectives = tuple(replace(one, figure=one_figure(one.figure, model.spec)) for one in in_units(asked, [model.spec]))
     said = " and ".join(str(one) for one in objectives)
     unit = f"{knob.unit} " if knob.unit else ""
     details = {"unit": knob.unit, "objectives": [asdict(one) for one in objectives]}

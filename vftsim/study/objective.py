@@ -5,13 +5,25 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
+from vftsim.study.figures.catalogue import catalogue, one_figure
+from vftsim.study.figures.names import find
 
 _NUMBER = r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?"
-_FORM = re.compile(rf"\s*(?P<figure>[^<>=]+?)\s*(?P<relation><=|>=|<|>)\s*(?P<value>{_NUMBER})\s*")
+_FORM = re.compile(
+    rf"\s*(?P<figure>[^<>=]+?)\s*(?P<relation><=|>=|<|>)\s*(?P<value>{_NUMBER})\s*(?P<unit>[a-zA-Z%/][a-zA-Z%/]*)?\s*"
+)
+_SIZES: Mapping[str, tuple[str, float]] = {
+    "ns": ("time", 1e-9), "us": ("time", 1e-6), "ms": ("time", 1e-3), "s": ("time", 1.0), "min": ("time", 60.0),
+    "h": ("time", 3600.0), "d": ("time", 86_400.0), "%": ("share", 1.0), "/s": ("rate", 1.0),
+    "kbit/s": ("bits", 1e-3), "Mbit/s": ("bits", 1.0), "Gbit/s": ("bits", 1e3), "B": ("bytes", 1e-6),
+    "kB": ("bytes", 1e-3), "MB": ("bytes", 1.0), "GB": ("bytes", 1e3), "MB/s": ("byte rate", 1.0),
+}  # fmt: skip
+"""What units measure, and how large they are."""
 _RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
@@ -28,19 +40,38 @@ class Objective:
     relation : str
         ``<=``, ``>=``, ``<`` or ``>``.
     value : float
-        In the figure's unit.
+        In ``unit``.
+    unit : str
+        As it was written; none: the figure's own.
     """
 
     figure: str
     relation: str
     value: float
+    unit: str = ""
+
+    def in_unit(self, unit: str) -> Objective:
+        """Return it with its value in the figure's unit.
+
+        Raises
+        ------
+        UsageError
+            The figure is measured in something else.
+        """
+        if self.unit in ("", unit):
+            return Objective(self.figure, self.relation, self.value, unit)
+        mine, its = _SIZES.get(self.unit), _SIZES.get(unit)
+        if mine is None or its is None or mine[0] != its[0]:
+            wanted = f"is in {unit}" if unit else "has no unit"
+            raise UsageError(f"--objective: '{self}': {self.figure} {wanted}, not in {self.unit}")
+        return Objective(self.figure, self.relation, self.value * mine[1] / its[1], unit)
 
     def holds(self, found: float) -> bool:
         """Tell whether a run with this figure met it; one without a number in its place did not."""
         return _RELATIONS[self.relation](found, self.value)
 
     def __str__(self) -> str:
-        return f"{self.figure} {self.relation} {self.value:g}"
+        return f"{self.figure} {self.relation} {self.value:g}{' ' if self.unit else ''}{self.unit}"
 
 
 def read_objective(text: str) -> Objective:
@@ -58,6 +89,32 @@ def read_objective(text: str) -> Objective:
         value = math.nan
     if match is None or not math.isfinite(value):
         raise UsageError(
-            f"--objective: '{text}' is not of the form 'figure <= number' (or >=, <, >), e.g. 'web.answered >= 90'"
+            f"--objective: '{text}' is not of the form 'figure <= number' (or >=, <, >), e.g. 'web.answered >= 90' or "
+            "'web.response.p95 <= 100 ms'"
         )
-    return Objective(match["figure"], match["relation"], value)
+    return Objective(match["figure"], match["relation"], value, match["unit"] or "")
+
+
+def in_units(
+    objectives: Iterable[Objective], specs: Sequence[ModelSpec], own: Mapping[str, str] | None = None
+) -> tuple[Objective, ...]:
+    """Return objectives in the units of their figures: those of models, and others by their names (``own``).
+
+    Raises
+    ------
+    UsageError
+        There is no such figure, or it is measured in something else; said before anything runs.
+    """
+    known, said = own or {}, []
+    every = [address for spec in specs for address in catalogue(spec)]
+    for one in objectives:
+        found = [] if one.figure in known else find(one.figure, every) or find(_listed(one.figure), every)
+        if not found and one.figure not in known:
+            one_figure(one.figure, specs[0])
+        said.append(one.in_unit(found[0].entry.unit if found else known[one.figure]))
+    return tuple(said)
+
+
+def _listed(name: str) -> str:
+    """Return the name of a percentile that every distribution lists in the place of another one."""
+    return f"{name.rpartition('.')[0]}.p50"

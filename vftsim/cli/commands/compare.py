@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vftsim.cli import options
+from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vftsim.study.decision import Asked
     from vftsim.study.limits import Limits
     from vftsim.study.model import Model
 
@@ -31,6 +35,27 @@ def compare(
     protection: Annotated[
         str | None,
         typer.Option(metavar="KIND,KIND", help="Compare mechanisms on one model instead: a list, or 'all'."),
+    ] = None,
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--objective",
+            metavar="'FIGURE <= NUMBER'",
+            help="What a mechanism has to achieve (repeat for several), e.g. 'web.response.p95 <= 100 ms' or "
+            "'outage <= 3 s'. With --protection.",
+        ),
+    ] = None,
+    mtbf: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Mean time between failures of a host (default 365 d). With --protection."),
+    ] = None,
+    restart: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Time in which somebody brings back what does not come back by itself (default 77 s). With "
+            "--protection.",
+        ),
     ] = None,
     figure: Annotated[
         list[str] | None,
@@ -61,7 +86,9 @@ def compare(
 ) -> None:
     """Compare systems in any figures under common random numbers, with intervals of the differences.
 
-    Of models with a SIP benchmark the capacities are compared if no figure is asked for.
+    Of models with a SIP benchmark the capacities are compared if no figure is asked for. With --protection: one model
+    under several mechanisms: its service, what they cost on both hosts, what a crash and a year show, who meets what
+    is asked, and the cheapest.
 
     --set applies to every model.
     """
@@ -76,8 +103,14 @@ def compare(
 
     options.check_force(force, output)
     if protection is not None:
-        _mechanisms(chosen, protection, replications, seed, jobs, output, force, as_json, as_csv, quiet, limits)
+        if figure:
+            raise UsageError("--figure: with --protection every figure is shown; --objective says what is asked")
+        asked = _asked(objective or (), mtbf, restart)
+        _mechanisms(chosen, protection, replications, seed, jobs, output, force, as_json, as_csv, quiet, limits, asked)
         return
+    for option, given in (("--objective", objective), ("--mtbf", mtbf), ("--restart", restart)):
+        if given:
+            raise UsageError(f"{option} judges mechanisms: name them with --protection")
     takes = options.limited(limits, lambda: total([each.spec for each in chosen], replications), jobs)
     with (
         takes as words,
@@ -104,31 +137,44 @@ def _variant(named: str, set_: list[str] | None, scale: float, quick: bool) -> M
     return replace(model, label=named)
 
 
+def _asked(objectives: Sequence[str], mtbf: str | None, restart: str | None) -> Asked:
+    """Return the question that the options put."""
+    from vftsim.spec import DURATION
+    from vftsim.study.decision import Asked
+    from vftsim.study.objective import read_objective
+
+    times = {
+        name: options.parse_quantity(option, text, DURATION) / 1e9
+        for name, option, text in (("mtbf_s", "--mtbf", mtbf), ("restart_s", "--restart", restart))
+        if text is not None
+    }
+    return Asked(tuple(read_objective(text) for text in objectives), **times)
+
+
 def _mechanisms(
     models: list[Model], named: str, replications: int, seed: int, jobs: int | None, output: Path | None, force: bool,
-    as_json: bool, as_csv: bool, quiet: bool, limits: Limits,
+    as_json: bool, as_csv: bool, quiet: bool, limits: Limits, asked: Asked,
 ) -> None:  # fmt: skip
     """Compare protection mechanisms on one model."""
-    from vftsim.errors import UsageError
-    from vftsim.report.protection_tables import print_protections
-    from vftsim.study.estimate import total
+    from vftsim.study.decision import decide, decision_takes
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
-    from vftsim.study.protections import compare_protections, kinds_named
+    from vftsim.study.protections import fitting, kinds_named
 
     if len(models) != 1:
         raise UsageError("--protection compares mechanisms on one model; name one")
     kinds = kinds_named(named)
-    takes = options.limited(limits, lambda: total([models[0].spec], len(kinds) * replications), jobs)
+    each = list(fitting(models[0], kinds)[0].values())
+    takes = options.limited(limits, lambda: decision_takes(each, replications), jobs)
     with (
         takes as words,
         kept_in(output, "compare", force) as store,
         make_progress("compare", quiet, words) as progress,
     ):
-        result = compare_protections(models[0], kinds, replications, seed, jobs, progress=progress, store=store)
+        result = decide(models[0], kinds, replications, seed, jobs, asked=asked, progress=progress, store=store)
         keep_answer(store, result)
     options.say_remarks(store.remarks if store else ())
-    options.show(result, as_json, as_csv, print_protections)
+    options.show(result, as_json, as_csv, lambda _: result.print_tables())
     if result.interrupted:
         from vftsim.cli.main import interrupted
 

@@ -1,0 +1,190 @@
+"""The decision: service figures beside those without protection, what is asked, the cheapest, any kind of model."""
+
+import math
+
+import pytest
+from tiny import TINY
+
+from vftsim.errors import UsageError
+from vftsim.report.terminal import as_text
+from vftsim.study import failover
+from vftsim.study.decision import Asked, decide
+from vftsim.study.failover import protected_domain
+from vftsim.study.model import load_model
+from vftsim.study.objective import Objective, read_objective
+
+pytestmark = pytest.mark.thorough
+
+S = 1_000_000_000
+JOB = """\
+hosts: {host: {pcpus: 1, scheduler: {kind: credit}}}
+domains:
+  vm:
+    applications:
+      db: {kind: batch, processes: 8, demand: 1 ms, demand_cv: 1, disk_operations: 1, disk_wait: 1 ms, pages: 20}
+measure: {warm_up: 100 ms, duration: 2 s}
+"""
+WEB = """\
+networks: {lan: {}}
+hosts: {host: {pcpus: 1}}
+domains:
+  vm:
+    interfaces: {eth0: {path: {kind: native}}}
+    applications: {srv: {kind: responder, demand: 100 us}}
+workloads: {load: {kind: request_response, to: vm, clients: 4, turn_around: 20 ms, retry: 200 ms}}
+measure: {warm_up: 200 ms, duration: 3 s}
+"""
+
+
+def decided(tmp_path, text, kinds, *objectives, replications=2, **asked):
+    path = tmp_path / "model.yaml"
+    path.write_text(text)
+    question = Asked(tuple(map(read_objective, objectives)), **asked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(failover, "AFTER_NS", 3 * S)
+        patch.setattr(failover, "STEADY_AFTER_NS", 3 * S)
+        return decide(load_model(path), kinds, replications, 1, 1, asked=question)
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    """Return the decision about a job that nobody sees from outside."""
+    kinds = ("none", "checkpoint", "hypervisor_epoch")
+    return decided(tmp_path_factory.mktemp("job"), JOB, kinds, "work >= 90 %", "outage <= 3 s")
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory):
+    """Return the decision about clients in a closed loop."""
+    objectives = ("load.latency.p95 <= 10 ms", "outage <= 5 s", "downtime <= 1 min")
+    kinds = ("none", "checkpoint", "lockstep", "coarse_lockstep", "ha_restart")
+    return decided(tmp_path_factory.mktemp("web"), WEB, kinds, *objectives)
+
+
+# Service
+
+
+def test_a_job_without_clients_has_its_figures_beside_those_without_protection(job):
+    names = {one.name for one in job.quantities if one.group == "service"}
+    assert "domains.vm.applications.db.rate" in names
+    # A fifth of the time in epoch boundaries is a fifth of a CPU-bound job.
+    assert job.estimate("hypervisor_epoch", "work").mean == pytest.approx(80.0, abs=1.0)
+    less = job.difference("hypervisor_epoch", "domains.vm.applications.db.rate").mean
+    assert less == pytest.approx(-0.2 * job.estimate("none", "domains.vm.applications.db.rate").mean, rel=0.05)
+
+
+def test_the_difference_is_that_of_pairs(web):
+    name = "workloads.load.latency.mean"
+    own = [web.protected[kind].summary.values(name) for kind in ("lockstep", "none")]
+    pairs = [own[0][number] - own[1][number] for number in (0, 1)]
+    found = web.difference("lockstep", name)
+    assert (found.low, found.high) == pytest.approx((min(pairs), max(pairs)))
+
+
+def test_checkpoints_hold_an_exchange_for_an_epoch(web):
+    """A closed loop whose turn-around is short against the interval gets one answer a client and epoch."""
+    assert web.estimate("checkpoint", "workloads.load.rate").mean == pytest.approx(4 / 0.2, rel=0.1)
+    assert web.difference("checkpoint", "workloads.load.latency.p50").mean > 90.0
+
+
+# Costs
+
+
+def test_the_price_is_the_cpu_of_both_hosts_beyond_the_same_work(job):
+    for kind in ("checkpoint", "hypervisor_epoch"):
+        of, none = job.protected[kind].summary, job.protected["none"].summary
+        guard = "domains.vm.protection"
+        for number, price in job.protected[kind].computed["price"].items():
+            work = job.protected[kind].computed["work"][number] / 100.0
+            parts = [of.values(f"{guard}.{name}")[number] for name in ("stopped", "backup_cpu")]
+            busy = [each.values("hosts.host.busy")[number] for each in (of, none)]
+            assert price == pytest.approx(busy[0] - work * busy[1] + sum(parts), abs=1e-3)
+        assert job.price(kind) > 1.0
+    # Epochs: the second host does all that the guest does, and a fifth of the first stands still.
+    assert job.price("hypervisor_epoch") == pytest.approx(80.0 + 20.0, abs=1.0)
+    assert job.price("none") == 0.0
+
+
+def test_what_neither_works_nor_stands_still_is_left(web):
+    left = web.estimate("checkpoint", "cpu_left").mean
+    of = web.protected["checkpoint"].summary
+    used = of.estimate("domains.vm.cpu").mean + of.estimate("domains.vm.protection.stopped").mean
+    assert left == pytest.approx(100.0 - used, abs=1e-3)
+
+
+# Failures and the year
+
+
+def test_a_crash_of_a_job_lasts_until_it_could_be_reached_and_loses_transactions(job):
+    outage = job.estimate("checkpoint", "outage").mean
+    assert 1.0 < outage < 1.3
+    rate = job.estimate("checkpoint", "domains.vm.applications.db.rate").mean
+    assert job.estimate("checkpoint", "requests_lost").mean == pytest.approx(rate * outage, rel=0.5)
+
+
+def test_requests_that_nobody_answered_are_lost(web):
+    rate = web.estimate("none", "workloads.load.rate").mean
+    # Nobody answers from the crash, in one of two halves of a second, until the end 3 s after that second.
+    assert web.estimate("none", "requests_lost").mean == pytest.approx(3.5 * rate, rel=0.1)
+
+
+def test_the_year_follows_from_outage_and_repair_by_hand(tmp_path):
+    found = decided(tmp_path, WEB, ["none"], mtbf_s=1e6, restart_s=3600.0)
+    year_s = 365.25 * 86_400.0
+    assert found.estimate("none", "downtime").mean == pytest.approx(year_s * 3600.0 / (1e6 + 3600.0))
+    assert found.estimate("none", "nines").mean == pytest.approx(-math.log10(3600.0 / (1e6 + 3600.0)))
+
+
+# What is asked
+
+
+def test_verdicts_order_and_the_cheapest(web):
+    assert web.verdicts("none") == "no"
+    assert web.verdict("checkpoint", web.asked.objectives[0]) == "no"
+    assert {kind for kind in web.protected if web.verdicts(kind) == "yes"} == {"lockstep", "coarse_lockstep"}
+    assert web.ordered[:2] == sorted(("lockstep", "coarse_lockstep"), key=web.price)
+    text = as_text(web.blocks(), 100)
+    assert f"The cheapest is {web.ordered[0]}: price" in " ".join(text.split())
+    assert "Answer" not in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_an_objective_whose_limit_lies_within_the_interval_is_open(job):
+    found = job.estimate("checkpoint", "price")
+    assert found.low < found.mean < found.high
+    assert job.verdict("checkpoint", Objective("price", "<=", (found.low + found.mean) / 2)) == "open"
+    assert job.verdict("checkpoint", Objective("price", "<=", found.high * 1.01)) == "yes"
+
+
+def test_objectives_have_units_and_are_refused_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr("vftsim.study.decision.replicate", None)
+    for wrong, said in (
+        ("load.latency.p95 <= 1 MB", "load.latency.p95 is in ms, not in MB"),
+        ("nines >= 5 s", "nines has no unit, not in s"),
+        ("latenzy <= 3 ms", "there is no figure 'latenzy'"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            decided(tmp_path, WEB, ["none"], wrong)
+
+
+def test_units_are_turned_into_those_of_the_figure():
+    assert read_objective("outage <= 1.5 min").in_unit("s") == Objective("outage", "<=", 90.0, "s")
+    assert read_objective("a.p95<=100 ms").in_unit("us").value == pytest.approx(1e5)
+    assert read_objective("a >= 3").in_unit("/s").value == 3.0
+
+
+# Which domain
+
+
+def test_a_model_without_work_has_nothing_to_protect(tmp_path):
+    path = tmp_path / "idle.yaml"
+    path.write_text("hosts: {host: {}}\ndomains: {vm: {}}\n")
+    with pytest.raises(UsageError, match="no workload and no job"):
+        protected_domain(load_model(path))
+
+
+def test_a_percentile_that_nobody_lists_can_be_asked_for(tmp_path):
+    short = TINY.replace("most: 5", "most: 1")
+    found = decided(tmp_path, short, ["none", "lockstep"], "calls.setup.p99_9 <= 10 s", replications=1)
+    assert found.verdicts("lockstep") == "yes"
+    assert found.for_machines()["objectives"][0]["figure"] == "workloads.calls.at_10.setup.p99_9"

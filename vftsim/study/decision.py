@@ -1,0 +1,283 @@
+"""Which protection, at what price: one model under several mechanisms, and which of them does what is asked.
+
+Every mechanism with its defaults, but the model's own with the parameters that the model gives it.  All meet the same
+traffic, so that differences are those of pairs.  The model's faults are left out; crashes of the primary's host are
+simulated apart (:mod:`.failover`), and a year is put together from them (:mod:`.availability`).  Which figures there
+are: :mod:`.decision_figures`.
+
+Of those that meet every objective the cheapest is the one with the least ``price``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from vftsim.composition.views import has_bench
+from vftsim.errors import UsageError
+from vftsim.report.blocks import Block
+from vftsim.stats import Estimate
+from vftsim.study.availability import DEFAULT_RESTART_S, rate_of, year_of
+from vftsim.study.decision_blocks import decision_blocks
+from vftsim.study.decision_figures import (
+    CAPACITY,
+    PRICE,
+    Protected,
+    Quantity,
+    computed,
+    own_words,
+    phase_word,
+    quantities,
+)
+from vftsim.study.estimate import Needs, total
+from vftsim.study.failover import SPAN_NS, crashes_take, failover_study, protected_domain
+from vftsim.study.figures.summary import Summary
+from vftsim.study.frames import frame
+from vftsim.study.manifest import manifest, utc_now
+from vftsim.study.model import Model
+from vftsim.study.objective import Objective, in_units
+from vftsim.study.printed import Printed
+from vftsim.study.progress import Progress
+from vftsim.study.protection_costs import cost_note
+from vftsim.study.protection_figures import broken_promises
+from vftsim.study.protections import fitting
+from vftsim.study.ramp import ramp_capacity_of
+from vftsim.study.replicate import DEFAULT_SEED, replicate
+from vftsim.study.results import CONFIDENCE, rows
+from vftsim.study.sip_summary import estimate_columns
+from vftsim.study.store import Store
+from vftsim.study.validity import first_load, outside
+from vftsim.study.workers import Interrupted, checked_jobs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NONE = "none"
+DEFAULT_MTBF_S = 365 * 86_400.0
+Verdict = Literal["yes", "no", "open"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The question.
+
+    Parameters
+    ----------
+    objectives : tuple of Objective
+        What a mechanism has to achieve, all of them.
+    mtbf_s : float
+        Mean time between failures of a host.
+    restart_s : float
+        How long it takes somebody to bring back by hand what does not come back by itself.
+    """
+
+    objectives: tuple[Objective, ...] = ()
+    mtbf_s: float = DEFAULT_MTBF_S
+    restart_s: float = DEFAULT_RESTART_S
+
+
+@dataclass(frozen=True)
+class Decision(Printed):
+    """A model under several mechanisms.
+
+    Parameters
+    ----------
+    base : Model
+    protected : dict
+        What was found, by mechanism.
+    asked : Asked
+    refused : dict
+        Mechanisms that do not fit, with the reason.
+    notes : dict
+        What must be said of a mechanism.
+    manifest : dict
+    """
+
+    base: Model
+    protected: Mapping[str, Protected]
+    asked: Asked
+    refused: Mapping[str, str]
+    notes: Mapping[str, Sequence[str]]
+    manifest: dict[str, Any]
+
+    @cached_property
+    def quantities(self) -> list[Quantity]:
+        """The figures, in order."""
+        return quantities(self.protected)
+
+    @cached_property
+    def first(self) -> str:
+        """The mechanism that differences are taken to: none, or the first."""
+        return NONE if NONE in self.protected else next(iter(self.protected))
+
+    def estimate(self, kind: str, name: str) -> Estimate | None:
+        """Return a figure of a mechanism."""
+        return self.protected[kind].estimate(name)
+
+    def difference(self, kind: str, name: str) -> Estimate | None:
+        """Return how much more it is than without protection, of pairs; None for what has none."""
+        return self.protected[kind].difference(name, self.protected[self.first])
+
+    def figure_of(self, objective: Objective) -> str:
+        """Return the name of the figure that an objective is about, as :attr:`quantities` or the summaries have it."""
+        summary = self.protected[self.first].summary
+        if objective.figure in own_words():
+            return objective.figure
+        word = phase_word(summary)
+        every = summary.find(objective.figure)
+        found = [each for each in every if each.phase == word] or every
+        for each in self.protected.values():
+            each.summary.find(objective.figure)  # a percentile that nobody has listed comes to be in each
+        return found[0].text if found else objective.figure
+
+    def verdict(self, kind: str, objective: Objective) -> Verdict:
+        """Tell whether a mechanism meets an objective; open: its interval holds the limit."""
+        found = self.estimate(kind, self.figure_of(objective))
+        if found is None:
+            return "no"
+        ends = [objective.holds(found.low), objective.holds(found.high)] if math.isfinite(found.half_width) else []
+        met = objective.holds(found.mean)
+        return "open" if any(each != met for each in ends) else "yes" if met else "no"
+
+    def verdicts(self, kind: str) -> Verdict:
+        """Tell whether a mechanism meets every objective."""
+        found = {self.verdict(kind, objective) for objective in self.asked.objectives}
+        return "no" if "no" in found else "open" if "open" in found else "yes"
+
+    @cached_property
+    def ordered(self) -> list[str]:
+        """The mechanisms: those that meet what is asked, the cheaper ones before; as named if nothing is asked."""
+        if not self.asked.objectives:
+            return list(self.protected)
+        best = ("yes", "open", "no")
+        return sorted(self.protected, key=lambda kind: (best.index(self.verdicts(kind)), self.price(kind)))
+
+    def price(self, kind: str) -> float:
+        """Return what a mechanism costs, in percent of a pCPU; infinite where nothing says it."""
+        found = self.estimate(kind, PRICE)
+        return math.inf if found is None else found.mean
+
+    def blocks(self) -> list[Block]:
+        """Return the decision as blocks."""
+        return decision_blocks(self)
+
+    def print_tables(self) -> None:
+        """Print everything for people."""
+        from vftsim.report.head import print_head  # noqa: PLC0415 - study and report know each other
+        from vftsim.report.screen import print_blocks  # noqa: PLC0415
+
+        said = self.manifest["models"][0]
+        notes = [note for note in said["notes"] if not note.startswith("protection")]
+        print_head([{**said, "costs": [], "notes": notes}], self.manifest["seed"])
+        print_blocks(self.blocks())
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the study was ended early."""
+        return bool(self.manifest["state"] == "interrupted")
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a mechanism and figure, the difference to no protection behind it."""
+        table = []
+        for kind in self.protected:
+            for one in self.quantities:
+                found = self.estimate(kind, one.name)
+                if found is None:
+                    continue
+                row = {"mechanism": kind, "figure": one.name, "group": one.group, "unit": one.unit}
+                less = self.difference(kind, one.name) if kind != self.first else None
+                of_pairs = estimate_columns(less) if less is not None else {}
+                columns = estimate_columns(found) | {f"difference_{key}": value for key, value in of_pairs.items()}
+                table.append(row | columns)
+        return frame(table)
+
+    @property
+    def outside(self) -> list[list[str]] | None:
+        """Mechanism and figure where a load is outside of what the model was fitted to; None as of other studies."""
+        if self.base.spec.calibrated is None:
+            return None
+        at_first = bool(outside(self.base.spec, first_load(self.base.spec)))
+        return [
+            [kind, one.name]
+            for kind, each in self.protected.items()
+            for one in self.quantities
+            if (each.capacity is not None and each.capacity.ends_outside if one.name == CAPACITY else at_first)
+        ]
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest, "comparison": rows(self.to_pandas()), "mtbf_s": self.asked.mtbf_s,
+            "restart_s": self.asked.restart_s,
+            "objectives": [
+                {"objective": str(one), "figure": self.figure_of(one),
+                 "met": {kind: self.verdict(kind, one) for kind in self.protected}}
+                for one in self.asked.objectives
+            ],
+            "order": self.ordered, "refused": dict(self.refused),
+            "notes": {kind: list(said) for kind, said in self.notes.items()},
+            "outside_calibration": self.outside,
+        }  # fmt: skip
+
+
+def decision_takes(models: Sequence[Model], replications: int) -> Needs:
+    """Return what such a study takes: replications of each model, and crashes."""
+    crashes = (crashes_take(each, max(replications, 2), None, SPAN_NS, None) for each in models)
+    return sum(crashes, total([each.spec for each in models], replications))
+
+
+def decide(
+    model: Model,
+    kinds: Sequence[str],
+    replications: int,
+    seed: int = DEFAULT_SEED,
+    jobs: int | None = None,
+    *,
+    asked: Asked | None = None,
+    progress: Progress | None = None,
+    store: Store | None = None,
+) -> Decision:
+    """Run a model under every mechanism for the same replications, and as many crashes of each.
+
+    Raises
+    ------
+    UsageError
+        No mechanism fits the model, or it has no figure that was asked for.
+    Interrupted
+        Ctrl-C before one replication of every mechanism was done.
+    """
+    started, workers = utc_now(), checked_jobs(jobs)
+    models, refused = fitting(model, kinds)
+    question, specs = asked or Asked(), [each.spec for each in models.values()]
+    question = replace(question, objectives=in_units(question.objectives, specs, own_words()))
+    done = replicate(list(models.values()), replications, seed, workers, progress=progress, store=store)
+    common = sorted(set.intersection(*(set(each.records) for each in done)))
+    if not common:
+        raise Interrupted("no replication of all mechanisms had finished")
+    records = {kind: [(n, each.records[n]) for n in common] for kind, each in zip(models, done, strict=True)}
+    summaries = {kind: Summary(kind, own, CONFIDENCE) for kind, own in records.items()}
+    interrupted = any(each.interrupted for each in done)
+    name = protected_domain(model)
+    domain = model.spec.copies(name)[0]
+    found, notes = {}, dict[str, list[str]]()
+    for kind, own in models.items():
+        notes[kind] = [text for text in (cost_note(own.spec.domains[name]), *broken_promises(records[kind])) if text]
+        capacity = ramp_capacity_of(own, records[kind]) if has_bench(model.spec) else None
+        beside = computed(own, domain, summaries[kind], summaries.get(NONE))
+        found[kind] = Protected(own, domain, summaries[kind], beside, capacity)
+    for kind, each in {} if interrupted else found.items():
+        study = failover_study(models[kind], max(replications, 2), seed, workers, progress=progress, store=store)
+        try:
+            year = year_of(study, kind, question.mtbf_s, question.restart_s, rate_of(model))
+        except UsageError as error:
+            year = None
+            notes[kind].append(f"no year: {error}")
+        found[kind] = replace(each, failovers=study, year=year)
+    said = manifest(
+        list(models.values()), command="compare", seed=seed, replications=common, wanted=replications, jobs=workers,
+        started=started, state="interrupted" if interrupted else "finished",
+    )  # fmt: skip
+    return Decision(model, found, question, refused, {k: v for k, v in notes.items() if v}, said)
