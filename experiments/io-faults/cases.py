@@ -27,7 +27,7 @@ LAB = {
     "in_sample: [step_1]\nmost_evaluations: 2\n",
     "check.yaml": "name: check\ndataset: .\nreplications: 2\nseed: 3\nstep_duration: 6 s\ntransient: 2 s\n"
     "environments:\n"
-    "  bare: {model: model.yaml, fitted_steps: 1, stop_step: 3, doc_saps: 29}\n",
+    "  bare: {model: model.yaml, fitted_steps: 1, stop_step: 3}\n",
 }
 """A lab of one's own, two figures in it."""
 SAR = TREE / "tests" / "labs" / "files"

@@ -14,10 +14,11 @@ from structures import STRUCTURES
 
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.fit import fit, parameter_values
-from vftsim.calibrate.references import dataset_path, place, read_definition
+from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
+from vftsim.labs.place import dataset_path, place
 
 
 def main() -> None:

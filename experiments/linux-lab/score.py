@@ -19,12 +19,13 @@ from vftsim.calibrate.definition import run_of
 from vftsim.calibrate.figures import observe_as
 from vftsim.calibrate.fit import at_measured_traffic
 from vftsim.calibrate.patterns import matches
-from vftsim.calibrate.references import dataset_path, place, read_definition
+from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.calibrate.validate_runs import RunValidationSpec, rows_of
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations, read_dataset
+from vftsim.labs.place import dataset_path, place
 
 NAME = "linux-lab/validation"
 OVERLOADED = ("base/r650", "base/r750", "q40/r280", "eq/r320")

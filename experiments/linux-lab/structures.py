@@ -12,9 +12,10 @@ import math
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
 from vftsim.calibrate.figures import observe_as
 from vftsim.calibrate.fit import at_measured_traffic, chosen, fit, parameter_values, residual
-from vftsim.calibrate.references import dataset_path, place, read_definition
+from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.keys import with_values
+from vftsim.labs.place import dataset_path, place
 
 PROXY = "domains.sut.applications.proxy"
 RATES = ("r50", "r250", "r425")

@@ -91,7 +91,7 @@ seed: 3
 step_duration: 6 s
 transient: 2 s
 environments:
-  bare: {model: model.yaml, fitted_steps: 1, stop_step: 3, doc_saps: 29}
+  bare: {model: model.yaml, fitted_steps: 1, stop_step: 3}
 """
 EDITS = """\
 UPDATE about SET value = 'sweep'

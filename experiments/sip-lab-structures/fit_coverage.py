@@ -17,7 +17,8 @@ from typing import Any
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.drawn import read_fit
 from vftsim.calibrate.fit import fit, observe, with_values
-from vftsim.calibrate.references import model_file, place, read_definition
+from vftsim.calibrate.references import model_file, read_definition
+from vftsim.labs.place import place
 from vftsim.stats.intervals import binomial_interval
 from vftsim.study.model import load_model
 

@@ -30,11 +30,12 @@ from vftsim.calibrate.drawn import read_fit
 from vftsim.calibrate.figures import as_run, observe
 from vftsim.calibrate.fit import at_measured_traffic, chosen, residual
 from vftsim.calibrate.observations import DELAY_PERCENTILES
-from vftsim.calibrate.references import dataset_path, place, read_definition
+from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations
+from vftsim.labs.place import dataset_path, place
 from vftsim.report.markdown import markdown_table
 from vftsim.study.model import load_model
 from vftsim.workloads.sip.messages import Scenario

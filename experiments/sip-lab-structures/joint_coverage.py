@@ -29,10 +29,11 @@ from scipy.optimize import lsq_linear
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.fit import at_measured_traffic, chosen, observed, parameter_values, residual, with_values
 from vftsim.calibrate.intervals import fit_at
-from vftsim.calibrate.references import dataset_path, place, read_definition
+from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations
+from vftsim.labs.place import dataset_path, place
 from vftsim.study.workers import Workers
 
 Array = NDArray[np.float64]

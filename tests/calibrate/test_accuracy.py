@@ -6,15 +6,16 @@ import pytest
 
 from vftsim._version import __version__
 from vftsim.calibrate.accuracy import Row, baseline, edge_verdict, rows_of, sample_of, stop_verdict, verdicts
-from vftsim.calibrate.capacities import capacity_at, capacity_rows, ratio_rows
+from vftsim.calibrate.capacities import CapacityRow, capacity_rows, ratio_rows
 from vftsim.calibrate.observations import measured
 from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec
 from vftsim.errors import ModelFileError, UsageError
+from vftsim.labs.ramps import capacity_at, load_steps
 from vftsim.spec import shipped_dir
 from vftsim.study.manifest import source_stamp
 
 DATA = shipped_dir("calibration") / "sip-lab" / "data"
-ENVIRONMENT = EnvironmentSpec(model="m", fitted_steps=4, inputs=["step_7"], stop_step=7, doc_saps=100.0)
+ENVIRONMENT = EnvironmentSpec(model="m", fitted_steps=4, inputs=["step_7"], stop_step=7)
 
 
 def row(phase, quantity, measured_value, predicted, sample="out"):
@@ -69,21 +70,24 @@ def test_cpu_verdict_counts_held_out_steps_below_the_limit_only():
     assert not verdicts(ENVIRONMENT, TargetsSpec(), rows)[0].passed
 
 
-def test_stop_and_doc_verdicts():
-    stop, doc = stop_verdict(ENVIRONMENT, [7, 7, 6, 7], [100.2, 99.0, 90.1, 101.0], 10.0)
-    assert stop.passed
-    assert "75 %" in stop.found
-    assert doc.passed
-    stop, doc = stop_verdict(ENVIRONMENT, [6, 6, 6, 7], [88.0, 89.0, 87.5, 100.0], 10.0)
-    assert not stop.passed
-    assert not doc.passed
+def test_the_usual_step_must_be_the_right_one():
+    assert stop_verdict(ENVIRONMENT, [7, 7, 6, 7]).passed
+    assert "75 %" in stop_verdict(ENVIRONMENT, [7, 7, 6, 7]).found
+    assert not stop_verdict(ENVIRONMENT, [6, 6, 6, 7]).passed
+
+
+@pytest.mark.parametrize(("middle", "met"), [(99.0, True), (104.5, True), (105.5, False), (90.0, False)])
+def test_a_capacity_is_held_in_its_own_load_step(middle, met):
+    verdict = CapacityRow("e", 5.0, 100, (middle - 30, middle, middle + 1)).verdict(10.0)
+    assert verdict.passed == met
+    assert verdict.text == "capacity at 5 % in the load step of the record (100)"
 
 
 def test_ramps_that_met_no_limit_are_counted_apart():
-    stop, _ = stop_verdict(ENVIRONMENT, [7, 0, 7], [100, 110, 99], 10.0)
+    stop = stop_verdict(ENVIRONMENT, [7, 0, 7])
     assert stop.passed
     assert stop.found == "67 % of 3 replications do; from step 7 to 7; 1 of them met no limit"
-    stop, _ = stop_verdict(ENVIRONMENT, [0, 0], [110, 110], 10.0)
+    stop = stop_verdict(ENVIRONMENT, [0, 0])
     assert not stop.passed
     assert stop.found == "0 % of 2 replications do; none stops"
 
@@ -124,14 +128,15 @@ STEPS = {
 
 def test_a_capacity_is_the_load_of_the_last_step_before_any_scenario_is_over_the_limit():
     """Steps in the order of their numbers, whole attempts a second, scenarios as well as all together."""
-    assert [capacity_at(STEPS, limit) for limit in (0.01, 0.1, 1.0, 5.0, 10.0)] == [0, 50, 60, 60, 140]
+    assert [capacity_at(load_steps(STEPS), limit) for limit in (0.01, 0.1, 1.0, 5.0, 10.0)] == [0, 50, 60, 60, 140]
     low, _, _, high = capacity_rows("e", STEPS, [STEPS, {**STEPS, ("step_2", "ihs/global"): 0.02}])
-    assert (low.limit_percent, low.measured, low.predicted, low.n) == (0.1, 50, 50.0, 2)
+    assert (low.limit_percent, low.measured, low.predicted, low.replications) == (0.1, 50, 50.0, (50.0, 50.0))
     assert high.predicted == 140.0
 
 
 def test_ratios_are_of_replications_under_the_same_traffic():
-    (row,) = ratio_rows({"a": 200.0, "b": 50.0}, {"a": [100.0, 200.0, 400.0], "b": [50.0, 50.0, 100.0]})
+    first = CapacityRow("a", 10.0, 200, (100.0, 200.0, 400.0))
+    (row,) = ratio_rows([first, CapacityRow("b", 10.0, 50, (50.0, 50.0, 100.0)), CapacityRow("b", 1.0, 0, (0.0,))])
     assert (row.measured, row.predicted, row.n) == (0.25, 0.25, 3)
     assert (row.low, row.high) == pytest.approx((0.25, 0.475), abs=0.03)
 

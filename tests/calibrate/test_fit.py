@@ -139,7 +139,7 @@ def test_a_validation_compares_cpu_by_the_rule_of_the_fits(monkeypatch):
     data = measured(ROOT / "calibration" / "sip-lab" / "data" / "dataset.yaml", "native")
     seen = {key: value / 10.0 if key[1] == "load" else value for key, value in data.items()}
     seen |= {key: 40.0 for key in data if key[1] == "cpu"}
-    ramps = [SimpleNamespace(observations=seen, end=SimpleNamespace(doc_saps=139, stop_step=11))]
+    ramps = [SimpleNamespace(observations=seen, end=SimpleNamespace(stop_step=11))]
     monkeypatch.setattr(validate, "run_environment", lambda *_: (ramps, []))
     rows = validate.run_validation("sip-lab/validation", ["native"], 1, 1, Silent()).rows
     found = {row.phase: row.predicted for row in rows if row.quantity == "cpu"}

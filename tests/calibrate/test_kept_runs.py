@@ -44,7 +44,7 @@ seed: 3
 step_duration: 2 s
 transient: 500 ms
 environments:
-  bare: {model: tiny.yaml, fitted_steps: 1, stop_step: 3, doc_saps: 29, edge_step: 2}
+  bare: {model: tiny.yaml, fitted_steps: 1, stop_step: 3, edge_step: 2}
 """
 
 

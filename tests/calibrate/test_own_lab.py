@@ -6,9 +6,10 @@ import pytest
 
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.observations import measured
-from vftsim.calibrate.references import dataset_path, model_file, place, read_definition
+from vftsim.calibrate.references import model_file, read_definition
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
+from vftsim.labs.place import dataset_path, place
 from vftsim.spec import shipped_dir
 
 DATA = shipped_dir("calibration") / "sip-lab" / "data"

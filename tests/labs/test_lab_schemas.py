@@ -17,12 +17,12 @@ SCHEMAS = {kind: lab_schema(kind) for kind in KINDS}
 def kind_of(path):
     if path.name == "dataset.yaml":
         return "dataset"
-    return "validation" if path.name == "validation.yaml" else "calibration"
+    return {"validation.yaml": "validation", "ramps.yaml": "ramps"}.get(path.name, "calibration")
 
 
 def files():
     found = [path for path in ROOM.glob("*/*.yaml") if "model.schema.json" not in path.read_text().split("\n")[0]]
-    return sorted([*found, *ROOM.glob("*/data/dataset.yaml")])
+    return sorted([*found, *ROOM.glob("*/data/dataset.yaml"), ROOM / "ramps.yaml"])
 
 
 def read(path):

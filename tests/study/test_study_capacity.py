@@ -89,6 +89,29 @@ def test_the_stop_steps_add_up(ramps):
     assert table["estimate"].sum() == pytest.approx(1.0)
 
 
+def test_one_ramp_gives_the_capacity_at_every_limit(ramps, tiny):
+    """A stricter limit never gives more, and a stop rule of 5 % leaves nothing to say of 10 %."""
+    found = {each.limit_percent: each.estimate.mean for each in ramps.ramp.by_limit}
+    assert list(found) == [0.1, 1.0, 5.0, 10.0]
+    assert sorted(found.values()) == list(found.values())
+    by_hand = sorted(
+        max((int(s.load) for n, s in enumerate(run) if all(t.inadequate_percent <= 5 for t in run[: n + 1])), default=0)
+        for run in ramps.ramp.seen
+    )
+    assert found[5.0] == sum(by_hand[2:4]) / 2
+    stricter = tiny.spec.model_copy(update={"workloads": dict(tiny.spec.workloads)})
+    bench = stricter.workloads["calls"]
+    steps = bench.steps.model_copy(update={"stop_above_ihs": 5.0})
+    stricter.workloads["calls"] = bench.model_copy(update={"steps": steps})
+    less = replace(ramps.ramp, model=replace(tiny, spec=stricter))
+    assert [each.limit_percent for each in less.by_limit] == [0.1, 1.0, 5.0]
+
+
+def test_the_full_load_is_where_the_arithmetic_puts_it(ramps):
+    """At 29.4 a second; steps 1 and 2 have 6 x 4 s of 10 and 20 a second: 720 attempts with a deviation of 1.3 each."""
+    assert ramps.ramp.full_saps == pytest.approx(29.4, rel=3.5 * 1.3 / 480**0.5)
+
+
 def test_a_limit_above_the_stop_rule_is_refused(tiny):
     with pytest.raises(UsageError, match="cannot be judged"):
         ramp_study(tiny, 1, ihs_limit_percent=50.0)

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from vftsim.calibrate.accuracy import Row, is_relative
+from vftsim.calibrate.accuracy import Row, is_percentile, is_relative
 from vftsim.calibrate.validate import Validated
 from vftsim.report.markdown import markdown_table
 from vftsim.stats import binomial_interval
@@ -67,7 +67,7 @@ def as_data(found: Validated) -> dict[str, Any]:
             {"environment": n, "target": v.text, "passed": v.passed, "found": v.found} for n, v in found.verdicts
         ],
         "collapse": {n: {"collapsed": bad, "n": total} for n, (bad, total) in found.collapse.items()},
-        "capacities": [asdict(row) for row in found.capacities],
+        "capacities": [row.as_data() for row in found.capacities],
         "ratios": [asdict(row) for row in found.ratios],
         "rows": [_as_dict(row) for row in found.rows],
         "edge_rows": [_as_dict(row) for row in found.edge_rows],
@@ -109,7 +109,7 @@ def _capacities(found: Validated) -> str:
     """Attempts a second under several limits on the share of inadequately handled attempts."""
     lines = [
         (row.environment, f"{row.limit_percent:g} %", str(row.measured), f"{row.predicted:.0f}",
-         f"{row.low:.0f} to {row.high:.0f}", str(row.n))
+         "{:.0f} to {:.0f}".format(*row.range), str(len(row.replications)))
         for row in found.capacities
     ]  # fmt: skip
     return markdown_table(("environment", "limit", "measured", "predicted (median)", "central 90 %", "n"), lines)
@@ -117,11 +117,11 @@ def _capacities(found: Validated) -> str:
 
 def _ratios(found: Validated) -> str:
     lines = [
-        (f"{row.environment} to {row.reference}", f"{row.measured:.3f}", f"{row.predicted:.3f}",
-         f"{row.low:.3f} to {row.high:.3f}", str(row.n))
+        (f"{row.environment} to {row.reference}", f"{row.limit_percent:g} %", f"{row.measured:.3f}",
+         f"{row.predicted:.3f}", f"{row.low:.3f} to {row.high:.3f}", str(row.n))
         for row in found.ratios
     ]  # fmt: skip
-    return markdown_table(("capacities", "measured", "predicted (median)", "central 90 %", "n"), lines)
+    return markdown_table(("capacities", "limit", "measured", "predicted (median)", "central 90 %", "n"), lines)
 
 
 def _error(quantity: str, error: float) -> str:
@@ -134,16 +134,14 @@ def _summary(rows: list[Row]) -> str:
     """Median and worst error by environment, sample and kind, and how often the baseline was nearer."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
-        kind = "delay percentiles" if is_relative(row.quantity) else row.quantity
-        if kind in {"delay percentiles", "cpu"} or kind.startswith("ihs/"):
-            kind = "IHS" if kind.startswith("ihs/") else kind
+        if kind := _kind(row.quantity):
             groups.setdefault((row.environment, row.sample, kind), []).append(row)
     lines = []
     for (environment, sample, kind), members in groups.items():
         errors = sorted(abs(row.error) for row in members if not math.isnan(row.error))
         if not errors:
             continue
-        unit = (100.0, " %") if kind == "delay percentiles" else (1.0, " points")
+        unit = (100.0, " %") if is_relative(members[0].quantity) else (1.0, " points")
         inside = sum(row.is_inside for row in members)
         lines.append(
             (environment, {"in": "in", "out": "held out", "input": "input"}[sample], kind, str(len(errors)),
@@ -153,6 +151,15 @@ def _summary(rows: list[Row]) -> str:
     head = ("environment", "sample", "kind", "rows", "median error", "worst error", "inside", "line nearer",
             "parabola nearer")  # fmt: skip
     return markdown_table(head, lines)
+
+
+def _kind(quantity: str) -> str:
+    """Return what a quantity is summed up with; nothing for one that is not."""
+    if is_percentile(quantity):
+        return "delay percentiles"
+    if is_relative(quantity):
+        return "largest delays"
+    return "IHS" if quantity.startswith("ihs/") else "cpu" if quantity == "cpu" else ""
 
 
 def _nearer(rows: list[Row], curve: str) -> str:

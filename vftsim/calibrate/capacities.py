@@ -1,34 +1,56 @@
 """Capacity under several limits, measured and predicted by one rule, and ratios between environments.
 
-The capacity under a limit is the effective load of the last step before the first in which any scenario, or all
-together, has a larger share of inadequately handled attempts; whole attempts a second, as the lab prints it.  It is
-read from the figures of the steps, the same for the record and the model; a benchmark that ends at its own limit says
-nothing beyond it.
+The rule is that of :mod:`vftsim.labs.ramps`, over the figures of the steps, the same for the record and the model.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from vftsim.calibrate.accuracy import Verdict
 from vftsim.labs.dataset import Observations
+from vftsim.labs.ramps import LIMITS_PERCENT, capacity_at, load_steps
 from vftsim.stats import central_range
-
-LIMITS_PERCENT = (0.1, 1.0, 5.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityRow:
-    """A capacity of an environment: measured, and the predicted median with its central 90 %."""
+    """A capacity of an environment: measured, and that of each replication."""
 
     environment: str
     limit_percent: float
     measured: int
-    predicted: float
-    low: float
-    high: float
-    n: int
+    replications: tuple[float, ...]
+
+    @property
+    def predicted(self) -> float:
+        """The middle replication."""
+        return float(np.median(self.replications))
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The central 90 % of the replications."""
+        return central_range(self.replications)
+
+    def verdict(self, step_saps: float) -> Verdict:
+        """Hold the middle replication against the record: it must end at the same load step."""
+        (low, high), n = self.range, len(self.replications)
+        return Verdict(
+            f"capacity at {self.limit_percent:g} % in the load step of the record ({self.measured})",
+            abs(self.predicted - self.measured) < step_saps / 2.0,
+            f"median {self.predicted:.1f}, central 90 % {low:.1f} to {high:.1f}, n={n}",
+        )
+
+    def as_data(self) -> dict[str, float | str]:
+        """Return it as plain data."""
+        low, high = self.range
+        return {
+            "environment": self.environment, "limit_percent": self.limit_percent, "measured": self.measured,
+            "predicted": self.predicted, "low": low, "high": high, "n": len(self.replications),
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +59,7 @@ class RatioRow:
 
     environment: str
     reference: str
+    limit_percent: float
     measured: float
     predicted: float
     low: float
@@ -44,41 +67,30 @@ class RatioRow:
     n: int
 
 
-def capacity_at(steps: Observations, limit_percent: float) -> int:
-    """Return the capacity that the figures of a benchmark's steps give under a limit; 0: its first step fails."""
-    saps = 0
-    for phase in _phases(steps):
-        shares = [value for (name, quantity), value in steps.items() if name == phase and quantity.startswith("ihs/")]
-        if max(shares, default=0.0) > limit_percent:
-            return saps
-        saps = int(steps[phase, "load"])
-    return saps
-
-
 def capacity_rows(environment: str, data: Observations, runs: list[Observations]) -> list[CapacityRow]:
-    """Return the capacities of an environment under each limit."""
-    found = []
-    for limit in LIMITS_PERCENT:
-        predicted = [float(capacity_at(run, limit)) for run in runs]
-        low, high = central_range(predicted)
-        middle = float(np.median(predicted))
-        found.append(CapacityRow(environment, limit, capacity_at(data, limit), middle, low, high, len(runs)))
-    return found
+    """Return the capacities of an environment under each limit; none where the record has no shares of its steps."""
+    steps = load_steps(data)
+    return [
+        CapacityRow(
+            environment, limit, capacity_at(steps, limit),
+            tuple(float(capacity_at(load_steps(run), limit)) for run in runs),
+        )
+        for limit in LIMITS_PERCENT if steps
+    ]  # fmt: skip
 
 
-def ratio_rows(measured: dict[str, float], predicted: dict[str, list[float]]) -> list[RatioRow]:
-    """Return each environment's capacity relative to the first one's, replication by replication."""
-    names = list(predicted)
+def ratio_rows(rows: Iterable[CapacityRow]) -> list[RatioRow]:
+    """Return each environment's capacities relative to the first one's, replication by replication."""
+    firsts: dict[float, CapacityRow] = {}
     found = []
-    for name in names[1:]:
-        ratios = [mine / first for mine, first in zip(predicted[name], predicted[names[0]], strict=True) if first > 0]
-        if ratios:
+    for row in rows:
+        first = firsts.setdefault(row.limit_percent, row)
+        pairs = zip(row.replications, first.replications, strict=True)
+        ratios = [mine / other for mine, other in pairs if other > 0]
+        if first is not row and ratios and first.measured:
             low, high = central_range(ratios)
-            stated = measured[name] / measured[names[0]]
-            found.append(RatioRow(name, names[0], stated, float(np.median(ratios)), low, high, len(ratios)))
+            found.append(RatioRow(
+                row.environment, first.environment, row.limit_percent, row.measured / first.measured,
+                float(np.median(ratios)), low, high, len(ratios),
+            ))  # fmt: skip
     return found
-
-
-def _phases(steps: Observations) -> list[str]:
-    named = {phase for phase, quantity in steps if phase.startswith("step_") and quantity == "load"}
-    return sorted(named, key=lambda phase: int(phase.removeprefix("step_")))

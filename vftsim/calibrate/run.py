@@ -12,12 +12,13 @@ from vftsim.calibrate.intervals import Fit
 from vftsim.calibrate.keep import from_observations, identity_of
 from vftsim.calibrate.observations import measured
 from vftsim.calibrate.patterns import check_measured
-from vftsim.calibrate.references import dataset_path, model_file, place, read_definition
+from vftsim.calibrate.references import model_file, read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import has_bench
 from vftsim.errors import ModelFileError
 from vftsim.labs.dataset import Observations, read_dataset
+from vftsim.labs.place import dataset_path, place
 from vftsim.spec.yaml_source import Node
 from vftsim.study.digest import sha256_of
 from vftsim.study.kept import Kept

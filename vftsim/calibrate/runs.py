@@ -8,10 +8,11 @@ from typing import Protocol
 
 from vftsim.calibrate.figures import unit_of_figure
 from vftsim.calibrate.observations import with_touches
-from vftsim.calibrate.references import model_file, place
+from vftsim.calibrate.references import model_file
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import ModelFileError
 from vftsim.labs.dataset import Dataset, Observations, read_dataset
+from vftsim.labs.place import place
 from vftsim.spec.overrides import ORIGIN
 from vftsim.spec.yaml_source import Node
 from vftsim.study.model import load_model

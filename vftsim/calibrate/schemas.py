@@ -1,4 +1,4 @@
-"""JSON Schemas of a lab's own files: dataset, calibration, and a validation in either of its two forms."""
+"""JSON Schemas of a lab's own files: dataset, calibration, measured ramps, a validation in either of its forms."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.validate_runs import RunValidationSpec
 from vftsim.calibrate.validation import ValidationSpec
 from vftsim.labs.definition import DatasetSpec
+from vftsim.labs.ramps import MeasuredRamps
 from vftsim.spec import Spec, json_schema
 
-KINDS = ("dataset", "calibration", "validation")
+KINDS = ("dataset", "calibration", "validation", "ramps")
+_ROOTS: dict[str, type[Spec]] = {"dataset": DatasetSpec, "calibration": CalibrationSpec, "ramps": MeasuredRamps}
 
 
 def lab_schema(kind: str) -> dict[str, Any]:
     """Return the schema of files of a kind, one of :data:`KINDS`."""
     if kind == "validation":
         return _validation()
-    root: type[Spec] = DatasetSpec if kind == "dataset" else CalibrationSpec
-    return json_schema(root, f"vftsim {kind}")
+    return json_schema(_ROOTS[kind], f"vftsim {kind}")
 
 
 def _validation() -> dict[str, Any]:

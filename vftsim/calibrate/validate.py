@@ -12,12 +12,12 @@ from vftsim.calibrate.capacities import CapacityRow, RatioRow, capacity_rows, ra
 from vftsim.calibrate.environment import run_environment
 from vftsim.calibrate.fit import at_measured_traffic
 from vftsim.calibrate.observations import measured
-from vftsim.calibrate.predict import PredictedRamp
-from vftsim.calibrate.references import dataset_path, place, read_definition
+from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.run import sip_model
-from vftsim.calibrate.validation import EnvironmentSpec, ValidationSpec
+from vftsim.calibrate.validation import ValidationSpec
 from vftsim.composition.views import bench_of
 from vftsim.errors import UsageError
+from vftsim.labs.place import dataset_path, place
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.progress import Progress
 from vftsim.study.store import Store
@@ -93,7 +93,6 @@ def run_validation(
     started = utc_now()
     progress.total(sum(spec.replications + (spec.edge_replications if e.edge_step else 0) for e in chosen.values()))
     found = Validated(spec)
-    docs: dict[str, list[float]] = {}
     for name, environment in chosen.items():
         data = measured(dataset, name)
         found.data_sha256[name] = provenance.data_sha256(data, data)
@@ -107,9 +106,10 @@ def run_validation(
         rows = rows_of(name, environment, data, brought, without=without)
         found.rows += rows
         found.verdicts += [(name, v) for v in verdicts(environment, spec.targets, rows)]
-        found.capacities += capacity_rows(name, data, [run.observations for run in runs])
-        docs[name] = [float(run.end.doc_saps) for run in runs]
-        found.verdicts += [(name, v) for v in _stops(runs, environment, bench_of(model).steps.increment)]
+        found.verdicts.append((name, stop_verdict(environment, [run.end.stop_step for run in runs])))
+        capacities = capacity_rows(name, data, [run.observations for run in runs])
+        found.verdicts += [(name, row.verdict(bench_of(model).steps.increment)) for row in capacities]
+        found.capacities += capacities
         if edge:
             phase = f"step_{environment.edge_step}"
             edge_rows = [r for r in rows_of(name, environment, data, edge, EDGE_QUANTITIES) if r.phase == phase]
@@ -117,14 +117,9 @@ def run_validation(
             found.verdicts.append((name, edge_verdict(edge_rows)))
             bad = sum(run[phase, "ihs/global"] > _COLLAPSED_PERCENT for run in edge)
             found.collapse[name] = (bad, len(edge))
-    found.ratios = ratio_rows({name: environment.doc_saps for name, environment in chosen.items()}, docs)
+    found.ratios = ratio_rows(found.capacities)
     found.manifest = manifest(
         list(models.values()), command="validate", seed=spec.seed, replications=range(spec.replications),
         wanted=spec.replications, jobs=jobs, started=started, state="finished",
     )  # fmt: skip
     return found
-
-
-def _stops(runs: list[PredictedRamp], environment: EnvironmentSpec, increment: float) -> list[Verdict]:
-    ends = [run.end for run in runs]
-    return stop_verdict(environment, [end.stop_step for end in ends], [float(end.doc_saps) for end in ends], increment)

@@ -20,11 +20,12 @@ from vftsim.calibrate.figures import observe_as, unit_of_figure
 from vftsim.calibrate.fit import at_measured_traffic
 from vftsim.calibrate.keep import from_observations, identity_of, played, to_observations
 from vftsim.calibrate.patterns import check_measured, matches
-from vftsim.calibrate.references import dataset_path, place, read_definition
+from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations, read_dataset
+from vftsim.labs.place import dataset_path, place
 from vftsim.spec import Items, Percent, Spec, find, read_document
 from vftsim.stats import central_range
 from vftsim.study.digest import sha256_of

@@ -15,7 +15,6 @@ class EnvironmentSpec(Spec):
     pre_registration_fitted: bool = Field(True, description="Whether pre-registration was used in the fit.")
     inputs: Items[str] = Field((), description="Further phases used as calibration inputs.")
     stop_step: int = Field(ge=1, description="Step after which the measured run stopped.")
-    doc_saps: float = Field(gt=0, description="Measured design objective capacity.")
     cpu_points: float = Field(1.5, gt=0, description="Greatest CPU error of a held-out step below 90 %, in points.")
     edge_step: int | None = Field(None, description="A step at the edge of collapse, judged by the ensemble.")
 

@@ -56,6 +56,9 @@ class MeasuredSpec(Spec):
     """What was measured of the real system; shown beside predictions, used for none."""
 
     capacity: RatePerSecond | None = Field(None, gt=0, description="Design objective capacity, attempts a second.")
+    system: str | None = Field(
+        None, description="Name of the system in `calibration/ramps.yaml`, whose record has its capacity at each limit."
+    )
 
 
 class CalibratedSpec(Spec):

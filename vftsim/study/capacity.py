@@ -83,6 +83,7 @@ class CapacityStudy(Printed):
             data["ramp"] = {
                 "ihs_limit_percent": self.ramp.limit_percent,
                 "unfailed": self.ramp.unfailed,
+                "by_limit": rows(self.ramp.limits_table()),
                 "stop_steps": rows(self.ramp.stop_steps()),
                 "replications": rows(self.ramp.to_pandas()),
             }

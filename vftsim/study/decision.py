@@ -35,7 +35,7 @@ from vftsim.study.decision_figures import (
 from vftsim.study.estimate import Needs, total
 from vftsim.study.failover import SPAN_NS, crashes_take, failover_study, protected_domain
 from vftsim.study.figures.summary import Summary
-from vftsim.study.frames import frame
+from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.objective import Objective, in_units
@@ -47,7 +47,6 @@ from vftsim.study.protections import fitting
 from vftsim.study.ramp import ramp_capacity_of
 from vftsim.study.replicate import DEFAULT_SEED, replicate
 from vftsim.study.results import CONFIDENCE, rows
-from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import Store
 from vftsim.study.validity import first_load, outside
 from vftsim.study.workers import Interrupted, checked_jobs

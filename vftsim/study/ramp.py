@@ -13,16 +13,21 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from itertools import zip_longest
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.views import bench_key, bench_of, phases_of
 from vftsim.errors import UsageError
+from vftsim.labs.ramps import LIMITS_PERCENT, LoadStep, capacity_at, full_load, is_bound, measured_ramp, shipped_ramps
 from vftsim.stats import Estimate, binomial_interval, median_interval
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.model import Model
 from vftsim.study.offered import Missing, missing_in
+from vftsim.study.sip_records import steps_of
 from vftsim.study.validity import outside
+from vftsim.workloads.ims_bench.metrics import PhaseRecord
 from vftsim.workloads.ims_bench.ramp_end import RampEnd, ramp_end
 
 if TYPE_CHECKING:
@@ -49,6 +54,28 @@ class Step:
     stopped: int
 
 
+@dataclass(frozen=True, slots=True)
+class AtLimit:
+    """The capacity under one limit, by the figures of the steps as a lab's record has them.
+
+    Parameters
+    ----------
+    limit_percent : float
+        Of any scenario, or of all together.
+    estimate : Estimate
+        Of the middle ramp; its upper end is open where it would be that of a ramp that never failed.
+    unfailed : int
+        Ramps in which no step was beyond the limit.
+    measured : int or None
+        What the record of the real system has.
+    """
+
+    limit_percent: float
+    estimate: Estimate
+    unfailed: int
+    measured: int | None = None
+
+
 @dataclass(frozen=True)
 class RampCapacity:
     """The ramp's capacity over replications.
@@ -65,6 +92,8 @@ class RampCapacity:
     confidence : float
     missing : tuple of Missing
         What was asked and did not happen.
+    seen : tuple of tuple of LoadStep
+        The steps of each run.
     """
 
     model: Model
@@ -73,6 +102,7 @@ class RampCapacity:
     limit_percent: float
     confidence: float = 0.95
     missing: tuple[Missing, ...] = ()
+    seen: tuple[tuple[LoadStep, ...], ...] = ()
 
     @property
     def docs(self) -> list[float]:
@@ -82,11 +112,31 @@ class RampCapacity:
     @property
     def estimate(self) -> Estimate:
         """DOC of the middle ramp; its upper end is open where it would be the DOC of a ramp that never failed."""
-        e = median_interval(self.docs, self.confidence)
-        bounds = [end.doc_saps for _, end in self.runs if not end.stop_step]
-        if not bounds or e.high < min(bounds):
-            return e
-        return dataclasses.replace(e, high=math.inf, half_width=math.inf)
+        return _middle(self.docs, [not end.stop_step for _, end in self.runs], self.confidence)
+
+    @property
+    def by_limit(self) -> list[AtLimit]:
+        """The capacity under each of the usual limits that the model's stop rule lets judge."""
+        most = bench_of(self.model.spec).steps.stop_above_ihs
+        system = self.model.spec.measured.system
+        record = None if system is None else measured_ramp(system, shipped_ramps())
+        found = []
+        for limit in (limit for limit in LIMITS_PERCENT if limit <= most and self.seen):
+            bounds = [is_bound(steps, limit) for steps in self.seen]
+            capacities = [float(capacity_at(steps, limit)) for steps in self.seen]
+            measured = capacity_at(record.steps, limit) if record else None
+            found.append(AtLimit(limit, _middle(capacities, bounds, self.confidence), sum(bounds), measured))
+        return found
+
+    @property
+    def full_saps(self) -> float | None:
+        """Load that would fill the CPU, by the mean of the undisturbed steps; None where too few are."""
+        by_step = zip_longest(*self.seen)
+        present = [[step for step in each if step is not None] for each in by_step]
+        return full_load([
+            LoadStep(*(fmean(values) for values in zip(*(astuple(step) for step in each), strict=True)))
+            for each in present
+        ])  # fmt: skip
 
     @property
     def unfailed(self) -> int:
@@ -139,6 +189,16 @@ class RampCapacity:
             "ramps_unfailed": self.unfailed,
         }  # fmt: skip
 
+    def limits_table(self) -> pd.DataFrame:
+        """Return one row a limit: the capacity under it, and what was measured."""
+        return frame([
+            {
+                "limit_percent": each.limit_percent, **estimate_columns(each.estimate), "ramps_unfailed": each.unfailed,
+                "measured": math.nan if each.measured is None else float(each.measured),
+            }
+            for each in self.by_limit
+        ])  # fmt: skip
+
     def stop_steps(self) -> pd.DataFrame:
         """Return how often which step was the first over the limit, with binomial intervals."""
         counts = Counter((end.stop_step, end.stop_saps) for _, end in self.runs)
@@ -183,4 +243,19 @@ def ramp_capacity_of(
             f"raise the stop rule with it: --set '{bench_key(model.spec)}.steps.stop_above_ihs=... %'"
         )
     runs = tuple((number, ramp_end(phases_of(record), limit)) for number, record in records)
-    return RampCapacity(model, runs, steps.increment, limit, confidence, tuple(missing_in(model.spec, records)))
+    seen = tuple(tuple(map(_load_step, steps_of(phases_of(record)))) for _, record in records)
+    return RampCapacity(model, runs, steps.increment, limit, confidence, tuple(missing_in(model.spec, records)), seen)
+
+
+def _load_step(phase: PhaseRecord) -> LoadStep:
+    cpu = phase.series["cpu_percent"]
+    return LoadStep(phase.effective, phase.worst_ihs_percent, fmean(cpu) if cpu else 0.0)
+
+
+def _middle(capacities: Sequence[float], is_bound: Sequence[bool], confidence: float) -> Estimate:
+    """Return the capacity of the middle ramp; its upper end is open where it would be that of a ramp without end."""
+    e = median_interval(capacities, confidence)
+    bounds = [each for each, bound in zip(capacities, is_bound, strict=True) if bound]
+    if not bounds or e.high < min(bounds):
+        return e
+    return dataclasses.replace(e, high=math.inf, half_width=math.inf)

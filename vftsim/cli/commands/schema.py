@@ -21,11 +21,11 @@ def schema(
         str | None,
         typer.Argument(
             metavar="[KIND]",
-            help="study; dataset, calibration, validation: the files of a lab; a model file if not given.",
+            help="study; dataset, calibration, validation, ramps: the files of a lab; a model file if not given.",
         ),
     ] = None,
 ) -> None:
-    """Print the JSON Schema of model files, or of a study, dataset, calibration or validation (draft 2020-12)."""
+    """Print the JSON Schema of model files, of a study, dataset, calibration, validation or ramps (draft 2020-12)."""
     from vftsim.calibrate.schemas import KINDS, lab_schema
     from vftsim.report.screen import print_json
     from vftsim.spec.suggest import did_you_mean

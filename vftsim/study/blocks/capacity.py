@@ -74,10 +74,28 @@ def ramp_blocks(ramp: RampCapacity) -> list[Block]:
             [(50.0, "half of the ramps")], within(spec), at=at,
         ),
         Table(columns, body, "Ramps by step", f"n={n} ramps; {_BINOMIAL}"),
+        *_limits(ramp),
     ]  # fmt: skip
     if outside(spec, ramp.loads):
         blocks += outside_notes(ramp.model)
     return [*blocks, *unfailed_notes(ramp)]
+
+
+def _limits(ramp: RampCapacity) -> list[Block]:
+    """Return the capacity under each limit beside what was measured."""
+    found = ramp.by_limit
+    if not found:
+        return []
+    is_measured = any(each.measured is not None for each in found)
+    body: list[list[Cell]] = []
+    for each in found:
+        cells: list[Cell] = [f"{each.limit_percent:g}", each.estimate]
+        if is_measured:
+            cells.append("" if each.measured is None else f"{each.measured:g}")
+        body.append([*cells, str(each.unfailed)])
+    columns = ("limit, % IHS", "SAPS, middle ramp", *(("measured",) if is_measured else ()), "ramps never beyond it")
+    rests_on = "By the figures of the steps, as a record has them. A ramp never beyond a limit is a lower bound."
+    return [Table(columns, body, "Capacity by limit", rests_on)]
 
 
 def unfailed_notes(ramp: RampCapacity) -> list[Note]:

@@ -57,7 +57,7 @@ def within(spec: ModelSpec) -> tuple[float, float] | None:
 
 
 def estimate_of(row: Mapping[str, Any]) -> Estimate:
-    """Return the estimate that columns of a table hold (:func:`~vftsim.study.sip_summary.estimate_columns`)."""
+    """Return the estimate that columns of a table hold (:func:`~vftsim.study.frames.estimate_columns`)."""
     value, low, high = (math.nan if row[name] is None else float(row[name]) for name in ("estimate", "low", "high"))
     kind: Any = "range" if row["interval"] == "none" else row["interval"]
     confidence = row["confidence"] if row["confidence"] is not None else math.nan

@@ -20,14 +20,13 @@ from vftsim.study.design.spec import StudySpec
 from vftsim.study.estimate import Needs, total
 from vftsim.study.figures.catalogue import check_names
 from vftsim.study.files import to_json, write_file
-from vftsim.study.frames import frame
+from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.results import csv_text, rows, write_figure
 from vftsim.study.shard import WHOLE, Shard
-from vftsim.study.sip_summary import estimate_columns
 from vftsim.study.store import MANIFEST, Opening, Store
 from vftsim.study.workers import Interrupted, checked_jobs
 

@@ -175,6 +175,11 @@ class PhaseRecord(Outcome):
         )
         return 100.0 * bad / attempts if attempts else 0.0
 
+    @property
+    def worst_ihs_percent(self) -> float:
+        """The greatest of that of all attempts and those of each scenario: the lab's rule."""
+        return max(self.ihs_percent(), *(self.ihs_percent(scenario) for scenario in Scenario))
+
 
 class Ramp(Outcome):
     """Where a ramp ended: of the whole run, not of a step.

@@ -1,0 +1,57 @@
+"""Files that another file names: beside it, else shipped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn
+
+from vftsim.errors import ModelFileError
+from vftsim.labs.dataset import FILE
+from vftsim.spec import Room, shipped_dir
+from vftsim.spec.shipped import SUFFIXES, is_file
+from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.yaml_source import Node
+
+
+def place(tree: Node, *keys: str) -> Node:
+    """Return the value at a key, or the nearest one above it."""
+    node = tree
+    for key in keys:
+        node = node.value.get(key, node) if isinstance(node.value, dict) else node
+    return node
+
+
+def dataset_path(node: Node, key: str = "dataset") -> Path:
+    """Return the dataset that a value names: a file, or a folder that has a ``dataset.yaml``.
+
+    Raises
+    ------
+    ModelFileError
+        There is none beside the file that names it, and none is shipped by that name.
+    """
+    candidates = candidates_for(node, "calibration")
+    found = next((path for path in candidates if is_file(path) or path.is_dir()), None)
+    return found or refuse(node, key, "dataset", shipped_datasets())
+
+
+def shipped_datasets() -> tuple[str, ...]:
+    """Return the names of the datasets that come with vftsim: their folders in ``calibration/``."""
+    room = shipped_dir("calibration")
+    return tuple(sorted(path.parent.relative_to(room).as_posix() for path in room.rglob(FILE)))
+
+
+def candidates_for(node: Node, room: Room) -> list[Path]:
+    """Return where the file that a value names may be."""
+    name, beside, shipped = str(node.value), Path(node.file).parent, shipped_dir(room)
+    names = [name, *(name + suffix for suffix in SUFFIXES if not name.endswith(suffix))]
+    return [folder / each for folder in (beside, shipped) for each in names]
+
+
+def refuse(node: Node, key: str, what: str, names: tuple[str, ...]) -> NoReturn:
+    """Say that there is no such file."""
+    name = str(node.value)
+    hint = did_you_mean(name, names) or ";"
+    raise ModelFileError(
+        f"there is no {what} {shown(name)} beside {Path(node.file).name} and none is shipped by that name{hint} "
+        f"shipped: {listing(names)}", node.file, node.line, key,
+    )  # fmt: skip

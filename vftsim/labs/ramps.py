@@ -1,0 +1,224 @@
+"""Ramps of measured systems: what each step carried, the capacity under a limit, and the load that would fill the CPU.
+
+The same arithmetic serves steps of a simulated ramp.  The capacity under a limit is the load of the last step before
+the first in which a larger share of any scenario, or of all together, was inadequately handled; whole attempts a
+second, as the lab prints it.  It is read from the figures of the steps: a ramp that ends at its own limit says nothing
+beyond.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.labs.dataset import Dataset, Observations, read_dataset
+from vftsim.labs.place import dataset_path, place
+from vftsim.spec import Document, RatePerSecond, Spec, read_document, shipped_dir
+from vftsim.spec.suggest import did_you_mean, listing, shown
+
+LIMITS_PERCENT = (0.1, 1.0, 5.0, 10.0)
+"""Shares of inadequately handled attempts by which a capacity is judged."""
+
+UNDISTURBED_PERCENT = 1.0
+"""A step with at most this share inadequately handled was not yet in trouble."""
+
+SHIPPED = "ramps.yaml"
+_LAST = 3
+_BEFORE_THE_STEPS = "pre_registration"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadStep:
+    """One step of a ramp.
+
+    Parameters
+    ----------
+    load : float
+        Attempts a second.
+    inadequate_percent : float
+        Of the scenario with the largest share, or of all together.
+    cpu_percent : float or None
+        Of the CPU that the server has.
+    """
+
+    load: float
+    inadequate_percent: float
+    cpu_percent: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """A system whose load was raised until it failed.
+
+    Parameters
+    ----------
+    system : str
+    steps : tuple of LoadStep
+        By load; empty where only the three figures are known.
+    carried : float
+        Load of the last step that was not in trouble.
+    tipped : float
+        Load of the first one that was.
+    full : float
+        Load that would fill the CPU, as the steps before promised.
+    """
+
+    system: str
+    steps: tuple[LoadStep, ...]
+    carried: float
+    tipped: float
+    full: float
+
+
+def load_steps(seen: Observations, inadequate: str = "", attempts: str = "") -> list[LoadStep]:
+    """Return the steps of an environment that can be judged, by load.
+
+    Parameters
+    ----------
+    seen : dict
+        Observations of the phases; the pre-registration is no step.
+    inadequate, attempts : str
+        Quantities that are counts of attempts, where shares ``ihs/...`` were not measured.
+    """
+    found = []
+    for phase in dict.fromkeys(phase for phase, quantity in seen if quantity == "load"):
+        if phase == _BEFORE_THE_STEPS:
+            continue
+        if inadequate:
+            shares = [100.0 * seen[phase, inadequate] / seen[phase, attempts]]
+        else:
+            shares = [value for (name, quantity), value in seen.items() if name == phase and quantity[:4] == "ihs/"]
+        if shares:
+            found.append(LoadStep(seen[phase, "load"], max(shares), seen.get((phase, "cpu"))))
+    return sorted(found, key=lambda step: step.load)
+
+
+def capacity_at(steps: Sequence[LoadStep], limit_percent: float) -> int:
+    """Return the capacity under a limit; 0: the first step fails."""
+    saps = 0
+    for step in steps:
+        if step.inadequate_percent > limit_percent:
+            return saps
+        saps = int(step.load)
+    return saps
+
+
+def is_bound(steps: Sequence[LoadStep], limit_percent: float) -> bool:
+    """Tell whether no step fails, so that the capacity is a lower bound."""
+    return all(step.inadequate_percent <= limit_percent for step in steps)
+
+
+def full_load(steps: Sequence[LoadStep]) -> float | None:
+    """Return the load that would fill the CPU by what the last three undisturbed steps need; None for fewer than two.
+
+    CPU time an attempt goes on as the straight line through them over load; where it falls, it stays at their mean:
+    a price that falls for ever is not to be had.
+    """
+    calm = [step for step in _undisturbed(steps) if step.cpu_percent][-_LAST:]
+    if len(calm) < 2:
+        return None
+    loads, prices = [step.load for step in calm], [(step.cpu_percent or 0.0) / step.load for step in calm]
+    slope, start = statistics.linear_regression(loads, prices)
+    if slope <= 0.0:
+        return 100.0 / statistics.fmean(prices)
+    return (math.sqrt(start * start + 400.0 * slope) - start) / (2.0 * slope)
+
+
+def _undisturbed(steps: Sequence[LoadStep]) -> list[LoadStep]:
+    return list(takewhile(lambda step: step.inadequate_percent <= UNDISTURBED_PERCENT, steps))
+
+
+class MeasuredRamp(Spec):
+    """One system whose load was raised until it failed: its rows in a dataset, or three figures."""
+
+    dataset: str | None = Field(None, description="Dataset: its folder relative to this file, or a shipped name.")
+    environment: str | None = Field(None, description="Environment of the dataset.")
+    inadequate: str | None = Field(
+        None, description="Quantity that counts attempts inadequately handled, where there are no shares `ihs/...`."
+    )
+    attempts: str | None = Field(None, description="Quantity that counts all attempts, beside `inadequate`.")
+    carried: RatePerSecond | None = Field(
+        None, gt=0, description="Without a dataset: last load carried with at most 1 % inadequately handled."
+    )
+    tipped: RatePerSecond | None = Field(None, gt=0, description="First load with more.")
+    full: RatePerSecond | None = Field(None, gt=0, description="Load that would have filled its CPU.")
+
+    @model_validator(mode="after")
+    def _says_one(self) -> MeasuredRamp:
+        rows, figures = (self.dataset, self.environment), (self.carried, self.tipped, self.full)
+        if not (all(rows) and not any(figures)) and not (all(figures) and not any(rows)):
+            raise ValueError("needs either dataset and environment, or carried, tipped and full")
+        if (self.inadequate is None) != (self.attempts is None):
+            raise ValueError("inadequate and attempts go together")
+        return self
+
+
+class MeasuredRamps(Spec):
+    """Systems of one kind whose load was raised until they failed."""
+
+    systems: Annotated[dict[str, MeasuredRamp], Field(min_length=1)] = Field(description="By name.")
+
+
+def measured_ramp(system: str | None, known: Mapping[str, Ramp]) -> Ramp | None:
+    """Return the measured ramp of the system that a model file names; None where it names none.
+
+    Raises
+    ------
+    UsageError
+        There is no such system.
+    """
+    if system is None:
+        return None
+    if system not in known:
+        hint = did_you_mean(system, known) or ";"
+        raise UsageError(f"measured.system: no system {shown(system)}{hint} there are {listing(known)}")
+    return known[system]
+
+
+def shipped_ramps() -> dict[str, Ramp]:
+    """Return the ramps of the laboratories that come with vftsim, by system."""
+    return read_ramps(shipped_dir("calibration") / SHIPPED)
+
+
+def read_ramps(path: Path) -> dict[str, Ramp]:
+    """Return the ramps that a file names, by system.
+
+    Raises
+    ------
+    ModelFileError
+        The file or a dataset is wrong, or a system never came into trouble.
+    """
+    document = read_document(path)
+    return {name: _ramp(document, name, said) for name, said in document.validate(MeasuredRamps).systems.items()}
+
+
+def _ramp(document: Document, name: str, said: MeasuredRamp) -> Ramp:
+    if said.carried and said.tipped and said.full:
+        return Ramp(name, (), said.carried, said.tipped, said.full)
+    node = place(document.tree, "systems", name, "dataset")
+    dataset = read_dataset(dataset_path(node))
+    seen = dataset.observations(said.environment or "")
+    _check_counts(dataset, seen, said)
+    steps = load_steps(seen, said.inadequate or "", said.attempts or "")
+    calm = _undisturbed(steps)
+    full = full_load(steps)
+    if full is None or is_bound(steps, UNDISTURBED_PERCENT):
+        raise ModelFileError(
+            f"'{said.environment}' tells of no tipping: it takes two steps or more with load, cpu and at most "
+            f"{UNDISTURBED_PERCENT:g} % inadequately handled, and one above with more", node.file, node.line, "dataset",
+        )  # fmt: skip
+    return Ramp(name, tuple(steps), calm[-1].load, steps[len(calm)].load, full)
+
+
+def _check_counts(dataset: Dataset, seen: Mapping[tuple[str, str], float], said: MeasuredRamp) -> None:
+    for quantity in (said.inadequate, said.attempts):
+        if quantity is not None and not any(name == quantity for _, name in seen):
+            raise ModelFileError(f"'{quantity}' was not measured in '{said.environment}'", str(dataset.path))
