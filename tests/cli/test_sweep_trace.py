@@ -25,10 +25,10 @@ def test_sweep_without_a_model_prints_a_table_and_keeps_its_files(tmp_path, caps
     assert {p.name for p in (tmp_path / "sweep-credit").iterdir()} == {
         "results.csv", "replications.csv", "sweep.png", "manifest.json", "vftsim.sqlite",
     }  # fmt: skip
-    for text in ("loss %", "p99 ms", "CPU dom0", "seed 1", " to ", "measures 100 ms after 300 ms"):
+    for text in ("lost, %", "delay p99, ms", "dom0: CPU, %", "seed 1", " to ", "measures 100 ms after 300 ms"):
         assert text in out
     table = list(csv.DictReader(io.StringIO(run_main(capsys, *SWEEP, "--scheduler", "credit", "--csv"))))
-    loss = [row for row in table if row["metric"] == "loss_percent"]
+    loss = [row for row in table if row["metric"] == "workloads.media.loss"]
     assert [row["streams"] for row in loss] == ["10", "20"]
     assert all((row["estimate"], row["interval"]) == ("0.0", "none") for row in loss)
     said = json.loads(run_main(capsys, *SWEEP, "--scheduler", "credit", "--json"))
@@ -51,7 +51,7 @@ def test_sweep_of_a_sip_lab(tiny_path, capsys):
         "--csv",
     ]
     table = csv.DictReader(io.StringIO(run_main(capsys, *arguments)))
-    docs = [float(row["estimate"]) for row in table if row["metric"] == "doc_saps"]
+    docs = [float(row["estimate"]) for row in table if row["metric"] == "workloads.calls.doc_saps"]
     assert len(docs) == 2
     assert docs[0] > docs[1] > 0, "twice the work a message, less capacity"
 

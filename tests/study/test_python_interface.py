@@ -27,8 +27,8 @@ def test_quick_shortens(model):
 
 def test_a_sweep_needs_no_directory():
     result = vftsim.sweep("xen-media-native", ["workloads.media.streams=10,20"], replications=1, overrides=SHORT[:2])
-    assert result.results.query("metric == 'loss_percent'")["estimate"].tolist() == [0.0, 0.0]
-    assert "Sweep" in str(result)
+    assert result.results.query("metric == 'workloads.media.loss'")["estimate"].tolist() == [0.0, 0.0]
+    assert "lost, %" in str(result)
 
 
 def test_a_trace_holds_the_window_alone(model, tmp_path):

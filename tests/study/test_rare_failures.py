@@ -14,7 +14,7 @@ from vftsim.study.crash import Failover
 from vftsim.study.failover import FailoverStudy
 from vftsim.study.figures.summary import Summary
 from vftsim.study.model import load_model
-from vftsim.study.sweep_figures import estimates
+from vftsim.study.sweep_figures import chosen, name_of
 
 MANIFEST = {"models": [{"label": "tiny", "workloads": ["ims_bench"], "set": [], "notes": [], "without_effect": []}],
             "seed": 1}  # fmt: skip
@@ -87,7 +87,7 @@ def test_a_year_in_which_somebody_restarts_has_no_interval(model, capsys):
 class Step(Outcome):
     """A step of a ramp, of which some runs go beyond the limit and have a CPU of 100 %."""
 
-    cpu: float = declare.number(unit="%")
+    cpu: float = declare.number(unit="%", headline=True)
     passed: bool = kept()
     beyond = declare.verdict(source=lambda own: not own.passed)
 
@@ -105,11 +105,18 @@ def steps(beyond):
 
 def test_a_point_of_a_sweep_at_which_some_runs_collapsed_has_no_interval_of_its_means():
     """Two of twelve: 2.1 to 48.4 %."""
-    rows = [{"stop_step": 1 if k < 2 else 3, "step1_cpu_percent": 99.0 + k if k < 2 else 60.0 + k} for k in range(12)]
-    mixed, well = dict(estimates(rows, 0.95)), dict(estimates(rows[2:], 0.95))
-    assert (mixed["step1_cpu_percent"].kind, well["step1_cpu_percent"].kind) == ("range", "skew-corrected t")
-    share = mixed["step1_runs_beyond_limit_percent"]
+    mixed, well = (dict(found_at(beyond)) for beyond in ((3, 7), ()))
+    assert (mixed["workloads.calls.step_1.cpu"].kind, well["workloads.calls.step_1.cpu"].kind) == (
+        "range", "skew-corrected t",
+    )  # fmt: skip
+    share = mixed["workloads.calls.step_1.beyond"]
     assert (share.low, share.high) == pytest.approx((2.086, 48.41), abs=0.01)
+    assert "workloads.calls.step_1.beyond" not in well
+
+
+def found_at(beyond):
+    for address in chosen(summary := steps(beyond), ()):
+        yield name_of(address), summary.estimate(address.text)
 
 
 @pytest.mark.parametrize(("beyond", "interval"), [((), "skew-corrected t"), ((4,), "range"), (range(6), "range")])

@@ -2,9 +2,13 @@
 
 import pytest
 
+from vftsim.composition.record import RunRecord
 from vftsim.errors import ModelFileError, UsageError
-from vftsim.study.sweep_figures import estimates
+from vftsim.outcome import Phase
+from vftsim.stats import DelayHistogram
+from vftsim.study.sweep_figures import point_figures
 from vftsim.study.sweep_grid import DEFAULT_TIMES, make_grid, with_duration
+from vftsim.workloads.flow_result import FlowResult
 
 
 def test_the_default_study_varies_weight_cap_and_streams():
@@ -115,12 +119,21 @@ def test_mistakes_are_explained(arguments, message):
         make_grid(*arguments)
 
 
+def media(delivered, dropped):
+    delay = DelayHistogram()
+    delay.add_many([1_000_000] * delivered)
+    own = FlowResult(
+        delivered=delivered, dropped=dropped, late=0, loss_events=int(dropped > 0), loss_bursts=int(dropped > 0),
+        delay=delay, jitter_ns=0.0, playout_ns=60_000_000, is_voice=True, seconds=1.0,
+    )  # fmt: skip
+    return RunRecord((Phase("", 20.0, 0, 10**9, {"workloads.media": own}),), {}, 0, 0, {}, {})
+
+
 def test_loss_is_a_ratio_of_sums_and_never_zero_plus_minus_zero():
-    row = {"delivered_packets": 90, "dropped_packets": 10, "loss_events": 1, "measured_s": 1.0, "loss_percent": 10.0}
-    other = row | {"delivered_packets": 300, "dropped_packets": 0, "loss_events": 0, "loss_percent": 0.0}
-    found = dict(estimates([row, other], 0.95))
-    assert found["loss_percent"].mean == pytest.approx(100 * 10 / 400), "not the mean of 10 % and 0 %"
-    assert found["loss_events_per_s"].mean == pytest.approx(0.5)
-    none = dict(estimates([other, other], 0.95))["loss_percent"]
+    names = ["media.loss", "media.loss_event_rate"]
+    found = point_figures([(0, media(90, 10)), (1, media(300, 0))], names, 0.95).found
+    assert found["workloads.media.loss"][1].mean == pytest.approx(100 * 10 / 400), "not the mean of 10 % and 0 %"
+    assert found["workloads.media.loss_event_rate"][1].mean == pytest.approx(0.5)
+    none = point_figures([(0, media(300, 0)), (1, media(300, 0))], [], 0.95).found["workloads.media.loss"][1]
     assert (none.mean, none.kind) == (0.0, "range")
     assert not none.is_interval, "a burst that was not seen may be of any size"

@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 from programs import started
 
+from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
-from vftsim.composition.views import media_of
 from vftsim.errors import UsageError
+from vftsim.outcome import Phase
+from vftsim.platform.outcomes import DomainUse
 from vftsim.study import sweep as module
 from vftsim.study import sweep_grid
 from vftsim.study.database import DATABASE
 from vftsim.study.model import Model, load_model
-from vftsim.study.run_figures import cpu_of
 from vftsim.study.sweep import run_sweep
 from vftsim.study.sweep_grid import make_grid
 from vftsim.study.workers import Interrupted
@@ -31,6 +32,10 @@ LONG = ["workloads.signaling=null", "measure.duration=100 s", "measure.warm_up=3
 GRID = "streams=" + ",".join(str(n) for n in range(2, 14))
 
 
+IDLE = Phase("", None, 0, 1, {"domains.media": DomainUse(cpu_ns=1, seconds=1.0)})
+NOTHING = RunRecord((IDLE,), {}, 0, 0, {}, {}).to_dict()
+
+
 def small_grid(scheduler=None, streams="10,20", more=()):
     return make_grid("xen-media", scheduler, [f"streams={streams}"], [*SMALL, *more])
 
@@ -39,17 +44,25 @@ def test_a_point_is_what_run_media_gives(tmp_path):
     result = run_sweep(small_grid(), tmp_path / "s", 2, 5, 1)
     spec = load_model("xen-media", [*SMALL, "workloads.media.streams=20"]).spec
     alone = run_model(spec, 5, 1)
-    assert result.records[1][1]["delivered_packets"] == media_of(spec, alone).delivered > 0
-    assert result.records[1][1]["cpu_media"] == cpu_of(alone)["media"]
+    outcomes = alone.whole.outcomes
+    assert result.points[1].values[1]["workloads.media.delay.p99"] == outcomes["workloads.media"].delay_ms(99) > 0
+    assert result.points[1].values[1]["domains.media.cpu"] == outcomes["domains.media"].cpu
+    again = run_sweep(small_grid(), tmp_path / "s", 2, 5, 1, figures=["media.delivered"])
+    assert (again.already, again.points[1].values[1]) == (
+        4,
+        {"workloads.media.delivered": outcomes["workloads.media"].delivered},
+    ), "any figure is told from what is there"
+    with pytest.raises(UsageError, match=r"there is no figure 'media\.deliverd'; nearest: workloads\.media\.delivered"):
+        run_sweep(small_grid(), tmp_path / "s", 2, 5, 1, figures=["media.deliverd"])
 
 
 def test_what_is_on_disk_is_not_computed_again(tmp_path, monkeypatch):
     first = run_sweep(small_grid(), tmp_path / "s", 1, 1, 1)
     ran = []
-    monkeypatch.setattr(module, "simulate", lambda task: ran.append(task) or {"cpu_all": 1.0})
+    monkeypatch.setattr(module, "simulate", lambda task: ran.append(task) or NOTHING)
     more = run_sweep(small_grid(streams="10,20,30"), tmp_path / "s", 1, 1, 1)
     assert (more.already, [task.spec.workloads["media"].streams for task in ran]) == (2, [30])
-    assert more.records[:2] == first.records
+    assert [each.marks for each in more.points[:2]] == [each.marks for each in first.points]
     for more, other in (
         ([], {"seed": 2}),
         (["measure.duration=200 ms"], {}),
@@ -83,7 +96,7 @@ def test_interrupted_keeps_what_is_done(tmp_path, monkeypatch):
     def stop_at_second(task):
         if task.spec.workloads["media"].streams == 20:
             raise KeyboardInterrupt
-        return {"cpu_all": 1.0}
+        return NOTHING
 
     monkeypatch.setattr(module, "simulate", stop_at_second)
     result = run_sweep(small_grid(), tmp_path / "s", 1, 1, 1)

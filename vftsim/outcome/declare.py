@@ -133,6 +133,8 @@ class Figure(ABC):
         What part of the load it is of, where only a part has it.
     limit : str
         Name of a value that the outcome holds: the limit by which the figure is judged.
+    is_load : bool
+        Whether its value is itself the load of a phase.
     """
 
     statistic = "mean"
@@ -146,6 +148,7 @@ class Figure(ABC):
         short: str = "",
         part: str = "",
         limit: str = "",
+        is_load: bool = False,
         headline: bool | tuple[str, ...] = False,
         better: Better = "",
         known_as: tuple[str, ...] = (),
@@ -155,7 +158,7 @@ class Figure(ABC):
     ) -> None:
         self.unit, self.label, self.headline, self.better, self.known_as = unit, label, headline, better, known_as
         self.by, self.joined, self.source, self.name = by, joined, source, ""
-        self.short, self.part, self.limit = short, part, limit
+        self.short, self.part, self.limit, self.is_load = short, part, limit, is_load
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name

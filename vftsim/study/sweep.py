@@ -8,14 +8,18 @@ was killed or interrupted goes on with the same command and ends in the same fil
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
 from vftsim.study.design.runner import Runner
+from vftsim.study.figures.catalogue import check_names
+from vftsim.study.figures.names import Address
 from vftsim.study.files import to_json, write_file
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.manifest import manifest, utc_now
@@ -27,15 +31,16 @@ from vftsim.study.shard import WHOLE, Shard
 from vftsim.study.store import MANIFEST, Opening, Store
 from vftsim.study.sweep_crossovers import COLUMNS as CROSSOVER_COLUMNS
 from vftsim.study.sweep_crossovers import sweep_crossovers
-from vftsim.study.sweep_figures import Figures, estimates, simulate
-from vftsim.study.sweep_grid import MOST_DRAWN, Grid, Point
-from vftsim.study.validity import is_outside, load_behind, not_covered
+from vftsim.study.sweep_figures import PointFigures, point_figures, simulate
+from vftsim.study.sweep_grid import MOST_DRAWN, Grid, Point, point_name
+from vftsim.study.validity import is_of_load_outside, not_covered
 from vftsim.study.workers import Interrupted, checked_jobs
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DEFAULT_REPLICATIONS = 3
+MOST_PANELS = 3
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,8 @@ class SweepResult(Printed):
     Parameters
     ----------
     grid : Grid
-    records : list of dict
-        For each point, figures by replication.
+    points : list of PointFigures
+        What is known of each point.
     refused : dict
         Why points have none, by number of the point.
     manifest : dict
@@ -56,24 +61,27 @@ class SweepResult(Printed):
     already : int
         Replications that were on disk at the start.
     interrupted : bool
+    named : tuple of str
+        Figures that were asked for; none: those that lead.
     remarks : list of str
         What happened to the directory on the way that the user must know.
     """
 
     grid: Grid
-    records: list[dict[int, Figures]]
+    points: list[PointFigures]
     refused: dict[int, str]
     manifest: dict[str, Any]
     wanted: int
     already: int
     interrupted: bool
     confidence: float = CONFIDENCE
+    named: tuple[str, ...] = ()
     remarks: list[str] = field(default_factory=list)
 
     @property
     def finished(self) -> int:
         """Replications that are there."""
-        return sum(len(known) for known in self.records)
+        return sum(len(point.values) for point in self.points)
 
     @property
     def refusals(self) -> dict[str, str]:
@@ -88,13 +96,14 @@ class SweepResult(Printed):
     @cached_property
     def results(self) -> pd.DataFrame:
         """Every figure of every point across replications: one row a figure."""
-        columns = ["metric", "estimate", "low", "high", "n", "confidence", "interval"]
+        columns = ["metric", "unit", "estimate", "low", "high", "n", "confidence", "interval"]
         # Column by column: a dict a row takes several times the memory of the table.
         found: dict[str, list[Any]] = {name: [] for name in [*self._head_columns, *columns]}
-        for point, known in zip(self.grid.points, self.records, strict=True):
+        for point, known in zip(self.grid.points, self.points, strict=True):
             head = _head(point)
-            for metric, estimate in estimates([known[n] for n in sorted(known)], self.confidence) if known else ():
-                for name, value in {**head, "metric": metric, **estimate_columns(estimate)}.items():
+            for metric, (address, estimate) in known.found.items():
+                about = {**head, "metric": metric, "unit": address.entry.unit}
+                for name, value in {**about, **estimate_columns(estimate)}.items():
                     found[name].append(value)
         return frame(found)
 
@@ -102,9 +111,9 @@ class SweepResult(Printed):
     def replications(self) -> pd.DataFrame:
         """Every figure of every replication: one row a replication."""
         found = [
-            {**_head(point), "replication": n, **known[n]}
-            for point, known in zip(self.grid.points, self.records, strict=True)
-            for n in sorted(known)
+            {**_head(point), "replication": n, **known.values[n]}
+            for point, known in zip(self.grid.points, self.points, strict=True)
+            for n in sorted(known.values)
         ]
         return frame(found) if found else frame(columns=[*self._head_columns, "replication"])
 
@@ -113,13 +122,12 @@ class SweepResult(Printed):
         """Point and figure where a load is outside of what the model was fitted to; None if it does not say to what."""
         if self.grid.base.spec.calibrated is None:
             return None
-        found = []
-        for number, metric, value in self.results[["point", "metric", "estimate"]].values.tolist():
-            spec = self.grid.points[number].model.spec
-            load = load_behind(spec, metric, value)
-            if load is not None and is_outside(spec, load):
-                found.append([number, metric])
-        return found
+        return [
+            [point.number, metric]
+            for point, known in zip(self.grid.points, self.points, strict=True)
+            for metric, (address, estimate) in known.found.items()
+            if is_of_load_outside(point.model.spec, address, estimate.mean)
+        ]
 
     @property
     def not_covered(self) -> list[str]:
@@ -133,6 +141,26 @@ class SweepResult(Printed):
         return len(self.grid.points) <= MOST_DRAWN
 
     @property
+    def shown(self) -> dict[str, Address]:
+        """Figures in the terminal's table: those asked for; else of the first workload, domains, and mechanisms."""
+        found = {name: address for point in self.points for name, (address, _) in point.found.items()}
+        if self.named:
+            return found
+        owners = {address.owner for address in found.values()}
+        first = next((owner for name in self.grid.base.spec.workloads if (owner := f"workloads.{name}") in owners), "")
+        order = [first, *(f"domains.{name}" for name in self.grid.base.spec.domains)]
+        if self.grid.protections:
+            order += [f"{owner}.protection" for owner in order[1:]]
+        return {name: address for own in order for name, address in found.items() if address.owner == own}
+
+    @property
+    def drawn(self) -> dict[str, Address]:
+        """Figures that the plot shows: the first of the table, of compared mechanisms what they cost."""
+        costs = {name: address for name, address in self.shown.items() if address.owner.endswith(".protection")}
+        shown = costs if self.grid.protections and not self.named else self.shown
+        return dict(list(shown.items())[:MOST_PANELS])
+
+    @property
     def _head_columns(self) -> list[str]:
         return list(_head(self.grid.points[0]))
 
@@ -140,12 +168,12 @@ class SweepResult(Printed):
         """Return (scheduler and mechanism, axis) where no value of the axis changed anything, to the last digit."""
         found = []
         for variant in dict.fromkeys(point.variant for point in self.grid.points):
-            points = [p for p in self.grid.points if p.variant == variant and self.records[p.number]]
+            points = [p for p in self.grid.points if p.variant == variant and self.points[p.number].marks]
             for axis in self.grid.axes:
                 groups: dict[str, list[str]] = {}
                 for point in points:
                     others = json.dumps({k: v for k, v in point.values.items() if k != axis.name})
-                    groups.setdefault(others, []).append(json.dumps(self.records[point.number], sort_keys=True))
+                    groups.setdefault(others, []).append(json.dumps(self.points[point.number].marks, sort_keys=True))
                 if any(len(g) > 1 for g in groups.values()) and all(len(set(g)) == 1 for g in groups.values()):
                     found.append((variant.name, axis.name))
         return found
@@ -153,7 +181,7 @@ class SweepResult(Printed):
     @cached_property
     def crossovers(self) -> pd.DataFrame:
         """Where mechanisms overtake each other: one row a figure, pair of mechanisms and place."""
-        found = sweep_crossovers(self.grid, self.records, self.confidence)
+        found = sweep_crossovers(self.grid, [point.values for point in self.points], self.confidence)
         return frame(found, columns=[*CROSSOVER_COLUMNS])
 
     def print_tables(self) -> None:
@@ -179,15 +207,10 @@ class SweepResult(Printed):
         write_file(folder / "replications.csv", csv_text(self.replications).encode())
         if self.grid.protections:
             write_file(folder / "crossovers.csv", csv_text(self.crossovers).encode())
-        figure = sweep_figure(self.grid, self.results) if self.is_drawn else None
+        figure = sweep_figure(self.grid, self.results, self.drawn) if self.is_drawn else None
         if figure is not None:
             write_figure(figure, folder / "sweep.png")
         write_file(folder / MANIFEST, (to_json(self.manifest) + "\n").encode())
-
-
-def point_name(point: Point) -> str:
-    """Return a point in words."""
-    return ", ".join([*point.variant.names.values(), *(f"{k}={v}" for k, v in point.values.items())])
 
 
 def _head(point: Point) -> dict[str, Any]:
@@ -204,6 +227,7 @@ def run_sweep(
     force: bool = False,
     progress: Progress | None = None,
     shard: Shard = WHOLE,
+    figures: Sequence[str] = (),
 ) -> SweepResult:
     """Run what is missing of a sweep; an interrupted one returns what is done.
 
@@ -220,21 +244,26 @@ def run_sweep(
     progress : Progress, optional
     shard : Shard
         The share of the replications of all points to be run.
+    figures : sequence of str
+        Names of the figures to be told, from whichever replications are there; none: those that lead.
 
     Raises
     ------
+    UsageError
+        No point has a figure that was asked for; said before anything runs.
     Interrupted
         Ctrl-C before anything was done.
     """
     workers = checked_jobs(jobs)
     check_study(replications, seed, workers)
+    check_names(figures, [grid.base.spec, *_one_of_each_variant(grid)])
     started = utc_now()
     show = progress or Silent()
-    records: list[dict[int, Figures]] = [{} for _ in grid.points]
+    there: list[set[int]] = [set() for _ in grid.points]
     interrupted = False
 
-    def take(number: int, replication: int, figures: Figures) -> None:
-        records[number][replication] = figures
+    def take(number: int, replication: int, _: Mapping[str, Any]) -> None:
+        there[number].add(replication)
 
     with Store(folder, "sweep", Opening.REPLACE if force else Opening.CONTINUE) as store:
         runner = Runner(grid.points, seed, simulate, take, store, shard)
@@ -244,18 +273,42 @@ def run_sweep(
             runner.run(wanted_of, workers, show, lambda number: point_name(grid.points[number]))
         except KeyboardInterrupt:
             interrupted = True
-        if interrupted and not any(records):
+        if interrupted and not any(there):
             raise Interrupted("nothing had finished")
         wanted = replications * (len(grid.points) - len(runner.refused))
         said = _manifest(grid, seed, replications, workers, started, interrupted)
-        result = SweepResult(grid, records, runner.refused, said, wanted, already, interrupted)
-        if not any(records):
+        points = _figures_of(runner, there, store, figures)
+        result = SweepResult(
+            grid, points, runner.refused, said, wanted, already, interrupted, named=tuple(dict.fromkeys(figures))
+        )
+        if not any(there):
             if not runner.refused:
                 shard.refuse_idle(interrupted)
             raise UsageError(f"no point could be run: {'; '.join(f'{k}: {m}' for k, m in result.refusals.items())}")
         store.finish(result.write_files)
         result.remarks.extend(store.remarks)
     return result
+
+
+def _figures_of(runner: Runner, there: Sequence[set[int]], store: Store, names: Sequence[str]) -> list[PointFigures]:
+    """Return the figures of every point, read back one after the other: records of many points are large."""
+    found: list[PointFigures] = []
+    first: dict[str, int] = {}
+    for number, (said, numbers) in enumerate(zip(runner.identities, there, strict=True)):
+        twin = first.setdefault(said["model"], number)
+        if twin < number:
+            found.append(found[twin])
+            continue
+        data = store.known(said) if numbers else {}
+        records = [(n, RunRecord.from_dict(data[n])) for n in sorted(numbers)]
+        found.append(point_figures(records, names, CONFIDENCE) if records else PointFigures())
+    return found
+
+
+def _one_of_each_variant(grid: Grid) -> list[ModelSpec]:
+    """Return a point's model for each mechanism: they have figures of their own."""
+    points = {point.variant.protection: point for point in grid.points} if grid.protections else {}
+    return [point.model.spec for point in points.values()]
 
 
 def _manifest(grid: Grid, seed: int, replications: int, jobs: int, started: str, interrupted: bool) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from vftsim.study.crossovers import crossovers, numbers_of
-from vftsim.study.protection_figures import FIGURES
-from vftsim.study.sweep_figures import PROTECTION, Figures
+from vftsim.study.sweep_figures import Figures
 from vftsim.study.sweep_grid import AnyAxis, Grid, Point
 
 COLUMNS = (
@@ -18,8 +17,7 @@ COLUMNS = (
 )  # fmt: skip
 """``before`` and ``after``: the mechanism that has less on either side; ``held``: the values of the other axes."""
 
-_NO_CURVES = {"events", "delivered_packets", "dropped_packets", "loss_events", "measured_s"}
-_NOTHING = {f"{PROTECTION}{name}": 0.0 for name in FIGURES}
+_PROTECTION = ".protection."
 
 
 def sweep_crossovers(grid: Grid, records: Sequence[Mapping[int, Figures]], confidence: float) -> list[dict[str, Any]]:
@@ -77,10 +75,9 @@ def _of_pair(
 def _metrics(lines: Sequence[Sequence[Mapping[int, Figures]]]) -> list[str]:
     """Return the figures that either has."""
     found = dict.fromkeys(name for line in lines for point in line for figures in point.values() for name in figures)
-    return [name for name in found if name not in _NO_CURVES]
+    return list(found)
 
 
 def _value(figures: Figures, metric: str) -> float:
     """Return a figure of a replication; without a mechanism those of protection are 0."""
-    value = figures.get(metric, _NOTHING.get(metric))
-    return float(value) if isinstance(value, (int, float)) else math.nan
+    return figures.get(metric, 0.0 if _PROTECTION in metric else math.nan)

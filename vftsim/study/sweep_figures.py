@@ -1,74 +1,85 @@
-"""One replication of a sweep as plain figures, and figures across replications with their intervals.
+"""What a sweep knows of a point: figures of every replication by name, and their estimates.
 
-The unit of observation is the replication.  Packet loss and the rate of loss events are ratios of sums over
-replications (losses come together, so neither packets nor events are counted as independent); everything
-else, percentiles included, is the mean of the replications' own figures.
+Of figures that have phases those of the first step are taken, under its number: the load of the first step may itself
+be an axis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
-from vftsim.composition.views import flows_of, has_bench
 from vftsim.errors import UsageError
-from vftsim.stats import Estimate, binomial_interval, mean_interval, ratio_of_sums, unless_mixed
+from vftsim.outcome.declare import Verdict
+from vftsim.stats import Estimate
 from vftsim.study.design.runner import REFUSED
-from vftsim.study.protection_figures import protection_figures
+from vftsim.study.digest import sha256_of
+from vftsim.study.figures.names import Address
+from vftsim.study.figures.summary import Summary
 from vftsim.study.replicate import Task
-from vftsim.study.run_figures import bench_figures, cpu_of, figures_of_workloads, protection_of, row_of
 
-Figures = dict[str, Any]
-PROTECTION = "protection."
-"""Prefix of the figures of the first domain that a mechanism guards."""
-_COUNTS = ("delivered_packets", "dropped_packets", "loss_events", "measured_s")
+FIRST_STEP = "step_1"
+Figures = dict[str, float]
+"""Of one replication, by name."""
 
 
-def simulate(task: Task) -> Figures:
+@dataclass(frozen=True)
+class PointFigures:
+    """Figures of one point.
+
+    Parameters
+    ----------
+    values : dict
+        By replication.
+    found : dict
+        Address and estimate of each figure, by its name in the sweep.
+    marks : dict
+        By replication: what tells records apart to the last digit.
+    """
+
+    values: dict[int, Figures] = field(default_factory=dict)
+    found: dict[str, tuple[Address, Estimate]] = field(default_factory=dict)
+    marks: dict[int, str] = field(default_factory=dict)
+
+
+def simulate(task: Task) -> dict[str, Any]:
     """Run a replication; a scheduler that cannot run the host gives its reason under ``refused``."""
     try:
-        record = run_model(task.spec, task.seed, task.replication)
+        return run_model(task.spec, task.seed, task.replication).to_dict()
     except UsageError as error:
         return {REFUSED: str(error)}
-    figures = bench_figures(task.spec, record) if has_bench(task.spec) else {}
-    if flows_of(record) or not figures:
-        figures |= _of_flows(record)
-    for protection in list(protection_of(record).values())[:1]:
-        figures |= {f"{PROTECTION}{name}": value for name, value in protection_figures(protection).items()}
-    for name, own in figures_of_workloads(record).items():
-        if name not in flows_of(record):
-            figures |= {f"{name}.{figure}": value for figure, value in own.items()}
-    return figures
 
 
-def _of_flows(record: RunRecord) -> Figures:
-    figures: Figures = {}
-    media = next((flow for flow in flows_of(record).values() if flow.is_voice), None)
-    if media is not None:
-        known = (media.delivered, media.dropped, media.loss_events, media.seconds)
-        figures |= dict(zip(_COUNTS, known, strict=True))
-    used = sum(cpu_of(record).values())
-    return figures | row_of(record) | {"cpu_all": used, "events": record.events}
+def point_figures(records: Sequence[tuple[int, RunRecord]], names: Sequence[str], confidence: float) -> PointFigures:
+    """Return the figures of a point: those that are named, or those that lead."""
+    summary, made = Summary("", records, confidence), PointFigures()
+    for address in chosen(summary, names):
+        estimate, name = summary.estimate(address.text), name_of(address)
+        if estimate is not None:
+            made.found[name] = address, estimate
+            for number, value in summary.values(address.text).items():
+                made.values.setdefault(number, {})[name] = value
+    for number, record in records:
+        made.values.setdefault(number, {})
+        made.marks[number] = sha256_of(record.to_dict())
+    return made
 
 
-def estimates(rows: Sequence[Mapping[str, Any]], confidence: float) -> Iterator[tuple[str, Estimate]]:
-    """Return every figure across the replications of a point, by name with unit."""
-    media = [row for row in rows if "dropped_packets" in row]
-    if media:
-        dropped = [row["dropped_packets"] for row in media]
-        known = [row["delivered_packets"] + row["dropped_packets"] for row in media]
-        if sum(known):
-            yield "loss_percent", ratio_of_sums(dropped, known, confidence).times(100.0)
-        events, seconds = ([row[name] for row in media] for name in ("loss_events", "measured_s"))
-        yield "loss_events_per_s", ratio_of_sums(events, seconds, confidence)
-    beyond = [row["stop_step"] == 1 for row in rows if "stop_step" in row]
-    is_mixed = len(set(beyond)) > 1
-    for name in dict.fromkeys(name for row in rows for name in row):
-        values = [float(row[name]) for row in rows if row.get(name) is not None]
-        if values and name not in {*_COUNTS, "loss_percent", "loss_events_per_s"}:
-            of_step = is_mixed and name.startswith("step1_")
-            yield name, unless_mixed(mean_interval(values, confidence), values, of_step)
-    if is_mixed:
-        yield "step1_runs_beyond_limit_percent", binomial_interval(sum(beyond), len(beyond), confidence).times(100.0)
+def chosen(summary: Summary, names: Iterable[str]) -> Iterator[Address]:
+    """Yield the figures that are named; without names those that lead, and how many runs failed if some did."""
+    found = [address for name in names for address in summary.find(name)]
+    of_run = {(address.owner, address.entry.path) for address in summary.addresses if not address.phase}
+    for address in found or summary.addresses:
+        is_of_run = (address.owner, address.entry.path) in of_run
+        is_first = not address.phase if is_of_run else FIRST_STEP in (address.phase, address.step)
+        is_mixed = address.phase in summary.mixed and isinstance(address.entry.figure, Verdict)
+        if found or (is_first and (address.entry.leads or is_mixed)):
+            yield address
+
+
+def name_of(address: Address) -> str:
+    """Return a figure's address with the number of its step."""
+    return ".".join((address.owner, *filter(None, [address.step or address.phase]), *address.entry.path))

@@ -16,7 +16,6 @@ from functools import lru_cache, partial
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.views import has_bench, of_kind, rtp_of
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.cpu.parameters import schedulers
 from vftsim.spec import DURATION, Document, read_document
@@ -26,8 +25,6 @@ from vftsim.study.model import Model, load_model
 from vftsim.study.protections import kinds_named
 from vftsim.study.sweep_protection import MEANINGS, ProtectionAxis, own_kind, protection_axis, switch_of
 from vftsim.study.validity import as_fitted, with_changes
-from vftsim.workloads.calls import CallsWorkload
-from vftsim.workloads.rtp import RtpWorkload
 
 DEFAULT_MODEL = "xen-media"
 SHORT_NAMES = ("weight", "cap", "streams", "calls")
@@ -129,6 +126,11 @@ class Point:
     def model(self) -> Model:
         """Its model, made when it is asked for: those of a large grid would take hundreds of megabytes."""
         return self.made()
+
+
+def point_name(point: Point) -> str:
+    """Return a point in words."""
+    return ", ".join([*point.variant.names.values(), *(f"{k}={v}" for k, v in point.values.items())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +276,7 @@ def _variants(model: Model, scheduler: str | None, protection: str | None) -> li
 
 def with_duration(name: str | None, grid: Sequence[str], overrides: Sequence[str], measured_ns: int) -> tuple[str, ...]:
     """Return the overrides and one more: the measured time of a steady state."""
-    if has_bench(load_model(name or DEFAULT_MODEL).spec):
+    if load_model(name or DEFAULT_MODEL).spec.phased is not None:
         raise UsageError(f"--duration is for a steady state; '{name}' is measured for its own load steps")
     if _says(DURATION_KEY, grid, overrides):
         raise UsageError(f"--duration and {DURATION_KEY} are the same: give one")
@@ -325,7 +327,7 @@ def _scheduler_of(model: Model) -> str:
 
 
 def _axes(model: Model, grid: Sequence[str], default: Sequence[str], kinds: tuple[str, ...]) -> tuple[AnyAxis, ...]:
-    if not grid and rtp_of(model.spec) is None:
+    if not grid and not _short_keys(model, "streams"):
         raise UsageError(f"a sweep of '{model.label}' needs axes, e.g. --grid domains.sut.cpu_inflation=1,1.3")
     if grid:
         axes = tuple(_axis(model, text, kinds) for text in grid)
@@ -375,18 +377,17 @@ def axis_of(model: Model, name: str, values: tuple[str, ...], kinds: tuple[str, 
 
 def _short_keys(model: Model, name: str) -> tuple[str, ...]:
     spec = model.spec
-    streams, calls = of_kind(spec, RtpWorkload), of_kind(spec, CallsWorkload)
-    if name == "streams":
-        return (f"workloads.{streams}.streams",) if streams else ()
-    if name == "calls":
-        return (f"workloads.{calls}.calls_per_s",) if calls else ()
+    loads = {workload.load_key: workload_name for workload_name, workload in reversed(spec.workloads.items())}
+    if key := {"streams": "streams", "calls": "calls_per_s"}.get(name):
+        return (f"workloads.{loads[key]}.{key}",) if key in loads else ()
     if name == "weight":
-        domains = (*map(spec.driver_of, spec.hosts), spec.target_of(spec.workloads[streams])[0] if streams else None)
-        return tuple(f"domains.{domain}.weight" for domain in dict.fromkeys(domains) if domain)
+        reached = spec.target_of(spec.workloads[loads["streams"]])[0] if "streams" in loads else None
+        domains = dict.fromkeys((*map(spec.driver_of, spec.hosts), reached))
+        return tuple(f"domains.{domain}.weight" for domain in domains if domain)
     return tuple(
         f"domains.{domain}.cap"
         for domain, one in spec.domains.items()
-        if one.applications and all(program.kind == "cpu_bound" for program in one.applications.values())
+        if one.applications and all(program.only_computes for program in one.applications.values())
     )
 
 

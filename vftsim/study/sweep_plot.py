@@ -1,39 +1,36 @@
-"""The plot of a sweep: two figures of merit over one axis, a line a setting, a column a value of another."""
+"""The plot of a sweep: figures over one axis, a line a setting, a column a value of another."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from vftsim.composition.views import has_bench
+from vftsim.outcome import Figure as Declared
+from vftsim.outcome.declare import Delays, Quotient
 from vftsim.study.crossovers import numbers_of
-from vftsim.study.protection_figures import STOPPED, WAIT
-from vftsim.study.sweep_figures import PROTECTION
+from vftsim.study.figures.names import Address
+from vftsim.study.figures.tables import short_owner
 from vftsim.study.sweep_grid import AnyAxis, Grid
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-_MEDIA = (("loss_percent", "media packets lost (%)"), ("delay_p99_ms", "p99 delay (ms)"))
-_SIP = (("doc_saps", "DOC (SAPS)"), ("step1_cpu_percent", "CPU in step 1 (%)"))
-_PROTECTED = (
-    (f"{PROTECTION}{STOPPED}", "guest stopped (%)"), (f"{PROTECTION}{WAIT}", "output held (ms)"),
-)  # fmt: skip
 _NAMES = {"scheduler", "protection"}
 """Axes whose values speak for themselves."""
 _COLORS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7b4b94", "#b58900", "#444444", "#0f8b8d", "#a4243b", "#d17a98")
 _MARKERS = "osD^vP*Xh"
 _MOST_COLUMNS = 5
-LOSS_FREE_PERCENT = 0.1
+_SMALL_PERCENT = 0.1
 
 
-def sweep_figure(grid: Grid, results: pd.DataFrame) -> Figure | None:
-    """Return the plot of a sweep; None where there is no axis to draw over."""
+def sweep_figure(grid: Grid, results: pd.DataFrame, shown: Mapping[str, Address]) -> Figure | None:
+    """Return the plot of some figures of a sweep; None where there is no axis to draw over."""
     wide = [axis for axis in grid.axes if len(axis.values) > 1]
-    if not wide or results.empty:
+    if not wide or results.empty or not shown:
         return None
     # Drawn over the axis with most values; the last of those, which varies fastest in the table.
     over = max(reversed(wide), key=lambda axis: len(axis.values))
@@ -45,33 +42,26 @@ def sweep_figure(grid: Grid, results: pd.DataFrame) -> Figure | None:
         *(axis.name for axis in rest if axis is not facet),
     ]  # fmt: skip
     columns = facet.values if facet else ("",)
-    figure = Figure(figsize=(max(6.0, 3.4 * len(columns)), 6.2), layout="constrained")
+    figure = Figure(figsize=(max(6.0, 3.4 * len(columns)), 0.2 + 3.0 * len(shown)), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(2, len(columns), squeeze=False, sharex=True, sharey="row")
-    for row, (metric, label) in enumerate(_shown(grid)):
+    panels = figure.subplots(len(shown), len(columns), squeeze=False, sharex=True, sharey="row")
+    for row, (metric, address) in enumerate(shown.items()):
         of_metric = results[results["metric"] == metric]
         for column, value in enumerate(columns):
             ax = panels[row, column]
             here = of_metric[of_metric[facet.name] == value] if facet else of_metric
             _draw(ax, here, over, lines)
-            _scale(ax, metric, bool((here["estimate"] > 0).any()))
+            _scale(ax, address.entry.figure, bool((here["estimate"] > 0).any()))
             if row == 0 and facet:
                 ax.set_title(f"{facet.name} = {value}", fontsize=10)
             if column == 0:
-                ax.set_ylabel(label)
-            if row == 1:
+                ax.set_ylabel(f"{short_owner(address.owner)}: {address.entry.words}", fontsize=8)
+            if row == len(shown) - 1:
                 ax.set_xlabel(over.name)
     handles, labels = panels[0, 0].get_legend_handles_labels()
     if len(labels) > 1:
         figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 5), fontsize=8)
     return figure
-
-
-def _shown(grid: Grid) -> tuple[tuple[str, str], ...]:
-    """Return the two figures of merit with their labels."""
-    if grid.protections:
-        return _PROTECTED
-    return _SIP if has_bench(grid.base.spec) else _MEDIA
 
 
 def _facet(rest: list[AnyAxis], several_schedulers: bool) -> AnyAxis | None:
@@ -107,13 +97,13 @@ def _positions(axis: AnyAxis) -> dict[str, float]:
     return {value: float(place) for value, place in zip(axis.values, places, strict=True)}
 
 
-def _scale(ax: Axes, metric: str, is_positive: bool) -> None:
-    if metric == "loss_percent":
-        ax.set_yscale("symlog", linthresh=LOSS_FREE_PERCENT)
-        ax.set_ylim(-LOSS_FREE_PERCENT / 5, 100)
+def _scale(ax: Axes, figure: Declared, is_positive: bool) -> None:
+    """Choose the scale: of delays logarithmic, of shares that should be small so above a tenth of a percent."""
+    if isinstance(figure, Quotient) and figure.better == "lower" and figure.unit == "%":
+        ax.set_yscale("symlog", linthresh=_SMALL_PERCENT)
+        ax.set_ylim(-_SMALL_PERCENT / 5, 100)
         ax.set_yticks([0, 0.1, 1, 10, 100], ["0", "0.1", "1", "10", "100"])
-        ax.axhline(LOSS_FREE_PERCENT, color="black", linestyle="--", linewidth=0.8)
-    elif metric == "delay_p99_ms" and is_positive:
+    elif isinstance(figure, Delays) and is_positive:
         ax.set_yscale("log")
     elif ax.get_yscale() != "log":
         ax.set_ylim(bottom=0)

@@ -15,6 +15,7 @@ from vftsim.composition.record import RunRecord
 from vftsim.composition.views import bench_key, bench_of, has_bench, phases_of
 from vftsim.errors import ModelFileError
 from vftsim.spec import Document, read_document
+from vftsim.study.figures.names import Address
 
 KEY = "calibrated"
 COVERED = ("hosts", "networks", "domains")
@@ -63,20 +64,18 @@ def is_load(spec: ModelSpec, key: str) -> bool:
     return has_bench(spec) and key == f"{bench_key(spec)}.steps.initial"
 
 
-def load_behind(spec: ModelSpec, metric: str, value: float) -> float | None:
-    """Return the load that was asked for where a figure of a sweep was measured.
+def is_of_load_outside(spec: ModelSpec, address: Address, value: float) -> bool:
+    """Tell whether a figure was measured in a step whose load is outside, or is itself such a load.
 
-    A capacity is the effective load of a step, so it goes by the step nearest to it; None for a capacity of 0 (no step
-    passed), and for a figure of no one step.
+    A capacity is the effective load of a step, so it goes by the step nearest to it; one of 0 (no step passed) by none.
     """
-    if not has_bench(spec):
-        return None
-    steps = bench_of(spec).steps
-    if metric.startswith("step1_"):
-        return steps.load_of(0)
-    if metric != "doc_saps" or not value:
-        return None
-    return min(map(steps.load_of, range(steps.count)), key=lambda load: abs(load - value))
+    if spec.calibrated is None:
+        return False
+    loads = [load for workload in spec.workloads.values() for load in workload.step_loads()]
+    if address.entry.figure.is_load and value and loads:
+        return is_outside(spec, min(loads, key=lambda load: abs(load - value)))
+    number = address.step.removeprefix("step_")
+    return number.isdigit() and is_outside(spec, loads[int(number) - 1])
 
 
 def below_table(models: Sequence[tuple[str, ModelSpec]]) -> str:

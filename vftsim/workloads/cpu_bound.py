@@ -144,6 +144,7 @@ class CpuBoundSpec(ApplicationSpec):
     entries: ClassVar[tuple[Any, ...]] = ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = (*TABLES, feeds)
 
+    only_computes: ClassVar[bool] = True
     kind: Literal["cpu_bound"] = "cpu_bound"
     duty: Percent = Field(
         90.0,

@@ -132,6 +132,8 @@ class ApplicationSpec(Spec):
     """Further kinds that its kernel needs: of flows of its own."""
     outcomes: ClassVar[tuple[type[Outcome], ...]] = ()
     """What it measures by itself."""
+    only_computes: ClassVar[bool] = False
+    """Whether it burns CPU time and serves nobody."""
     entries: ClassVar[tuple[Any, ...]] = ()
     actions: ClassVar[tuple[Any, ...]] = ()
     tables: ClassVar[tuple[Table[Any], ...]] = ()
@@ -356,9 +358,18 @@ class WorkloadSpec(OfferSpec):
         """Return its load, as :attr:`load_key` names it; None: it has none that could be raised."""
         return float(getattr(self, self.load_key)) if self.load_key else None
 
+    @property
+    def first_load_key(self) -> str:
+        """Parameter that is the load it begins with; empty: it has none."""
+        return self.load_key
+
     def longest_ns(self) -> int:
         """Return how long it may last by phases of its own; 0: as long as ``measure`` says."""
         return 0
+
+    def step_loads(self) -> Sequence[float]:
+        """Return the loads of its steps, as far as it may play them; none: it has no steps."""
+        return ()
 
     def step_ns(self) -> int:
         """Return for how long a phase of its own is measured; 0: it has none."""

@@ -40,6 +40,13 @@ def sweep(
             "bandwidth, round_trip, lag_limit) or a key of the model; repeatable. Replaces the default grid.",
         ),
     ] = None,
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A figure to be told, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: what leads).",
+        ),
+    ] = None,
     set_: options.Set = None,
     replications: options.Replications = 3,
     seed: options.Seed = options.DEFAULT_SEED,
@@ -91,7 +98,10 @@ def sweep(
     folder = output or Path("-".join(["sweep", *(about if scheduler or protection else [*about, "default"])]))
     takes = options.limited(limits, lambda: plan.takes(replications), jobs)
     with takes as words, make_progress(f"sweep of {plan.base.name}", quiet, words) as progress:
-        result = run_sweep(plan.grid(), folder, replications, seed, jobs, force=force, progress=progress, shard=share)
+        result = run_sweep(
+            plan.grid(), folder, replications, seed, jobs, force=force, progress=progress, shard=share,
+            figures=figure or (),
+        )  # fmt: skip
     options.say_remarks(result.remarks)
     _show(result, folder, as_json, as_csv)
     if result.interrupted:

@@ -53,11 +53,11 @@ class Protection(Outcome):
     first_breach: dict[str, int] | None = kept()
     counted: dict[str, float] = declare.total(by="name", known_as=("",))
     output_held = declare.ratio(
-        held_ns, released, factor=1e-6, unit="ms", label="output held, mean", better="lower", headline=True,
-        known_as=("output_wait_ms",),
+        held_ns, released, factor=1e-6, unit="ms", label="output held, mean", short="held", better="lower",
+        headline=True, known_as=("output_wait_ms",),
     )  # fmt: skip
     stopped = declare.rate(
-        stopped_ns, factor=1e-7, unit="%", label="guest stands still", better="lower", headline=True,
+        stopped_ns, factor=1e-7, unit="%", label="guest stands still", short="stopped", better="lower", headline=True,
         known_as=("stopped_percent",),
     )  # fmt: skip
     channel = declare.rate(

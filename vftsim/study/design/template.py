@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.views import bench_key, has_bench
 from vftsim.errors import UsageError
 from vftsim.study.figures.catalogue import catalogue
 from vftsim.study.knob import Knob, knob_of
@@ -54,11 +53,9 @@ def template(name: str) -> str:
 
 
 def _load_key(spec: ModelSpec) -> str:
-    if has_bench(spec):
-        return f"{bench_key(spec)}.steps.initial"
     for name, workload in spec.workloads.items():
-        if workload.load_key:
-            return f"workloads.{name}.{workload.load_key}"
+        if workload.first_load_key:
+            return f"workloads.{name}.{workload.first_load_key}"
     raise UsageError("--gen-config: no workload of this model declares its load; write the factors yourself")
 
 

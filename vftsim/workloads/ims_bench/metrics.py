@@ -187,5 +187,7 @@ class Ramp(Outcome):
     ``doc_saps`` is nothing where no step failed: the capacity then has a bound only.
     """
 
-    doc_saps: float | None = declare.middle(unit="/s", label="last load that passed", better="higher", headline=True)
+    doc_saps: float | None = declare.middle(
+        unit="/s", label="last load that passed", short="passed", better="higher", headline=True, is_load=True
+    )
     stop_step: int = declare.middle(label="step that failed")

@@ -74,6 +74,15 @@ class ImsBenchWorkload(ImsBenchSpec, WorkloadSpec):
         """Return the time of all phases, and of what is under way after the last."""
         return self._steps_begin_ns() + self.steps.count * self.steps.duration + LONGEST_DRAIN_NS + 60 * _S
 
+    @property
+    def first_load_key(self) -> str:
+        """A ramp's first step."""
+        return "steps.initial"
+
+    def step_loads(self) -> Sequence[float]:
+        """Return the loads of its ramp."""
+        return [self.steps.load_of(step) for step in range(self.steps.count)]
+
     def step_ns(self) -> int:
         """Return the time of a step less its transient."""
         return self.steps.duration - self.steps.transient
@@ -146,7 +155,7 @@ class ImsBenchWorkload(ImsBenchSpec, WorkloadSpec):
 
     def _played(self, most_per_s: float) -> list[float]:
         """Return the loads of the steps up to the first that is too much."""
-        loads = [self.steps.load_of(step) for step in range(self.steps.count)]
+        loads = self.step_loads()
         return [load for step, load in enumerate(loads) if step == 0 or loads[step - 1] <= most_per_s]
 
     def time_of(self, phase: str, offset_ns: int) -> int | None:
