@@ -77,7 +77,7 @@ def written(level: float, unit: str, is_whole: bool) -> str | float:
     return f"{level:.12g} {unit}"
 
 
-def knob_of(spec: ModelSpec, key: str) -> Knob:
+def knob_of(spec: ModelSpec, key: str, option: str = "--vary") -> Knob:
     """Return the knob that a key is.
 
     Raises
@@ -88,24 +88,24 @@ def knob_of(spec: ModelSpec, key: str) -> Knob:
     value: Any = spec.model_dump(mode="json")
     done: list[str] = []
     for part in key.split("."):
-        value = _below(value, part, key, done)
+        value = _below(value, part, f"{option} {key}", done)
         done.append(part)
     number, unit = _number_and_unit(value)
     if number is None or not number > 0.0:
-        raise UsageError(f"--vary {key}: begins at {shown(value)}, not at a number above 0; --set one first")
+        raise UsageError(f"{option} {key}: begins at {shown(value)}, not at a number above 0; --set one first")
     return Knob(key, unit, number, isinstance(value, int))
 
 
-def _below(value: Any, part: str, key: str, done: list[str]) -> Any:
+def _below(value: Any, part: str, asked: str, done: list[str]) -> Any:
     try:
         return value[_index(value, part)]
     except (KeyError, IndexError, TypeError, ValueError):
         where = ".".join(done) or "the model"
         if not isinstance(value, (dict, list)):
-            raise UsageError(f"--vary {key}: there is nothing below '{where}', which is {shown(value)}") from None
+            raise UsageError(f"{asked}: there is nothing below '{where}', which is {shown(value)}") from None
         known = list(value) if isinstance(value, dict) else [str(n) for n in range(len(value))]
         hint = did_you_mean(part, known) or ";"
-        raise UsageError(f"--vary {key}: no '{part}' in '{where}'{hint} it has: {listing(known)}") from None
+        raise UsageError(f"{asked}: no '{part}' in '{where}'{hint} it has: {listing(known)}") from None
 
 
 def _index(holder: Any, key: str) -> Any:

@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from vftsim.study.crossovers import numbers_of
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from vftsim.study.design.study import StudyResult
 
 _MOST_PANELS = 4
@@ -55,3 +57,10 @@ def study_figure(found: StudyResult) -> Figure | None:
 
 def _reach(value: float) -> float:
     return value if math.isfinite(value) and value > 0.0 else 0.0
+
+
+def panels_beside(width_in: float, height_in: float, count: int = 2) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure that needs no display, and its axes from left to right."""
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, list(figure.subplots(1, count, squeeze=False)[0])

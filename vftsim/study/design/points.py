@@ -225,14 +225,43 @@ def points_of(
         raise UsageError(f"the study has {count} points; at most {MOST_POINTS}")
     rows, found = list(rows_of(spec)), list[StudyPoint]()
     for entry in spec.entries:
-        base, at = maker(_named(entry, folder), entry.label or entry.model)
-        kept = lru_cache(MOST_DRAWN)(lambda settings, at=at: change(at(settings)))
-        settings = (*spec.set, *entry.set)
-        held = at(settings)
-        for row in rows:
-            own = (*settings, *assignments(base, held, row, spec.factor_of))
-            found.append(StudyPoint(len(found), base.label, row, partial(kept, own)))
-            kept(own)  # one that nothing can run is refused now, not in the middle of the work
+        named, settings = _named(entry, folder), (*spec.set, *entry.set)
+        found += points_at(named, entry.label or entry.model, settings, rows, spec.factor_of, change, len(found))
+    return found
+
+
+def points_at(
+    name: str,
+    label: str,
+    settings: tuple[str, ...],
+    rows: Sequence[Mapping[str, str]],
+    factors: Mapping[str, Factor],
+    change: Change = lambda model: model,
+    first: int = 0,
+) -> list[StudyPoint]:
+    """Return points of one model.
+
+    Parameters
+    ----------
+    name, label : str
+        A model, and what it is called.
+    settings : tuple of str
+        What holds at all points, as with ``--set``.
+    rows : sequence of mapping
+        The values of factors at each point.
+    factors : mapping
+    change : callable
+        Made of every model.
+    first : int
+        Number of the first point.
+    """
+    base, at = maker(name, label)
+    kept = lru_cache(MOST_DRAWN)(lambda own: change(at(own)))
+    held, found = at(settings), list[StudyPoint]()
+    for number, row in enumerate(rows, first):
+        own = (*settings, *assignments(base, held, row, factors))
+        found.append(StudyPoint(number, label, row, partial(kept, own)))
+        kept(own)  # one that nothing can run is refused now, not in the middle of the work
     return found
 
 

@@ -1,0 +1,180 @@
+"""What a figure depends on, against a figure whose variance is known on paper."""
+
+import json
+
+import pytest
+
+from vftsim.cli.main import main
+from vftsim.errors import UsageError
+from vftsim.study.design import evaluate as evaluator
+from vftsim.study.design.points import span_of
+from vftsim.study.design.ranges import assumed_ranges, read_range
+from vftsim.study.design.responses import observe
+from vftsim.study.design.sensitivity import Request, sensitivity
+from vftsim.study.design.sensitivity_blocks import shortened
+from vftsim.study.model import load_model
+
+SHORT = ("workloads.signaling=null", "workloads.media.streams=40", "measure.duration=100 ms", "measure.warm_up=50 ms")
+DOM0 = "domains.dom0.cpu"
+SPANS = {
+    "domains.cpu1.weight": span_of("", 128, 512),
+    "workloads.media.streams": span_of("", 20, 60),
+    "domains.dom0.driver.receive_cost": span_of("", "2 us", "30 us"),
+}
+"""CPU of the driver domain is proportional to the streams, and rises with the price of a packet; the weight of a guest
+that does not compete with it changes nothing."""
+
+
+def request(**more):
+    base = load_model("xen-media", SHORT)
+    few = {"replications": 1, "trajectories": 4, "samples": 64}
+    return Request("xen-media", SHORT, DOM0, SPANS, base, **{**few, **more})
+
+
+def shares_on_paper(ends, low, high):
+    """First-order and total shares of s x (a + b c), with s from 20 to 60 and c in its range, both even.
+
+    ``ends`` are the figure at 40 streams with c at either end, which gives a and b up to a factor.
+    """
+    a_b_c = [ends[0] + (ends[1] - ends[0]) * (n + 0.5) / 200 for n in range(200)]
+    streams = [low + (high - low) * (n + 0.5) / 200 for n in range(200)]
+
+    def moments(values):
+        mean = sum(values) / len(values)
+        return mean, sum(v * v for v in values) / len(values) - mean * mean
+
+    (ms, vs), (mc, vc) = moments(streams), moments(a_b_c)
+    whole = vs * vc + vs * mc**2 + vc * ms**2
+    of_streams, of_cost = vs * mc**2 / whole, vc * ms**2 / whole
+    return {"streams": (of_streams, 1 - of_cost), "cost": (of_cost, 1 - of_streams)}
+
+
+@pytest.mark.thorough
+def test_shares_are_those_of_the_closed_form(tmp_path):
+    pytest.importorskip("SALib")
+    found = sensitivity(request(), tmp_path / "s", 1)
+    names = [each.name for each in found.effects]
+    assert names == ["workloads.media.streams", "domains.dom0.driver.receive_cost", "domains.cpu1.weight"]
+    streams, cost, weight = found.effects
+    assert weight.effect.value == 0.0
+    assert weight.total is None, "screened out"
+    ends = [found.own.mean + end.mean for end in (cost.low, cost.high)]
+    paper = shares_on_paper(ends, 20, 60)
+    for one, key in ((streams, "streams"), (cost, "cost")):
+        assert one.first.value == pytest.approx(paper[key][0], abs=0.06)
+        assert one.total.value == pytest.approx(paper[key][1], abs=0.06)
+        assert one.total.low <= paper[key][1] <= one.total.high
+    assert [each.name for each in found.deciding] == names[:2]
+    said = str(found)
+    assert "depends on these two of 3 factors: workloads.media.streams" in " ".join(said.split())
+    table = found.to_pandas()
+    assert list(table["rank"]) == [1, 2, 3]
+    for name in ("sensitivity.csv", "answer.json", "tornado.png", "manifest.json"):
+        assert (tmp_path / "s" / name).stat().st_size > 0
+
+
+@pytest.mark.thorough
+def test_an_ended_study_goes_on_to_the_same_answer(tmp_path, monkeypatch):
+    pytest.importorskip("SALib")
+    small, left, ran = request(samples=2), [12], []
+
+    def ended(task):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return observe(task)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluator, "observe", ended)
+        with pytest.raises(KeyboardInterrupt, match="12 finished runs are in"):
+            sensitivity(small, tmp_path / "s", 1)
+    monkeypatch.setattr(evaluator, "observe", lambda task: ran.append(task) or observe(task))
+    found = sensitivity(small, tmp_path / "s", 1)
+    again = len(ran)
+    whole = sensitivity(small, tmp_path / "whole", 1)
+    assert again == len(ran) - again - 12
+    assert found.to_pandas().equals(whole.to_pandas())
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"spans": {"streams": span_of("", 1, 2)}}, "at least two factors"),
+        ({"samples": 48}, "power of 2"),
+        ({"trajectories": 1}, "--trajectories"),
+        ({"figure": "domains.dom0.cpuu"}, "nearest: .*domains.dom0.cpu"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(change, why):
+    data = {"model": "xen-media", "settings": SHORT, "figure": DOM0, "spans": SPANS}
+    asked = Request(**{**data, "base": load_model("xen-media", SHORT), **change})
+    with pytest.raises(UsageError, match=why):
+        asked.check()
+
+
+def test_ranges_are_read_as_a_user_writes_them():
+    name, span = read_range("domains.sut.protection.interval=10 ms..0.1 s log")
+    assert (name, span.at(0.0), span.at(0.5), span.at(1.0)) == (
+        "domains.sut.protection.interval", "10 ms", "31622.8 us", "100 ms",
+    )  # fmt: skip
+    assert read_range("streams=200..400")[1].is_whole
+    assert not read_range("x.y=0.5..2")[1].is_whole
+    for wrong in ("streams", "streams=5", "streams=5..4", "a.b=1 ms..2"):
+        with pytest.raises(UsageError):
+            read_range(wrong)
+
+
+def test_assumptions_are_those_that_the_documentation_calls_so():
+    spec = load_model("lab-virtual-ft").spec
+    found = assumed_ranges(spec, "domains.sut.protection", 2.0)
+    entry = found["domains.sut.protection.cost.entry"]
+    assert (entry.at(0.0), entry.at(0.5), entry.at(1.0)) == ("5 us", "10 us", "20 us")
+    assert "domains.sut.protection.log.timer_rate" not in found, "stated by a source"
+    assert "domains.sut.protection.cost.context_switch" not in found, "0: turned off"
+    with pytest.raises(UsageError, match=r"nothing below 'domains\.nobody'"):
+        assumed_ranges(spec, "domains.nobody", 2.0)
+
+
+def test_fitted_parameters_have_the_ranges_of_their_intervals():
+    from vftsim.calibrate.drawn import read_fit
+    from vftsim.cli.commands.sensitivity import _fitted
+    from vftsim.composition.keys import read
+
+    spec, fit = load_model("lab-virtual").spec, read_fit("sip-lab/virtual")
+    for key, span in _fitted(spec, "sip-lab/virtual").items():
+        own = float(read(spec, key))
+        bounds = (fit.low[key] / fit.values[key], fit.high[key] / fit.values[key])
+        if key not in fit.undetermined:
+            assert span.high / span.low == pytest.approx(bounds[1] / bounds[0])
+            assert own > 0.0
+
+
+def test_names_are_as_short_as_tells_them_apart():
+    assert shortened(["a.b.c", "a.d.c", "x.y", "streams"]) == {
+        "a.b.c": "b.c", "a.d.c": "d.c", "x.y": "y", "streams": "streams",
+    }  # fmt: skip
+
+
+def test_the_library_is_named_where_it_is_missing(monkeypatch, capsys, tmp_path):
+    from vftsim.study import extras
+
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(extras.importlib, "import_module", missing)
+    with pytest.raises(UsageError, match=r"needs SALib: pip install 'vftsim\[sensitivity\]'"):
+        sensitivity(request(), tmp_path / "s", 1)
+    assert not (tmp_path / "s").exists()
+
+
+def test_the_command_says_everything_as_data(tmp_path, capsys):
+    pytest.importorskip("SALib")
+    ranges = ["--range", "workloads.media.streams=20..60", "--range", "domains.dom0.driver.receive_cost=2 us..30 us"]
+    few = ["--samples", "2", "--trajectories", "2", "-n", "1", "-j", "1", "-q", "--json", "-o", str(tmp_path / "s")]
+    changes = [word for setting in SHORT for word in ("--set", setting)]
+    assert main(["sensitivity", "xen-media", "--figure", "dom0.cpu", *ranges, *few, *changes]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["figure"] == DOM0
+    assert {each["factor"] for each in said["factors"]} == {
+        "workloads.media.streams", "domains.dom0.driver.receive_cost",
+    }  # fmt: skip

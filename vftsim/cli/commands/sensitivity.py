@@ -1,0 +1,144 @@
+"""``vftsim sensitivity``: which numbers decide a figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vftsim.cli import options
+from vftsim.errors import UsageError
+
+if TYPE_CHECKING:
+    from vftsim.composition.model import ModelSpec
+    from vftsim.study.design.points import Span
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("sensitivity")(sensitivity)
+
+
+def sensitivity(
+    model: options.ModelName,
+    figure: Annotated[
+        str, typer.Option("--figure", metavar="NAME", help="The one figure that is asked about, e.g. web.response.p95.")
+    ],
+    range_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--range",
+            metavar="KEY=LOW..HIGH",
+            help="A setting and its range, ' log' behind it spreads by ratio; a key of the model or a short name of "
+            "sweeps; repeatable.",
+        ),
+    ] = None,
+    assumed: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY", help="Every number below this key whose documentation says Assumption; repeatable."
+        ),
+    ] = None,
+    factor: Annotated[
+        float, typer.Option(metavar="X", help="Ranges of --assumed: from the model's value divided by X to X times it.")
+    ] = 2.0,
+    fit: Annotated[
+        str | None,
+        typer.Option(metavar="FIT", help="Fitted parameters over their 95 % intervals, e.g. sip-lab/virtual."),
+    ] = None,
+    set_: options.Set = None,
+    trajectories: Annotated[int, typer.Option(metavar="N", help="Trajectories of the screening (Morris).")] = 10,
+    samples: Annotated[int, typer.Option(metavar="N", help="Samples of the shares (Sobol), a power of 2.")] = 64,
+    most: Annotated[int, typer.Option(metavar="N", help="Most factors whose shares are found.")] = 5,
+    replications: Annotated[int, typer.Option("--replications", "-n", help="Replications of each point.")] = 2,
+    seed: options.Seed = options.DEFAULT_SEED,
+    quick: options.Quick = False,
+    jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="Where results are kept (default: sensitivity-MODEL here)."),
+    ] = None,
+    force: options.StartOver = False,
+    as_json: options.Json = False,
+    as_csv: options.Csv = False,
+    quiet: options.Quiet = False,
+    yes: options.Yes = False,
+    max_time: options.MaxTime = None,
+    max_memory: options.MaxMemory = None,
+    engine: options.Engine = options.EngineName.auto,
+    strict: options.Strict = False,
+) -> None:
+    """Say which settings, fitted parameters and assumed prices decide a figure: screening, then shares of its variance.
+
+    Killed or interrupted, the same command goes on.
+    """
+    options.use_engine(engine, cluster, strict=strict)
+    limits = options.read_limits(yes, max_time, max_memory)
+    options.one_format(as_json, as_csv)
+    from vftsim.study.design.sensitivity import Request
+    from vftsim.study.design.sensitivity import sensitivity as study
+    from vftsim.study.progress import make_progress
+
+    base = options.prepared(model, set_, quick=quick)
+    spans = _spans(base.spec, range_ or [], assumed or [], factor, fit)
+    request = Request(
+        model, tuple(set_ or ()), figure, spans, base, trajectories, samples, most, replications, seed, quick
+    )
+    request.check()
+    folder = output or Path(f"sensitivity-{Path(model).stem}")
+    with (
+        options.limited(limits, request.takes, jobs) as words,
+        make_progress(f"sensitivity of {base.name}", quiet, words) as progress,
+    ):
+        found = study(request, folder, jobs, force=force, progress=progress)
+    options.say_remarks(found.remarks)
+    options.show(found, as_json, as_csv, lambda _: found.print_tables())
+    if not (as_json or as_csv):
+        from vftsim.report.screen import print_text
+
+        print_text(f"Written: {folder}/ (sensitivity.csv, answer.json, tornado.png, manifest.json, vftsim.sqlite)")
+
+
+def _spans(spec: ModelSpec, ranges: list[str], assumed: list[str], factor: float, fit: str | None) -> dict[str, Span]:
+    """Return the range of each factor, those that the user gives by name before all others."""
+    from vftsim.study.design.ranges import assumed_ranges, read_range
+
+    if not factor > 1.0:
+        raise UsageError(f"--factor: above 1, got {factor:g}")
+    found: dict[str, Span] = {}
+    for text in ranges:
+        name, span = read_range(text)
+        if name in found:
+            raise UsageError(f"--range: '{name}' is given twice")
+        found[name] = span
+    for below in assumed:
+        found = {**assumed_ranges(spec, below, factor), **found}
+    if fit is not None:
+        found = {**_fitted(spec, fit), **found}
+    return found
+
+
+def _fitted(spec: ModelSpec, fit: str) -> dict[str, Span]:
+    """Return ranges of fitted parameters, as far from the model's values as the interval's ends from the fitted ones.
+
+    What the data do not tell has the bounds of the search.
+    """
+    from vftsim.calibrate.drawn import read_fit
+    from vftsim.composition.keys import read
+    from vftsim.study.design.ranges import scaled_range
+
+    drawable = read_fit(fit)
+    found: dict[str, Span] = {}
+    for key, value in drawable.values.items():
+        own = float(read(spec, key))
+        if key in drawable.limited and own in (0.0, 1.0):
+            continue  # of another environment
+        is_bounds = key in drawable.undetermined or value == 0.0
+        low, high = drawable.bounds[key] if is_bounds else (drawable.low[key], drawable.high[key])
+        about = own if is_bounds else value
+        if about == 0.0:
+            raise UsageError(f"--fit: the model has 0 at {key}, of which there are no multiples; --set it first")
+        found[key] = scaled_range(spec, key, low / about, high / about)
+    return found
