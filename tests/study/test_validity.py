@@ -289,7 +289,7 @@ def test_figures_of_mechanisms_outside_are_marked(path, capsys, settings):
     found = decide(load_model(path, (*longer, *settings)), ["none"], 1, jobs=1)
     said = {name for _, name in found.for_machines()["outside_calibration"]}
     assert said == ({one.name for one in found.quantities} if settings else {"capacity"})
-    found.print_tables()
+    print(as_text(found.blocks(), 1000))
     out = capsys.readouterr().out
     assert BELOW in out
     assert ("call set-up p50, ms *" in out) == bool(settings)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Records = Sequence[tuple[int, RunRecord]]
 
-_COLORS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7b4b94", "#b58900", "#444444", "#0f8b8d", "#a4243b")
+COLORS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7b4b94", "#b58900", "#444444", "#0f8b8d", "#a4243b")
 
 
 def new_figure(
@@ -55,7 +55,7 @@ def _phase_figures(title: str, records: Records) -> dict[str, Figure]:
     figures = list(dict.fromkeys(figure for outcome in outcomes for figure in outcome.declared.values()))
     if drawn := [figure for figure in figures if isinstance(figure, Series) and figure.drawn]:
         found["over_time"], axes = new_figure(rows=len(drawn), fitted=False)
-        for ax, color, series in zip(axes, _COLORS, drawn, strict=False):
+        for ax, color, series in zip(axes, COLORS, drawn, strict=False):
             _plot_samples(ax, records[0][1], series, color)
         axes[-1].set_xlabel("simulated time (s)")
         axes[0].set_title(f"{title}, replication {records[0][0]}", fontsize=10)
@@ -101,7 +101,7 @@ def _plot_shares(ax: Axes, records: Records, figure: Quotient) -> None:
             lines.setdefault(entry.part, []).append((phase.load or 0.0, entry.value(outcome)))
         if figure.limit:
             limit = getattr(outcome, figure.limit)
-    for color, (part, points) in zip(_COLORS, lines.items(), strict=False):
+    for color, (part, points) in zip(COLORS, lines.items(), strict=False):
         ax.plot([x for x, _ in points], [y for _, y in points], ".", color=color, label=part, markersize=5)
     if figure.limit:
         ax.axhline(limit, color="black", linewidth=0.8, linestyle="--")
@@ -121,7 +121,7 @@ def _plot_percentiles(ax: Axes, records: Records, delays: Sequence[Delays], perc
                 by_load.setdefault(phase.load or 0.0, []).append(distribution.percentile(percent) / figure.unit_ns)
         loads = sorted(by_load)
         means = [sum(by_load[x]) / len(by_load[x]) for x in loads]
-        color, style = _COLORS[number % len(_COLORS)], "o-" if number < len(_COLORS) else "s--"
+        color, style = COLORS[number % len(COLORS)], "o-" if number < len(COLORS) else "s--"
         ax.plot(loads, means, style, color=color, label=figure.label, markersize=3, linewidth=1.0)
     ax.set_yscale("log")
     ax.set_ylabel(f"p{percent:g} ({delays[0].unit})")
@@ -140,7 +140,7 @@ def _delay_figures(title: str, records: Records) -> dict[str, Figure]:
     if not pooled:
         return {}
     drawn, (ax,) = new_figure(fitted=False)
-    for color, ((owner, label), together) in zip(_COLORS * len(pooled), pooled.items(), strict=False):
+    for color, ((owner, label), together) in zip(COLORS * len(pooled), pooled.items(), strict=False):
         _plot_distribution(ax, together, f"{owner.partition('.')[2]}, {label}", color)
     ax.set_title(f"{title}, {len(records)} replications", fontsize=10)
     return {"delays": drawn}

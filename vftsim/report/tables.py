@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vftsim.composition.model import ModelSpec
-from vftsim.report.blocks import Note
 from vftsim.report.head import INTERVALS, print_head, print_missing, print_outside, unseen, warn_unfailed
 from vftsim.report.remarks import print_mixed
 from vftsim.report.screen import error_bar, print_blocks, print_table, print_text
@@ -28,8 +27,7 @@ def print_run(result: RunResult, everything: bool) -> None:
     of_phases, of_run = phase_table(summary, beyond), figures_table(summary, everything=everything)
     print_blocks([table for table in (of_phases, of_run) if table.rows])
     if everything:
-        for title, table in every_phase_table(summary, beyond):
-            print_blocks([Note(title), table])
+        print_blocks(every_phase_table(summary, beyond))
     if beyond:
         print_outside(result.model)
     print_text(_caption(result))
@@ -99,10 +97,6 @@ def _doc(ramp: RampCapacity) -> str:
 def _caption(result: RunResult) -> str:
     n = len(result.records)
     return f"{n} replications, seed {result.manifest['seed']}. {INTERVALS}{unseen(n)}"
-
-
-def _figure(row: Any) -> str:
-    return error_bar(row.estimate, row.low, row.high, row.interval)
 
 
 def _bar(e: Estimate | None) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 
-from vftsim.report.blocks import Answer, Block, Note, Table, Timeline, shown
+from vftsim.report.blocks import Answer, Block, Cell, Note, Table, Timeline, shown
 
 NARROWEST = 60
 _GAP = "  "
@@ -57,7 +58,7 @@ def _table(table: Table, width: int) -> list[str]:
         texts = _text_sizes(table, full, room, may_wrap)
         if texts is not None:
             return _laid_out(table, body, texts, sizes, width, is_below=is_below)
-    return _stacked(table, width)
+    return _apart(table, width)
 
 
 def _number_sizes(table: Table, rows: Sequence[_Row], is_below: bool) -> list[int]:
@@ -130,7 +131,8 @@ def _in_column(text: str, size: int) -> list[str]:
     """Return words within a column; what goes on in a further line is set in."""
     indent = " " * (len(text) - len(text.lstrip()))
     deeper = f"{indent}  " if len(text) > size else ""
-    return textwrap.wrap(text, size, initial_indent=indent, subsequent_indent=deeper, break_on_hyphens=False) or [""]
+    words = text.strip()
+    return textwrap.wrap(words, size, initial_indent=indent, subsequent_indent=deeper, break_on_hyphens=False) or [""]
 
 
 def _figure(cell: tuple[str, str], pair: tuple[int, int], size: int, is_below: bool) -> list[str]:
@@ -145,6 +147,27 @@ def _side_by_side(columns: Sequence[Sequence[str]], sizes: Sequence[int]) -> lis
     count = max(map(len, columns))
     rows = [[column[n] if n < len(column) else "" for column in columns] for n in range(count)]
     return [_GAP.join(cell.ljust(size) for cell, size in zip(row, sizes, strict=True)) for row in rows]
+
+
+def _apart(table: Table, width: int) -> list[str]:
+    """Return a table in several, each with as many columns of figures as fit; a figure a line where none fits."""
+    for count in range(len(table.columns) - 1, table.texts, -1):
+        first = _columns(table, table.texts, count)
+        full = [[shown(cell) for cell in row] for row in first.rows if len(row) > 1]
+        sizes = _number_sizes(first, full, is_below=True)
+        if _text_sizes(first, full, width - sum(sizes) - len(_GAP) * len(sizes), may_wrap=False) is not None:
+            return [*_table(first, width), "", *_table(_columns(table, count, len(table.columns)), width)]
+    return _stacked(table, width)
+
+
+def _columns(table: Table, begin: int, end: int) -> Table:
+    """Return the table with its words and some of its columns of figures."""
+
+    def chosen(row: Sequence[Cell]) -> list[Cell]:
+        return [*row[: table.texts], *row[begin:end]]
+
+    columns = [*table.columns[: table.texts], *table.columns[begin:end]]
+    return replace(table, columns=columns, rows=[chosen(row) for row in table.rows])
 
 
 def _stacked(table: Table, width: int) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vftsim.report.plots import CPU_COLOR, LOAD_COLOR
+from vftsim.report.plots import COLORS
 from vftsim.study.design.plot import panels_beside
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def tornado(found: Sensitivity) -> Figure:
     figure, (left, right) = panels_beside(9.5, 1.2 + 0.38 * len(order))
     own = found.own.mean
     for place, one in enumerate(order):
-        for end, color in ((one.low, LOAD_COLOR), (one.high, CPU_COLOR)):
+        for end, color in ((one.low, COLORS[0]), (one.high, COLORS[1])):
             if end is not None:
                 left.barh(place, end.mean, left=own, height=0.6, color=color)
         if one.total is not None:

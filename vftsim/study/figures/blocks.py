@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from vftsim.report.blocks import Cell, Table
 from vftsim.study.figures.names import Address
@@ -29,7 +30,7 @@ def phase_table(summary: Summary, marked: Collection[str] = ()) -> Table:
     return _by_phase(summary, [row for row in rows if row.address.entry.leads], "head", marked)
 
 
-def every_phase_table(summary: Summary, marked: Collection[str] = ()) -> list[tuple[str, Table]]:
+def every_phase_table(summary: Summary, marked: Collection[str] = ()) -> list[Table]:
     """Return a table for each figure that has phases, under its owner and label: a row a phase, a column a part."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in summary.rows.values():
@@ -37,7 +38,8 @@ def every_phase_table(summary: Summary, marked: Collection[str] = ()) -> list[tu
             figure = row.address.entry.figure
             unit = f", {figure.unit}" if figure.unit else ""
             groups.setdefault((row.address.owner, f"{figure.label}{unit}"), []).append(row)
-    return [(f"{owner}: {label}", _by_phase(summary, rows, "", marked)) for (owner, label), rows in groups.items()]
+    tables = [(f"{owner}: {label}", _by_phase(summary, rows, "", marked)) for (owner, label), rows in groups.items()]
+    return [replace(table, title=title) for title, table in tables]
 
 
 def _by_phase(summary: Summary, rows: Iterable[Row], heads: str, marked: Collection[str]) -> Table:
