@@ -88,6 +88,8 @@ def capacity(
     after_stop_s: float | None = None,
     ihs_limit_percent: float | None = None,
     loss_limit_percent: float | None = None,
+    headroom_percent: float | None = None,
+    labs: str | Path | None = None,
     vary: str | None = None,
     objectives: Sequence[str] = (),
     directory: str | Path | None = None,
@@ -112,6 +114,10 @@ def capacity(
         With a benchmark: by default the model's stop rule.
     loss_limit_percent : float, optional
         With media streams: allowed loss of media packets; by default 0.1.
+    headroom_percent : float, optional
+        With a benchmark's ramp: share of the load that fills the CPU to leave free.
+    labs : str or Path, optional
+        With a benchmark's ramp: file with systems of one's own whose ramps were measured.
     vary : str, optional
         Key of the model whose largest value is sought instead, e.g. ``workloads.web.rate``.
     objectives : sequence of str
@@ -134,7 +140,8 @@ def capacity(
             seed=seed, jobs=jobs, quick=quick, method=method, replications=replications,
             ihs_limit_percent=ihs_limit_percent, loss_limit_percent=loss_limit_percent,
             after_stop_ns=None if after_stop_s is None else round(after_stop_s * 1e9), store=store,
-            vary=vary, objectives=tuple(objectives),
+            vary=vary, objectives=tuple(objectives), headroom_percent=headroom_percent,
+            labs=None if labs is None else Path(labs),
         )  # fmt: skip
         answer = find_capacity(chosen, request)
         keep_answer(store, answer)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from vftsim.calibrate.accuracy import Row, is_percentile, is_relative
+from vftsim.calibrate.left_out import section
 from vftsim.calibrate.validate import Validated
 from vftsim.report.markdown import markdown_table
 from vftsim.stats import binomial_interval
@@ -49,6 +50,8 @@ def page(found: Validated, name: str, made_by: str) -> str:
     parts += ["## Capacities", _capacities(found)]
     if found.ratios:
         parts += ["Ratios under the same traffic, replication by replication:", _ratios(found)]
+    if found.left_out:
+        parts.append(section(found.left_out))
     if found.edge_rows:
         parts += ["## Edge step, at full length", _rows(found.edge_rows)]
     parts += ["## Summary of errors", _summary(found.rows)]
@@ -69,6 +72,7 @@ def as_data(found: Validated) -> dict[str, Any]:
         "collapse": {n: {"collapsed": bad, "n": total} for n, (bad, total) in found.collapse.items()},
         "capacities": [row.as_data() for row in found.capacities],
         "ratios": [asdict(row) for row in found.ratios],
+        "left_out": [each.as_data() for each in found.left_out],
         "rows": [_as_dict(row) for row in found.rows],
         "edge_rows": [_as_dict(row) for row in found.edge_rows],
     }

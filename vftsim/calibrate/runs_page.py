@@ -7,6 +7,7 @@ from typing import Any
 
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.fit import is_ratio
+from vftsim.calibrate.left_out import section
 from vftsim.calibrate.validate_runs import ValidatedRuns
 from vftsim.report.markdown import markdown_table
 
@@ -25,6 +26,7 @@ def page(found: ValidatedRuns, name: str, made_by: str) -> str:
         "fitted to this run.",
         "## Declared accuracy",
         markdown_table(("target", "result", "found"), rows),
+        *([section(found.left_out)] if found.left_out else []),
         "## Every row",
         markdown_table(_COLUMNS, lines(found.rows)),
     ]) + "\n"  # fmt: skip
@@ -34,6 +36,7 @@ def as_data(found: ValidatedRuns) -> dict[str, Any]:
     """Return rows and verdicts as plain data."""
     return {
         "verdicts": [{"target": v.text, "passed": v.passed, "found": v.found} for _, v in found.verdicts],
+        "left_out": [each.as_data() for each in found.left_out],
         "rows": [{name: getattr(row, name) for name in Row.__slots__} for row in found.rows],
     }
 

@@ -11,6 +11,7 @@ from vftsim.calibrate.accuracy import Row, Verdict, edge_verdict, rows_of, stop_
 from vftsim.calibrate.capacities import CapacityRow, RatioRow, capacity_rows, ratio_rows
 from vftsim.calibrate.environment import run_environment
 from vftsim.calibrate.fit import at_measured_traffic
+from vftsim.calibrate.left_out import LeftOut, left_out, system_of
 from vftsim.calibrate.observations import measured
 from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.run import sip_model
@@ -18,6 +19,7 @@ from vftsim.calibrate.validation import ValidationSpec
 from vftsim.composition.views import bench_of
 from vftsim.errors import UsageError
 from vftsim.labs.place import dataset_path, place
+from vftsim.labs.ramps import shipped_ramps
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.progress import Progress
 from vftsim.study.store import Store
@@ -38,6 +40,7 @@ class Validated:
     """What makes the result doubtful, in words."""
     capacities: list[CapacityRow] = field(default_factory=list)
     ratios: list[RatioRow] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
     data_sha256: dict[str, str] = field(default_factory=dict)
     """Hash of the measured data, by environment."""
     collapse: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -110,6 +113,8 @@ def run_validation(
         capacities = capacity_rows(name, data, [run.observations for run in runs])
         found.verdicts += [(name, row.verdict(bench_of(model).steps.increment)) for row in capacities]
         found.capacities += capacities
+        if ramp := system_of(shipped_ramps(), dataset, name):
+            found.left_out += left_out(shipped_ramps(), ramp, [run.observations for run in runs])
         if edge:
             phase = f"step_{environment.edge_step}"
             edge_rows = [r for r in rows_of(name, environment, data, edge, EDGE_QUANTITIES) if r.phase == phase]

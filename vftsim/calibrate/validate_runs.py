@@ -6,9 +6,11 @@ prediction cannot beat, and a target in points may lie beyond it.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from vftsim.calibrate.definition import run_of
 from vftsim.calibrate.figures import observe_as, unit_of_figure
 from vftsim.calibrate.fit import at_measured_traffic
 from vftsim.calibrate.keep import from_observations, identity_of, played, to_observations
+from vftsim.calibrate.left_out import LeftOut, left_out, system_of
 from vftsim.calibrate.patterns import check_measured, matches
 from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
@@ -26,6 +29,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.place import dataset_path, place
+from vftsim.labs.ramps import shipped_ramps
 from vftsim.spec import Items, Percent, Spec, find, read_document
 from vftsim.stats import central_range
 from vftsim.study.digest import sha256_of
@@ -99,6 +103,7 @@ class ValidatedRuns:
     rows: list[Row] = field(default_factory=list)
     verdicts: list[tuple[str, Verdict]] = field(default_factory=list)
     simulated: dict[str, list[Observations]] = field(default_factory=dict)
+    left_out: list[LeftOut] = field(default_factory=list)
     manifest: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -171,12 +176,21 @@ def run_runs(
         for (phase, quantity), values in read_dataset(dataset).repeats(environment).items()
     }
     found.rows = list(rows_of(spec, data, found.simulated))
+    found.left_out = list(_left_out(dataset, found.simulated))
     found.verdicts = [("", verdict(spec, target, found.rows, data, repeats)) for target in spec.targets]
     found.manifest = manifest(
         [Model(name, each) for name, each in models.items()], command="validate", seed=spec.seed,
         replications=range(spec.replications), wanted=spec.replications, jobs=jobs, started=started, state="finished",
     )  # fmt: skip
     return found
+
+
+def _left_out(dataset: Path, simulated: Mapping[str, list[Observations]]) -> Iterable[LeftOut]:
+    """Yield the range of tipping of each environment that is a measured ramp, learned without it."""
+    for environment in dict.fromkeys(label.partition("/")[0] for label in simulated):
+        if ramp := system_of(shipped_ramps(), dataset, environment):
+            runs = zip(*(seen for label, seen in simulated.items() if label.startswith(f"{environment}/")), strict=True)
+            yield from left_out(shipped_ramps(), ramp, [dict(ChainMap(*run)) for run in runs])
 
 
 def _played(

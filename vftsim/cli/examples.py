@@ -14,7 +14,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "vftsim calibrate sip-lab/virtual -o fit.json",
     ),
     "capacity": (
-        "vftsim capacity lab-virtual --quick -n 5",
+        "vftsim capacity lab-virtual --quick -n 5 --headroom 30%",
         "vftsim capacity net-bare --vary workloads.web.rate --objective 'web.answered >= 90' "
         "--set workloads.tcp=null --set workloads.udp=null",
     ),

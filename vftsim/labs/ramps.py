@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from functools import cache
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Annotated
 
@@ -69,6 +70,8 @@ class Ramp:
         Load of the first one that was.
     full : float
         Load that would fill the CPU, as the steps before promised.
+    source : tuple of (Path, str) or None
+        Dataset and environment.
     """
 
     system: str
@@ -76,6 +79,18 @@ class Ramp:
     carried: float
     tipped: float
     full: float
+    source: tuple[Path, str] | None = None
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Shares of the full load between which it tipped: last carried, first not carried."""
+        return self.carried / self.full, self.tipped / self.full
+
+
+def shares_seen(ramps: Iterable[Ramp]) -> tuple[float, float]:
+    """Return the shares of the full load between which systems tipped: the lowest carried, the highest not carried."""
+    shares = [ramp.shares for ramp in ramps]
+    return min(low for low, _ in shares), max(high for _, high in shares)
 
 
 def load_steps(seen: Observations, inadequate: str = "", attempts: str = "") -> list[LoadStep]:
@@ -132,6 +147,19 @@ def full_load(steps: Sequence[LoadStep]) -> float | None:
     return (math.sqrt(start * start + 400.0 * slope) - start) / (2.0 * slope)
 
 
+def mean_steps(ramps: Iterable[Sequence[LoadStep]]) -> list[LoadStep]:
+    """Return the steps of several ramps of one system as one: each the mean of the ramps that reached it."""
+    reached = ([step for step in steps if step is not None] for steps in zip_longest(*ramps))
+    return [
+        LoadStep(
+            statistics.fmean(step.load for step in steps),
+            statistics.fmean(step.inadequate_percent for step in steps),
+            statistics.fmean(step.cpu_percent or 0.0 for step in steps),
+        )
+        for steps in reached
+    ]
+
+
 def _undisturbed(steps: Sequence[LoadStep]) -> list[LoadStep]:
     return list(takewhile(lambda step: step.inadequate_percent <= UNDISTURBED_PERCENT, steps))
 
@@ -183,7 +211,8 @@ def measured_ramp(system: str | None, known: Mapping[str, Ramp]) -> Ramp | None:
     return known[system]
 
 
-def shipped_ramps() -> dict[str, Ramp]:
+@cache
+def shipped_ramps() -> Mapping[str, Ramp]:
     """Return the ramps of the laboratories that come with vftsim, by system."""
     return read_ramps(shipped_dir("calibration") / SHIPPED)
 
@@ -215,7 +244,8 @@ def _ramp(document: Document, name: str, said: MeasuredRamp) -> Ramp:
             f"'{said.environment}' tells of no tipping: it takes two steps or more with load, cpu and at most "
             f"{UNDISTURBED_PERCENT:g} % inadequately handled, and one above with more", node.file, node.line, "dataset",
         )  # fmt: skip
-    return Ramp(name, tuple(steps), calm[-1].load, steps[len(calm)].load, full)
+    source = (dataset.path.resolve(), said.environment or "")
+    return Ramp(name, tuple(steps), calm[-1].load, steps[len(calm)].load, full, source)
 
 
 def _check_counts(dataset: Dataset, seen: Mapping[tuple[str, str], float], said: MeasuredRamp) -> None:

@@ -9,7 +9,7 @@ from vftsim.composition.views import bench_of
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
 from vftsim.study.blocks.capacity import capacity_blocks
-from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.capacity_request import OF_A_RAMP, CapacityRequest
 from vftsim.study.constant_load import Stop
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.manifest import manifest, utc_now
@@ -23,6 +23,7 @@ from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.search import COLLAPSED, SearchCapacity, search_capacity
 from vftsim.study.search_levels import SearchSettings, answer_columns
 from vftsim.study.store import Store
+from vftsim.study.tipping import Experience, experience_of
 from vftsim.study.validity import outside
 from vftsim.study.workers import Interrupted, checked_jobs
 
@@ -84,6 +85,7 @@ class CapacityStudy(Printed):
                 "ihs_limit_percent": self.ramp.limit_percent,
                 "unfailed": self.ramp.unfailed,
                 "by_limit": rows(self.ramp.limits_table()),
+                "tipping": self.ramp.tipping.for_machines() if self.ramp.tipping else None,
                 "stop_steps": rows(self.ramp.stop_steps()),
                 "replications": rows(self.ramp.to_pandas()),
             }
@@ -119,6 +121,7 @@ def sip_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
     if request.after_stop_ns is None:
         request.refuse({"window_ns": "--window"}, "goes with --after-stop")
     if request.method == "search" or request.after_stop_ns is not None:
+        request.refuse(OF_A_RAMP, "tells of a ramp's steps; a search has none")
         request.refuse({"replications": "--replications"}, "a search runs as many as it needs; --budget bounds them")
         return search_study(
             model, request.seed, request.jobs, settings=request.settings(SearchSettings()), stop=_stop(request),
@@ -128,8 +131,8 @@ def sip_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
     request.refuse(of_a_search, "goes with --method search")
     replications = DEFAULT_REPLICATIONS if request.replications is None else request.replications
     return ramp_study(
-        model, replications, request.seed, request.jobs,
-        ihs_limit_percent=request.ihs_limit_percent, progress=request.progress, store=request.store,
+        model, replications, request.seed, request.jobs, ihs_limit_percent=request.ihs_limit_percent,
+        known=experience_of(request.labs, request.headroom_percent), progress=request.progress, store=request.store,
     )  # fmt: skip
 
 
@@ -148,6 +151,7 @@ def ramp_study(
     jobs: int | None = None,
     *,
     ihs_limit_percent: float | None = None,
+    known: Experience | None = None,
     progress: Progress | None = None,
     store: Store | None = None,
 ) -> CapacityStudy:
@@ -160,11 +164,11 @@ def ramp_study(
     """
     bench_of(model.spec)
     started, workers = utc_now(), checked_jobs(jobs)
-    ramp_capacity_of(model, [], ihs_limit_percent)  # refuses a limit that cannot be judged before the work
+    ramp_capacity_of(model, [], ihs_limit_percent, known=known)  # refuses before the work what cannot be judged
     (done,) = replicate([model], replications, seed, workers, progress=progress, store=store)
     if not done.records:
         raise Interrupted("no replication had finished")
-    ramp = ramp_capacity_of(model, done.ordered(), ihs_limit_percent, CONFIDENCE)
+    ramp = ramp_capacity_of(model, done.ordered(), ihs_limit_percent, CONFIDENCE, known)
     state = "interrupted" if done.interrupted else "finished"
     said = manifest(
         [model], command="capacity", seed=seed, replications=sorted(done.records), wanted=replications,

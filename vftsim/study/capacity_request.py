@@ -7,6 +7,7 @@ never ignored.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vftsim.errors import UsageError
@@ -18,6 +19,9 @@ from vftsim.study.store import Store
 if TYPE_CHECKING:
     import pandas as pd
 
+
+OF_A_RAMP = {"labs": "--labs", "headroom_percent": "--headroom"}
+"""Wishes of which only a benchmark's ramp knows."""
 
 _ROOM = 3
 """Budget that is advised, in runs that a load takes to pass: two loads near the capacity take as many, undecided."""
@@ -66,6 +70,10 @@ class CapacityRequest:
         A stop to recover from, and the time for it.
     probability, resolution, budget : optional
         Of a search.
+    labs : Path, optional
+        File with ramps of further measured systems.
+    headroom_percent : float, optional
+        Share of the load that fills the CPU to be left free.
     vary : str, optional
         Key of the model to turn.
     objectives : tuple of str
@@ -86,6 +94,8 @@ class CapacityRequest:
     probability: float | None = None
     resolution: float | None = None
     budget: int | None = None
+    labs: Path | None = None
+    headroom_percent: float | None = None
     vary: str | None = None
     objectives: tuple[str, ...] = ()
 

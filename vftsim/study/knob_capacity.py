@@ -15,7 +15,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
 from vftsim.errors import UsageError
 from vftsim.spec.suggest import listing
-from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.capacity_request import OF_A_RAMP, CapacityRequest
 from vftsim.study.figures.catalogue import catalogue, one_figure
 from vftsim.study.figures.summary import figures_in
 from vftsim.study.judged_run import JudgedRun, short_offer
@@ -113,5 +113,6 @@ def _refuse_others(request: CapacityRequest) -> None:
         raise UsageError("--method ramp: only a SIP benchmark has steps; here the capacity is found by search")
     limits = {"ihs_limit_percent": "--ihs-limit", "loss_limit_percent": "--loss-limit"}
     request.refuse(limits, "the limit is said with --objective here")
+    request.refuse(OF_A_RAMP, "only the ramp of a SIP benchmark has it")
     request.refuse({"after_stop_ns": "--after-stop", "window_ns": "--window"}, "only a SIP benchmark has a stop")
     request.refuse({"replications": "--replications"}, "a search runs as many as it needs; --budget bounds them")

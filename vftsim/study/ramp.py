@@ -13,19 +13,19 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
-from itertools import zip_longest
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.views import bench_key, bench_of, phases_of
 from vftsim.errors import UsageError
-from vftsim.labs.ramps import LIMITS_PERCENT, LoadStep, capacity_at, full_load, is_bound, measured_ramp, shipped_ramps
+from vftsim.labs.ramps import LIMITS_PERCENT, LoadStep, capacity_at, full_load, is_bound, mean_steps, measured_ramp
 from vftsim.stats import Estimate, binomial_interval, median_interval
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.model import Model
 from vftsim.study.offered import Missing, missing_in
 from vftsim.study.sip_records import steps_of
+from vftsim.study.tipping import NO_COLUMNS, Experience, Tipping, experience_of, tipping_of
 from vftsim.study.validity import outside
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
 from vftsim.workloads.ims_bench.ramp_end import RampEnd, ramp_end
@@ -94,6 +94,8 @@ class RampCapacity:
         What was asked and did not happen.
     seen : tuple of tuple of LoadStep
         The steps of each run.
+    known : Experience
+        Of systems whose ramps were measured.
     """
 
     model: Model
@@ -103,6 +105,7 @@ class RampCapacity:
     confidence: float = 0.95
     missing: tuple[Missing, ...] = ()
     seen: tuple[tuple[LoadStep, ...], ...] = ()
+    known: Experience = field(default_factory=experience_of)
 
     @property
     def docs(self) -> list[float]:
@@ -118,8 +121,7 @@ class RampCapacity:
     def by_limit(self) -> list[AtLimit]:
         """The capacity under each of the usual limits that the model's stop rule lets judge."""
         most = bench_of(self.model.spec).steps.stop_above_ihs
-        system = self.model.spec.measured.system
-        record = None if system is None else measured_ramp(system, shipped_ramps())
+        record = measured_ramp(self.model.spec.measured.system, self.known.ramps)
         found = []
         for limit in (limit for limit in LIMITS_PERCENT if limit <= most and self.seen):
             bounds = [is_bound(steps, limit) for steps in self.seen]
@@ -131,12 +133,7 @@ class RampCapacity:
     @property
     def full_saps(self) -> float | None:
         """Load that would fill the CPU, by the mean of the undisturbed steps; None where too few are."""
-        by_step = zip_longest(*self.seen)
-        present = [[step for step in each if step is not None] for each in by_step]
-        return full_load([
-            LoadStep(*(fmean(values) for values in zip(*(astuple(step) for step in each), strict=True)))
-            for each in present
-        ])  # fmt: skip
+        return full_load(mean_steps(self.seen))
 
     @property
     def unfailed(self) -> int:
@@ -179,14 +176,21 @@ class RampCapacity:
         """The lowest step that more than half of the ramps do not pass."""
         return next((step for step in self.steps if 2 * step.passed < len(self.runs)), None)
 
+    @property
+    def tipping(self) -> Tipping | None:
+        """Where systems of this kind have been seen to tip; None where the ramp does not tell what fills the CPU."""
+        return tipping_of(self.known, self.model.spec.measured.system, self.full_saps, self.estimate.mean)
+
     def columns(self) -> dict[str, Any]:
         """Return the answer as columns of a table."""
-        passes, fails = self.passes, self.fails
+        passes, fails, tipping, measured = self.passes, self.fails, self.tipping, self.model.spec.measured.capacity
         return {
             "passes_saps": passes.saps if passes else math.nan, "ramps_passing": passes.passed if passes else 0,
             "fails_saps": fails.saps if fails else math.nan,
             "ramps_failing": len(self.runs) - fails.passed if fails else 0,
             "ramps_unfailed": self.unfailed,
+            "measured_saps": math.nan if measured is None else measured,
+            **(tipping.columns() if tipping else NO_COLUMNS),
         }  # fmt: skip
 
     def limits_table(self) -> pd.DataFrame:
@@ -222,7 +226,11 @@ class RampCapacity:
 
 
 def ramp_capacity_of(
-    model: Model, records: Sequence[tuple[int, Any]], ihs_limit_percent: float | None = None, confidence: float = 0.95
+    model: Model,
+    records: Sequence[tuple[int, Any]],
+    ihs_limit_percent: float | None = None,
+    confidence: float = 0.95,
+    known: Experience | None = None,
 ) -> RampCapacity:
     """Return the ramp's capacity from finished replications.
 
@@ -234,6 +242,13 @@ def ramp_capacity_of(
     ihs_limit_percent : float, optional
         By default the model's stop rule.
     confidence : float
+    known : Experience, optional
+        Of systems whose ramps were measured; by default the shipped ones.
+
+    Raises
+    ------
+    UsageError
+        The limit is above the stop rule, or the model names a system that nobody measured.
     """
     steps = bench_of(model.spec).steps
     limit = steps.stop_above_ihs if ihs_limit_percent is None else ihs_limit_percent
@@ -243,8 +258,11 @@ def ramp_capacity_of(
             f"raise the stop rule with it: --set '{bench_key(model.spec)}.steps.stop_above_ihs=... %'"
         )
     runs = tuple((number, ramp_end(phases_of(record), limit)) for number, record in records)
+    known = known or experience_of()
+    measured_ramp(model.spec.measured.system, known.ramps)
     seen = tuple(tuple(map(_load_step, steps_of(phases_of(record)))) for _, record in records)
-    return RampCapacity(model, runs, steps.increment, limit, confidence, tuple(missing_in(model.spec, records)), seen)
+    missing = tuple(missing_in(model.spec, records))
+    return RampCapacity(model, runs, steps.increment, limit, confidence, missing, seen, known)
 
 
 def _load_step(phase: PhaseRecord) -> LoadStep:

@@ -10,7 +10,7 @@ in ten seconds fails a fifth of runs of two.
 from __future__ import annotations
 
 from vftsim.errors import UsageError
-from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.capacity_request import OF_A_RAMP, CapacityRequest
 from vftsim.study.level_capacity import LevelCapacity, LevelStudy, LoadNames, level_capacity
 from vftsim.study.model import Model
 from vftsim.study.search_levels import SearchSettings
@@ -50,6 +50,7 @@ def _checked_limit(model: Model, request: CapacityRequest) -> float:
     if request.method == "ramp":
         raise UsageError(f"--method ramp: {what}, whose capacity in media streams is found by search")
     request.refuse({"ihs_limit_percent": "--ihs-limit"}, f"{what}; its limit is --loss-limit")
+    request.refuse(OF_A_RAMP, f"{what}; only the ramp of a SIP benchmark has it")
     stop = {"after_stop_ns": "--after-stop", "window_ns": "--window"}
     request.refuse(stop, f"{what}, whose clients never repeat anything: a stop leaves no overload behind")
     request.refuse({"replications": "--replications"}, "a search runs as many as it needs; --budget bounds them")

@@ -50,6 +50,20 @@ def capacity(
     window: Annotated[
         str | None, typer.Option(metavar="TIME", help="Time to recover after the stop (default 60 s).")
     ] = None,
+    headroom: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="Ramp: share of the load that fills the CPU to leave free (default: as much as the most fragile "
+            "measured system needed).",
+        ),
+    ] = None,
+    labs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Ramp: systems of your own whose ramps were measured, beside the shipped ones."
+        ),
+    ] = None,
     probability: Annotated[
         float | None, typer.Option(help="Search: share of runs that must stay within the limit (default 0.9).")
     ] = None,
@@ -103,8 +117,8 @@ def capacity(
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
     request = _request(
-        method, loss_limit, ihs_limit, after_stop, window, probability=probability, resolution=resolution,
-        budget=budget, replications=replications, seed=seed, jobs=jobs, quick=quick, vary=vary,
+        method, loss_limit, ihs_limit, after_stop, window, headroom, labs=labs, probability=probability,
+        resolution=resolution, budget=budget, replications=replications, seed=seed, jobs=jobs, quick=quick, vary=vary,
         objectives=tuple(objective or ()),
     )  # fmt: skip
     options.check_force(force, output)
@@ -127,6 +141,7 @@ def _request(
     ihs_limit: str | None,
     after_stop: str | None,
     window: str | None,
+    headroom: str | None,
     **plain: Any,
 ) -> CapacityRequest:
     """Return what was asked for, with quantities read."""
@@ -143,6 +158,7 @@ def _request(
         method=None if method is None else method.value,
         loss_limit_percent=read_percent("--loss-limit", loss_limit),
         ihs_limit_percent=read_percent("--ihs-limit", ihs_limit),
+        headroom_percent=read_percent("--headroom", headroom),
         after_stop_ns=read_ns("--after-stop", after_stop),
         window_ns=read_ns("--window", window),
         **plain,

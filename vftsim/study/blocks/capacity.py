@@ -74,7 +74,7 @@ def ramp_blocks(ramp: RampCapacity) -> list[Block]:
             [(50.0, "half of the ramps")], within(spec), at=at,
         ),
         Table(columns, body, "Ramps by step", f"n={n} ramps; {_BINOMIAL}"),
-        *_limits(ramp),
+        *_limits(ramp), *_tipping(ramp),
     ]  # fmt: skip
     if outside(spec, ramp.loads):
         blocks += outside_notes(ramp.model)
@@ -96,6 +96,34 @@ def _limits(ramp: RampCapacity) -> list[Block]:
     columns = ("limit, % IHS", "SAPS, middle ramp", *(("measured",) if is_measured else ()), "ramps never beyond it")
     rests_on = "By the figures of the steps, as a record has them. A ramp never beyond a limit is a lower bound."
     return [Table(columns, body, "Capacity by limit", rests_on)]
+
+
+def _tipping(ramp: RampCapacity) -> list[Block]:
+    """Return the load at which systems of this kind have been seen to tip, and the one that leaves enough free."""
+    found = ramp.tipping
+    if found is None:
+        return [Note("Seen to tip: the ramp has too few undisturbed steps to say what load fills the CPU.")]
+    low, high = found.shares
+    systems = "; ".join(f"{each.system} {_percent(*each.shares)}" for each in found.others)
+    seen = (
+        f"{_range(*found.seen_saps)} SAPS, {_percent(low, high)} of the {found.full_saps:.0f} that fill the CPU, where "
+        f"other SIP servers tipped ({systems}); the capacity above is an upper bound"
+    )
+    free = 100.0 * (1.0 - found.safe_saps / found.full_saps)
+    safe = (
+        f"{found.safe_saps:.0f} SAPS, which leaves {free:.0f} % free: {found.tipped_below or 'none'} of "
+        f"{len(found.others)} systems may have tipped below; --headroom sets another share"
+    )
+    cards = [Card("seen to tip", _range(*found.seen_saps), "SAPS"), Card("safe", found.safe_saps, "SAPS")]
+    return [Note(f"Seen to tip: {seen}"), Note(f"Safe: {safe}"), Cards(cards)]
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low:.0f} to {high:.0f}"
+
+
+def _percent(low: float, high: float) -> str:
+    return f"{_range(100.0 * low, 100.0 * high)} %"
 
 
 def unfailed_notes(ramp: RampCapacity) -> list[Note]:
