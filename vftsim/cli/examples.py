@@ -35,6 +35,12 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     ),
     "merge": ("vftsim merge shard-1 shard-2 -o whole", "vftsim merge more -o whole"),
     "models": ("vftsim models", "vftsim models lab-virtual --set domains.sut.weight=512"),
+    "optimize": (
+        "vftsim optimize xen-media --choose streams=400 --choose hosts.host.pcpus=1,2,4 --choose weight=256,1024 "
+        "--objective 'media.loss <= 0.1' --quick",
+        "vftsim optimize lab-virtual --choose protection=lockstep,checkpoint --choose domains.sut.vcpus=1 "
+        "--objective 'domains.sut.protection.output_held <= 50' --quick",
+    ),
     "pilot": ("vftsim pilot lab-virtual --quick", "vftsim pilot lab-native --load 80"),
     "predict": (
         "vftsim predict lab-virtual --quick --fit sip-lab/virtual --draws 3",

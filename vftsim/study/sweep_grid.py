@@ -343,7 +343,7 @@ def _axes(model: Model, grid: Sequence[str], default: Sequence[str], kinds: tupl
 def _axis(model: Model, text: str, kinds: tuple[str, ...]) -> AnyAxis:
     name, equals, rest = text.partition("=")
     name = name.strip()
-    values = tuple(_split(rest))
+    values = tuple(split_values(rest))
     if not equals or not name or not all(values):
         raise UsageError(f"--grid: '{text}' is not of the form name=value,value, e.g. weight=256,512,1024")
     if len(set(values)) < len(values):
@@ -399,7 +399,7 @@ def _check_size(axes: Sequence[AnyAxis], times: int) -> None:
         raise UsageError(f"the grid has {size} points; at most {MOST_POINTS}")
 
 
-def _split(text: str) -> list[str]:
+def split_values(text: str) -> list[str]:
     """Split at commas that are not inside brackets."""
     parts, depth = [""], 0
     for letter in text:

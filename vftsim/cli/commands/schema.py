@@ -8,7 +8,7 @@ import typer
 
 from vftsim.errors import UsageError
 
-STUDY = "study"
+STUDY, PRICES = "study", "prices"
 
 
 def register(app: typer.Typer) -> None:
@@ -21,11 +21,11 @@ def schema(
         str | None,
         typer.Argument(
             metavar="[KIND]",
-            help="study; dataset, calibration, validation, ramps: the files of a lab; a model file if not given.",
+            help="study, prices; dataset, calibration, validation, ramps: files of a lab; a model file if not given.",
         ),
     ] = None,
 ) -> None:
-    """Print the JSON Schema of model files, of a study, dataset, calibration, validation or ramps (draft 2020-12)."""
+    """Print the JSON Schema of model files, of a study, prices, or of the files of a lab (draft 2020-12)."""
     from vftsim.calibrate.schemas import KINDS, lab_schema
     from vftsim.report.screen import print_json
     from vftsim.spec.suggest import did_you_mean
@@ -37,10 +37,14 @@ def schema(
         from vftsim.study.design.spec import study_schema
 
         print_json(study_schema())
+    elif kind == PRICES:
+        from vftsim.study.design.prices import prices_schema
+
+        print_json(prices_schema())
     elif kind in KINDS:
         print_json(lab_schema(kind))
     else:
-        known = (STUDY, *KINDS)
+        known = (STUDY, PRICES, *KINDS)
         hint = did_you_mean(kind, known) or ";"
         raise UsageError(
             f"no schema '{kind}'{hint} there are {', '.join(known)}, and without a name that of model files"

@@ -41,23 +41,20 @@ class Evaluator:
     show: Progress
     runs: int = 0
 
-    def __call__(self, points: Sequence[StudyPoint], replications: Sequence[int] | int) -> Responses:
-        """Return the figures of points, which are numbered from 0.
+    def __call__(self, points: Sequence[StudyPoint], replications: int) -> Responses:
+        """Return the figures of points, which are numbered from 0; :attr:`.Responses.refused` says which cannot be run.
 
         Raises
         ------
-        UsageError
-            A point cannot be run.
         KeyboardInterrupt
             The user ends it; what has arrived is kept.
         """
-        wanted = [replications] * len(points) if isinstance(replications, int) else list(replications)
+        wanted = [replications] * len(points)
         found = Responses(self.names, len(points), self.confidence)
         runner = Runner(points, self.seed, observe, found.take, self.store)
         runner.load(wanted)
         runner.run(wanted, self.jobs, self.show, lambda number: points[number].name)
-        for number, why in runner.refused.items():
-            raise UsageError(f"{points[number].name} cannot be run: {why}")
+        found.refused = runner.refused
         self.runs += sum(map(len, found.done))
         return found
 
@@ -67,8 +64,10 @@ class Evaluator:
         Raises
         ------
         UsageError
-            No replication says anything of it.
+            It cannot be run, or no replication says anything of it.
         """
+        if (why := found.refused.get(number)) is not None:
+            raise UsageError(f"{point.name} cannot be run: {why}")
         estimate = found.estimate(number, name)
         if estimate is None:
             raise UsageError(f"'{name}' says nothing at {point.name}; choose a figure, or ranges, where it always does")

@@ -238,6 +238,7 @@ def points_at(
     factors: Mapping[str, Factor],
     change: Change = lambda model: model,
     first: int = 0,
+    refused: dict[str, str] | None = None,
 ) -> list[StudyPoint]:
     """Return points of one model.
 
@@ -254,14 +255,23 @@ def points_at(
         Made of every model.
     first : int
         Number of the first point.
+    refused : dict, optional
+        Where the model cannot have some values: takes why, by the values in words; without it that is an error.
     """
     base, at = maker(name, label)
     kept = lru_cache(MOST_DRAWN)(lambda own: change(at(own)))
     held, found = at(settings), list[StudyPoint]()
     for number, row in enumerate(rows, first):
         own = (*settings, *assignments(base, held, row, factors))
-        found.append(StudyPoint(number, label, row, partial(kept, own)))
-        kept(own)  # one that nothing can run is refused now, not in the middle of the work
+        point = StudyPoint(number, label, row, partial(kept, own))
+        try:
+            point.made()  # one that nothing can run is refused now, not in the middle of the work
+        except ModelFileError as error:
+            if refused is None:
+                raise
+            refused[point.name] = str(error)
+            continue
+        found.append(point)
     return found
 
 

@@ -33,12 +33,18 @@ class Responses:
     count : int
         Points.
     confidence : float
+
+    Attributes
+    ----------
+    refused : dict
+        Why points cannot be run, by number.
     """
 
     def __init__(self, names: Sequence[str], count: int, confidence: float) -> None:
         self.names = tuple(dict.fromkeys(names))
         self.points = [Summary("", [], confidence) for _ in range(count)]
         self.done: list[set[int]] = [set() for _ in range(count)]
+        self.refused: dict[int, str] = {}
         self._meant: dict[str, dict[str, Address]] = {name: {} for name in self.names}
 
     def take(self, number: int, replication: int, data: Mapping[str, Any]) -> None:

@@ -315,9 +315,10 @@ def _one_at_a_time(
     values += [{name: span.at(share)} for name, span in request.spans.items() for share in (0.0, 1.0)]
     points = request.points(values)
     found = evaluate(points, request.replications)
+    for point in points:
+        evaluate.single(found, point.number, figure, point)
     own = found.estimate(0, figure)
-    if own is None:
-        raise UsageError(f"--figure: '{figure}' says nothing of the model as it is")
+    assert own is not None
     first = found.points[0]
     gaps = [first.difference(found.points[number], figure) for number in range(1, len(points))]
     pairs = {name: (gaps[2 * n], gaps[2 * n + 1]) for n, name in enumerate(request.spans)}

@@ -1,0 +1,289 @@
+"""The cheapest configuration that does: what is chosen, when the search may end, and what it costs."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from tests.labs.json_schema_check import mistakes
+from vftsim.cli.main import main
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.spec import shipped_dir
+from vftsim.stats import mean_interval
+from vftsim.study.design import evaluate as evaluator
+from vftsim.study.design import optimize as module
+from vftsim.study.design.candidates import MET, MISSED, OPEN, read_choice, verdict_of
+from vftsim.study.design.decision import optimize
+from vftsim.study.design.optimize import Request, Search
+from vftsim.study.design.prices import PriceTable, cost_of, prices_schema, quantities_of, read_prices
+from vftsim.study.design.responses import observe
+from vftsim.study.model import load_model
+from vftsim.study.objective import read_objective
+
+SHORT = ("workloads.signaling=null", "workloads.media.streams=200", "measure.duration=100 ms", "measure.warm_up=50 ms")
+DOM0, LOSS = "domains.dom0.cpu", "workloads.media.loss"
+CORES = {"hosts.host.pcpus": ("1", "2", "4"), "domains.dom0.weight": ("256", "512")}
+
+
+FEW = {"hosts.host.pcpus": ("1", "4")}
+
+
+def request(objectives=(f"{LOSS} <= 0.5",), choices=None, **more):
+    base = load_model("xen-media", SHORT)
+    asked = tuple(read_objective(text) for text in objectives)
+    return Request("xen-media", SHORT, base, choices or CORES, asked, read_prices(None), **more)
+
+
+# Costs
+
+
+def test_a_protected_pair_pays_for_two_hosts():
+    plain, pair = (
+        load_model("lab-virtual", [f"domains.sut.protection={{kind: {kind}}}"]).spec for kind in ("none", "lockstep")
+    )
+    alone, both = quantities_of(plain), quantities_of(pair)
+    assert (alone["host"], both["host"]) == (1, 2)
+    assert both["core"] == 2 * plain.hosts["host"].pcpus
+    assert both["vcpu"] == alone["vcpu"] + pair.domains["sut"].vcpus
+    assert both["memory"] - alone["memory"] == pytest.approx(pair.domains["sut"].memory_available / 2**30)
+
+
+def test_a_cost_is_the_sum_of_its_parts():
+    spec = load_model("xen-media", ["domains.dom0.vcpus=2"]).spec
+    table = PriceTable(
+        name="t", host=100.0, core=10.0, keys={"domains.dom0.weight": 0.5},
+        parts={"hosts.host.scheduler.kind=credit": 7.0, "hosts.host.scheduler.kind=credit2": 1000.0},
+    )  # fmt: skip
+    cost, paid = cost_of(table, spec)
+    assert cost == 100.0 + 10.0 * spec.hosts["host"].pcpus + 0.5 * spec.domains["dom0"].weight + 7.0
+    assert paid["hosts.host.scheduler.kind=credit2"] == 0.0
+    assert "vcpu" not in paid, "what has no price is not shown"
+    with pytest.raises(UsageError, match="no 'dom9'"):
+        cost_of(PriceTable(name="t", keys={"domains.dom9.weight": 1.0}), spec)
+
+
+def test_prices_are_read_from_a_file_with_a_schema(tmp_path):
+    folder = shipped_dir("experiments") / "prices"
+    written = json.loads((folder / "prices.schema.json").read_text(encoding="utf-8"))
+    assert written == prices_schema(), "run: vftsim schema prices > experiments/prices/prices.schema.json"
+    assert mistakes(prices_schema(), {"name": "x", "core": 3.0}) == []
+    assert mistakes(prices_schema(), {"name": "x", "cores": 3.0})
+    wrong = tmp_path / "p.yaml"
+    wrong.write_text("name: x\nhost: -1\n")
+    with pytest.raises(ModelFileError, match="host"):
+        read_prices(str(wrong))
+    with pytest.raises(UsageError, match="--prices: no file"):
+        read_prices(str(tmp_path / "none.yaml"))
+
+
+# Verdicts
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([1.0, 1.1, 0.9, 1.2, 0.8, 1.0, 1.1, 0.9, 1.2, 0.8], MET),
+        ([3.0, 3.1, 2.9, 3.2, 2.8, 3.0, 3.1, 2.9, 3.2, 2.8], MISSED),
+        ([2.0, 2.3, 1.7, 2.2, 1.8, 2.0, 2.1, 1.9, 2.2, 1.8], OPEN),
+        ([0.0] * 10, MET),
+        ([1.0, 1.1, 0.9], OPEN),
+        ([3.0, 3.1, 2.9], MISSED),
+        ([1.0, 1.1, 2.9], OPEN),
+    ],
+)
+def test_a_verdict_takes_an_interval_on_one_side_or_runs_that_agree(values, verdict):
+    objective = read_objective("x <= 2")
+    found = {"x": mean_interval(values, 0.9)}
+    assert verdict_of([objective], found, {"x": values}) == verdict
+    if len(values) >= 10:
+        other = {MET: MISSED, MISSED: MET, OPEN: OPEN}[verdict]
+        assert verdict_of([replace(objective, relation=">=")], found, {"x": values}) == other
+
+
+def test_a_figure_that_nobody_knows_misses():
+    assert verdict_of([read_objective("x <= 2")], {}, {}) == MISSED
+
+
+# The search, on figures that are known
+
+
+class Known:
+    """Figures of configurations by a rule, with the same spread at all."""
+
+    def __init__(self, rule):
+        self.rule, self.asked = rule, []
+
+    def __call__(self, evaluate, request, some, n):
+        del evaluate
+        done = []
+        for one in some:
+            self.asked.append((one.number, n))
+            middle = self.rule({name: float(value) for name, value in one.point.values.items()})
+            values = [middle * (1.0 + 0.01 * math.sin(7.0 * k)) for k in range(n)]
+            figures = {LOSS: mean_interval(values, 0.9)}
+            verdict = verdict_of(request.objectives, figures, {LOSS: values})
+            done.append(replace(one, n=n, figures=figures, verdict=verdict))
+        return done
+
+
+def searched(monkeypatch, rule, **more):
+    known = Known(rule)
+    monkeypatch.setattr(module, "measured", known)
+    search = Search(request(**more), None, None)
+    return search, search.run(), known
+
+
+WIDE = {"hosts.host.pcpus": tuple(map(str, range(1, 13))), "domains.dom0.vcpus": tuple(map(str, range(1, 9)))}
+
+
+@pytest.mark.parametrize("looks", [8, 500])
+def test_the_cheapest_is_found_and_everything_cheaper_was_looked_at(monkeypatch, looks):
+    if looks == 8:
+        pytest.importorskip("optuna")
+
+    def rule(x):
+        return 4.01 / (x["hosts.host.pcpus"] + 0.3 * x["domains.dom0.vcpus"])
+
+    search, winner, _ = searched(monkeypatch, rule, choices=WIDE, looks=looks)
+    best = min(
+        (each for each in search.candidates if rule({k: float(v) for k, v in each.point.values.items()}) < 0.5),
+        key=lambda each: (each.cost, each.number),
+    )
+    assert winner is not None
+    assert winner.number == best.number
+    assert search.unknown_below(winner) == []
+    cheaper = [each for each in search.candidates if (each.cost, each.number) < (winner.cost, winner.number)]
+    assert all(each.verdict == MISSED for each in cheaper)
+    assert search.proven[winner.number].verdict == MET
+    if looks == 8:
+        assert not all(each.n for each in search.candidates), "dearer ones are of no interest"
+
+
+def test_a_winner_that_fails_with_fresh_seeds_is_out(monkeypatch):
+    def rule(x):
+        return 1.0 / x["hosts.host.pcpus"]
+
+    known = Known(rule)
+
+    def measured(evaluate, request, some, n):
+        found = known(evaluate, request, some, n)
+        if evaluate == "fresh":
+            found = [replace(e, verdict=MISSED) if e.point.values["hosts.host.pcpus"] == "4" else e for e in found]
+        return found
+
+    monkeypatch.setattr(module, "measured", measured)
+    choices = {"hosts.host.pcpus": ("1", "4", "6")}
+    search = Search(request(choices=choices), "search", "fresh")
+    winner = search.run()
+    assert winner is not None
+    assert winner.point.values["hosts.host.pcpus"] == "6"
+    assert [each.failed_again for each in search.candidates] == [False, True, False]
+
+
+def test_a_budget_ends_the_search_and_that_is_said(monkeypatch):
+    search, winner, _ = searched(monkeypatch, lambda x: 0.1, choices=WIDE, looks=1, budget=45)
+    assert winner is None or search.unknown_below(winner)
+    assert search.runs <= 45
+
+
+def test_nothing_is_chosen_where_nothing_does(monkeypatch):
+    _, winner, known = searched(monkeypatch, lambda x: 9.0)
+    assert winner is None
+    assert {n for _, n in known.asked} == {3}
+
+
+# With runs
+
+
+@pytest.mark.thorough
+def test_the_choice_is_that_of_all_runs_and_goes_on_when_ended(tmp_path, monkeypatch):
+    whole = optimize(request(choices=FEW), tmp_path / "whole", 1)
+    assert whole.winner is not None
+    assert whole.is_settled
+    cheaper = whole.candidates[: whole.candidates.index(whole.winner)]
+    assert cheaper
+    assert all(each.figures[LOSS].mean > 0.5 for each in cheaper)
+    assert whole.again[whole.winner.number].figures[LOSS].mean <= 0.5
+    said = " ".join(str(whole).split())
+    assert f"More runs cannot change that: all {len(cheaper)} cheaper configurations miss it." in said
+    left = [8]
+
+    def ended(task):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return observe(task)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluator, "observe", ended)
+        with pytest.raises(KeyboardInterrupt, match="8 finished runs"):
+            optimize(request(choices=FEW), tmp_path / "s", 1)
+    again = optimize(request(choices=FEW), tmp_path / "s", 1)
+    assert again.to_pandas().equals(whole.to_pandas())
+    for name in ("configurations.csv", "answer.json", "fronts.png", "manifest.json"):
+        assert (tmp_path / "s" / name).stat().st_size > 0
+
+
+@pytest.mark.thorough
+def test_the_command_says_everything_as_data(tmp_path, capsys):
+    changes = [word for setting in SHORT for word in ("--set", setting)]
+    choices = ["--choose", "hosts.host.pcpus=1", "--choose", "scheduler=credit,native"]
+    more = ["--objective", "media.loss <= 0.5", "-j", "1", "-q", "--json", "-o", str(tmp_path / "s")]
+    assert main(["optimize", "xen-media", *choices, *more, *changes]) == 0
+    said = json.loads(capsys.readouterr().out)
+    verdicts = {each["scheduler"]: each["verdict"] for each in said["configurations"]}
+    assert verdicts["native"] == "cannot be run", "it takes no more vCPUs than pCPUs"
+    assert verdicts["credit"] in (MET, MISSED, OPEN)
+    assert said["objectives"] == ["workloads.media.loss <= 0.5"]
+    assert set(said["fronts"]) == {LOSS}
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("weight=256,512", ("weight", ("256", "512"))),
+        ("a.path=[0,1],{kind: x, y: 2}", ("a.path", ("[0,1]", "{kind: x, y: 2}"))),
+        ("a.b=10 ms..40 ms/4", ("a.b", ("10 ms", "20 ms", "30 ms", "40 ms"))),
+    ],
+)
+def test_choices_are_read_as_a_user_writes_them(text, found):
+    assert read_choice(text) == found
+
+
+@pytest.mark.parametrize("text", ["weight", "weight=", "=3", "weight=1,,2", "a.b=1..2/1"])
+def test_what_is_no_choice_is_refused(text):
+    with pytest.raises(UsageError, match="--choose"):
+        read_choice(text)
+
+
+def test_what_makes_no_sense_is_refused(tmp_path):
+    for wrong, why in (
+        ({"choices": {"a.b": tuple(map(str, range(6000)))}}, "at most 5000"),
+        ({"confidence": 0.4}, "--confidence"),
+        ({"budget": 3}, "--budget"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            optimize(request(**wrong), tmp_path / "s", 1)
+    assert not (tmp_path / "s").exists()
+
+
+def test_optuna_is_named_where_it_is_missing_and_needed(monkeypatch):
+    def missing(module, name, what):
+        raise UsageError(f"{what} needs {module}: pip install 'vftsim[{name}]'")
+
+    monkeypatch.setattr(module, "extra", missing)
+    with pytest.raises(UsageError, match=r"optimize needs optuna: pip install 'vftsim\[optimize\]'"):
+        searched(monkeypatch, lambda x: 1.0, choices=WIDE, looks=3)
+    _, winner, _ = searched(monkeypatch, lambda x: 0.1, looks=10)
+    assert winner is not None, "so few are all looked at"
+
+
+def test_intervals_are_shared_among_objectives():
+    one, two = request(), request(objectives=(f"{LOSS} <= 1", f"{DOM0} <= 90"))
+    assert one.interval == pytest.approx(0.90)
+    assert two.interval == pytest.approx(0.95)
+    assert two.figures == (LOSS, DOM0)

@@ -1,0 +1,299 @@
+"""``vftsim optimize``: the cheapest configuration that meets objectives with a stated confidence.
+
+What a configuration costs is known before any run; whether it meets its objectives takes runs.  So:
+
+1. **Look**: optuna proposes configurations (its tree-structured Parzen estimator, for cost and all objectives at once),
+   each run a few times.  This finds cheap ones that may do, and the front of cost against each objective.
+2. **Close**: the cheapest that may do is run until its intervals say so; then everything cheaper is looked at, in
+   halves.  A cheaper one that meets the objectives takes its place.  When everything cheaper is known to miss them,
+   more runs cannot change the choice, and the search is over.
+3. **Prove**: the winner and the next cheapest are run again with random numbers that the search has not seen.  A
+   winner that fails there is out, and the search goes on.
+
+The order of looks, and so the answer, does not depend on the number of workers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from vftsim.errors import UsageError
+from vftsim.stats import bonferroni
+from vftsim.study.design.candidates import MET, OPEN, REFUSED, STEPS, Candidate, candidates_of, verdict_of
+from vftsim.study.design.evaluate import Evaluator
+from vftsim.study.design.points import StudyPoint
+from vftsim.study.design.prices import PriceTable
+from vftsim.study.estimate import Needs, needs_of
+from vftsim.study.extras import extra
+from vftsim.study.model import Model
+from vftsim.study.objective import Objective
+
+COMMAND, EXTRA = "optimize", "optimize"
+FEW = 3
+"""Replications of a look."""
+BATCH = 4
+_MOST_ASKED = 20
+"""Proposals for each that is new."""
+_FRESH = 1_000_003
+_LARGEST_SEED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked.
+
+    Parameters
+    ----------
+    model : str
+    settings : tuple of str
+        As with ``--set``.
+    base : Model
+    choices : mapping
+        Values by name.
+    objectives : tuple of Objective
+        On whole addresses of figures.
+    prices : PriceTable
+    confidence : float
+        With which the objectives are met together.
+    looks : int
+        Configurations that are looked at for the front.
+    budget : int
+        Most runs of the search.
+    seed : int
+    quick : bool
+    """
+
+    model: str
+    settings: tuple[str, ...]
+    base: Model
+    choices: Mapping[str, Sequence[str]]
+    objectives: tuple[Objective, ...]
+    prices: PriceTable
+    confidence: float = 0.95
+    looks: int = 40
+    budget: int = 2000
+    seed: int = 1
+    quick: bool = False
+
+    def check(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises
+        ------
+        UsageError
+            It makes none.
+        """
+        if not self.choices:
+            raise UsageError("optimize: nothing to choose; --choose NAME=V,V")
+        if not self.objectives:
+            raise UsageError("optimize: nothing to meet; --objective 'figure <= number'")
+        if not 0.5 < self.confidence < 1.0:
+            raise UsageError(f"--confidence: above 50 and below 100 %, got {100 * self.confidence:g} %")
+        if self.looks < 1 or self.budget < STEPS[-1]:
+            raise UsageError(f"--looks: at least 1; --budget: at least {STEPS[-1]} runs")
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Addresses of the objectives' figures."""
+        return tuple(dict.fromkeys(one.figure for one in self.objectives))
+
+    @property
+    def interval(self) -> float:
+        """Level of the two-sided intervals whose one end each objective is judged by, for all of them together."""
+        return 2.0 * bonferroni(self.confidence, len(self.objectives)) - 1.0
+
+    def takes(self) -> Needs:
+        """Return what it takes, about: the looks, and a tenth of the budget."""
+        return needs_of(self.base.spec).times(min(self.looks * FEW + self.budget / 10, self.budget))
+
+
+@dataclass
+class Search:
+    """A search under way, and what it knows.
+
+    Attributes
+    ----------
+    candidates : list of Candidate
+        The cheapest first.
+    refused : dict
+        Configurations that cannot be, and why.
+    proven : list of Candidate
+        Winner and runner-up with fresh random numbers, by number of the configuration.
+    """
+
+    request: Request
+    evaluate: Evaluator
+    fresh: Evaluator
+    candidates: list[Candidate] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    proven: dict[int, Candidate] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        one = self.request
+        self.candidates, self.refused = candidates_of(
+            one.model, one.settings, one.base, one.choices, one.prices, one.quick
+        )
+
+    def run(self) -> Candidate | None:
+        """Return the choice; None where nothing meets the objectives."""
+        self._explore()
+        while (winner := self._close()) is not None:
+            if self._holds_again(winner):
+                if (second := self.runner_up(winner)) is not None:
+                    self._holds_again(second)
+                return winner
+            winner.failed_again = True
+        return None
+
+    @property
+    def runs(self) -> int:
+        """Runs of the search so far, those of the proof left out."""
+        return sum(each.n for each in self.candidates)
+
+    def unknown_below(self, winner: Candidate | None) -> list[Candidate]:
+        """Return the configurations that would be chosen instead of the winner if they met the objectives."""
+        return [
+            each for each in self.candidates if each.is_possible and each is not winner and _is_before(each, winner)
+        ]
+
+    def runner_up(self, winner: Candidate) -> Candidate | None:
+        """Return the next cheapest that is known to meet the objectives."""
+        others = [each for each in self.candidates if each.verdict == MET and not each.failed_again]
+        return next((each for each in others if each is not winner), None)
+
+    # Look
+
+    def _explore(self) -> None:
+        if len(self.candidates) <= self.request.looks:
+            self._look(self.candidates)
+            return
+        optuna = extra("optuna", EXTRA, COMMAND)
+        by_values = {tuple(each.point.values.values()): each for each in self.candidates}
+        with _quiet(optuna):
+            study = self._study(optuna)
+            spaces = {n: optuna.distributions.CategoricalDistribution(v) for n, v in self.request.choices.items()}
+            seen = 0
+            while seen < self.request.looks and self._has_room(BATCH * FEW):
+                asked, new = list[tuple[Any, Candidate | None]](), list[Candidate]()
+                for _ in range(BATCH * _MOST_ASKED):
+                    trial = study.ask(spaces)
+                    found = by_values.get(tuple(trial.params[name] for name in self.request.choices))
+                    asked.append((trial, found))
+                    if found is not None and not found.n and found not in new:
+                        new.append(found)
+                    if len(new) == BATCH:
+                        break
+                self._look(new)
+                for trial, found in asked:
+                    self._tell(optuna, study, trial, found)
+                if not new:
+                    break
+                seen += len(new)
+
+    def _study(self, optuna: Any) -> Any:
+        sampler = optuna.samplers.TPESampler(seed=self.request.seed % _LARGEST_SEED)
+        return optuna.create_study(directions=["minimize"] * (1 + len(self.request.objectives)), sampler=sampler)
+
+    def _tell(self, optuna: Any, study: Any, trial: Any, found: Candidate | None) -> None:
+        if found is None or any(one.figure not in found.figures for one in self.request.objectives):
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            return
+        signs = [1.0 if one.relation in ("<", "<=") else -1.0 for one in self.request.objectives]
+        figures = [found.figures[one.figure].mean for one in self.request.objectives]
+        study.tell(trial, [found.cost, *(sign * figure for sign, figure in zip(signs, figures, strict=True))])
+
+    # Close
+
+    def _close(self) -> Candidate | None:
+        """Return the cheapest that meets the objectives, when nothing cheaper is open or there are no runs left."""
+        best: Candidate | None = None
+        while rest := self.unknown_below(best):
+            looked = [each for each in rest if each.n]
+            one = looked[0] if best is None and looked else rest[len(rest) // 2]
+            if not self._has_room(STEPS[-1]):
+                break
+            if not one.n:
+                self._look([one])
+            if self._decided(one) == MET:
+                best = one
+        return best
+
+    def _decided(self, one: Candidate) -> str:
+        for n in STEPS:
+            if one.verdict != OPEN:
+                break
+            self._measure([one], n)
+        return one.verdict
+
+    def _look(self, some: Sequence[Candidate]) -> None:
+        self._measure(some, FEW)
+
+    def _measure(self, some: Sequence[Candidate], n: int) -> None:
+        if some:
+            for one, found in zip(some, measured(self.evaluate, self.request, some, n), strict=True):
+                one.n, one.figures, one.verdict = found.n, found.figures, found.verdict
+
+    def _has_room(self, runs: int) -> bool:
+        return self.runs + runs <= self.request.budget
+
+    # Prove
+
+    def _holds_again(self, one: Candidate) -> bool:
+        for n in STEPS[1:]:
+            (self.proven[one.number],) = measured(self.fresh, self.request, [one], n)
+            if self.proven[one.number].verdict != OPEN:
+                break
+        return self.proven[one.number].verdict == MET
+
+
+def _is_before(one: Candidate, other: Candidate | None) -> bool:
+    return other is None or (one.cost, one.number) < (other.cost, other.number)
+
+
+def fresh_seed(seed: int) -> int:
+    """Return a seed that a search has not seen."""
+    return (seed + _FRESH) % 2**128
+
+
+def measured(evaluate: Evaluator, request: Request, some: Sequence[Candidate], n: int) -> list[Candidate]:
+    """Return configurations with what so many replications say of them."""
+    points = [StudyPoint(place, e.point.label, e.point.values, e.point.made) for place, e in enumerate(some)]
+    found, done = evaluate(points, n), []
+    for place, one in enumerate(some):
+        figures = {name: each for name in request.figures if (each := found.estimate(place, name)) is not None}
+        values = {name: list(found.values(place, name).values()) for name in figures}
+        verdict = REFUSED if place in found.refused else verdict_of(request.objectives, figures, values)
+        done.append(replace(one, n=n, figures=figures, verdict=verdict))
+    return done
+
+
+@contextmanager
+def _quiet(optuna: Any) -> Iterator[None]:
+    """Let optuna neither print each trial nor warn that parts of it are young."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def fronts(request: Request, candidates: Sequence[Candidate]) -> dict[str, list[Candidate]]:
+    """Return for each objective the configurations that nothing cheaper beats in its figure, of those looked at."""
+    found: dict[str, list[Candidate]] = {}
+    for one in request.objectives:
+        sign = 1.0 if one.relation in ("<", "<=") else -1.0
+        best, front = float("inf"), list[Candidate]()
+        for each in candidates:
+            estimate = each.figures.get(one.figure)
+            if estimate is not None and sign * estimate.mean < best:
+                best = sign * estimate.mean
+                front.append(each)
+        found[one.figure] = front
+    return found
