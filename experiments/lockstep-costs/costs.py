@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 from scipy.stats import f as f_distribution
 
+from vftsim.calibrate.figures import measured, observations_of
 from vftsim.calibrate.fit import at_measured_traffic
-from vftsim.calibrate.observations import measured, simulated
 from vftsim.composition.run import run_model
-from vftsim.composition.views import phases_of
 from vftsim.spec.shipped import shipped_dir
 from vftsim.study.model import load_model
 
@@ -57,7 +56,7 @@ def cpu_once(prices_us: dict[str, float], lengths: tuple[str, ...], seed: int) -
     """Return the CPU of every phase in percent, at the measured traffic, of one replication."""
     data = measured(shipped_dir("calibration") / "sip-lab" / "data", "virtual_ft")
     spec = load_model(str(MODEL), settings(prices_us, lengths)).spec
-    seen = at_measured_traffic(simulated(phases_of(run_model(spec, seed, 0))), data)
+    seen = at_measured_traffic(observations_of(run_model(spec, seed, 0)), data)
     return np.array([seen.get((phase, "cpu"), np.nan) for phase in (*PHASES, *HELD_OUT)])
 
 

@@ -17,7 +17,6 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from vftsim.composition.run import run_model
-from vftsim.composition.views import phases_of
 from vftsim.study.model import load_model
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
 from vftsim.workloads.sip.messages import Scenario
@@ -42,7 +41,7 @@ def one_failover(saps: int, timeout_s: float, phase: float, replication: int) ->
         "workloads.calls.steps.duration=150 s",
         "workloads.calls.steps.most=1",
     )
-    return phases_of(run_model(load_model("lab-virtual-ft", overrides).spec, SEED, replication))[-1]
+    return (run_model(load_model("lab-virtual-ft", overrides).spec, SEED, replication)).played()[-1]
 
 
 def report(saps: int, timeout_s: float, records: list[PhaseRecord]) -> None:

@@ -23,9 +23,8 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from vftsim.calibrate.observations import measured
+from vftsim.calibrate.figures import measured
 from vftsim.composition.run import Run
-from vftsim.composition.views import phases_of
 from vftsim.spec import shipped_dir
 from vftsim.study.model import load_model
 
@@ -90,7 +89,7 @@ def record(environment: str) -> dict[tuple[str, str], float]:
 def run(environment: str, assignments: tuple[str, ...], seed: int, replication: int) -> Any:
     """Play one ramp; return what it measured by phase."""
     model = load_model(MODELS[environment], assignments)
-    return {phase.name: phase for phase in phases_of(Run(model.spec, seed, replication).run())}
+    return {phase.name: phase for phase in Run(model.spec, seed, replication).run().played()}
 
 
 def cpu_percent(phase: Any) -> float:

@@ -17,8 +17,8 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
+from vftsim.calibrate.figures import measured
 from vftsim.calibrate.fit import at_measured_traffic, chosen, fit, observe, residual, with_values
-from vftsim.calibrate.observations import measured
 from vftsim.spec import load, shipped_dir
 from vftsim.study.model import load_model
 

@@ -13,16 +13,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from collapse import ALL, FLUSH, GROWTH, LATE, LOADS, NONCES, O1, PRICES, SERVER, STOPS, fitted, record, run
 
-from vftsim.calibrate.observations import DELAY_PERCENTILES, simulated
+from vftsim.calibrate.figures import delay_percentiles, observed_in
 from vftsim.report.markdown import markdown_table
 from vftsim.stats.intervals import binomial_interval
+from vftsim.workloads.ims_bench.metrics import PhaseRecord
 
 STALL = (f"{SERVER}stall_duration=400 ms",)
 STRUCTURES: dict[str, tuple[str, ...]] = {
@@ -42,7 +43,7 @@ SEED = 2011
 EDGE, LIMIT = 6, 10.0
 BEFORE, BEYOND = 1, 1
 """Steps that a ramp plays before the step where the record stops, and after it."""
-FIGURES = ("cpu", "ihs/global", "retransmissions", *sorted(DELAY_PERCENTILES))
+FIGURES = ("cpu", "ihs/global", "retransmissions", *sorted(delay_percentiles()))
 
 
 def alone(environment: str, first: int, most: int) -> tuple[str, ...]:
@@ -55,10 +56,15 @@ def alone(environment: str, first: int, most: int) -> tuple[str, ...]:
     )
 
 
+def observed(phases: Iterable[PhaseRecord]) -> dict[tuple[str, str], float]:
+    """Return what phases say, by their names and those of datasets."""
+    return {(each.name, name): x for each in phases for name, x in observed_in("workloads.calls", each).items()}
+
+
 def edge(assignments: Sequence[str], replication: int) -> dict[str, float]:
     """Play virtual step 6 once; return its figures."""
     phases = run("virtual", (*assignments, *alone("virtual", EDGE, 1)), SEED, replication)
-    seen = simulated(phases.values())
+    seen = observed(phases.values())
     return {name: value for (_, name), value in seen.items() if name in FIGURES}
 
 
@@ -68,11 +74,11 @@ def ramp(environment: str, assignments: Sequence[str], replication: int) -> dict
     phases = run(environment, (*assignments, *alone(environment, first, BEFORE + 1 + BEYOND)), SEED, replication)
     steps = list(phases.values())
     stop = next((first + n for n, step in enumerate(steps) if not step.passes(LIMIT)), first + len(steps))
-    observed = simulated(steps)
+    found = observed(steps)
     return {
         "stop": stop,
         "steps": {
-            str(first + n): {name: v for (phase, name), v in observed.items() if phase == step.name and name in _KEPT}
+            str(first + n): {name: v for (phase, name), v in found.items() if phase == step.name and name in _KEPT}
             for n, step in enumerate(steps)
         },
     }
@@ -112,7 +118,7 @@ def edge_row(name: str, runs: Sequence[Mapping[str, float]]) -> list[str]:
         inside = low <= measured[f"step_{EDGE}", figure] <= high
         return f"{low:.1f} to {high:.1f}{' *' if inside else ''}"
 
-    delays = sorted(DELAY_PERCENTILES)
+    delays = sorted(delay_percentiles())
     ranges = {figure: central([run[figure] for run in runs if figure in run]) for figure in delays}
     held = sum(low <= measured[f"step_{EDGE}", figure] <= high for figure, (low, high) in ranges.items())
     width = float(np.median([high / low for low, high in ranges.values()]))

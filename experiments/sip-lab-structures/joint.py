@@ -27,9 +27,8 @@ from edge_step import edge_row
 
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.drawn import read_fit
-from vftsim.calibrate.figures import as_run, observe
+from vftsim.calibrate.figures import as_run, delay_percentiles, observe
 from vftsim.calibrate.fit import at_measured_traffic, chosen, residual
-from vftsim.calibrate.observations import DELAY_PERCENTILES
 from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs
 from vftsim.composition.keys import with_values
@@ -209,7 +208,7 @@ def ramp(name: str, environment: str, replication: int) -> dict[str, Any]:
 
 
 def _kept(quantity: str) -> bool:
-    return quantity in DELAY_PERCENTILES or quantity in {"cpu", "retransmissions", *LARGEST} or (
+    return quantity in delay_percentiles() or quantity in {"cpu", "retransmissions", *LARGEST} or (
         quantity.startswith("ihs/")
     )  # fmt: skip
 
@@ -300,7 +299,8 @@ def held_out_rows(found: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]
             cells.append(_signed([_mean(runs, f"{s} cpu") - record(environment)[s, "cpu"] for s in below]))
         virtual = _ramps(predicted)["virtual"]
         errors = {
-            q: 100.0 * (_mean(virtual, f"step_5 {q}") / record("virtual")["step_5", q] - 1.0) for q in DELAY_PERCENTILES
+            q: 100.0 * (_mean(virtual, f"step_5 {q}") / record("virtual")["step_5", q] - 1.0)
+            for q in delay_percentiles()
         }
         apart = errors.pop("REL1/p99")
         worst = max(errors, key=lambda q: abs(errors[q]))

@@ -7,7 +7,7 @@ import pytest
 from vftsim._version import __version__
 from vftsim.calibrate.accuracy import Row, baseline, edge_verdict, rows_of, sample_of, stop_verdict, verdicts
 from vftsim.calibrate.capacities import CapacityRow, capacity_rows, ratio_rows
-from vftsim.calibrate.observations import measured
+from vftsim.calibrate.figures import measured
 from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.labs.ramps import capacity_at, load_steps

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vftsim.calibrate.observations import measured
+from vftsim.calibrate.figures import measured
 from vftsim.spec import shipped_dir
 
 BEFORE = json.loads((Path(__file__).parent / "data" / "observations_before_dataset_file.json").read_text())

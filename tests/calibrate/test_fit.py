@@ -8,8 +8,8 @@ import pytest
 
 from vftsim.calibrate import validate
 from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.figures import measured
 from vftsim.calibrate.fit import at_measured_traffic, fit, observe
-from vftsim.calibrate.observations import measured
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from vftsim.composition import views
 from vftsim.composition.keys import read
 from vftsim.composition.old_form import new_assignment
 from vftsim.spec import shipped_dir
@@ -30,7 +29,8 @@ def test_virtual_model_costs_what_the_virtual_fit_says():
     """Effective cost = inflation x native cost (+ relay cost for relayed messages)."""
     spec = load_model("lab-virtual").spec
     effective = fitted("virtual")
-    _, sut, server = views.tested_of(spec)
+    domain, _, server = spec.target_of(spec.ramp)
+    sut = spec.domains[domain]
     inflation, relay = sut.cpu_inflation, server.relay_cost
     assert inflation * server.touch_cost + relay == pytest.approx(effective[f"{PROXY}.touch_cost"], rel=2e-3)
     for key in ("register_touch_cost", "removal_cost", "housekeeping_cost", "location_write_cost"):

@@ -18,7 +18,7 @@ from vftsim.calibrate.keep import from_observations, from_ramp, number_of, to_ob
 from vftsim.calibrate.predict import PredictedRamp
 from vftsim.cli.main import main
 from vftsim.study.database import DATABASE
-from vftsim.workloads.ims_bench.ramp_end import RampEnd
+from vftsim.workloads.ramp import RampEnd
 
 FIT_TWICE = FIT.replace("most_evaluations: 8", "replications: 2\nmost_evaluations: 4")
 BY_RUNS = VALIDATION.replace("points: 3", "points: 30").replace("replications: 2", "replications: 3")

@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.observations import measured
+from vftsim.calibrate.figures import measured
 from vftsim.calibrate.references import model_file, read_definition
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
@@ -115,7 +115,7 @@ def test_the_command_tells_a_mistake_in_the_data(own, capsys):
     text = (own / "data" / "dataset.yaml").read_text()
     (own / "data" / "dataset.yaml").write_text(text.replace('unit: "%"', "unit: ms"))
     assert main(["calibrate", str(own / "own.yaml"), "-q"]) == 2
-    assert "steps.csv:1: cpu: cpu of a SIP lab is in %, not in ms" in capsys.readouterr().err
+    assert "steps.csv:1: cpu: cpu is in % in the model, not in ms" in capsys.readouterr().err
 
 
 def test_half_a_mix_is_refused(own):

@@ -8,8 +8,8 @@ import pytest
 from vftsim import __version__
 from vftsim.calibrate import fitted, provenance
 from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.figures import measured
 from vftsim.calibrate.intervals import Fit
-from vftsim.calibrate.observations import measured
 from vftsim.spec import shipped_dir
 from vftsim.study.model import load_model
 

@@ -8,8 +8,7 @@ from pydantic import ValidationError
 from tests.calibrate.two_guests import CPU, DATASET, FIT, SPIN, VALIDATION
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.figures import as_run, observe, unit_of_figure
-from vftsim.calibrate.fit import is_ratio
+from vftsim.calibrate.figures import as_run, is_ratio, observe, unit_of_figure
 from vftsim.calibrate.patterns import matches
 from vftsim.calibrate.validate_runs import RunTarget, RunValidationSpec, verdict
 from vftsim.cli.main import main
@@ -85,7 +84,7 @@ def test_a_quantity_that_the_model_does_not_give_is_refused_with_the_nearest(own
 
 
 def test_units_of_figures_are_told_by_their_names(own, capsys):
-    assert [unit_of_figure(name) for name in ("cpu.dom0", "web.replies_per_s", "delay_p50_ms", "SES1/p90", "x")] == [
+    assert [unit_of_figure(name) for name in ("cpu.dom0", "web.reply_rate", "delay_p50_ms", "SES1/p90", "x")] == [
         "%", "/s", "ms", "ms", None
     ]  # fmt: skip
     assert (is_ratio("cpu.dom0"), is_ratio("cpu"), is_ratio("delay_p50_ms"), is_ratio("x")) == (

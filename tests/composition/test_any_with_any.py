@@ -5,7 +5,7 @@ import pytest
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.composition.views import flows_of
-from vftsim.study.run_figures import figures_of_workloads
+from vftsim.study.figures.tables import is_service, short_owner
 
 US = 1_000
 
@@ -63,7 +63,7 @@ def test_a_lone_packet_crosses_the_link_twice() -> None:
 @pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
 def test_every_workload_at_once_behind_a_driver_domain(engine: str) -> None:
     record = run_model(ModelSpec.model_validate(EVERYTHING), 1, 0, engine)
-    figures = figures_of_workloads(record)
+    figures = {short_owner(owner): each.columns() for owner, each in record.whole.outcomes.items() if is_service(owner)}
     assert figures["tcp"]["mbit_per_s"] > 10
     assert figures["udp"]["received_mbit_per_s"] == pytest.approx(1.0, rel=0.1)
     assert figures["web"]["replies"] == 8

@@ -8,7 +8,6 @@ from tests.composition import generated
 from tests.composition.composed import BENCH, checked, interface, server
 from vftsim.composition import run
 from vftsim.composition.run import Run, run_model
-from vftsim.study.run_figures import cpu_of
 
 LOAD = {"kind": "periodic_load", "busy": "2 ms", "period": "20 ms"}
 
@@ -35,7 +34,7 @@ def model(programs: dict[str, Any], scheduler: str = "native", **domain: Any) ->
 
 
 def guest_cpu(data: dict[str, Any], seed: int = 1) -> float:
-    return cpu_of(run_model(checked(data), seed, 0, "simpy"))["guest"]
+    return run_model(checked(data), seed, 0, "simpy").pcpus()["guest"]
 
 
 @pytest.mark.thorough

@@ -10,7 +10,6 @@ from vftsim.composition.views import flows_of
 from vftsim.platform.cpu.records import hosts
 from vftsim.platform.io.nic import nics
 from vftsim.study.files import to_json
-from vftsim.study.run_figures import cpu_of
 
 from .composed import BENCH, checked, interface, media_model, relay, server, sip_model, streams
 
@@ -41,7 +40,7 @@ def test_a_count_makes_domains_with_a_workload_each():
     assert list(flows) == ["media-1", "media-2", "media-3"]
     assert all(45 <= flow.delivered <= 55 for flow in flows.values())
     assert len({to_json(flow.to_dict()) for flow in flows.values()}) == 3, "draws of their own"
-    used = cpu_of(record)
+    used = record.pcpus()
     assert min(used[name] for name in flows) > 0.0
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from vftsim.composition.run import Run
-from vftsim.composition.views import flows_of, has_bench, phases_of
+from vftsim.composition.views import flows_of
 from vftsim.platform.outcomes import HostUse
 from vftsim.study.model import load_model, shipped_models
 from vftsim.workloads.batch import BatchWork
@@ -25,7 +25,7 @@ SHORT_FARM = ["measure.warm_up=100 ms", "measure.duration=300 ms", "workloads.ca
 
 @pytest.mark.parametrize("name", shipped_models())
 def test_a_shipped_model_runs_conserves_and_carries_a_light_load(name):
-    short = SHORT_STEPS if has_bench(load_model(name).spec) else SHORT_STREAMS
+    short = SHORT_STEPS if load_model(name).spec.ramp is not None else SHORT_STREAMS
     if name.startswith("net-"):
         short = SHORT_NETWORKS
     if name.startswith("sip-farm-"):
@@ -36,7 +36,7 @@ def test_a_shipped_model_runs_conserves_and_carries_a_light_load(name):
     record = run.run()
     run.check_conservation()
     if short is SHORT_STEPS:
-        (step,) = phases_of(record)
+        (step,) = record.played()
         assert sum(step.attempts) > 10
         assert sum(step.inadequate) == 0
     elif short is SHORT_NETWORKS:

@@ -7,7 +7,6 @@ import pytest
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
-from vftsim.composition.views import phases_of
 from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS
 from vftsim.platform.cpu.parameters import SCHEDULERS
 from vftsim.platform.io.disk import DISKS
@@ -15,7 +14,6 @@ from vftsim.platform.io.parameters import IO_PATHS
 from vftsim.platform.protection.faults import FAULTS
 from vftsim.platform.protection.mechanism import PROTECTIONS
 from vftsim.spec import load
-from vftsim.study.run_figures import cpu_of
 from vftsim.workloads.parts import APPLICATIONS, WORKLOADS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,13 +65,13 @@ def test_the_complete_example_runs(tmp_path):
     spec = load(path, ModelSpec)
     assert list(spec.expanded()) == ["dom0", "sip", "batch-1", "batch-2"]
     record = run_model(spec, seed=1, replication=0, engine="simpy")
-    phases = {phase.name: phase for phase in phases_of(record)}
+    phases = {phase.name: phase for phase in record.played()}
     assert list(phases) == ["pre_registration", "step_1", "step_2"]
     slowest_ms = {name: phase.delays["SES1"].max / 1e6 for name, phase in phases.items() if name != "pre_registration"}
     assert slowest_ms["step_1"] < 450 < slowest_ms["step_2"], "half a second of pause shows in the second step only"
     timeline = [what for _, what in record.timelines["sip"]]
     assert timeline == ["pause", "pause over"]
-    used = cpu_of(record)
+    used = record.pcpus()
     assert all(share > 0.0 for share in used.values())
     assert used["batch-1"] <= 0.505, "capped at half a pCPU, but for the accounting period"
 

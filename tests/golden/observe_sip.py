@@ -82,7 +82,7 @@ from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
-from vftsim.composition.views import bench_of, phases_of
+from vftsim.composition.views import ramp_of
 from vftsim.kernel import Engine
 from vftsim.platform.cpu import notes
 from vftsim.platform.cpu.records import BUSY, domains, hosts, pcpus, vcpus
@@ -100,8 +100,8 @@ from vftsim.platform.protection.pair import pairs
 from vftsim.platform.protection.throttle import throttles
 from vftsim.workloads.ims_bench.attempt import benches
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
-from vftsim.workloads.ims_bench.ramp_end import ramp_end
 from vftsim.workloads.ims_bench.workload import BenchDriver, busy_ns
+from vftsim.workloads.ramp import ramp_end
 from vftsim.workloads.sip.application import SipServerProgram
 from vftsim.workloads.sip.messages import Message, Scenario
 from vftsim.workloads.sip.records import sip_servers
@@ -154,7 +154,7 @@ def _recorded(kept: dict[str, Any]) -> list[tuple[str, Any]]:
 def observe_sip(spec: ModelSpec, seed: int, replication: int, engine: str) -> tuple[Values, int]:
     """Run a lab; return the values and the number of events."""
     run = ObservedRun(spec, seed, replication, engine)
-    phases = phases_of(run.run())
+    phases = run.run().played()
     if run.guard:
         run.engine.call(bring_up_to_date, run.guard)
     run.keep_notes()
@@ -162,7 +162,7 @@ def observe_sip(spec: ModelSpec, seed: int, replication: int, engine: str) -> tu
     found["phases"] = " ".join(phase.name for phase in phases)
     for phase in phases:
         found |= _phase(phase)
-    end = ramp_end(phases, bench_of(spec).steps.stop_above_ihs)
+    end = ramp_end(phases, ramp_of(spec).steps.stop_above_ihs)
     found |= {
         "ramp.stop_step": end.stop_step,
         "ramp.stop_saps": float(end.stop_saps).hex(),

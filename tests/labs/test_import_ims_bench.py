@@ -3,7 +3,7 @@
 import pytest
 from ims_report import as_html, as_text
 
-from vftsim.calibrate.observations import measured
+from vftsim.calibrate.figures import measured
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
 from vftsim.labs.importing import Source, figures_of, importer_for

@@ -19,17 +19,18 @@ _KINDS = (
     "vftsim.platform.io.disks.",
 )
 """Rooms in which a file is a kind; of mechanisms the files stand among what all of them share."""
+_ROOMS = {*(each.rstrip(".") for each in _KINDS), "vftsim.platform.protection"}
 _MECHANISMS = {
     "adaptive_interval", "checkpoint", "coarse_lockstep", "event_sync", "hypervisor_epoch", "lockstep",
     "micro_checkpoint", "replication", "reprotection",
 }  # fmt: skip
-_SHARED = {"vftsim.workloads.parts", "vftsim.workloads.offer", "vftsim.workloads.arrivals"}
+_SHARED = {f"vftsim.workloads.{name}" for name in ("arrivals", "offer", "parts", "ramp")}
 _OF_A_KIND = "vftsim.composition.views"
 """What it exports knows a kind, unless it stands in ``_ANY``."""
 _INTERVALS = get_args(estimate.Kind)
-_ANY = {"with_domain", "with_workload", "without_workload"}
+_ANY = {"ramp_of", "ramp_key", "with_ramp", "with_domain", "with_workload", "without_workload"}
 
-MOST = 171
+MOST = 77
 """Uses of a kind today; it only goes down."""
 
 
@@ -42,13 +43,18 @@ def _knows(module: str, name: str) -> bool:
     return module.startswith(_KINDS) and module not in _SHARED
 
 
+def _is_kind(room: str, name: str) -> bool:
+    """Whether a name imported from a room is the module of a kind."""
+    return room in _ROOMS and _knows(f"{room}.{name}", "")
+
+
 def uses_of_kinds(path: Path) -> list[int]:
     """Lines on which a file uses a name that it has of a kind, annotations left out, or asks for ``.kind``."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     names = {
         alias.asname or alias.name
         for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
-        for alias in node.names if _knows(node.module or "", alias.name) or _knows(f"{node.module}.{alias.name}", "")
+        for alias in node.names if _knows(node.module or "", alias.name) or _is_kind(node.module or "", alias.name)
     }  # fmt: skip
     return [node.lineno for node in _run(tree) if _is_use(node, names)]
 

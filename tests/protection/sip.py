@@ -5,7 +5,6 @@ from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
-from vftsim.composition.views import phases_of
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links
 from vftsim.platform.io.packet import drops
@@ -46,7 +45,7 @@ class GuardedLab(Run):
 
     def play(self) -> Sequence[PhaseRecord]:
         """Run; return the measured phases."""
-        return phases_of(self.run())
+        return self.run().played()
 
     @property
     def guard(self) -> int:

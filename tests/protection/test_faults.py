@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.views import bench_of
+from vftsim.composition.views import ramp_of
 from vftsim.platform.protection.reprotection import plan_copy
 from vftsim.platform.protection.when import Instant
 from vftsim.workloads.sip.messages import Scenario
@@ -68,7 +68,7 @@ def test_phases_begin_where_the_benchmark_begins_them():
     run = lab({"kind": "none"}, {"kind": "pause", "at": "step 2 + 1 s", "duration": "1 ms"},
               load={"steps": {**LOAD["steps"], "most": 2}})  # fmt: skip
     phases = {p.name: p.start_ns for p in run.play()}
-    assert phases["step_1"] == bench_of(run.spec).time_of("step 1", 0) == 7 * S
+    assert phases["step_1"] == ramp_of(run.spec).time_of("step 1", 0) == 7 * S
     assert phases["step_2"] == run.spec.time_of(Instant("step 2", 0))
     assert run.timeline == [(28 * S, "pause"), (28 * S + 1_000_000, "pause over")]
 

@@ -16,7 +16,6 @@ from vftsim.calibrate.run import run_calibration
 from vftsim.calibrate.validate_runs import is_by_runs, run_runs
 from vftsim.cli.main import main
 from vftsim.composition.keys import read, with_values
-from vftsim.composition.views import has_bench
 from vftsim.records import xen_fit, xen_media
 from vftsim.records.xen_study import costs_of
 from vftsim.spec import list_shipped, shipped_dir
@@ -37,7 +36,7 @@ SHORT = {
 
 def shortened(spec):
     """Return a model whose benchmark takes seconds."""
-    if not has_bench(spec):
+    if spec.ramp is None:
         return spec
     return with_values(spec, {key: min(read(spec, key), most) for key, most in SHORT.items()})
 
@@ -72,8 +71,8 @@ def test_there_are_some_of_each():
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_runs(name, capsys):
     spec = load_model(name).spec
-    few = [f"--set={key}={most} ns" for key, most in SHORT.items()] if has_bench(spec) else ["--quick"]
-    if has_bench(spec):
+    few = [f"--set={key}={most} ns" for key, most in SHORT.items()] if spec.ramp is not None else ["--quick"]
+    if spec.ramp is not None:
         few += ["--set=workloads.calls.steps.most=1"]
     assert main(["run", name, "-n", "1", "-j", "1", "-q", "--json", *few]) == 0
     said = json.loads(capsys.readouterr().out)

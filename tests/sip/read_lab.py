@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vftsim.composition.run import Run
-from vftsim.composition.views import bench_of
+from vftsim.composition.views import ramp_of
 from vftsim.platform.cpu.records import domains, vcpus
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import Link, links
@@ -56,4 +56,4 @@ def run_on(lab: Run, duration_ns: int) -> None:
 
 def check_pools(lab: Run) -> None:
     """Every subscriber is in exactly one place."""
-    check_subscribers(lab.engine, lab.engine.rows(benches)[driver(lab).bench], bench_of(lab.spec).subscribers)
+    check_subscribers(lab.engine, lab.engine.rows(benches)[driver(lab).bench], ramp_of(lab.spec).subscribers)

@@ -10,7 +10,6 @@ from bench import MS, US, S
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
-from vftsim.composition.views import phases_of
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
 from vftsim.workloads.ims_bench.parameters import PreRegistrationSpec, StepsSpec, StirSpec
 
@@ -60,4 +59,4 @@ def fingerprint(phases: Sequence[PhaseRecord]) -> str:
 def run(spec: ModelSpec, seed: int = 7, replication: int = 0) -> tuple[Run, Sequence[PhaseRecord]]:
     """Play it; conservation is checked by the run itself."""
     lab = Run(spec, seed, replication, engine="simpy")
-    return lab, phases_of(lab.run())
+    return lab, lab.run().played()

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from vftsim.composition.build import BuiltModel
 from vftsim.composition.link import linked_for
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.views import with_bench
+from vftsim.composition.views import with_ramp
 from vftsim.kernel import EventKind, Sim, entry, event
 from vftsim.kernel.agenda import Agenda
 from vftsim.kernel.simpy_engine import SimpyEngine
@@ -71,7 +71,7 @@ def model(spec: ImsBenchSpec) -> ModelSpec:
     sut = {"interfaces": {"eth0": {"path": {"kind": "moderated"}}}, "applications": {"proxy": {"kind": "sip_server"}}}
     calls = {"kind": "ims_bench", "to": "sut"}
     plain = ModelSpec.model_validate({"name": "manager alone", "domains": {"sut": sut}, "workloads": {"calls": calls}})
-    return with_bench(plain, Judged(**calls, **{name: getattr(spec, name) for name in ImsBenchSpec.model_fields}))
+    return with_ramp(plain, Judged(**calls, **{name: getattr(spec, name) for name in ImsBenchSpec.model_fields}))
 
 
 class Play:

@@ -9,7 +9,6 @@ from bench import MS, US, Bench, S, plain_server
 from small_lab import fingerprint, run, small_lab
 
 from vftsim.composition.run import Run
-from vftsim.composition.views import phases_of
 from vftsim.kernel import EventKind
 from vftsim.platform.cpu.guest_parameters import guest_schedulers
 from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
@@ -171,6 +170,6 @@ def test_both_engines_play_the_same_lab_with_all_of_it() -> None:
         "growth_with_utilization": 0.5, "repeated_request_cost": 0.65,
     }  # fmt: skip
     spec = _guest_lab("o1", **server, **FLUSH)
-    played = [phases_of(Run(spec, 7, 0, engine=engine).run()) for engine in ("simpy", "compiled")]
+    played = [Run(spec, 7, 0, engine=engine).run().played() for engine in ("simpy", "compiled")]
     assert max(phase.ihs_percent() for phase in played[0]) > 0
     assert fingerprint(played[0]) == fingerprint(played[1])

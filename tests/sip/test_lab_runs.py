@@ -18,7 +18,7 @@ from small_lab import fingerprint, run, small_lab
 
 from vftsim.workloads.ims_bench.metrics import DELAYS, PER_SECOND
 from vftsim.workloads.ims_bench.parameters import Mix, PreRegistrationSpec, StirSpec
-from vftsim.workloads.ims_bench.ramp_end import RampEnd, ramp_end
+from vftsim.workloads.ramp import RampEnd, ramp_end
 from vftsim.workloads.sip.messages import Scenario
 
 

@@ -4,7 +4,7 @@ import pytest
 from read_lab import domain_ns, link
 
 from vftsim.composition.run import Run
-from vftsim.composition.views import bench_of, phases_of
+from vftsim.composition.views import ramp_of
 from vftsim.errors import ModelFileError
 from vftsim.platform.cpu.background import cyclic_loads
 from vftsim.platform.cpu.build import check_conservation
@@ -24,7 +24,7 @@ SIP_MODELS = ["lab-native", "lab-virtual", "lab-virtual-ft", "lab-virtual-shared
 
 def play(name, *changes):
     lab = Run(load_model(name, (*SHORT, *changes)).spec, 7, 0, engine="simpy")
-    return lab, phases_of(lab.run())
+    return lab, lab.run().played()
 
 
 @pytest.mark.parametrize("name", SIP_MODELS)
@@ -38,7 +38,7 @@ def test_shipped_model_runs_and_conserves(name):
 def test_user_agents_on_the_host_pay_for_each_message():
     """CPU time of the domain = messages received and sent by user agents x cost, to the nanosecond."""
     lab, _ = play("lab-single-host")
-    cost_ns = bench_of(lab.spec).message_cost
+    cost_ns = ramp_of(lab.spec).message_cost
     messages = link(lab, "vmnic0", to_host=True).sent + link(lab, "vmnic0", to_host=False).delivered
     assert domain_ns(lab, "uac") == messages * cost_ns
 
@@ -79,7 +79,7 @@ def test_what_nobody_sees_is_accounted_for_as_if_it_had_run():
     spec = load_model("lab-virtual", (*SHORT, "hosts.host.switch_cost=3 us")).spec
     computed = Run(spec, 7, 0, engine="simpy")
     simulated = Run(spec, 7, 0, engine="simpy", observed=True)
-    phases, others = phases_of(computed.run()), phases_of(simulated.run())
+    phases, others = computed.run().played(), simulated.run().played()
     assert computed.engine.events < simulated.engine.events - 5_000
     assert [phase.series for phase in phases] == [phase.series for phase in others]
     for table in (vcpus, pcpus):

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from small_lab import fingerprint, run, small_lab
 
 from vftsim.composition.run import Run
-from vftsim.composition.views import phases_of
 from vftsim.platform.protection.faults import Pause, RepeatSpec
 from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.sip.messages import Message, Scenario
@@ -139,5 +138,5 @@ def test_both_engines_do_the_same() -> None:
         {"ring_time": 0, "hold_time": 100 * MS, "time_cv": 0.0, "reaction_time": 90 * US},
         {"release_every": 20 * MS, "moderation": 0},
     ).model_copy(update={"faults": (Pause(kind="pause", at="step 1", duration=5 * MS, repeat=REPEATED),)})  # fmt: skip
-    both = [fingerprint(phases_of(Run(spec, 7, 0, engine=engine).run())) for engine in ("simpy", "compiled")]
+    both = [fingerprint(Run(spec, 7, 0, engine=engine).run().played()) for engine in ("simpy", "compiled")]
     assert both[0] == both[1]

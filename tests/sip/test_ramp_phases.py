@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench import S
 
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
-from vftsim.workloads.ims_bench.ramp_end import RampEnd, ramp_end
+from vftsim.workloads.ramp import RampEnd, ramp_end
 from vftsim.workloads.sip.messages import Scenario
 
 

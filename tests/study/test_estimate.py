@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from vftsim.composition.run import run_model
-from vftsim.composition.views import has_bench
 from vftsim.errors import UsageError
 from vftsim.study.availability import year_takes
 from vftsim.study.estimate import EVENTS_PER_S, Needs, duration_in_words, events_of, length_ns, needs_of, total
@@ -30,7 +29,7 @@ def short(name):
     model = load_model(name)
     if model.spec.faults:
         return model.spec  # which have their instants
-    return load_model(name, SHORT_BENCH if has_bench(model.spec) else SHORT).spec
+    return load_model(name, SHORT_BENCH if model.spec.ramp is not None else SHORT).spec
 
 
 @pytest.mark.thorough

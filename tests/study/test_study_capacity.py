@@ -17,8 +17,8 @@ from vftsim.study.ramp import RampCapacity
 from vftsim.study.resources import WatchedRun, watch
 from vftsim.study.search import saturating_saps
 from vftsim.study.search_levels import QUICK_SEARCH, SearchMapper, SearchSettings, search_levels
-from vftsim.workloads.ims_bench.ramp_end import RampEnd
 from vftsim.workloads.ims_bench.workload import busy_ns
+from vftsim.workloads.ramp import RampEnd
 
 S = 1_000_000_000
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 from tiny import TINY
 
-from vftsim.composition.views import bench_of
+from vftsim.composition.views import ramp_of
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.cpu.parameters import schedulers
 from vftsim.platform.io.parameters import io_paths
@@ -52,7 +52,7 @@ def test_a_changed_value_changes_the_digest(tiny, tiny_path):
 def test_scale_shortens_what_is_measured_and_keeps_the_transient(tiny_path):
     """6 s with a transient of 2 s at half scale: 2 + 4 / 2 = 4 s; registration 1 + 2 / 2 = 2 s."""
     short = load_model(tiny_path).shortened(0.5)
-    bench = bench_of(short.spec)
+    bench = ramp_of(short.spec)
     steps, pre = bench.steps, bench.pre_registration
     assert (steps.duration, steps.transient, pre.duration) == (4_000_000_000, 2_000_000_000, 2_000_000_000)
     assert "2 s instead of 4 s" in short.notes[0]
@@ -60,9 +60,9 @@ def test_scale_shortens_what_is_measured_and_keeps_the_transient(tiny_path):
 
 def test_quick_measures_a_minute_of_long_steps_and_leaves_short_ones(tiny_path):
     long = load_model(tiny_path, ["workloads.calls.steps.duration=902 s"]).quick()
-    assert bench_of(long.spec).steps.duration == 62_000_000_000
+    assert ramp_of(long.spec).steps.duration == 62_000_000_000
     short = load_model(tiny_path).quick()
-    assert bench_of(short.spec) == bench_of(load_model(tiny_path).spec)
+    assert ramp_of(short.spec) == ramp_of(load_model(tiny_path).spec)
     assert short.notes == ("--quick shortens nothing: the model is as short as its tests",)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import simpy
 
-from vftsim.composition.views import phases_of
 from vftsim.errors import UsageError
 from vftsim.stats import DelayHistogram
 from vftsim.study import estimate
@@ -68,7 +67,7 @@ def test_steps_have_every_column_of_the_laboratory(result):
 def test_figures_of_a_step_agree_with_its_records(result):
     """IHS and load recomputed by hand from the counts of one replication's second step."""
     row = result.to_pandas().query("replication == 1 and step_index == 2").iloc[0]
-    phase = next(p for p in phases_of(result.records[1][1]) if p.index == 2)
+    phase = next(p for p in result.records[1][1].played() if p.index == 2)
     assert row["effective_saps"] == sum(phase.attempts) / 4.0
     assert row["ihs_ims_uac_percent"] == 100.0 * phase.inadequate[2] / phase.attempts[2]
     assert row["cpu_percent"] == pytest.approx(sum(phase.series["cpu_percent"]) / len(phase.series["cpu_percent"]))
@@ -91,7 +90,7 @@ def test_percentiles_are_those_of_all_runs_together(result):
     """Pooled from the histograms themselves, and printed with every run's own percentile as range."""
     together = DelayHistogram()
     for _, record in result.records:
-        together.merge(next(p for p in phases_of(record) if p.index == 1).delays["SES1"])
+        together.merge(next(p for p in record.played() if p.index == 1).delays["SES1"])
     row = result.summary.query("metric == 'PX_TRT-SES1' and step_index == 1 and statistic == 'p95_ms'").iloc[0]
     own = result.to_pandas("delays").query("metric == 'PX_TRT-SES1' and step_index == 1")["p95_ms"]
     assert row["estimate"] == together.percentile(95) / 1e6

@@ -42,7 +42,7 @@ def test_the_pilots_see_the_start_of_the_step(tiny_path):
 
 
 def test_other_systems_have_no_series():
-    with pytest.raises(UsageError, match="no workload of kind ims_bench"):
+    with pytest.raises(UsageError, match="no workload that plays steps"):
         warm_up_study(load_model("xen-media"), 1, 1)
 
 

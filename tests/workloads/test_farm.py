@@ -12,7 +12,6 @@ from vftsim.records import farm_bounds as farm
 from vftsim.records.farm import GENERATOR_COST_S
 from vftsim.spec import load
 from vftsim.study.estimate import events_of
-from vftsim.study.run_figures import cpu_of
 from vftsim.workloads.farm.records import calls, farm_loads, farm_servers, requests
 
 US, MS = 1_000, 1_000_000
@@ -116,7 +115,7 @@ def test_a_registration_comes_first_and_takes_its_own_time(make):
 def test_every_call_costs_what_its_messages_cost(make):
     """Nine calls in a second, all over but the last: 200 + 5 x 100 us at a front end, 3 x 5 us at the balancer."""
     record, found = measured(make("measure.duration=950 ms"))
-    cpu = {name: share * 0.95 * 1e6 for name, share in cpu_of(record).items()}
+    cpu = {name: share * 0.95 * 1e6 for name, share in record.pcpus().items()}
     assert sum(cpu[f"front-{n}"] for n in (1, 2, 3)) == pytest.approx(9 * 700, abs=1)
     assert [cpu[f"front-{n}"] for n in (1, 2, 3)] == pytest.approx([3 * 700] * 3, abs=1)
     assert cpu["balancer"] == pytest.approx(9 * 15, abs=1)
@@ -156,7 +155,7 @@ def test_a_guest_that_stands_still_has_its_invites_repeated_and_absorbs_them(mak
     assert found.retransmissions > 0
     assert found.failed == found.active_calls == found.dropped == 0
     # Calls of 0.1 and 0.2 s wait for more than T1 = 0.5 s: two INVITEs twice.
-    assert cpu_of(record)["front"] * 1.95e6 == pytest.approx(19 * 700 + 2 * 100, abs=1)
+    assert record.pcpus()["front"] * 1.95e6 == pytest.approx(19 * 700 + 2 * 100, abs=1)
     assert found.response.max == pytest.approx(650 * MS, rel=0.02)
 
 
@@ -250,7 +249,7 @@ CHEAP = {"R1": "1 s", "R2": "1 s", "R3": "200 ms", "R4": "3 s", "R5": "2 s", "R6
 def bounds_of(run, spec, record):
     """Bounds by the utilization law: what each resource could do over what it did."""
     calls_per_s = spec.workloads["calls"].rate
-    cpu = cpu_of(record)
+    cpu = record.pcpus()
     tiers = {"server": farm.SERVER, "front": farm.FRONT, "back": farm.BACK}
     found = {}
     for name, resource in tiers.items():

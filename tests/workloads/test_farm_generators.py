@@ -6,7 +6,6 @@ import pytest
 
 from tests.workloads.test_farm import PLAIN, US, loaded, measured
 from vftsim.errors import ModelFileError
-from vftsim.study.run_figures import cpu_of
 
 COST_NS = 50 * US
 
@@ -35,7 +34,7 @@ def test_an_answer_waits_for_four_pieces_of_work(make, engine):
 def test_a_call_costs_thirteen_messages_shared_by_its_two_ends(make):
     """Nine calls, by turns on the two guests: seven messages at the caller's, six at the called one's."""
     record, found = measured(make("measure.duration=950 ms"))
-    cpu_ns = {name: share * 0.95e9 for name, share in cpu_of(record).items()}
+    cpu_ns = {name: share * 0.95e9 for name, share in record.pcpus().items()}
     assert found.active_calls == 0
     assert cpu_ns["generator-1"] == pytest.approx((4 * 7 + 5 * 6) * COST_NS, abs=1)
     assert cpu_ns["generator-2"] == pytest.approx((5 * 7 + 4 * 6) * COST_NS, abs=1)
@@ -43,7 +42,7 @@ def test_a_call_costs_thirteen_messages_shared_by_its_two_ends(make):
 
 def test_a_registered_call_costs_two_more(make):
     record, _ = measured(make("measure.duration=950 ms", "workloads.calls.registered=true"))
-    cpu = cpu_of(record)
+    cpu = record.pcpus()
     used_ns = 0.95e9 * (cpu["generator-1"] + cpu["generator-2"])
     assert used_ns == pytest.approx(9 * 15 * COST_NS, abs=2)
 
@@ -52,7 +51,7 @@ def test_generators_without_cpu_time_left_are_the_limit(make):
     """26 ms a call on two guests of one CPU allow 77 calls/s: both are busy, no server is."""
     changes = ("workloads.calls.message_cost=2 ms", "workloads.calls.rate=120 /s", "measure.duration=2 s")
     record, found = measured(make(*changes, "workloads.calls.retransmits=false"))
-    cpu = cpu_of(record)
+    cpu = record.pcpus()
     assert cpu["generator-1"] + cpu["generator-2"] == pytest.approx(2.0, rel=0.02)
     assert max(share for name, share in cpu.items() if not name.startswith("generator")) < 0.1
     assert found.rate < 120

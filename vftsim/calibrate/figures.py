@@ -1,27 +1,35 @@
-"""What a run of any model says, by name: the figures that a dataset may have measured.
+"""What a run of any model says, by the names of datasets.
 
-``cpu.<domain>`` is the CPU of a domain in percent of one CPU.  Media streams give ``loss_percent``, ``delay_p50_ms``
-and so on; other workloads and programs ``<workload>.<figure>``, as ``vftsim run`` prints them.  Where the model plays
-steps every figure has the name of its step, elsewhere that of the one measured phase, ``measured``.  Units are those
-in the names.
+A figure whose declaration has a name for datasets bears it: ``cpu.<domain>`` is the CPU of a domain in percent of one
+CPU; of a SIP lab ``cpu``, ``ihs/<scenario>`` and ``ihs/global``, ``retransmissions``, ``touches``, ``<delay>/<p>`` and
+so on.  Any other that a workload or program measured in the whole run is ``<workload>.<figure>``, as ``figures.csv``
+has it.  Where the model plays steps every figure has the name of its step, elsewhere that of the one measured phase,
+``measured``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
 
-from vftsim.calibrate.observations import UNITS, simulated
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
-from vftsim.composition.views import flows_of, phases_of
-from vftsim.errors import UsageError
-from vftsim.labs.dataset import Observations
-from vftsim.platform.outcomes import CopyUse, DomainUse
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.labs.dataset import Dataset, Observations, read_dataset
+from vftsim.outcome import Entry, Outcome
+from vftsim.outcome.declare import ANY, Delays, Quotient
 from vftsim.spec.suggest import did_you_mean, listing, shown
-from vftsim.study.run_figures import figures_of_workloads, row_of
+from vftsim.study.figures.tables import WHOLE, is_service, short_owner
+from vftsim.workloads.parts import discover_parts
 
-_SUFFIXES = (("_mbit_per_s", "Mbit/s"), ("_per_s", "/s"), ("_percent", "%"), ("_ms", "ms"))
+_FURTHER = ("p99_9",)
+"""Percentiles that datasets have beside the listed ones."""
+_GLOBAL = "global"
+_IN_POINTS = {"load", "completed", "memory", "touches"}
+"""Figures with another unit than percent that are compared by their difference nevertheless."""
 
 
 def observe(spec: ModelSpec, seed: int, replication: int) -> Observations:
@@ -44,36 +52,83 @@ def as_run(seen: Observations, label: str) -> Observations:
 def observations_of(record: RunRecord) -> Observations:
     """Return every figure of a run by phase and name."""
     found: Observations = {}
-    measured = [phase for phase in record.phases if phase.name] or [record.whole]
-    for phase in measured:
+    phases = [phase for phase in record.phases if phase.name]
+    for phase in phases or [record.whole]:
         for owner, outcome in phase.outcomes.items():
-            if isinstance(outcome, DomainUse | CopyUse):
-                found[phase.name or "measured", f"cpu.{owner.removeprefix('domains.')}"] = outcome.cpu
-    steps = simulated(phases_of(record))
-    last = measured[-1].name or "measured"
-    for name, value in _without_steps(record):
-        found[last, name] = value
-    return found | steps
+            found |= {(phase.name or WHOLE, name): value for name, value in observed_in(owner, outcome).items()}
+    stepped = {owner for phase in phases for owner in phase.outcomes}
+    for owner, outcome in record.whole.outcomes.items():
+        if is_service(owner) and owner not in stepped:
+            label = phases[-1].name if phases else WHOLE
+            found |= {(label, f"{short_owner(owner)}.{name}"): value for name, value in outcome.columns().items()}
+    return found
 
 
-def _without_steps(record: RunRecord) -> Iterator[tuple[str, float]]:
-    if flows_of(record):
-        for name, value in row_of(record).items():
-            if value is not None and not name.startswith("cpu_"):
-                yield name, float(value)
-    for workload, figures in figures_of_workloads(record).items():
-        if workload not in flows_of(record):
-            for name, value in figures.items():
-                yield f"{workload}.{name}", value
+def observed_in(owner: str, outcome: Outcome) -> dict[str, float]:
+    """Return what an outcome says of figures that datasets have a name for; a share of nothing is 0, as in reports."""
+    found = {}
+    for name, entry in _named(owner, outcome):
+        value = entry.value(outcome)
+        if math.isfinite(value) or isinstance(entry.figure, Quotient):
+            found[name] = value if math.isfinite(value) else 0.0
+    return found
+
+
+def _named(owner: str, outcome: Outcome | type[Outcome]) -> Iterator[tuple[str, Entry]]:
+    """Yield the figures of an outcome, or of its declaration, that datasets have a name for."""
+    for figure in outcome.declared.values():
+        if not figure.observed_as:
+            continue
+        entries = [*figure.entries(outcome if isinstance(outcome, Outcome) else None)]
+        entries += [entry for word in _FURTHER if (entry := figure.further(word)) is not None]
+        base = figure.observed_as.replace(ANY, short_owner(owner))
+        for entry in entries:
+            part = entry.path[1] if len(entry.path) > 1 else ""
+            if isinstance(figure, Delays):
+                if part not in {"sd", "min"}:
+                    yield base if part == "mean" else f"{base}/{part.replace('_', '.')}", entry
+            elif isinstance(figure, Quotient) and figure.top.by is not None:
+                yield f"{base}/{part or _GLOBAL}", entry
+            elif not part:
+                yield base, entry
+
+
+@cache
+def _units() -> dict[str, str]:
+    """Return the unit of every declared figure by the names that datasets have for it, or its column."""
+    discover_parts()
+    found: dict[str, str] = {}
+    for kind in list(Outcome.kinds.values()):
+        found |= {entry.column: entry.unit for entry in kind.patterns()}
+        found |= {name: entry.unit for name, entry in _named(f"domains.{ANY}", kind)}
+    return found
 
 
 def unit_of_figure(quantity: str) -> str | None:
-    """Return the unit that a figure is in; ``None``: its name does not say, a dataset's is taken as it is."""
-    if quantity in UNITS:
-        return UNITS[quantity]
-    if quantity.startswith("cpu."):
-        return "%"
-    return next((unit for suffix, unit in _SUFFIXES if quantity.endswith(suffix)), None)
+    """Return the unit that a figure is in; ``None``: it is not declared, a dataset's is taken as it is."""
+    units, (head, dot, last) = _units(), quantity.partition(".")
+    for name in (quantity, f"{head}.{ANY}" if dot else quantity, last):
+        if units.get(name):
+            return units[name]
+    return None
+
+
+def is_ratio(quantity: str) -> bool:
+    """Whether a quantity is compared by the logarithm of its ratio, and not by its difference in points."""
+    return unit_of_figure(quantity) != "%" and quantity not in _IN_POINTS
+
+
+@cache
+def delay_percentiles() -> frozenset[str]:
+    """Return what ``delays`` stands for in a fit: the listed percentiles of delays that a lab's report has."""
+    discover_parts()
+    return frozenset(
+        name
+        for kind in list(Outcome.kinds.values())
+        for name, entry in _named("", kind)
+        if entry.figure.known_as[:1] == (f"PX_TRT-{entry.figure.observed_as}",)
+        and "/p" in name and "." not in name
+    )  # fmt: skip
 
 
 def check_present(seen: Observations, keys: Mapping[tuple[str, str], object]) -> None:
@@ -91,3 +146,54 @@ def check_present(seen: Observations, keys: Mapping[tuple[str, str], object]) ->
                 f"the fit is to {shown(quantity)}, which the model does not have in '{phase}'{hint} it has "
                 f"{listing(sorted(given))}"
             )
+
+
+def measured(path: Path, environment: str) -> Observations:
+    """Read the measured numbers of one environment of a dataset, ``dataset.yaml`` or its folder.
+
+    Raises
+    ------
+    ModelFileError
+        The dataset is wrong, has nothing for the environment, or measures a quantity in a unit of another kind.
+    """
+    dataset = read_dataset(path)
+    check_units(dataset)
+    return restated(dataset, dataset.observations(environment))
+
+
+def restated(dataset: Dataset, found: Observations) -> Observations:
+    """Return observations in the terms of the models: such as the messages of an attempt for the shares of a mix.
+
+    Raises
+    ------
+    ModelFileError
+        What was measured of a phase contradicts itself.
+    """
+    discover_parts()
+    kept: Observations = {}
+    for phase in dict.fromkeys(phase for phase, _ in found):
+        own = {quantity: value for (name, quantity), value in found.items() if name == phase}
+        for kind in list(Outcome.kinds.values()):
+            try:
+                own = kind.restated(own)
+            except ValueError as error:
+                raise ModelFileError(f"in the phase '{phase}' {error}", str(dataset.path)) from None
+        kept |= {(phase, quantity): value for quantity, value in own.items()}
+    return kept
+
+
+def check_units(dataset: Dataset) -> None:
+    """Refuse quantities that the model gives in another kind of unit.
+
+    Raises
+    ------
+    ModelFileError
+        File and column.
+    """
+    for quantity, seen in dataset.units().items():
+        unit = unit_of_figure(quantity)
+        if unit is not None and unit != seen.unit:
+            raise ModelFileError(
+                f"{quantity} is in {unit} in the model, not in {seen.unit}; mend the unit in {dataset.path.name}, or "
+                "name another metric", seen.file, 1, seen.column,
+            )  # fmt: skip

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
-from vftsim.calibrate.figures import as_run, check_present, observe, unit_of_figure
+from vftsim.calibrate.figures import as_run, check_present, delay_percentiles, is_ratio, observe
 from vftsim.calibrate.intervals import End, Fit, fit_at
 from vftsim.calibrate.keep import number_of
-from vftsim.calibrate.observations import DELAY_PERCENTILES, UNITS
 from vftsim.calibrate.patterns import matches
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
@@ -62,7 +61,7 @@ def chosen(definition: CalibrationSpec, data: Observations) -> list[tuple[str, s
         and (
             quantity in wanted
             or any(matches(f"{phase}/{quantity}", pattern) for pattern in wanted)
-            or ("delays" in wanted and quantity in DELAY_PERCENTILES)
+            or ("delays" in wanted and quantity in delay_percentiles())
         )
     )
 
@@ -72,13 +71,6 @@ def residual(definition: CalibrationSpec, quantity: str, predicted: float, measu
     if is_ratio(quantity):
         return float(np.log(max(predicted, 1e-3) / max(measured, 1e-3)) / definition.log_scale)
     return (predicted - measured) / definition.cpu_scale_points
-
-
-def is_ratio(quantity: str) -> bool:
-    """Whether a quantity is compared by the logarithm of its ratio, and not by its difference in points."""
-    if quantity in UNITS:
-        return "/p" in quantity or UNITS[quantity] == "ms" or quantity == "retransmissions"
-    return unit_of_figure(quantity) != "%"
 
 
 def fit(

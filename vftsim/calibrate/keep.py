@@ -21,7 +21,7 @@ from vftsim.sampling import STREAM_SCHEME
 from vftsim.study.kept import Kept
 from vftsim.study.progress import Progress
 from vftsim.study.workers import Workers
-from vftsim.workloads.ims_bench.ramp_end import RampEnd
+from vftsim.workloads.ramp import RampEnd
 
 _DIGITS = 13  # of the hash: 52 bits, which every reader of JSON holds exactly
 

@@ -29,7 +29,6 @@ from vftsim.calibrate.drawn import DrawableFit, accepted
 from vftsim.calibrate.figures import observations_of
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
-from vftsim.composition.views import bench_of, has_bench, phases_of
 from vftsim.errors import UsageError
 from vftsim.spec.suggest import did_you_mean, listing, shown
 from vftsim.stats import central_range, range_content
@@ -44,7 +43,7 @@ from vftsim.study.results import rows
 from vftsim.study.store import Store
 from vftsim.study.validity import is_outside
 from vftsim.study.workers import Workers, checked_jobs
-from vftsim.workloads.ims_bench.ramp_end import ramp_end
+from vftsim.workloads.ramp import ramp_end
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +52,7 @@ DEFAULT_DRAWS, DEFAULT_RUNS, MOST_DRAWS, MOST_RUNS = 20, 2, 1000, 64
 FEW_DRAWS, MOST_ATTEMPTS = 20, 100
 """Points below which a range says little, and how often one is drawn until the model accepts it."""
 RANGE_PERCENT = 90.0
-USUAL_OF_RAMP, USUAL = ("ramp/passes", "cpu", "ihs/global"), ("cpu.*", "loss_percent", "delay_p99_ms", "*_per_s")
+USUAL_OF_RAMP, USUAL = ("ramp/passes", "cpu", "ihs/global"), ("cpu.*", "*.loss_percent", "*.delay_p99_ms", "*_per_s")
 """Figures that a table for people has if none are named; any of them may be missing."""
 _MAY_BE_MISSING = (*USUAL, *USUAL_OF_RAMP, "*")
 
@@ -62,9 +61,8 @@ def simulate_point(task: Task) -> dict[str, float]:
     """Play one run; return its figures by ``phase/quantity``, with the load that a ramp passes."""
     record = run_model(task.spec, task.seed, task.replication)
     found = {f"{phase}/{quantity}": float(value) for (phase, quantity), value in observations_of(record).items()}
-    if has_bench(task.spec) and any(phase.index > 0 for phase in phases_of(record)):
-        end = ramp_end(phases_of(record), bench_of(task.spec).steps.stop_above_ihs)
-        found["ramp/passes"] = end.effective_saps
+    if task.spec.ramp is not None and record.steps():
+        found["ramp/passes"] = ramp_end(record.steps(), task.spec.ramp.limit_percent).effective_saps
     return found
 
 
@@ -155,9 +153,9 @@ class Prediction:
 
 def _is_outside(spec: ModelSpec, phase: str) -> bool:
     number = phase.removeprefix("step_")
-    if not has_bench(spec) or not number.isdigit():
+    if spec.ramp is None or not number.isdigit():
         return False
-    return is_outside(spec, bench_of(spec).steps.load_of(int(number) - 1))
+    return is_outside(spec, spec.ramp.step_loads()[int(number) - 1])
 
 
 def predict(
@@ -273,7 +271,7 @@ def _plain(fit: DrawableFit) -> dict[str, Any]:
 
 def usual(model: Model) -> tuple[str, ...]:
     """Return the figures that people want to see of a model."""
-    return USUAL_OF_RAMP if has_bench(model.spec) else USUAL
+    return USUAL if model.spec.ramp is None else USUAL_OF_RAMP
 
 
 def named(patterns: Sequence[str], found: Iterable[Sequence[Mapping[str, float]]]) -> list[str]:

@@ -7,15 +7,14 @@ from typing import Any
 
 from vftsim.calibrate import fitted
 from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.figures import measured
 from vftsim.calibrate.fit import fit
 from vftsim.calibrate.intervals import Fit
 from vftsim.calibrate.keep import from_observations, identity_of
-from vftsim.calibrate.observations import measured
 from vftsim.calibrate.patterns import check_measured
 from vftsim.calibrate.references import model_file, read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.views import has_bench
 from vftsim.errors import ModelFileError
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.place import dataset_path, place
@@ -55,7 +54,7 @@ def sip_model(named: Node, key: str, overrides: tuple[str, ...] = ()) -> tuple[M
         There is no such model, or it is of another kind.
     """
     model = replace(load_model(model_file(named, key), overrides), label=str(named.value))
-    if not has_bench(model.spec):
+    if model.spec.ramp is None:
         raise ModelFileError(
             f"'{model.label}' has no workload of kind ims_bench, which this is about", named.file, named.line, key
         )

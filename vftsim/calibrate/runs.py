@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from vftsim.calibrate.figures import unit_of_figure
-from vftsim.calibrate.observations import with_touches
+from vftsim.calibrate.figures import check_units, restated
 from vftsim.calibrate.references import model_file
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import ModelFileError
-from vftsim.labs.dataset import Dataset, Observations, read_dataset
+from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.place import place
 from vftsim.spec.overrides import ORIGIN
 from vftsim.spec.yaml_source import Node
@@ -97,7 +96,7 @@ def measured_runs(path: Path, runs: Iterable[tuple[str, str]]) -> Observations:
     found: Observations = {}
     wanted = dict.fromkeys(runs)
     for environment in dict.fromkeys(environment for environment, _ in wanted):
-        own = with_touches(dataset, dataset.observations(environment))
+        own = restated(dataset, dataset.observations(environment))
         for phase in (phase for each, phase in wanted if each == environment):
             of_phase = {quantity: value for (name, quantity), value in own.items() if name == phase}
             if not of_phase:
@@ -107,20 +106,3 @@ def measured_runs(path: Path, runs: Iterable[tuple[str, str]]) -> Observations:
                 )
             found |= {(f"{environment}/{phase}", quantity): value for quantity, value in of_phase.items()}
     return found
-
-
-def check_units(dataset: Dataset) -> None:
-    """Refuse quantities that the model gives in another kind of unit.
-
-    Raises
-    ------
-    ModelFileError
-        File and column.
-    """
-    for quantity, seen in dataset.units().items():
-        unit = unit_of_figure(quantity)
-        if unit is not None and unit != seen.unit:
-            raise ModelFileError(
-                f"{quantity} is in {unit} in the model, not in {seen.unit}; mend the unit in {dataset.path.name}, or "
-                "name another metric", seen.file, 1, seen.column,
-            )  # fmt: skip

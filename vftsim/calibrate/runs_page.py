@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from vftsim.calibrate.accuracy import Row
-from vftsim.calibrate.fit import is_ratio
+from vftsim.calibrate.figures import is_ratio
 from vftsim.calibrate.left_out import section
 from vftsim.calibrate.validate_runs import ValidatedRuns
 from vftsim.report.markdown import markdown_table

@@ -10,13 +10,13 @@ from vftsim.calibrate import provenance
 from vftsim.calibrate.accuracy import Row, Verdict, edge_verdict, rows_of, stop_verdict, verdicts
 from vftsim.calibrate.capacities import CapacityRow, RatioRow, capacity_rows, ratio_rows
 from vftsim.calibrate.environment import run_environment
+from vftsim.calibrate.figures import measured
 from vftsim.calibrate.fit import at_measured_traffic
 from vftsim.calibrate.left_out import LeftOut, left_out, system_of
-from vftsim.calibrate.observations import measured
 from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.run import sip_model
 from vftsim.calibrate.validation import ValidationSpec
-from vftsim.composition.views import bench_of
+from vftsim.composition.views import ramp_of
 from vftsim.errors import UsageError
 from vftsim.labs.place import dataset_path, place
 from vftsim.labs.ramps import shipped_ramps
@@ -103,7 +103,7 @@ def run_validation(
         model = models[name].spec
         runs, edge = run_environment(model, environment, spec, jobs, progress, store)
         # Memory falls with every attempt served: shortened steps serve fewer.
-        shortened = spec.step_duration < bench_of(model).steps.duration
+        shortened = spec.step_duration < ramp_of(model).transient_ns + ramp_of(model).step_ns()
         without = ("load", "memory") if shortened else ("load",)
         brought = [at_measured_traffic(run.observations, data, spec.targets.cpu_up_to) for run in runs]
         rows = rows_of(name, environment, data, brought, without=without)
@@ -111,7 +111,7 @@ def run_validation(
         found.verdicts += [(name, v) for v in verdicts(environment, spec.targets, rows)]
         found.verdicts.append((name, stop_verdict(environment, [run.end.stop_step for run in runs])))
         capacities = capacity_rows(name, data, [run.observations for run in runs])
-        found.verdicts += [(name, row.verdict(bench_of(model).steps.increment)) for row in capacities]
+        found.verdicts += [(name, row.verdict(ramp_of(model).increment)) for row in capacities]
         found.capacities += capacities
         if ramp := system_of(shipped_ramps(), dataset, name):
             found.left_out += left_out(shipped_ramps(), ramp, [run.observations for run in runs])

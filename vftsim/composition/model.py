@@ -18,6 +18,7 @@ from vftsim.platform.protection.when import Instant
 from vftsim.spec import DURATION, Items, OneOf, RatePerSecond, Spec, format_duration
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, WorkloadSpec
+from vftsim.workloads.ramp import RampSpec
 
 _MS = 1_000_000
 _S = 1_000_000_000
@@ -244,6 +245,11 @@ class ModelSpec(Spec):
     def phased(self) -> str | None:
         """Name of the workload that has phases of its own, and so decides how long a run lasts; None: there is none."""
         return next((name for name, workload in self.workloads.items() if workload.longest_ns()), None)
+
+    @property
+    def ramp(self) -> RampSpec | None:
+        """The workload that plays a ramp; None: there is none."""
+        return next((workload for workload in self.workloads.values() if isinstance(workload, RampSpec)), None)
 
     def struck_by(self, fault: FaultSpec) -> str:
         """Return the domain that a fault strikes; raises ValueError if that is open."""

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from vftsim.outcome import Outcome, Phase
+from vftsim.platform.outcomes import CopyUse, DomainUse
 from vftsim.workloads.offer import Offer
+from vftsim.workloads.ramp import StepOutcome
 
 OutcomeT = TypeVar("OutcomeT", bound=Outcome)
 
@@ -69,6 +71,22 @@ class RunRecord:
             for owner, outcome in phase.outcomes.items():
                 if isinstance(outcome, kind):
                     yield phase, owner, outcome
+
+    def pcpus(self) -> dict[str, float]:
+        """Return the CPU time of each domain in the last measured phase, in pCPUs; of copies, of each."""
+        return {
+            owner.removeprefix("domains."): outcome.cpu_ns / round(outcome.seconds * 1e9)
+            for owner, outcome in self.last_measured.outcomes.items()
+            if isinstance(outcome, DomainUse | CopyUse)
+        }
+
+    def played(self) -> list[StepOutcome]:
+        """Return what a ramp measured in each of its phases; nothing without a ramp."""
+        return [outcome for _, _, outcome in self.of_kind(StepOutcome)]
+
+    def steps(self) -> list[StepOutcome]:
+        """Return what a ramp measured in each of its load steps."""
+        return [outcome for outcome in self.played() if outcome.index > 0]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data for JSON."""

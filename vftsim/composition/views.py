@@ -1,21 +1,17 @@
-"""A model seen from one of its parts: the benchmark with its server, media streams with their calls."""
+"""A model seen from one of its parts: its ramp, media streams with their calls."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
 from vftsim.workloads.calls import CallsWorkload
 from vftsim.workloads.flow_result import FlowResult
-from vftsim.workloads.ims_bench.metrics import PhaseRecord
-from vftsim.workloads.ims_bench.workload import ImsBenchWorkload
 from vftsim.workloads.parts import WorkloadSpec
+from vftsim.workloads.ramp import RampSpec
 from vftsim.workloads.rtp import RtpWorkload
-from vftsim.workloads.sip.application import SipServerApplication
 
 
 def of_kind(spec: ModelSpec, kind: type[WorkloadSpec]) -> str | None:
@@ -23,40 +19,27 @@ def of_kind(spec: ModelSpec, kind: type[WorkloadSpec]) -> str | None:
     return next((name for name, workload in spec.workloads.items() if isinstance(workload, kind)), None)
 
 
-def has_bench(spec: ModelSpec) -> bool:
-    """Whether the model has a SIP benchmark."""
-    return of_kind(spec, ImsBenchWorkload) is not None
-
-
-def bench_of(spec: ModelSpec) -> ImsBenchWorkload:
-    """Return the benchmark of a model.
+def ramp_of(spec: ModelSpec) -> RampSpec:
+    """Return the workload of a model that plays a ramp.
 
     Raises
     ------
     UsageError
-        It has none: there are no attempts a second to speak of.
+        It has none: there are no steps to speak of.
     """
-    name = of_kind(spec, ImsBenchWorkload)
-    if name is None:
-        raise UsageError(f"'{spec.name or 'the model'}' has no workload of kind ims_bench, whose load is in SAPS")
-    workload = spec.workloads[name]
-    assert isinstance(workload, ImsBenchWorkload)
-    return workload
+    if spec.ramp is None:
+        raise UsageError(f"'{spec.name or 'the model'}' has no workload that plays steps of load, such as ims_bench")
+    return spec.ramp
 
 
-def bench_key(spec: ModelSpec) -> str:
-    """Return the key of a model's benchmark, as ``--set`` has it: ``workloads.calls``."""
-    return f"workloads.{bench_name(spec)}"
+def ramp_key(spec: ModelSpec, key: str) -> str:
+    """Return a parameter of a model's ramp as ``--set`` has it: ``workloads.calls.steps.initial``."""
+    return f"workloads.{spec.phased}.{key}"
 
 
-def bench_name(spec: ModelSpec) -> str:
-    """Return the name of a model's benchmark."""
-    return str(of_kind(spec, ImsBenchWorkload))
-
-
-def with_bench(spec: ModelSpec, bench: ImsBenchWorkload) -> ModelSpec:
-    """Return the model with another benchmark in the place of its own."""
-    return with_workload(spec, of_kind(spec, ImsBenchWorkload) or "", bench)
+def with_ramp(spec: ModelSpec, ramp: RampSpec) -> ModelSpec:
+    """Return the model with another ramp in the place of its own."""
+    return with_workload(spec, spec.phased or "", ramp)
 
 
 def with_workload(spec: ModelSpec, name: str, workload: WorkloadSpec) -> ModelSpec:
@@ -67,13 +50,6 @@ def with_workload(spec: ModelSpec, name: str, workload: WorkloadSpec) -> ModelSp
 def without_workload(spec: ModelSpec, name: str) -> ModelSpec:
     """Return the model without a workload."""
     return spec.model_copy(update={"workloads": {n: w for n, w in spec.workloads.items() if n != name}})
-
-
-def tested_of(spec: ModelSpec) -> tuple[str, DomainSpec, SipServerApplication]:
-    """Return name and spec of the domain under the benchmark, and its server."""
-    domain, _, server = spec.target_of(bench_of(spec))
-    assert isinstance(server, SipServerApplication)
-    return domain, spec.domains[domain], server
 
 
 def with_domain(spec: ModelSpec, name: str, **changes: Any) -> ModelSpec:
@@ -100,11 +76,6 @@ def calls_of(spec: ModelSpec) -> CallsWorkload | None:
 def flows_of(record: RunRecord) -> dict[str, FlowResult]:
     """Return what the clients of each flow saw."""
     return {owner.removeprefix("workloads."): outcome for _, owner, outcome in record.of_kind(FlowResult)}
-
-
-def phases_of(record: RunRecord) -> Sequence[PhaseRecord]:
-    """Return the measured phases of the benchmark; none if there is no benchmark."""
-    return [outcome for _, _, outcome in record.of_kind(PhaseRecord)]
 
 
 def media_of(spec: ModelSpec, record: RunRecord) -> FlowResult:

@@ -135,6 +135,8 @@ class Figure(ABC):
         Name of a value that the outcome holds: the limit by which the figure is judged.
     is_load : bool
         Whether its value is itself the load of a phase.
+    observed_as : str
+        Name by which datasets have it, ``*`` for the owner; parts and percentiles follow a slash.
     """
 
     statistic = "mean"
@@ -149,6 +151,7 @@ class Figure(ABC):
         part: str = "",
         limit: str = "",
         is_load: bool = False,
+        observed_as: str = "",
         headline: bool | tuple[str, ...] = False,
         better: Better = "",
         known_as: tuple[str, ...] = (),
@@ -159,6 +162,7 @@ class Figure(ABC):
         self.unit, self.label, self.headline, self.better, self.known_as = unit, label, headline, better, known_as
         self.by, self.joined, self.source, self.name = by, joined, source, ""
         self.short, self.part, self.limit, self.is_load = short, part, limit, is_load
+        self.observed_as = observed_as
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name

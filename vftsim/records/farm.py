@@ -15,7 +15,6 @@ from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
 from vftsim.records import farm_bounds as form
 from vftsim.spec import load
-from vftsim.study.run_figures import cpu_of
 from vftsim.workloads.composed.farm import CallsSeen, FarmWork
 
 MODELS = {run: f"sip-farm-{run.lower()}" for run in form.RUNS}
@@ -129,7 +128,7 @@ def _columns(rows: Iterable[dict[str, float]]) -> Figures:
 def _bounds_of(spec: ModelSpec, record: RunRecord) -> dict[str, float]:
     """Return what each resource could do over what it did, times the rate."""
     workload: Any = spec.workloads["calls"]
-    calls_per_s, cpu = float(workload.rate), cpu_of(record)
+    calls_per_s, cpu = float(workload.rate), record.pcpus()
     found: dict[str, float] = {}
     callers = _callers(cpu)
     for resource, tier in _SERVERS.items():
@@ -153,7 +152,7 @@ def _callers(cpu: Mapping[str, float]) -> float:
 
 
 def _call_figures(record: RunRecord) -> dict[str, float]:
-    found, cpu = record.outcome("workloads.calls", CallsSeen), cpu_of(record)
+    found, cpu = record.outcome("workloads.calls", CallsSeen), record.pcpus()
     response = found.response
     return {
         "processors_used": sum(cpu.values()) - _callers(cpu), "generators_used": _callers(cpu),

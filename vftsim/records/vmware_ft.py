@@ -21,7 +21,6 @@ from vftsim.records.study import Table, in_markdown, in_order
 from vftsim.records.vmware_ft_bounds import RECEIVE, TRANSMIT, GuestCosts
 from vftsim.spec import load, shipped_dir
 from vftsim.study.progress import Progress
-from vftsim.study.run_figures import protection_of as protection_in
 from vftsim.workloads.composed.bulk import TcpTest
 from vftsim.workloads.request_response import RequestLoop
 
@@ -140,7 +139,7 @@ def _columns(spec: ModelSpec, budget: Budget, read: Callable[[Any], dict[str, fl
 
 
 def _of_guest(record: RunRecord) -> dict[str, float]:
-    own = protection_in(record).get("guest")
+    own: Any = record.whole.outcomes.get("domains.guest.protection")
     return {
         "log": own.channel if own is not None else 0.0,
         "cpu": record.outcome("domains.guest", DomainUse).cpu,

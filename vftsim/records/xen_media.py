@@ -15,13 +15,16 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
+from vftsim.composition.views import media_of
+from vftsim.platform.outcomes import HostUse
 from vftsim.records import xen_nulls
 from vftsim.records.statements import VERDICTS, Judged, Outcome
 from vftsim.records.xen_fit import Budget, overrides, run_for
 from vftsim.report.markdown import markdown_table
 from vftsim.spec import load, shipped_dir
-from vftsim.study.run_figures import row_of
 
+_MEDIA = ("loss_percent", "loss_events_per_s", "delay_", "jitter_ms", "r_factor", "mos")
 RIGHT = "any vCPU"
 RIVALS = {
     "one-vcpu": "all on one vCPU",
@@ -64,11 +67,20 @@ def _domain_of(assignment: str) -> str | None:
     return assignment.split(".")[1] if assignment.startswith("domains.") else None
 
 
+def _row_of(spec: ModelSpec, record: RunRecord) -> dict[str, Any]:
+    """Return a replication's figures as one row: those of the media streams, CPU in pCPUs, what the scheduler did."""
+    found = {name: x for name, x in media_of(spec, record).columns().items() if name.startswith(_MEDIA)}
+    found |= {f"cpu_{name}": used for name, used in record.pcpus().items()}
+    host = next(each for each in record.whole.outcomes.values() if isinstance(each, HostUse))
+    used = {"switching": host.switching / 100.0, "context_switches_per_s": host.context_switch_rate}
+    return found | used | host.scheduler
+
+
 def run_experiment(key: str, costs: tuple[float, float], structure: tuple[str, ...], budget: Budget) -> dict[str, Any]:
     """Run all replications of one experiment."""
     system = experiment(key, _assignments(key, costs, structure))
     results = [run_for(system, budget, r) for r in range(budget.replications)]
-    rows = [row_of(result) for result in results]
+    rows = [_row_of(system, result) for result in results]
     # A row lacks the delays of a replication in which nothing came through.
     found = {each.name: [row.get(each.name, math.nan) for row in rows] for each in fields(Outcome)}
     names = dict.fromkeys((*found, *(name for row in rows for name in row)))

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vftsim.composition.views import bench_of, has_bench
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import protections
 from vftsim.report.blocks import Block
@@ -194,7 +193,7 @@ def year_takes(model: Model, kinds: Sequence[str], crashes: int, after_ns: int |
 
 def rate_of(model: Model) -> float:
     """Return attempts a second of the failover runs; nan without a benchmark."""
-    return bench_of(model.spec).steps.initial if has_bench(model.spec) else math.nan
+    return math.nan if model.spec.ramp is None else model.spec.ramp.first_load
 
 
 def year_of(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, attempts_per_s: float) -> dict[str, Any]:

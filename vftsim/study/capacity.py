@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vftsim.composition.views import bench_of
+from vftsim.composition.views import ramp_of
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
 from vftsim.study.blocks.capacity import capacity_blocks
@@ -162,7 +162,7 @@ def ramp_study(
     Interrupted
         Ctrl-C before one ramp was done.
     """
-    bench_of(model.spec)
+    ramp_of(model.spec)
     started, workers = utc_now(), checked_jobs(jobs)
     ramp_capacity_of(model, [], ihs_limit_percent, known=known)  # refuses before the work what cannot be judged
     (done,) = replicate([model], replications, seed, workers, progress=progress, store=store)

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from vftsim.composition.views import has_bench
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
 from vftsim.stats import Estimate, median_interval
@@ -194,7 +193,7 @@ def compare_study(
         raise Interrupted("no replication of all models had finished")
     runs = [(each.model, [(n, each.records[n]) for n in common]) for each in done]
     summaries = tuple(Summary(model.label, records, confidence) for model, records in runs)
-    are_ramps = all(has_bench(model.spec) for model in models)
+    are_ramps = all(model.spec.ramp is not None for model in models)
     capacities = tuple(ramp_capacity_of(model, records, confidence=confidence) for model, records in runs if are_ramps)
     said = manifest(
         models, command="compare", seed=seed, replications=common, wanted=replications, jobs=workers,

@@ -12,17 +12,15 @@ attempts is handled within the IHS limit.  It is a matter of the traffic of the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
-from vftsim.composition.views import bench_name, bench_of, phases_of, tested_of, with_bench, with_domain
+from vftsim.composition.views import ramp_of, with_domain, with_ramp
 from vftsim.platform.protection.faults import Pause
 from vftsim.platform.protection.when import Instant
 from vftsim.study.judged_run import JudgedRun, short_offer
-from vftsim.study.sip_records import steps_of
-from vftsim.workloads.ims_bench.metrics import PhaseRecord
 
 _S = 1_000_000_000
 
@@ -68,12 +66,12 @@ class ConstantLoad:
     def __call__(self, saps: float, replication: int) -> JudgedRun:
         """Tell whether the run was within the limit."""
         record = self.prepare(saps, replication).run()
-        is_within = steps_of(phases_of(record))[0].ended_within(self.limit_percent)
-        return JudgedRun({}, is_within, short_offer(record, [bench_name(self.spec)]))
+        is_within = record.steps()[0].ended_within(self.limit_percent)
+        return JudgedRun({}, is_within, short_offer(record, [self.spec.phased or ""]))
 
-    def run(self, saps: float, replication: int) -> Sequence[PhaseRecord]:
-        """Return the phases of the run."""
-        return phases_of(self.prepare(saps, replication).run())
+    def run(self, saps: float, replication: int) -> RunRecord:
+        """Return the record of the run."""
+        return self.prepare(saps, replication).run()
 
     def prepare(self, saps: float, replication: int) -> Run:
         """Return the run, ready to begin."""
@@ -85,18 +83,16 @@ def at_load(spec: ModelSpec, saps: float, stop: Stop | None = None) -> ModelSpec
 
     The model's own faults belong to its own ramp and are left out; its protection is on from the start.
     """
-    bench = bench_of(spec)
-    steps = bench.steps
-    domain, tested, _ = tested_of(spec)
-    transient_ns, duration_ns = steps.transient, steps.duration
+    ramp = ramp_of(spec)
+    domain = spec.target_of(ramp)[0]
     faults: tuple[Pause, ...] = ()
+    transient_ns, measured_ns = ramp.transient_ns, ramp.step_ns()
     if stop is not None:
         faults = (Pause(at=Instant("step 1", transient_ns), duration=stop.length_ns, domain=domain),)
         transient_ns += stop.length_ns + stop.window_ns
-        duration_ns = transient_ns + stop.observed_ns
-    one_step = {"initial": float(saps), "most": 1, "transient": transient_ns, "duration": duration_ns}
-    at_once = bench.pre_registration.model_copy(update={"duration": 0})
-    bench = bench.model_copy(update={"steps": steps.model_copy(update=one_step), "pre_registration": at_once})
-    if tested.protection.begins is not None:
-        spec = with_domain(spec, domain, protection=tested.protection.model_copy(update={"active_from": None}))
-    return with_bench(spec, bench).model_copy(update={"faults": faults})
+        measured_ns = stop.observed_ns
+    protection = spec.domains[domain].protection
+    if protection.begins is not None:
+        spec = with_domain(spec, domain, protection=protection.model_copy(update={"active_from": None}))
+    ramp = ramp.at_load(saps).with_times(transient_ns, measured_ns)
+    return with_ramp(spec, ramp).model_copy(update={"faults": faults})

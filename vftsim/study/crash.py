@@ -20,15 +20,12 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run, run_model
-from vftsim.composition.views import flows_of, phases_of
 from vftsim.outcome.declare import Rate
 from vftsim.platform.io.packet import flows
 from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
 from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.platform.protection.reprotection import plan_copy
 from vftsim.platform.protection.when import Instant
-from vftsim.study.run_figures import protection_of
-from vftsim.workloads.sip.messages import Scenario
 
 _S = 1_000_000_000
 DECLARED, REACHABLE, PROTECTED = "failure declared", "reachable", "protected"
@@ -245,7 +242,7 @@ def _judged(task: CrashTask, crashed: _Crashed, undisturbed: RunRecord) -> Failo
         failed=_failed(record, undisturbed) | _not_done(task, record, undisturbed),
         lost=_lost(record, undisturbed),
         retransmissions=_repeated(record) - _repeated(undisturbed),
-        figures=protection_of(record)[task.domain].columns(),
+        figures=record.whole.outcomes[f"domains.{task.domain}.protection"].columns(),
         timeline=[((time_ns - task.crash_ns) / _S, what) for time_ns, what in timeline],
     )
 
@@ -274,12 +271,11 @@ def _unprotected_s(task: CrashTask, crashed: _Crashed, live_ns: int | None) -> f
 
 
 def _failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
-    found = {}
-    for scenario in Scenario if phases_of(record) else ():
-        of_crash, of_none = (
-            sum(phase.inadequate[scenario] for phase in phases_of(each)) for each in (record, undisturbed)
-        )
-        found[scenario.label] = of_crash - of_none
+    found: dict[str, int] = {}
+    for each, sign in ((record, 1), (undisturbed, -1)):
+        for phase in each.played():
+            for kind, count in phase.failed.items():
+                found[kind] = found.get(kind, 0) + sign * count
     return found
 
 
@@ -309,8 +305,13 @@ def _done(record: RunRecord) -> dict[str, int]:
 
 def _lost(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
     # Not by what was delivered: at the end of a run a protected guest's outputs wait, an unprotected one's do not.
-    return {name: flow.dropped - flows_of(undisturbed)[name].dropped for name, flow in flows_of(record).items()}
+    of_none = undisturbed.whole.outcomes
+    return {
+        owner.partition(".")[2]: outcome.dropped - of_none[owner].dropped  # type: ignore[attr-defined]
+        for owner, outcome in record.whole.outcomes.items()
+        if owner.startswith("workloads.") and "dropped" in outcome.held
+    }
 
 
 def _repeated(record: RunRecord) -> int:
-    return round(sum(sum(phase.series["retransmissions_all"]) for phase in phases_of(record)))
+    return sum(phase.repeated for phase in record.played())

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from vftsim.composition.views import has_bench
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
 from vftsim.stats import Estimate
@@ -264,7 +263,7 @@ def decide(
     found, notes = {}, dict[str, list[str]]()
     for kind, own in models.items():
         notes[kind] = [text for text in (cost_note(own.spec.domains[name]), *broken_promises(records[kind])) if text]
-        capacity = ramp_capacity_of(own, records[kind]) if has_bench(model.spec) else None
+        capacity = ramp_capacity_of(own, records[kind]) if model.spec.ramp is not None else None
         beside = computed(own, domain, summaries[kind], summaries.get(NONE))
         found[kind] = Protected(own, domain, summaries[kind], beside, capacity)
     for kind, each in {} if interrupted else found.items():

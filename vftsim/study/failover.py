@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import LONGEST_NS, ModelSpec
-from vftsim.composition.views import bench_of, has_bench, with_bench
+from vftsim.composition.views import ramp_of, with_ramp
 from vftsim.errors import UsageError
 from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.platform.protection.mechanism import ProtectionSpec
@@ -240,7 +240,7 @@ def crashes_take(
 def _after_ns(model: Model, domain: str, after_ns: int | None) -> int:
     """Return how long a run goes on after the stretch of the crashes, the time of a restart included."""
     if after_ns is None:
-        after_ns = AFTER_NS if has_bench(model.spec) else STEADY_AFTER_NS
+        after_ns = STEADY_AFTER_NS if model.spec.ramp is None else AFTER_NS
     return after_ns + _protection_of(model, domain).restart_ns
 
 
@@ -296,17 +296,15 @@ def _at_rest(model: Model, load: float | None, length_ns: int) -> tuple[ModelSpe
         most = format_duration(LONGEST_NS)
         raise UsageError(f"--over and --after: a crash and what follows are at most {most}, a restart included")
     spec = model.spec.model_copy(update={"faults": ()})
-    if not has_bench(spec):
+    if spec.ramp is None:
         if load is not None:
             raise UsageError(f"--load: '{model.label}' has no benchmark whose load it could be; set its workloads")
         measure = spec.measure.model_copy(update={"duration": length_ns})
         return spec.model_copy(update={"measure": measure}), spec.measure.warm_up, "the model's own load"
-    saps = bench_of(spec).steps.initial if load is None else load
+    saps = spec.ramp.first_load if load is None else load
     if not saps > 0:
         raise UsageError(f"--load: above 0, got {saps:g}")
     spec = at_load(spec, saps)
-    bench = bench_of(spec)
-    begins_ns = bench.time_of("step 1", bench.steps.transient)
-    assert begins_ns is not None
-    steps = bench.steps.model_copy(update={"duration": bench.steps.transient + length_ns})
-    return with_bench(spec, bench.model_copy(update={"steps": steps})), begins_ns, f"{saps:g} attempts a second"
+    ramp = ramp_of(spec)
+    begins_ns, _ = ramp.first_window_ns()
+    return with_ramp(spec, ramp.with_times(ramp.transient_ns, length_ns)), begins_ns, f"{saps:g} attempts a second"

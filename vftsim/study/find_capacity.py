@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vftsim.composition.views import bench_of, has_bench, rtp_of
+from vftsim.composition.views import rtp_of
 from vftsim.study.capacity import sip_capacity
 from vftsim.study.capacity_request import CapacityAnswer, CapacityRequest
 from vftsim.study.constant_load import Stop, at_load
@@ -22,12 +22,12 @@ def capacity_takes(model: Model, request: CapacityRequest) -> Needs:
     spec = model.spec
     if _turns_a_knob(model, request):
         return needs_of(spec).times(request.settings(KNOB_SEARCH).budget)
-    if not has_bench(spec):
+    if spec.ramp is None:
         return needs_of(spec).times(request.settings(STREAM_SEARCH).budget)
     if request.method != "search" and request.after_stop_ns is None:
         return needs_of(spec).times(request.replications or DEFAULT_REPLICATIONS)
     stop = None if not request.after_stop_ns else Stop(request.after_stop_ns)
-    at_first = at_load(spec, bench_of(spec).steps.load_of(0), stop)
+    at_first = at_load(spec, spec.ramp.first_load, stop)
     searches = 1 if stop is None else 2  # the second for the load from which a collapsed server recovers
     return needs_of(at_first).times(searches * request.settings(SearchSettings()).budget)
 
@@ -42,7 +42,7 @@ def find_capacity(model: Model, request: CapacityRequest) -> CapacityAnswer:
     """
     if _turns_a_knob(model, request):
         return knob_capacity(model, request)
-    if has_bench(model.spec):
+    if model.spec.ramp is not None:
         return sip_capacity(model, request)
     return stream_capacity(model, request)
 
@@ -50,4 +50,4 @@ def find_capacity(model: Model, request: CapacityRequest) -> CapacityAnswer:
 def _turns_a_knob(model: Model, request: CapacityRequest) -> bool:
     if request.vary is not None or request.objectives:
         return True
-    return not has_bench(model.spec) and rtp_of(model.spec) is None
+    return model.spec.ramp is None and rtp_of(model.spec) is None

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
-from vftsim.composition.views import bench_of, has_bench
 from vftsim.report.blocks import Block
 from vftsim.stats import CapacityResult
 from vftsim.study.blocks.levels import level_blocks
@@ -233,9 +232,7 @@ def _by_name(runs: Sequence[JudgedRun]) -> dict[str, list[float]]:
 
 def _window_ns(spec: ModelSpec) -> tuple[int, int]:
     """Return when the resources are watched: the measured time, of a benchmark that of its first step."""
+    if spec.ramp is not None:
+        return spec.ramp.first_window_ns()
     begin_ns, length_ns = spec.measure.warm_up, spec.measure.duration
-    if has_bench(spec):
-        steps = bench_of(spec).steps
-        begin_ns = bench_of(spec).time_of("step 1", steps.transient) or 0
-        length_ns = steps.duration - steps.transient
     return begin_ns, begin_ns + length_ns

@@ -10,12 +10,6 @@ from vftsim.platform.protection.outcome import Protection, named_breach
 if TYPE_CHECKING:
     from vftsim.composition.record import RunRecord
 
-WAIT, STOPPED, CHANNEL, BACKUP = "output_wait_ms", "stopped_percent", "channel_mbit_per_s", "backup_cpu_percent"
-SENDER = "sender_cpu_percent"
-FIGURES = (WAIT, STOPPED, CHANNEL, BACKUP, SENDER)
-"""Mean wait of an output; time in which the guest stands still; what the channel carries; CPU time of the second copy,
-and of the driver domain for sending states: all in the measured time.  All are 0 without a mechanism."""
-
 
 def broken_promises(records: Iterable[tuple[int, RunRecord]]) -> list[str]:
     """Return for each guarded domain how many outputs broke the promise, and which was the first."""
@@ -33,9 +27,3 @@ def broken_promises(records: Iterable[tuple[int, RunRecord]]) -> list[str]:
             f"{number} {named_breach(first.first_breach or {})}"
         )
     return said
-
-
-def protection_figures(found: Protection | None) -> dict[str, float]:
-    """Return these figures of what a mechanism did in a run; without one zeros."""
-    columns = found.columns() if found is not None else {}
-    return {name: columns.get(name, 0.0) for name in FIGURES}

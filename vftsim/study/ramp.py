@@ -1,6 +1,6 @@
 """Capacity as the laboratory measures it: raise the load step by step until a step fails.
 
-The lab makes one such run, whose end gives the design objective capacity (:mod:`vftsim.workloads.ims_bench.ramp_end`);
+The lab makes one such run, whose end gives the design objective capacity (:mod:`vftsim.workloads.ramp`);
 here it is made with many seeds, and the answer is a pair of steps: the highest that at least half of the ramps
 pass and the one above it, each with the number of ramps.  A mean of DOCs would lie between steps where nothing
 was tried.  A ramp that reaches the most steps its model allows without failing gives a lower bound only: where
@@ -17,18 +17,16 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from vftsim.composition.views import bench_key, bench_of, phases_of
+from vftsim.composition.views import ramp_key, ramp_of
 from vftsim.errors import UsageError
 from vftsim.labs.ramps import LIMITS_PERCENT, LoadStep, capacity_at, full_load, is_bound, mean_steps, measured_ramp
 from vftsim.stats import Estimate, binomial_interval, median_interval
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.model import Model
 from vftsim.study.offered import Missing, missing_in
-from vftsim.study.sip_records import steps_of
 from vftsim.study.tipping import NO_COLUMNS, Experience, Tipping, experience_of, tipping_of
 from vftsim.study.validity import outside
-from vftsim.workloads.ims_bench.metrics import PhaseRecord
-from vftsim.workloads.ims_bench.ramp_end import RampEnd, ramp_end
+from vftsim.workloads.ramp import RampEnd, StepOutcome, ramp_end
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +118,7 @@ class RampCapacity:
     @property
     def by_limit(self) -> list[AtLimit]:
         """The capacity under each of the usual limits that the model's stop rule lets judge."""
-        most = bench_of(self.model.spec).steps.stop_above_ihs
+        most = ramp_of(self.model.spec).limit_percent
         record = measured_ramp(self.model.spec.measured.system, self.known.ramps)
         found = []
         for limit in (limit for limit in LIMITS_PERCENT if limit <= most and self.seen):
@@ -144,7 +142,7 @@ class RampCapacity:
     def steps(self) -> list[Step]:
         """Every load step that a ramp came to."""
         ends = [end for _, end in self.runs]
-        first = bench_of(self.model.spec).steps.initial
+        first = ramp_of(self.model.spec).first_load
         most = max(round((end.stop_saps - first) / self.step_saps) + 1 if self.step_saps else 1 for end in ends)
         return [
             Step(
@@ -250,24 +248,24 @@ def ramp_capacity_of(
     UsageError
         The limit is above the stop rule, or the model names a system that nobody measured.
     """
-    steps = bench_of(model.spec).steps
-    limit = steps.stop_above_ihs if ihs_limit_percent is None else ihs_limit_percent
-    if limit > steps.stop_above_ihs:
+    ramp = ramp_of(model.spec)
+    limit = ramp.limit_percent if ihs_limit_percent is None else ihs_limit_percent
+    if limit > ramp.limit_percent:
         raise UsageError(
-            f"the ramp stops above {steps.stop_above_ihs:g} % IHS, so a limit of {limit:g} % cannot be judged; "
-            f"raise the stop rule with it: --set '{bench_key(model.spec)}.steps.stop_above_ihs=... %'"
+            f"the ramp stops above {ramp.limit_percent:g} % IHS, so a limit of {limit:g} % cannot be judged; "
+            f"raise the stop rule with it: --set '{ramp_key(model.spec, ramp.limit_key)}=... %'"
         )
-    runs = tuple((number, ramp_end(phases_of(record), limit)) for number, record in records)
+    runs = tuple((number, ramp_end(record.steps(), limit)) for number, record in records)
     known = known or experience_of()
     measured_ramp(model.spec.measured.system, known.ramps)
-    seen = tuple(tuple(map(_load_step, steps_of(phases_of(record)))) for _, record in records)
+    seen = tuple(tuple(map(_load_step, record.steps())) for _, record in records)
     missing = tuple(missing_in(model.spec, records))
-    return RampCapacity(model, runs, steps.increment, limit, confidence, missing, seen, known)
+    return RampCapacity(model, runs, ramp.increment, limit, confidence, missing, seen, known)
 
 
-def _load_step(phase: PhaseRecord) -> LoadStep:
-    cpu = phase.series["cpu_percent"]
-    return LoadStep(phase.effective, phase.worst_ihs_percent, fmean(cpu) if cpu else 0.0)
+def _load_step(step: StepOutcome) -> LoadStep:
+    cpu = step.samples("cpu")
+    return LoadStep(step.carried, step.worst_percent, fmean(cpu) if cpu else 0.0)
 
 
 def _middle(capacities: Sequence[float], is_bound: Sequence[bool], confidence: float) -> Estimate:

@@ -16,10 +16,10 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vftsim.composition.views import bench_of, with_bench
+from vftsim.composition.views import ramp_of, with_ramp
 from vftsim.errors import UsageError
 from vftsim.stats import CapacityResult
-from vftsim.study.constant_load import ConstantLoad, Stop
+from vftsim.study.constant_load import ConstantLoad, Stop, at_load
 from vftsim.study.frames import frame
 from vftsim.study.judged_run import JudgedRun
 from vftsim.study.kept import Kept
@@ -29,7 +29,6 @@ from vftsim.study.offered import Missing
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.resources import WatchedRun, from_rows, resource_table, to_rows, watch
 from vftsim.study.search_levels import SearchMapper, SearchSettings, probe_table, search_levels
-from vftsim.study.sip_records import steps_of
 from vftsim.study.store import Store
 from vftsim.study.workers import Workers
 
@@ -98,8 +97,8 @@ def search_capacity(
     Interrupted
         Ctrl-C before a single run was judged.
     """
-    spec, bench = model.spec, bench_of(model.spec)
-    limit = bench.steps.stop_above_ihs if limit_percent is None else limit_percent
+    spec, ramp = model.spec, ramp_of(model.spec)
+    limit = ramp.limit_percent if limit_percent is None else limit_percent
     if not 0.0 <= limit < 100.0:
         raise UsageError(f"an IHS limit is from 0 to below 100 %, got {limit:g}")
     load = ConstantLoad(spec, seed, limit, stop)
@@ -113,8 +112,7 @@ def search_capacity(
     resources = frame()
     if stop is None and not mapper.interrupted and result.estimate.mean > 0:
         watched = result.estimate.mean
-        begin_ns = bench.stir.duration // bench.stir.steps * bench.stir.steps
-        window_ns = begin_ns + bench.steps.transient, begin_ns + bench.steps.duration
+        window_ns = ramp_of(at_load(spec, watched)).first_window_ns()
         tasks = {n: WatchedRun(load, watched, n, *window_ns) for n in range(WATCHED_REPLICATIONS)}
         of_watching = Kept(kept.store, kept.identity, to_rows, from_rows).at(watched=watched)
         uses = of_watching.in_order(Workers(watch, jobs, mapper.progress.say), tasks)
@@ -124,12 +122,10 @@ def search_capacity(
 
 def saturating_saps(load: ConstantLoad) -> float:
     """Return the load that would fill the CPU, from one run at the model's first step: where to look."""
-    bench = bench_of(load.spec)
-    first, shortest_ns = bench.steps.initial, bench.steps.transient + PILOT_NS
-    steps = bench.steps.model_copy(update={"duration": max(bench.steps.duration, shortest_ns)})
-    spec = with_bench(load.spec, bench.model_copy(update={"steps": steps}))
-    step = steps_of(list(dataclasses.replace(load, spec=spec).run(first, 0)))[0]
-    cpu = step.series["cpu_percent"]
+    ramp = ramp_of(load.spec)
+    first = ramp.first_load
+    spec = with_ramp(load.spec, ramp.with_times(ramp.transient_ns, max(ramp.step_ns(), PILOT_NS)))
+    cpu = dataclasses.replace(load, spec=spec).run(first, 0).steps()[0].samples("cpu")
     busy = sum(cpu) / len(cpu) if cpu else 0.0
     if busy <= 0.0:
         raise UsageError(f"the server does nothing at {first:g} attempts a second; raise the initial load of its steps")

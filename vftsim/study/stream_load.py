@@ -17,7 +17,6 @@ from vftsim.composition.views import calls_of, media_of, of_kind, rtp_of, with_w
 from vftsim.errors import UsageError
 from vftsim.study.judged_run import JudgedRun, short_offer
 from vftsim.study.resources import ceiling_pcpus, handling_domains
-from vftsim.study.run_figures import cpu_of
 from vftsim.workloads.calls import CallsWorkload
 from vftsim.workloads.rtp import RtpWorkload
 
@@ -99,7 +98,7 @@ def saturating_streams(load: StreamLoad) -> float:
     while result.drops and streams > 1:
         streams //= 10
         result = _pilot(load, streams)
-    used = cpu_of(result)
+    used = result.pcpus()
     per_stream = {name: used[name] / streams for name in handling_domains(spec) if used[name] > 0.0}
     if not per_stream:
         raise UsageError("no domain does anything for a media stream; see domains.*.applications")

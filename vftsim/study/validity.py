@@ -12,7 +12,7 @@ from typing import Any
 
 from vftsim.composition.model import MeasuredSpec, ModelSpec
 from vftsim.composition.record import RunRecord
-from vftsim.composition.views import bench_key, bench_of, has_bench, phases_of
+from vftsim.composition.views import ramp_key
 from vftsim.errors import ModelFileError
 from vftsim.spec import Document, read_document
 from vftsim.study.figures.names import Address
@@ -50,18 +50,18 @@ def outside_phases(spec: ModelSpec, records: Iterable[tuple[int, RunRecord]]) ->
     """
     if spec.calibrated is None:
         return None
-    steps = (phase for _, record in records for phase in phases_of(record) if phase.index > 0)
-    return list(dict.fromkeys(phase.name for phase in steps if is_outside(spec, phase.requested_saps)))
+    steps = (step for _, record in records for step in record.steps())
+    return list(dict.fromkeys(f"step_{step.index}" for step in steps if is_outside(spec, step.requested_saps)))
 
 
 def first_load(spec: ModelSpec) -> list[float]:
     """Return the load of a model's first step; empty without a benchmark."""
-    return [bench_of(spec).steps.load_of(0)] if has_bench(spec) else []
+    return [] if spec.ramp is None else [spec.ramp.first_load]
 
 
 def is_load(spec: ModelSpec, key: str) -> bool:
     """Tell whether a key of a model is the load of its first step."""
-    return has_bench(spec) and key == f"{bench_key(spec)}.steps.initial"
+    return spec.ramp is not None and key == ramp_key(spec, spec.ramp.first_load_key)
 
 
 def is_of_load_outside(spec: ModelSpec, address: Address, value: float) -> bool:

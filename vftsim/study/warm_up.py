@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
-from vftsim.composition.views import bench_of, phases_of, with_bench
+from vftsim.composition.views import ramp_of, with_ramp
 from vftsim.errors import PrecisionNotReached, UsageError
 from vftsim.stats import WarmUp, warm_up
 from vftsim.study.constant_load import at_load
@@ -21,14 +21,14 @@ from vftsim.study.frames import frame
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
-from vftsim.study.sip_records import steps_of
 from vftsim.study.workers import Workers, checked_jobs
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PILOTS = 20
-SERIES = ("cpu_percent", "load")
+SERIES = {"cpu_percent": "cpu", "load": "load"}
+"""Figures that are looked at, by their names in files."""
 
 
 @dataclass(frozen=True)
@@ -107,21 +107,21 @@ def warm_up_study(
     UsageError
         No benchmark, or a step too short to tell.
     """
-    spec, bench = model.spec, bench_of(model.spec)
+    spec, ramp = model.spec, ramp_of(model.spec)
     workers = checked_jobs(jobs)
     check_study(pilots, seed, workers)
-    load = bench.steps.initial if load_saps is None else load_saps
+    load = ramp.first_load if load_saps is None else load_saps
     if not load > 0.0:
         raise UsageError(f"--load: above 0, got {load:g}")
     pilot = _measured_from_the_start(at_load(spec, load))
     series = _run([_Pilot(pilot, seed, n) for n in range(pilots)], workers, progress or Silent())
     found = {name: _cut([run[name] for run in series]) for name in SERIES}
-    return WarmUpStudy(model, load, bench.sample_period, bench.steps.transient, found, pilots)
+    return WarmUpStudy(model, load, ramp.sample_period_ns, ramp.transient_ns, found, pilots)
 
 
 def _measured_from_the_start(spec: ModelSpec) -> ModelSpec:
-    bench = bench_of(spec)
-    return with_bench(spec, bench.model_copy(update={"steps": bench.steps.model_copy(update={"transient": 0})}))
+    ramp = ramp_of(spec)
+    return with_ramp(spec, ramp.with_times(0, ramp.transient_ns + ramp.step_ns()))
 
 
 def _run(pilots: list[_Pilot], jobs: int, progress: Progress) -> list[dict[str, list[float]]]:
@@ -135,8 +135,8 @@ def _run(pilots: list[_Pilot], jobs: int, progress: Progress) -> list[dict[str, 
 
 
 def _samples(pilot: _Pilot) -> dict[str, list[float]]:
-    step = steps_of(phases_of(Run(pilot.spec, pilot.seed, pilot.replication).run()))[0]
-    return {name: list(step.series[name]) for name in SERIES}
+    step = Run(pilot.spec, pilot.seed, pilot.replication).run().steps()[0]
+    return {name: step.samples(figure) for name, figure in SERIES.items()}
 
 
 def _cut(pilots: list[list[float]]) -> WarmUp | str:

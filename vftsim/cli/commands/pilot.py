@@ -46,7 +46,7 @@ def pilot(
 
 
 def _print(study: WarmUpStudy) -> None:
-    from vftsim.composition.views import bench_key
+    from vftsim.composition.views import ramp_key, ramp_of
     from vftsim.report.screen import print_table, print_text
     from vftsim.stats import WarmUp
 
@@ -68,5 +68,6 @@ def _print(study: WarmUpStudy) -> None:
     elif study.is_enough:
         print_text(f"Transient of {transient_s:g} s: enough")
     else:
-        needed = f"--set '{bench_key(study.model.spec)}.steps.transient={study.needed_ns / 1e9:g} s'"
+        spec = study.model.spec
+        needed = f"--set '{ramp_key(spec, ramp_of(spec).transient_key)}={study.needed_ns / 1e9:g} s'"
         print_text(f"Transient of {transient_s:g} s: too short; {needed}")

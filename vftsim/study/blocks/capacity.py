@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vftsim.composition.views import bench_key
+from vftsim.composition.views import ramp_key, ramp_of
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table
 from vftsim.report.blocks import in_words as words_of
 from vftsim.stats import binomial_interval
@@ -130,7 +130,7 @@ def unfailed_notes(ramp: RampCapacity) -> list[Note]:
     """Say that the capacity is a lower bound in some ramps, and what of their load was not offered."""
     bound = (
         f"{ramp.model.label}: {ramp.unfailed} of {len(ramp.runs)} ramps met no limit within the model's steps: "
-        f"their DOC is a lower bound; raise {bench_key(ramp.model.spec)}.steps.most"
+        f"their DOC is a lower bound; raise {ramp_key(ramp.model.spec, ramp_of(ramp.model.spec).most_steps_key)}"
     )
     return [*([Note(bound, warns=True)] if ramp.unfailed else []), *missing_notes(ramp.missing)]
 
@@ -149,7 +149,7 @@ def _answer(ramp: RampCapacity) -> str:
         )
     failing = f"fails {marked_text(spec, fails.saps)} ({n - fails.passed} of {n} ramps)"
     if passes is None:
-        return f"{failing}, the first step: lower {bench_key(spec)}.steps.initial"
+        return f"{failing}, the first step: lower {ramp_key(spec, ramp_of(spec).first_load_key)}"
     return f"passes {marked_text(spec, passes.saps)} SAPS ({passes.passed} of {n} ramps), {failing}"
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from vftsim.composition.views import has_bench
 from vftsim.report.blocks import Block, Cell, Chart, Note, Point, Series, Table
 from vftsim.stats import Estimate
 from vftsim.study.blocks.head import head, marked, outside_notes, within
@@ -51,7 +50,7 @@ def _with_the_load(found: LevelCapacity) -> str:
     with_it = f"With the load go {', '.join(goes)}" if goes else ""
     if with_it:
         with_it += f", {', '.join(there)}." if found.result.answer == "between" else "."
-    if has_bench(found.model.spec):
+    if found.model.spec.ramp is not None:
         return ""
     measure = found.model.spec.measure
     return f"A run measures {measure.duration / 1e9:g} s after {measure.warm_up / 1e9:g} s. {with_it}".rstrip()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.views import bench_of
+from vftsim.composition.views import ramp_of
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
 from vftsim.stats import CapacityResult, Estimate, sequential_binomial_interval
 from vftsim.study.blocks.head import estimate_of, within
@@ -100,8 +100,7 @@ def beside_the_ramp(spec: ModelSpec, load: float, settings: SearchSettings, stop
     stop_s : (float, float), optional
         For how long after a stop, and how long after it, attempts are judged.
     """
-    steps = bench_of(spec).steps
-    loads = [steps.load_of(number) for number in range(steps.most)]
+    loads = ramp_of(spec).step_loads()
     below, above = max((x for x in loads if x <= load), default=None), min((x for x in loads if x > load), default=None)
     tried = f"{below:g} and {above:g}" if below and above else "loads"
     judged = "its whole step is"

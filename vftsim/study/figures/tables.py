@@ -76,6 +76,11 @@ def short_owner(owner: str) -> str:
     return owner.partition(".")[2].replace(".applications", "") or owner
 
 
+def is_service(owner: str) -> bool:
+    """Whether an owner is a workload or a program."""
+    return owner.startswith("workloads.") or ".applications." in owner
+
+
 def _key(phase: Phase) -> dict[str, Any]:
     """Return the columns that say which phase a row is of."""
     number = phase.name.removeprefix("step_")
@@ -87,7 +92,7 @@ def _names(address: Address) -> dict[str, str | None]:
     """Return the table that has a figure by replication, and what it is called there."""
     entry, figure = address.entry, address.entry.figure
     if not address.phase or not address.owner.startswith("workloads."):
-        table = "figures" if address.owner.startswith("workloads.") or ".applications." in address.owner else "windows"
+        table = "figures" if is_service(address.owner) else "windows"
         name = f"{short_owner(address.owner)}.{entry.column}"
         return {"table": table, "metric": name, "scenario": None, "statistic": None}
     if isinstance(figure, Delays):
@@ -195,7 +200,7 @@ def _percentile_rows(delays: Sequence[tuple[dict[str, Any], int, Any, tuple[Any,
 def _figure_rows(number: int, record: RunRecord) -> Iterator[dict[str, Any]]:
     """Yield what workloads and programs measured in the whole run."""
     for owner, outcome in record.whole.outcomes.items():
-        if owner.startswith("workloads.") or ".applications." in owner:
+        if is_service(owner):
             for figure, value in outcome.columns().items():
                 yield {"replication": number, "workload": short_owner(owner), "figure": figure, "value": value}
 

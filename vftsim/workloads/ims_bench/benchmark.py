@@ -10,7 +10,7 @@ those after have not had the time to fail.  One whose caller has waited for long
 as failed there, although the lab's manager learns of it when the caller gives up, up to 32 s later: or a
 step shorter than that would pass with nothing answered at all.  The final record counts all attempts: when
 the run stops, arrivals stop and what is under way is played to its end.  Where a ramp ends:
-:mod:`vftsim.workloads.ims_bench.ramp_end`.
+:mod:`vftsim.workloads.ramp`.
 
 The manager runs in the driver and acts between two events (:class:`~vftsim.kernel.agenda.Agenda`).
 Left out: roaming; call forwarding; the clock offset between test systems.

@@ -13,10 +13,14 @@ Memory does not grow with the length of a run beyond one number a second and qua
 
 from __future__ import annotations
 
+import math
+import statistics
+from collections.abc import Mapping
 from typing import Any
 
 from vftsim.outcome import Outcome, declare, kept
 from vftsim.stats import DelayHistogram
+from vftsim.workloads.ramp import StepOutcome
 from vftsim.workloads.sip.messages import Scenario
 
 DELAYS = ("SES1", "SES2", "REL1", "PMM1", "REG1", "REG2", "REG4")
@@ -33,11 +37,18 @@ PER_SECOND = ("load", "cpu_percent", "memory_mb", "ihs_all", "ihs_uac", "retrans
               "retransmissions_uac", "retransmissions_reg", "lag_ms", "completed")  # fmt: skip
 
 
+_MIX_TOLERANCE = 1.0
+
+
 def _delay(name: str, part: str, **about: Any) -> Any:
     """Declare one of :data:`HISTOGRAMS`, of a part of the scenarios."""
     metric = name.partition("/")[0]
     known_as = (f"PX_TRT-{metric}",) if metric in DELAYS else (metric,)
-    return declare.delays(source=lambda own: own.delays[name], part=part, better="lower", known_as=known_as, **about)
+    is_whole = "/" not in name  # a report has REG1 once, of all registrations
+    return declare.delays(
+        source=lambda own: own.delays[name], part=part, better="lower", known_as=known_as,
+        observed_as=name * is_whole, **about,
+    )  # fmt: skip
 
 
 def _sampled(name: str, *known_as: str, **about: Any) -> Any:
@@ -45,7 +56,7 @@ def _sampled(name: str, *known_as: str, **about: Any) -> Any:
     return declare.series(source=lambda own: own.series[name], period="sample_period_ns", known_as=known_as, **about)
 
 
-class PhaseRecord(Outcome):
+class PhaseRecord(StepOutcome):
     """Everything measured in one phase (pre-registration, stir or a step); attempts count where they began.
 
     Attributes
@@ -57,8 +68,6 @@ class PhaseRecord(Outcome):
         than a threshold, when the phase ended: what the rule to stop looks at.  Steps only.
     delays : dict of DelayHistogram
         Keys of :data:`HISTOGRAMS`; nanoseconds.
-    limit_percent : float
-        Of inadequately handled attempts, by which a step is judged.
     series : dict of list of float
         One number a ``sample_period_ns``, transient excluded; keys of :data:`PER_SECOND`.
     """
@@ -66,10 +75,6 @@ class PhaseRecord(Outcome):
     watched = "cpu"
 
     name: str = kept()
-    index: int = kept()
-    requested_saps: float = kept()
-    limit_percent: float = kept()
-    sample_period_ns: int = kept()
     start_ns: int = kept()
     measure_from_ns: int = kept()
     end_ns: int = kept()
@@ -85,19 +90,31 @@ class PhaseRecord(Outcome):
     not_started: int = declare.total(label="attempts for want of a subscriber not begun", better="lower")
     dropped: int = declare.total(label="datagrams dropped", better="lower", known_as=("dropped_datagrams",))
     effective = declare.rate(
-        attempts, label="attempts begun", short="begun", headline=True, known_as=("effective_saps",)
+        attempts,
+        label="attempts begun",
+        short="begun",
+        headline=True,
+        known_as=("effective_saps",),
+        observed_as="load",
     )
     mix = declare.ratio(
         attempts, of_whole=True, unit="%", label="share of the attempts", known_as=("ratio_*_percent", "ratio_percent")
     )
     cpu = _sampled(
         "cpu_percent", "cpu_percent", unit="%", label="CPU of the server, sampled", short="CPU", headline=True,
-        drawn=True,
+        drawn=True, observed_as="cpu",
     )  # fmt: skip
-    memory = _sampled("memory_mb", "memory_mb", unit="MB", label="memory free")
+    cpu_sd = declare.number(
+        source=lambda own: own.cpu_spread, unit="%", label="CPU of the server, standard deviation of samples",
+        observed_as="cpu_sd",
+    )  # fmt: skip
+    touches = declare.number(
+        source=lambda own: own.touches_per_attempt, unit="count", label="messages of an attempt", observed_as="touches"
+    )
+    memory = _sampled("memory_mb", "memory_mb", unit="MB", label="memory free", observed_as="memory")
     ihs = declare.ratio(
         inadequate, attempts, unit="%", label="inadequately handled", short="IHS", better="lower", headline=True,
-        known_as=("ihs_*_percent", "ihs_percent"), limit="limit_percent",
+        known_as=("ihs_*_percent", "ihs_percent"), limit="limit_percent", observed_as="ihs",
     )  # fmt: skip
     beyond = declare.verdict(
         source=lambda own: not own.is_within, label="runs beyond the limit", known_as=("runs_beyond_limit_percent",)
@@ -119,14 +136,14 @@ class PhaseRecord(Outcome):
     )
     retransmissions = _sampled(
         "retransmissions_all", "retransmissions_per_s", "retransmissions_all_per_s", unit="/s",
-        label="retransmissions", short="repeated",
+        label="retransmissions", short="repeated", observed_as="retransmissions",
     )  # fmt: skip
     retransmissions_of_calls = _sampled("retransmissions_uac", "retransmissions_uac_per_s", unit="/s", part="ims_uac")
     retransmissions_of_registrations = _sampled(
         "retransmissions_reg", "retransmissions_reg_per_s", unit="/s", part="ims_reg"
     )
     lag = _sampled("lag_ms", "lag_ms", unit="ms", label="lag of the secondary")
-    completed = _sampled("completed", "completed_per_s", unit="/s", label="attempts completed")
+    completed = _sampled("completed", "completed_per_s", unit="/s", label="attempts completed", observed_as="completed")
 
     @classmethod
     def begun(
@@ -156,17 +173,12 @@ class PhaseRecord(Outcome):
         pairs = [*zip(attempts, inadequate, strict=True), (sum(attempts), sum(inadequate))]
         return all(100 * bad <= limit_percent * begun for begun, bad in pairs)
 
-    @property
-    def is_within(self) -> bool:
-        """Whether it is within its limit: a step by what is known when it ends, else by the final figures."""
-        return self.passes(self.limit_percent) if self.index else self.ended_within(self.limit_percent)
-
     def ended_within(self, limit_percent: float) -> bool:
         """Whether no scenario, nor all together, has more inadequately handled attempts than allowed in the end.
 
         Right where no step follows, for attempts that end in a step of another load spoil the final figures.
         """
-        return max(self.ihs_percent(), *map(self.ihs_percent, Scenario)) <= limit_percent
+        return self.worst_percent <= limit_percent
 
     def ihs_percent(self, scenario: Scenario | None = None) -> float:
         """Inadequately handled share of the attempts of a scenario, or of all; 0 where there were none."""
@@ -176,9 +188,49 @@ class PhaseRecord(Outcome):
         return 100.0 * bad / attempts if attempts else 0.0
 
     @property
-    def worst_ihs_percent(self) -> float:
+    def worst_percent(self) -> float:
         """The greatest of that of all attempts and those of each scenario: the lab's rule."""
         return max(self.ihs_percent(), *(self.ihs_percent(scenario) for scenario in Scenario))
+
+    @property
+    def cpu_spread(self) -> float:
+        """Standard deviation of the samples of the CPU; nan without any."""
+        samples = self.series["cpu_percent"]
+        return statistics.pstdev(samples) if samples else math.nan
+
+    @property
+    def touches_per_attempt(self) -> float:
+        """Messages that the server receives or sends for an attempt of the phase's mix; nan without any."""
+        attempts = sum(self.attempts)
+        return sum(s.touches * self.attempts[s] for s in Scenario) / attempts if attempts else math.nan
+
+    @classmethod
+    def restated(cls, measured: Mapping[str, float]) -> dict[str, float]:
+        """Give the messages of an attempt in place of the shares of the scenarios, ``mix/<scenario>`` in percent."""
+        shares = {scenario: f"mix/{scenario.label}" for scenario in Scenario}
+        found = {name: value for name, value in measured.items() if name not in shares.values()}
+        mix = {scenario: measured[name] for scenario, name in shares.items() if name in measured}
+        if mix and abs(sum(mix.values()) - 100.0) > _MIX_TOLERANCE:
+            raise ValueError(
+                f"the shares mix/... add up to {sum(mix.values()):g} %, not to 100; give all of "
+                f"{', '.join(shares.values())}, or none"
+            )
+        return found | ({"touches": sum(s.touches * share for s, share in mix.items()) / 100.0} if mix else {})
+
+    @property
+    def carried(self) -> float:
+        """Attempts begun a second."""
+        return float(self.effective)
+
+    @property
+    def failed(self) -> dict[str, int]:
+        """Attempts inadequately handled, by scenario."""
+        return {scenario.label: self.inadequate[scenario] for scenario in Scenario}
+
+    @property
+    def repeated(self) -> int:
+        """Retransmissions sampled."""
+        return round(sum(self.series["retransmissions_all"]))
 
 
 class Ramp(Outcome):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -18,11 +18,11 @@ from vftsim.workloads.ims_bench.attempt import Bench, benches
 from vftsim.workloads.ims_bench.benchmark import Manager
 from vftsim.workloads.ims_bench.metrics import PhaseRecord, Ramp
 from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
-from vftsim.workloads.ims_bench.ramp_end import ramp_end
 from vftsim.workloads.ims_bench.sampler import Series, add_sampler, begin_sampling, busy_now, end_sampling
 from vftsim.workloads.ims_bench.subscribers import fill_pools
 from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import WORKLOADS, Course, Driver, Target, WorkloadSpec
+from vftsim.workloads.ramp import RampSpec, ramp_end
 from vftsim.workloads.sip.application import SipServerApplication, SipServerProgram
 
 _S = 1_000_000_000
@@ -36,7 +36,7 @@ _GAMMA_NS = 700.0
 
 
 @WORKLOADS.register
-class ImsBenchWorkload(ImsBenchSpec, WorkloadSpec):
+class ImsBenchWorkload(ImsBenchSpec, RampSpec):
     """The IMS benchmark against a SIP server."""
 
     part: ClassVar[Kind] = ims_bench
@@ -47,6 +47,9 @@ class ImsBenchWorkload(ImsBenchSpec, WorkloadSpec):
         begin_arrivals, begin_batches, judge_overdue, begin_sampling, end_sampling, busy_now,
     )  # fmt: skip
 
+    most_steps_key: ClassVar[str] = "steps.most"
+    limit_key: ClassVar[str] = "steps.stop_above_ihs"
+    transient_key: ClassVar[str] = "steps.transient"
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Ramp,)
     phase_outcomes: ClassVar[tuple[type[Outcome], ...]] = (PhaseRecord,)
 
@@ -82,6 +85,37 @@ class ImsBenchWorkload(ImsBenchSpec, WorkloadSpec):
     def step_loads(self) -> Sequence[float]:
         """Return the loads of its ramp."""
         return [self.steps.load_of(step) for step in range(self.steps.count)]
+
+    @property
+    def increment(self) -> float:
+        """Rise from step to step."""
+        return self.steps.increment
+
+    @property
+    def limit_percent(self) -> float:
+        """Of inadequately handled attempts."""
+        return self.steps.stop_above_ihs
+
+    @property
+    def transient_ns(self) -> int:
+        """Of a step."""
+        return self.steps.transient
+
+    @property
+    def sample_period_ns(self) -> int:
+        """Of all series."""
+        return self.sample_period
+
+    def at_load(self, load: float) -> Self:
+        """One step; subscribers are registered to begin with."""
+        steps = self.steps.model_copy(update={"initial": float(load), "loads": (), "most": 1})
+        at_once = self.pre_registration.model_copy(update={"duration": 0})
+        return self.model_copy(update={"steps": steps, "pre_registration": at_once})
+
+    def with_times(self, transient_ns: int, measured_ns: int) -> Self:
+        """Change all steps."""
+        times = {"transient": transient_ns, "duration": transient_ns + measured_ns}
+        return self.model_copy(update={"steps": self.steps.model_copy(update=times)})
 
     def step_ns(self) -> int:
         """Return the time of a step less its transient."""
