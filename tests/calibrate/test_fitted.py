@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from tests.golden.old_form import new_assignment
 from vftsim.composition.keys import read
-from vftsim.composition.old_form import new_assignment
 from vftsim.spec import shipped_dir
 from vftsim.study.model import load_model
 

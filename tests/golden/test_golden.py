@@ -20,12 +20,12 @@ from typing import Any
 import pytest
 
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.old_form import in_new_form
 
 from .cases import FAST, GOLDEN, STORED
 from .compact import differences, read
 from .observe_media import observe_media
 from .observe_sip import observe_sip
+from .old_form import in_new_form
 
 CHANGED = read(GOLDEN.with_name("changed.json.gz"))
 

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.old_form import OLD_KEYS, in_new_form, is_old, kind_of
-from vftsim.errors import ModelFileError, UsageError
-from vftsim.spec import Document, json_schema, list_shipped, read_document
-from vftsim.spec.extends import KEY as EXTENDS
-from vftsim.spec.yaml_source import read_yaml
+from vftsim.errors import UsageError
+from vftsim.spec import json_schema, list_shipped, read_document
 from vftsim.study.digest import sha256_of
 from vftsim.study.shorten import Shortened, quick, shorten
 from vftsim.study.validity import as_fitted, with_changes, without_foreign_measure
@@ -102,53 +96,11 @@ def load_model(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Model
         There is no such file.
     """
     document = read_document(name_or_path)
-    refuse_old_form(document)
     spec = document.override(ModelSpec, overrides).validate(ModelSpec)
     spec = with_changes(spec, as_fitted(document))
     if overrides:
         spec = without_foreign_measure(document, spec)
     return Model(str(name_or_path), spec, tuple(overrides))
-
-
-def refuse_old_form(document: Document) -> None:
-    """Refuse files of the first form, each with the new form of what it says.
-
-    Raises
-    ------
-    ModelFileError
-        The document has some.
-    """
-    top = document.tree.value
-    if not isinstance(top, dict) or not OLD_KEYS & set(top):
-        return
-    old = [(path, node) for path in document.files if is_old((node := read_yaml(path)).plain())]
-    if not old:
-        return
-    kind = kind_of(document.plain())
-    texts = [(path, _in_new_form(kind, node.plain())) for path, node in old]
-    if len(texts) == 1:
-        said = f"this file says:\n\n{texts[0][1]}"
-    else:
-        said = "these files say:\n\n" + "\n".join(f"# {path}\n{text}" for path, text in texts)
-    first = old[0][1].value
-    assert isinstance(first, dict)
-    key = next(key for key in first if key in OLD_KEYS)
-    raise ModelFileError(
-        f"model files have no kinds of systems any more; in the present form {said}",
-        first[key].file, first[key].line, key,
-    )  # fmt: skip
-
-
-def _in_new_form(kind: str, data: dict[str, Any]) -> str:
-    stream = StringIO()
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = False
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    # The reader's numbers know how they were written; the writer knows plain ones alone.
-    yaml.representer.add_multi_representer(int, lambda to, value: to.represent_int(int(value)))
-    yaml.representer.add_multi_representer(float, lambda to, value: to.represent_float(float(value)))
-    yaml.dump(in_new_form(kind, data, is_whole=EXTENDS not in data), stream)
-    return stream.getvalue()
 
 
 def shipped_models() -> tuple[str, ...]:

@@ -1,21 +1,10 @@
-"""Model files of the first form, which had kinds of systems (``sip_lab``, ``media_host``): what they say, said anew.
-
-Such a file is not run: it is refused with the new form of what it says, ready to be saved.
-"""
+"""Models of golden cases, written in the first form of model files (``sip_lab``, ``media_host``), in the present."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-OLD_KINDS = ("media_host", "sip_lab")
-OLD_KEYS = frozenset({
-    "kind", "title", "host", "server", "virtualization", "protection", "nics", "nic", "workload", "measured_doc",
-    "memory_available", "driver_domain", "driver",
-})  # fmt: skip
-"""Keys at the top of a file of the first form that the present form does not have there."""
-_NEW_KEYS = frozenset({"format", "hosts", "networks", "workloads", "measure", "measured"})
-_ONLY_MEDIA = frozenset({"title", "driver_domain", "driver", "rtp", "signaling", "warm_up", "switch_cost_ns"})
 Path = tuple[str, ...]
 Tree = dict[str, Any]
 
@@ -64,22 +53,6 @@ _COSTS = (
 _TIMES = ("coalescing_time", "cycle", "hold", "interval", "packet_gap", "playout", "quantum", "sending_grid")
 _RENAMED = {f"{work}_ns": f"{work}_cost" for work in _COSTS} | {f"{time}_ns": time for time in _TIMES}
 """Keys of the first form that named a unit, which their values have to say."""
-
-
-def is_old(data: Mapping[str, Any]) -> bool:
-    """Whether a file is of the first form: it says its kind or a key that only that form had, and no newer key."""
-    return bool(OLD_KEYS & set(data)) and not _NEW_KEYS & set(data)
-
-
-def kind_of(data: Mapping[str, Any]) -> str:
-    """Return the old kind of a file of the first form, merged with what it extends, whatever the form of that."""
-    if data.get("kind") in OLD_KINDS:
-        return str(data["kind"])
-    said = [data.get(key) for key in ("workload", "host")]
-    keys = set(data).union(*(each for each in said if isinstance(each, Mapping)))
-    workloads = data.get("workloads")
-    new_kinds = {each.get("kind") for each in workloads.values() if isinstance(each, Mapping)} if workloads else set()
-    return "media_host" if keys & _ONLY_MEDIA or new_kinds & {"rtp", "calls"} else "sip_lab"
 
 
 def in_new_form(kind: str, old: Mapping[str, Any], *, is_whole: bool = True) -> Tree:
