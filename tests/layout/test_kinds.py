@@ -24,13 +24,13 @@ _MECHANISMS = {
     "adaptive_interval", "checkpoint", "coarse_lockstep", "event_sync", "hypervisor_epoch", "lockstep",
     "micro_checkpoint", "replication", "reprotection",
 }  # fmt: skip
-_SHARED = {f"vftsim.workloads.{name}" for name in ("arrivals", "offer", "parts", "ramp")}
+_SHARED = {f"vftsim.workloads.{name}" for name in ("arrivals", "offer", "parts", "ramp", "wire")}
 _OF_A_KIND = "vftsim.composition.views"
 """What it exports knows a kind, unless it stands in ``_ANY``."""
 _INTERVALS = get_args(estimate.Kind)
 _ANY = {"ramp_of", "ramp_key", "with_ramp", "with_domain", "with_workload", "without_workload"}
 
-MOST = 77
+MOST = 54
 """Uses of a kind today; it only goes down."""
 
 

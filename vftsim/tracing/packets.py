@@ -29,9 +29,6 @@ from vftsim.platform.io.marks import (
     TAKEN,
     mark_logs,
 )
-from vftsim.tracing.protocols import named_message
-from vftsim.workloads.account import accounts
-from vftsim.workloads.flow import FlowDriver
 
 CLIENT, GUEST, COPY = "client", "guest", "copy"
 """Where a packet began; a copy is one that protection made, of which the beginning is not seen."""
@@ -140,8 +137,8 @@ class PacketReader:
         self._places = {row: key for host in built.hosts.values() for key, row in host.io.places.items()}
         self._owners = {port: owner for host in built.hosts.values() for port, owner in host.io.owners.items()}
         self._flows: dict[int, str] = {getattr(d, "flow", 0): name for name, d in built.drivers.items()}
-        self._kinds = {name: run.spec.workloads[name].kind for name in built.drivers}
-        self._wire_ns = {name: _wire_ns(run, driver) for name, driver in built.drivers.items()}
+        self._wires = {name: run.spec.workloads[name].wire for name in built.drivers}
+        self._wire_ns = {name: driver.wire_ns() for name, driver in built.drivers.items()}
         self._numbers: Counter[tuple[int, int]] = Counter()
         self._alive: dict[int, tuple[tuple[int, int], PacketTrace]] = {}
         self.kept: list[PacketTrace] = []
@@ -185,7 +182,7 @@ class PacketReader:
         number = self._numbers[flow, stream]
         if begun == CLIENT:
             self._numbers[flow, stream] += 1
-        label = named_message(self._kinds.get(name, ""), message)
+        label = self._wires[name].name(message) if name in self._wires else ""
         wire_ns = self._wire_ns.get(name, 0) if begun == CLIENT else self._wire_ns.get(name, 0) // 2
         return PacketTrace(
             name, self._owners.get(port, ""), begun, stream, entity, number, message, label, size_bytes, wire_ns, []
@@ -214,10 +211,3 @@ def _begins(own: PacketTrace, what: int, time_ns: int) -> bool:
     if what == PUT_OUT:
         return own.marks[-1].what not in (PROGRAM_DONE, PUT_OUT, RELEASED)
     return what == ARRIVED
-
-
-def _wire_ns(run: Run, driver: object) -> int:
-    """Return what packets of a flow spend on a network that is not modelled."""
-    if not isinstance(driver, FlowDriver):
-        return 0
-    return int(run.engine.rows(accounts)[driver.account].wire_ns)

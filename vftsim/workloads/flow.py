@@ -74,6 +74,10 @@ class FlowDriver(Driver):
         """Say what it sends."""
         self.sources = (source,)
 
+    def wire_ns(self) -> int:
+        """Return what its packets spend on a network that is not modelled."""
+        return int(self.engine.rows(accounts)[self.account].wire_ns)
+
     def delivered(self) -> int:
         """Packets that came back, from the start."""
         return int(self.engine.rows(accounts)[self.account].all_delivered)

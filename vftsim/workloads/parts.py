@@ -24,6 +24,7 @@ from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
 from vftsim.workloads.arrivals import Source
 from vftsim.workloads.offer import Offer, OfferSpec
+from vftsim.workloads.wire import Wire
 
 
 @dataclass(frozen=True)
@@ -281,6 +282,10 @@ class Driver:
         """Return what it has measured in phases of its own; none: it has none."""
         return ()
 
+    def wire_ns(self) -> int:
+        """Return what its packets spend on a network that is not modelled."""
+        return 0
+
     def offer(self) -> Offer | None:
         """Return what it was asked to send and what it sent; ``None``: by construction it sends what it is asked."""
         return None
@@ -411,6 +416,11 @@ class WorkloadSpec(OfferSpec):
     def in_flight(self, course: Course) -> float:
         """Return about how many calls and transactions it has under way at its busiest; a packet drawn ahead: 1/20."""
         return 0.0
+
+    @property
+    def wire(self) -> Wire:
+        """What its packets are called, and what they look like in a capture."""
+        return Wire()
 
     def time_of(self, phase: str, offset_ns: int) -> int | None:
         """Return the time of a run at which a phase of its own has lasted for so long; ``None``: it has no such."""

@@ -13,6 +13,8 @@ Left out: network loss and queues (the lab's clients shared a fast LAN with the 
 
 from __future__ import annotations
 
+import struct
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -30,6 +32,7 @@ from vftsim.workloads import flow
 from vftsim.workloads.account import count_delivered, count_lost
 from vftsim.workloads.flow_result import FlowResult
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Course, Target, WorkloadSpec
+from vftsim.workloads.wire import Address, Seen, Wire
 
 rtp_streams = workload.kind("rtp")
 
@@ -145,6 +148,20 @@ def media_lost(sim: Sim, flow: Flow, packet: int) -> None:
     count_lost(sim, flow, packet)
 
 
+@dataclass(frozen=True)
+class RtpWire(Wire):
+    """An RTP header (RFC 3550, 5.1): G.711, so 8000 Hz; a stream's number is its source."""
+
+    interval_ns: int
+    port = 5004
+    _HZ, _PCMU = 8000, 0
+
+    def contents(self, packet: Seen, source: Address) -> bytes:
+        """Return the header alone."""
+        stamp = packet.number * self.interval_ns * self._HZ // 1_000_000_000
+        return struct.pack("!BBHII", 0x80, self._PCMU, packet.number & 0xFFFF, stamp & 0xFFFFFFFF, 1 + packet.stream)
+
+
 @WORKLOADS.register
 class RtpWorkload(RtpStreamsSpec, WorkloadSpec):
     """Media streams."""
@@ -158,6 +175,11 @@ class RtpWorkload(RtpStreamsSpec, WorkloadSpec):
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (FlowResult,)
 
     kind: Literal["rtp"] = "rtp"
+
+    @property
+    def wire(self) -> Wire:
+        """RTP over UDP."""
+        return RtpWire(self.interval)
 
     def misfit(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
         """A stream cannot send more than the line carries."""

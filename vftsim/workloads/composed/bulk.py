@@ -26,7 +26,9 @@ from vftsim.workloads.parts import (
 )
 from vftsim.workloads.tcp.parameters import HEADER_BYTES
 from vftsim.workloads.tcp.records import bulks
+from vftsim.workloads.tcp.wire import TcpWire
 from vftsim.workloads.udp_sink import UdpSinkSpec
+from vftsim.workloads.wire import Wire
 
 _MBIT = 1e-6
 _FULL = 0.9
@@ -110,6 +112,11 @@ class BulkTcpWorkload(BulkTcpSpec, WorkloadSpec):
     def samples(self, course: Course) -> float:
         """One an interval of each client."""
         return self.clients * min(self.duration, course.length_ns) / self.interval
+
+    @property
+    def wire(self) -> Wire:
+        """Segments."""
+        return TcpWire(self.mss)
 
     def install(self, target: Target) -> RowDriver:
         """Add the clients."""

@@ -21,7 +21,9 @@ from vftsim.workloads.parts import (
     WorkloadSpec,
 )
 from vftsim.workloads.web.loads import http_loads
+from vftsim.workloads.web.records import KINDS, PIECES
 from vftsim.workloads.web_server import HttperfSpec, PreforkWebServerSpec
+from vftsim.workloads.wire import Wire
 
 _PACKETS_A_CONNECTION = 12
 
@@ -43,6 +45,17 @@ class PreforkWebServer(PreforkWebServerSpec, DirtyPagesFields, ApplicationSpec):
         slower = self.model_copy(update={"script": round(self.script * home.cpu_inflation)})
         row = web_server.add_web_server(engine, home.domain, slower, home.streams, number, home.guest_scheduler)
         return RowProgram(home, row, lambda: engine.call(web_server.start_web_server, row))
+
+
+class HttpWire(Wire):
+    """Names of what opens a connection, asks, answers and closes."""
+
+    _NAMES = ("", "SYN", "SYN ACK", "request", "reply", "FIN", "RST", "reply, last piece")
+
+    def name(self, message: int) -> str:
+        """Return what a packet is, of a reply which piece."""
+        word = self._NAMES[message % KINDS]
+        return f"{word} {message // KINDS % PIECES}" if word == "reply" else word
 
 
 @WORKLOADS.register
@@ -68,6 +81,11 @@ class HttperfWorkload(HttperfSpec, WorkloadSpec):
     def samples(self, course: Course) -> float:
         """One a period."""
         return course.length_ns / self.sample
+
+    @property
+    def wire(self) -> Wire:
+        """Pieces of connections, as UDP of their size."""
+        return HttpWire()
 
     def install(self, target: Target) -> RowDriver:
         """Add the client."""

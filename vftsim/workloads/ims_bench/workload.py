@@ -24,6 +24,8 @@ from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import WORKLOADS, Course, Driver, Target, WorkloadSpec
 from vftsim.workloads.ramp import RampSpec, ramp_end
 from vftsim.workloads.sip.application import SipServerApplication, SipServerProgram
+from vftsim.workloads.sip.wire import SipWire
+from vftsim.workloads.wire import Wire
 
 _S = 1_000_000_000
 LONGEST_DRAIN_NS = 120 * _S
@@ -201,6 +203,11 @@ class ImsBenchWorkload(ImsBenchSpec, RampSpec):
         if phase.startswith("step ") and int(phase[5:]) <= self.steps.most:
             return self._steps_begin_ns() + (int(phase[5:]) - 1) * self.steps.duration + offset_ns
         return None
+
+    @property
+    def wire(self) -> Wire:
+        """SIP over UDP."""
+        return SipWire()
 
     def install(self, target: Target) -> BenchDriver:
         """Add the benchmark."""

@@ -1,0 +1,59 @@
+"""What packets of a workload are called, and what they look like on the wire: for traces and captures."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Protocol
+
+ETHERNET_AND_IP_BYTES = 14 + 20
+_UDP, _UDP_BYTES = 17, 8
+_MOST_IN_IP = 65535 - 20
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One end of a packet's way: IPv4 address and port."""
+
+    ip: bytes
+    port: int
+
+
+class Seen(Protocol):
+    """A packet that was seen."""
+
+    message: int
+    stream: int
+    entity: int
+    number: int
+    size_bytes: int
+
+    @property
+    def begin_ns(self) -> int:
+        """When it began."""
+        ...
+
+
+class Wire:
+    """Packets of a workload: UDP with contents that nobody models."""
+
+    port = 9
+
+    def name(self, message: int) -> str:
+        """Return what a packet is; empty where there is one sort only."""
+        return ""
+
+    def client(self, packet: Seen, flow: int, *, is_to_guest: bool) -> Address:
+        """Return the address of the client's end, in the network 10.flow."""
+        return Address(bytes((10, flow, packet.stream >> 8 & 255, packet.stream & 255)), self.port)
+
+    def contents(self, packet: Seen, source: Address) -> bytes:
+        """Return what follows the UDP header, as far as it is kept."""
+        return b""
+
+    def in_ip(self, packet: Seen, source: Address, target: Address) -> tuple[int, bytes, int]:
+        """Return what an IP packet carries: the protocol's number, the bytes that are kept, and how many there are."""
+        contents = self.contents(packet, source)
+        length = max(packet.size_bytes - ETHERNET_AND_IP_BYTES, _UDP_BYTES + len(contents))
+        head = struct.pack("!HHHH", source.port, target.port, min(length, _MOST_IN_IP), 0)
+        return _UDP, head + contents, length
