@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -10,14 +11,23 @@ from hypothesis import settings
 settings.register_profile("vftsim", deadline=None)
 settings.load_profile("vftsim")
 
-# Compiling a kernel takes longer than the short runs of the tests: those that are about the compiled engine name it.
-os.environ.setdefault("VFTSIM_ENGINE", "simpy")
+# What runs whole models runs them as users do.  What makes parts by themselves runs as plain Python, which stops at a
+# wrong index or value; a kernel of a few parts would take longer to compile than to run.
+_AS_USERS_DO = ("calibrate", "cli", "docs", "labs", "malformed", "outcome", "records", "shipped", "study", "tracing")
+_CHOSEN = os.environ.get("VFTSIM_ENGINE")
 
 # An output that leaves before the backup can take over is a defect, unless a test plants it.
 os.environ.setdefault("VFTSIM_STRICT", "1")
 
 
 _CHILD = "VFTSIM_TEST_IN_A_CHILD"
+_HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    room = item.path.relative_to(_HERE).parts[0]
+    os.environ["VFTSIM_ENGINE"] = _CHOSEN or ("compiled" if room in _AS_USERS_DO else "simpy")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -14,7 +14,7 @@ LOAD = {"kind": "periodic_load", "busy": "2 ms", "period": "20 ms"}
 
 @pytest.fixture
 def one_kernel(monkeypatch):
-    """All models on the kernel of all parts, which need not be compiled here."""
+    """In plain Python all models on the kernel of all parts, linked once."""
     monkeypatch.setattr(run, "linked_for", lambda spec: generated.everything())
 
 
@@ -34,11 +34,10 @@ def model(programs: dict[str, Any], scheduler: str = "native", **domain: Any) ->
 
 
 def guest_cpu(data: dict[str, Any], seed: int = 1) -> float:
-    return run_model(checked(data), seed, 0, "simpy").pcpus()["guest"]
+    return run_model(checked(data), seed, 0, "compiled").pcpus()["guest"]
 
 
 @pytest.mark.thorough
-@pytest.mark.usefixtures("one_kernel")
 @pytest.mark.parametrize("first", sorted(generated.PROGRAMS))
 def test_two_programs_take_the_same_cpu_under_native_and_credit(first: str):
     """On a pCPU of its own a guest runs whenever it has work, whoever decides."""
@@ -50,7 +49,6 @@ def test_two_programs_take_the_same_cpu_under_native_and_credit(first: str):
         assert native == credit > 0.0, second
 
 
-@pytest.mark.usefixtures("one_kernel")
 @pytest.mark.parametrize("scheduler", ["native", "esxi"])
 @pytest.mark.parametrize(
     ("other", "percent"),

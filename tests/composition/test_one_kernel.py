@@ -30,7 +30,7 @@ import json, sys
 from vftsim.composition.run import run_model
 from vftsim.study.model import load_model
 for name in ("xen-media", "net-kvm", "sip-farm-r6"):
-    spec = load_model(name).quick().spec
+    spec = load_model(name, ["measure.warm_up=10 ms", "measure.duration=100 ms"]).spec
     for engine in ("compiled", "simpy"):
         print(json.dumps(run_model(spec, 1, 0, engine).to_dict(), sort_keys=True))
 """
@@ -163,12 +163,13 @@ def test_different_models_are_one_kernel_and_agree_with_the_other_engine(tmp_pat
     assert len(list(tmp_path.glob("kernels/*/kernel.o"))) == 1
 
 
-@pytest.mark.thorough
-def test_the_package_brings_a_kernel_for_each_machine(tmp_path: Path):
+@pytest.mark.parametrize("parts", [toy.linked, pytest.param(all_parts, marks=pytest.mark.slow)])
+def test_the_package_brings_a_kernel_for_each_machine(parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(one_kernel, "all_parts", parts)
     assert len(one_kernel.write_all(tmp_path)) == 2
     for name, machine in (("linux-x86_64", 62), ("linux-aarch64", 183)):  # numbers of the ELF format
         content = one_kernel.cache_files.read_made(tmp_path / name, one_kernel._source())
         assert content is not None
         _, layout, code = prepared.loaded(content)
-        assert layout == layout_of(all_parts())
+        assert layout == layout_of(parts())
         assert (code[:4], int.from_bytes(code[18:20], "little")) == (b"\x7fELF", machine)

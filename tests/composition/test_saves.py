@@ -260,7 +260,7 @@ def test_a_file_cannot_be_noted(tmp_path):
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", shipped_models())
 def test_every_shipped_model_can_go_back(name):
-    run = Run(load_model(name).spec, 1, 0, engine="simpy")
+    run = Run(load_model(name).spec, 1, 0, engine="compiled")
     run.start()
     run.engine.run(50_000_000)
     assert len(notes_of(run)) > 20
@@ -272,7 +272,7 @@ def test_every_part_can_go_back():
     noted = 0
     for spec in filter(None, map(model, range(40))):
         with contextlib.suppress(VftsimError):
-            run = Run(spec, 1, 0, engine="simpy")
+            run = Run(spec, 1, 0, engine="compiled")
             run.start()
             run.engine.run(20_000_000)
             noted += len(notes_of(run)) > 20

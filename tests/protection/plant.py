@@ -406,3 +406,8 @@ def quarters(quick: int) -> list[Any]:
 
 
 ENGINES: tuple[type[Engine], ...] = (SimpyEngine, CompiledEngine)
+
+
+def engine_of_many(spoil: object = None) -> type[Engine]:
+    """Return the engine for hundreds of crashes of one plant: compiled, unless a function of it is replaced."""
+    return CompiledEngine if spoil is None else SimpyEngine

@@ -8,7 +8,9 @@ import pytest
 
 from vftsim.errors import ConservationError
 from vftsim.kernel import Sim
+from vftsim.kernel.compiled_engine import CompiledEngine
 from vftsim.kernel.declare import Kind
+from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.protection import output_buffer, passes, replication, state_stream
 from vftsim.platform.protection.checkpoint import checkpoint
 from vftsim.platform.protection.guard import Guard, hold_output, release
@@ -31,6 +33,8 @@ seen_checkpoint = watched(checkpoint)
 
 def plant(part: Kind = seen_checkpoint, spoil: Any = None, until_ns: int = 320 * MS, **fields: Any) -> Plant:
     parameters = SETTING.parameters(failover=FAILOVER, outputs={"spacing": RULES.spacing_ns})
+    is_whole = part is seen_checkpoint and spoil is None
+    fields = {"engine_type": CompiledEngine if is_whole else SimpyEngine, **fields}
     return Plant(
         parameters,
         asks=ASKS,

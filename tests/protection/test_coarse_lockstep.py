@@ -12,7 +12,7 @@ from vftsim.platform.protection import build as protect
 from vftsim.platform.protection import coarse_lockstep as mechanism
 from vftsim.platform.protection.mechanism import protections
 
-from .plant import ENGINES, MS, OWN, US, Plant, S, quarters
+from .plant import ENGINES, MS, OWN, US, Plant, S, engine_of_many, quarters
 from .spoilt import replaced
 
 CHUNK_NS = 1_700_001
@@ -94,7 +94,7 @@ def run(crash_ns: int = 0, spoil: Any = None, **more: Any) -> Plant:
     faults = [{"kind": "primary_crash", "at": f"{crash_ns} ns"}] if crash_ns else []
     until_ns = crash_ns + 80 * MS if crash_ns else 400 * MS
     return Plant(parameters(), asks=ASKS, chunk_ns=CHUNK_NS, chunk_is_output=True, faults=faults, until_ns=until_ns,
-                 spoil=spoil, **more).run()  # fmt: skip
+                 spoil=spoil, **{"engine_type": engine_of_many(spoil), **more}).run()  # fmt: skip
 
 
 @cache

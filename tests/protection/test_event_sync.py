@@ -12,7 +12,7 @@ from vftsim.platform.protection import event_sync as mechanism
 from vftsim.platform.protection import output_buffer, state_stream
 from vftsim.platform.protection.event_sync import event_sync
 
-from .plant import ENGINES, MS, OWN, US, Plant, S, play, quarters, watched
+from .plant import ENGINES, MS, OWN, US, Plant, S, engine_of_many, play, quarters, watched
 from .sets import A, Setting
 from .spoilt import replaced
 
@@ -118,7 +118,7 @@ watched_sync = watched(event_sync)
 
 def run(**fields: Any) -> dict[str, Any]:
     return {"protection": parameters(), "asks": ASKS, "chunk_ns": CHUNK_NS, "chunk_is_output": True,
-            "part": watched_sync, **fields}  # fmt: skip
+            "part": watched_sync, "engine_type": engine_of_many(fields.get("spoil")), **fields}  # fmt: skip
 
 
 @cache

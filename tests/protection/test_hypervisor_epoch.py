@@ -9,7 +9,7 @@ import pytest
 from vftsim.platform.protection import hypervisor_epoch as mechanism
 from vftsim.platform.protection.hypervisor_epoch import hypervisor_epoch
 
-from .plant import ENGINES, MS, OWN, US, Plant, S, quarters, watched
+from .plant import ENGINES, MS, OWN, US, Plant, S, engine_of_many, quarters, watched
 from .spoilt import replaced
 
 ROUND_TRIP_NS = 150 * US
@@ -129,6 +129,7 @@ PER_PHASE = 35
 
 
 def plant(protocol: str, **fields: Any) -> Plant:
+    fields = {"engine_type": engine_of_many(fields.get("spoil")), **fields}
     return Plant(parameters(protocol), asks=ASKS, chunk_ns=CHUNK_NS, chunk_is_output=True, part=watched_epoch, **fields)
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from .plant import ENGINES, MS, OWN, US, play
+from .plant import ENGINES, MS, OWN, US, engine_of_many, play
 from .sets import A
 from .test_coarse_lockstep import parameters as coarse
 from .test_event_sync import parameters as events
@@ -39,7 +39,7 @@ ASKS = [700_003 * i for i in range(1, 500)]
 
 def run(kind, *faults, until_ns=400 * MS, **more):
     return play(protection=MECHANISMS[kind], asks=ASKS, chunk_ns=CHUNK_NS, chunk_is_output=True, until_ns=until_ns,
-                faults=list(faults), **more).run  # fmt: skip
+                faults=list(faults), **{"engine_type": engine_of_many(), **more}).run  # fmt: skip
 
 
 def loss(at_ns=LOST_NS, until_ns=BACK_NS):

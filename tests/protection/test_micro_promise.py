@@ -9,7 +9,7 @@ import pytest
 from vftsim.platform.protection import output_buffer, state_stream
 from vftsim.platform.protection.micro_checkpoint import micro_checkpoint
 
-from .plant import MS, OWN, US, Plant, play, quarters, watched
+from .plant import MS, OWN, US, Plant, engine_of_many, play, quarters, watched
 from .sets import A
 from .spoilt import replaced
 from .state_oracle import Oracle, Rules, State
@@ -30,7 +30,7 @@ def plant(shipped: bool, **fields: Any) -> dict[str, Any]:
     own = SETTING.parameters("micro_checkpoint", failover=FAILOVER, shipped=shipped, restore=RESTORE_NS)
     parameters = {k: v for k, v in own.items() if k not in ("rule", "suspend_request")}
     return {"protection": parameters, "asks": ASKS, "chunk_ns": CHUNK_NS, "chunk_is_output": True, "part": seen_micro,
-            **fields}  # fmt: skip
+            "engine_type": engine_of_many(fields.get("spoil")), **fields}  # fmt: skip
 
 
 class LocalOracle(Oracle):
