@@ -13,6 +13,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
+from vftsim.platform.protection.prices import Price
 from vftsim.platform.protection.when import WhenText
 from vftsim.spec import OneOf, Quantity, Spec
 
@@ -83,7 +84,18 @@ def _default(field: Any, said: list[Any]) -> str:
 
 def _row(name: str, field: Any) -> str:
     said = [*field.metadata, *_metadata(field.annotation)]
-    return f"| `{name}` | {_kind(field.annotation, said)} | {_default(field, said)} | {field.description or ''} |\n"
+    default = f"{_default(field, said)}{_range(said)}"
+    return f"| `{name}` | {_kind(field.annotation, said)} | {default} | {field.description or ''} |\n"
+
+
+def _range(said: list[Any]) -> str:
+    """Between which values a price lies."""
+    price = next((item for item in said if isinstance(item, Price)), None)
+    if price is None:
+        return ""
+    quantity = next((item for item in said if isinstance(item, Quantity)), None)
+    low, high = (f"{end:g}" if quantity is None else quantity.format(end) for end in (price.low, price.high))
+    return f" ({price.basis}: {low} to {high})"
 
 
 def _has_own_table(field: Any) -> bool:

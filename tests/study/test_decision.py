@@ -39,7 +39,7 @@ measure: {warm_up: 200 ms, duration: 3 s}
 def decided(tmp_path, text, kinds, *objectives, replications=2, **asked):
     path = tmp_path / "model.yaml"
     path.write_text(text)
-    question = Asked(tuple(map(read_objective, objectives)), **asked)
+    question = Asked(tuple(map(read_objective, objectives)), **{"bands": False, **asked})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(failover, "AFTER_NS", 3 * S)
         patch.setattr(failover, "STEADY_AFTER_NS", 3 * S)
@@ -133,6 +133,25 @@ def test_the_year_follows_from_outage_and_repair_by_hand(tmp_path):
     year_s = 365.25 * 86_400.0
     assert found.estimate("none", "downtime").mean == pytest.approx(year_s * 3600.0 / (1e6 + 3600.0))
     assert found.estimate("none", "nines").mean == pytest.approx(-math.log10(3600.0 / (1e6 + 3600.0)))
+
+
+# Prices
+
+
+def test_no_figure_that_rests_on_an_assumption_has_an_interval_of_no_width(tmp_path):
+    found = decided(tmp_path, WEB, ["none", "lockstep"], "load.latency.p98 <= 10 ms", bands=True, replications=1)
+    p98 = "workloads.load.latency.p98"
+    for name in ("price", "outage", "downtime", "domains.vm.protection.channel", "domains.vm.cpu", p98):
+        estimate = found.estimate("lockstep", name)
+        assert estimate.low < estimate.mean < estimate.high, name
+    assert found.estimate("none", "domains.vm.cpu").half_width in (0.0, math.inf)
+    assert found.bands["lockstep"]["outage"].decides == "failover.heartbeat_timeout and failover.log_timeout"
+    row = next(
+        r for r in found.for_machines()["comparison"] if r["figure"] == "outage" and r["mechanism"] == "lockstep"
+    )
+    assert row["decided_by"] == found.bands["lockstep"]["outage"].decides
+    assert row["prices_low"] < row["estimate"] < row["prices_high"]
+    assert "failover.heartbeat_timeout" in "".join(as_text(found.blocks(), 100).split())
 
 
 # What is asked

@@ -227,7 +227,7 @@ def _estimated(e: Estimate) -> tuple[str, str]:
     if math.isinf(e.high) and math.isfinite(e.low):
         return plain(e.mean), f"[{plain(e.low)} or more]"
     half = (e.high - e.low) / 2.0
-    if not math.isfinite(half) or half <= 0.0 or e.n == 1:
+    if not math.isfinite(half) or half <= 0.0 or (e.n == 1 and e.kind != "with prices"):
         return plain(e.mean), ""
     decimals = min(_decimals(half), _decimals(e.mean) + 2 if e.mean else _MOST_DECIMALS)
     value, low, high = (fixed(x, decimals) for x in (e.mean, e.low, e.high))

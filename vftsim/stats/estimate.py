@@ -18,11 +18,13 @@ Kind = Literal[
     "capacity search",
     "upper bound",
     "lower bound",
+    "with prices",
     "range",
 ]
 """Where an interval comes from.
 
-``range`` is none: lowest and highest run, where there is too little to infer an interval from."""
+``with prices`` is that of replications together with what the ranges of prices make; ``range`` is none: lowest and
+highest run, where there is too little to infer an interval from."""
 
 
 @dataclass(frozen=True, slots=True)

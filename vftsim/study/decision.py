@@ -11,7 +11,7 @@ Of those that meet every objective the cheapest is the one with the least ``pric
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,24 +20,28 @@ from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
 from vftsim.stats import Estimate
 from vftsim.study.availability import DEFAULT_RESTART_S, rate_of, year_of
-from vftsim.study.decision_blocks import decision_blocks
+from vftsim.study.blocks.decision import decision_blocks
 from vftsim.study.decision_figures import (
     CAPACITY,
+    FAILURE,
     PRICE,
+    SERVICE,
+    YEAR,
     Protected,
     Quantity,
+    address_in,
     computed,
     own_words,
-    phase_word,
     quantities,
 )
 from vftsim.study.estimate import Needs, total
-from vftsim.study.failover import SPAN_NS, crashes_take, failover_study, protected_domain
+from vftsim.study.failover import SPAN_NS, FailoverStudy, crashes_take, failover_study, one_crash_each, protected_domain
 from vftsim.study.figures.summary import Summary
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.objective import Objective, in_units
+from vftsim.study.price_bands import Band, Variant, band_of, effects_of, variants, widened
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
 from vftsim.study.protection_costs import cost_note
@@ -70,11 +74,14 @@ class Asked:
         Mean time between failures of a host.
     restart_s : float
         How long it takes somebody to bring back by hand what does not come back by itself.
+    bands : bool
+        Whether each price is also played at both ends of its range, once.
     """
 
     objectives: tuple[Objective, ...] = ()
     mtbf_s: float = DEFAULT_MTBF_S
     restart_s: float = DEFAULT_RESTART_S
+    bands: bool = True
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,8 @@ class Decision(Printed):
     protected : dict
         What was found, by mechanism.
     asked : Asked
+    bands : dict
+        By mechanism and figure, what the ranges of prices make of it; empty: prices were taken as they are.
     refused : dict
         Mechanisms that do not fit, with the reason.
     notes : dict
@@ -97,6 +106,7 @@ class Decision(Printed):
     base: Model
     protected: Mapping[str, Protected]
     asked: Asked
+    bands: Mapping[str, Mapping[str, Band]]
     refused: Mapping[str, str]
     notes: Mapping[str, Sequence[str]]
     manifest: dict[str, Any]
@@ -112,24 +122,18 @@ class Decision(Printed):
         return NONE if NONE in self.protected else next(iter(self.protected))
 
     def estimate(self, kind: str, name: str) -> Estimate | None:
-        """Return a figure of a mechanism."""
-        return self.protected[kind].estimate(name)
+        """Return a figure of a mechanism, with what the ranges of prices make of it."""
+        return widened(self.protected[kind].estimate(name), self.bands.get(kind, {}), name)
 
     def difference(self, kind: str, name: str) -> Estimate | None:
         """Return how much more it is than without protection, of pairs; None for what has none."""
-        return self.protected[kind].difference(name, self.protected[self.first])
+        found = self.protected[kind].difference(name, self.protected[self.first])
+        return widened(found, self.bands.get(kind, {}), name, is_difference=True)
 
     def figure_of(self, objective: Objective) -> str:
         """Return the name of the figure that an objective is about, as :attr:`quantities` or the summaries have it."""
-        summary = self.protected[self.first].summary
-        if objective.figure in own_words():
-            return objective.figure
-        word = phase_word(summary)
-        every = summary.find(objective.figure)
-        found = [each for each in every if each.phase == word] or every
-        for each in self.protected.values():
-            each.summary.find(objective.figure)  # a percentile that nobody has listed comes to be in each
-        return found[0].text if found else objective.figure
+        found = {address_in(each.summary, objective.figure) for each in self.protected.values()}
+        return next(iter(found))
 
     def verdict(self, kind: str, objective: Objective) -> Verdict:
         """Tell whether a mechanism meets an objective; open: its interval holds the limit."""
@@ -162,16 +166,6 @@ class Decision(Printed):
         """Return the decision as blocks."""
         return decision_blocks(self)
 
-    def print_tables(self) -> None:
-        """Print everything for people."""
-        from vftsim.report.head import print_head  # noqa: PLC0415 - study and report know each other
-        from vftsim.report.screen import print_blocks  # noqa: PLC0415
-
-        said = self.manifest["models"][0]
-        notes = [note for note in said["notes"] if not note.startswith("protection")]
-        print_head([{**said, "costs": [], "notes": notes}], self.manifest["seed"])
-        print_blocks(self.blocks())
-
     @property
     def interrupted(self) -> bool:
         """Whether the study was ended early."""
@@ -189,8 +183,18 @@ class Decision(Printed):
                 less = self.difference(kind, one.name) if kind != self.first else None
                 of_pairs = estimate_columns(less) if less is not None else {}
                 columns = estimate_columns(found) | {f"difference_{key}": value for key, value in of_pairs.items()}
-                table.append(row | columns)
+                table.append(row | columns | self._parts(kind, one.name))
         return frame(table)
+
+    def _parts(self, kind: str, name: str) -> dict[str, Any]:
+        """Return what of an interval is of the replications, what of prices, and which price decides."""
+        band, own = self.bands.get(kind, {}).get(name), self.protected[kind].estimate(name)
+        if band is None or own is None:
+            return {}
+        return {
+            "replications_low": own.low, "replications_high": own.high, "prices_low": own.mean + band.below,
+            "prices_high": own.mean + band.above, "decided_by": band.decides, "decided_share": band.share,
+        }  # fmt: skip
 
     @property
     def outside(self) -> list[list[str]] | None:
@@ -221,10 +225,14 @@ class Decision(Printed):
         }  # fmt: skip
 
 
-def decision_takes(models: Sequence[Model], replications: int) -> Needs:
-    """Return what such a study takes: replications of each model, and crashes."""
-    crashes = (crashes_take(each, max(replications, 2), None, SPAN_NS, None) for each in models)
-    return sum(crashes, total([each.spec for each in models], replications))
+def decision_takes(models: Sequence[Model], replications: int, *, bands: bool = True) -> Needs:
+    """Return what such a study takes: replications of each model, and crashes; of each price two more."""
+    found = total([each.spec for each in models], replications)
+    for each in models:
+        found += crashes_take(each, max(replications, 2), None, SPAN_NS, None)
+        for end, of_failure in _ends(each, protected_domain(each)) if bands else ():
+            found += crashes_take(end.model, 1, None, SPAN_NS, None) if of_failure else total([end.model.spec], 1)
+    return found
 
 
 def decide(
@@ -266,16 +274,103 @@ def decide(
         capacity = ramp_capacity_of(own, records[kind]) if model.spec.ramp is not None else None
         beside = computed(own, domain, summaries[kind], summaries.get(NONE))
         found[kind] = Protected(own, domain, summaries[kind], beside, capacity)
+        for one in question.objectives:
+            address_in(summaries[kind], one.figure)  # a percentile that nobody has listed comes to be
     for kind, each in {} if interrupted else found.items():
         study = failover_study(models[kind], max(replications, 2), seed, workers, progress=progress, store=store)
-        try:
-            year = year_of(study, kind, question.mtbf_s, question.restart_s, rate_of(model))
-        except UsageError as error:
-            year = None
-            notes[kind].append(f"no year: {error}")
-        found[kind] = replace(each, failovers=study, year=year)
+        found[kind] = _with_failovers(each, study, question, rate_of(model))
+        if found[kind].year is None:
+            notes[kind].append("no year: a run ended before the guest was back")
     said = manifest(
         list(models.values()), command="compare", seed=seed, replications=common, wanted=replications, jobs=workers,
         started=started, state="interrupted" if interrupted else "finished",
     )  # fmt: skip
-    return Decision(model, found, question, refused, {k: v for k, v in notes.items() if v}, said)
+    of_prices: dict[str, dict[str, Band]] = {}
+    if question.bands and not interrupted:
+        of_prices = _bands(models, name, domain, question, seed, workers, progress, store)
+    return Decision(model, found, question, of_prices, refused, {k: v for k, v in notes.items() if v}, said)
+
+
+def _with_failovers(each: Protected, study: FailoverStudy, asked: Asked, rate: float) -> Protected:
+    try:
+        year = year_of(study, study.mechanism, asked.mtbf_s, asked.restart_s, rate)
+    except UsageError:  # a run ended before the guest was back
+        year = None
+    return replace(each, failovers=study, year=year)
+
+
+def _ends(model: Model, entry: str) -> Iterator[tuple[Variant, bool]]:
+    """Yield what is played for the prices of a model, and whether a crash of it is."""
+    for each in variants(_shorter(model), entry):
+        yield each, each.is_of_failure
+
+
+def _shorter(model: Model) -> Model:
+    """Return the model with shorter steps: what a price moves shows there, too."""
+    return model.quick() if model.spec.ramp is not None else model
+
+
+def _bands(
+    models: Mapping[str, Model], entry: str, domain: str, asked: Asked, seed: int, jobs: int,
+    progress: Progress | None, store: Store | None,
+) -> dict[str, dict[str, Band]]:  # fmt: skip
+    """Play every price at both ends of its range, once, and return what that makes of each mechanism's figures."""
+    ends = {kind: [each for each, _ in _ends(model, entry)] for kind, model in models.items()}
+    base = {kind: _shorter(model) for kind, model in models.items()}
+    of_run = [*base.items(), *((kind, v.model) for kind, own in ends.items() for v in own if not v.is_of_failure)]
+    of_crash = [
+        *((kind, base[kind]) for kind, own in ends.items() if any(v.is_of_failure for v in own)),
+        *((kind, v.model) for kind, own in ends.items() for v in own if v.is_of_failure),
+    ]
+    done = replicate([model for _, model in of_run], 1, seed, jobs, progress=progress, store=store)
+    if any(each.interrupted for each in done):
+        return {}
+    summaries = [Summary(kind, each.ordered(), CONFIDENCE) for (kind, _), each in zip(of_run, done, strict=True)]
+    unprotected = next((each for (kind, _), each in zip(of_run, summaries, strict=True) if kind == NONE), None)
+    runs = iter([
+        Protected(
+            model, domain, each, computed(model, domain, each, unprotected),
+            ramp_capacity_of(model, own.ordered()) if model.spec.ramp is not None else None,
+        )
+        for (_, model), each, own in zip(of_run, summaries, done, strict=True)
+    ])  # fmt: skip
+    of_base = {kind: next(runs) for kind in base}
+    crashes = iter(one_crash_each([model for _, model in of_crash], seed, jobs, progress=progress, store=store))
+    rate = rate_of(next(iter(models.values())))
+    for kind, own in ends.items():
+        if any(each.is_of_failure for each in own):
+            of_base[kind] = _with_failovers(of_base[kind], next(crashes), asked, rate)
+    found = {}
+    for kind, own in ends.items():
+        asked_for = [address_in(of_base[kind].summary, one.figure) for one in asked.objectives]
+        played = [
+            (each, _with_failovers(of_base[kind], next(crashes), asked, rate) if each.is_of_failure else next(runs))
+            for each in own
+        ]
+        for _, each in played:
+            for one in asked.objectives:
+                address_in(each.summary, one.figure)
+        found[kind] = _of_mechanism(of_base[kind], played, asked_for)
+    return found
+
+
+def _of_mechanism(
+    base: Protected, played: Sequence[tuple[Variant, Protected]], asked_for: Sequence[str]
+) -> dict[str, Band]:
+    """Return the bands of a mechanism's figures; a run shows nothing of a crash, and a crash nothing of a run."""
+    found = {}
+    groups = dict.fromkeys(asked_for, SERVICE) | {one.name: one.group for one in quantities({"": base})}
+    for name, group in groups.items():
+        of_failure = group in (FAILURE, YEAR)
+        told = [(each, _figures(own)) for each, own in played if each.is_of_failure == of_failure]
+        if band := band_of(effects_of(told, _figures(base), name)):
+            found[name] = band
+    return found
+
+
+def _figures(of: Protected) -> Callable[[str], float]:
+    def figure(name: str) -> float:
+        found = of.estimate(name)
+        return math.nan if found is None else found.mean
+
+    return figure

@@ -216,6 +216,16 @@ def _of(protected: Protected) -> Iterator[Quantity]:
             yield Quantity(name, words, unit, group)
 
 
+def address_in(summary: Summary, figure: str) -> str:
+    """Return the whole name of a figure that somebody asks for, in the phase that is compared.
+
+    A percentile that nobody has listed comes to be in the summary.
+    """
+    every = [] if figure in own_words() else summary.find(figure)
+    word = phase_word(summary)
+    return next((each.text for each in every if each.phase == word), every[0].text if every else figure)
+
+
 def is_service(address: Address, word: str) -> bool:
     """Whether a figure says what clients or jobs get, in the phase that is compared."""
     is_led = address.entry.leads or address.entry.path[0] in _RATINGS

@@ -8,8 +8,8 @@ divide the span or come round in it).  What one crash is, and how an outage is d
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import LONGEST_NS, ModelSpec
@@ -27,9 +27,10 @@ from vftsim.study.constant_load import at_load
 from vftsim.study.crash import PARTS, CrashTask, Failover, simulate_crash
 from vftsim.study.estimate import Needs, needs_of, worthwhile_jobs
 from vftsim.study.frames import estimate_columns, frame
-from vftsim.study.kept import Kept
+from vftsim.study.kept import Kept, together
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
+from vftsim.study.price_bands import Band, band_of, effects_of, variants, widened
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
@@ -76,6 +77,8 @@ class FailoverStudy(Printed):
     manifest : dict
     outside : list of float, optional
         That load, if it is outside of what the model was fitted to; None if the model does not say to what.
+    bands : dict
+        By figure, what the ranges of the mechanism's prices make of it; empty: prices were taken as they are.
     """
 
     model: Model
@@ -84,6 +87,7 @@ class FailoverStudy(Printed):
     failovers: tuple[Failover, ...]
     manifest: dict[str, Any]
     outside: list[float] | None = None
+    bands: Mapping[str, Band] = field(default_factory=dict)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a figure: its mean with an interval, least, middle and largest value.
@@ -96,8 +100,12 @@ class FailoverStudy(Printed):
             row: dict[str, Any] = {"figure": name, "crashes": len(values), "of_which_known": len(known)}
             if known:
                 middle = sorted(known)[len(known) // 2]
-                row |= {**estimate_columns(stratified_interval(known, CONFIDENCE)), "least": min(known)}
-                row |= {"middle": middle, "largest": max(known)}
+                found = self.mean(name)
+                assert found is not None
+                row |= {**estimate_columns(found), "least": min(known), "middle": middle, "largest": max(known)}
+                if (band := self.bands.get(name)) is not None:
+                    row |= {"prices_low": found.mean + band.below, "prices_high": found.mean + band.above}
+                    row |= {"decided_by": band.decides, "decided_share": band.share}
             if share := self.share(name):
                 any_in = sum(value > 0.0 for value in known)
                 row |= {"crashes_with_any": any_in, "share_low": share.low, "share_high": share.high}
@@ -124,9 +132,9 @@ class FailoverStudy(Printed):
         }
 
     def mean(self, name: str) -> Estimate | None:
-        """Return the mean of a figure over the crashes that have it; ``None`` if none has."""
+        """Return the mean of a figure over the crashes that have it, with its band; ``None`` if none has."""
         known = [value for value in self.figures().get(name, []) if math.isfinite(value)]
-        return stratified_interval(known, CONFIDENCE) if known else None
+        return widened(stratified_interval(known, CONFIDENCE), self.bands, name) if known else None
 
     def share(self, name: str) -> Estimate | None:
         """Return in which share of the crashes there was any of what a figure counts; ``None`` for times.
@@ -205,28 +213,108 @@ def failover_study(
         raise UsageError("--over: above 0, e.g. 1 s")
     if after_ns is not None and after_ns < 1:
         raise UsageError("--after: above 0, e.g. 60 s")
-    name = _domain_of(model, domain)
-    protection = _protection_of(model, name)
-    after_ns = _after_ns(model, name, after_ns)
-    spec, begins_ns, words = _at_rest(model, load, span_ns + after_ns)
-    instants = crash_instants(seed, crashes, span_ns)
-    tasks = {
-        n: CrashTask(spec, name, seed, n, begins_ns + instant_ns, begins_ns, begins_ns + span_ns + after_ns)
-        for n, instant_ns in enumerate(instants)
-    }
+    plan = _planned(model, crashes, seed, load, domain, span_ns, after_ns)
     started = utc_now()
-    said = {**identity(model, seed), "failover": [name, words, crashes, span_ns, after_ns]}
-    kept = Kept(store, said, asdict, _from_dict)
+    kept = Kept(store, {**identity(model, seed), "failover": plan.said}, asdict, _from_dict)
     show = progress or Silent()
-    show.total(len(tasks) - kept.there(tasks))
-    worthwhile = worthwhile_jobs(workers, [spec] * len(tasks))
-    found = kept.in_order(Workers(simulate_crash, worthwhile, show.say, show.advance), tasks)
+    show.total(len(plan.tasks) - kept.there(plan.tasks))
+    worthwhile = worthwhile_jobs(workers, [plan.spec] * crashes)
+    found = kept.in_order(Workers(simulate_crash, worthwhile, show.say, show.advance), plan.tasks)
     how = manifest(
         [model], command="failover", seed=seed, replications=range(crashes), wanted=crashes, jobs=workers,
         started=started, state="finished",
     )  # fmt: skip
-    kind: str = protection.kind  # type: ignore[attr-defined]
-    return FailoverStudy(model, kind, words, tuple(found), how, outside(spec, first_load(spec)))
+    return plan.study(model, found, how)
+
+
+def with_bands(
+    study: FailoverStudy,
+    seed: int,
+    jobs: int | None = None,
+    *,
+    load: float | None = None,
+    domain: str | None = None,
+    after_ns: int | None = None,
+    progress: Progress | None = None,
+    store: Store | None = None,
+) -> FailoverStudy:
+    """Return failovers with what the ranges of prices make of them: one crash at each end of each."""
+    own, workers = study.model, checked_jobs(jobs)
+    name = _domain_of(own, domain)
+    entry = next(each for each in own.spec.domains if name in own.spec.copies(each))
+    ends = [each for each in variants(own, entry) if each.is_of_failure]
+    if not ends:
+        return study
+    played = one_crash_each(
+        [own, *(each.model for each in ends)], seed, workers, load=load, domain=domain,
+        after_ns=after_ns, progress=progress, store=store,
+    )  # fmt: skip
+    base, *others = (_means(each) for each in played)
+    told = list(zip(ends, others, strict=True))
+    bands = {figure: band_of(effects_of(told, base, figure)) for figure in study.figures()}
+    return replace(study, bands={figure: band for figure, band in bands.items() if band is not None})
+
+
+def bands_take(model: Model, load: float | None, domain: str | None, after_ns: int | None) -> Needs:
+    """Return what the bands take: a crash at each end of each price, and one at the prices in use."""
+    name = _domain_of(model, domain)
+    entry = next(each for each in model.spec.domains if name in model.spec.copies(each))
+    ends = sum(each.is_of_failure for each in variants(model, entry))
+    return crashes_take(model, 1, load, SPAN_NS, after_ns, domain).times(ends + 1 if ends else 0)
+
+
+def _means(study: FailoverStudy) -> Callable[[str], float]:
+    def figure(name: str) -> float:
+        found = study.mean(name) if name in study.figures() else None
+        return math.nan if found is None else found.mean
+
+    return figure
+
+
+def one_crash_each(
+    models: Sequence[Model], seed: int, jobs: int, *, load: float | None = None, domain: str | None = None,
+    after_ns: int | None = None, progress: Progress | None = None, store: Store | None = None,
+) -> list[FailoverStudy]:  # fmt: skip
+    """Let the host of each model crash once, at the same instant."""
+    plans = [_planned(model, 1, seed, load, domain, SPAN_NS, after_ns) for model in models]
+    kept = [
+        Kept(store, {**identity(model, seed), "failover": plan.said}, asdict, _from_dict)
+        for model, plan in zip(models, plans, strict=True)
+    ]
+    show = progress or Silent()
+    show.total(sum(1 - one.there(plan.tasks) for one, plan in zip(kept, plans, strict=True)))
+    workers = Workers(simulate_crash, worthwhile_jobs(jobs, [plan.spec for plan in plans]), show.say, show.advance)
+    found = together(kept, workers, [plan.tasks[0] for plan in plans])
+    return [plan.study(model, [each], {}) for plan, model, each in zip(plans, models, found, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Crashes to be simulated."""
+
+    spec: ModelSpec
+    kind: str
+    words: str
+    said: list[Any]
+    tasks: dict[int, CrashTask]
+
+    def study(self, model: Model, found: Sequence[Failover], how: dict[str, Any]) -> FailoverStudy:
+        """Return what came of it."""
+        return FailoverStudy(model, self.kind, self.words, tuple(found), how, outside(self.spec, first_load(self.spec)))
+
+
+def _planned(
+    model: Model, crashes: int, seed: int, load: float | None, domain: str | None, span_ns: int, after_ns: int | None
+) -> _Plan:
+    name = _domain_of(model, domain)
+    after_ns = _after_ns(model, name, after_ns)
+    spec, begins_ns, words = _at_rest(model, load, span_ns + after_ns)
+    tasks = {
+        n: CrashTask(spec, name, seed, n, begins_ns + instant_ns, begins_ns, begins_ns + span_ns + after_ns)
+        for n, instant_ns in enumerate(crash_instants(seed, crashes, span_ns))
+    }
+    kind: str = _protection_of(model, name).kind  # type: ignore[attr-defined]
+    return _Plan(spec, kind, words, [name, words, crashes, span_ns, after_ns], tasks)
 
 
 def crashes_take(

@@ -57,6 +57,13 @@ def compare(
             "--protection.",
         ),
     ] = None,
+    prices: Annotated[
+        bool,
+        typer.Option(
+            "--prices/--no-prices",
+            help="Play prices of mechanisms at both ends of their ranges, for bands. With --protection.",
+        ),
+    ] = True,
     figure: Annotated[
         list[str] | None,
         typer.Option(
@@ -105,7 +112,7 @@ def compare(
     if protection is not None:
         if figure:
             raise UsageError("--figure: with --protection every figure is shown; --objective says what is asked")
-        asked = _asked(objective or (), mtbf, restart)
+        asked = _asked(objective or (), mtbf, restart, prices)
         _mechanisms(chosen, protection, replications, seed, jobs, output, force, as_json, as_csv, quiet, limits, asked)
         return
     for option, given in (("--objective", objective), ("--mtbf", mtbf), ("--restart", restart)):
@@ -137,7 +144,7 @@ def _variant(named: str, set_: list[str] | None, scale: float, quick: bool) -> M
     return replace(model, label=named)
 
 
-def _asked(objectives: Sequence[str], mtbf: str | None, restart: str | None) -> Asked:
+def _asked(objectives: Sequence[str], mtbf: str | None, restart: str | None, bands: bool) -> Asked:
     """Return the question that the options put."""
     from vftsim.spec import DURATION
     from vftsim.study.decision import Asked
@@ -148,7 +155,7 @@ def _asked(objectives: Sequence[str], mtbf: str | None, restart: str | None) -> 
         for name, option, text in (("mtbf_s", "--mtbf", mtbf), ("restart_s", "--restart", restart))
         if text is not None
     }
-    return Asked(tuple(read_objective(text) for text in objectives), **times)
+    return Asked(tuple(read_objective(text) for text in objectives), **times, bands=bands)
 
 
 def _mechanisms(
@@ -165,7 +172,7 @@ def _mechanisms(
         raise UsageError("--protection compares mechanisms on one model; name one")
     kinds = kinds_named(named)
     each = list(fitting(models[0], kinds)[0].values())
-    takes = options.limited(limits, lambda: decision_takes(each, replications), jobs)
+    takes = options.limited(limits, lambda: decision_takes(each, replications, bands=asked.bands), jobs)
     with (
         takes as words,
         kept_in(output, "compare", force) as store,

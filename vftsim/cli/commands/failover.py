@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vftsim.cli import options
+
+if TYPE_CHECKING:
+    from vftsim.study.estimate import Needs
 
 
 def register(app: typer.Typer) -> None:
@@ -36,6 +39,12 @@ def failover(
     protection: Annotated[
         str | None, typer.Option(metavar="KIND", help="Protect the domain with this mechanism and its defaults.")
     ] = None,
+    prices: Annotated[
+        bool,
+        typer.Option(
+            "--prices/--no-prices", help="Play prices of the mechanism at both ends of their ranges, for bands."
+        ),
+    ] = True,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Figure to write (.png): a timeline, the outages.")
     ] = None,
@@ -62,7 +71,7 @@ def failover(
     options.check_force(force and plot is None, output)
     from vftsim.cli.files import check_target, write_whole
     from vftsim.spec import DURATION
-    from vftsim.study.failover import DEFAULT_CRASHES, crashes_take, failover_study
+    from vftsim.study.failover import DEFAULT_CRASHES, bands_take, crashes_take, failover_study, with_bands
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
     from vftsim.study.protections import under
@@ -74,7 +83,12 @@ def failover(
         chosen = under(chosen, protection, domain)
     span_ns = round(options.parse_quantity("--over", over, DURATION))
     after_ns = None if after is None else round(options.parse_quantity("--after", after, DURATION))
-    takes = options.limited(limits, lambda: crashes_take(chosen, count, load, span_ns, after_ns, domain), jobs)
+
+    def needs() -> Needs:
+        found = crashes_take(chosen, count, load, span_ns, after_ns, domain)
+        return found + bands_take(chosen, load, domain, after_ns) if prices else found
+
+    takes = options.limited(limits, needs, jobs)
     with (
         takes as words,
         kept_in(output, "failover", force) as store,
@@ -84,6 +98,10 @@ def failover(
             chosen, count, seed, jobs, load=load, domain=domain, span_ns=span_ns, after_ns=after_ns,
             progress=progress, store=store,
         )  # fmt: skip
+        if prices:
+            study = with_bands(
+                study, seed, jobs, load=load, domain=domain, after_ns=after_ns, progress=progress, store=store
+            )
         keep_answer(store, study)
     if plot is not None:
         from vftsim.report.protection_plots import failover_figure

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from vftsim.platform.protection.prices import assumed, published
 from vftsim.platform.protection.when import When
 from vftsim.spec.base import Spec
 from vftsim.spec.units import BitRate, ByteCount, DurationNs, Percent, PeriodNs, PositiveDurationNs, RatePerSecond
@@ -24,9 +25,15 @@ _PositiveBytes = Annotated[ByteCount, Field(gt=0)]
 class LogSpec(Spec):
     """What the primary writes into the log."""
 
-    packet_entry: ByteCount = Field(64, description="Bytes of a received packet's entry beside its data. Assumption.")
-    output_entry: ByteCount = Field(32, description="Bytes of an output operation's entry. Assumption.")
-    event_entry: ByteCount = Field(32, description="Bytes of a clock or counter read's entry. Assumption.")
+    packet_entry: Annotated[ByteCount, assumed(32, 128)] = Field(
+        64, description="Bytes of a received packet's entry beside its data. Assumption."
+    )
+    output_entry: Annotated[ByteCount, assumed(16, 64)] = Field(
+        32, description="Bytes of an output operation's entry. Assumption."
+    )
+    event_entry: Annotated[ByteCount, assumed(16, 64)] = Field(
+        32, description="Bytes of a clock or counter read's entry. Assumption."
+    )
     clock_reads_per_packet: int = Field(
         0,
         ge=0,
@@ -44,7 +51,7 @@ class LogSpec(Spec):
         le=100_000,
         description="Timer interrupts of the guest (RHEL 5 kernel: 1000 a second); 0 turns them off.",
     )
-    timer_entry: ByteCount = Field(
+    timer_entry: Annotated[ByteCount, published(52, 156, "S2")] = Field(
         120,
         description="Bytes of a timer interrupt's entry; makes the 0.5-1.5 Mbit/s of an idle guest (S2).",
     )
@@ -59,7 +66,7 @@ class LogSpec(Spec):
         description="Disk reads beside those of the model's programs that travel over the log; 0: none.",
     )
     disk_read_size: ByteCount = Field(4096, description="Data of a disk read.")
-    transport_overhead: float = Field(
+    transport_overhead: Annotated[float, published(1.05, 1.2, "S2, VMware's sizing rule")] = Field(
         1.2,
         ge=1.0,
         le=10.0,
@@ -78,28 +85,36 @@ class PrimaryCostSpec(Spec):
         description="`counted`: each event has its price; `factors`: of these only the first four, and two factors. "
         "Not given: `factors` where `execution` or `exits` is given, else `counted`.",
     )
-    entry: DurationNs = Field(10 * _US, description="For each packet or disk read logged. Assumption.")
-    kibibyte: DurationNs = Field(1 * _US, description="For each KiB of data logged (copying). Assumption.")
-    timer: DurationNs = Field(1 * _US, description="For each timer interrupt logged. Assumption.")
-    output: DurationNs = Field(10 * _US, description="For each output held and released. Assumption.")
-    clock_read: DurationNs = Field(
+    entry: Annotated[DurationNs, assumed(2 * _US, 20 * _US)] = Field(
+        10 * _US, description="For each packet or disk read logged. Assumption."
+    )
+    kibibyte: Annotated[DurationNs, assumed(_US // 4, 4 * _US)] = Field(
+        1 * _US, description="For each KiB of data logged (copying). Assumption."
+    )
+    timer: Annotated[DurationNs, assumed(_US // 5, 5 * _US)] = Field(
+        1 * _US, description="For each timer interrupt logged. Assumption."
+    )
+    output: Annotated[DurationNs, assumed(2 * _US, 20 * _US)] = Field(
+        10 * _US, description="For each output held and released. Assumption."
+    )
+    clock_read: Annotated[DurationNs, assumed(_US // 2, 5 * _US)] = Field(
         2 * _US,
         description="`counted`: for each clock read logged: it leaves the guest. Assumption. (`factors`: `entry`.)",
     )
-    disk_operation: DurationNs = Field(
+    disk_operation: Annotated[DurationNs, assumed(2 * _US, 20 * _US)] = Field(
         10 * _US, description="`counted`: for each disk operation of a program that ends. Assumption; 0 turns it off."
     )
-    batch: DurationNs = Field(
+    batch: Annotated[DurationNs, assumed(_US // 2, 10 * _US)] = Field(
         2 * _US,
         description="`counted`: for each batch of entries sent and acknowledged; what is written while the channel is "
         "busy joins a batch. Timer interrupts have it in their price. Assumption; 0 turns it off.",
     )
-    context_switch: DurationNs = Field(
+    context_switch: Annotated[DurationNs, assumed(0, 5 * _US)] = Field(
         0,
         description="`counted`: for each time the guest goes from one process to another (address space, shadow "
         "page tables). Not known: 0.",
     )
-    exit: DurationNs = Field(
+    exit: Annotated[DurationNs, assumed(_US, 8 * _US)] = Field(
         _EXIT_NS,
         description="`counted`: for each exit to the hypervisor, beside what it costs anyway. Assumption: as much "
         "again; 0 turns it off.",
@@ -200,8 +215,10 @@ class SecondarySpec(Spec):
         le=100.0,
         description="Time it needs for execution that took the primary 1; above 1: a slow backup.",
     )
-    entry_cost: DurationNs = Field(5 * _US, description="Time to replay an entry. Assumption.")
-    kibibyte: DurationNs = Field(
+    entry_cost: Annotated[DurationNs, assumed(_US, 20 * _US)] = Field(
+        5 * _US, description="Time to replay an entry. Assumption."
+    )
+    kibibyte: Annotated[DurationNs, assumed(0, _US)] = Field(
         0, description="Time to replay a KiB of logged data (copying into the guest). Not known: 0."
     )
     buffer: _PositiveBytes = Field(512 * 1024, description="Log buffer of the secondary. Assumption.")
@@ -222,37 +239,45 @@ class FailoverSpec(Spec):
     """How a failure is noticed and what follows."""
 
     heartbeat_interval: PeriodNs = Field(1 * _S, description="UDP heartbeats between the hosts. Assumption.")
-    heartbeat_timeout: PositiveDurationNs = Field(
-        3 * _S, description="Silence of heartbeats that means failure (S2: of the order of a few seconds)."
+    heartbeat_timeout: Annotated[PositiveDurationNs, published(1 * _S, 5 * _S, "S2: a few seconds", "detection")] = (
+        Field(3 * _S, description="Silence of heartbeats that means failure (S2: of the order of a few seconds).")
     )
-    log_timeout: PositiveDurationNs = Field(
+    log_timeout: Annotated[PositiveDurationNs, published(1 * _S, 5 * _S, "S2: a few seconds", "detection")] = Field(
         3 * _S,
         description="Silence of log entries or acknowledgements that means failure (S2: a few seconds).",
     )
-    secondary_delay: DurationNs = Field(
+    secondary_delay: Annotated[DurationNs, assumed(0, 100 * _MS)] = Field(
         10 * _MS,
         description="How much longer the secondary waits than the primary, so that with both alive "
         "the primary, which runs, wins the race. Assumption.",
     )
-    go_live: DurationNs = Field(
+    go_live: Annotated[DurationNs, assumed(10 * _MS, 1 * _S)] = Field(
         100 * _MS,
         description="From the end of replay to execution as primary: devices, pending disk I/O. Assumption.",
     )
-    announcement: DurationNs = Field(
+    announcement: Annotated[DurationNs, assumed(1 * _MS, 100 * _MS)] = Field(
         10 * _MS,
         description="From then until the switches have learnt the new place of the MAC address. Assumption.",
     )
     fencing: bool = Field(True, description="Atomic test-and-set on the shared storage before going live (S2).")
-    storage_latency: DurationNs = Field(5 * _MS, description="Time of the test-and-set. Assumption.")
+    storage_latency: Annotated[DurationNs, assumed(1 * _MS, 20 * _MS)] = Field(
+        5 * _MS, description="Time of the test-and-set. Assumption."
+    )
 
 
 class ReprotectionSpec(Spec):
     """A new secondary on a third host, cloned by live migration; see :mod:`vftsim.platform.protection.migration`."""
 
-    delay: DurationNs = Field(30 * _S, description="From going live to the start of the copy. Assumption.")
+    delay: Annotated[DurationNs, assumed(10 * _S, 300 * _S)] = Field(
+        30 * _S, description="From going live to the start of the copy. Assumption."
+    )
     memory: _PositiveBytes = Field(4 * 1024**3, description="Memory of the VM.")
-    rate: _PositiveBitRate = Field(800_000_000, description="Rate of the copy. Assumption.")
-    dirty_rate: BitRate = Field(80_000_000, description="Rate at which memory is dirtied. Assumption.")
+    rate: Annotated[_PositiveBitRate, assumed(400_000_000, 950_000_000)] = Field(
+        800_000_000, description="Rate of the copy. Assumption."
+    )
+    dirty_rate: Annotated[BitRate, assumed(10_000_000, 300_000_000)] = Field(
+        80_000_000, description="Rate at which memory is dirtied. Assumption."
+    )
     working_set: ByteCount | None = Field(None, description="Most memory that a round can dirty; all if not given.")
     stop_below: ByteCount = Field(50 * 4096, description="Remainder sent with the VM stopped (Xen: 50 pages).")
     most_rounds: int = Field(29, ge=1, le=1000, description="Rounds with the VM running (Xen up to 4.4: 29).")

@@ -15,6 +15,7 @@ from vftsim.platform.protection._replication_records import UNPROTECTED, replica
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.memory import MemorySpec
 from vftsim.platform.protection.outcome import Protection
+from vftsim.platform.protection.prices import Priced, assumed
 from vftsim.platform.protection.sender import SenderSpec, senders
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.platform.protection.when import Instant, When
@@ -44,10 +45,12 @@ class StatesSent(Protection):
 class StateSpec(Spec):
     """What a state is made of on the wire."""
 
-    fixed: ByteCount = Field(64 * 1024, description="vCPUs, devices, headers. Assumption.")
+    fixed: Annotated[ByteCount, assumed(16 * 1024, 256 * 1024)] = Field(
+        64 * 1024, description="vCPUs, devices, headers. Assumption."
+    )
     page: _PositiveBytes = Field(4104, description="A page with its number (Xen: 4096 B and 8 B).")
     compression: float = Field(1.0, ge=1.0, le=1000.0, description="Ratio by which pages shrink; 1: none.")
-    receive_cost: DurationNs = Field(
+    receive_cost: Annotated[DurationNs, assumed(2 * _US, 12 * _US)] = Field(
         6_000,
         description="CPU time of the second host for a page received. Assumption: that of `sender.page`.",
     )
@@ -94,9 +97,13 @@ class TakeoverSpec(Spec):
         False, description="A lock on shared storage halts the loser. Remus has none (thesis, Appendix G)."
     )
     storage_latency: DurationNs = Field(5 * _MS, description="Time to take that lock. Assumption.")
-    activation_record: DurationNs = Field(5 * _MS, description="Writing the activation record. Assumption: one write.")
-    go_live: DurationNs = Field(100 * _MS, description="From the restored state to execution: devices. Assumption.")
-    announcement: DurationNs = Field(
+    activation_record: Annotated[DurationNs, assumed(1 * _MS, 20 * _MS)] = Field(
+        5 * _MS, description="Writing the activation record. Assumption: one write."
+    )
+    go_live: Annotated[DurationNs, assumed(10 * _MS, 1 * _S)] = Field(
+        100 * _MS, description="From the restored state to execution: devices. Assumption."
+    )
+    announcement: Annotated[DurationNs, assumed(1 * _MS, 100 * _MS)] = Field(
         10 * _MS, description="From then until the switches have learnt the new place. Assumption."
     )
 
@@ -127,6 +134,17 @@ class ReplicationFields(ProtectionSpec):
     def has_backup(self) -> bool:
         """It has."""
         return True
+
+    def prices(self) -> list[Priced]:
+        """Leave out those of pages where none are sent, and those of a backup where there is none."""
+        found = super().prices()
+        if not self.sends_pages:
+            found = [each for each in found if each.key.partition(".")[0] not in ("memory", "state", "sender")]
+        if not self.has_backup:
+            found = [each for each in found if not each.is_of_failure and each.key != "state.receive_cost"]
+        if not self.failover.fencing:
+            found = [each for each in found if each.key != "failover.storage_latency"]
+        return found
 
     @property
     def longest_silence_ns(self) -> int:

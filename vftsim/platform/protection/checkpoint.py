@@ -27,7 +27,7 @@ Left out: sharing the VM's own network card.  See :mod:`.replication` for failur
 :mod:`.sender` for the driver domain's CPU time.
 """
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -61,6 +61,7 @@ from vftsim.platform.protection.mechanism import (
 )
 from vftsim.platform.protection.outcome import Protection
 from vftsim.platform.protection.output_buffer import outputs_held
+from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import (
     admit,
     crash_backup,
@@ -101,8 +102,12 @@ class Checkpoints(StatesSent):
 class PauseSpec(Spec):
     """How long the guest stands still at a checkpoint."""
 
-    fixed: DurationNs = Field(500 * _US, description="Part that does not depend on the pages. Assumption.")
-    page: DurationNs = Field(2 * _US, description="Copying a page to the buffer. Assumption.")
+    fixed: Annotated[DurationNs, assumed(100 * _US, 5 * _MS)] = Field(
+        500 * _US, description="Part that does not depend on the pages. Assumption."
+    )
+    page: Annotated[DurationNs, assumed(_US // 2, 8 * _US)] = Field(
+        2 * _US, description="Copying a page to the buffer. Assumption."
+    )
 
 
 class AdaptiveSpec(Spec):

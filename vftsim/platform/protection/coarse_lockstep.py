@@ -18,7 +18,7 @@ Assumption: divergence shows as a difference at once; a secondary that has diver
 would have.  Left out: CPU time of the proxy.  Both replicas use CPU and memory all the time.
 """
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -52,6 +52,7 @@ from vftsim.platform.protection.mechanism import (
     set_backup_speed,
 )
 from vftsim.platform.protection.output_buffer import held_list, held_outputs, output_buffers
+from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import (
     ISSUED_BY_SECONDARY,
     admit,
@@ -90,7 +91,7 @@ class CoarseLockstepSpec(ReplicationFields):
     products: ClassVar[tuple[str, ...]] = ("colo",)
     kind: Literal["coarse_lockstep"] = "coarse_lockstep"
     part: ClassVar[Kind] = coarse_lockstep
-    divergence_rate: RatePerSecond = Field(
+    divergence_rate: Annotated[RatePerSecond, assumed(0.01, 2.0)] = Field(
         0.1, gt=0, le=1e6, description="Differences between the replicas' outputs in a second of running. Assumption."
     )
     period: PeriodNs = Field(20 * _S, description="Longest run between two checkpoints (QEMU: 20 s).")
@@ -98,10 +99,12 @@ class CoarseLockstepSpec(ReplicationFields):
         3 * _S, description="Wait for a packet that one replica has not produced (QEMU: 3 s)."
     )
     missing: Percent = Field(0.0, description="Outputs that one replica does not produce. Assumption: none.")
-    jitter: DurationNs = Field(
+    jitter: Annotated[DurationNs, assumed(20 * _US, 1 * _MS)] = Field(
         100 * _US, description="Mean delay of an output at each replica, exponential. Assumption; 0: none."
     )
-    suspend: DurationNs = Field(500 * _US, description="Suspending both at a checkpoint. Assumption.")
+    suspend: Annotated[DurationNs, assumed(100 * _US, 5 * _MS)] = Field(
+        500 * _US, description="Suspending both at a checkpoint. Assumption."
+    )
     heartbeat: PeriodNs = Field(100 * _MS, description="Heartbeats to the secondary. Assumption.")
 
     @property

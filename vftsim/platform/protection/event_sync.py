@@ -12,7 +12,7 @@ event channel, hence one event; what its timers send while it is paused is anoth
 Disk reads are evenly spaced in running time.  Heartbeats tell a silent guest from a dead host.
 """
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -43,6 +43,7 @@ from vftsim.platform.protection.mechanism import (
     primary_crash,
 )
 from vftsim.platform.protection.output_buffer import held_outputs, output_buffers
+from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import (
     ISSUED_AGAIN,
     ISSUED_BY_SECONDARY,
@@ -73,7 +74,9 @@ class EventSyncSpec(ReplicationFields):
 
     kind: Literal["event_sync"] = "event_sync"
     part: ClassVar[Kind] = event_sync
-    suspend: DurationNs = Field(500 * _US, description="Suspending the guest and finding its dirty pages. Assumption.")
+    suspend: Annotated[DurationNs, assumed(100 * _US, 5 * _MS)] = Field(
+        500 * _US, description="Suspending the guest and finding its dirty pages. Assumption."
+    )
     read_rate: RatePerSecond = Field(0.0, le=1e6, description="Disk reads in a second of running; each is an event.")
     heartbeat: PeriodNs = Field(100 * _MS, description="Heartbeats to the backup. Assumption.")
 

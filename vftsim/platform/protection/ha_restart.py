@@ -8,7 +8,7 @@ What an application loses with its memory is its own business (``lose_state``). 
 way: the cluster has hosts enough.
 """
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -17,6 +17,7 @@ from vftsim.platform.protection import machine
 from vftsim.platform.protection.account import count, note, note_at, word
 from vftsim.platform.protection.guard import Guard, guards, protection
 from vftsim.platform.protection.mechanism import PROTECTIONS, ProtectionSpec, lose_machine, primary_crash
+from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.storage import lock_from_ns
 from vftsim.spec.units import DurationNs, PeriodNs, PositiveDurationNs
 
@@ -41,8 +42,10 @@ class HaRestartSpec(ProtectionSpec):
     heartbeat_timeout: PositiveDurationNs = Field(
         15 * _S, description="Silence after which a host is declared failed (VMware HA: 15 s)."
     )
-    placement: DurationNs = Field(2 * _S, description="Choosing a host and registering the VM there. Assumption.")
-    boot_time: DurationNs = Field(
+    placement: Annotated[DurationNs, assumed(1 * _S, 10 * _S)] = Field(
+        2 * _S, description="Choosing a host and registering the VM there. Assumption."
+    )
+    boot_time: Annotated[DurationNs, assumed(20 * _S, 180 * _S)] = Field(
         60 * _S,
         description="From power-on until the service answers: kernel, database, server. Assumption.",
     )

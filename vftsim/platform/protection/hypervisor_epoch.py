@@ -23,7 +23,7 @@ Left out: the instructions of an idle guest are those of its idle loop, so epoch
 primary's; packets that wait for the end of an epoch when the primary fails are lost, and clients send them again.
 """
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -60,6 +60,7 @@ from vftsim.platform.protection.mechanism import (
 )
 from vftsim.platform.protection.output_buffer import held_outputs, output_buffers
 from vftsim.platform.protection.pair import NEVER_NS
+from vftsim.platform.protection.prices import assumed, published
 from vftsim.platform.protection.replication import (
     ENTITY,
     INPUTS_WHILE_SPLIT,
@@ -96,8 +97,10 @@ class HypervisorEpochSpec(ReplicationFields):
     sends_pages: ClassVar[bool] = False
     protocol: Literal["original", "revised"] = Field("revised", description="Where the primary waits.")
     epoch_instructions: int = Field(50_000, ge=1, le=1 << 40, description="Instructions an epoch. Assumption.")
-    instruction_rate: RatePerSecond = Field(50e6, gt=0, le=1e12, description="Instructions a second. Assumption.")
-    boundary: DurationNs = Field(
+    instruction_rate: Annotated[RatePerSecond, assumed(20e6, 100e6)] = Field(
+        50e6, gt=0, le=1e12, description="Instructions a second. Assumption."
+    )
+    boundary: Annotated[DurationNs, published(100 * _US, 444 * _US, "TOCS 1996")] = Field(
         250 * _US, description="Work at the end of an epoch, without waiting for the backup. Assumption."
     )
     simulated_rate: RatePerSecond = Field(

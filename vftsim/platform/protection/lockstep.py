@@ -62,6 +62,7 @@ from vftsim.platform.protection.mechanism import (
 )
 from vftsim.platform.protection.outcome import Protection
 from vftsim.platform.protection.pair import pairs
+from vftsim.platform.protection.prices import Priced
 from vftsim.platform.protection.rollback import foresights, reach_point
 from vftsim.platform.protection.storage import locked_ns
 from vftsim.platform.protection.throttle import throttles
@@ -115,6 +116,14 @@ class LockstepSpec(LockstepFields, ProtectionSpec):
     def backup_executes(self) -> bool:
         """The secondary replays."""
         return True
+
+    def prices(self) -> list[Priced]:
+        """Leave out those of clock reads where none are logged, and of counted events where costs are factors."""
+        found, log = super().prices(), self.log
+        if not (log.clock_reads_per_packet or log.clock_read_rate):
+            found = [each for each in found if each.key not in ("log.event_entry", "cost.clock_read")]
+        vain = set(self.without_effect())
+        return [each for each in found if each.key not in vain or each.price.together]
 
     @property
     def slowdown(self) -> tuple[float, float]:

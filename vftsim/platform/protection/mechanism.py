@@ -20,6 +20,7 @@ from vftsim.platform.protection.guard import (
     protection,
 )
 from vftsim.platform.protection.outcome import Protection, held_by_every
+from vftsim.platform.protection.prices import Priced, prices_of
 from vftsim.platform.protection.when import Instant
 from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
@@ -94,6 +95,10 @@ class ProtectionSpec(Spec):
     def on_network(self, rate_bits_per_s: int, latency_ns: int) -> Self:
         """Return these parameters for the network that they name."""
         return self
+
+    def prices(self) -> list[Priced]:
+        """Return the prices that nobody has given and that count as it stands."""
+        return list(prices_of(self))
 
     def without_effect(self) -> Mapping[str, str]:
         """Return the keys (dotted where nested) that nothing reads as it stands, each with the reason."""

@@ -16,6 +16,8 @@ Left out: pages that one epoch dirties and no later one does (a growing heap); a
 the default values, which are those of a small server, can be replaced by counts of a real guest's dirty bitmap.
 """
 
+from typing import Annotated
+
 from pydantic import Field
 
 from vftsim.kernel import Engine, Record, Sim, Table, part
@@ -23,6 +25,7 @@ from vftsim.platform.arithmetic import exp_minus
 from vftsim.platform.io.packet import applications
 from vftsim.platform.protection.guard import Guard, guarded_programs, guards
 from vftsim.platform.protection.machine import run_ns
+from vftsim.platform.protection.prices import assumed
 from vftsim.spec.base import Spec
 from vftsim.spec.units import RatePerSecond
 
@@ -32,10 +35,10 @@ _S = 1e9
 class MemorySpec(Spec):
     """The memory that a guest writes to."""
 
-    working_set: int = Field(
+    working_set: Annotated[int, assumed(500, 20_000)] = Field(
         2000, ge=0, le=1 << 40, description="Pages that are written to again and again. Assumption."
     )
-    touch_rate: RatePerSecond = Field(
+    touch_rate: Annotated[RatePerSecond, assumed(2_000, 50_000)] = Field(
         10_000.0,
         le=1e12,
         description="Pages of the working set first touched, a second of guest CPU time, while few are dirty. "

@@ -13,7 +13,7 @@ Assumption: the faults of an epoch are charged at its end, together, instead of 
 the same, and so is the instant at which an epoch ends.
 """
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -31,6 +31,7 @@ from vftsim.platform.protection.mechanism import (
     lose_machine,
     primary_crash,
 )
+from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import fail_over, look_back
 from vftsim.platform.protection.reprotection import reprotections
 from vftsim.platform.protection.rollback import use_cut
@@ -44,6 +45,17 @@ micro_checkpoint = protection.kind("micro_checkpoint")
 micro_checkpoint.implementations.update(checkpoint.implementations)
 
 
+class FaultSpec(PauseSpec):
+    """What copy on write costs the guest."""
+
+    fixed: Annotated[DurationNs, assumed(20 * _US, 500 * _US)] = Field(
+        100 * _US, description="Write-protecting all pages. Assumption."
+    )
+    page: Annotated[DurationNs, assumed(2 * _US, 10 * _US)] = Field(
+        5 * _US, description="A fault with its copy, for each page written to. Assumption."
+    )
+
+
 @PROTECTIONS.register
 class MicroCheckpointSpec(CheckpointFields):
     """Checkpoints by copy on write, kept on the host or shipped to a backup."""
@@ -53,12 +65,11 @@ class MicroCheckpointSpec(CheckpointFields):
     kind: Literal["micro_checkpoint"] = "micro_checkpoint"
     part: ClassVar[Kind] = micro_checkpoint
     interval: PeriodNs = Field(50 * _MS, description="Length of an epoch. Assumption.")
-    pause: PauseSpec = Field(
-        default_factory=lambda: PauseSpec(fixed=100 * _US, page=5 * _US),
-        description="Write-protecting all pages, and a fault for each page written to. Assumption.",
-    )
+    pause: PauseSpec = Field(default_factory=FaultSpec, description="Write protection, and faults.")
     shipped: bool = Field(False, description="States go to a backup; else they stay on the host.")
-    restore: DurationNs = Field(20 * _MS, description="Going back to the last state after a guest error. Assumption.")
+    restore: Annotated[DurationNs, assumed(5 * _MS, 100 * _MS)] = Field(
+        20 * _MS, description="Going back to the last state after a guest error. Assumption."
+    )
 
     @property
     def breaks_promise(self) -> bool:

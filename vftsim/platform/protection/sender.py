@@ -8,6 +8,8 @@ Assumptions: it is one job, made runnable when transmission begins; a driver dom
 (how long a pause and a transmission take is said by parameters of their own).
 """
 
+from typing import Annotated
+
 from pydantic import Field
 
 from vftsim.kernel import Engine, Record, Sim, Table, part
@@ -15,6 +17,7 @@ from vftsim.platform.arithmetic import nearest
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.protection.guard import Guard, guards
+from vftsim.platform.protection.prices import assumed
 from vftsim.spec.base import Spec
 from vftsim.spec.units import DurationNs
 
@@ -25,12 +28,12 @@ class SenderSpec(Spec):
     domain: str | None = Field(
         None, description="Domain whose CPU time it is; the driver domain of the guest's host if not given."
     )
-    page: DurationNs = Field(
+    page: Annotated[DurationNs, assumed(3_000, 12_000)] = Field(
         6_000,
         description="CPU time of a page: mapped and copied (2 us, as in the pause), sent by TCP (4 us: 1.6 cycles a "
         "byte at 1.6 GHz). Assumption; 0: none.",
     )
-    state: DurationNs = Field(
+    state: Annotated[DurationNs, assumed(50_000, 1_000_000)] = Field(
         200_000, description="CPU time of a state: suspension asked for, dirty bitmap read, flush. Assumption; 0: none."
     )
 

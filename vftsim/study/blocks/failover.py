@@ -79,11 +79,23 @@ def failover_blocks(study: FailoverStudy) -> list[Block]:
     blocks += [_cards(study), *failover_charts(study), Table(columns, times, "Times", of_parts)]
     if counts:
         blocks.append(Table((*columns, "crashes with any"), counts, "What a crash costs", beyond))
+    if study.bands:
+        blocks.append(Note(_of_prices(study)))
     if study.outside:
         blocks += outside_notes(study.model)
     middle = sorted(study.failovers, key=lambda each: each.outage_s)[crashes // 2]
     title = f"The crash of the middle outage, {middle.crash_s:.6f} s after the beginning of the stretch:"
     return [*blocks, Timeline(title, [(time_s, what) for time_s, what in middle.timeline if time_s >= 0])]
+
+
+def _of_prices(study: FailoverStudy) -> str:
+    """Say what the intervals rest on besides the crashes."""
+    band = study.bands.get("outage_s")
+    decides = f" Of the outage {band.decides} decides ({100 * band.share:.0f} % of the variance)." if band else ""
+    return (
+        "± and [..] are of the crashes and of the ranges of the mechanism's prices together: 95 % of what prices drawn "
+        f"from them make (--no-prices: none).{decides}"
+    )
 
 
 def failover_charts(study: FailoverStudy) -> list[Block]:

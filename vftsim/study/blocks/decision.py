@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from vftsim.report.blocks import Answer, Block, Cell, Note, Table, shown
+from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, shown
 from vftsim.stats import Estimate
+from vftsim.study.blocks.head import head
 from vftsim.study.decision_figures import CAPACITY, COST, FAILURE, OUTAGE, PRICE, SERVICE, YEAR, Quantity
 from vftsim.study.validity import MARK, below_table
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from vftsim.study.decision import Decision
 
 _WIDTH = 98
+_LESS = "less "
 _GAP = 2
 _DAY_S = 86_400.0
 _FEWEST = 10
@@ -22,7 +24,9 @@ _OF_STATE = {"rolled_back", "execution_lost"}
 
 def decision_blocks(found: Decision) -> list[Block]:
     """Return answers, the table of what was asked, tables of all figures, notes."""
-    blocks: list[Block] = []
+    said = found.manifest["models"][0]
+    notes = [note for note in said["notes"] if not note.startswith("protection")]
+    blocks: list[Block] = [*head([{**said, "costs": [], "notes": notes}], found.manifest["seed"])]
     if found.asked.objectives:
         blocks += [*(Answer(text) for text in _answers(found)), _asked(found)]
     for place in dict.fromkeys(one.place for one in found.quantities if one.group == SERVICE):
@@ -31,7 +35,30 @@ def decision_blocks(found: Decision) -> list[Block]:
     titles = {COST: "costs", FAILURE: "a crash", YEAR: "a year"}
     for group, title in titles.items():
         blocks += _tables(found, title, [one for one in found.quantities if one.group == group])
-    return [*blocks, *(Note(text) for text in _notes(found))]
+    return [*blocks, *_deciding(found), *_outages(found), *(Note(text) for text in _notes(found))]
+
+
+def _deciding(found: Decision) -> list[Block]:
+    """Return which price moves the figures most that were asked for, the price of all, and the outage."""
+    asked = [(found.figure_of(one), str(one)) for one in found.asked.objectives]
+    columns = dict([*asked, (PRICE, "price"), (OUTAGE, "outage")])
+    rows: list[list[Cell]] = []
+    for kind in found.ordered:
+        bands = [found.bands.get(kind, {}).get(name) for name in columns]
+        if any(bands):
+            rows.append([kind, *(f"{band.decides} {100 * band.share:.0f} %" if band else None for band in bands)])
+    said = "of the variance over the ranges of prices; docs/protection/prices.md"
+    return [Table(["decides", *columns.values()], rows, caption=said, texts=len(columns) + 1)] if rows else []
+
+
+def _outages(found: Decision) -> list[Block]:
+    """Return the parts of the outages that end."""
+    names = [one.name for one in found.quantities if one.name.startswith(f"{OUTAGE}.")]
+    rows = [(kind, [found.estimate(kind, name) for name in names]) for kind in found.ordered]
+    ending = [(kind, [each.mean for each in parts if each is not None]) for kind, parts in rows]
+    known = [(kind, parts) for kind, parts in ending if len(parts) == len(names)]
+    title = "Outages when the primary's host crashes"
+    return [Bars(title, "s", [name.partition(".")[2].replace("_", " ") for name in names], known)] if known else []
 
 
 def _short(place: str) -> str:
@@ -96,7 +123,7 @@ def _tables(found: Decision, title: str, figures: Sequence[Quantity], *, with_di
 def _labels(found: Decision, with_differences: bool) -> list[str]:
     labels = []
     for kind in found.ordered:
-        labels += [kind, f"  less {found.first}"] if with_differences and kind != found.first else [kind]
+        labels += [kind, f"{_LESS}{found.first}"] if with_differences and kind != found.first else [kind]
     return labels
 
 
@@ -117,7 +144,7 @@ def _wide(head: str, cells: Sequence[Cell]) -> int:
 
 def _table(title: str, labels: Sequence[str], part: Sequence[tuple[str, list[Cell]]]) -> Table:
     rows: list[list[Cell]] = [list(row) for row in zip(labels, *(cells for _, cells in part), strict=True)]
-    differing = [row for row in rows if not (str(row[0]).startswith(" ") and all(map(_is_nothing, row[1:])))]
+    differing = [row for row in rows if not (str(row[0]).startswith(_LESS) and all(map(_is_nothing, row[1:])))]
     return Table([title, *(head for head, _ in part)], differing)
 
 
@@ -152,6 +179,11 @@ def _notes(found: Decision) -> Iterator[str]:
     count = len(found.manifest["replications"])
     rests_on = "± and [ ]: 95 % intervals" if count >= _FEWEST else "(x to y): lowest and highest of them"
     yield f"{count} replications under the same random numbers, {max(count, 2)} crashes. {rests_on}."
+    if found.bands:
+        yield (
+            "Where a mechanism has prices of its own, ± and [ ] are of replications and of the ranges of these prices "
+            "together: 95 % of what prices drawn from them make (--no-prices: none)."
+        )
     if found.outside:
         yield below_table([(found.base.label, found.base.spec)])
     for kind, said in found.notes.items():

@@ -1,0 +1,205 @@
+"""Bands that the ranges of prices make: where they come from, how wide they are, how often they hold the truth."""
+
+import math
+
+import pytest
+
+from vftsim.composition.run import run_model
+from vftsim.composition.views import with_domain
+from vftsim.platform.protection.checkpoint import CheckpointSpec
+from vftsim.platform.protection.hypervisor_epoch import HypervisorEpochSpec
+from vftsim.platform.protection.lockstep import LockstepSpec
+from vftsim.platform.protection.mechanism import protections
+from vftsim.platform.protection.prices import at_prices, prices_of
+from vftsim.sampling import Streams
+from vftsim.spec import Spec
+from vftsim.stats import Estimate
+from vftsim.study.failover import one_crash_each
+from vftsim.study.figures.summary import Summary
+from vftsim.study.model import load_model
+from vftsim.study.price_bands import ALL, Effect, band_of, effects_of, variants, widened
+from vftsim.study.protections import under
+
+JOB = """\
+hosts: {host: {pcpus: 1, scheduler: {kind: esxi}}}
+domains:
+  vm:
+    applications: {db: {kind: batch, processes: 4, demand: 1 ms, disk_operations: 1, disk_wait: 1 ms, pages: 2}}
+measure: {warm_up: 200 ms, duration: 2 s}
+"""
+SETTINGS = {
+    "log.buffer", "cost.settling", "cost.plain_exit", "cost.execution", "cost.exits", "secondary.buffer",
+    "throttle.period", "throttle.least_share", "throttle.cycle", "failover.heartbeat_interval",
+    "reprotection.cpu_share", "reprotection.resume", "outputs.most", "outputs.spacing", "disk.apply_rate",
+    "state.compression_cost", "failover.storage_latency", "heartbeat", "interval", "missing", "epoch_instructions",
+    "simulated_rate", "simulated_cost", "message", "entry", "adaptive", "cost.form",
+}  # fmt: skip
+"""Parameters that are assumed and have no range: sizes, settings, what defaults turn off."""
+
+
+@pytest.fixture
+def job(tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    return load_model(path)
+
+
+# Declarations
+
+
+def parameters(spec: Spec, within: str = ""):
+    for name, field in type(spec).model_fields.items():
+        if isinstance(value := getattr(spec, name), Spec):
+            yield from parameters(value, f"{within}{name}.")
+        yield f"{within}{name}", field
+
+
+@pytest.mark.parametrize("kind", sorted(protections()))
+def test_no_parameter_is_assumed_without_a_range(kind):
+    spec = protections()[kind]()
+    priced = {each.key for each in prices_of(spec)}
+    assumed = {key for key, field in parameters(spec) if "Assumption" in (field.description or "")}
+    assert assumed - priced <= SETTINGS
+    for each in prices_of(spec):
+        assert each.price.low <= each.value <= each.price.high
+        assert each.price.low < each.price.high
+        assert each.price.basis == "assumed" or each.price.source
+
+
+def test_a_price_that_a_model_gives_is_its_own():
+    own = LockstepSpec(cost={"entry": "3 us"}, log={"timer_rate": "500 /s"})
+    keys = {each.key for each in own.prices()}
+    assert "cost.entry" not in keys
+    assert {"cost.output", "log.timer_entry"} <= keys
+    assert not any(each.key.startswith("cost.") for each in LockstepSpec(cost={"execution": 1.1}).prices() if each.key
+                   in ("cost.clock_read", "cost.disk_operation", "cost.batch", "cost.exit"))  # fmt: skip
+
+
+def test_prices_are_set_where_they_are_nested():
+    spec = at_prices(CheckpointSpec(), {"pause.page": 7000.0, "failover.go_live": 5e7})
+    assert (spec.pause.page, spec.failover.go_live, spec.pause.fixed) == (7000, 50_000_000, 500_000)
+    assert isinstance(spec.pause.page, int)
+
+
+def test_every_price_is_played_at_both_ends_and_all_together(job):
+    of = under(job, "lockstep")
+    found = list(variants(of, "vm"))
+    assert len({each.price for each in found}) * 2 == len(found)
+    together = next(each for each in found if each.is_high and "heartbeat_timeout" in each.price)
+    assert together.price == "failover.heartbeat_timeout and failover.log_timeout"
+    failover = together.model.spec.domains["vm"].protection.failover
+    assert failover.heartbeat_timeout == failover.log_timeout == 5_000_000_000
+    dear = next(each for each in variants(under(job, "hypervisor_epoch"), "vm") if each.price == ALL and each.is_high)
+    own = dear.model.spec.domains["vm"].protection
+    assert (own.boundary, own.instruction_rate) == (444_000, 100e6)
+
+
+# Widths
+
+
+def test_the_band_of_one_price_holds_95_percent_of_its_range():
+    band = band_of([Effect("a", "assumed", 0.5, -1.0, 1.0)])
+    assert (band.below, band.above) == pytest.approx((-0.95, 0.95), abs=0.02)
+    assert (band.decides, band.share) == ("a", 1.0)
+
+
+def test_two_prices_add_up_as_independent_ones_do():
+    """The sum of two even ones between -1 and 1 is above s with probability (2 - s)**2 / 8."""
+    band = band_of([Effect("a", "assumed", 0.5, -1.0, 1.0), Effect("b", "assumed", 0.5, 1.0, -1.0)])
+    expected = 2.0 - math.sqrt(8.0 * 0.025)
+    assert (band.below, band.above) == pytest.approx((-expected, expected), abs=0.06)
+    assert band.share == pytest.approx(0.5)
+
+
+def test_a_value_near_an_end_of_its_range_moves_one_way():
+    band = band_of([Effect("a", "assumed", 0.0, 0.0, 2.0), Effect("b", "assumed", 0.2, -0.2, 0.4)])
+    assert band.below > -0.2
+    assert band.decides == "a"
+
+
+def test_what_saturates_does_not_add_up():
+    both = [Effect("a", "assumed", 0.1, 0.0, 100.0), Effect("b", "assumed", 0.1, 0.0, 100.0)]
+    assert band_of(both).above > 150.0
+    assert band_of([*both, Effect(ALL, "assumed", 0.1, 0.0, 100.0)]).above <= 100.0
+
+
+def test_replications_and_prices_are_independent():
+    found = Estimate(10.0, 3.0, 7.0, 13.0, 20, 0.95, "t")
+    band = band_of([Effect("a", "assumed", 0.5, -4.0, 4.0)])
+    wide = widened(found, {"x": band}, "x")
+    assert wide.high == pytest.approx(10.0 + math.hypot(3.0, band.above))
+    assert wide.kind == "with prices"
+    assert widened(found, {}, "x") is found
+    # A figure that cannot be below 0 is not.
+    large = band_of([Effect("a", "assumed", 0.5, -40.0, 40.0)])
+    assert widened(found, {"x": large}, "x").low == 0.0
+    assert widened(found, {"x": large}, "x", is_difference=True).low < 0.0
+
+
+def test_no_price_no_band():
+    assert band_of([Effect("a", "assumed", 0.5, 0.0, 0.0)]) is None
+
+
+# Simulated
+
+
+def figures_of(model):
+    summary = Summary("", [(0, run_model(model.spec, 1, 0))])
+
+    def figure(name):
+        found = summary.estimate(name)
+        return math.nan if found is None else found.mean
+
+    return figure
+
+
+def test_the_price_that_decides_is_found(job):
+    """An epoch of 50,000 instructions takes 1 ms; a boundary of 0.1 to 0.444 ms stops the guest for 9 to 31 %."""
+    model = under(job, "hypervisor_epoch")
+    played = [(each, figures_of(each.model)) for each in variants(model, "vm") if not each.is_of_failure]
+    effects = effects_of(played, figures_of(model), "domains.vm.protection.stopped")
+    by_price = {each.price: each for each in effects}
+    assert by_price["boundary"].at_low == pytest.approx(100 * (0.1 / 1.1 - 0.25 / 1.25), abs=0.3)
+    assert by_price["boundary"].at_high == pytest.approx(100 * (0.444 / 1.444 - 0.25 / 1.25), abs=0.3)
+    band = band_of(effects)
+    assert band.effects[0].width >= band.effects[-1].width
+    assert {each.price for each in band.effects} == {"boundary", "instruction_rate"}
+
+
+def test_an_outage_moves_by_what_its_parts_do(job):
+    model = under(job, "checkpoint")
+    ends = [each for each in variants(model, "vm") if each.price == "failover.go_live"]
+    low, high, own = (each.failovers[0].away_s for each in one_crash_each([*(e.model for e in ends), model], 1, 1))
+    assert high - own == pytest.approx(0.9, abs=1e-6)
+    assert own - low == pytest.approx(0.09, abs=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", [CheckpointSpec(interval="50 ms"), HypervisorEpochSpec(), LockstepSpec()],
+                         ids=lambda spec: spec.kind)  # fmt: skip
+def test_bands_hold_laboratories_whose_prices_are_drawn(job, spec):
+    """200 laboratories, prices drawn from the ranges; 95 % of them should lie within: 90 to 97 or, narrower, more."""
+    from dataclasses import replace
+
+    def with_own(protection):
+        return replace(job, spec=with_domain(job.spec, "vm", protection=protection))
+
+    model = with_own(spec)
+    played = [(each, figures_of(each.model)) for each in variants(model, "vm") if not each.is_of_failure]
+    base = figures_of(model)
+    names = ("domains.vm.applications.db.rate", "domains.vm.applications.db.duration.mean", "domains.vm.cpu",
+             "domains.vm.protection.stopped", "domains.vm.protection.channel")  # fmt: skip
+    bands = {name: band for name in names if (band := band_of(effects_of(played, base, name)))}
+    streams, prices = Streams(7, 0), [each for each in spec.prices() if not each.is_of_failure]
+    inside = dict.fromkeys(bands, 0)
+    for lab in range(200):
+        drawn = {}
+        for number, each in enumerate(prices):
+            place, price = float(streams.uniforms("lab", number, start=lab, count=1)[0]), each.price
+            scaled = price.low > 0.0
+            drawn[each.key] = price.low * (price.high / price.low) ** place if scaled else place * price.high
+        figure = figures_of(with_own(at_prices(spec, drawn)))
+        for name, band in bands.items():
+            inside[name] += band.below - 1e-9 <= figure(name) - base(name) <= band.above + 1e-9
+    print({name: count / 2 for name, count in inside.items()})
+    assert all(180 <= count <= 198 for count in inside.values()), inside

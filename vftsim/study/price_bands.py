@@ -1,0 +1,202 @@
+"""What the ranges of prices make of figures: a band for each, and the price that decides.
+
+Each price is set to either end of its range in a run of its own, all other prices at their values, under the same
+random numbers; prices that are said to move together do.  What a figure moves is taken as piecewise linear between the
+ends and the value in use, in the price's logarithm where it is above 0, and as a sum over prices.  Prices are then
+drawn evenly from their ranges, and the band is where 95 % of the figures fall.  It ends where the figures of all runs
+do, two more of which have all prices at their upper and at their lower ends: what saturates does not add up.
+
+Left out: other interactions of prices.  How often a band holds the figure of a laboratory whose prices are drawn is
+measured (``tests/study/test_price_bands.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vftsim.composition.views import with_domain
+from vftsim.platform.protection.mechanism import ProtectionSpec
+from vftsim.platform.protection.prices import Priced, at_prices
+from vftsim.sampling import Streams
+from vftsim.stats import Estimate
+from vftsim.study.model import Model
+
+ALL = "all"
+DRAWS = 5000
+SHARE = 0.95
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A model with prices of one name at an end of their ranges.
+
+    Parameters
+    ----------
+    price : str
+        Key of the price; of several that move together, theirs; :data:`ALL`.
+    basis : str
+    place : float
+        Where in the range its value lies, from 0 to 1.
+    is_high : bool
+    is_of_failure : bool
+        Whether only a crash shows it.
+    model : Model
+    """
+
+    price: str
+    basis: str
+    place: float
+    is_high: bool
+    is_of_failure: bool
+    model: Model
+
+
+@dataclass(frozen=True)
+class Effect:
+    """How much more a figure is with a price at the lower and at the upper end of its range."""
+
+    price: str
+    basis: str
+    place: float
+    at_low: float
+    at_high: float
+
+    @property
+    def width(self) -> float:
+        """Between which two values it moves the figure."""
+        moves = (self.at_low, 0.0, self.at_high)
+        return max(moves) - min(moves)
+
+    def moved(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how much it moves the figure where it lies at places of its range."""
+        if 0.0 < self.place < 1.0:
+            return np.interp(places, (0.0, self.place, 1.0), (self.at_low, 0.0, self.at_high))
+        ends = (0.0, self.at_high) if self.place <= 0.0 else (self.at_low, 0.0)
+        return np.interp(places, (0.0, 1.0), ends)
+
+
+@dataclass(frozen=True)
+class Band:
+    """How much more or less a figure may be, by the ranges of prices.
+
+    Parameters
+    ----------
+    below, above : float
+        Ends of the band, from the figure at the prices in use.
+    effects : tuple of Effect
+        The one that moves the figure most first.
+    """
+
+    below: float
+    above: float
+    effects: tuple[Effect, ...]
+
+    @property
+    def decides(self) -> str:
+        """The price that moves the figure most."""
+        return self.effects[0].price
+
+    @property
+    def share(self) -> float:
+        """What part of the variance over the ranges is that price's."""
+        squares = [each.width**2 for each in self.effects]
+        return squares[0] / sum(squares)
+
+    def around(self, found: Estimate, least: float = -math.inf) -> Estimate:
+        """Return a figure, ``least`` or more, with an interval for replications and prices, which are independent."""
+        low = found.mean - math.hypot(min(0.0, self.below), _finite(found.mean - found.low))
+        low = max(low, min(least, found.mean))
+        high = found.mean + math.hypot(max(0.0, self.above), _finite(found.high - found.mean))
+        return replace(found, low=low, high=high, half_width=(high - low) / 2.0, kind="with prices")
+
+
+def variants(model: Model, domain: str) -> Iterator[Variant]:
+    """Yield a model with each price of a domain's mechanism at either end of its range."""
+    protection = model.spec.domains[domain].protection
+    assert isinstance(protection, ProtectionSpec)
+    groups: dict[str, list[Priced]] = {}
+    for each in protection.prices():
+        groups.setdefault(each.price.together or each.key, []).append(each)
+
+    def at(first: Priced, keys: str, ends: Mapping[str, float], is_high: bool) -> Variant:
+        spec = with_domain(model.spec, domain, protection=at_prices(protection, ends))
+        played = replace(model, spec=spec)
+        return Variant(keys, first.price.basis, place_of(first), is_high, first.is_of_failure, played)
+
+    for group in groups.values():
+        keys = " and ".join(each.key for each in group)
+        yield at(group[0], keys, {each.key: each.price.low for each in group}, False)
+        yield at(group[0], keys, {each.key: each.price.high for each in group}, True)
+    running = [each for group in groups.values() for each in group if not each.is_of_failure]
+    if len(running) > 1:
+        yield at(running[0], ALL, {each.key: each.price.low for each in running}, False)
+        yield at(running[0], ALL, {each.key: each.price.high for each in running}, True)
+
+
+def place_of(priced: Priced) -> float:
+    """Return where in its range a price lies, in the logarithm where there is one."""
+    low, high = priced.price.low, priced.price.high
+    if low <= 0.0:
+        return (priced.value - low) / (high - low)
+    return math.log(priced.value / low) / math.log(high / low)
+
+
+def effects_of(
+    played: Iterable[tuple[Variant, Callable[[str], float]]], base: Callable[[str], float], name: str
+) -> list[Effect]:
+    """Return what each price moves a figure by.
+
+    Parameters
+    ----------
+    played : iterable of (Variant, callable)
+        What was run, with its figures by name (nan where it has none).
+    base : callable
+        The figures at the prices in use.
+    name : str
+    """
+    moves: dict[str, dict[bool, float]] = {}
+    about: dict[str, Variant] = {}
+    for variant, figure in played:
+        moved = figure(name) - base(name)
+        moves.setdefault(variant.price, {})[variant.is_high] = moved if math.isfinite(moved) else 0.0
+        about[variant.price] = variant
+    return [
+        Effect(price, about[price].basis, about[price].place, each.get(False, 0.0), each.get(True, 0.0))
+        for price, each in moves.items()
+    ]
+
+
+def band_of(effects: Sequence[Effect]) -> Band | None:
+    """Return where a figure may lie; None where no price moves it."""
+    single = [each for each in effects if each.price != ALL]
+    moving = sorted((each for each in single if each.width > 0.0), key=lambda each: -each.width)
+    if not moving:
+        return None
+    streams = Streams(0, 0)
+    total = np.zeros(DRAWS)
+    for number, each in enumerate(moving):
+        total += each.moved(streams.uniforms("prices", number, count=DRAWS))
+    below, above = np.quantile(total, ((1.0 - SHARE) / 2.0, (1.0 + SHARE) / 2.0))
+    if len(single) < len(effects):
+        seen = [end for each in effects for end in (each.at_low, 0.0, each.at_high)]
+        below, above = max(below, min(seen)), min(above, max(seen))
+    return Band(float(below), float(above), tuple(moving))
+
+
+def widened(
+    found: Estimate | None, bands: Mapping[str, Band], name: str, *, is_difference: bool = False
+) -> Estimate | None:
+    """Return a figure, or a difference, with the band of its prices, if it has one."""
+    band = bands.get(name)
+    if found is None or band is None:
+        return found
+    return band.around(found, -math.inf if is_difference or found.low < 0.0 else 0.0)
+
+
+def _finite(width: float) -> float:
+    return width if math.isfinite(width) else 0.0
