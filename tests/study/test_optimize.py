@@ -17,7 +17,7 @@ from vftsim.study.design.candidates import MET, MISSED, OPEN, read_choice, verdi
 from vftsim.study.design.decision import optimize
 from vftsim.study.design.optimize import Request, Search
 from vftsim.study.design.prices import PriceTable, cost_of, prices_schema, quantities_of, read_prices
-from vftsim.study.design.responses import observe
+from vftsim.study.design.runner import simulate
 from vftsim.study.model import load_model
 from vftsim.study.objective import read_objective
 
@@ -213,10 +213,10 @@ def test_the_choice_is_that_of_all_runs_and_goes_on_when_ended(tmp_path, monkeyp
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
-        return observe(task)
+        return simulate(task)
 
     with monkeypatch.context() as patch:
-        patch.setattr(evaluator, "observe", ended)
+        patch.setattr(evaluator, "simulate", ended)
         with pytest.raises(KeyboardInterrupt, match="8 finished runs"):
             optimize(request(choices=FEW), tmp_path / "s", 1)
     again = optimize(request(choices=FEW), tmp_path / "s", 1)

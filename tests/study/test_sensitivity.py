@@ -9,7 +9,7 @@ from vftsim.errors import UsageError
 from vftsim.study.design import evaluate as evaluator
 from vftsim.study.design.points import span_of
 from vftsim.study.design.ranges import assumed_ranges, read_range
-from vftsim.study.design.responses import observe
+from vftsim.study.design.runner import simulate
 from vftsim.study.design.sensitivity import Request, sensitivity
 from vftsim.study.design.sensitivity_blocks import shortened
 from vftsim.study.model import load_model
@@ -82,13 +82,13 @@ def test_an_ended_study_goes_on_to_the_same_answer(tmp_path, monkeypatch):
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
-        return observe(task)
+        return simulate(task)
 
     with monkeypatch.context() as patch:
-        patch.setattr(evaluator, "observe", ended)
+        patch.setattr(evaluator, "simulate", ended)
         with pytest.raises(KeyboardInterrupt, match="12 finished runs are in"):
             sensitivity(small, tmp_path / "s", 1)
-    monkeypatch.setattr(evaluator, "observe", lambda task: ran.append(task) or observe(task))
+    monkeypatch.setattr(evaluator, "simulate", lambda task: ran.append(task) or simulate(task))
     found = sensitivity(small, tmp_path / "s", 1)
     again = len(ran)
     whole = sensitivity(small, tmp_path / "whole", 1)

@@ -14,7 +14,7 @@ from vftsim.study.design import study as module
 from vftsim.study.design.kept_points import digest_of, read_points
 from vftsim.study.design.past import is_as_kept, kept_run
 from vftsim.study.design.points import points_of, size_of, span_of
-from vftsim.study.design.responses import observe
+from vftsim.study.design.runner import simulate
 from vftsim.study.design.spec import StudySpec, changed, read_study, shipped_studies, study_schema
 from vftsim.study.design.study import run_study_file
 from vftsim.study.design.template import template
@@ -138,7 +138,7 @@ def test_a_study_goes_on_with_more_points_and_replications(tmp_path, monkeypatch
     first = run_study_file(spec, few, tmp_path / "s", 1)
     assert (first.finished, first.already) == (4, 0)
     ran = []
-    monkeypatch.setattr(module, "observe", lambda task: ran.append(task.replication) or observe(task))
+    monkeypatch.setattr(module, "simulate", lambda task: ran.append(task.replication) or simulate(task))
     more, many = points(
         tmp_path, SMALL.replace("[10, 20]", "[10, 20, 30]").replace("replications: 2", "replications: 3")
     )
@@ -156,10 +156,10 @@ def test_an_ended_study_ends_in_the_same_files(tmp_path, monkeypatch, capsys):
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
-        return observe(task)
+        return simulate(task)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "observe", ended)
+        patch.setattr(module, "simulate", ended)
         assert run(tmp_path, tmp_path / "s") == 3
         assert "2 runs are kept" in capsys.readouterr().err
         left[0] = 0
@@ -218,7 +218,7 @@ def test_a_run_is_replayed_to_the_last_bit(tmp_path, capsys):
 def test_a_run_that_differs_is_said(tmp_path, monkeypatch, capsys):
     written(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "observe", lambda task: {**observe(task), "events": 1})
+        patch.setattr(module, "simulate", lambda task: {**simulate(task), "events": 1})
         assert run(tmp_path, tmp_path / "s") == 0
     assert main(["replay", str(tmp_path / "s"), "--run", "0"]) == 1
     assert "NOT what was kept" in capsys.readouterr().out

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
-from vftsim.study.design.runner import Runner
+from vftsim.study.design.runner import Runner, simulate
 from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.names import Address
 from vftsim.study.files import to_json, write_file
@@ -31,7 +31,7 @@ from vftsim.study.shard import WHOLE, Shard
 from vftsim.study.store import MANIFEST, Opening, Store
 from vftsim.study.sweep_crossovers import COLUMNS as CROSSOVER_COLUMNS
 from vftsim.study.sweep_crossovers import sweep_crossovers
-from vftsim.study.sweep_figures import PointFigures, point_figures, simulate
+from vftsim.study.sweep_figures import PointFigures, point_figures
 from vftsim.study.sweep_grid import MOST_DRAWN, Grid, Point, point_name
 from vftsim.study.validity import is_of_load_outside, not_covered
 from vftsim.study.workers import Interrupted, checked_jobs

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from vftsim.composition.record import RunRecord
-from vftsim.composition.run import run_model
-from vftsim.errors import UsageError
 from vftsim.outcome.declare import Verdict
 from vftsim.stats import Estimate
-from vftsim.study.design.runner import REFUSED
 from vftsim.study.digest import sha256_of
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Summary
-from vftsim.study.replicate import Task
 
 FIRST_STEP = "step_1"
 Figures = dict[str, float]
@@ -43,14 +38,6 @@ class PointFigures:
     values: dict[int, Figures] = field(default_factory=dict)
     found: dict[str, tuple[Address, Estimate]] = field(default_factory=dict)
     marks: dict[int, str] = field(default_factory=dict)
-
-
-def simulate(task: Task) -> dict[str, Any]:
-    """Run a replication; a scheduler that cannot run the host gives its reason under ``refused``."""
-    try:
-        return run_model(task.spec, task.seed, task.replication).to_dict()
-    except UsageError as error:
-        return {REFUSED: str(error)}
 
 
 def point_figures(records: Sequence[tuple[int, RunRecord]], names: Sequence[str], confidence: float) -> PointFigures:

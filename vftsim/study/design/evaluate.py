@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from vftsim.errors import UsageError
 from vftsim.study.design.points import StudyPoint
-from vftsim.study.design.responses import Responses, observe
-from vftsim.study.design.runner import Runner
+from vftsim.study.design.responses import Responses
+from vftsim.study.design.runner import Runner, simulate
 from vftsim.study.progress import Progress
 from vftsim.study.store import Store
 
@@ -51,7 +51,7 @@ class Evaluator:
         """
         wanted = [replications] * len(points)
         found = Responses(self.names, len(points), self.confidence)
-        runner = Runner(points, self.seed, observe, found.take, self.store)
+        runner = Runner(points, self.seed, simulate, found.take, self.store)
         runner.load(wanted)
         runner.run(wanted, self.jobs, self.show, lambda number: points[number].name)
         found.refused = runner.refused

@@ -12,7 +12,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
 from vftsim.study.design.kept_points import NAME, KeptPoint, digest_of, read_points
-from vftsim.study.design.responses import observe
+from vftsim.study.design.runner import simulate
 from vftsim.study.figures.summary import Summary
 from vftsim.study.files import to_json
 from vftsim.study.frames import frame
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _RECORDS = ("run", "compare", "study")
-"""Kinds of results whose replications are kept whole."""
+"""Kinds of results that keep whole runs, and what each is of."""
 _DEEPEST = 3
 
 
@@ -118,12 +118,12 @@ def is_as_kept(folder: Path, one: KeptRun) -> bool | None:
     Raises
     ------
     UsageError
-        The result does not keep whole runs.
+        The result does not keep its points.
     """
     kept = _kept(folder, one.point.sha256, one.seed).get(one.replication)
     if kept is None:
         return None
-    return bool(json.loads(to_json(observe(one.task), indent=None)) == kept)
+    return bool(json.loads(to_json(simulate(one.task), indent=None)) == kept)
 
 
 def export(folder: Path) -> pd.DataFrame:
@@ -132,7 +132,7 @@ def export(folder: Path) -> pd.DataFrame:
     Raises
     ------
     UsageError
-        The result does not keep whole runs.
+        The result does not keep its points.
     """
     said, points, found = manifest_of(folder), _points(folder), list[dict[str, Any]]()
     with Store(folder, _command(folder), Opening.CONTINUE) as store:
@@ -149,9 +149,7 @@ def export(folder: Path) -> pd.DataFrame:
 def _command(folder: Path) -> str:
     command = str(manifest_of(folder)["command"])
     if command not in _RECORDS:
-        raise UsageError(
-            f"'{folder}' holds a {command}, which keeps figures only; whole runs keep: {', '.join(_RECORDS)}"
-        )
+        raise UsageError(f"'{folder}' holds a {command}, whose points are not kept; those of {', '.join(_RECORDS)} are")
     return command
 
 

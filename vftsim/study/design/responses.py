@@ -6,21 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vftsim.composition.record import RunRecord
-from vftsim.composition.run import run_model
-from vftsim.errors import UsageError
+from vftsim.outcome.declare import Verdict
 from vftsim.stats import Estimate
-from vftsim.study.design.runner import REFUSED
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Summary
-from vftsim.study.replicate import Task
-
-
-def observe(task: Task) -> dict[str, Any]:
-    """Run a replication; a model that cannot be run gives its reason."""
-    try:
-        return run_model(task.spec, task.seed, task.replication).to_dict()
-    except UsageError as error:
-        return {REFUSED: str(error)}
 
 
 class Responses:
@@ -50,14 +39,17 @@ class Responses:
     def take(self, number: int, replication: int, data: Mapping[str, Any]) -> None:
         """Keep what a run of a point says."""
         one, point = Summary("", [(replication, RunRecord.from_dict(data))]), self.points[number]
+        kept = [text for text, row in one.rows.items() if isinstance(row.address.entry.figure, Verdict)]
         for name in self.names:
             for address in one.find(name):
-                row = one.rows[address.text]
                 self._meant[name].setdefault(address.text, address)
-                if address.text in point.rows:
-                    point.rows[address.text].observed.update(row.observed)
-                else:
-                    point.rows[address.text] = row
+                kept.append(address.text)
+        for text in dict.fromkeys(kept):
+            if text in point.rows:
+                point.rows[text].observed.update(one.rows[text].observed)
+            else:
+                point.rows[text] = one.rows[text]
+        point.__dict__.pop("mixed", None)  # what it knows of verdicts is of the runs before
         self.done[number].add(replication)
 
     @property

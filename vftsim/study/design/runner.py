@@ -7,10 +7,12 @@ figures; what is missing is computed here.  Points that are the same model share
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, overload
 
+from vftsim.composition.run import run_model
+from vftsim.errors import UsageError
 from vftsim.study.estimate import worthwhile_jobs
 from vftsim.study.files import to_json
 from vftsim.study.manifest import identity
@@ -24,9 +26,16 @@ from vftsim.study.workers import Workers, deferred_interrupts
 REFUSED = "refused"
 """Key of the reason why a point cannot be run, instead of what a run gives."""
 
-Data = Mapping[str, Any]
 Take = Callable[[int, int, dict[str, Any]], None]
 """Called with (number of the point, replication, what the run gave)."""
+
+
+def simulate(task: Task) -> dict[str, Any]:
+    """Run a replication and return its record; a model that cannot be run gives its reason."""
+    try:
+        return run_model(task.spec, task.seed, task.replication).to_dict()
+    except UsageError as error:
+        return {REFUSED: str(error)}
 
 
 class Point(Protocol):

@@ -14,8 +14,8 @@ from vftsim.stats import ReplicationResult, StoppingRule
 from vftsim.stats.replications import replicate as rounds_of
 from vftsim.study.design.kept_points import write_points
 from vftsim.study.design.points import StudyPoint
-from vftsim.study.design.responses import Responses, observe
-from vftsim.study.design.runner import Runner
+from vftsim.study.design.responses import Responses
+from vftsim.study.design.runner import Runner, simulate
 from vftsim.study.design.spec import StudySpec
 from vftsim.study.estimate import Needs, total
 from vftsim.study.figures.catalogue import check_names
@@ -192,7 +192,7 @@ def run_study_file(
     already = 0
     wanted = [spec.replications] * len(points)
     with Store(folder, COMMAND, Opening.REPLACE if force else Opening.CONTINUE) as store:
-        runner = Runner(points, spec.seed, observe, responses.take, store, shard, spec.precision is not None)
+        runner = Runner(points, spec.seed, simulate, responses.take, store, shard, spec.precision is not None)
         try:
             if spec.precision is None:
                 already = runner.load(wanted)
