@@ -8,7 +8,7 @@ from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.study.design import evaluate as evaluator
 from vftsim.study.design.points import span_of
-from vftsim.study.design.ranges import assumed_ranges, read_range
+from vftsim.study.design.ranges import price_ranges, read_range
 from vftsim.study.design.runner import simulate
 from vftsim.study.design.sensitivity import Request, sensitivity
 from vftsim.study.design.sensitivity_blocks import shortened
@@ -124,15 +124,21 @@ def test_ranges_are_read_as_a_user_writes_them():
             read_range(wrong)
 
 
-def test_assumptions_are_those_that_the_documentation_calls_so():
+def test_prices_have_the_ranges_that_are_declared_for_them():
     spec = load_model("lab-virtual-ft").spec
-    found = assumed_ranges(spec, "domains.sut.protection", 2.0)
-    entry = found["domains.sut.protection.cost.entry"]
-    assert (entry.at(0.0), entry.at(0.5), entry.at(1.0)) == ("5 us", "10 us", "20 us")
-    assert "domains.sut.protection.log.timer_rate" not in found, "stated by a source"
-    assert "domains.sut.protection.cost.context_switch" not in found, "0: turned off"
-    with pytest.raises(UsageError, match=r"nothing below 'domains\.nobody'"):
-        assumed_ranges(spec, "domains.nobody", 2.0)
+    found = price_ranges(spec)
+    declared = {f"domains.sut.protection.{each.key}": each.price for each in spec.domains["sut"].protection.prices()}
+    assert set(found) == set(declared)
+    for key, span in found.items():
+        for share, end in ((0.0, declared[key].low), (1.0, declared[key].high)):
+            text = span.at(share)
+            protection = load_model("lab-virtual-ft", [f"{key}={text}"]).spec.domains["sut"].protection
+            value = protection
+            for part in key.split(".")[3:]:
+                value = getattr(value, part)
+            assert value == pytest.approx(end, abs=0.51), (key, text)
+    with pytest.raises(UsageError, match="--prices: no mechanism"):
+        price_ranges(load_model("xen-media").spec)
 
 
 def test_fitted_parameters_have_the_ranges_of_their_intervals():

@@ -59,8 +59,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "sensitivity": (
         "vftsim sensitivity xen-media --figure media.delay.p99 --range streams=200..400 "
         "--range 'hosts.host.switch_cost=1 us..10 us log' --range domains.dom0.weight=256..1024",
-        "vftsim sensitivity lab-virtual-ft --figure domains.sut.protection.output_held "
-        "--assumed domains.sut.protection --quick",
+        "vftsim sensitivity lab-virtual-ft --figure domains.sut.protection.output_held --prices --quick",
     ),
     "studies": ("vftsim studies", "vftsim studies results --json"),
     "study": ("vftsim study weights --dry-run", "vftsim study weights --quick -n 2 -o result"),

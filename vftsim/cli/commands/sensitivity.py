@@ -34,15 +34,9 @@ def sensitivity(
             "sweeps; repeatable.",
         ),
     ] = None,
-    assumed: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY", help="Every number below this key whose documentation says Assumption; repeatable."
-        ),
-    ] = None,
-    factor: Annotated[
-        float, typer.Option(metavar="X", help="Ranges of --assumed: from the model's value divided by X to X times it.")
-    ] = 2.0,
+    prices: Annotated[
+        bool, typer.Option("--prices", help="Prices of the model's protection, over the ranges declared for them.")
+    ] = False,
     fit: Annotated[
         str | None,
         typer.Option(metavar="FIT", help="Fitted parameters over their 95 % intervals, e.g. sip-lab/virtual."),
@@ -82,7 +76,7 @@ def sensitivity(
     from vftsim.study.progress import make_progress
 
     base = options.prepared(model, set_, quick=quick)
-    spans = _spans(base.spec, range_ or [], assumed or [], factor, fit)
+    spans = _spans(base.spec, range_ or [], prices, fit)
     request = Request(
         model, tuple(set_ or ()), figure, spans, base, trajectories, samples, most, replications, seed, quick
     )
@@ -101,20 +95,18 @@ def sensitivity(
         print_text(f"Written: {folder}/ (sensitivity.csv, answer.json, tornado.png, manifest.json, vftsim.sqlite)")
 
 
-def _spans(spec: ModelSpec, ranges: list[str], assumed: list[str], factor: float, fit: str | None) -> dict[str, Span]:
+def _spans(spec: ModelSpec, ranges: list[str], prices: bool, fit: str | None) -> dict[str, Span]:
     """Return the range of each factor, those that the user gives by name before all others."""
-    from vftsim.study.design.ranges import assumed_ranges, read_range
+    from vftsim.study.design.ranges import price_ranges, read_range
 
-    if not factor > 1.0:
-        raise UsageError(f"--factor: above 1, got {factor:g}")
     found: dict[str, Span] = {}
     for text in ranges:
         name, span = read_range(text)
         if name in found:
             raise UsageError(f"--range: '{name}' is given twice")
         found[name] = span
-    for below in assumed:
-        found = {**assumed_ranges(spec, below, factor), **found}
+    if prices:
+        found = {**price_ranges(spec), **found}
     if fit is not None:
         found = {**_fitted(spec, fit), **found}
     return found

@@ -1,22 +1,19 @@
-"""What a sensitivity study varies: ranges that the user gives, of fitted parameters, and of what is assumed."""
+"""What a sensitivity study varies: ranges that the user gives, of fitted parameters, and of prices of protection."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-from pydantic.fields import FieldInfo
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.spec import Spec
-from vftsim.spec.units import number_and_unit
+from vftsim.spec import DURATION
+from vftsim.spec.units import BIT_RATE, BYTE_COUNT, FREQUENCY, number_and_unit
 from vftsim.study.design.points import Span, span_of
 from vftsim.study.knob import knob_of, written
 
 _FORM = re.compile(r"\s*(?P<name>[^=\s]+)\s*=\s*(?P<low>.+?)\s*\.\.\s*(?P<high>.+?)(?P<log>\s+log)?\s*")
-_ASSUMED = "Assumption"
 
 
 def read_range(text: str) -> tuple[str, Span]:
@@ -53,53 +50,38 @@ def scaled_range(spec: ModelSpec, key: str, low: float, high: float) -> Span:
     return Span(knob.value * low, knob.value * high, knob.unit, False, knob.is_whole)
 
 
-def assumed_ranges(spec: ModelSpec, below: str, factor: float) -> dict[str, Span]:
-    """Return the numbers below a key that the model's own documentation calls assumptions, each with a range.
-
-    Parameters
-    ----------
-    spec : ModelSpec
-    below : str
-        ``domains.sut.protection``.
-    factor : float
-        The range goes from the model's value divided by this to that times this, by ratio.
+def price_ranges(spec: ModelSpec) -> dict[str, Span]:
+    """Return the prices of the model's mechanisms of protection, each over the range that is declared for it.
 
     Raises
     ------
     UsageError
-        There is nothing of the kind.
+        There are none.
     """
-    part: Any = spec
-    for key in below.split("."):
-        part = part.get(key) if isinstance(part, Mapping) else getattr(part, key, None)
     found = {}
-    for path in _assumed(part, below) if part is not None else ():
-        try:
-            knob = knob_of(spec, path, "--assumed")
-        except UsageError:
-            continue  # nothing, or 0: turned off
-        found[path] = Span(knob.value / factor, knob.value * factor, knob.unit, True, knob.is_whole)
+    for name, domain in spec.domains.items():
+        for each in domain.protection.prices():
+            key = f"domains.{name}.protection.{each.key}"
+            unit, size = _unit_of(spec, key, each.value)
+            is_log = each.price.low > 0.0
+            found[key] = Span(each.price.low / size, each.price.high / size, unit, is_log)
     if not found:
-        raise UsageError(f"--assumed: nothing below '{below}' is an assumed number above 0; try domains.NAME")
+        raise UsageError("--prices: no mechanism of this model has a price that it does not give itself")
     return found
 
 
-def _assumed(part: Any, path: str) -> Iterator[str]:
-    """Yield the keys of fields whose description says that they are assumptions."""
-    if isinstance(part, Mapping):
-        for key, value in part.items():
-            yield from _assumed(value, f"{path}.{key}")
-    elif isinstance(part, Spec):
-        for name, field in type(part).model_fields.items():
-            value = getattr(part, name)
-            if isinstance(value, Spec | Mapping):
-                yield from _assumed(value, f"{path}.{name}")
-            elif _is_assumed(field) and isinstance(value, int | float) and not isinstance(value, bool):
-                yield f"{path}.{name}"
-
-
-def _is_assumed(field: FieldInfo) -> bool:
-    return _ASSUMED in (field.description or "")
+def _unit_of(spec: ModelSpec, key: str, value: float) -> tuple[str, float]:
+    """Return the unit in which a model writes a key, and its size in the base unit."""
+    data: Any = spec.model_dump(mode="json")
+    for part in key.split("."):
+        data = data[part]
+    written_as = number_and_unit(data) if isinstance(data, str) else None
+    if written_as is None:
+        return "", 1.0
+    for quantity in (DURATION, BIT_RATE, BYTE_COUNT, FREQUENCY):
+        if written_as[1] in quantity.units:
+            return written_as[1], float(quantity.units[written_as[1]])
+    return written_as[1], value / written_as[0] if written_as[0] else 1.0
 
 
 def own_outside(spec: ModelSpec, spans: Mapping[str, Span]) -> list[str]:

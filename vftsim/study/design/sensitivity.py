@@ -96,7 +96,7 @@ class Request:
             It makes none.
         """
         if len(self.spans) < 2:
-            raise UsageError("sensitivity: at least two factors; --range KEY=LOW..HIGH, repeated, --assumed or --fit")
+            raise UsageError("sensitivity: at least two factors; --range KEY=LOW..HIGH, repeated, --prices or --fit")
         if self.samples < 2 or self.samples & (self.samples - 1):
             raise UsageError(f"--samples: a power of 2, as Sobol sequences are balanced by; not {self.samples}")
         if self.trajectories < 2 or self.most < 1:
