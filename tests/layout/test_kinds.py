@@ -30,7 +30,7 @@ _OF_A_KIND = "vftsim.composition.views"
 _INTERVALS = get_args(estimate.Kind)
 _ANY = {"ramp_of", "ramp_key", "with_ramp", "with_domain", "with_workload", "without_workload"}
 
-MOST = 54
+MOST = 36
 """Uses of a kind today; it only goes down."""
 
 

@@ -113,6 +113,11 @@ def unit_of_figure(quantity: str) -> str | None:
     return None
 
 
+def known_parts(figure: str) -> list[str]:
+    """Return the names of a figure's parts and of the whole."""
+    return [name for name in _units() if name.startswith(f"{figure}/")]
+
+
 def is_ratio(quantity: str) -> bool:
     """Whether a quantity is compared by the logarithm of its ratio, and not by its difference in points."""
     return unit_of_figure(quantity) != "%" and quantity not in _IN_POINTS

@@ -37,7 +37,7 @@ _SORTS: tuple[Sort, ...] = (scheduler, guest_scheduler, disk, path, task, applic
 def guarded(spec: ModelSpec) -> set[str]:
     """Return the domains that a mechanism guards or a fault strikes."""
     struck = {spec.struck_by(each) for each in spec.faults}
-    own = {name for name, domain in spec.expanded().items() if domain.protection.kind != "none"}  # type: ignore[attr-defined]
+    own = {name for name, domain in spec.expanded().items() if domain.protection.protects}
     return struck | own
 
 

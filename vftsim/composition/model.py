@@ -257,7 +257,7 @@ class ModelSpec(Spec):
             if fault.domain not in self.expanded():
                 raise ValueError(f"domain '{fault.domain}' of a fault is none of {listing(list(self.expanded()))}")
             return fault.domain
-        guarded = [name for name, d in self.expanded().items() if d.protection.kind != "none"]  # type: ignore[attr-defined]
+        guarded = [name for name, d in self.expanded().items() if d.protection.protects]
         reached = [name for name, d in self.expanded().items() if d.interfaces]
         for names in (guarded, reached):
             if len(names) == 1:

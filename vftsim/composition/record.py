@@ -65,6 +65,16 @@ class RunRecord:
             raise KeyError(f"'{owner}' has measured no {kind.__name__}")
         return found
 
+    def of(self, owner: str) -> Any:
+        """Return what an owner measured in the whole run, whatever that is.
+
+        Raises
+        ------
+        KeyError
+            It measured nothing.
+        """
+        return self.whole.outcomes[owner]
+
     def of_kind(self, kind: type[OutcomeT]) -> Iterator[tuple[Phase, str, OutcomeT]]:
         """Yield every outcome of a kind, with its phase and its owner."""
         for phase in self.phases:

@@ -14,7 +14,6 @@ from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
 from vftsim.platform.cpu.parameters import DomainScheduling
-from vftsim.platform.protection._replication_parameters import ReplicationFields
 from vftsim.spec import Spec, format_duration
 from vftsim.spec.units import format_rate
 from vftsim.workloads.parts import ApplicationSpec
@@ -98,24 +97,17 @@ def _of_nothing_inside(domain: DomainSpec) -> dict[str, str]:
     return {"cpu_inflation": "the domain has no applications"}
 
 
-def _of_no_sender(spec: ModelSpec, domain: DomainSpec) -> dict[str, str]:
-    own = domain.protection
-    if not isinstance(own, ReplicationFields):
-        return {}
-    if not own.sends_pages:
-        return dict.fromkeys(("sender.domain", "sender.page", "sender.state"), "the mechanism sends no states")
-    if own.sent_by is None and spec.driver_of(spec.host_of(domain)) is None:
-        return dict.fromkeys(("sender.page", "sender.state"), "no domain pays for it: the host has no driver domain")
-    return {}
+def _of_no_sender(spec: ModelSpec, domain: DomainSpec) -> Mapping[str, str]:
+    return domain.protection.without_sender(spec.driver_of(spec.host_of(domain)) is not None)
 
 
 def _of_no_states(domain: DomainSpec, program: ApplicationSpec) -> dict[str, str]:
     own = domain.protection
     if program.pages_a_packet is None:
         return {}
-    if not isinstance(own, ReplicationFields) or not own.sends_pages:
+    if not own.sends_pages:
         return {"pages_per_request": "no mechanism sends states of this domain"}
-    if own.memory.per_request is not None:
+    if own.pages_a_packet is not None:
         return {"pages_per_request": "protection.memory.per_request replaces it"}
     return {}
 

@@ -15,7 +15,6 @@ from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
 from vftsim.records import farm_bounds as form
 from vftsim.spec import load
-from vftsim.workloads.composed.farm import CallsSeen, FarmWork
 
 MODELS = {run: f"sip-farm-{run.lower()}" for run in form.RUNS}
 WHAT_IFS = ("sip-farm-no-nas", "sip-farm-back-ends", "sip-farm-ethernet", "sip-farm-kvm")
@@ -139,10 +138,8 @@ def _bounds_of(spec: ModelSpec, record: RunRecord) -> dict[str, float]:
     found[form.GENERATORS] = form.PROCESSORS * calls_per_s / callers
     if "nas" in spec.domains:
         threads: Any = spec.domains["nas"].applications["nfsd"]
-        found[form.STORAGE] = (
-            threads.threads * calls_per_s / record.outcome("domains.nas.applications.nfsd", FarmWork).busy_threads
-        )
-    found["failed"] = float(record.outcome("workloads.calls", CallsSeen).failed)
+        found[form.STORAGE] = threads.threads * calls_per_s / record.of("domains.nas.applications.nfsd").busy_threads
+    found["failed"] = float(record.of("workloads.calls").failed)
     return found
 
 
@@ -152,7 +149,7 @@ def _callers(cpu: Mapping[str, float]) -> float:
 
 
 def _call_figures(record: RunRecord) -> dict[str, float]:
-    found, cpu = record.outcome("workloads.calls", CallsSeen), record.pcpus()
+    found, cpu = record.of("workloads.calls"), record.pcpus()
     response = found.response
     return {
         "processors_used": sum(cpu.values()) - _callers(cpu), "generators_used": _callers(cpu),
@@ -165,7 +162,8 @@ def _call_figures(record: RunRecord) -> dict[str, float]:
 
 def _operations_a_second(record: RunRecord, resource: str) -> float:
     tier = _SERVERS.get(resource, "nas")
-    own = ((owner.split(".")[1], found) for _, owner, found in record.of_kind(FarmWork))
+    programs = record.whole.outcomes.items()
+    own: Any = ((owner.split(".")[1], found) for owner, found in programs if ".applications." in owner)
     return sum(float(found.message_rate) for domain, found in own if domain.partition("-")[0] == tier)
 
 

@@ -18,7 +18,6 @@ from vftsim.labs.imports.httperf import HttperfReport
 from vftsim.platform.io.packet import flows
 from vftsim.spec import load, shipped_dir
 from vftsim.workloads.bulk_udp import UdpFlowResult, bulk_udp_result
-from vftsim.workloads.composed.bulk import TcpTest
 from vftsim.workloads.web_server import collapse_rate_per_s, httperf_report
 
 MODELS = {"bare_metal": "net-bare", "kvm": "net-kvm", "vmware": "net-esxi-emulated"}
@@ -98,7 +97,7 @@ def system(model: str, test: str, assignments: Iterable[str] = ()) -> ModelSpec:
 def tcp(model: str, clients: int, budget: Budget) -> Figures:
     """Bandwidth of a client, mean over the clients, Mbit/s."""
     spec = system(model, "tcp", [*_for("tcp", clients, budget), f"workloads.tcp.interval={_ms(budget)}"])
-    found = _replicate(spec, budget, lambda run: run.run().outcome("workloads.tcp", TcpTest))
+    found = _replicate(spec, budget, lambda run: run.run().of("workloads.tcp"))
     return {"mbit_per_s": [sum(each.throughput.values()) / clients for each in found]}
 
 

@@ -14,15 +14,12 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
-from vftsim.platform.outcomes import DomainUse
 from vftsim.platform.protection.lockstep import LockstepSpec
 from vftsim.records import vmware_ft_bounds as forms
 from vftsim.records.study import Table, in_markdown, in_order
 from vftsim.records.vmware_ft_bounds import RECEIVE, TRANSMIT, GuestCosts
 from vftsim.spec import load, shipped_dir
 from vftsim.study.progress import Progress
-from vftsim.workloads.composed.bulk import TcpTest
-from vftsim.workloads.request_response import RequestLoop
 
 Figures = dict[str, list[float]]
 """Values of each replication by name."""
@@ -108,9 +105,7 @@ def netperf(direction: str, policy: str, link: str, budget: Budget) -> Figures:
     """Return payload and log in Mbit/s, and the guest's CPU in percent."""
     spec = netperf_model(direction, policy, link, budget.seconds)
     own = FLOWS[direction]
-    return _columns(
-        spec, budget, lambda record: {"payload": sum(record.outcome(f"workloads.{own}", TcpTest).throughput.values())}
-    )
+    return _columns(spec, budget, lambda record: {"payload": sum(record.of(f"workloads.{own}").throughput.values())})
 
 
 def computing(name: str, budget: Budget) -> Figures:
@@ -122,8 +117,8 @@ def sessions(protection: str, budget: Budget) -> Figures:
     """Return transactions a second and their mean delay in ms of the sessions."""
     changes = [] if protection == "lockstep" else ["domains.guest.protection={kind: none}"]
     return _columns(system("oracle", changes), budget, lambda record: {
-        "rate": record.outcome("workloads.sessions", RequestLoop).rate,
-        "delay": record.outcome("workloads.sessions", RequestLoop).latency.mean * 1e-6,
+        "rate": record.of("workloads.sessions").rate,
+        "delay": record.of("workloads.sessions").latency.mean * 1e-6,
     })  # fmt: skip
 
 
@@ -142,7 +137,7 @@ def _of_guest(record: RunRecord) -> dict[str, float]:
     own: Any = record.whole.outcomes.get("domains.guest.protection")
     return {
         "log": own.channel if own is not None else 0.0,
-        "cpu": record.outcome("domains.guest", DomainUse).cpu,
+        "cpu": record.of("domains.guest").cpu,
     }
 
 

@@ -27,7 +27,6 @@ from vftsim.spec import Spec
 from vftsim.spec.units import Quantity
 from vftsim.study.executor import the_cluster
 from vftsim.study.workers import available_cores
-from vftsim.workloads.cpu_bound import CpuBoundSpec
 from vftsim.workloads.parts import Course, WorkloadSpec
 
 EVENTS_PER_S: Mapping[str, float] = {"compiled": 1.6e7, "simpy": 60_000.0}
@@ -187,7 +186,7 @@ def _events_of_packets(spec: ModelSpec) -> dict[str, float]:
         if asked >= 1.0 and in_batches is None and not workload.longest_ns():
             singly = min(_UNTIL_IN_BATCHES * asked / max((asked - 1.0) * _packets(spec, workload), 1.0), 1.0)
             a_packet *= singly + (1.0 - singly) * _IN_BATCHES / asked
-        if domain.protection.kind != "none":  # type: ignore[attr-defined]
+        if domain.protection.protects:
             a_packet += _EVENTS_OF_PROTECTION
         packets = _packets(spec, workload) * domain.count
         found[name] = packets * (a_packet + workload.events_a_packet)
@@ -239,8 +238,8 @@ def _utilizations(spec: ModelSpec) -> dict[str, float]:
     """Return the CPU time that packets and programs ask for while they do, as a multiple of each host's."""
     asked = dict.fromkeys(spec.hosts, 0.0)
     for domain in spec.domains.values():
-        hogs = [program for program in domain.applications.values() if isinstance(program, CpuBoundSpec)]
-        asked[spec.host_of(domain)] += domain.count * sum(program.duty for program in hogs) / 100.0
+        busy = sum(program.busy_percent for program in domain.applications.values())
+        asked[spec.host_of(domain)] += domain.count * busy / 100.0
     for workload in spec.workloads.values():
         entry, _, application = spec.target_of(workload)
         domain = spec.domains[entry]

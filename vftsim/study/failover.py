@@ -359,7 +359,7 @@ def protected_domain(model: Model) -> str:
         Nobody would miss any.
     """
     spec = model.spec
-    guarded = [name for name, d in spec.domains.items() if d.protection.kind != "none"]  # type: ignore[attr-defined]
+    guarded = [name for name, d in spec.domains.items() if d.protection.protects]
     if guarded:
         return guarded[0]
     reached = [spec.target_of(workload)[0] for workload in spec.workloads.values()]

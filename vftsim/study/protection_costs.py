@@ -4,21 +4,7 @@ from __future__ import annotations
 
 from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.model import ModelSpec
-from vftsim.platform.protection._replication_parameters import ReplicationFields
-from vftsim.platform.protection.lockstep import LockstepSpec
-from vftsim.platform.protection.mechanism import protections
 from vftsim.spec.suggest import listing
-
-UNCALIBRATED = {
-    "checkpoint": "pages dirtied, pause, disk writes, the driver domain's CPU time for sending: assumptions",
-    "micro_checkpoint": "pages dirtied, a fault with its copy, write protection: assumptions",
-    "event_sync": "pages dirtied, the time to find them, disk reads, the driver domain's CPU time: assumptions",
-    "hypervisor_epoch": "instruction rate, epoch and its boundary, privileged instructions: assumptions (1996)",
-    "coarse_lockstep": "divergences, distance of replicas, pages dirtied: assumptions; the second replica's CPU time "
-    "is not charged",
-    "ha_restart": "placement and boot: assumptions; nothing is charged before a failure",
-}
-"""Which of a mechanism's defaults are not calibrated for the model at hand; lockstep says it of each price."""
 
 
 def cost_notes(spec: ModelSpec) -> list[str]:
@@ -33,18 +19,13 @@ def cost_notes(spec: ModelSpec) -> list[str]:
 def cost_note(domain: DomainSpec) -> str:
     """Return what the costs of a domain's protection rest on; nothing without protection."""
     own = domain.protection
-    kind: str = own.kind  # type: ignore[attr-defined]
-    if kind == "none":
+    if not own.protects:
         return ""
-    if isinstance(own, LockstepSpec):
-        text = own.cost.remark()
-        return f"{text}; {uncounted_exits(domain)}" if own.cost.is_counted else text
-    text = UNCALIBRATED.get(kind, "its defaults are not calibrated for this model")
-    if own != protections()[kind]():
-        text += "; but for what the model gives"
-    if isinstance(own, ReplicationFields) and own.sends_pages:
-        text += f"; {pages_of_requests(domain, own.memory.per_request)}"
-    return text
+    if own.calibrated_costs:
+        return f"{own.calibrated_costs}; {uncounted_exits(domain)}" if own.counts_exits else own.calibrated_costs
+    given = "" if own == type(own)() else "; but for what the model gives"
+    pages = f"; {pages_of_requests(domain, own.pages_a_packet)}" if own.sends_pages else ""
+    return f"{own.uncalibrated}{given}{pages}"
 
 
 def pages_of_requests(domain: DomainSpec, every: float | None) -> str:

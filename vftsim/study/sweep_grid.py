@@ -387,7 +387,7 @@ def _short_keys(model: Model, name: str) -> tuple[str, ...]:
     return tuple(
         f"domains.{domain}.cap"
         for domain, one in spec.domains.items()
-        if one.applications and all(program.only_computes for program in one.applications.values())
+        if one.applications and all(program.busy_percent for program in one.applications.values())
     )
 
 

@@ -144,7 +144,6 @@ class CpuBoundSpec(ApplicationSpec):
     entries: ClassVar[tuple[Any, ...]] = ENTRIES
     tables: ClassVar[tuple[Table[Any], ...]] = (*TABLES, feeds)
 
-    only_computes: ClassVar[bool] = True
     kind: Literal["cpu_bound"] = "cpu_bound"
     duty: Percent = Field(
         90.0,
@@ -161,6 +160,11 @@ class CpuBoundSpec(ApplicationSpec):
         le=2.0,
         description="Coefficient of variation of bursts and idle times (gamma). Assumption.",
     )
+
+    @property
+    def busy_percent(self) -> float:
+        """Its duty."""
+        return self.duty
 
     def events_per_s(self) -> float:
         """Begin and end of a burst, and the switches for them."""

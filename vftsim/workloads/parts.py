@@ -133,8 +133,6 @@ class ApplicationSpec(Spec):
     """Further kinds that its kernel needs: of flows of its own."""
     outcomes: ClassVar[tuple[type[Outcome], ...]] = ()
     """What it measures by itself."""
-    only_computes: ClassVar[bool] = False
-    """Whether it burns CPU time and serves nobody."""
     entries: ClassVar[tuple[Any, ...]] = ()
     actions: ClassVar[tuple[Any, ...]] = ()
     tables: ClassVar[tuple[Table[Any], ...]] = ()
@@ -155,6 +153,11 @@ class ApplicationSpec(Spec):
     def pages_a_packet(self) -> float | None:
         """Pages that each packet received dirties, beside what its CPU time touches; None if it takes no packets."""
         return None
+
+    @property
+    def busy_percent(self) -> float:
+        """CPU time that it takes by itself, serving nobody, of one CPU; 0: it works when it is asked to."""
+        return 0.0
 
     @property
     def packet_work_ns(self) -> int:

@@ -3,6 +3,7 @@
 Sources: Remus, NSDI 2008; Xen ``tools/remus/remus`` and ``tools/python/xen/remus``; the thesis, Appendix G.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -145,6 +146,20 @@ class ReplicationFields(ProtectionSpec):
         if not self.failover.fencing:
             found = [each for each in found if each.key != "failover.storage_latency"]
         return found
+
+    @property
+    def pages_a_packet(self) -> float | None:
+        """As the memory says."""
+        return self.memory.per_request
+
+    def without_sender(self, has_driver_domain: bool) -> Mapping[str, str]:
+        """Those of the sender, where nothing is sent or nobody pays for it."""
+        if not self.sends_pages:
+            return dict.fromkeys(("sender.domain", "sender.page", "sender.state"), "the mechanism sends no states")
+        if self.sent_by is None and not has_driver_domain:
+            why = "no domain pays for it: the host has no driver domain"
+            return dict.fromkeys(("sender.page", "sender.state"), why)
+        return {}
 
     @property
     def longest_silence_ns(self) -> int:

@@ -175,6 +175,9 @@ class CheckpointSpec(CheckpointFields):
 
     products: ClassVar[tuple[str, ...]] = ("remus",)
 
+    uncalibrated: ClassVar[str] = (
+        "pages dirtied, pause, disk writes, the driver domain's CPU time for sending: assumptions"
+    )
     kind: Literal["checkpoint"] = "checkpoint"
     part: ClassVar[Kind] = checkpoint
     rule: Literal["suspend", "resume", "after_ack"] = Field("suspend", description="What the interval counts from.")

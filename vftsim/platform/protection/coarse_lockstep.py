@@ -89,6 +89,9 @@ class CoarseLockstepSpec(ReplicationFields):
     """Comparison of outputs (COLO)."""
 
     products: ClassVar[tuple[str, ...]] = ("colo",)
+    uncalibrated: ClassVar[str] = (
+        "divergences, distance of replicas, pages dirtied: assumptions; the second replica's CPU time is not charged"
+    )
     kind: Literal["coarse_lockstep"] = "coarse_lockstep"
     part: ClassVar[Kind] = coarse_lockstep
     divergence_rate: Annotated[RatePerSecond, assumed(0.01, 2.0)] = Field(

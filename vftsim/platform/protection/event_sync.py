@@ -72,6 +72,9 @@ class EventSyncSpec(ReplicationFields):
 
     products: ClassVar[tuple[str, ...]] = ("kemari",)
 
+    uncalibrated: ClassVar[str] = (
+        "pages dirtied, the time to find them, disk reads, the driver domain's CPU time: assumptions"
+    )
     kind: Literal["event_sync"] = "event_sync"
     part: ClassVar[Kind] = event_sync
     suspend: Annotated[DurationNs, assumed(100 * _US, 5 * _MS)] = Field(

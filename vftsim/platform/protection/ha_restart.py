@@ -36,6 +36,7 @@ class HaRestartSpec(ProtectionSpec):
 
     products: ClassVar[tuple[str, ...]] = ("ha", "vmware_ha", "restart")
 
+    uncalibrated: ClassVar[str] = "placement and boot: assumptions; nothing is charged before a failure"
     kind: Literal["ha_restart"] = "ha_restart"
     part: ClassVar[Kind] = ha_restart
     heartbeat_interval: PeriodNs = Field(1 * _S, description="Heartbeats of a host (VMware HA: 1 s).")

@@ -92,6 +92,9 @@ class HypervisorEpochSpec(ReplicationFields):
 
     products: ClassVar[tuple[str, ...]] = ("bressoud", "epochs")
 
+    uncalibrated: ClassVar[str] = (
+        "instruction rate, epoch and its boundary, privileged instructions: assumptions (1996)"
+    )
     kind: Literal["hypervisor_epoch"] = "hypervisor_epoch"
     part: ClassVar[Kind] = hypervisor_epoch
     sends_pages: ClassVar[bool] = False

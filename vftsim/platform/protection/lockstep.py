@@ -98,6 +98,16 @@ class LockstepSpec(LockstepFields, ProtectionSpec):
     outcome: ClassVar[type[Protection]] = Replay
 
     @property
+    def calibrated_costs(self) -> str:
+        """As each price says."""
+        return self.cost.remark()
+
+    @property
+    def counts_exits(self) -> bool:
+        """Where costs are counted."""
+        return self.cost.is_counted
+
+    @property
     def has_backup(self) -> bool:
         """It has."""
         return True

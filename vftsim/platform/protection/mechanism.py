@@ -44,6 +44,12 @@ class ProtectionSpec(Spec):
 
     part: ClassVar[Kind]
     outcome: ClassVar[type[Protection]] = Protection
+    protects: ClassVar[bool] = True
+    """Whether there is a mechanism at all."""
+    sends_pages: ClassVar[bool] = False
+    """Whether it sends states of the guest's memory."""
+    uncalibrated: ClassVar[str] = "its defaults are not calibrated for this model"
+    """Which of its defaults are not calibrated for the model at hand."""
     promises: ClassVar[bool] = True
     """Whether it says that outputs wait for a backup, so that the auditor judges it."""
 
@@ -81,6 +87,25 @@ class ProtectionSpec(Spec):
     def slowdown(self) -> tuple[float, float]:
         """Factors on all CPU work of the guest, and on its exits to the hypervisor, while it is protected."""
         return 1.0, 1.0
+
+    @property
+    def calibrated_costs(self) -> str:
+        """What its costs rest on, where that is more than assumptions; else empty."""
+        return ""
+
+    @property
+    def counts_exits(self) -> bool:
+        """Whether it charges exits to the hypervisor by their number."""
+        return False
+
+    @property
+    def pages_a_packet(self) -> float | None:
+        """Pages that each packet received dirties, whatever program takes it; None: the program says."""
+        return None
+
+    def without_sender(self, has_driver_domain: bool) -> Mapping[str, str]:
+        """Return the keys about who pays for sending that nothing reads, each with the reason."""
+        return {}
 
     @property
     def sent_by(self) -> str | None:

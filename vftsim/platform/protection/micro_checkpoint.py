@@ -62,6 +62,7 @@ class MicroCheckpointSpec(CheckpointFields):
 
     products: ClassVar[tuple[str, ...]] = ("micro_checkpointing", "qemu_mc")
 
+    uncalibrated: ClassVar[str] = "pages dirtied, a fault with its copy, write protection: assumptions"
     kind: Literal["micro_checkpoint"] = "micro_checkpoint"
     part: ClassVar[Kind] = micro_checkpoint
     interval: PeriodNs = Field(50 * _MS, description="Length of an epoch. Assumption.")

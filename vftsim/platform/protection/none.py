@@ -13,6 +13,8 @@ none = protection.kind("none")
 class NoProtectionSpec(ProtectionSpec):
     """No fault tolerance."""
 
+    protects: ClassVar[bool] = False
+
     kind: Literal["none"] = "none"
     part: ClassVar[Kind] = none
     promises: ClassVar[bool] = False
