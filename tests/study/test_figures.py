@@ -155,3 +155,32 @@ def test_tables_have_what_outcomes_declare_and_the_summary_names_it(loop):
     assert {
         address.text for address in found.figures_found.addresses if found.figures_found.estimate(address.text)
     } == {*found.summary["figure"]}
+
+
+def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeypatch):
+    """Declared from outside: nothing in study, report or calibrate is told."""
+    from vftsim.calibrate.figures import observations_of
+    from vftsim.outcome import declare
+    from vftsim.report.plots import run_figures
+    from vftsim.study.figures.catalogue import one_figure
+    from vftsim.study.precision import precision_rule
+    from vftsim.study.run import run_study
+    from vftsim.study.sweep_figures import point_figures
+    from vftsim.workloads.ims_bench.metrics import PhaseRecord
+
+    lost = declare.ratio(
+        PhaseRecord.declared["dropped"], PhaseRecord.declared["attempts"], unit="%", headline=True, label="lost",
+        observed_as="lost",
+    )  # fmt: skip
+    lost.__set_name__(PhaseRecord, "lost_share")
+    monkeypatch.setattr(PhaseRecord, "declared", {**PhaseRecord.declared, "lost_share": lost})
+    found = run_study(tiny, 2, seed=7, jobs=1)
+    name = "workloads.calls.at_10.lost_share"
+    assert name in set(found.summary["figure"]), "in files and JSON"
+    assert "lost, %" in str(found), "in the terminal"
+    assert "lost_share" in run_figures("tiny", found.records), "as a plot"
+    assert "workloads.calls.step_1.lost_share" in point_figures(found.records, (), 0.95).found, "in a sweep"
+    assert one_figure("calls.at_10.lost_share", tiny.spec), "as an objective"
+    assert precision_rule(tiny, 5.0, ["calls.step_1.lost_share"], 20).metrics == ("calls.step_1.lost_share",)
+    assert ("step_1", "lost") in observations_of(found.records[0][1]), "in a dataset, a fit and a prediction"
+    assert name in compare_study([tiny, tiny], 1, figures=["calls.at_10.lost_share"], jobs=1).blocks()[0].text

@@ -295,8 +295,10 @@ class Quotient(Figure):
 
     def _observe(self, take: Callable[[Any], Any]) -> Callable[[Any], tuple[float, float]]:
         def observe(outcome: Any) -> tuple[float, float]:
-            below = _whole_of(self.top) if self.of_whole else take
-            bottom = sum(below(each.held(outcome)) if each.by else each.held(outcome) for each in self.bottoms)
+            is_whole = self.of_whole or self.top.by is None
+            bottom = sum(
+                (_whole_of(each) if is_whole or not each.by else take)(each.held(outcome)) for each in self.bottoms
+            )
             return float(take(self.top.held(outcome))), float(bottom)
 
         return observe

@@ -51,6 +51,7 @@ class Summary:
     def __init__(self, label: str, records: Sequence[tuple[int, RunRecord]], confidence: float = 0.95) -> None:
         self.label, self.confidence = label, confidence
         self.rows: dict[str, Row] = {}
+        self._estimates: dict[str, Estimate] = {}
         self._outcomes: dict[tuple[str, str], dict[int, tuple[Phase, Outcome]]] = {}
         for number, record in records:
             for phase in record.phases:
@@ -74,6 +75,11 @@ class Summary:
         row = self.rows.get(address)
         if row is None or not row.observed:
             return None
+        if address not in self._estimates:
+            self._estimates[address] = self._estimate(row)
+        return self._estimates[address]
+
+    def _estimate(self, row: Row) -> Estimate:
         observed, estimator = list(row.observed.values()), row.address.entry.estimator
         found = estimator.interval(observed, self.confidence)
         return unless_mixed(found, list(map(estimator.single, observed)), self._is_mixed(row))
