@@ -1,6 +1,6 @@
 """Measure, in one run on the machine at hand: engines, other simulators, start-up, commands, scaling; write the table.
 
-    python experiments/benchmarks/benchmark.py [--quick] [--told] [--repeat 3] [--write docs/benchmarks.md]
+    python experiments/benchmarks/benchmark.py [--quick] [--told | --start-up] [--repeat 3] [--write docs/benchmarks.md]
 
 Four parts.  One queue, with the same customers, in five simulators (:mod:`queues`); its waiting times must agree.  The
 object model that went before (:mod:`object_model`).  The shipped models in both engines, one at a time, each in a
@@ -172,6 +172,55 @@ def told_part(repeat: int) -> str:
     )
 
 
+START_UP = """
+import contextlib, gc, io, sys, time
+from vftsim.__main__ import _COLLECT_AFTER
+gc.set_threshold(_COLLECT_AFTER)
+spent = [("Python", time.process_time())]
+def done(what):
+    spent.append((what, time.process_time()))
+from vftsim.cli.main import build_app
+build_app()
+done("the command line (typer)")
+import numpy
+done("numpy")
+import pydantic.fields, pydantic.json_schema
+done("pydantic")
+import vftsim.composition.model
+done("parts of models")
+from vftsim.study.model import load_model
+from vftsim.study.run import run_study
+import vftsim.study.limits
+done("studies")
+model = load_model("lab-virtual", sys.argv[1:])
+done("the model: read and checked")
+from vftsim.composition.one_kernel import the_kernel
+the_kernel()
+done("the engine: llvmlite, kernel")
+result = run_study(model, 1, 1, 1)
+done("the run, and what made it (manifest)")
+import pandas
+done("pandas")
+with contextlib.redirect_stdout(io.StringIO()):
+    result.print_tables()
+done("tables, printed (rich)")
+for (_, before), (what, after) in zip([("", 0.0), *spent], spent):
+    print(what, after - before, sep="=")
+"""
+
+
+def start_up_part(repeat: int) -> str:
+    """Return the section on what a command that simulates next to nothing spends, by part."""
+    overrides = [word for word in NOTHING.split() if word != "--set"]
+    runs = [dict(line.split("=") for line in _said(START_UP, *overrides).splitlines()) for _ in range(repeat)]
+    best = {what: min(float(run[what]) for run in runs) for what in runs[0]}
+    rows = ((what, f"{cpu_s:.3f}") for what, cpu_s in [*best.items(), ("together", sum(best.values()))])
+    return (
+        "## Start-up\n\nWhat a run of next to nothing (one step of a minute) spends, by part, in the order in which a "
+        f"process comes to it; the least of {repeat} processes for each part.\n\n" + table(("part", "CPU s"), rows)
+    )
+
+
 def _one_model(name: str, engine: str, repeat: int, overrides: list[str]) -> tuple[float, ...]:
     return tuple(float(word) for word in _said(ONE_MODEL, name, engine, str(repeat), *overrides).split())
 
@@ -270,6 +319,7 @@ def page(repeat: int, names: list[str]) -> str:
         "## Ramps\n\nA benchmark as the model has it, 900 s a step, in a process that has begun.",
         table(("model", "events", "simulated s", "CPU s", "aim"), ramp_rows(repeat)),
         told_part(repeat),
+        start_up_part(repeat),
         "## Commands\n\nThe time a user waits, worker processes included; the last column is the aim.",
         table(("command", "wall s", "CPU s", "aim"), command_rows(names)),
     ]
@@ -286,13 +336,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only what takes seconds")
     parser.add_argument("--told", action="store_true", help="print the table of estimates alone")
+    parser.add_argument("--start-up", action="store_true", help="print the table of what starting takes alone")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each, the best counts (default 3)")
     parser.add_argument("--write", type=Path, help="file to write; printed if not given")
     arguments = parser.parse_args()
     if arguments.repeat < 1:
         parser.error("--repeat must be at least 1")
-    if arguments.told:
-        print(told_part(arguments.repeat))
+    if arguments.told or arguments.start_up:
+        print((told_part if arguments.told else start_up_part)(arguments.repeat))
         return
     text = page(arguments.repeat, [name for name in COMMANDS if not arguments.quick or name in QUICK])
     if arguments.write is None:

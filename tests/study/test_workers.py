@@ -14,6 +14,7 @@ import pytest
 from programs import started
 
 from vftsim.errors import WorkerLostError
+from vftsim.study import workers
 from vftsim.study.workers import Workers, _suspects_last, deferred_interrupts
 
 SLEEPERS = """
@@ -210,3 +211,30 @@ def test_what_must_happen_whole_is_interrupted_at_its_end(number):
     finally:
         signal.signal(number, before)
     assert happened == ["all of it"]
+
+
+def test_cores_are_those_that_joblib_counts():
+    words = [
+        "import sys; from vftsim.study.workers import available_cores; found = available_cores()",
+        "assert 'joblib' not in sys.modules, 'it takes a tenth of a second to import'",
+        "import joblib; assert found == joblib.cpu_count(), (found, joblib.cpu_count())",
+    ]
+    environment = {name: value for name, value in os.environ.items() if name != "LOKY_MAX_CPU_COUNT"}
+    environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+    done = subprocess.run([sys.executable, "-c", "\n".join(words)], env=environment, capture_output=True, check=False)
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("said", "cores"),
+    [({"cpu.max": "150000 100000"}, 2), ({"cpu.max": "50000 100000"}, 1), ({"cpu.max": "max 100000"}, 8),
+     ({"quota": "300000", "period": "100000"}, 3), ({"quota": "-1", "period": "100000"}, 8), ({}, 8)],
+)  # fmt: skip
+def test_a_container_gets_the_cores_of_its_quota(said, cores, tmp_path, monkeypatch):
+    for name, text in said.items():
+        (tmp_path / name).write_text(f"{text}\n")
+    files = ((tmp_path / "cpu.max",), (tmp_path / "quota", tmp_path / "period"))
+    monkeypatch.setattr(workers, "_QUOTAS", files)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
+    monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
+    assert workers.available_cores() == cores

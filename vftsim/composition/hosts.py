@@ -1,7 +1,5 @@
 """What a model file says of machines, networks and domains."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

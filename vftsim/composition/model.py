@@ -4,8 +4,6 @@ Every part is looked up by its ``kind`` in the registry of its sort, and anythin
 what does not fit is refused with the reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Literal, Self

@@ -8,6 +8,7 @@ Rules for a field: a description that says what it is, its unit and where its de
 (paper and section, RFC, Xen version, or the word Assumption), bounds in ``Field(gt=..., le=...)``, a
 quantity type of :mod:`vftsim.spec.units` whenever it has a dimension, ``Items[T]`` for a list.
 Defaults of quantities are numbers in the base unit, or ``DURATION.parse("25 ms")`` and the like.
+Modules with specs do without ``from __future__ import annotations``: pydantic would read each from its text.
 A check across fields is a ``model_validator(mode="after")`` raising ``ValueError`` with cause and
 remedy; a :class:`~vftsim.errors.ModelFileError` with ``key`` set points at a key below the part.
 """

@@ -6,12 +6,13 @@ survives an interruption.  Ctrl-C ends the work under way at once.  Workers end 
 started them, however it ends; workers that are killed are replaced.
 """
 
+# ruff: noqa: PLC0415 - what manages processes takes 0.1 s to import, and most commands need none
+
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import gc
-import multiprocessing.resource_tracker
 import os
 import signal
 import sys
@@ -20,12 +21,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from pathlib import Path
 from typing import Any, Generic, TypeVar
-
-import joblib
-from joblib.externals.loky import get_reusable_executor
-from joblib.externals.loky.backend import resource_tracker
-from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from vftsim.composition.one_kernel import make_ready
 from vftsim.errors import UsageError, WorkerLostError
@@ -41,6 +38,9 @@ ENDING = tuple(
 )
 """Signals that ask a command to end: Ctrl-C, kill, a terminal that closes."""
 
+_GROUPS = Path("/sys/fs/cgroup")
+_QUOTAS = ((_GROUPS / "cpu.max",), (_GROUPS / "cpu/cpu.cfs_quota_us", _GROUPS / "cpu/cpu.cfs_period_us"))
+"""Files that say how much a container may use, on Linux, in both versions of control groups: quota, period."""
 _MOST_LOSSES = 3
 _BETWEEN_LOOKS_S = 0.5
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -62,7 +62,22 @@ def available_cores() -> int:
     """Return the number of cores that a study may use: of this machine, or the workers of its cluster."""
     if (cluster := the_cluster()) is not None:
         return cluster.count()
-    return int(joblib.cpu_count())
+    return _own_cores()
+
+
+def _own_cores() -> int:
+    """Return the CPUs that this process may use: by its affinity, and by the quota of its container."""
+    if not hasattr(os, "sched_getaffinity") or "LOKY_MAX_CPU_COUNT" in os.environ:
+        from joblib import cpu_count  # it knows every way in which that is said
+
+        return int(cpu_count())
+    allowed = len(os.sched_getaffinity(0))
+    for files in _QUOTAS:
+        with contextlib.suppress(OSError, ValueError):  # there is no such file, or no quota
+            quota, period = map(int, " ".join(file.read_text() for file in files).split())
+            if quota > 0:
+                allowed = min(allowed, -(-quota // period))
+    return allowed
 
 
 def checked_jobs(jobs: int | None) -> int:
@@ -158,6 +173,8 @@ class LocalProcesses:
         WorkerLostError
             They are killed again and again, or there is not enough memory.
         """
+        from joblib.externals.loky.process_executor import BrokenProcessPool
+
         left, jobs, losses = dict.fromkeys(range(len(tasks))), self._jobs, 0
         while left:
             # What was under way when a worker was lost is suspect; where nothing else is left, one at a time tells.
@@ -185,12 +202,16 @@ class LocalProcesses:
 
     def stop(self) -> None:
         """End all worker processes, whatever they are doing."""
+        from joblib.externals.loky import get_reusable_executor
+
         get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 def _parallel(
     function: Callable[[T], R], tasks: Sequence[T], indices: Sequence[int], jobs: int
 ) -> Iterator[tuple[int, R]]:
+    import joblib
+
     make_ready()
     # Workers stay when idle: a capacity search comes back for the next level at once.
     pool = joblib.Parallel(
@@ -240,6 +261,10 @@ def _passing_on_a_blocked_mask() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    import multiprocessing.resource_tracker
+
+    from joblib.externals.loky.backend import resource_tracker
+
     for tracker in (multiprocessing.resource_tracker, resource_tracker):
         tracker.ensure_running()  # starting one lifts the mask
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)

@@ -10,8 +10,6 @@ that is booted again begins all transactions anew.
 Left out: memory reads and caches (part of the CPU time), the disk's own queue.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 

@@ -7,8 +7,6 @@ client's report) and what is **received** are three figures.
 Left out: the client's last datagrams, which ask for the server's report; the CPU of the clients but for ``send_cost``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

@@ -8,8 +8,6 @@ come to their end as others do.
 Left out: network loss and queues (the lab's clients shared a fast LAN with the server).
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal
 
 import numpy as np

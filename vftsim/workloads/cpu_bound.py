@@ -4,8 +4,6 @@ Protection makes a burst cost ``execution`` times as much; the process sends not
 that has lost its memory begins anew with a pause.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -117,7 +115,7 @@ def add_cpu_bound(
     engine: Engine,
     feeder: Feeder,
     domain: int,
-    spec: CpuBoundSpec,
+    spec: "CpuBoundSpec",
     streams: Streams,
     number: int,
     cpu_inflation: float = 1.0,
@@ -170,7 +168,7 @@ class CpuBoundSpec(ApplicationSpec):
         """Begin and end of a burst, and the switches for them."""
         return 6e9 / self.cycle
 
-    def install(self, home: Home) -> CpuBoundProgram:
+    def install(self, home: Home) -> "CpuBoundProgram":
         """Add the process to a domain."""
         return CpuBoundProgram(self, home)
 

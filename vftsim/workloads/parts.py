@@ -4,8 +4,6 @@ A new application or workload is one new file: its spec (a subclass of :class:`A
 :class:`WorkloadSpec`, registered here), its records and its functions.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -383,7 +381,7 @@ class WorkloadSpec(OfferSpec):
         """Return for how long a phase of its own is measured; 0: it has none."""
         return 0
 
-    def scaled(self, factor: float) -> tuple[WorkloadSpec, str]:
+    def scaled(self, factor: float) -> "tuple[WorkloadSpec, str]":
         """Return it with the measured time of its own phases scaled, and what was changed in words; empty: nothing."""
         return self, ""
 

@@ -1,7 +1,5 @@
 """Periodic CPU work as an application: machines and duties that share a host without being modelled further."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal
 
 from vftsim.errors import UsageError
@@ -27,7 +25,7 @@ class PeriodicLoadSpec(CyclicLoadSpec, ApplicationSpec):
         """Begin and end of a period's work, and the switches for them."""
         return 5e9 / self.period
 
-    def install(self, home: Home) -> PeriodicLoad:
+    def install(self, home: Home) -> "PeriodicLoad":
         """Add the load; refuse one that the hypervisor's factor makes longer than its period."""
         busy_ns = round(self.busy * home.cpu_inflation)
         if busy_ns > self.period:

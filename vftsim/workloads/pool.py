@@ -12,8 +12,6 @@ Left out: locks between threads, page faults, the disk work of the call server; 
 of its I/O path.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from vftsim.kernel import Engine, Kind, Record, Sim, Table, part
@@ -56,7 +54,7 @@ class PoolSpec(DirtyPagesFields, ApplicationSpec):
         """CPU time of a thread for a packet."""
         return self.packet_cost
 
-    def install(self, home: Home) -> PoolProgram:
+    def install(self, home: Home) -> "PoolProgram":
         """Add the pool to a domain."""
         return PoolProgram(self, home)
 

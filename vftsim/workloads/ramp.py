@@ -8,8 +8,6 @@ A step passes or fails by what is known when it ends (:meth:`StepOutcome.passes`
 hold what befell its attempts during the next step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self

@@ -10,8 +10,6 @@ A request without an answer is repeated as TCP would: after ``retry``, then afte
 Left out: the segments and acknowledgements of the connection; a request or an answer is one packet.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from pydantic import Field

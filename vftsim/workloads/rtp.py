@@ -11,8 +11,6 @@ do; packets of one instant then follow each other on the wire.
 Left out: network loss and queues (the lab's clients shared a fast LAN with the server).
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal

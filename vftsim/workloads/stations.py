@@ -10,8 +10,6 @@ order of arrival, and counts as still in the queue of its sender, which thus sta
 Frames cross the switch whole (store and forward), and come back to their client over its own link.
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Family, Fifo, Record, Sim, Table, at, event, part

@@ -8,8 +8,6 @@ Left out: what block I/O costs a driver domain or device model; the record of di
 needs where it is priced by factors (there lockstep takes a rate of reads as a parameter).
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """What a model file says about I/O paths: which one each domain has (:mod:`vftsim.platform.io.paths`)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -74,7 +72,7 @@ class IoPathSpec(Spec):
         """Return why parameters have no effect with the others' values, by key."""
         return {}
 
-    def connect(self, io: Io, site: Site) -> None:
+    def connect(self, io: "Io", site: Site) -> None:
         """Add the path's rings and stages and write its parameters into the ports' records."""
         raise TypeError(f"{type(self).__name__} must say how to connect itself")
 

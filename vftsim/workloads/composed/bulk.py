@@ -1,7 +1,5 @@
 """Bulk TCP and UDP, and the programs that send and receive."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from vftsim.kernel.declare import Table

@@ -1,7 +1,5 @@
 """A farm of servers, and calls through it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 

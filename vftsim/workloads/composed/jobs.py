@@ -1,7 +1,5 @@
 """Programs that need no network: batch jobs, and processes bound by a disk."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from pydantic import Field

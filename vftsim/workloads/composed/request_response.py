@@ -1,7 +1,5 @@
 """A closed loop of requests and answers."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from vftsim.kernel.declare import Table

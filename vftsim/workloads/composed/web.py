@@ -1,7 +1,5 @@
 """A prefork web server under httperf."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from vftsim.kernel.declare import Table

@@ -1,7 +1,5 @@
 """What a model file says about the servers of a farm and the calls through it."""
 
-from __future__ import annotations
-
 from typing import Literal, Self
 
 from pydantic import Field, model_validator

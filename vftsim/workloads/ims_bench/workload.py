@@ -1,7 +1,5 @@
 """The IMS benchmark as a workload of a model: its agents, manager and samples put together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
 
@@ -65,7 +63,7 @@ class ImsBenchWorkload(ImsBenchSpec, RampSpec):
     )
 
     @model_validator(mode="after")
-    def _agents_that_cost(self) -> ImsBenchWorkload:
+    def _agents_that_cost(self) -> "ImsBenchWorkload":
         if self.message_cost and self.agents_in is None:
             raise ValueError("message_cost is CPU time of a domain of the model: say which with agents_in")
         return self
@@ -209,7 +207,7 @@ class ImsBenchWorkload(ImsBenchSpec, RampSpec):
         """SIP over UDP."""
         return SipWire()
 
-    def install(self, target: Target) -> BenchDriver:
+    def install(self, target: Target) -> "BenchDriver":
         """Add the benchmark."""
         return BenchDriver(self, target)
 

@@ -1,7 +1,5 @@
 """The SIP server as an application of a domain."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal
 
 from vftsim.errors import ConservationError
@@ -39,7 +37,7 @@ class SipServerApplication(SipServerSpec, DirtyPagesFields, ApplicationSpec):
         touch_ns = self.touch_cost * inflation + self.relay_cost * exits
         return 1e9 / (TOUCHES_AN_ATTEMPT * touch_ns * _OF_ALL_WORK)
 
-    def install(self, home: Home) -> SipServerProgram:
+    def install(self, home: Home) -> "SipServerProgram":
         """Add the server."""
         return SipServerProgram(self, home)
 

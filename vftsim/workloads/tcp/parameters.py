@@ -1,7 +1,5 @@
 """What a model file says about bulk TCP."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from pydantic import Field

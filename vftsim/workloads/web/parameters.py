@@ -1,7 +1,5 @@
 """What a model file says about the web server and its client."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
