@@ -92,7 +92,7 @@ def played(
         ]
         for name, model in run_models(tree, spec, runs).items()
     }
-    return list(rows_of(spec, data, seen))
+    return list(rows_of(spec, data, seen, {}))
 
 
 def own_prices(rows: list[Row]) -> dict[str, float]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from vftsim._version import __version__
-from vftsim.calibrate.accuracy import Row, baseline, edge_verdict, rows_of, sample_of, stop_verdict, verdicts
+from vftsim.calibrate.accuracy import Row, edge_verdict, nulls_of, rows_of, sample_of, stop_verdict, verdicts
 from vftsim.calibrate.capacities import CapacityRow, capacity_rows, ratio_rows
 from vftsim.calibrate.figures import measured
 from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec
@@ -19,7 +19,7 @@ ENVIRONMENT = EnvironmentSpec(model="m", fitted_steps=4, inputs=["step_7"], stop
 
 
 def row(phase, quantity, measured_value, predicted, sample="out"):
-    return Row("e", phase, quantity, sample, measured_value, predicted, predicted - 1, predicted + 1, 5, None)
+    return Row("e", phase, quantity, sample, measured_value, predicted, predicted - 1, predicted + 1, 5, {})
 
 
 def test_record_is_read_whole():
@@ -54,9 +54,9 @@ def test_baseline_is_the_line_through_the_fitted_steps():
         data[f"step_{k}", "load"] = 10.0 * k
         data[f"step_{k}", "cpu"] = 3.0 + 0.5 * 10 * k
         data[f"step_{k}", "SES1/p50"] = 2.0 * 1.5**k
-    assert baseline(ENVIRONMENT, data, "step_5", "cpu") == pytest.approx(28.0)
-    assert baseline(ENVIRONMENT, data, "step_5", "SES1/p50") == pytest.approx(2.0 * 1.5**5)
-    assert baseline(ENVIRONMENT, data, "pre_registration", "cpu") is None
+    assert nulls_of(ENVIRONMENT, data, "step_5", "cpu")["line"] == pytest.approx(28.0)
+    assert nulls_of(ENVIRONMENT, data, "step_5", "SES1/p50")["line"] == pytest.approx(2.0 * 1.5**5)
+    assert nulls_of(ENVIRONMENT, data, "pre_registration", "cpu") == {}
 
 
 def test_cpu_verdict_counts_held_out_steps_below_the_limit_only():
@@ -115,8 +115,9 @@ def test_rows_use_the_replications_that_reached_a_phase():
 def test_the_parabola_bends_and_the_line_does_not():
     data = {(f"step_{k}", "load"): 10.0 * k for k in range(1, 6)}
     data |= {(f"step_{k}", "cpu"): 1.0 + 0.01 * (10.0 * k) ** 2 for k in range(1, 6)}
-    assert baseline(ENVIRONMENT, data, "step_5", "cpu", degree=2) == pytest.approx(26.0)
-    assert baseline(ENVIRONMENT, data, "step_5", "cpu") == pytest.approx(21.0), "1, 4, 9, 16 and their line at 5"
+    found = nulls_of(ENVIRONMENT, data, "step_5", "cpu")
+    assert found["parabola"] == pytest.approx(26.0)
+    assert found["line"] == pytest.approx(21.0), "1, 4, 9, 16 and their line at 5"
 
 
 STEPS = {
@@ -129,7 +130,7 @@ STEPS = {
 def test_a_capacity_is_the_load_of_the_last_step_before_any_scenario_is_over_the_limit():
     """Steps in the order of their numbers, whole attempts a second, scenarios as well as all together."""
     assert [capacity_at(load_steps(STEPS), limit) for limit in (0.01, 0.1, 1.0, 5.0, 10.0)] == [0, 50, 60, 60, 140]
-    low, _, _, high = capacity_rows("e", STEPS, [STEPS, {**STEPS, ("step_2", "ihs/global"): 0.02}])
+    low, _, _, high = capacity_rows("e", STEPS, [STEPS, {**STEPS, ("step_2", "ihs/global"): 0.02}], {})
     assert (low.limit_percent, low.measured, low.predicted, low.replications) == (0.1, 50, 50.0, (50.0, 50.0))
     assert high.predicted == 140.0
 

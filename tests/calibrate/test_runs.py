@@ -112,7 +112,7 @@ def test_the_median_and_the_range_of_repeats_decide():
     )  # fmt: skip
     data = {("a/r1", "cpu"): 45.0, ("a/r1", "load"): 10.0, ("b/r1", "cpu"): 90.0, ("b/r1", "load"): 11.0}
     repeats = {("a/r1", "cpu"): [40.0, 50.0], ("a/r1", "load"): [10.0, 10.0], ("b/r1", "cpu"): [90.0]}
-    rows = [Row(e, "r1", "cpu", "out", m, p, p, p, 2, None) for e, m, p in (("a", 45.0, 54.0), ("b", 90.0, 101.0))]
+    rows = [Row(e, "r1", "cpu", "out", m, p, p, p, 2, {}) for e, m, p in (("a", 45.0, 54.0), ("b", 90.0, 101.0))]
     for points, passed in ((3.9, False), (4.0, True)):
         assert verdict(spec, RunTarget(quantities=("cpu",), points=points), rows, data, repeats).passed is passed
     found = verdict(spec, RunTarget(quantities=("cpu",), median=16.2), rows, data, repeats)

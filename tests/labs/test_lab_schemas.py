@@ -64,8 +64,8 @@ WRONG = {
     "a parameter without bounds": ("own-lab/fit.yaml", lambda d: d["parameters"][0].pop("low")),
     "a ramp without step length": ("sip-lab/validation.yaml", lambda d: d.pop("step_duration")),
     "a ramp's targets by runs": ("own-lab/validation.yaml", lambda d: d.update(targets={"next_step_worst": "40 %"})),
-    "a target of two kinds": ("own-lab/validation.yaml", lambda d: d["targets"][0].update(median="20 %")),
-    "a target of no kind": ("own-lab/validation.yaml", lambda d: d["targets"][0].pop("points")),
+    "a target of two kinds": ("own-lab/validation.yaml", lambda d: d["targets"][0].update(points=3)),
+    "a target of no kind": ("own-lab/validation.yaml", lambda d: d["targets"][0].pop("median")),
     "runs without predictions": ("own-lab/validation.yaml", lambda d: d.pop("predicted")),
     "a unit nobody knows": (
         "sip-lab/data/dataset.yaml",

@@ -9,7 +9,16 @@ import pytest
 from vftsim.cli.main import main
 from vftsim.records import networks as study
 from vftsim.records.networks import RECORD, RIGHT, WRONG, Budget, first_rows
-from vftsim.records.networks_claims import CONTRADICTED, NOT_JUDGED, NUMBERS, Metric, compare, judge, trend
+from vftsim.records.networks_claims import (
+    CONTRADICTED,
+    NOT_JUDGED,
+    NUMBERS,
+    Metric,
+    compare,
+    judge,
+    shared_evenly,
+    trend,
+)
 from vftsim.records.networks_fit import FIT, STATED, evaluate
 from vftsim.records.networks_numbers import PRINTED, TELLING, Printed, mechanisms, numbers, printed, twice_as_far
 from vftsim.records.networks_study import report, run_record, tables, tasks
@@ -47,9 +56,16 @@ def test_every_run_that_a_statement_needs_is_made():
     by_key = {one.key: one.verdict for one in judged}
     assert {key for key, verdict in by_key.items() if verdict == "contradicted by the source itself"} == CONTRADICTED
     assert {key for key, verdict in by_key.items() if verdict == "not judged"} == NOT_JUDGED
-    # Ties: nothing is higher or rises, all is nearly equal, no loss is little loss.
-    assert (by_key["C46"], by_key["C16"]) == ("within noise", "within noise")
-    assert (by_key["C45"], by_key["C13"], by_key["C35"], by_key["C43"]) == ("holds",) * 4
+    # Ties by construction say nothing, whether the statement is of a difference or of none; no loss is little loss.
+    assert [by_key[key] for key in ("C46", "C16", "C45", "C13")] == ["no mechanism"] * 4
+    assert (by_key["C35"], by_key["C43"]) == ("holds", "holds")
+
+
+def test_a_null_model_holds_what_sharing_alone_explains():
+    by_key = {one.key: one.verdict for one in judge(study.stated("claims"), shared_evenly())}
+    assert {by_key[key] for key in ("C25", "C41", "C67", "C35", "C58")} == {"holds"}
+    assert {by_key[key] for key in ("C64", "C45", "C50", "C11")} == {"no mechanism"}
+    assert by_key["C56"] == "missed"
 
 
 @pytest.mark.parametrize(
@@ -57,6 +73,8 @@ def test_every_run_that_a_statement_needs_is_made():
     [
         ("higher_than", [101.5, 101.6], [100, 100], "holds"),
         ("higher_than", [100.5, 100.6], [100, 100], "within noise"),
+        ("higher_than", [100, 100], [100, 100], "no mechanism"),
+        ("nearly_equal_to", [100, 100], [100, 100], "no mechanism"),
         ("higher_than", [95, 108], [100, 100], "within noise"),
         ("higher_than", [95.0, 95.1], [100, 100], "missed"),
         ("higher_than", [108], [100], "within noise"),
@@ -79,7 +97,9 @@ def test_a_trend_has_no_step_against_it():
     assert trend(LOSS, falling, (1, 2, 3), rises=False) == "holds"
     assert trend(LOSS, falling, (1, 2, 3), rises=True) == "missed"
     assert trend(LOSS, falling | {2: [9.5, 9.6]}, (1, 2, 3), rises=False) == "missed"
-    assert trend(LOSS, {n: [1.0, 1.1] for n in (1, 2, 3)}, (1, 2, 3), rises=False) == "within noise"
+    nearly = {n: [1.0 - n / 1000, 1.1 + n / 1000] for n in (1, 2, 3)}
+    assert trend(LOSS, nearly, (1, 2, 3), rises=False) == "within noise"
+    assert trend(LOSS, {n: [1.0, 1.1] for n in (1, 2, 3)}, (1, 2, 3), rises=False) == "no mechanism"
 
 
 def test_wrong_models_are_twice_as_far_off_or_not():

@@ -1,22 +1,21 @@
 """Predicted against measured, for every row of a record, and whether the declared accuracy was met.
 
-In-sample and held-out rows are kept apart, and beside each prediction stands a trivial baseline: the
-straight line through the same in-sample steps (over load; of the logarithm for delays), and a parabola.  Where a
-baseline is better, the table shows it.
+In-sample and held-out rows are kept apart, and beside each prediction stand null models
+(:mod:`vftsim.calibrate.nulls`).  Where one is better, or as good, the table shows it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from vftsim.calibrate.figures import known_parts
+from vftsim.calibrate.nulls import NAMES, Base, cannot_tell, is_percentile, is_relative, known
 from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec
 from vftsim.labs.dataset import Observations
 from vftsim.stats import central_range
-
-_MOST_LOGARITHM = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +31,22 @@ class Row:
     low: float
     high: float
     n: int
-    baseline: float | None
-    parabola: float | None = None
+    nulls: Mapping[str, float]
 
     @property
     def is_inside(self) -> bool:
         """Whether the central 90 % of the replications contain the measured number."""
         return self.low <= self.measured <= self.high
+
+    @property
+    def tells(self) -> bool:
+        """Whether every null model, if there is one, gives another figure than this model may."""
+        return not cannot_tell(self.low, self.high, self.nulls)
+
+    def by(self, null: str) -> Row | None:
+        """Return the row as a null model would have it; None where that says nothing."""
+        value = self.nulls.get(null)
+        return None if value is None else replace(self, predicted=value, low=value, high=value)
 
     @property
     def error(self) -> float:
@@ -55,16 +63,8 @@ class Verdict:
     text: str
     passed: bool
     found: str
-
-
-def is_relative(quantity: str) -> bool:
-    """Whether errors of a quantity are told in percent of the measured value."""
-    return is_percentile(quantity) or quantity.endswith("/max")
-
-
-def is_percentile(quantity: str) -> bool:
-    """Whether a quantity is a percentile of a delay."""
-    return "/p" in quantity
+    by_nulls: tuple[str, ...] = ()
+    """Null models that meet it too: then it says nothing for the model."""
 
 
 def rows_of(
@@ -101,8 +101,7 @@ def rows_of(
         rows.append(
             Row(
                 environment, phase, quantity, sample_of(spec, phase), data[phase, quantity],
-                float(np.mean(values)), low, high, len(values),
-                baseline(spec, data, phase, quantity), baseline(spec, data, phase, quantity, degree=2),
+                float(np.mean(values)), low, high, len(values), nulls_of(spec, data, phase, quantity),
             )
         )  # fmt: skip
     return rows
@@ -117,32 +116,43 @@ def sample_of(spec: EnvironmentSpec, phase: str) -> str:
     return "in" if fitted else "out"
 
 
-def baseline(spec: EnvironmentSpec, data: Observations, phase: str, quantity: str, degree: int = 1) -> float | None:
-    """The line (``degree`` 1) or parabola (2) through the fitted steps, over load.
+def nulls_of(spec: EnvironmentSpec, data: Observations, phase: str, quantity: str) -> dict[str, float]:
+    """Return what null models give that know the fitted steps; nothing for pre-registration."""
+    if _step(phase) == 0 or (phase, "load") not in data:
+        return {}
+    base, load = Base.of(data, fitted_steps(spec), quantity), data[phase, "load"]
+    return known(line=base.curve(load, 1), parabola=base.curve(load, 2), queue=base.queue(load))
 
-    ``None`` for pre-registration, and where a load or a fitted step was not measured.
-    """
-    if _step(phase) == 0:
-        return None
-    steps = [f"step_{k}" for k in range(1, spec.fitted_steps + 1)]
-    needed = [(phase, "load"), *((step, name) for step in steps for name in ("load", quantity))]
-    if any(key not in data for key in needed):
-        return None
-    loads = [data[step, "load"] for step in steps]
-    values = [data[step, quantity] for step in steps]
-    logarithm = is_relative(quantity) and min(values) > 0
-    if len(steps) <= degree:
-        return None
-    curve = np.polyfit(loads, np.log(values) if logarithm else values, degree)
-    value = float(np.polyval(curve, data[phase, "load"]))
-    return float(np.exp(min(value, _MOST_LOGARITHM))) if logarithm else value
+
+def fitted_steps(spec: EnvironmentSpec) -> list[str]:
+    """Return the names of the load steps that the model was fitted to."""
+    return [f"step_{k}" for k in range(1, spec.fitted_steps + 1)]
 
 
 def verdicts(spec: EnvironmentSpec, targets: TargetsSpec, rows: list[Row]) -> list[Verdict]:
-    """Hold the rows of one environment against the declared accuracy."""
+    """Hold the rows of one environment against the declared accuracy, and what null models give of them."""
+    has_delays = any(is_percentile(row.quantity) for row in rows)
+    found = _judged(spec, targets, rows, has_delays)
+    for null in NAMES:
+        of_null = _judged(spec, targets, by_null(rows, null), has_delays)
+        found = [beside(*pair, null) for pair in zip(found, of_null, strict=True)]
+    return found
+
+
+def by_null(rows: Iterable[Row], null: str) -> list[Row]:
+    """Return the rows as a null model would have them, without those that it says nothing of."""
+    return [other for row in rows if (other := row.by(null)) is not None]
+
+
+def beside(verdict: Verdict, of_null: Verdict, null: str) -> Verdict:
+    """Return a verdict with a null model's of the same target beside it."""
+    return replace(verdict, by_nulls=(*verdict.by_nulls, null)) if of_null.passed else verdict
+
+
+def _judged(spec: EnvironmentSpec, targets: TargetsSpec, rows: list[Row], has_delays: bool) -> list[Verdict]:
     found = [_cpu(spec, targets, rows)]
     delays = [row for row in rows if is_percentile(row.quantity)]
-    if delays:
+    if has_delays:
         beyond = f"step_{spec.fitted_steps + 1}"
         found += [
             _median(

@@ -6,12 +6,15 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from vftsim.calibrate.accuracy import Row, is_percentile, is_relative
+from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.left_out import section
+from vftsim.calibrate.nulls import LINE, PARABOLA, QUEUE, is_relative
+from vftsim.calibrate.summary import groups_of, result, table, told
 from vftsim.calibrate.validate import Validated
 from vftsim.report.markdown import markdown_table
 from vftsim.stats import binomial_interval
 
+_NULLS = (LINE, PARABOLA, QUEUE)
 _SAMPLES = {
     "out": "Held out: predictions",
     "input": "Saturated step used as a calibration input",
@@ -30,15 +33,16 @@ def page(found: Validated, name: str, made_by: str) -> str:
         f"each edge step: {spec.edge_replications} replications of {spec.edge_duration / 1e9:g} s. "
         "A prediction is the mean of the replications that reached the step; the range is their central 90 %. "
         f"CPU up to {spec.targets.cpu_up_to:g} % is brought to the measured load and mix of its step, as fits have it. "
-        "The baselines are the straight line and the parabola through the same in-sample steps over load (of the "
-        "logarithm for delays). Memory is compared only when steps have their full length, because it falls with every "
-        "attempt. "
+        "Null models know the same in-sample steps: the straight line and the parabola through them over load (of the "
+        "logarithm for delays), and an M/M/1 queue whose price of an attempt is their mean; their capacity is the last "
+        f"step below a full CPU. {told(found.rows)}: its figure lies within the model's range. Memory is compared only "
+        "when steps have their full length, because it falls with every attempt. "
         "What was fitted to what: `calibration/sip-lab/protocol.md`.",
         *(f"**Warning**: {warning}." for warning in found.warnings),
         "## Declared accuracy",
         markdown_table(
-            ("environment", "target", "result", "found"),
-            [(n, v.text, "met" if v.passed else "**missed**", v.found) for n, v in found.verdicts],
+            ("environment", "target", "result", "found", "null models that meet it"),
+            [(n, v.text, result(v), v.found, ", ".join(v.by_nulls)) for n, v in found.verdicts],
         ),
     ]
     for environment, (bad, n) in found.collapse.items():
@@ -54,7 +58,7 @@ def page(found: Validated, name: str, made_by: str) -> str:
         parts.append(section(found.left_out))
     if found.edge_rows:
         parts += ["## Edge step, at full length", _rows(found.edge_rows)]
-    parts += ["## Summary of errors", _summary(found.rows)]
+    parts += ["## Summary of errors", table(groups_of(found.rows))]
     for sample, title in _SAMPLES.items():
         rows = [row for row in found.rows if row.sample == sample]
         if rows:
@@ -67,8 +71,11 @@ def as_data(found: Validated) -> dict[str, Any]:
     return {
         "warnings": found.warnings,
         "verdicts": [
-            {"environment": n, "target": v.text, "passed": v.passed, "found": v.found} for n, v in found.verdicts
+            {"environment": n, "target": v.text, "passed": v.passed, "found": v.found, "by_nulls": list(v.by_nulls)}
+            for n, v in found.verdicts
         ],
+        "summary": [group.as_data() for group in groups_of(found.rows)],
+        "cannot_tell": told(found.rows),
         "collapse": {n: {"collapsed": bad, "n": total} for n, (bad, total) in found.collapse.items()},
         "capacities": [row.as_data() for row in found.capacities],
         "ratios": [asdict(row) for row in found.ratios],
@@ -79,13 +86,13 @@ def as_data(found: Validated) -> dict[str, Any]:
 
 
 def _as_dict(row: Row) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in Row.__slots__} | {"error": row.error}
+    return asdict(row) | {"error": row.error}
 
 
 def _rows(rows: list[Row]) -> str:
     lines = []
     for row in rows:
-        curves = ("" if value is None else f"{value:.4g}" for value in (row.baseline, row.parabola))
+        curves = (f"{row.nulls[null]:.4g}" if null in row.nulls else "" for null in _NULLS)
         lines.append(
             (row.environment, row.phase, row.quantity, f"{row.measured:g}", f"{row.predicted:.2f}",
              f"{row.low:.2f} to {row.high:.2f}", str(row.n), _error(row.quantity, row.error),
@@ -102,8 +109,7 @@ def _rows(rows: list[Row]) -> str:
             "n",
             "error",
             "inside",
-            "line",
-            "parabola",
+            *_NULLS,
         ),
         lines,
     )
@@ -113,10 +119,12 @@ def _capacities(found: Validated) -> str:
     """Attempts a second under several limits on the share of inadequately handled attempts."""
     lines = [
         (row.environment, f"{row.limit_percent:g} %", str(row.measured), f"{row.predicted:.0f}",
-         "{:.0f} to {:.0f}".format(*row.range), str(len(row.replications)))
+         "{:.0f} to {:.0f}".format(*row.range), str(len(row.replications)),
+         *(f"{row.nulls[null]:.0f}" if null in row.nulls else "" for null in _NULLS))
         for row in found.capacities
     ]  # fmt: skip
-    return markdown_table(("environment", "limit", "measured", "predicted (median)", "central 90 %", "n"), lines)
+    head = ("environment", "limit", "measured", "predicted (median)", "central 90 %", "n", *_NULLS)
+    return markdown_table(head, lines)
 
 
 def _ratios(found: Validated) -> str:
@@ -132,42 +140,3 @@ def _error(quantity: str, error: float) -> str:
     if math.isnan(error):
         return ""
     return f"{100 * error:+.0f} %" if is_relative(quantity) else f"{error:+.2f}"
-
-
-def _summary(rows: list[Row]) -> str:
-    """Median and worst error by environment, sample and kind, and how often the baseline was nearer."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rows:
-        if kind := _kind(row.quantity):
-            groups.setdefault((row.environment, row.sample, kind), []).append(row)
-    lines = []
-    for (environment, sample, kind), members in groups.items():
-        errors = sorted(abs(row.error) for row in members if not math.isnan(row.error))
-        if not errors:
-            continue
-        unit = (100.0, " %") if is_relative(members[0].quantity) else (1.0, " points")
-        inside = sum(row.is_inside for row in members)
-        lines.append(
-            (environment, {"in": "in", "out": "held out", "input": "input"}[sample], kind, str(len(errors)),
-             f"{unit[0] * errors[len(errors) // 2]:.1f}{unit[1]}", f"{unit[0] * errors[-1]:.1f}{unit[1]}",
-             f"{inside} of {len(members)}", _nearer(members, "baseline"), _nearer(members, "parabola"))
-        )  # fmt: skip
-    head = ("environment", "sample", "kind", "rows", "median error", "worst error", "inside", "line nearer",
-            "parabola nearer")  # fmt: skip
-    return markdown_table(head, lines)
-
-
-def _kind(quantity: str) -> str:
-    """Return what a quantity is summed up with; nothing for one that is not."""
-    if is_percentile(quantity):
-        return "delay percentiles"
-    if is_relative(quantity):
-        return "largest delays"
-    return "IHS" if quantity.startswith("ihs/") else "cpu" if quantity == "cpu" else ""
-
-
-def _nearer(rows: list[Row], curve: str) -> str:
-    """Return in how many rows a baseline was nearer than the model."""
-    judged = [(row, value) for row in rows if (value := getattr(row, curve)) is not None]
-    nearer = sum(abs(value - row.measured) < abs(row.predicted - row.measured) for row, value in judged)
-    return f"{nearer} of {len(judged)}"

@@ -5,12 +5,16 @@ The rule is that of :mod:`vftsim.labs.ramps`, over the figures of the steps, the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import takewhile
+from typing import Any
 
 import numpy as np
 
 from vftsim.calibrate.accuracy import Verdict
+from vftsim.calibrate.nulls import FULL_PERCENT, LINE, PARABOLA, QUEUE, Base
 from vftsim.labs.dataset import Observations
 from vftsim.labs.ramps import LIMITS_PERCENT, capacity_at, load_steps
 from vftsim.stats import central_range
@@ -24,6 +28,8 @@ class CapacityRow:
     limit_percent: float
     measured: int
     replications: tuple[float, ...]
+    nulls: Mapping[str, float] = field(default_factory=dict)
+    """Last step at which null models have CPU left."""
 
     @property
     def predicted(self) -> float:
@@ -41,15 +47,17 @@ class CapacityRow:
         return Verdict(
             f"capacity at {self.limit_percent:g} % in the load step of the record ({self.measured})",
             abs(self.predicted - self.measured) < step_saps / 2.0,
-            f"median {self.predicted:.1f}, central 90 % {low:.1f} to {high:.1f}, n={n}",
+            by_nulls=tuple(n for n, value in self.nulls.items() if abs(value - self.measured) < step_saps / 2.0),
+            found=f"median {self.predicted:.1f}, central 90 % {low:.1f} to {high:.1f}, n={n}",
         )
 
-    def as_data(self) -> dict[str, float | str]:
+    def as_data(self) -> dict[str, Any]:
         """Return it as plain data."""
         low, high = self.range
         return {
             "environment": self.environment, "limit_percent": self.limit_percent, "measured": self.measured,
             "predicted": self.predicted, "low": low, "high": high, "n": len(self.replications),
+            "nulls": dict(self.nulls),
         }  # fmt: skip
 
 
@@ -67,16 +75,32 @@ class RatioRow:
     n: int
 
 
-def capacity_rows(environment: str, data: Observations, runs: list[Observations]) -> list[CapacityRow]:
+def capacity_rows(
+    environment: str, data: Observations, runs: list[Observations], nulls: Mapping[str, float]
+) -> list[CapacityRow]:
     """Return the capacities of an environment under each limit; none where the record has no shares of its steps."""
     steps = load_steps(data)
     return [
         CapacityRow(
             environment, limit, capacity_at(steps, limit),
-            tuple(float(capacity_at(load_steps(run), limit)) for run in runs),
+            tuple(float(capacity_at(load_steps(run), limit)) for run in runs), nulls,
         )
         for limit in LIMITS_PERCENT if steps
     ]  # fmt: skip
+
+
+def null_capacities(cpu: Base, loads: Sequence[float]) -> dict[str, float]:
+    """Return the last of some loads, ascending, at which each null model has CPU left."""
+    curves: dict[str, Callable[[float], float | None]] = {
+        LINE: partial(cpu.curve, degree=1), PARABOLA: partial(cpu.curve, degree=2), QUEUE: cpu.queue,
+    }  # fmt: skip
+    found = {}
+    for null, curve in curves.items():
+        needed = [curve(load) for load in loads]
+        if known := [percent for percent in needed if percent is not None]:
+            carried = sum(1 for _ in takewhile(lambda percent: percent < FULL_PERCENT, known))
+            found[null] = loads[carried - 1] if carried else 0.0
+    return found
 
 
 def ratio_rows(rows: Iterable[CapacityRow]) -> list[RatioRow]:

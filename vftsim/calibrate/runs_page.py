@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.figures import is_ratio
 from vftsim.calibrate.left_out import section
+from vftsim.calibrate.summary import groups_of, result, table, told
 from vftsim.calibrate.validate_runs import ValidatedRuns
 from vftsim.report.markdown import markdown_table
 
@@ -17,7 +19,7 @@ _COLUMNS = ("run", "", "quantity", "measured", "predicted", "central 90 %", "err
 def page(found: ValidatedRuns, name: str, made_by: str) -> str:
     """Return the report as Markdown."""
     spec = found.spec
-    rows = [(v.text, "met" if v.passed else "**missed**", v.found) for _, v in found.verdicts]
+    rows = [(v.text, result(v), v.found, ", ".join(v.by_nulls)) for _, v in found.verdicts]
     return "\n\n".join([
         f"# {spec.name}: predicted against measured",
         f"Written by `vftsim validate {name}` ({made_by}, seed {spec.seed}): {spec.replications} "
@@ -25,7 +27,12 @@ def page(found: ValidatedRuns, name: str, made_by: str) -> str:
         "measured load. Errors of delays and rates in percent, of CPU and shares in points. `fitted`: the model was "
         "fitted to this run.",
         "## Declared accuracy",
-        markdown_table(("target", "result", "found"), rows),
+        markdown_table(("target", "result", "found", "null models that meet it"), rows),
+        "## Beside null models",
+        "Line and M/M/1 queue know the fitted runs of the system alone, the queue the CPU that is left to it, too; "
+        "*same as without* is what was measured of the system alone at the same load, whether the model has seen it or "
+        f"not. {told(found.rows)}: its figure lies within the model's range.",
+        table(groups_of(found.rows)),
         *([section(found.left_out)] if found.left_out else []),
         "## Every row",
         markdown_table(_COLUMNS, lines(found.rows)),
@@ -35,9 +42,14 @@ def page(found: ValidatedRuns, name: str, made_by: str) -> str:
 def as_data(found: ValidatedRuns) -> dict[str, Any]:
     """Return rows and verdicts as plain data."""
     return {
-        "verdicts": [{"target": v.text, "passed": v.passed, "found": v.found} for _, v in found.verdicts],
+        "verdicts": [
+            {"target": v.text, "passed": v.passed, "found": v.found, "by_nulls": list(v.by_nulls)}
+            for _, v in found.verdicts
+        ],
+        "summary": [group.as_data() for group in groups_of(found.rows)],
+        "cannot_tell": told(found.rows),
         "left_out": [each.as_data() for each in found.left_out],
-        "rows": [{name: getattr(row, name) for name in Row.__slots__} for row in found.rows],
+        "rows": [asdict(row) for row in found.rows],
     }
 
 

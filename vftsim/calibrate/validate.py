@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from vftsim.calibrate import provenance
-from vftsim.calibrate.accuracy import Row, Verdict, edge_verdict, rows_of, stop_verdict, verdicts
-from vftsim.calibrate.capacities import CapacityRow, RatioRow, capacity_rows, ratio_rows
+from vftsim.calibrate.accuracy import Row, Verdict, edge_verdict, fitted_steps, rows_of, stop_verdict, verdicts
+from vftsim.calibrate.capacities import CapacityRow, RatioRow, capacity_rows, null_capacities, ratio_rows
 from vftsim.calibrate.environment import run_environment
 from vftsim.calibrate.figures import measured
 from vftsim.calibrate.fit import at_measured_traffic
 from vftsim.calibrate.left_out import LeftOut, left_out, system_of
+from vftsim.calibrate.nulls import Base
 from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.run import sip_model
 from vftsim.calibrate.validation import ValidationSpec
@@ -110,7 +111,8 @@ def run_validation(
         found.rows += rows
         found.verdicts += [(name, v) for v in verdicts(environment, spec.targets, rows)]
         found.verdicts.append((name, stop_verdict(environment, [run.end.stop_step for run in runs])))
-        capacities = capacity_rows(name, data, [run.observations for run in runs])
+        nulls = null_capacities(Base.of(data, fitted_steps(environment), "cpu"), ramp_of(model).step_loads())
+        capacities = capacity_rows(name, data, [run.observations for run in runs], nulls)
         found.verdicts += [(name, row.verdict(ramp_of(model).increment)) for row in capacities]
         found.capacities += capacities
         if ramp := system_of(shipped_ramps(), dataset, name):

@@ -7,7 +7,7 @@ prediction cannot beat, and a target in points may lie beyond it.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,12 +16,13 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 
-from vftsim.calibrate.accuracy import Row, Verdict
+from vftsim.calibrate.accuracy import Row, Verdict, beside, by_null
 from vftsim.calibrate.definition import run_of
 from vftsim.calibrate.figures import observe_as, unit_of_figure
 from vftsim.calibrate.fit import at_measured_traffic
 from vftsim.calibrate.keep import from_observations, identity_of, played, to_observations
 from vftsim.calibrate.left_out import LeftOut, left_out, system_of
+from vftsim.calibrate.nulls import NAMES, Base, known
 from vftsim.calibrate.patterns import check_measured, matches
 from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
@@ -65,6 +66,15 @@ class RunTarget(Spec):
         return self
 
 
+class NullsSpec(Spec):
+    """What null models know, beside which the predictions stand (:mod:`vftsim.calibrate.nulls`)."""
+
+    base: str = Field(description="Environment of the system alone; line and queue know its fitted runs.")
+    left: dict[str, Percent] = Field(
+        default_factory=dict, description="Share of the CPU that other environments of the same system leave to it."
+    )
+
+
 class RunValidationSpec(Spec):
     """One validation by runs."""
 
@@ -84,6 +94,7 @@ class RunValidationSpec(Spec):
         description="Environment whose repeats stand in where a run was made once: those of the nearest load, in "
         "percent of the quantity.",
     )
+    nulls: NullsSpec | None = Field(None, description="Null models to stand beside the predictions.")
     targets: Items[RunTarget] = Field((), description="Declared accuracy.")
     replications: int = Field(20, ge=2, le=1000, description="Replications of each run.")
     seed: int = Field(2000, ge=0, description="Root seed; other than that of any fit.")
@@ -92,6 +103,9 @@ class RunValidationSpec(Spec):
     def _of_known_environments(self) -> RunValidationSpec:
         for label in (*self.fitted, *self.predicted):
             run_of(label, self.environments)
+        for name in (self.nulls.base, *self.nulls.left) if self.nulls else ():
+            if name not in self.environments:
+                raise ValueError(f"nulls: no environment '{name}'; there are {', '.join(self.environments)}")
         return self
 
 
@@ -175,9 +189,9 @@ def run_runs(
         for environment in spec.environments
         for (phase, quantity), values in read_dataset(dataset).repeats(environment).items()
     }
-    found.rows = list(rows_of(spec, data, found.simulated))
+    found.rows = list(rows_of(spec, data, found.simulated, alone_of(spec, dataset)))
     found.left_out = list(_left_out(dataset, found.simulated))
-    found.verdicts = [("", verdict(spec, target, found.rows, data, repeats)) for target in spec.targets]
+    found.verdicts = [("", verdict_beside(spec, target, found.rows, data, repeats)) for target in spec.targets]
     found.manifest = manifest(
         [Model(name, each) for name, each in models.items()], command="validate", seed=spec.seed,
         replications=range(spec.replications), wanted=spec.replications, jobs=jobs, started=started, state="finished",
@@ -214,8 +228,27 @@ def _observed(task: tuple[ModelSpec, int, int, str]) -> Observations:
     return observe_as(*task)
 
 
-def rows_of(spec: RunValidationSpec, data: Observations, simulated: Mapping[str, list[Observations]]) -> Iterable[Row]:
-    """Yield what was measured of the runs that were simulated, and what the model says of it."""
+def alone_of(spec: RunValidationSpec, dataset: Path) -> Observations:
+    """Return what was measured of the system alone, by phase; nothing without null models."""
+    return read_dataset(dataset).observations(spec.nulls.base) if spec.nulls else {}
+
+
+def nulls_of(spec: RunValidationSpec, alone: Observations, label: str, quantity: str, load: float) -> dict[str, float]:
+    """Return what null models give of a run; nothing of one whose system is another than the base's."""
+    environment = label.partition("/")[0]
+    if spec.nulls is None or environment not in {spec.nulls.base, *spec.nulls.left}:
+        return {}
+    own, share = f"{spec.nulls.base}/", spec.nulls.left.get(environment, 100.0) / 100.0
+    fitted = Base.of(alone, [run.removeprefix(own) for run in spec.fitted if run.startswith(own)], quantity)
+    every = Base.of(alone, list(dict.fromkeys(phase for phase, _ in alone)), quantity)
+    without = None if environment == spec.nulls.base else every.between(load)
+    return known(line=fitted.curve(load, 1), queue=fitted.queue(load, share), without=without)
+
+
+def rows_of(
+    spec: RunValidationSpec, data: Observations, simulated: Mapping[str, list[Observations]], alone: Observations
+) -> Iterable[Row]:
+    """Yield what was measured of the runs that were simulated, and what the model and null models say of it."""
     for label, runs in simulated.items():
         environment, phase = run_of(label, spec.environments)
         for (name, quantity), measured in data.items():
@@ -224,8 +257,22 @@ def rows_of(spec: RunValidationSpec, data: Observations, simulated: Mapping[str,
                 continue
             low, high = central_range(values)
             sample = "in" if label in spec.fitted else "out"
+            nulls = nulls_of(spec, alone, label, quantity, data[label, "load"]) if (label, "load") in data else {}
             yield Row(environment, phase, quantity, sample, measured, float(np.mean(values)), low, high,
-                      len(values), None)  # fmt: skip
+                      len(values), nulls)  # fmt: skip
+
+
+def verdict_beside(
+    spec: RunValidationSpec, target: RunTarget, rows: Sequence[Row], data: Observations, repeats: Repeats
+) -> Verdict:
+    """Hold the predicted rows against a target, and null models where they say something of all of them."""
+    found = verdict(spec, target, rows, data, repeats)
+    about = [row for row in rows if row.sample == "out" and _is_about(target, row)]
+    for null in NAMES:
+        others = by_null(about, null)
+        if others and len(others) == len(about):
+            found = beside(found, verdict(spec, target, others, data, repeats), null)
+    return found
 
 
 def verdict(

@@ -32,6 +32,8 @@ class Number:
     limit: str
     baseline: str
     verdict: Verdict
+    null: Verdict | None = None
+    """Whether the baseline holds too; None where there is none."""
 
 
 def numbers(results: Results) -> list[Number]:
@@ -57,9 +59,11 @@ def _r3(results: Results, costs: Costs) -> list[Number]:
     return [
         Number("R3, calls/s, a lower bound", f"{rate:g}", f"at most {bound:.0f}",
                f"none inside: next is {resource}, {bound / rate:.2f} times the rate",
-               f"15 x R1 = {15 * form.rate('R1'):.0f}", _if(bound > CLEAR * rate)),
+               f"15 x R1 = {15 * form.rate('R1'):.0f}", _if(bound > CLEAR * rate),
+               _if(15 * form.rate("R1") > CLEAR * rate)),
         Number("R3, processors of 24", f"{stated:g}", f"{used:.2f} ({off:+.1%}); form {by_form:.2f}", "",
-               f"all 24 ({24 / stated - 1.0:+.0%})", _if(abs(off) <= PROCESSORS_MARGIN)),
+               f"all 24 ({24 / stated - 1.0:+.0%})", _if(abs(off) <= PROCESSORS_MARGIN),
+               _if(abs(24 / stated - 1.0) <= PROCESSORS_MARGIN)),
         Number("R3, response, ms", "6", f"{response:.2f}", "", "",
                _if(RESPONSE_MS[0] <= response <= RESPONSE_MS[1])),
     ]  # fmt: skip
@@ -72,7 +76,7 @@ def _r6(costs: Costs) -> Number:
     return Number(
         "R6, calls/s", f"{stated:g}", f"{low:.0f} to {high:.0f} (a factor of {high / low:.1f})",
         f"{form.BACK} (assumed; so in {share:.0%} of all splits)", f"15 x R4 = {15 * form.rate('R4'):.0f}",
-        _if(low <= stated <= high),
+        _if(low <= stated <= high), _if(abs(15 * form.rate("R4") / stated - 1.0) <= PROCESSORS_MARGIN),
     )  # fmt: skip
 
 
@@ -89,6 +93,7 @@ def _r7(costs: Costs) -> Number:
     return Number(
         "R7, calls/s, an inequality", f"{stated:g}", f"at most {least:.0f} ({said})", f"{form.STORAGE} (derived)",
         f"13 x R4 = {13 * form.rate('R4'):.0f}", _if(least > CLEAR * stated),
+        _if(13 * form.rate("R4") > CLEAR * stated),
     )  # fmt: skip
 
 

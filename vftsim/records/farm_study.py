@@ -66,8 +66,8 @@ def tables(results: Results) -> list[Table]:
     return [
         Table(
             "Figures, stated against predicted",
-            ("figure", "stated", "predicted", "limiting resource", "baseline", "verdict"),
-            [(n.what, n.stated, n.predicted, n.limit, n.baseline, n.verdict) for n in numbers(results)],
+            ("figure", "stated", "predicted", "limiting resource", "baseline", "verdict", "baseline's verdict"),
+            [(n.what, n.stated, n.predicted, n.limit, n.baseline, n.verdict, n.null or "") for n in numbers(results)],
         ),
         Table(
             "Wrong models, each on the row that tells", ("model", "row", "stated", "right", "wrong", "verdict"),
@@ -143,13 +143,17 @@ def _protection_table(results: Results) -> Table:
 
 def scores(results: Results) -> list[str]:
     """Return how many rows have which verdict, and how far the event model is from the closed forms."""
-    counts = Counter(one.verdict for one in numbers(results))
+    rows = numbers(results)
+    counts, held = Counter(one.verdict for one in rows), [one for one in rows if one.verdict == "holds"]
+    both = sum(one.null == "holds" for one in held)
     failing = sum(one.verdict == "missed" for one in wrong_models())
     limits = [one for one in agreements(results) if one.is_limit]
     worst = max(limits, key=lambda one: abs(one.off))
     within = "within" if abs(worst.off) <= FORM_MARGIN else "not within"
     return [
         "Rows: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()) + ".",
+        f"Cannot tell: {both} of the {len(held)} rows that hold, because the baseline (so many times one server) holds "
+        "them too.",
         f"{failing} of {len(wrong_models())} wrong models fail on their row.",
         f"The event model's limits are {within} {FORM_MARGIN:.0%} of the closed forms; the furthest is {worst.run}, "
         f"{worst.resource}: {worst.off:+.2%}.",

@@ -11,10 +11,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from vftsim.records.networks import BESIDE, MODELS, MOST_CLIENTS, Figures
+from vftsim.records.networks import (
+    BESIDE,
+    MODELS,
+    MOST_CLIENTS,
+    Figures,
+    collapse_form_per_s,
+    example_figures,
+    first_rows,
+)
 from vftsim.stats.intervals import t_interval
 
-Verdict = Literal["holds", "within noise", "missed", "contradicted by the source itself", "fitted", "not judged"]
+Verdict = Literal[
+    "holds", "within noise", "no mechanism", "missed", "contradicted by the source itself", "fitted", "not judged"
+]
+"""``no mechanism``: the model has the same figure on both sides by construction, and could not have failed or held."""
 Results = Mapping[str, Figures]
 """Figures by run: ``tcp net-bare 3``."""
 
@@ -24,7 +35,7 @@ NUMBERS = {"C17", "C18", "C19", "C20", "C21", "C22", "C23"}
 """Statements with a figure, judged as such (:mod:`vftsim.records.networks_study`)."""
 NOT_JUDGED = {"C26", "C27", "C70", "C71", "C81", "C82"}
 """An option, a count without a margin, an anomalous run without a platform, literature."""
-_WORST_FIRST: tuple[Verdict, ...] = ("missed", "within noise", "holds")
+_WORST_FIRST: tuple[Verdict, ...] = ("missed", "no mechanism", "within noise", "holds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +88,25 @@ def judge(claims: Sequence[Mapping[str, str]], results: Results, *, beside: bool
     """Judge all statements but those with a figure; ``beside`` takes each platform's other network card."""
     found = _Found(results, BESIDE if beside else MODELS)
     return [found.judge(row) for row in claims if row["claim_id"] not in NUMBERS]
+
+
+def shared_evenly() -> Results:
+    """Return what a null model gives: one resource shared evenly by the clients, every platform alike, no loss."""
+    alone, printed = first_rows()[1], example_figures("iperf_udp_example")
+    found: dict[str, Figures] = {}
+    for model in {*MODELS.values(), *BESIDE.values()}:
+        for n in range(1, MOST_CLIENTS + 1):
+            most = collapse_form_per_s("net-bare", 1) / n
+            tests = {
+                "tcp": {"mbit_per_s": alone / n},
+                "udp": {"sent_mbit_per_s": alone / n, "jitter_us": 1e3 * printed["jitter"], "loss_percent": 0.0},
+                "web": {
+                    "rate_per_s": most, "reply_rate_per_s": most, "onset_per_s": most, "errors": 0.0, "low_errors": 0.0,
+                },
+            }  # fmt: skip
+            for test, figures in tests.items():
+                found[f"{test} {model} {n}"] = {name: [value, value] for name, value in figures.items()}
+    return found
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:
@@ -152,6 +182,8 @@ def _compare_all(relation: str, metric: Metric, pairs: Sequence[tuple[list[float
 def compare(relation: str, metric: Metric, mine: Sequence[float], other: Sequence[float]) -> Verdict:
     """Judge one comparison of two figures, paired by replication."""
     difference = [x - y for x, y in zip(mine, other, strict=True)]
+    if not any(difference):
+        return "no mechanism"
     if relation in ("nearly_equal_to", "equal_to", "no_change_vs"):
         return "holds" if abs(_mean(difference)) <= metric.limit(metric.alike, _mean(other)) else "missed"
     if relation == "negligible":

@@ -8,7 +8,7 @@ from typing import Any
 
 from vftsim.records import networks as study
 from vftsim.records.networks import RIGHT, WRONG, Budget, Figures
-from vftsim.records.networks_claims import CONTRADICTED, Results, Statement, judge
+from vftsim.records.networks_claims import CONTRADICTED, Results, Statement, judge, shared_evenly
 from vftsim.records.networks_numbers import PRINTED, TELLING, Printed, mechanisms, numbers, printed, twice_as_far
 from vftsim.records.study import Table, in_markdown, in_order
 from vftsim.study.progress import Progress
@@ -58,8 +58,9 @@ def tables(results: Results) -> list[Table]:
     claims = study.stated("claims")
     return [
         Table(
-            "Figures, stated against predicted", ("figure", "stated", "predicted", "beside it", "verdict"),
-            [(n.what, n.stated, n.predicted, n.beside, n.verdict) for n in numbers(results)],
+            "Figures, stated against predicted",
+            ("figure", "stated", "predicted", "beside it", "verdict", "verdict of what is beside"),
+            [(n.what, n.stated, n.predicted, n.beside, n.verdict, n.null or "") for n in numbers(results)],
         ),
         _example_table(results),
         Table(
@@ -68,8 +69,11 @@ def tables(results: Results) -> list[Table]:
         ),
         _beside_table(results),
         Table(
-            "Statements", ("key", "stated", "found", "verdict"),
-            [(s.key, s.stated, s.found, s.verdict) for s in judge(claims, results)],
+            "Statements", ("key", "stated", "found", "verdict", "shared evenly"),
+            [
+                (s.key, s.stated, s.found, s.verdict, null.verdict)
+                for s, null in zip(judge(claims, results), judge(claims, shared_evenly()), strict=True)
+            ],
         ),
     ]  # fmt: skip
 
@@ -125,8 +129,19 @@ def score(statements: Iterable[Statement]) -> str:
 def scores(results: Results) -> list[str]:
     """Return the score of the statements, and what it would be with each platform's other network card."""
     claims = study.stated("claims")
+    right, null = judge(claims, results), judge(claims, shared_evenly())
+    counted = [one for one in right if one.verdict not in {"contradicted by the source itself", "not judged"}]
+    both = sum(a.verdict == b.verdict == "holds" for a, b in zip(right, null, strict=True))
+    without = sum(one.verdict == "no mechanism" for one in counted)
+    figures = [one for one in numbers(results) if one.verdict == "holds"]
+    share = f"{both + without} of {len(counted)} statements ({(both + without) / len(counted):.0%})"
+    ruled = sum(one.null == "holds" for one in figures)
     return [
-        f"Statements: {score(judge(claims, results))}.",
+        f"Statements: {score(right)}.",
+        f"A null model, one resource shared evenly by clients on platforms all alike and no loss: {score(null)}.",
+        f"Cannot tell: {share}: {both} hold in the null model as well, in {without} both sides are the same by "
+        "construction (no mechanism: not held).",
+        f"Of {len(figures)} figures that hold {ruled} are held by the trivial rule or closed form beside them.",
         f"With the other network cards ({', '.join(list(study.BESIDE.values())[1:])}): "
         f"{score(judge(claims, results, beside=True))}.",
         f"Of the source's own statements {len(CONTRADICTED)} are contradicted by others of it or by its tables.",

@@ -280,7 +280,10 @@ def tables(results: Results) -> list[Table]:
     """Return the whole record."""
     columns = ("key", "stated", "found", "verdict")
     return [
-        Table("Stated against found", columns, [_cells(each) for each in judged(results)]),
+        Table(
+            "Stated against found", (*columns, "without a mechanism"),
+            [(*_cells(each), HELD_ANYWAY.get(each.key, "")) for each in judged(results)],
+        ),
         Table("Wrong on purpose: the log holds the data of outputs too", columns, [_cells(e) for e in wrong_model()]),
         Table(
             "Largest payload that the counted costs allow, Mbit/s",
@@ -302,9 +305,23 @@ def _bound_row(results: Results, direction: str, policy: str, link: str) -> tupl
     )  # fmt: skip
 
 
-def scores(_: Results) -> list[str]:
-    """Return nothing: there are too few statements to count."""
-    return []
+HELD_ANYWAY = {
+    "F5": "holds: whatever is received is logged",
+    "F6": "holds: the guest never sleeps",
+    "F7": "holds: nothing costs anything",
+}
+"""Statements that a model without any cost of recording holds as well, and why."""
+
+
+def scores(results: Results) -> list[str]:
+    """Return how many statements hold, and how many of them cannot tell."""
+    found = judged(results)
+    held = [each for each in found if each.verdict == "holds"]
+    anyway = sum(each.key in HELD_ANYWAY for each in held)
+    return [
+        f"{len(held)} of {len(found)} statements hold; {anyway} of these cannot tell: a model without any cost of "
+        "recording holds them too."
+    ]
 
 
 def report(results: Results, budget: Budget) -> str:

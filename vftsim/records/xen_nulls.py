@@ -123,9 +123,11 @@ def chance(rows: Rows, models: Mapping[str, Mapping[str, Outcome]], seed: int, d
     right, *_ = models
     replications = len(next(iter(models[right].values())).loss_percent)
     judged[NULL] = judged_rows(rows, null_outcomes(list(models[right]), replications))
+    both = sum(a.verdict == b.verdict == "holds" for a, b in zip(judged[right], judged[NULL], strict=True))
     return {
         "held": {name: held(found) for name, found in judged.items()},
         "statements": len(judged[right]),
+        "held_by_null_too": both,
         "shuffled": {
             "over all experiments": asdict(shuffled(rows, models[right], deals, seed, within_sets=False)),
             "within each set": asdict(shuffled(rows, models[right], deals, seed, within_sets=True)),
@@ -136,7 +138,11 @@ def chance(rows: Rows, models: Mapping[str, Mapping[str, Outcome]], seed: int, d
 
 def in_words(found: Mapping[str, Any]) -> list[str]:
     """Return :func:`chance` as lines of text."""
-    lines = [f"Of {found['statements']} statements {found['held'][NULL]} hold in a model that never loses a packet."]
+    both, right = found["held_by_null_too"], next(iter(found["held"].values()))
+    lines = [
+        f"Of {found['statements']} statements {found['held'][NULL]} hold in a model that never loses a packet; of the "
+        f"{right} that hold in the model {both} hold there too ({both / max(right, 1):.0%}) and cannot tell."
+    ]
     for where, deal in found["shuffled"].items():
         lines.append(
             f"Labels shuffled {where}: {deal['mean']:.1f} hold on average, {deal['best']:.0f} in the best 5 %; "

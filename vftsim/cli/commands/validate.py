@@ -42,6 +42,7 @@ def validate(
     options.use_engine(engine, cluster, strict=strict)
     from vftsim.calibrate.accuracy_page import as_data, page
     from vftsim.calibrate.provenance import stamp
+    from vftsim.calibrate.summary import result, told
     from vftsim.calibrate.validate import run_validation
     from vftsim.calibrate.validate_runs import is_by_runs
     from vftsim.cli.files import check_target, write_whole
@@ -70,9 +71,10 @@ def validate(
     if as_json:
         print_json(as_data(found))
     else:
-        rows = [(name, v.text, "met" if v.passed else "MISSED", v.found) for name, v in found.verdicts]
+        rows = [(name, v.text, result(v, "MISSED"), v.found) for name, v in found.verdicts]
         caption = f"ramp n={found.spec.replications}, seed {found.spec.seed}"
         print_table(f"Declared accuracy: {validation}", ("environment", "target", "", "found"), rows, caption)
+        print_text(f"Beside null models: {told(found.rows)}.")
         for name, (bad, n) in found.collapse.items():
             print_text(f"{name}: the edge step collapsed in {bad} of {n} replications")
     if not found.passed:
@@ -85,10 +87,11 @@ def _by_runs(
 ) -> None:  # fmt: skip
     """Play every measured run by itself and compare."""
     from vftsim.calibrate.runs_page import as_data, lines, page
+    from vftsim.calibrate.summary import result, told
     from vftsim.calibrate.validate_runs import run_runs
     from vftsim.cli.files import write_whole
     from vftsim.cli.main import OUTSIDE
-    from vftsim.report.screen import print_json, print_table
+    from vftsim.report.screen import print_json, print_table, print_text
     from vftsim.study.files import write_file
     from vftsim.study.kept import keep_data, kept_in
     from vftsim.study.progress import make_progress
@@ -105,7 +108,8 @@ def _by_runs(
         caption = f"n={found.spec.replications}, seed {found.spec.seed}"
         columns = ("run", "", "quantity", "measured", "predicted", "central 90 %", "error")
         print_table(f"Predicted runs: {validation}", columns, lines(found.rows), caption)
-        rows = [(v.text, "met" if v.passed else "MISSED", v.found) for _, v in found.verdicts]
+        rows = [(v.text, result(v, "MISSED"), v.found) for _, v in found.verdicts]
         print_table("Declared accuracy", ("target", "", "found"), rows, "")
+        print_text(f"Beside null models: {told(found.rows)}.")
     if not found.passed:
         raise typer.Exit(OUTSIDE)
