@@ -20,7 +20,7 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
     ("sampling", "stats", "labs"),
     ("outcome",),
     ("platform",),
-    ("workloads",),
+    ("testing", "workloads"),
     ("composition",),
     ("tracing",),
     ("calibrate", "records", "report", "study"),

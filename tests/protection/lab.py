@@ -39,8 +39,8 @@ from vftsim.platform.protection.lockstep import state_name
 from vftsim.platform.protection.mechanism import protections
 from vftsim.platform.protection.pair import pairs
 from vftsim.platform.protection.throttle import throttles
+from vftsim.testing.plant import in_seconds
 
-from .plant import in_seconds
 from .scripts import Script
 
 QUANTUM_NS = 100_000_000

@@ -13,10 +13,9 @@ from vftsim.platform.protection import account
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.lockstep import state_name
 from vftsim.platform.protection.mechanism import ProtectionSpec
+from vftsim.testing.plant import in_seconds
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
 from vftsim.workloads.sip.records import sip_servers
-
-from .plant import in_seconds
 
 
 def guarded_spec(

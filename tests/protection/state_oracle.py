@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from .plant import OWN, Plant
+from vftsim.testing.plant import OWN, Plant
+
 from .sets import Setting
 
 

@@ -5,8 +5,8 @@ from pydantic import ValidationError
 
 from vftsim.platform.protection.checkpoint import CheckpointSpec
 from vftsim.platform.protection.state_stream import state_streams
+from vftsim.testing.plant import ENGINES, MS, US, Plant, S
 
-from .plant import ENGINES, MS, US, Plant, S
 from .sets import A
 
 QUICK = A.but(rate=10_000_000_000)

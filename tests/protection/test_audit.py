@@ -10,8 +10,8 @@ from vftsim.platform.protection import coarse_lockstep, event_sync, hypervisor_e
 from vftsim.platform.protection import replication as mechanism
 from vftsim.platform.protection.audit import VARIABLE
 from vftsim.study.model import load_model
+from vftsim.testing.plant import ENGINES, MS, US, Plant, S, play
 
-from .plant import ENGINES, MS, US, Plant, S, play
 from .spoilt import replaced
 
 CHANNEL = {"rate": 20_000_000, "latency": 300 * US}

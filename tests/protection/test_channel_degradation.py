@@ -10,9 +10,9 @@ from vftsim.platform.protection.faults import ChannelDegradation, ChannelLoss, R
 from vftsim.platform.protection.guard import LOST
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.platform.protection.when import Instant
+from vftsim.testing.plant import ENGINES, US, Plant, play
 
 from .pair import MS, QUIET, Pair, S
-from .plant import ENGINES, US, Plant, play
 from .sets import A
 from .test_checkpoint import mean, near, settled
 from .test_event_sync import SUSPEND_NS

@@ -11,8 +11,8 @@ from vftsim.platform.protection import passes
 from vftsim.platform.protection.checkpoint import checkpoints
 from vftsim.platform.protection.output_buffer import output_buffers
 from vftsim.platform.protection.state_stream import state_streams
+from vftsim.testing.plant import ENGINES, MS, US, Plant, S
 
-from .plant import ENGINES, MS, US, Plant, S
 from .sets import A, B, D, E, Setting
 
 SETTINGS = {"A": A, "B": B, "D": D, "E": E, "A resume": A.but(rule="resume"), "A after_ack": A.but(rule="after_ack")}

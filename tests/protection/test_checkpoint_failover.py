@@ -3,8 +3,8 @@
 import pytest
 
 from vftsim.errors import RunFailure
+from vftsim.testing.plant import ENGINES, MS, US, Plant, S, play
 
-from .plant import ENGINES, MS, US, Plant, S, play
 from .sets import A
 
 COPY = {"delay": 20 * MS, "memory": 1_000_000, "resume": 1 * MS}

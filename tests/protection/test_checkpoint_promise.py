@@ -14,8 +14,9 @@ from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.protection import output_buffer, passes, replication, state_stream
 from vftsim.platform.protection.checkpoint import checkpoint
 from vftsim.platform.protection.guard import Guard, hold_output, release
+from vftsim.testing.plant import MS, US, Plant, watched
 
-from .plant import MS, US, Plant, quarters, watched
+from .crashes import quarters
 from .sets import A
 from .spoilt import replaced
 from .state_oracle import Oracle, Rules

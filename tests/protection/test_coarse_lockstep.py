@@ -11,8 +11,9 @@ from vftsim.errors import UsageError
 from vftsim.platform.protection import build as protect
 from vftsim.platform.protection import coarse_lockstep as mechanism
 from vftsim.platform.protection.mechanism import protections
+from vftsim.testing.plant import ENGINES, MS, OWN, US, Plant, S
 
-from .plant import ENGINES, MS, OWN, US, Plant, S, engine_of_many, quarters
+from .crashes import engine_of_many, quarters
 from .spoilt import replaced
 
 CHUNK_NS = 1_700_001

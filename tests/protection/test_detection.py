@@ -4,8 +4,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from vftsim.platform.protection.mechanism import protections
+from vftsim.testing.plant import MS, US, Plant
 
-from .plant import MS, US, Plant
 from .sets import A
 
 SILENCE_NS = {

@@ -11,8 +11,9 @@ import pytest
 from vftsim.platform.protection import event_sync as mechanism
 from vftsim.platform.protection import output_buffer, state_stream
 from vftsim.platform.protection.event_sync import event_sync
+from vftsim.testing.plant import ENGINES, MS, OWN, US, Plant, S, play, watched
 
-from .plant import ENGINES, MS, OWN, US, Plant, S, engine_of_many, play, quarters, watched
+from .crashes import engine_of_many, quarters
 from .sets import A, Setting
 from .spoilt import replaced
 

@@ -7,8 +7,8 @@ import pytest
 
 from vftsim.platform.protection.channel import channels
 from vftsim.platform.protection.coarse_lockstep import coarse_lockstep
+from vftsim.testing.plant import MS, OWN, US, Plant, S, play, watched
 
-from .plant import MS, OWN, US, Plant, S, play, watched
 from .test_promise import SEEDS, bounds_of, strike
 
 LATENCY = 300 * US

@@ -8,8 +8,9 @@ import pytest
 
 from vftsim.platform.protection import hypervisor_epoch as mechanism
 from vftsim.platform.protection.hypervisor_epoch import hypervisor_epoch
+from vftsim.testing.plant import ENGINES, MS, OWN, US, Plant, S, watched
 
-from .plant import ENGINES, MS, OWN, US, Plant, S, engine_of_many, quarters, watched
+from .crashes import engine_of_many, quarters
 from .spoilt import replaced
 
 ROUND_TRIP_NS = 150 * US

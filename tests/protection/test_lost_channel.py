@@ -8,7 +8,9 @@ from itertools import pairwise
 
 import pytest
 
-from .plant import ENGINES, MS, OWN, US, engine_of_many, play
+from vftsim.testing.plant import ENGINES, MS, OWN, US, play
+
+from .crashes import engine_of_many
 from .sets import A
 from .test_coarse_lockstep import parameters as coarse
 from .test_event_sync import parameters as events

@@ -3,8 +3,8 @@
 import pytest
 
 from vftsim.platform.protection.state_stream import state_streams
+from vftsim.testing.plant import ENGINES, MS, US, Plant, S, play
 
-from .plant import ENGINES, MS, US, Plant, S, play
 from .sets import A
 
 OWN = {"pause": {"fixed": 100 * US, "page": 5 * US}, "interval": 50 * MS}

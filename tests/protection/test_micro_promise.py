@@ -8,8 +8,9 @@ import pytest
 
 from vftsim.platform.protection import output_buffer, state_stream
 from vftsim.platform.protection.micro_checkpoint import micro_checkpoint
+from vftsim.testing.plant import MS, OWN, US, Plant, play, watched
 
-from .plant import MS, OWN, US, Plant, engine_of_many, play, quarters, watched
+from .crashes import engine_of_many, quarters
 from .sets import A
 from .spoilt import replaced
 from .state_oracle import Oracle, Rules, State

@@ -15,9 +15,9 @@ from vftsim.platform.protection.guard import Guard, hold_output, note_input, rel
 from vftsim.platform.protection.pair import outputs
 from vftsim.platform.protection.when import Instant
 
+from .crashes import quarters
 from .oracle import Oracle, Rules
 from .pair import MS, QUIET, Pair, S
-from .plant import quarters
 
 RUNS = 40
 GO_LIVE_NS = 100 * MS

@@ -8,8 +8,7 @@ from tests.platform.machine_park import MS, US, Case, Park
 from vftsim.platform.io.packet import ports
 from vftsim.platform.io.paths import moderated
 from vftsim.platform.protection import passes
-
-from .plant import ENGINES, play
+from vftsim.testing.plant import ENGINES, play
 
 DRIVER = {"native": "driver_receive_cost", "direct": "driver_receive_cost", "paravirtual": "frontend_receive_cost",
           "emulated": "driver_receive_cost", "stub_domain": "driver_receive_cost"}  # fmt: skip

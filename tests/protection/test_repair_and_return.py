@@ -4,8 +4,8 @@ import pytest
 
 from vftsim.platform.protection.checkpoint import checkpoint
 from vftsim.platform.protection.reprotection import plan_copy
+from vftsim.testing.plant import MS, OWN, US, Plant, play, watched
 
-from .plant import MS, OWN, US, Plant, play, watched
 from .sets import A
 
 WATCHED = watched(checkpoint)

@@ -7,8 +7,8 @@ import pytest
 from vftsim.kernel.checked_engine import CheckedEngine
 from vftsim.kernel.compiled_engine import CompiledEngine
 from vftsim.kernel.simpy_engine import SimpyEngine
+from vftsim.testing.plant import MS, play
 
-from .plant import MS, play
 from .sets import A
 from .test_coarse_lockstep import parameters as coarse
 from .test_event_sync import parameters as events

@@ -7,9 +7,9 @@ import pytest
 
 from vftsim.platform.protection.migration import plan_precopy
 from vftsim.study.crossovers import crossovers
+from vftsim.testing.plant import Plant
 
 from .pair import MS, QUIET, Pair, S, free_log
-from .plant import Plant
 from .sets import A
 from .test_checkpoint import near, settled
 from .test_event_sync import parameters as events

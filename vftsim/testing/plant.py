@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-import pytest
 from pydantic import TypeAdapter
 
 from vftsim.kernel import Engine, EventKind, Kind, Linked, Record, Sim, Table, at, entry, event, link, part
@@ -43,7 +42,7 @@ from vftsim.platform.protection import build as protect
 from vftsim.platform.protection.channel import channels
 from vftsim.platform.protection.faults import FAULTS, fault
 from vftsim.platform.protection.guard import Guard, before_stop, guards, protection, put_out
-from vftsim.platform.protection.mechanism import protections
+from vftsim.platform.protection.mechanism import ProtectionSpec, protections
 from vftsim.platform.protection.output_buffer import output_buffers
 from vftsim.platform.protection.replication import find
 from vftsim.platform.protection.rollback import Finding
@@ -80,6 +79,8 @@ def in_seconds(own: Any) -> dict[str, Any]:
 
 
 class Moment(Record):
+    """Something with a number, at an instant."""
+
     time_ns: int
     number: int
 
@@ -121,6 +122,7 @@ packet_delivered = packet.delivered
 
 @part
 def write_down(sim: Sim, row: Moment, number: int) -> None:
+    """Note a number at this instant."""
     row.time_ns = sim.now_ns
     row.number = number
 
@@ -182,6 +184,7 @@ def on_answer(sim: Sim, place: int, token: int) -> None:
 
 @part
 def put(sim: Sim, number: int) -> None:
+    """Send an output, and note that it was issued."""
     write_down(sim, issued(sim)[issued.new(sim)], number)
     row = packets.new(sim)
     made = packets(sim)[row]
@@ -194,6 +197,7 @@ def put(sim: Sim, number: int) -> None:
 
 @work_done
 def chunk_done(sim: Sim, place: int, argument: int) -> None:
+    """A piece of the computation ends, perhaps with an output; the next begins."""
     own = habits(sim)[1]
     own.chunk += 1
     chunk_ns = own.chunk_ns
@@ -266,9 +270,28 @@ def scheduling() -> Any:
 
 @dataclass
 class Plant:
-    """One run: mechanism, guest, clients, faults."""
+    """One run: mechanism, guest, clients, faults.
 
-    protection: dict[str, Any]
+    Parameters
+    ----------
+    protection : dict
+        What a model file would say of the mechanism; or ``mechanism``, which need not be registered.
+    asks : list of int
+        When each client asks first, in ns.
+    chunk_ns, chunk_is_output, lengths
+        How the guest's computation is cut, and whether each piece ends with an output.
+    think_ns, turns, service_ns : int
+        A client asks so often, so long after its answer; an answer takes so long.
+    faults : list of dict
+        As a model file has them.
+    until_ns : int
+    part : Kind, optional
+        Other functions in the place of the mechanism's own.
+    spoil : callable, optional
+        Called with the engine before it runs.
+    """
+
+    protection: dict[str, Any] = field(default_factory=dict)
     asks: list[int] = field(default_factory=list)
     chunk_ns: int = S
     chunk_is_output: bool = False
@@ -284,10 +307,14 @@ class Plant:
     engine_type: type[Engine] = SimpyEngine
     guest_runs: bool = True
     spoil: Callable[[Engine], None] | None = None
+    mechanism: ProtectionSpec | None = None
 
     def __post_init__(self) -> None:
-        kernel = linked() if self.part is None else linked(self.part)
-        spec: Any = spec_type(self.protection["kind"], self.part).model_validate(self.protection)
+        own = self.part if self.mechanism is None else self.mechanism.part
+        kernel = linked() if own is None else linked(own)
+        spec: Any = self.mechanism
+        if spec is None:
+            spec = spec_type(self.protection["kind"], self.part).model_validate(self.protection)
         self.engine = engine = self.engine_type(kernel)
         self.host = build.add_host(engine, 1, scheduling())
         self.domain = build.add_domain(engine, self.host, DomainScheduling(), 1, None, 1 << 60)
@@ -308,7 +335,9 @@ class Plant:
         self.guard = protect.add_guard(engine, spec, self.domain, [port], [program], feeder=feeder, streams=streams)
         self.audit = engine.rows(guards)[self.guard].audit
         # A mechanism that is spoilt on purpose runs on; what it breaks is counted.
-        is_whole = self.spoil is None and (self.part is None or self.part.name.startswith(WATCHED))
+        is_whole = (
+            self.spoil is None and self.mechanism is None and (self.part is None or self.part.name.startswith(WATCHED))
+        )
         self.audit.ends_run = self.audit.ends_run and is_whole
         build.start(engine, self.host, scheduling())
         faults = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in self.faults]
@@ -328,6 +357,7 @@ class Plant:
         return self
 
     def listed(self, table: Table[Any]) -> list[tuple[int, int]]:
+        """Return what a table has noted, as (instant, number)."""
         rows = self.engine.rows(table)
         return [(int(rows[n].time_ns), int(rows[n].number)) for n in range(1, self.engine.used(table) + 1)]
 
@@ -358,6 +388,7 @@ class Plant:
 
     @property
     def timeline(self) -> list[tuple[int, str]]:
+        """What happened to the machine, as (instant, what)."""
         return account.timeline(self.engine, self.guard)
 
     @property
@@ -367,6 +398,7 @@ class Plant:
 
     @property
     def summary(self) -> dict[str, int | float]:
+        """What the mechanism did and cost, times in s and ms."""
         return in_seconds(self.spec.measured(self.engine, self.guard))
 
     def probe(self, times_ns: Iterable[int]) -> list[Any]:
@@ -378,6 +410,7 @@ class Plant:
 
     @property
     def lost_at_the_card(self) -> int:
+        """Packets that the card of a guest without network did not take."""
         nic = self.engine.rows(moderated.guest_nics)[1]
         return int(self.engine.rows(drops)[int(nic.down)].count)
 
@@ -397,17 +430,4 @@ def play(**fields: Any) -> passes.Played[Plant]:
     return passes.play(lambda: Plant(**fields), lambda plant: plant.engine, Plant.run)
 
 
-def quarters(quick: int) -> list[Any]:
-    """Quarters of the stratified crashes of a mechanism: so many among the quick tests, the others in a long run.
-
-    Those of the quick tests are 200 crashes of each mechanism at least, of all that befalls it together.
-    """
-    return [*range(quick), *(pytest.param(part, marks=pytest.mark.slow) for part in range(quick, 4))]
-
-
 ENGINES: tuple[type[Engine], ...] = (SimpyEngine, CompiledEngine)
-
-
-def engine_of_many(spoil: object = None) -> type[Engine]:
-    """Return the engine for hundreds of crashes of one plant: compiled, unless a function of it is replaced."""
-    return CompiledEngine if spoil is None else SimpyEngine

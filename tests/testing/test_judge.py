@@ -1,0 +1,84 @@
+"""The judge of mechanisms: silent on those that are whole, loud on spoilt ones, and one from outside."""
+
+from typing import Any, ClassVar, Literal
+
+import pytest
+
+from tests.protection.spoilt import replaced
+from tests.protection.test_audit import KINDS, SPOILT
+from vftsim.kernel import Kind
+from vftsim.kernel.simpy_engine import SimpyEngine
+from vftsim.platform.protection import event_sync, hypervisor_epoch
+from vftsim.platform.protection.guard import protection
+from vftsim.platform.protection.mechanism import ProtectionSpec, protections
+from vftsim.testing import judge
+from vftsim.testing.plant import S
+
+pytestmark = pytest.mark.thorough
+
+READABLE = (SimpyEngine,)
+SOON = {"failover": {"timeout": "300 ms", "go_live": "20 ms"}}
+
+
+def spec_of(kind: str) -> ProtectionSpec:
+    given = KINDS.get(kind, {"kind": kind})
+    soon = SOON if "state" in given else {}
+    return protections()[given["kind"]].model_validate({**given, **soon})
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "ha_restart"])
+def test_every_mechanism_passes(kind: str) -> None:
+    found = judge(spec_of(kind), crashes=4, until_ns=5 * S, engines=READABLE)
+    assert found.wrong == ()
+    assert found.judged > 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [*KINDS, "ha_restart"])
+def test_every_mechanism_passes_in_both_engines(kind: str) -> None:
+    assert judge(spec_of(kind), crashes=40, until_ns=5 * S).wrong == ()
+
+
+def nothing(old: Any, namespace: dict[str, Any]) -> Any:
+    """A part that does nothing."""
+    return lambda sim, *arguments: None
+
+
+FURTHER = {
+    "Kemari keeps copies": ("event_sync", event_sync.forget_copies, nothing),
+    "epochs keep copies": ("revised epochs", hypervisor_epoch.forget_copies, nothing),
+}
+
+
+@pytest.mark.parametrize("what", [*SPOILT, *FURTHER])
+def test_a_spoilt_mechanism_does_not_pass(what: str) -> None:
+    kind, old, make = {**SPOILT, **FURTHER}[what]
+    found = judge(spec_of(kind), crashes=4, until_ns=5 * S, engines=READABLE, spoil=replaced(old, make))
+    assert found.wrong
+
+
+hopeful = protection.kind("hopeful")
+
+
+class Hopeful(ProtectionSpec):
+    """From outside: it says that outputs wait, and lets them go."""
+
+    kind: Literal["hopeful"] = "hopeful"
+    part: ClassVar[Kind] = hopeful
+
+
+class Candid(Hopeful):
+    """The same, and it says so."""
+
+    @property
+    def breaks_promise(self) -> bool:
+        """Yes."""
+        return True
+
+
+def test_one_from_outside_needs_no_registration_and_its_breaches_are_named() -> None:
+    found = judge(Hopeful(), crashes=2, engines=READABLE)
+    assert found.breaches == found.judged > 200
+    assert found.wrong[0].startswith("quiet: ")
+    assert "left before the backup could take over, the first at" in found.wrong[0]
+    assert judge(Candid(), crashes=2, engines=READABLE).wrong == ()
