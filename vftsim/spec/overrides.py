@@ -7,6 +7,7 @@ removes the key; a new ``kind`` empties its mapping, as in :mod:`vftsim.spec.ext
 """
 
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Annotated, Any, NoReturn
 
 from pydantic import BaseModel, TypeAdapter
@@ -35,10 +36,14 @@ def apply_override(root: type[BaseModel], tree: Node, assignment: str, number: i
     if not text.strip():
         change.refuse("has no value; write 'null' to remove a key")
     try:
-        value = parse_yaml(text.strip(), ORIGIN)
+        value = _value_of(text.strip())
     except ModelFileError as error:
         change.refuse(f"the value {error.message}")
     return change.assign(tree, keys, [], Shape(root), change.placed(value.plain()))
+
+
+_value_of = lru_cache(4096)(partial(parse_yaml, label=ORIGIN))
+"""What a value says, read once: the points of a grid say the same again and again."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Annotated, Any, NoReturn
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -30,6 +31,8 @@ _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _QUANTITY = re.compile(rf"(?P<number>{_NUMBER})\s*(?P<unit>.*)", re.DOTALL)
 _MAX_TEXT = 64
 _MAX_EXPONENT = 4
+_MOST_KNOWN, _KNOWN_AGAIN = 8192, (str, int, float)
+"""Values that were read or written are known again: the models of a grid hold the same ones at every point."""
 _ALIASES = {
     "µs": "us", "μs": "us", "second": "s", "seconds": "s", "minute": "min", "minutes": "min", "hour": "h",
     "hours": "h", "day": "d", "days": "d",
@@ -91,6 +94,13 @@ class Quantity:
 
     def parse(self, value: object) -> int | float:
         """Return the number in the base unit of what a file or Python code gave."""
+        return self._known(value) if type(value) in _KNOWN_AGAIN else self._parsed(value)
+
+    @lru_cache(_MOST_KNOWN, typed=True)  # noqa: B019 - quantities are constants of modules
+    def _known(self, value: Any) -> int | float:
+        return self._parsed(value)
+
+    def _parsed(self, value: object) -> int | float:
         if isinstance(value, bool) or not isinstance(value, (str, numbers.Real)):
             self._refuse(f"must be a {self.name} such as '{self.example}', got {shown(value)}")
         if isinstance(value, (WrittenInt, WrittenFloat)) and value != 0:
@@ -98,6 +108,7 @@ class Quantity:
         amount = self._amount_of_text(value) if isinstance(value, str) else self._amount_of_number(value)
         return self._checked(amount, value)
 
+    @lru_cache(_MOST_KNOWN, typed=True)  # noqa: B019 - quantities are constants of modules
     def format(self, value: float) -> str:
         """Return text that :meth:`parse` reads back as the same number."""
         if not self.whole:
