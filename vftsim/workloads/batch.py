@@ -4,8 +4,9 @@ Each process runs transactions without end: a share of the CPU time, a disk oper
 before the next one.  A transaction writes ``pages`` of memory, spread evenly over its CPU time, which are counted:
 what a checkpoint has to copy.
 
-A disk operation is a waiting time here, whatever others do: right for a disk array far from its limit.  A machine
-that is booted again begins all transactions anew.
+A disk operation is a waiting time here, whatever others do: right for a disk array far from its limit.  Its end is an
+input of the guest: a mechanism that records inputs takes note of it, of a read with its data.  A machine that is
+booted again begins all transactions anew.
 
 Left out: memory reads and caches (part of the CPU time), the disk's own queue.
 """
@@ -22,9 +23,10 @@ from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay, delays, histogram, install_buckets
 from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
+from vftsim.platform.protection.guard import guarded_programs, guards, note_transfer
 from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
-from vftsim.spec.units import DurationNs
+from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.burden import add_program, bear, burdened_ns
 from vftsim.workloads.gamma_feed import duration_ns, gamma_feed
@@ -52,6 +54,8 @@ class BatchSpec(Spec):
         8_000_000, description="Mean wait for one. Assumption: a seek and half a turn of a disk of 7,200/min."
     )
     disk_cv: float = Field(0.0, ge=0.0, le=5.0, description="Coefficient of variation of the wait (gamma).")
+    disk_size: ByteCount = Field(4096, description="Data of an operation, for who records what is read. Assumption.")
+    disk_reads: Percent = Field(50.0, description="Share of the operations that read, evenly among them. Assumption.")
     think: DurationNs = Field(0, description="Mean pause before the next transaction; 0: none, a benchmark's.")
     think_cv: float = Field(0.0, ge=0.0, le=5.0, description="Coefficient of variation of the pause (gamma).")
     pages: int = Field(0, ge=0, le=1_000_000, description="Pages of memory that a transaction writes.")
@@ -100,6 +104,8 @@ class Batch(Record):
     share_ns: int
     operations: int
     disk_ns: int
+    disk_bytes: int
+    disk_reads: float
     think_ns: int
     pages: int
     warmup_ns: int
@@ -108,6 +114,7 @@ class Batch(Record):
     measured: int
     disk_operations: int
     pages_written: int
+    noted: int
     durations: int
 
 
@@ -129,9 +136,9 @@ batch_processes = Table("batch_processes", BatchProcess, 1 << 16, "use fewer pro
 
 
 @part
-def compute(sim: Sim, own: Batch, process: BatchProcess) -> None:
-    """Do the next share of a transaction's computation."""
-    demand_ns = max(1, burdened_ns(sim, own.program, duration_ns(sim, process.demands, own.share_ns), 0))
+def compute(sim: Sim, own: Batch, process: BatchProcess, noted_ns: int) -> None:
+    """Do the next share of a transaction's computation, after what taking note of the disk has cost."""
+    demand_ns = noted_ns + max(1, burdened_ns(sim, own.program, duration_ns(sim, process.demands, own.share_ns), 0))
     submit(sim, domains(sim)[own.domain], demand_ns, on_computed, process.row, own.row)
 
 
@@ -160,7 +167,19 @@ def on_disk(sim: Sim, place: int, token: int) -> None:
     process = batch_processes(sim)[place]
     if token == process.planned:
         process.planned = 0
-        compute(sim, batches(sim)[process.batch], process)
+        own = batches(sim)[process.batch]
+        compute(sim, own, process, noted(sim, own))
+
+
+@part
+def noted(sim: Sim, own: Batch) -> int:
+    """Let a guard of the domain take note of a disk operation that ends; return what that costs."""
+    guard = guarded_programs(sim)[own.program].guard
+    if guard == 0:
+        return 0
+    own.noted += 1
+    is_read = int(own.noted * own.disk_reads) > int((own.noted - 1) * own.disk_reads)
+    return note_transfer(sim, guards(sim)[guard], own.disk_bytes, is_read)
 
 
 @part
@@ -192,7 +211,7 @@ def on_begin(sim: Sim, place: int, token: int) -> None:
     own.begun += 1
     process.begin_ns = sim.now_ns
     process.left = own.operations
-    compute(sim, own, process)
+    compute(sim, own, process, 0)
 
 
 @batch.implements(set_overhead)
@@ -250,6 +269,7 @@ def add_batch(
     share_ns = spec.demand // (spec.disk_operations + 1)
     row, own = engine.add(
         batches, domain=domain, share_ns=share_ns, operations=spec.disk_operations, disk_ns=spec.disk_wait,
+        disk_bytes=spec.disk_size, disk_reads=spec.disk_reads / 100.0,
         think_ns=spec.think, pages=spec.pages, warmup_ns=warmup_ns, durations=engine.new(delays),
     )  # fmt: skip
     own.row = row

@@ -73,7 +73,8 @@ class EventSyncSpec(ReplicationFields):
     products: ClassVar[tuple[str, ...]] = ("kemari",)
 
     uncalibrated: ClassVar[str] = (
-        "pages dirtied, the time to find them, disk reads, the driver domain's CPU time: assumptions"
+        "pages dirtied, the time to find them, the driver domain's CPU time: assumptions; disk operations of programs "
+        "are no events, only `read_rate` is"
     )
     kind: Literal["event_sync"] = "event_sync"
     part: ClassVar[Kind] = event_sync

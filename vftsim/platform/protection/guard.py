@@ -54,9 +54,10 @@ class Guard(Record):
 
 
 class Guarded(Record):
-    """A link to the next port or application of one guard."""
+    """A link to the next port or application of one guard; of an application also ``guard``, that guard's row."""
 
     next_row: int
+    guard: int
 
 
 guards = Table("guards", Guard, 256)
@@ -170,5 +171,6 @@ def guard_port(sim: Sim, guard: int, port: int) -> int:
 @entry
 def guard_program(sim: Sim, guard: int, program: int) -> int:
     """Tell a guard of an application of its domain."""
+    guarded_programs(sim)[program].guard = guard
     program_list.push(sim, guards(sim)[guard].programs, program)
     return 0
