@@ -10,8 +10,10 @@ The Python interface mirrors the command line::
     vftsim.capacity("lab-virtual", quick=True).to_pandas()
     vftsim.compare(["lab-native", "lab-virtual"], quick=True).to_pandas()
     vftsim.sweep("xen-media", ["weight=256,1024"], quick=True).results
+    vftsim.failover("lab-virtual", protection="lockstep", quick=True).report("failover.html")
+    vftsim.open("result").plot()
 
-``print`` of a result shows the tables of the command.
+``print`` of a result shows the tables of the command, ``report`` makes a page of it, ``plot`` draws one of its charts.
 
 Importing the package imports nothing else; each function imports what it needs when it is called.
 """
@@ -27,15 +29,36 @@ from typing import TYPE_CHECKING
 from vftsim._version import __version__
 
 if TYPE_CHECKING:
+    from vftsim.calibrate.prediction import Prediction
     from vftsim.calibrate.run import Calibrated
+    from vftsim.calibrate.validate import Validated
+    from vftsim.calibrate.validate_runs import ValidatedRuns
+    from vftsim.study.availability import AvailabilityStudy
     from vftsim.study.capacity_request import CapacityAnswer
     from vftsim.study.compare import Comparison
+    from vftsim.study.failover import FailoverStudy
     from vftsim.study.model import Model
+    from vftsim.study.printed import Printed
     from vftsim.study.results import RunResult
     from vftsim.study.sweep import SweepResult
     from vftsim.tracing.trace import Trace
 
-__all__ = ["__version__", "calibrate", "capacity", "compare", "load", "run", "sweep", "trace"]
+__all__ = [
+    "__version__",
+    "availability",
+    "calibrate",
+    "capacity",
+    "compare",
+    "failover",
+    "load",
+    "open",
+    "predict",
+    "report",
+    "run",
+    "sweep",
+    "trace",
+    "validate",
+]
 
 
 def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Model:
@@ -265,6 +288,214 @@ def trace(
     if path is not None:
         write_chrome(found, Path(path))
     return found
+
+
+def failover(
+    model: Model | str | Path,
+    crashes: int | None = None,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    load: float | None = None,
+    domain: str | None = None,
+    over_s: float = 1.0,
+    after_s: float | None = None,
+    protection: str | None = None,
+    quick: bool = False,
+    directory: str | Path | None = None,
+    force: bool = False,
+) -> FailoverStudy:
+    """Let the primary's host crash at many instants; return detection, takeover, outage, and what clients lost.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+    crashes : int, optional
+        Spread over ``over_s``; by default 20, a quarter of that if ``quick``.
+    seed, jobs : int
+    load : float, optional
+        Attempts a second; by default the benchmark's first step.
+    domain : str, optional
+        Whose host crashes; by default the one that is protected.
+    over_s, after_s : float
+        Stretch of time over which crashes are spread, and how long a run goes on after one and a restart.
+    protection : str, optional
+        Protect the domain with this mechanism and its defaults.
+    quick, force : bool
+    directory : str or Path, optional
+        Keep every finished run and the answer here; the same call goes on from them.
+    """
+    from vftsim.study.failover import DEFAULT_CRASHES, failover_study
+    from vftsim.study.kept import keep_answer, kept_in
+    from vftsim.study.protections import under
+    from vftsim.study.replicate import fewer
+
+    chosen, count = fewer(_model(model), "crashes", crashes, DEFAULT_CRASHES, quick)
+    if protection is not None:
+        chosen = under(chosen, protection, domain)
+    after_ns = None if after_s is None else round(after_s * 1e9)
+    with kept_in(Path(directory) if directory is not None else None, "failover", force) as store:
+        study = failover_study(
+            chosen, count, seed, jobs, load=load, domain=domain, span_ns=round(over_s * 1e9), after_ns=after_ns,
+            store=store,
+        )  # fmt: skip
+        keep_answer(store, study)
+    return study
+
+
+def availability(
+    model: Model | str | Path,
+    mtbf_s: float,
+    protection: str = "none,ha_restart,lockstep,checkpoint",
+    crashes: int | None = None,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    restart_s: float = 77.0,
+    after_s: float | None = None,
+    quick: bool = False,
+    directory: str | Path | None = None,
+    force: bool = False,
+) -> AvailabilityStudy:
+    """Return how long the service is down in a year with each mechanism, how long unprotected, what clients lose.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+    mtbf_s : float
+        Mean time between failures of a host.
+    protection : str
+        Mechanisms with commas, or ``all``.
+    crashes : int, optional
+        Simulated failovers of each; by default 10.
+    seed, jobs : int
+    restart_s : float
+        Length of an outage that no mechanism shortens.
+    after_s : float, optional
+        How long a run goes on after a crash and a restart.
+    quick, force : bool
+    directory : str or Path, optional
+        Keep every finished run and the answer here; the same call goes on from them.
+    """
+    from vftsim.study.availability import DEFAULT_CRASHES, availability_study
+    from vftsim.study.kept import keep_answer, kept_in
+    from vftsim.study.protections import kinds_named
+    from vftsim.study.replicate import fewer
+
+    chosen, count = fewer(_model(model), "crashes", crashes, DEFAULT_CRASHES, quick)
+    after_ns = None if after_s is None else round(after_s * 1e9)
+    with kept_in(Path(directory) if directory is not None else None, "availability", force) as store:
+        study = availability_study(
+            chosen, kinds_named(protection), mtbf_s, count, seed, jobs, restart_s=restart_s, after_ns=after_ns,
+            store=store,
+        )  # fmt: skip
+        keep_answer(store, study)
+    return study
+
+
+def predict(
+    model: Model | str | Path,
+    fit: Sequence[str],
+    structure: Sequence[str] = (),
+    draws: int = 20,
+    replications: int = 2,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    figures: Sequence[str] = ("*",),
+    quick: bool = False,
+    directory: str | Path | None = None,
+    force: bool = False,
+) -> Prediction:
+    """Predict with the uncertainty of replications, fitted parameters and structure.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+    fit, structure : sequence of str
+        Fits that the model's values come from, and those of other structures: shipped names, or files.
+    draws, replications : int
+        Points drawn from each fit, and runs of each point.
+    seed, jobs : int
+    figures : sequence of str
+    quick, force : bool
+    directory : str or Path, optional
+        Keep every finished run and the answer here; the same call goes on from them.
+    """
+    from vftsim.calibrate.drawn import read_fit
+    from vftsim.calibrate.prediction import predict as predict_study
+    from vftsim.study.kept import keep_answer, kept_in
+
+    fits, others = ([read_fit(name) for name in names] for names in (fit, structure))
+    with kept_in(Path(directory) if directory is not None else None, "predict", force) as store:
+        found = predict_study(
+            _model(model, quick), fits, others, draws, replications, seed, jobs, figures=tuple(figures), store=store
+        )
+        keep_answer(store, found)
+    return found
+
+
+def validate(
+    name_or_path: str | Path = "sip-lab/validation",
+    environments: Sequence[str] = (),
+    replications: int | None = None,
+    jobs: int = 1,
+    *,
+    keep: str | Path | None = None,
+) -> Validated | ValidatedRuns:
+    """Predict every measured row of a validation, and say whether the declared accuracy is met.
+
+    With ``keep``, a directory, every finished run is kept there; the same call goes on from them.
+    """
+    from vftsim.calibrate.validate import run_validation
+    from vftsim.calibrate.validate_runs import is_by_runs, run_runs
+    from vftsim.study.kept import keep_data, kept_in
+    from vftsim.study.progress import Silent
+
+    name, chosen = str(name_or_path), list(environments)
+    found: Validated | ValidatedRuns
+    with kept_in(None if keep is None else Path(keep), "validation") as store:
+        if is_by_runs(name):
+            found = run_runs(name, chosen, replications, jobs, Silent(), store=store)
+        else:
+            found = run_validation(name, chosen, replications, jobs, Silent(), store)
+        keep_data(store, found.for_machines(), found.manifest)
+    return found
+
+
+def open(directory: str | Path) -> Printed:
+    """Return the object that the call returned which made a result's directory.
+
+    Raises
+    ------
+    UsageError
+        The directory holds no result that is finished.
+    """
+    from importlib import import_module
+
+    from vftsim.study.opened import class_of
+
+    module, name = class_of(Path(directory))
+    found: Printed = getattr(import_module(module), name).opened(Path(directory))
+    return found
+
+
+def report(directories: Sequence[str | Path], path: str | Path | None = None) -> str:
+    """Return a page about one result, or about several beside each other; with ``path``, write it there.
+
+    Raises
+    ------
+    UsageError
+        A directory holds no result, or the extra ``report`` is not installed.
+    """
+    from vftsim.study.blocks.beside import page_of
+    from vftsim.study.files import write_file
+
+    folders = [Path(each) for each in directories]
+    text = page_of([open(folder) for folder in folders], [folder.name for folder in folders])
+    if path is not None:
+        write_file(Path(path), text.encode())
+    return text
 
 
 def _model(model: Model | str | Path, quick: bool = False) -> Model:

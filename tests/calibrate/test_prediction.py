@@ -160,7 +160,7 @@ def test_the_table_says_what_it_rests_on(here, capsys):
     }))  # fmt: skip
     words = ["predict", str(here / "tiny.yaml"), "--fit", str(here / "fit.json"), "-j", "1", "-q", "--draws"]
     assert main([*words, "8"]) == 0
-    few = capsys.readouterr().out
+    few = " ".join(capsys.readouterr().out.split())
     assert "the outermost of 16 runs at 8 points: a range holds 47 to 97 % of further runs" in few
     assert "few points: with --draws 100" in few
     assert f"drawn evenly from what the fit took as possible beforehand: {COST}" in few

@@ -97,7 +97,7 @@ def test_run_all_tables(tiny_path, capsys):
 
 @pytest.mark.thorough
 def test_capacity_says_what_passes_and_what_fails(tiny_path, capsys):
-    out = run_main(capsys, "capacity", tiny_path, "-n", 3, "-j", 1, "-q")
+    out = " ".join(run_main(capsys, "capacity", tiny_path, "-n", 3, "-j", 1, "-q").split())
     assert "Capacity by the lab's ramp" in out
     assert "n=3 ramps" in out
     assert re.search(r"passes [1-9]0 SAPS \(\d of 3 ramps\), fails [1-9]0 \(\d of 3 ramps\)", out)
@@ -205,7 +205,7 @@ def test_capacity_after_a_stop_prints_safe_steady_and_recovery(tiny_path, capsys
 
 @pytest.mark.thorough
 def test_compare_prints_ratios(tiny_path, capsys):
-    out = run_main(capsys, "compare", tiny_path, tiny_path, "-n", 2, "-j", 1, "-q")
+    out = " ".join(run_main(capsys, "compare", tiny_path, tiny_path, "-n", 2, "-j", 1, "-q").split())
     assert "ratio to" in out
     assert "passes" in out
     assert "interval of the middle, at least 95 %" in out

@@ -15,7 +15,7 @@ _PACKAGE = _ROOT / "vftsim"
 _FILES = sorted(_PACKAGE.rglob("*.py"))
 
 _LEVELS: tuple[tuple[str, ...], ...] = (
-    ("_version", "errors", "spec"),
+    ("_callable", "_version", "errors", "spec"),
     ("kernel",),
     ("sampling", "stats", "labs"),
     ("outcome",),

@@ -6,8 +6,8 @@ from tiny import TINY, tiny
 from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.protection.mechanism import ProtectionSpec, protections
-from vftsim.report.head import print_head
 from vftsim.study import failover
+from vftsim.study.blocks.head import head
 from vftsim.study.decision import decide
 from vftsim.study.manifest import manifest
 from vftsim.study.model import load_model
@@ -83,11 +83,11 @@ def test_lockstep_says_of_each_price_whether_it_is_known(tmp_path):
     assert "but for what the model gives" in said("{kind: checkpoint, interval: 20 ms}")
 
 
-def test_what_costs_rest_on_is_printed_with_every_result(tmp_path, capsys):
+def test_what_costs_rest_on_is_said_with_every_result(tmp_path):
     model = variant(tmp_path, "protection: {kind: lockstep}")
     said = manifest([model], command="run", seed=1, replications=[0], wanted=1, jobs=1, started="", state="finished")
-    print_head(said["models"], 1)
-    assert "Costs of lockstep (sut): prices of counted events" in capsys.readouterr().out
+    texts = [note.text for note in head(said["models"], 1)]
+    assert any(text.startswith("Costs of lockstep (sut): prices of counted events") for text in texts)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import pytest
 from tiny import TINY
 
 from vftsim.errors import UsageError
-from vftsim.report.sweep_tables import print_sweep
+from vftsim.report.terminal import as_text
 from vftsim.study.sweep import run_sweep
 from vftsim.study.sweep_grid import make_grid
 from vftsim.study.sweep_plot import sweep_figure
@@ -105,9 +105,8 @@ def test_mechanisms_without_the_parameter_are_simulated_once(swept):
     assert ("event_sync", "checkpoint_interval") in [(v.split(", ")[-1], axis) for v, axis in swept.without_effect()]
 
 
-def test_what_is_written_and_printed(swept, capsys):
-    print_sweep(swept)
-    shown = capsys.readouterr().out
+def test_what_is_written_and_printed(swept):
+    shown = as_text(swept.blocks(), 1000)
     assert "Crossovers" in shown
     assert "stopped %" in shown
     assert "Costs of event_sync (sut): pages dirtied" in shown

@@ -1,20 +1,6 @@
-"""Calibration and validation against measured data.
-
-Called, the package is the function ``vftsim.calibrate``, whose name it takes in ``vftsim`` once it is imported.
-"""
-
-import sys
-from types import ModuleType
-from typing import Any
+"""Calibration and validation against measured data.  Called, the package is the function ``vftsim.calibrate``."""
 
 import vftsim
+from vftsim._callable import as_function
 
-_function = vftsim.calibrate
-
-
-class _Callable(ModuleType):
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return _function(*arguments, **named)
-
-
-sys.modules[__name__].__class__ = _Callable
+as_function(__name__, vftsim.calibrate)

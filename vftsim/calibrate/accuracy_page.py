@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
-from typing import Any
 
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.left_out import section
@@ -64,29 +62,6 @@ def page(found: Validated, name: str, made_by: str) -> str:
         if rows:
             parts += [f"## {title}", _rows(rows)]
     return "\n\n".join(parts) + "\n"
-
-
-def as_data(found: Validated) -> dict[str, Any]:
-    """Return rows and verdicts as plain data."""
-    return {
-        "warnings": found.warnings,
-        "verdicts": [
-            {"environment": n, "target": v.text, "passed": v.passed, "found": v.found, "by_nulls": list(v.by_nulls)}
-            for n, v in found.verdicts
-        ],
-        "summary": [group.as_data() for group in groups_of(found.rows)],
-        "cannot_tell": told(found.rows),
-        "collapse": {n: {"collapsed": bad, "n": total} for n, (bad, total) in found.collapse.items()},
-        "capacities": [row.as_data() for row in found.capacities],
-        "ratios": [asdict(row) for row in found.ratios],
-        "left_out": [each.as_data() for each in found.left_out],
-        "rows": [_as_dict(row) for row in found.rows],
-        "edge_rows": [_as_dict(row) for row in found.edge_rows],
-    }
-
-
-def _as_dict(row: Row) -> dict[str, Any]:
-    return asdict(row) | {"error": row.error}
 
 
 def _rows(rows: list[Row]) -> str:

@@ -31,6 +31,12 @@ class CapacityRow:
     nulls: Mapping[str, float] = field(default_factory=dict)
     """Last step at which null models have CPU left."""
 
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> CapacityRow:
+        """Return what :meth:`as_data` made plain."""
+        own = {name: data[name] for name in cls.__slots__}
+        return cls(**{**own, "replications": tuple(data["replications"])})
+
     @property
     def predicted(self) -> float:
         """The middle replication."""
@@ -58,6 +64,7 @@ class CapacityRow:
             "environment": self.environment, "limit_percent": self.limit_percent, "measured": self.measured,
             "predicted": self.predicted, "low": low, "high": high, "n": len(self.replications),
             "nulls": dict(self.nulls),
+            "replications": list(self.replications),
         }  # fmt: skip
 
 

@@ -10,12 +10,11 @@ from typing import Any
 
 from vftsim._version import __version__
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.intervals import Fit
+from vftsim.calibrate.intervals import End, Fit
 from vftsim.calibrate.provenance import data_sha256
 from vftsim.composition.keys import read
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations
-from vftsim.spec import format_duration
 from vftsim.study.digest import sha256_of
 from vftsim.study.files import write_file
 from vftsim.study.model import Model
@@ -66,6 +65,21 @@ def as_record(
     }
 
 
+def from_record(record: dict[str, Any]) -> Fit:
+    """Return the fit that a record is of, but for what it rounds and for how the data told the parameters."""
+    parameters = record["parameters"]
+    values, low, high = (
+        {path: float(each[key]) for path, each in parameters.items()} for key in ("value", "low_95", "high_95")
+    )
+    return Fit(
+        values, low, high,
+        {(each["phase"], each["quantity"]): each["scaled_residual"] for each in record["residuals"]},
+        record["cost"], record["evaluations"], record["not_identified"], record["correlations"],
+        [path for path, each in parameters.items() if not each.get("identified", True)], None,
+        [End(**end) for end in record.get("ends", ())], record.get("chance_of_runs", {}).get("share_of_variance", {}),
+    )  # fmt: skip
+
+
 def _sensitivity(fit: Fit) -> dict[str, Any] | None:
     """Return rank and condition of the fit, and what the data leave of each parameter's spread."""
     found = fit.sensitivity
@@ -86,8 +100,3 @@ def write(path: Path, record: dict[str, Any]) -> None:
 def unit_of(spec: ModelSpec, path: str) -> str:
     """Return ``ns`` for durations and an empty string for plain numbers."""
     return "ns" if isinstance(read(spec, path), int) else ""
-
-
-def shown(spec: ModelSpec, path: str, value: float) -> str:
-    """Return a parameter's value for a table."""
-    return format_duration(value) if unit_of(spec, path) == "ns" else f"{value:.4g}"

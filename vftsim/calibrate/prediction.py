@@ -21,15 +21,18 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vftsim.calibrate.blocks import prediction_blocks
 from vftsim.calibrate.drawn import DrawableFit, accepted
 from vftsim.calibrate.figures import observations_of
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
+from vftsim.report.blocks import Block
 from vftsim.spec.suggest import did_you_mean, listing, shown
 from vftsim.stats import central_range, range_content
 from vftsim.study.digest import sha256_of
@@ -37,6 +40,8 @@ from vftsim.study.frames import frame
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model, load_model
+from vftsim.study.opened import model_of, read_answer, read_manifest
+from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import Task
 from vftsim.study.results import rows
@@ -100,7 +105,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Printed):
     """What a model predicts.
 
     Parameters
@@ -140,6 +145,21 @@ class Prediction:
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a figure."""
         return frame([{field: getattr(f, field) for field in Figure.__slots__} for f in self.figures])
+
+    @classmethod
+    def opened(cls, folder: Path) -> Prediction:
+        """Return what the directory of a result holds."""
+        said, data = read_manifest(folder), read_answer(folder)
+        plain: list[dict[str, Any]] = data["figures"]
+        figures = (Figure(**(row | {k: math.nan for k, v in row.items() if v is None})) for row in plain)
+        return cls(
+            model_of(said), tuple(data["structures"]), tuple(figures), data["draws"], data["runs"], said,
+            tuple(data["undetermined"]), data["refused"],
+        )  # fmt: skip
+
+    def blocks(self) -> list[Block]:
+        """Return the prediction as blocks."""
+        return prediction_blocks(self, 5 * DEFAULT_DRAWS if self.draws < FEW_DRAWS else 0)
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""

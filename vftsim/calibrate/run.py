@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from vftsim.calibrate import fitted
+from vftsim.calibrate.blocks import calibration_blocks
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.figures import measured
 from vftsim.calibrate.fit import fit
@@ -18,23 +21,47 @@ from vftsim.composition.model import ModelSpec
 from vftsim.errors import ModelFileError
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.place import dataset_path, place
+from vftsim.report.blocks import Block
 from vftsim.spec.yaml_source import Node
 from vftsim.study.digest import sha256_of
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model, load_model
+from vftsim.study.opened import model_of, read_answer, read_manifest
+from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
 from vftsim.study.store import Store
 
 
 @dataclass(slots=True)
-class Calibrated:
+class Calibrated(Printed):
     """A finished calibration."""
 
     definition: CalibrationSpec
     spec: ModelSpec
     fit: Fit
     record: dict[str, Any]
+
+    @property
+    def origin(self) -> Mapping[str, Any]:
+        """How the fit came to be."""
+        found: Mapping[str, Any] = self.record["manifest"]
+        return found
+
+    @classmethod
+    def opened(cls, folder: Path) -> Calibrated:
+        """Return what the directory of a calibration holds."""
+        model, record = model_of(read_manifest(folder)), read_answer(folder)
+        definition = CalibrationSpec.model_validate(record["calibration"])
+        return cls(definition, model.spec, fitted.from_record(record), record)
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        return self.record
+
+    def blocks(self) -> list[Block]:
+        """Return the fit as blocks."""
+        return calibration_blocks(self)
 
 
 def sip_model(named: Node, key: str, overrides: tuple[str, ...] = ()) -> tuple[Model, ModelSpec]:

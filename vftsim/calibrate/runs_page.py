@@ -1,17 +1,18 @@
-"""The report of a validation by runs: every row, as a Markdown page, as plain data, as lines of a table."""
+"""The report of a validation by runs: every row, as a Markdown page, as lines of a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING
 
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.figures import is_ratio
 from vftsim.calibrate.left_out import section
 from vftsim.calibrate.summary import groups_of, result, table, told
-from vftsim.calibrate.validate_runs import ValidatedRuns
 from vftsim.report.markdown import markdown_table
+
+if TYPE_CHECKING:
+    from vftsim.calibrate.validate_runs import ValidatedRuns
 
 _COLUMNS = ("run", "", "quantity", "measured", "predicted", "central 90 %", "error")
 
@@ -37,20 +38,6 @@ def page(found: ValidatedRuns, name: str, made_by: str) -> str:
         "## Every row",
         markdown_table(_COLUMNS, lines(found.rows)),
     ]) + "\n"  # fmt: skip
-
-
-def as_data(found: ValidatedRuns) -> dict[str, Any]:
-    """Return rows and verdicts as plain data."""
-    return {
-        "verdicts": [
-            {"target": v.text, "passed": v.passed, "found": v.found, "by_nulls": list(v.by_nulls)}
-            for _, v in found.verdicts
-        ],
-        "summary": [group.as_data() for group in groups_of(found.rows)],
-        "cannot_tell": told(found.rows),
-        "left_out": [each.as_data() for each in found.left_out],
-        "rows": [asdict(row) for row in found.rows],
-    }
 
 
 def lines(rows: Iterable[Row]) -> list[tuple[str, ...]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from vftsim.calibrate import provenance
 from vftsim.calibrate.accuracy import Row, Verdict, edge_verdict, fitted_steps, rows_of, stop_verdict, verdicts
+from vftsim.calibrate.blocks import validation_blocks
 from vftsim.calibrate.capacities import CapacityRow, RatioRow, capacity_rows, null_capacities, ratio_rows
 from vftsim.calibrate.environment import run_environment
 from vftsim.calibrate.figures import measured
@@ -16,12 +17,16 @@ from vftsim.calibrate.left_out import LeftOut, left_out, system_of
 from vftsim.calibrate.nulls import Base
 from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.run import sip_model
+from vftsim.calibrate.summary import groups_of, told
 from vftsim.calibrate.validation import ValidationSpec
 from vftsim.composition.views import ramp_of
 from vftsim.errors import UsageError
 from vftsim.labs.place import dataset_path, place
 from vftsim.labs.ramps import shipped_ramps
+from vftsim.report.blocks import Block
 from vftsim.study.manifest import manifest, utc_now
+from vftsim.study.opened import read_answer, read_manifest
+from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
 from vftsim.study.store import Store
 
@@ -30,7 +35,7 @@ _COLLAPSED_PERCENT = 10.0
 
 
 @dataclass(slots=True)
-class Validated:
+class Validated(Printed):
     """Rows and verdicts by environment."""
 
     spec: ValidationSpec
@@ -52,6 +57,43 @@ class Validated:
     def passed(self) -> bool:
         """Whether every declared target was met."""
         return all(verdict.passed for _, verdict in self.verdicts)
+
+    @classmethod
+    def opened(cls, folder: Path) -> Validated:
+        """Return what the directory of a validation holds."""
+        said, data = read_manifest(folder), read_answer(folder)
+        rows, edge = ([Row.from_plain(row) for row in data[name]] for name in ("rows", "edge_rows"))
+        return cls(
+            ValidationSpec.model_validate(data["validation"]), rows, edge,
+            [(v["environment"], Verdict.from_plain(v)) for v in data["verdicts"]],
+            data["warnings"],
+            [CapacityRow.from_data(row) for row in data["capacities"]],
+            [RatioRow(**row) for row in data["ratios"]], [LeftOut.from_data(each) for each in data["left_out"]],
+            collapse={name: (each["collapsed"], each["n"]) for name, each in data["collapse"].items()}, manifest=said,
+        )  # fmt: skip
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return rows and verdicts as plain data: what ``--json`` prints."""
+        return {
+            "validation": self.spec.model_dump(mode="json"),
+            "warnings": self.warnings,
+            "verdicts": [
+                {"environment": n, "target": v.text, "passed": v.passed, "found": v.found, "by_nulls": list(v.by_nulls)}
+                for n, v in self.verdicts
+            ],
+            "collapse": {n: {"collapsed": bad, "n": total} for n, (bad, total) in self.collapse.items()},
+            "capacities": [row.as_data() for row in self.capacities],
+            "ratios": [asdict(row) for row in self.ratios],
+            "summary": [group.as_data() for group in groups_of(self.rows)],
+            "cannot_tell": told(self.rows),
+            "left_out": [each.as_data() for each in self.left_out],
+            "rows": [row.to_plain() for row in self.rows],
+            "edge_rows": [row.to_plain() for row in self.edge_rows],
+        }
+
+    def blocks(self) -> list[Block]:
+        """Return the validation as blocks."""
+        return validation_blocks(self)
 
 
 def run_validation(

@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 
 from vftsim.calibrate.accuracy import Row, Verdict, beside, by_null
+from vftsim.calibrate.blocks import validated_runs_blocks
 from vftsim.calibrate.definition import run_of
 from vftsim.calibrate.figures import observe_as, unit_of_figure
 from vftsim.calibrate.fit import at_measured_traffic
@@ -26,17 +27,21 @@ from vftsim.calibrate.nulls import NAMES, Base, known
 from vftsim.calibrate.patterns import check_measured, matches
 from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
+from vftsim.calibrate.summary import groups_of, told
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.place import dataset_path, place
 from vftsim.labs.ramps import shipped_ramps
+from vftsim.report.blocks import Block
 from vftsim.spec import Items, Percent, Spec, find, read_document
 from vftsim.stats import central_range
 from vftsim.study.digest import sha256_of
 from vftsim.study.kept import Kept
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
+from vftsim.study.opened import read_answer, read_manifest
+from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
 from vftsim.study.store import Store
 
@@ -110,7 +115,7 @@ class RunValidationSpec(Spec):
 
 
 @dataclass(slots=True)
-class ValidatedRuns:
+class ValidatedRuns(Printed):
     """Rows and verdicts; ``simulated`` has every replication's figures by run."""
 
     spec: RunValidationSpec
@@ -124,6 +129,32 @@ class ValidatedRuns:
     def passed(self) -> bool:
         """Whether every declared target was met."""
         return all(verdict.passed for _, verdict in self.verdicts)
+
+    @classmethod
+    def opened(cls, folder: Path) -> ValidatedRuns:
+        """Return what the directory of a validation holds, but for the figures of single replications."""
+        said, data = read_manifest(folder), read_answer(folder)
+        verdicts = [("", Verdict.from_plain(v)) for v in data["verdicts"]]
+        spec = RunValidationSpec.model_validate(data["validation"])
+        return cls(spec, [Row.from_plain(row) for row in data["rows"]], verdicts, manifest=said)
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return rows and verdicts as plain data: what ``--json`` prints."""
+        return {
+            "validation": self.spec.model_dump(mode="json"),
+            "verdicts": [
+                {"target": v.text, "passed": v.passed, "found": v.found, "by_nulls": list(v.by_nulls)}
+                for _, v in self.verdicts
+            ],
+            "summary": [group.as_data() for group in groups_of(self.rows)],
+            "cannot_tell": told(self.rows),
+            "left_out": [each.as_data() for each in self.left_out],
+            "rows": [row.to_plain() for row in self.rows],
+        }
+
+    def blocks(self) -> list[Block]:
+        """Return the validation as blocks."""
+        return validated_runs_blocks(self)
 
 
 def is_by_runs(name_or_path: str) -> bool:

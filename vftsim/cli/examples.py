@@ -51,6 +51,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "vftsim replay study-weights --run 7",
         "vftsim replay study-weights --run 7 --trace run-7.json --length '50 ms'",
     ),
+    "report": ("vftsim report result -o result.html", "vftsim report result variant -o beside.html"),
     "run": (
         "vftsim run lab-virtual --quick -n 2 -o result",
         "vftsim run net-kvm -n 5 --set workloads.udp=null --set workloads.web=null --set workloads.tcp.clients=3",

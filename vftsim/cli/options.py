@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -107,7 +106,6 @@ Quick = Annotated[
         "test, a quarter of the crashes or pilots.",
     ),
 ]
-QUICK_SHARE = 4
 Scale = Annotated[float, typer.Option(help="Measured time as a multiple of the model's; transients and warm-up stay.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write tables, plots and manifest here.")
@@ -129,6 +127,10 @@ StartOver = Annotated[bool, typer.Option("--force", help="Start over; what DIR h
 IhsLimit = Annotated[
     str | None,
     typer.Option("--ihs-limit", metavar="PERCENT", help="Allowed inadequately handled share (default: stop rule)."),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="FILE", help="Write a page of the result that needs nothing else (.html)."),
 ]
 Yes = Annotated[
     bool, typer.Option("--yes", "-y", help="Begin although it takes above an hour or a quarter of the memory.")
@@ -159,15 +161,6 @@ def prepared(name: str, overrides: list[str] | None, scale: float = 1.0, quick: 
     model = model.quick() if quick else model.shortened(scale)
     say_remarks(remarks(model.spec))
     return model
-
-
-def repeated(model: Model, what: str, asked: int | None, default: int, quick: bool) -> tuple[Model, int]:
-    """Return how many crashes or pilots a study makes, and the model that says so where they are fewer than usual."""
-    if asked is not None or not quick:
-        return model, default if asked is None else asked
-    count = max(default // QUICK_SHARE, 2)
-    note = f"{count} {what} instead of {default}; about {100 - 100 * count // default} % of the work saved"
-    return replace(model, notes=(*model.notes, note)), count
 
 
 def read_limits(yes: bool, max_time: str | None, max_memory: str | None) -> Limits:
@@ -266,8 +259,8 @@ def check_force(force: bool, output: Path | None) -> None:
         raise UsageError("--force is about what a directory holds: name it with -o DIR")
 
 
-def show(result: Any, as_json: bool, as_csv: bool, print_tables: Callable[[Any], None] | None = None) -> None:
-    """Print a study's result in the format that was asked for."""
+def show(result: Any, as_json: bool, as_csv: bool, report: Path | None = None) -> None:
+    """Print a study's result in the format that was asked for, and write a page of it."""
     if as_json:
         from vftsim.report.screen import print_json
 
@@ -276,10 +269,29 @@ def show(result: Any, as_json: bool, as_csv: bool, print_tables: Callable[[Any],
         from vftsim.study.results import csv_text
 
         print(csv_text(result.to_pandas()), end="")
-    elif print_tables is None:
-        result.print_tables()
     else:
-        print_tables(result)
+        result.print_tables()
+    if report is not None:
+        write_report(report, result.report())
+
+
+def check_report(report: Path | None, force: bool) -> None:
+    """Refuse a page that cannot be written, before the work."""
+    if report is not None:
+        from vftsim.cli.files import check_target
+        from vftsim.report.html import check_extra
+
+        check_extra()
+        check_target(report, force, ".html")
+
+
+def write_report(path: Path, text: str) -> None:
+    """Write a page whole or not at all, and say so on standard error: standard output is the result's."""
+    from vftsim.cli.files import write_whole
+    from vftsim.study.files import write_file
+
+    write_whole(path, lambda to: write_file(to, text.encode()))
+    say(f"vftsim: written: {path}")
 
 
 def parse_quantity(option: str, text: str, quantity: Any, base_unit: str = "") -> float:

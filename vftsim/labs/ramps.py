@@ -217,6 +217,17 @@ def shipped_ramps() -> Mapping[str, Ramp]:
     return read_ramps(shipped_dir("calibration") / SHIPPED)
 
 
+def shipped_observations(system: str | None) -> Observations:
+    """Return all that was measured of a system of the laboratories that come with vftsim; nothing for any other."""
+    document = read_document(shipped_dir("calibration") / SHIPPED)
+    said = document.validate(MeasuredRamps).systems.get(system or "")
+    if said is None or said.environment is None:
+        return {}
+    return read_dataset(dataset_path(place(document.tree, "systems", system or "", "dataset"))).observations(
+        said.environment
+    )
+
+
 def read_ramps(path: Path) -> dict[str, Ramp]:
     """Return the ramps that a file names, by system.
 

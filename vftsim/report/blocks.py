@@ -121,7 +121,7 @@ class Series:
 
     name: str
     points: Sequence[Point]
-    kind: Literal["line", "steps", "dots", "measured"] = "line"
+    style: Literal["line", "steps", "dots", "measured"] = "line"
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def shown(cell: Cell) -> tuple[str, str]:
         return cell.text, cell.behind
     if isinstance(cell, Estimate):
         return _estimated(cell)
-    return plain(cell) if isinstance(cell, float | int) else cell or NOTHING, ""
+    return plain(cell) if isinstance(cell, float | int) else NOTHING if cell is None else cell, ""
 
 
 def _estimated(e: Estimate) -> tuple[str, str]:

@@ -79,7 +79,7 @@ def _widths(cells: Sequence[tuple[str, str]], is_below: bool) -> tuple[int, int]
 def _text_sizes(table: Table, rows: Sequence[_Row], room: int, may_wrap: bool) -> list[int] | None:
     """Return how wide each column of words is within a room; None if they do not fit."""
     count = min(table.texts, len(table.columns))
-    wide = [max([len(table.columns[n]), *(len(row[n][0]) for row in rows if n < len(row))]) for n in range(count)]
+    wide = [max([1, len(table.columns[n]), *(len(row[n][0]) for row in rows if n < len(row))]) for n in range(count)]
     room -= len(_GAP) * (count - 1)
     if sum(wide) <= room:
         return wide

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vftsim.errors import UsageError
@@ -26,6 +27,7 @@ from vftsim.study.failover import SPAN_NS, FailoverStudy, crashes_take, failover
 from vftsim.study.frames import frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
+from vftsim.study.opened import model_of, number, read_answer, read_manifest
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
 from vftsim.study.protections import fitting
@@ -74,6 +76,17 @@ class AvailabilityStudy(Printed):
     def outside(self) -> list[float] | None:
         """Load of the failovers, if outside of what the model was fitted to; None if it does not say to what."""
         return outside(self.model.spec, first_load(self.model.spec))
+
+    @classmethod
+    def opened(cls, folder: Path) -> AvailabilityStudy:
+        """Return what the directory of a result holds."""
+        said, data = read_manifest(folder), read_answer(folder)
+        never = {"reprotection_s", "nines"}
+        found = tuple(
+            {k: number(v, math.inf if k in never else math.nan) if v is None else v for k, v in row.items()}
+            for row in data["availability"]
+        )
+        return cls(model_of(said), data["mtbf_s"], data["restart_s"], found, data["refused"], said)
 
     def blocks(self) -> list[Block]:
         """Return the year as blocks."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.views import ramp_of
@@ -14,14 +16,15 @@ from vftsim.study.constant_load import Stop
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
-from vftsim.study.offered import rows_of
+from vftsim.study.offered import Missing, rows_of
+from vftsim.study.opened import model_of, read_answer, read_manifest, records_of
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
 from vftsim.study.ramp import RampCapacity, ramp_capacity_of
 from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, check_study, replicate
 from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.search import COLLAPSED, SearchCapacity, search_capacity
-from vftsim.study.search_levels import SearchSettings, answer_columns
+from vftsim.study.search_levels import SearchSettings, answer_columns, search_from_plain, search_to_plain
 from vftsim.study.store import Store
 from vftsim.study.tipping import Experience, experience_of
 from vftsim.study.validity import outside
@@ -99,12 +102,35 @@ class CapacityStudy(Printed):
                 "window_ns": search.stop.window_ns if search.stop else None,
                 "beyond_limit_by_load": rows(search.to_pandas()),
                 "resources": rows(search.resources),
+                "search": search_to_plain(search.result, search.settings),
             }
         return data
+
+    @classmethod
+    def opened(cls, folder: Path) -> CapacityStudy:
+        """Return what the directory of a result holds."""
+        said, data = read_manifest(folder), read_answer(folder)
+        model = model_of(said)
+        ramp = None
+        if "ramp" in data:
+            ramp = ramp_capacity_of(model, records_of(folder, said), data["ramp"]["ihs_limit_percent"], CONFIDENCE)
+        searches = {
+            name: _search_of(model, data[name]) for name in ("steady", "after_stop", "recovery") if name in data
+        }
+        return cls(said, ramp, **searches)
 
     def blocks(self) -> list[Block]:
         """Return the capacities as blocks."""
         return capacity_blocks(self)
+
+
+def _search_of(model: Model, data: Mapping[str, Any]) -> SearchCapacity:
+    """Return a search as the answer of a study has it."""
+    result, settings = search_from_plain(data["search"])
+    stop = None if data["stop_ns"] is None else Stop(data["stop_ns"], data["window_ns"])
+    missing = next((Missing(**each) for each in data["not_offered"]), None)
+    resources = frame(data["resources"])
+    return SearchCapacity(model, result, data["ihs_limit_percent"], settings, stop, resources, missing=missing)
 
 
 def sip_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:

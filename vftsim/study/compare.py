@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
 from vftsim.stats import Estimate, median_interval
@@ -27,6 +29,7 @@ from vftsim.study.figures.summary import Summary
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
+from vftsim.study.opened import model_of, read_answer, read_manifest, records_of
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
 from vftsim.study.ramp import RampCapacity, ramp_capacity_of
@@ -97,11 +100,12 @@ class Comparison(Printed):
         """Whether the comparison was ended before all its replications were done."""
         return bool(self.manifest["state"] == "interrupted")
 
-    def print_tables(self) -> None:
-        """Print everything for people."""
-        from vftsim.report.tables import print_comparison  # noqa: PLC0415 - study and report know each other
-
-        print_comparison(self)
+    @classmethod
+    def opened(cls, folder: Path) -> Comparison:
+        """Return what the directory of a result holds."""
+        said, data = read_manifest(folder), read_answer(folder)
+        models = [model_of(said, number) for number in range(len(said["models"]))]
+        return _compared(models, [records_of(folder, said, n) for n in range(len(models))], said, tuple(data["asked"]))
 
     def figures_to_pandas(self) -> pd.DataFrame:
         """Return one row a model and figure, the difference to the first model behind it."""
@@ -156,6 +160,7 @@ class Comparison(Printed):
         """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
+            "asked": list(self.figures),
             "outside_calibration": {c.model.label: outside(c.model.spec, c.loads) for c in self.capacities},
             "comparison": rows(self.to_pandas()),
             "figures": rows(self.figures_to_pandas()),
@@ -191,12 +196,24 @@ def compare_study(
     common = sorted(set.intersection(*(set(each.records) for each in done)))
     if not common:
         raise Interrupted("no replication of all models had finished")
-    runs = [(each.model, [(n, each.records[n]) for n in common]) for each in done]
-    summaries = tuple(Summary(model.label, records, confidence) for model, records in runs)
-    are_ramps = all(model.spec.ramp is not None for model in models)
-    capacities = tuple(ramp_capacity_of(model, records, confidence=confidence) for model, records in runs if are_ramps)
     said = manifest(
         models, command="compare", seed=seed, replications=common, wanted=replications, jobs=workers,
         started=started, state="interrupted" if done[0].interrupted else "finished",
     )  # fmt: skip
-    return Comparison(tuple(each.model for each in done), summaries, tuple(figures), capacities, said)
+    records = [[(n, each.records[n]) for n in common] for each in done]
+    return _compared([each.model for each in done], records, said, tuple(figures), confidence)
+
+
+def _compared(
+    models: Sequence[Model],
+    records: Sequence[list[tuple[int, RunRecord]]],
+    said: dict[str, Any],
+    figures: tuple[str, ...],
+    confidence: float = CONFIDENCE,
+) -> Comparison:
+    """Return the comparison of models by their replications, the same ones of each."""
+    pairs = list(zip(models, records, strict=True))
+    summaries = tuple(Summary(model.label, own, confidence) for model, own in pairs)
+    are_ramps = all(model.spec.ramp is not None for model in models)
+    capacities = tuple(ramp_capacity_of(model, own, confidence=confidence) for model, own in pairs if are_ramps)
+    return Comparison(tuple(models), summaries, figures, capacities, said)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import LONGEST_NS, ModelSpec
@@ -30,6 +31,7 @@ from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.kept import Kept, together
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
+from vftsim.study.opened import model_of, read_answer, read_manifest
 from vftsim.study.price_bands import Band, band_of, effects_of, variants, widened
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
@@ -157,6 +159,14 @@ class FailoverStudy(Printed):
         """The crashes after which packets came out again."""
         return tuple(each for each in self.failovers if each.recovered)
 
+    @classmethod
+    def opened(cls, folder: Path) -> FailoverStudy:
+        """Return what the directory of a result holds."""
+        said, data = read_manifest(folder), read_answer(folder)
+        failovers = tuple(_from_dict(each) for each in data["failovers"])
+        bands = {name: Band.from_plain(each) for name, each in data["bands"].items()}
+        return cls(model_of(said), data["mechanism"], data["load"], failovers, said, data["outside_calibration"], bands)
+
     def blocks(self) -> list[Block]:
         """Return the failovers as blocks."""
         return failover_blocks(self)
@@ -166,6 +176,7 @@ class FailoverStudy(Printed):
         return {
             "manifest": self.manifest, "mechanism": self.mechanism, "load": self.load,
             "outside_calibration": self.outside,
+            "bands": {name: asdict(band) for name, band in self.bands.items()},
             "figures": rows(self.to_pandas()), "failovers": [asdict(each) for each in self.failovers],
         }  # fmt: skip
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vftsim.composition.model import ModelSpec
@@ -23,12 +24,21 @@ from vftsim.study.kept import Kept
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.offered import Missing, rows_of
+from vftsim.study.opened import model_of, number, read_answer, read_manifest
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.resources import WatchedRun, from_rows, resource_table, to_rows, watch
 from vftsim.study.results import rows
-from vftsim.study.search_levels import SearchMapper, SearchSettings, answer_columns, probe_table, search_levels
+from vftsim.study.search_levels import (
+    SearchMapper,
+    SearchSettings,
+    answer_columns,
+    probe_table,
+    search_from_plain,
+    search_levels,
+    search_to_plain,
+)
 from vftsim.study.validity import is_load, outside
 from vftsim.study.workers import Workers, checked_jobs
 
@@ -159,7 +169,27 @@ class LevelCapacity(Printed):
                 "watched": self.watched_level,
                 "resources": rows(self.resources),
             },
+            "search": {
+                **search_to_plain(self.result, self.settings),
+                "names": asdict(self.names),
+                "figures": [[level, self.figures[level]] for level in self.loads],
+            },
         }
+
+    @classmethod
+    def opened(cls, folder: Path) -> LevelCapacity:
+        """Return what the directory of a result holds."""
+        said, data = read_manifest(folder), read_answer(folder)
+        result, settings = search_from_plain(data["search"])
+        names = LoadNames(**data["search"]["names"])
+        figures = {
+            level: {name: [number(x) for x in values] for name, values in own.items()}
+            for level, own in data["search"]["figures"]
+        }
+        missing = next((Missing(**each) for each in data["not_offered"]), None)
+        own = data[names.key]
+        resources = frame(own["resources"])
+        return cls(model_of(said), names, result, settings, figures, own["watched"], resources, said, missing)
 
     def blocks(self) -> list[Block]:
         """Return the capacity as blocks."""

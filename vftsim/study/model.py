@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
+
+from ruamel.yaml import YAML
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
@@ -101,6 +104,17 @@ def load_model(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Model
     if overrides:
         spec = without_foreign_measure(document, spec)
     return Model(str(name_or_path), spec, tuple(overrides))
+
+
+def in_yaml(data: dict[str, Any]) -> str:
+    """Return plain data as a model file has it."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.width = 110
+    stream = StringIO()
+    yaml.dump(data, stream)
+    return stream.getvalue()
 
 
 def shipped_models() -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +96,11 @@ class Band:
     below: float
     above: float
     effects: tuple[Effect, ...]
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Band:
+        """Return what ``dataclasses.asdict`` made plain."""
+        return cls(data["below"], data["above"], tuple(Effect(**each) for each in data["effects"]))
 
     @property
     def decides(self) -> str:

@@ -1,15 +1,36 @@
-"""Results that describe themselves as blocks: ``print(result)`` shows what the command would."""
+"""Results that describe themselves as blocks: for the terminal, a page, a notebook and a plot."""
+
+# ruff: noqa: PLC0415 - what renders a result is imported by who asks for it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from vftsim.report.blocks import Block
+from vftsim.errors import UsageError
+from vftsim.report.blocks import Bars, Block, Chart
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Printed:
     """Base of results: what they say of themselves, for whoever renders it."""
+
+    @property
+    def origin(self) -> Mapping[str, Any]:
+        """How the result came to be: its manifest."""
+        found: Mapping[str, Any] = getattr(self, "manifest")  # noqa: B009 - each has it in a form of its own
+        return found
+
+    @property
+    def title(self) -> str:
+        """What was studied, and how."""
+        labels = dict.fromkeys(model["label"] for model in self.origin["models"])
+        return f"{' and '.join(labels)}: {self.origin['command']}"
 
     def blocks(self) -> list[Block]:
         """Return everything for people as blocks."""
@@ -17,9 +38,54 @@ class Printed:
 
     def print_tables(self) -> None:
         """Print everything for people."""
-        from vftsim.report.screen import print_blocks  # noqa: PLC0415 - a result that is not printed needs none of it
+        from vftsim.report.screen import print_blocks
 
         print_blocks(self.blocks())
+
+    def report(self, path: str | Path | None = None) -> str:
+        """Return the result as a page that needs nothing else; with ``path``, write it there.
+
+        Raises
+        ------
+        UsageError
+            The extra that writes pages is not installed.
+        """
+        from vftsim.report.html import page
+        from vftsim.study.blocks.origin import origin_blocks
+        from vftsim.study.files import write_file
+
+        text = page(self.title, [*self.blocks(), *origin_blocks(self.origin)])
+        if path is not None:
+            write_file(Path(path), text.encode())
+        return text
+
+    def plot(self, ax: Axes | None = None, chart: int | str = 0) -> Axes:
+        """Draw one of the result's charts, by its number or title, on axes; by default on a figure of its own.
+
+        Raises
+        ------
+        UsageError
+            There is no such chart.
+        """
+        from vftsim.report.charts import draw, empty_axes
+
+        charts = [block for block in self.blocks() if isinstance(block, Chart | Bars)]
+        titles = [each.title for each in charts]
+        number = titles.index(chart) if chart in titles else chart
+        if not isinstance(number, int) or not 0 <= number < len(charts):
+            raise UsageError(f"no chart '{chart}'; charts: {', '.join(titles) or 'none'}")
+        axes = empty_axes() if ax is None else ax
+        draw(charts[number], axes)
+        axes.set_title(titles[number])
+        return axes
+
+    def _repr_html_(self) -> str | None:
+        from vftsim.report.html import fragment
+
+        try:
+            return fragment(self.title, self.blocks())
+        except UsageError:  # without the extra a notebook shows the text
+            return None
 
     def __str__(self) -> str:
         with redirect_stdout(StringIO()) as text:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from ruamel.yaml import YAML
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord as Record
 from vftsim.errors import UsageError
+from vftsim.report.blocks import Block
+from vftsim.study.blocks.run import run_blocks
 from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.tables import summary_table, tables
 from vftsim.study.files import to_json, write_file
-from vftsim.study.model import Model
+from vftsim.study.model import Model, in_yaml
 from vftsim.study.offered import Missing, missing_in, rows_of
+from vftsim.study.opened import model_of, read_manifest, records_of
 from vftsim.study.printed import Printed
 from vftsim.study.store import MANIFEST
 from vftsim.study.validity import outside_phases
@@ -110,6 +110,12 @@ class RunResult(Printed):
 
         return run_figures(self.model.name, self.records)
 
+    @classmethod
+    def opened(cls, folder: Path) -> RunResult:
+        """Return what the directory of a result holds."""
+        said = read_manifest(folder)
+        return cls(model_of(said), records_of(folder, said), said)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data; :meth:`from_dict` reads it back."""
         return {
@@ -141,11 +147,9 @@ class RunResult(Printed):
             "tables": {name: rows(table) for name, table in self.tables.items() if name != "series"},
         }
 
-    def print_tables(self, everything: bool = False) -> None:
-        """Print the tables for people: those of the steps, or all of them."""
-        from vftsim.report.tables import print_run  # noqa: PLC0415 - study and report know each other
-
-        print_run(self, everything)
+    def blocks(self, everything: bool = False) -> list[Block]:
+        """Return the run as blocks: the figures that lead, or all."""
+        return run_blocks(self, everything)
 
     def write_files(self, folder: Path) -> None:
         """Write manifest, resolved model, tables and plots."""
@@ -176,10 +180,4 @@ def csv_text(table: pd.DataFrame) -> str:
 
 def model_yaml(model: Model) -> str:
     """Return the resolved model as a file that says everything itself."""
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = False
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    yaml.width = 110
-    stream = StringIO()
-    yaml.dump(model.resolved(), stream)
-    return stream.getvalue()
+    return in_yaml(model.resolved())

@@ -6,12 +6,12 @@ The load is that of the system: scenario attempts a second, or media streams.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from vftsim.errors import UsageError
-from vftsim.stats import CapacityResult, capacity_search, sequential_binomial_interval
+from vftsim.stats import CapacityResult, Decision, Estimate, Probe, capacity_search, sequential_binomial_interval
 from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.judged_run import JudgedRun, without_short_offers
@@ -178,6 +178,20 @@ def probe_table(result: CapacityResult, confidence: float, load: str) -> pd.Data
         }
         for probe in result.probes
     ])  # fmt: skip
+
+
+def search_to_plain(result: CapacityResult, settings: SearchSettings) -> dict[str, Any]:
+    """Return all that a search was and found as plain data; :func:`search_from_plain` reads it back."""
+    return {"settings": asdict(settings), "result": asdict(result)}
+
+
+def search_from_plain(data: Mapping[str, Any]) -> tuple[CapacityResult, SearchSettings]:
+    """Return what :func:`search_to_plain` made plain; JSON has no infinite numbers."""
+    said = data["result"]
+    open_ends = {name: math.inf for name in ("half_width", "high") if said["estimate"][name] is None}
+    probes = tuple(Probe(**{**each, "decision": Decision(each["decision"])}) for each in said["probes"])
+    estimate = Estimate(**(said["estimate"] | open_ends))
+    return CapacityResult(**{**said, "estimate": estimate, "probes": probes}), SearchSettings(**data["settings"])
 
 
 def _round_step(value: float) -> float:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
+from vftsim.report.blocks import Block
 from vftsim.study.design.runner import Runner, simulate
 from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.names import Address
@@ -184,11 +185,11 @@ class SweepResult(Printed):
         found = sweep_crossovers(self.grid, [point.values for point in self.points], self.confidence)
         return frame(found, columns=[*CROSSOVER_COLUMNS])
 
-    def print_tables(self) -> None:
-        """Print the figures of every point, and what was found."""
-        from vftsim.report.sweep_tables import print_sweep  # noqa: PLC0415 - study and report know each other
+    def blocks(self) -> list[Block]:
+        """Return the sweep as blocks."""
+        from vftsim.study.blocks.sweep import sweep_blocks  # noqa: PLC0415 - what describes itself knows its blocks
 
-        print_sweep(self)
+        return sweep_blocks(self)
 
     def for_machines(self) -> dict[str, Any]:
         """Return manifest, results and refusals as plain data: what ``--json`` prints."""

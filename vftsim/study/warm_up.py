@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
-from vftsim.composition.views import ramp_of, with_ramp
+from vftsim.composition.views import ramp_key, ramp_of, with_ramp
 from vftsim.errors import PrecisionNotReached, UsageError
+from vftsim.report.blocks import Answer, Block, Cell, Note, Table
 from vftsim.stats import WarmUp, warm_up
 from vftsim.study.constant_load import at_load
 from vftsim.study.frames import frame
 from vftsim.study.model import Model
+from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.workers import Workers, checked_jobs
@@ -32,7 +34,7 @@ SERIES = {"cpu_percent": "cpu", "load": "load"}
 
 
 @dataclass(frozen=True)
-class WarmUpStudy:
+class WarmUpStudy(Printed):
     """What the pilots of one load say.
 
     Parameters
@@ -65,6 +67,30 @@ class WarmUpStudy:
     def is_enough(self) -> bool:
         """Whether the model's transient leaves out what it should."""
         return self.needed_ns is not None and self.needed_ns <= self.transient_ns
+
+    def blocks(self) -> list[Block]:
+        """Return what the pilots say as blocks."""
+        period_s, transient_s = self.period_ns / 1e9, self.transient_ns / 1e9
+        rows: list[list[Cell]] = [
+            [name, f.mser_cut * period_s, f.cut * period_s, ""] if isinstance(f, WarmUp) else [name, None, None, f]
+            for name, f in self.found.items()
+        ]
+        if self.needed_ns is None:
+            answer = "not known to be enough, since not everything settled"
+        elif self.is_enough:
+            answer = "enough"
+        else:
+            spec = self.model.spec
+            key = ramp_key(spec, ramp_of(spec).transient_key)
+            answer = f"too short; --set '{key}={self.needed_ns / 1e9:g} s'"
+        return [
+            *(Note(note) for note in self.model.notes),
+            Table(
+                ("series", "MSER-5 s", "needed s", ""), rows, f"Start-up at {self.load_saps:g} SAPS",
+                f"{self.pilots} pilots averaged; needed: twice the cut of MSER-5, at most a quarter of the step.",
+            ),
+            Answer(answer, f"Transient of {transient_s:g} s"),
+        ]  # fmt: skip
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a series."""

@@ -39,6 +39,7 @@ def availability(
     quick: options.Quick = False,
     output: options.KeepIn = None,
     force: options.StartOver = False,
+    report: options.Report = None,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
@@ -52,17 +53,19 @@ def availability(
     options.use_engine(engine, cluster, strict=strict)
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
-    options.check_force(force, output)
+    options.check_report(report, force)
+    options.check_force(force and report is None, output)
     from vftsim.spec import DURATION
     from vftsim.study.availability import DEFAULT_CRASHES, availability_study, year_takes
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
     from vftsim.study.protections import kinds_named
+    from vftsim.study.replicate import fewer
 
     mtbf_s = options.parse_quantity("--mtbf", mtbf, DURATION) / 1e9
     restart_s = options.parse_quantity("--restart", restart, DURATION) / 1e9
     after_ns = None if after is None else round(options.parse_quantity("--after", after, DURATION))
-    chosen, count = options.repeated(options.prepared(model, set_), "crashes", crashes, DEFAULT_CRASHES, quick)
+    chosen, count = fewer(options.prepared(model, set_), "crashes", crashes, DEFAULT_CRASHES, quick)
     kinds = kinds_named(protection)
     with (
         options.limited(limits, lambda: year_takes(chosen, kinds, count, after_ns), jobs) as words,
@@ -75,4 +78,4 @@ def availability(
         )  # fmt: skip
         keep_answer(store, study)
     options.say_remarks(store.remarks if store else ())
-    options.show(study, as_json, as_csv)
+    options.show(study, as_json, as_csv, report)

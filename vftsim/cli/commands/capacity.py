@@ -103,6 +103,7 @@ def capacity(
     force: options.StartOver = False,
     scale: options.Scale = 1.0,
     quick: options.Quick = False,
+    report: options.Report = None,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
@@ -116,18 +117,19 @@ def capacity(
     options.use_engine(engine, cluster, strict=strict)
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
+    options.check_report(report, force)
     request = _request(
         method, loss_limit, ihs_limit, after_stop, window, headroom, labs=labs, probability=probability,
         resolution=resolution, budget=budget, replications=replications, seed=seed, jobs=jobs, quick=quick, vary=vary,
         objectives=tuple(objective or ()),
     )  # fmt: skip
-    options.check_force(force, output)
+    options.check_force(force and report is None, output)
     from vftsim.study.find_capacity import capacity_takes
 
     chosen = options.prepared(model, set_, scale, quick)
     with options.limited(limits, lambda: capacity_takes(chosen, request), jobs) as words:
         study = _studied(chosen, request, quiet, words, output, force)
-    options.show(study, as_json, as_csv)
+    options.show(study, as_json, as_csv, report)
     if study.interrupted:
         from vftsim.cli.main import interrupted
 

@@ -82,6 +82,7 @@ def compare(
     force: options.StartOver = False,
     scale: options.Scale = 1.0,
     quick: options.Quick = False,
+    report: options.Report = None,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
@@ -102,13 +103,14 @@ def compare(
     options.use_engine(engine, cluster, strict=strict)
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
+    options.check_report(report, force)
     chosen = [_variant(name, set_, scale, quick) for name in models]
     from vftsim.study.compare import compare_study
     from vftsim.study.estimate import total
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
 
-    options.check_force(force, output)
+    options.check_force(force and report is None, output)
     if protection is not None:
         if figure:
             raise UsageError("--figure: with --protection every figure is shown; --objective says what is asked")
@@ -127,7 +129,7 @@ def compare(
         result = compare_study(chosen, replications, seed, jobs, progress=progress, store=store, figures=figure or ())
         keep_answer(store, result)
     options.say_remarks(store.remarks if store else ())
-    options.show(result, as_json, as_csv, lambda _: result.print_tables())
+    options.show(result, as_json, as_csv, report)
     if result.interrupted:
         from vftsim.cli.main import interrupted
 
@@ -181,7 +183,7 @@ def _mechanisms(
         result = decide(models[0], kinds, replications, seed, jobs, asked=asked, progress=progress, store=store)
         keep_answer(store, result)
     options.say_remarks(store.remarks if store else ())
-    options.show(result, as_json, as_csv, lambda _: result.print_tables())
+    options.show(result, as_json, as_csv)
     if result.interrupted:
         from vftsim.cli.main import interrupted
 

@@ -55,6 +55,7 @@ def failover(
     quick: options.Quick = False,
     output: options.KeepIn = None,
     force: options.StartOver = False,
+    report: options.Report = None,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
@@ -68,17 +69,19 @@ def failover(
     options.use_engine(engine, cluster, strict=strict)
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
-    options.check_force(force and plot is None, output)
+    options.check_report(report, force)
+    options.check_force(force and plot is None and report is None, output)
     from vftsim.cli.files import check_target, write_whole
     from vftsim.spec import DURATION
     from vftsim.study.failover import DEFAULT_CRASHES, bands_take, crashes_take, failover_study, with_bands
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
     from vftsim.study.protections import under
+    from vftsim.study.replicate import fewer
 
     if plot is not None:
         check_target(plot, force, ".png")
-    chosen, count = options.repeated(options.prepared(model, set_), "crashes", crashes, DEFAULT_CRASHES, quick)
+    chosen, count = fewer(options.prepared(model, set_), "crashes", crashes, DEFAULT_CRASHES, quick)
     if protection is not None:
         chosen = under(chosen, protection, domain)
     span_ns = round(options.parse_quantity("--over", over, DURATION))
@@ -104,10 +107,11 @@ def failover(
             )
         keep_answer(store, study)
     if plot is not None:
-        from vftsim.report.protection_plots import failover_figure
+        from vftsim.report.charts import figure_of
+        from vftsim.study.blocks.failover import failover_charts
         from vftsim.study.results import write_figure
 
-        figure = failover_figure(study)
+        figure = figure_of(failover_charts(study))
         write_whole(plot, lambda path: write_figure(figure, path))
     options.say_remarks(store.remarks if store else ())
-    options.show(study, as_json, as_csv)
+    options.show(study, as_json, as_csv, report)

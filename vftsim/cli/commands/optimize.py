@@ -47,6 +47,7 @@ def optimize(
         typer.Option("--output", "-o", metavar="DIR", help="Where results are kept (default: optimize-MODEL here)."),
     ] = None,
     force: options.StartOver = False,
+    report: options.Report = None,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
@@ -63,6 +64,7 @@ def optimize(
     options.use_engine(engine, cluster, strict=strict)
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
+    options.check_report(report, force)
     from vftsim.spec import PERCENT
     from vftsim.study.design.candidates import read_choice
     from vftsim.study.design.decision import optimize as decide
@@ -90,7 +92,7 @@ def optimize(
     ):
         found = decide(request, folder, jobs, force=force, progress=progress)
     options.say_remarks(found.remarks)
-    options.show(found, as_json, as_csv, lambda _: found.print_tables())
+    options.show(found, as_json, as_csv, report)
     if not (as_json or as_csv):
         from vftsim.report.screen import print_text
 

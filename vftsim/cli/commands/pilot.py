@@ -9,7 +9,7 @@ import typer
 from vftsim.cli import options
 
 if TYPE_CHECKING:
-    from vftsim.study.warm_up import WarmUpStudy
+    pass
 
 
 def register(app: typer.Typer) -> None:
@@ -37,37 +37,10 @@ def pilot(
     options.use_engine(engine, cluster, strict=strict)
     options.one_format(as_json, as_csv)
     from vftsim.study.progress import make_progress
+    from vftsim.study.replicate import fewer
     from vftsim.study.warm_up import PILOTS, warm_up_study
 
-    chosen, pilots = options.repeated(options.prepared(model, set_), "pilots", None, PILOTS, quick)
+    chosen, pilots = fewer(options.prepared(model, set_), "pilots", None, PILOTS, quick)
     with make_progress(f"pilots of {chosen.name}", quiet) as progress:
         study = warm_up_study(chosen, seed, jobs, load, pilots=pilots, progress=progress)
-    options.show(study, as_json, as_csv, _print)
-
-
-def _print(study: WarmUpStudy) -> None:
-    from vftsim.composition.views import ramp_key, ramp_of
-    from vftsim.report.screen import print_table, print_text
-    from vftsim.stats import WarmUp
-
-    for note in study.model.notes:
-        print_text(note)
-    period_s, transient_s = study.period_ns / 1e9, study.transient_ns / 1e9
-    body = [
-        (name, f"{f.mser_cut * period_s:g}", f"{f.cut * period_s:g}", "")
-        if isinstance(f, WarmUp)
-        else (name, "", "", f)
-        for name, f in study.found.items()
-    ]
-    print_table(
-        f"Start-up at {study.load_saps:g} SAPS", ("series", "MSER-5 s", "needed s", ""), body,
-        f"{study.pilots} pilots averaged; needed: twice the cut of MSER-5, at most a quarter of the step.",
-    )  # fmt: skip
-    if study.needed_ns is None:
-        print_text(f"Transient of {transient_s:g} s: not known to be enough, since not everything settled")
-    elif study.is_enough:
-        print_text(f"Transient of {transient_s:g} s: enough")
-    else:
-        spec = study.model.spec
-        needed = f"--set '{ramp_key(spec, ramp_of(spec).transient_key)}={study.needed_ns / 1e9:g} s'"
-        print_text(f"Transient of {transient_s:g} s: too short; {needed}")
+    options.show(study, as_json, as_csv)

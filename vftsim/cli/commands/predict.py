@@ -40,6 +40,7 @@ def predict(
     cluster: options.Cluster = None,
     output: options.KeepIn = None,
     force: options.StartOver = False,
+    report: options.Report = None,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
@@ -49,11 +50,11 @@ def predict(
     """Predict with the uncertainty of replications, fitted parameters and structure, apart and together."""
     options.use_engine(engine, cluster, strict=strict)
     options.one_format(as_json, as_csv)
-    options.check_force(force, output)
+    options.check_report(report, force)
+    options.check_force(force and report is None, output)
     from vftsim.calibrate.drawn import read_fit
     from vftsim.calibrate.prediction import predict as predict_study
     from vftsim.calibrate.prediction import usual
-    from vftsim.calibrate.prediction_table import print_prediction
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.progress import make_progress
 
@@ -67,4 +68,4 @@ def predict(
         )  # fmt: skip
         keep_answer(store, found)
     options.say_remarks(store.remarks if store else ())
-    options.show(found, as_json, as_csv, print_prediction)
+    options.show(found, as_json, as_csv, report)

@@ -65,6 +65,7 @@ def run(
     scale: options.Scale = 1.0,
     quick: options.Quick = False,
     tables: Annotated[Tables, typer.Option(help="Print the step table, or all tables of the report.")] = Tables.summary,
+    report: options.Report = None,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
@@ -78,7 +79,8 @@ def run(
     options.use_engine(engine, cluster, strict=strict)
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
-    if (force or resume) and output is None:
+    options.check_report(report, force)
+    if ((force and report is None) or resume) and output is None:
         raise UsageError("--force and --resume are about a result directory: name it with -o DIR")
     from vftsim.study.shard import Shard
 
@@ -102,6 +104,8 @@ def run(
         )  # fmt: skip
     options.say_remarks(result.remarks)
     _show(result, tables, as_json, as_csv)
+    if report is not None:
+        options.write_report(report, result.report())
     if result.interrupted:
         from vftsim.cli.main import interrupted
 
@@ -137,8 +141,6 @@ def _show(result: RunResult, tables: Tables, as_json: bool, as_csv: bool) -> Non
 
         print(csv_text(result.summary), end="")
     else:
-        result.print_tables(everything=tables is Tables.all)
-        if result.precision is not None:
-            from vftsim.report.tables import print_precision
+        from vftsim.report.screen import print_blocks
 
-            print_precision(result.precision)
+        print_blocks(result.blocks(everything=tables is Tables.all))

@@ -55,6 +55,7 @@ def sensitivity(
         typer.Option("--output", "-o", metavar="DIR", help="Where results are kept (default: sensitivity-MODEL here)."),
     ] = None,
     force: options.StartOver = False,
+    report: options.Report = None,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
@@ -71,6 +72,7 @@ def sensitivity(
     options.use_engine(engine, cluster, strict=strict)
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
+    options.check_report(report, force)
     from vftsim.study.design.sensitivity import Request
     from vftsim.study.design.sensitivity import sensitivity as study
     from vftsim.study.progress import make_progress
@@ -88,7 +90,7 @@ def sensitivity(
     ):
         found = study(request, folder, jobs, force=force, progress=progress)
     options.say_remarks(found.remarks)
-    options.show(found, as_json, as_csv, lambda _: found.print_tables())
+    options.show(found, as_json, as_csv, report)
     if not (as_json or as_csv):
         from vftsim.report.screen import print_text
 

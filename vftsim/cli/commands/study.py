@@ -49,6 +49,7 @@ def study(
         typer.Option("--output", "-o", metavar="DIR", help="Where results are kept (default: study-NAME here)."),
     ] = None,
     force: options.StartOver = False,
+    report: options.Report = None,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
@@ -65,6 +66,7 @@ def study(
     options.use_engine(engine, cluster, strict=strict)
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
+    options.check_report(report, force)
     if gen_config is not None:
         _print_template(gen_config, file)
         return
@@ -93,7 +95,7 @@ def study(
     ):
         result = run_study_file(spec, made, target, jobs, force=force, progress=progress, shard=share)
     options.say_remarks(result.remarks)
-    options.show(result, as_json, as_csv, lambda _: result.print_tables())
+    options.show(result, as_json, as_csv, report)
     if not (as_json or as_csv):
         from vftsim.report.screen import print_text
 

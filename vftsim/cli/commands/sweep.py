@@ -65,6 +65,7 @@ def sweep(
         bool, typer.Option("--force", help="Start over; what DIR holds goes when the new result stands.")
     ] = False,
     quick: options.Quick = False,
+    report: options.Report = None,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
     quiet: options.Quiet = False,
@@ -78,6 +79,7 @@ def sweep(
     options.use_engine(engine, cluster, strict=strict)
     limits = options.read_limits(yes, max_time, max_memory)
     options.one_format(as_json, as_csv)
+    options.check_report(report, force)
     from vftsim.study.progress import make_progress
     from vftsim.study.shard import Shard
     from vftsim.study.sweep import run_sweep
@@ -104,6 +106,8 @@ def sweep(
         )  # fmt: skip
     options.say_remarks(result.remarks)
     _show(result, folder, as_json, as_csv)
+    if report is not None:
+        options.write_report(report, result.report())
     if result.interrupted:
         from vftsim.cli.main import interrupted
 

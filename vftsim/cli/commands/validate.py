@@ -27,7 +27,10 @@ def validate(
         typer.Option("--replications", "-n", min=2, help="Replications of each ramp instead of the file's."),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write every row as a Markdown page.")
+        Path | None,
+        typer.Option(
+            "--report", metavar="FILE", help="Write a page that needs nothing else (.html), or every row (.md)."
+        ),
     ] = None,
     keep: options.KeepRuns = None,
     force: options.Force = False,
@@ -40,76 +43,43 @@ def validate(
 ) -> None:
     """Predict every measured row; exit code 1 when the declared accuracy is missed."""
     options.use_engine(engine, cluster, strict=strict)
-    from vftsim.calibrate.accuracy_page import as_data, page
+    from vftsim.calibrate import accuracy_page, runs_page
     from vftsim.calibrate.provenance import stamp
-    from vftsim.calibrate.summary import result, told
-    from vftsim.calibrate.validate import run_validation
-    from vftsim.calibrate.validate_runs import is_by_runs
+    from vftsim.calibrate.validate import Validated, run_validation
+    from vftsim.calibrate.validate_runs import ValidatedRuns, is_by_runs, run_runs
     from vftsim.cli.files import check_target, write_whole
     from vftsim.cli.main import OUTSIDE
-    from vftsim.report.screen import print_json, print_table, print_text
     from vftsim.study.files import write_file
     from vftsim.study.kept import keep_data, kept_in
     from vftsim.study.progress import make_progress
     from vftsim.study.workers import checked_jobs
 
+    is_page = report is not None and report.suffix.lower() == ".html"
     made_by = ""
-    if report is not None:
+    if is_page:
+        options.check_report(report, force)
+    elif report is not None:
         check_target(report, force)
         made_by = stamp()
-    if is_by_runs(validation):
-        _by_runs(validation, environment or [], replications, checked_jobs(jobs), keep, report, made_by, as_json, quiet)
-        return
+    found: Validated | ValidatedRuns
+    chosen, workers = environment or [], checked_jobs(jobs)
+    by_runs = is_by_runs(validation)
     with kept_in(keep, "validation") as store, make_progress(f"validate {validation}", quiet) as progress:
-        found = run_validation(validation, environment or [], replications, checked_jobs(jobs), progress, store)
-        keep_data(store, as_data(found), found.manifest)
+        if by_runs:
+            found = run_runs(validation, chosen, replications, workers, progress, store=store)
+        else:
+            found = run_validation(validation, chosen, replications, workers, progress, store)
+        keep_data(store, found.for_machines(), found.manifest)
     options.say_remarks(store.remarks if store else ())
-    for warning in found.warnings:
+    for warning in found.warnings if isinstance(found, Validated) else ():
         typer.echo(f"warning: {warning}", err=True)
-    if report is not None:
-        write_whole(report, lambda path: write_file(path, page(found, validation, made_by).encode()))
-    if as_json:
-        print_json(as_data(found))
-    else:
-        rows = [(name, v.text, result(v, "MISSED"), v.found) for name, v in found.verdicts]
-        caption = f"ramp n={found.spec.replications}, seed {found.spec.seed}"
-        print_table(f"Declared accuracy: {validation}", ("environment", "target", "", "found"), rows, caption)
-        print_text(f"Beside null models: {told(found.rows)}.")
-        for name, (bad, n) in found.collapse.items():
-            print_text(f"{name}: the edge step collapsed in {bad} of {n} replications")
-    if not found.passed:
-        raise typer.Exit(OUTSIDE)
-
-
-def _by_runs(
-    validation: str, environments: list[str], replications: int | None, jobs: int, keep: Path | None,
-    report: Path | None, made_by: str, as_json: bool, quiet: bool,
-) -> None:  # fmt: skip
-    """Play every measured run by itself and compare."""
-    from vftsim.calibrate.runs_page import as_data, lines, page
-    from vftsim.calibrate.summary import result, told
-    from vftsim.calibrate.validate_runs import run_runs
-    from vftsim.cli.files import write_whole
-    from vftsim.cli.main import OUTSIDE
-    from vftsim.report.screen import print_json, print_table, print_text
-    from vftsim.study.files import write_file
-    from vftsim.study.kept import keep_data, kept_in
-    from vftsim.study.progress import make_progress
-
-    with kept_in(keep, "validation") as store, make_progress(f"validate {validation}", quiet) as progress:
-        found = run_runs(validation, environments, replications, jobs, progress, store=store)
-        keep_data(store, as_data(found), found.manifest)
-    options.say_remarks(store.remarks if store else ())
-    if report is not None:
-        write_whole(report, lambda path: write_file(path, page(found, validation, made_by).encode()))
-    if as_json:
-        print_json(as_data(found))
-    else:
-        caption = f"n={found.spec.replications}, seed {found.spec.seed}"
-        columns = ("run", "", "quantity", "measured", "predicted", "central 90 %", "error")
-        print_table(f"Predicted runs: {validation}", columns, lines(found.rows), caption)
-        rows = [(v.text, result(v, "MISSED"), v.found) for _, v in found.verdicts]
-        print_table("Declared accuracy", ("target", "", "found"), rows, "")
-        print_text(f"Beside null models: {told(found.rows)}.")
+    if report is not None and not is_page:
+        text = (
+            accuracy_page.page(found, validation, made_by)
+            if isinstance(found, Validated)
+            else runs_page.page(found, validation, made_by)
+        )
+        write_whole(report, lambda path: write_file(path, text.encode()))
+    options.show(found, as_json, False, report if is_page else None)
     if not found.passed:
         raise typer.Exit(OUTSIDE)

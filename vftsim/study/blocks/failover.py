@@ -98,7 +98,7 @@ def _of_prices(study: FailoverStudy) -> str:
     )
 
 
-def failover_charts(study: FailoverStudy) -> list[Block]:
+def failover_charts(study: FailoverStudy) -> list[Chart | Bars]:
     """Return the outages in their parts, in order of length, and the share of crashes with an outage so long."""
     seen = sorted(study.recovered, key=lambda each: each.outage_s)
     if not seen:

@@ -8,10 +8,24 @@ from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.report.blocks import Cell, Marked, Note
-from vftsim.stats import Estimate
+from vftsim.stats import Estimate, binomial_interval
+from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.model import Model
 from vftsim.study.offered import Missing
 from vftsim.study.validity import MARK, below_table, is_outside, not_covered_line
+
+INTERVALS = (
+    "± or [..]: 95 % interval over replications, corrected for skewness, from ten replications on; (x to y): lowest "
+    "and highest replication, no interval; neither: one replication or no spread. What happens in few runs may be "
+    "missing from all: coverage is measured in docs/interval-coverage.md."
+)
+
+
+def unseen(n: int) -> str:
+    """Return how often at most something happens that no replication has shown; nothing for few."""
+    if n < FEWEST_RUNS:
+        return ""
+    return f" What none of these {n} has shown may befall up to {100 * binomial_interval(0, n).high:.2g} % of runs."
 
 
 def head(models: Sequence[Mapping[str, Any]], seed: int) -> list[Note]:

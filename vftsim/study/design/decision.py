@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vftsim.report.screen import print_blocks
+from vftsim.report.blocks import Block
 from vftsim.study.design.candidates import MISSED, Candidate
 from vftsim.study.design.evaluate import Evaluator
 from vftsim.study.design.optimize import COMMAND, FEW, Request, Search, fresh_seed, fronts
@@ -96,11 +96,11 @@ class Decision(Printed):
         """Return one row a configuration that was looked at."""
         return self.table
 
-    def print_tables(self) -> None:
-        """Print everything for people."""
-        from vftsim.study.design.decision_blocks import decision_blocks  # noqa: PLC0415 - knows this module
+    def blocks(self) -> list[Block]:
+        """Return the decision as blocks."""
+        from vftsim.study.design.decision_blocks import decision_blocks  # noqa: PLC0415 - what describes itself knows its blocks
 
-        print_blocks(decision_blocks(self))
+        return decision_blocks(self)
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""

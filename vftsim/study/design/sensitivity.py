@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vftsim.errors import UsageError
-from vftsim.report.screen import print_blocks
+from vftsim.report.blocks import Block
 from vftsim.stats import Estimate
 from vftsim.study.design.evaluate import Evaluator
 from vftsim.study.design.points import Span, StudyPoint, points_at
@@ -231,11 +231,11 @@ class Sensitivity(Printed):
         """Return one row a factor."""
         return self.table
 
-    def print_tables(self) -> None:
-        """Print everything for people."""
+    def blocks(self) -> list[Block]:
+        """Return the answer as blocks."""
         from vftsim.study.design.sensitivity_blocks import sensitivity_blocks  # noqa: PLC0415 - knows this module
 
-        print_blocks(sensitivity_blocks(self))
+        return sensitivity_blocks(self)
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""

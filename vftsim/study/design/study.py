@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vftsim.errors import UsageError
-from vftsim.report.screen import print_blocks
+from vftsim.report.blocks import Block
 from vftsim.stats import ReplicationResult, StoppingRule
 from vftsim.stats.replications import replicate as rounds_of
 from vftsim.study.design.kept_points import write_points
@@ -106,11 +106,11 @@ class StudyResult(Printed):
         """Return the results."""
         return self.results
 
-    def print_tables(self) -> None:
-        """Print everything for people."""
-        from vftsim.study.design.blocks import study_blocks  # noqa: PLC0415 - what prints itself knows its blocks
+    def blocks(self) -> list[Block]:
+        """Return the study as blocks."""
+        from vftsim.study.design.blocks import study_blocks  # noqa: PLC0415 - what describes itself knows its blocks
 
-        print_blocks(study_blocks(self))
+        return study_blocks(self)
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""

@@ -1,15 +1,17 @@
-"""The table of a sweep: a row a point of the grid."""
+"""A sweep as blocks: a row a point of the grid, and charts over the axis with most values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from vftsim.report.blocks import Cell, Marked, Table
-from vftsim.report.head import INTERVALS, print_head, print_outside
-from vftsim.report.screen import print_blocks, print_text
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Marked, Note, Series, Table
+from vftsim.report.blocks import Point as Dot
 from vftsim.spec import DURATION
 from vftsim.stats import Estimate
+from vftsim.study.blocks.head import INTERVALS, head, outside_notes
+from vftsim.study.blocks.run import scale_of
+from vftsim.study.crossovers import numbers_of
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.tables import short_owner
 from vftsim.study.protection_costs import cost_notes
@@ -21,24 +23,57 @@ if TYPE_CHECKING:
     from vftsim.study.sweep import SweepResult
     from vftsim.study.sweep_grid import Grid, Point
 
+_MOST_LINES, _MOST_CHARTS = 8, 2
 _MEANINGS = SHORT_MEANINGS | MEANINGS
 
 
-def print_sweep(result: SweepResult) -> None:
-    """Print the figures of every point, and what was found on the way."""
+def sweep_blocks(result: SweepResult) -> list[Block]:
+    """Return the figures of every point, and what was found on the way."""
     said, grid = result.manifest, result.grid
     heads_of = [{**model, "costs": []} if grid.protections else model for model in said["models"]]
-    print_head([{**model, "not_covered": result.not_covered} for model in heads_of], said["seed"])
-    for line in _about(result):
-        print_text(line)
-    print_blocks([_points(result)])
-    print_text(f"n replications with the same traffic at every point, seed {said['seed']}. {INTERVALS}")
-    if result.outside:
-        print_outside(grid.base)
-    if grid.protections:
-        _print_crossovers(result)
-    for line in _findings(result):
-        print_text(line)
+    table = _points(result)
+    return [
+        *head([{**model, "not_covered": result.not_covered} for model in heads_of], said["seed"]),
+        *(Note(line) for line in _about(result)),
+        Answer(
+            f"{len(table.rows)} points, {result.finished} runs",
+            f"What do {' and '.join(axis.name for axis in grid.axes)} change?",
+        ),
+        *_charts(result),
+        table,
+        Note(f"n replications with the same traffic at every point, seed {said['seed']}. {INTERVALS}"),
+        *(outside_notes(grid.base) if result.outside else []),
+        *(_crossovers(result) if grid.protections else []),
+        *(Note(line) for line in _findings(result)),
+    ]
+
+
+def _charts(result: SweepResult) -> list[Block]:
+    """Return each figure that is drawn over the axis with most values, a line for each setting of the others."""
+    grid = result.grid
+    wide = [axis for axis in grid.axes if len(axis.values) > 1]
+    if not wide or not result.is_drawn:
+        return []
+    # The last of the axes with most values varies fastest in the table.
+    over = max(reversed(wide), key=lambda axis: len(axis.values))
+    found = numbers_of(over.values)
+    places = dict(zip(over.values, range(len(over.values)) if found is None else found[0], strict=True))
+    charts: list[Block] = []
+    for name, address in result.drawn.items():
+        lines: dict[str, list[Dot]] = {}
+        for point, known in zip(grid.points, result.points, strict=True):
+            if name in known.found:
+                others = _label(point, grid, without=over.name) or address.entry.head
+                place = float(places[point.values[over.name]])
+                lines.setdefault(others, []).append(Dot.of(place, known.found[name][1]))
+        for begin in range(0, min(len(lines), _MOST_LINES * _MOST_CHARTS), _MOST_LINES):
+            own = list(lines.items())[begin : begin + _MOST_LINES]
+            series = [Series(words, points) for words, points in own]
+            title = f"{short_owner(address.owner)}: {address.entry.words}"
+            if len(lines) > _MOST_LINES:
+                title += f" ({begin + 1} to {begin + len(own)} of {len(lines)})"
+            charts.append(Chart(title, over.name, address.entry.words, series, scale=scale_of(series)))
+    return charts
 
 
 def _points(result: SweepResult) -> Table:
@@ -56,13 +91,13 @@ def _points(result: SweepResult) -> Table:
     return Table(["point", *heads, "n"], rows)
 
 
-def _label(point: Point, grid: Grid) -> str:
+def _label(point: Point, grid: Grid, without: str = "") -> str:
     """Return what tells a point from the others: variants of which there are several, axes by their last word."""
     several = {"scheduler": len(grid.schedulers) > 1, "protection": len(grid.protections) > 1}
     names = [name for what, name in point.variant.names.items() if several[what]]
     last = [axis.name.rpartition(".")[2] for axis in grid.axes]
     axes = {axis.name: word if last.count(word) == 1 else axis.name for axis, word in zip(grid.axes, last, strict=True)}
-    return ", ".join([*names, *(f"{axes[name]}={value}" for name, value in point.values.items())])
+    return ", ".join([*names, *(f"{axes[name]}={value}" for name, value in point.values.items() if name != without)])
 
 
 def _head(address: Address, *, several: bool) -> str:
@@ -77,22 +112,22 @@ def _cell(point: Point, address: Address, estimate: Estimate) -> Cell:
     return estimate
 
 
-def _print_crossovers(result: SweepResult) -> None:
-    """Print where mechanisms overtake each other in the figures shown, and what their costs rest on."""
+def _crossovers(result: SweepResult) -> list[Block]:
+    """Return where mechanisms overtake each other in the figures shown, and what their costs rest on."""
     found: Iterable[Any] = result.crossovers.itertuples()
     rows = [_crossover(row, result) for row in found if row.metric in result.shown]
+    blocks: list[Block] = [Note("Crossovers: no two mechanisms change their order on an axis in a figure shown")]
     if rows:
-        print_blocks([Table(["which has less", "at", "between", "of"], rows)])
-        print_text(
+        caption = (
             "Crossovers: where the order of two mechanisms changes on an axis, linear between its values; every "
             f"replication agrees on the order at the two values given. {INTERVALS}"
         )
-    else:
-        print_text("Crossovers: no two mechanisms change their order on an axis in a figure shown")
-    for kind in result.grid.protections:
-        spec = next(point.model.spec for point in result.grid.points if point.variant.protection == kind)
-        for text in cost_notes(spec):
-            print_text(f"Costs of {text}")
+        blocks = [Table(["which has less", "at", "between", "of"], rows, "", caption)]
+    specs = (
+        next(point.model.spec for point in result.grid.points if point.variant.protection == kind)
+        for kind in result.grid.protections
+    )
+    return [*blocks, *(Note(f"Costs of {text}") for spec in specs for text in cost_notes(spec))]
 
 
 def _crossover(row: Any, result: SweepResult) -> list[Cell]:

@@ -1,0 +1,82 @@
+"""Pages in a real browser: no message, no request, nothing wider than the window, nothing that axe-core objects to."""
+
+import shutil
+
+import pytest
+
+import vftsim
+from tests.report.conftest import COMMANDS
+
+playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'vftsim[browser]' has it")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'vftsim[browser]' has it")
+
+pytestmark = pytest.mark.thorough
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+LONGEST_MS = 300.0
+OTHERS = [kind for kind in COMMANDS if kind != "run"]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if path is None:
+        pytest.skip("there is no Chromium here: apt-get install chromium")
+    with playwright.sync_playwright() as running:
+        started = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+def seen(browser, file, scheme, width):
+    """Open a page with everything unfolded; return it with its messages and requests."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True)
+    page, messages, requests = context.new_page(), [], []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(file.as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    return page, messages, requests
+
+
+@pytest.mark.parametrize(
+    "kind", ["run", *(pytest.param(kind, marks=pytest.mark.slow) for kind in (*OTHERS, "calibrate"))]
+)
+def test_nobody_objects_to_a_page(browser, made, calibrated, tmp_path, kind):
+    file = tmp_path / "page.html"
+    file.write_text(calibrated.report() if kind == "calibrate" else vftsim.open(made(kind).folder).report())
+    for scheme, width in (("light", 1280), ("dark", 400)):
+        page, messages, requests = seen(browser, file, scheme, width)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        found = [each["id"] for each in axe.Axe().run(page).response["violations"]]
+        assert (messages, requests[1:], found) == ([], [], [])
+        page.context.close()
+
+
+def test_lines_switch_off_and_points_say_what_they_are(browser, made, tmp_path):
+    file = tmp_path / "page.html"
+    file.write_text(made("run").page)
+    page, _, _ = seen(browser, file, "light", 1280)
+    button = page.locator("figure:has-text('call set-up') button").first
+    part = page.locator(f"[data-part='{button.get_attribute('data-switch')}']").first
+    button.click()
+    assert "off" in part.get_attribute("class")
+    button.click()
+    assert "off" not in part.get_attribute("class")
+    page.evaluate("""() => document.querySelector('[data-part$="-series-0"] use + use')
+        .dispatchEvent(new MouseEvent('mousemove', {clientX: 200, clientY: 200}))""")
+    assert page.locator("#tip").inner_text().startswith("attempts begun, 20: ")
+    page.context.close()
+
+
+def test_a_page_is_there_at_once(browser, made, tmp_path):
+    """The quickest of three: others use the machine too."""
+    file = tmp_path / "page.html"
+    file.write_text(made("run").page)
+    times = []
+    for _ in range(3):
+        page, _, _ = seen(browser, file, "light", 1280)
+        times.append(page.evaluate("performance.timing.loadEventEnd - performance.timing.navigationStart"))
+        page.context.close()
+    assert min(times) < LONGEST_MS

@@ -1,0 +1,178 @@
+"""Pages: the same bytes for the same result, every figure that of ``--json``, nothing from outside, small."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+import vftsim
+from tests.report.conftest import COMMANDS
+from vftsim.cli.main import main
+from vftsim.errors import UsageError
+from vftsim.report.blocks import Answer, Chart, Note, Point, Series, Table
+from vftsim.report.html import fragment, page
+from vftsim.study.files import to_json
+
+pytestmark = pytest.mark.thorough
+
+LARGEST = 300_000
+
+
+class Read(HTMLParser):
+    """What a page holds: its figures, its links and sources, its texts by tag."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.figures, self.sources, self.texts, self._open = [], [], {}, []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self._open.append(tag)
+        self.sources += [values[name] for name in ("src", "href") if name in values and tag != "use"]
+        if tag == "data":
+            self.figures += [float(values[name]) for name in ("value", "data-low", "data-high") if name in values]
+
+    def handle_endtag(self, tag):
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if self._open:
+            self.texts[self._open[-1]] = self.texts.get(self._open[-1], "") + data
+
+
+def numbers(data):
+    """Every number of plain data."""
+    if isinstance(data, dict):
+        return {x for value in data.values() for x in numbers(value)}
+    if isinstance(data, list):
+        return {x for value in data for x in numbers(value)}
+    return {float(data)} if isinstance(data, int | float) else set()
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_a_directory_gives_the_object_that_its_command_had(made, kind):
+    result = vftsim.open(made(kind).folder)
+    assert result.report() == made(kind).page, "what --report wrote when the result was made"
+    assert result.report() == result.report()
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_a_page_is_small_and_takes_nothing_from_outside(made, kind):
+    text = made(kind).page
+    assert len(text.encode()) < LARGEST
+    assert Read(text).sources == []
+    assert set(re.findall(r"\bhttps?://[^\s\"'<)]+", text)) <= {"http://www.w3.org/2000/svg"}
+    assert "default-src 'none'" in text
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_every_figure_is_that_of_json(made, kind):
+    result = vftsim.open(made(kind).folder)
+    known = numbers(json.loads(to_json(result.for_machines())))
+    shares = {100.0 * x for x in known}
+    own = Read(made(kind).page).figures
+    assert len(own) > 5
+    assert [x for x in own if x not in known and x not in shares and not is_place(x, result)] == []
+
+
+def is_place(value, result):
+    """Whether a number is where a chart has its points: a rank or a share of all crashes."""
+    charts = [block for block in result.blocks() if isinstance(block, Chart)]
+    steps = [series for chart in charts for series in chart.series if series.style == "steps"]
+    points = [point for series in steps for point in series.points]
+    return value in {x for point in points for x in (point.x, point.y)}
+
+
+def test_a_page_reads_from_the_question_to_where_it_comes_from(made):
+    text = made("ramp").page
+    order = ["Capacity by the lab", "at least 30", 'class="warn"', 'class="cards"', "Charts", "<svg", "Ramps by step",
+             "How far the model is known", "How to get it again", "all values written out"]  # fmt: skip
+    places = [text.index(each) for each in order]
+    assert places == sorted(places)
+
+
+def test_measured_figures_are_crosses_and_uncalibrated_loads_shaded(made):
+    assert 'data-part="c0-shade-1"' in made("ramp").page
+    assert "measured on the real system" in made("ramp").page
+    assert "tiny, first step" in Read(made("run").page).texts["dd"]
+
+
+def test_two_results_stand_beside_each_other(made, place, monkeypatch, capsys):
+    monkeypatch.chdir(place)
+    made("run")
+    words = ["run", "tiny.yaml", "-n", "2", "-j", "1", "-q", "-o", "slower", "--set", "domains.sut.cpu_inflation=1.3"]
+    assert main(words) == 0
+    assert main(["report", "run", "slower", "-o", "beside.html"]) == 0
+    assert "written: beside.html" in capsys.readouterr().err
+    text = (place / "beside.html").read_text()
+    differing = text[text.index("What differs") :]
+    differing = differing[: differing.index("</table>")]
+    assert re.findall(r'<th scope="row"[^>]*>([^<]+)', differing) == ["domains.sut.cpu_inflation"]
+    assert "run: p50" in text
+    assert "slower: p50" in text
+
+
+def test_everything_is_escaped():
+    evil = "<script>alert(1)</script>&\"'"
+    chart = Chart(evil, evil, evil, [Series(evil, [Point(1.0, 2.0), Point(2.0, 3.0)])])
+    blocks = [Answer(evil, evil, evil), Note(evil, True), chart, Table((evil, evil), [[evil, 1.0]], evil, evil)]
+    for text in (page(evil, blocks), fragment(evil, blocks)):
+        assert "<script>alert" not in text
+        assert "&lt;script&gt;" in text
+
+
+def test_a_fit_and_a_validation_have_pages(calibrated, validated):
+    assert "parameters are told by the data" in calibrated.report()
+    found = Read(page("lab", validated.blocks()))
+    assert "1 of 2 declared targets are met" in found.texts["h1"]
+
+
+def test_a_notebook_shows_a_result_and_a_plot_is_drawn_on_its_axes(made):
+    from matplotlib.figure import Figure
+
+    result = vftsim.open(made("failover").folder)
+    assert result._repr_html_().startswith("<style>")
+    axes = Figure().subplots()
+    assert result.plot(axes) is axes
+    assert axes.get_title() == "Outages in their parts, a bar a crash"
+    assert result.plot(chart="Outages no longer than this").get_xlabel() == "outage as clients see it (s)"
+    with pytest.raises(UsageError, match="charts: Outages in their parts"):
+        result.plot(chart="none such")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["report", "nowhere", "-o", "x.html"], "'nowhere' is no result of vftsim"),
+        (["report", "run", "-o", "x.pdf"], "must end in .html"),
+        (["run", "tiny.yaml", "--report", "nowhere/x.html"], "there is no such directory"),
+    ],
+)
+def test_mistakes_are_said_before_the_work(made, place, monkeypatch, capsys, words, said):
+    made("run")
+    monkeypatch.chdir(place)
+    assert main(words) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_existing_page_is_kept(made, place, monkeypatch, capsys):
+    made("run")
+    monkeypatch.chdir(place)
+    (place / "mine.html").write_text("mine")
+    assert main(["report", "run", "-o", "mine.html"]) == 2
+    assert (place / "mine.html").read_text() == "mine"
+    assert main(["report", "run", "-o", "mine.html", "--force"]) == 0
+    assert (place / "mine.html").read_text() == made("run").page
+
+
+def test_without_the_extra_it_is_named(monkeypatch):
+    from vftsim.report import html
+
+    html._template.cache_clear()
+    monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
+    with pytest.raises(UsageError, match=r"pip install 'vftsim\[report\]'"):
+        html.check_extra()
+    html._template.cache_clear()

@@ -1,0 +1,87 @@
+"""No line of a result is longer than the terminal; what commands print is kept as text beside this file.
+
+``VFTSIM_KEEP_TEXTS=1 pytest tests/report/test_widths.py`` writes the texts anew: look at what changed.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import vftsim
+from tests.report.conftest import COMMANDS
+from vftsim.report.blocks import Answer, Counted, Marked, Note, Table, Timeline
+from vftsim.report.terminal import as_text
+from vftsim.stats import Estimate
+
+KEPT = Path(__file__).parent / "shown"
+WIDTHS = (60, 80, 100, 200)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_no_line_is_longer_than_the_terminal(made, kind):
+    blocks = vftsim.open(made(kind).folder).blocks()
+    for width in WIDTHS:
+        lines = as_text(blocks, width).splitlines()
+        assert max(map(len, lines)) <= width
+        assert all(line == line.rstrip() for line in lines)
+
+
+def test_fits_and_validations_keep_to_the_width_too(calibrated, validated):
+    for result in (calibrated, validated):
+        for width in WIDTHS:
+            assert max(map(len, as_text(result.blocks(), width).splitlines())) <= width
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("kind", ["failover", "availability", "ramp", "levels", "predict"])
+def test_what_a_command_prints_is_as_it_was(made, kind, width):
+    text = as_text(vftsim.open(made(kind).folder).blocks(), width) + "\n"
+    kept = KEPT / f"{kind}-{width}.txt"
+    if os.environ.get("VFTSIM_KEEP_TEXTS"):
+        kept.write_text(text, encoding="utf-8")
+    assert text == kept.read_text(encoding="utf-8")
+
+
+def interval(value, half):
+    return Estimate(value, half, value - half, value + half, 10, 0.95, "t")
+
+
+def test_an_interval_stands_behind_its_figure_where_there_is_room_and_below_where_there_is_none():
+    table = Table(("name", "a figure", "another"), [["first", interval(12.3456, 0.12), interval(1e6, 2e4)]])
+    wide, narrow = as_text([table], 80).splitlines(), as_text([Table(["n" * 30, *table.columns[1:]], [
+        ["n" * 30, *table.rows[0][1:]]])], 60).splitlines()  # fmt: skip
+    assert wide[2].split() == ["first", "12.35", "±", "0.12", "1,000,000", "±", "20,000"]
+    assert narrow[2].split()[1:] == ["12.35", "1,000,000"]
+    assert narrow[3].split() == ["±", "0.12", "±", "20,000"]
+
+
+def test_what_fits_in_no_column_is_a_figure_a_line():
+    table = Table(("name", "heading" * 8), [["first", interval(1.0, 0.1)]])
+    lines = as_text([table], 60).splitlines()
+    assert lines[0] == "first"
+    assert lines[1].startswith(f"    {'heading' * 7}")
+    assert lines[2].endswith(": 1.00 ± 0.10")
+
+
+def test_digits_are_those_that_the_interval_carries():
+    bound = Estimate(0.0, 0.0, 0.0, 0.17, 20, 0.95, "upper bound")
+    cells = [interval(20.1234, 0.034), interval(123456.0, 789.0), bound, Marked(50.0, " *"), Counted("3", "(> 29 %)")]
+    rows = [["", cell] for cell in (*cells, float("nan"), None)]
+    lines = as_text([Table(("", "a"), rows)], 80).splitlines()[2:]
+    assert [line.strip() for line in lines] == [
+        "20.12 ± 0.03",
+        "123,456 ± 789",
+        "< 0.170",
+        "50 *",
+        "3 (> 29 %)",
+        "-",
+        "-",
+    ]
+
+
+def test_notes_follow_each_other_and_other_blocks_stand_apart():
+    blocks = [Note("one"), Note("two"), Answer("three", "How many?"), Timeline("When", [(0.5, "crash")])]
+    assert as_text(blocks, 80) == "one\ntwo\nHow many? three\n\nWhen\n    0.500000 s  crash"

@@ -1,0 +1,247 @@
+"""Fits, validations and predictions as blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from vftsim.calibrate.runs_page import error_of
+from vftsim.calibrate.summary import result, told
+from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table
+from vftsim.spec import format_duration
+from vftsim.stats import Estimate
+from vftsim.study.blocks.head import head, outside_notes
+from vftsim.study.validity import MARK
+
+if TYPE_CHECKING:
+    from vftsim.calibrate.accuracy import Row, Verdict
+    from vftsim.calibrate.prediction import Figure, Prediction
+    from vftsim.calibrate.run import Calibrated
+    from vftsim.calibrate.validate import Validated
+    from vftsim.calibrate.validate_runs import ValidatedRuns
+
+_MOST_CHARTS = 6
+
+
+def prediction_blocks(found: Prediction, advised_draws: int) -> list[Block]:
+    """Return every figure with what makes it uncertain; advise more draws, if above 0."""
+    several = len(found.structures) > 1
+    columns = ["figure", "mean", "between runs", "parameters", *(["structures"] if several else []), "nine of ten runs"]
+    table = Table(
+        [*columns, "n"], [_predicted(figure, several, figure.name in found.outside) for figure in found.figures],
+        "Prediction",
+        f"{found.draws} points of {found.runs} runs"
+        + (f" in each of {len(found.structures)} structures: {', '.join(found.structures)}" if several else "")
+        + ". Between runs, parameters: standard deviations of one run by its traffic and by the fitted numbers. "
+        "Nine of ten runs: traffic and numbers together" + (", of the widest structure" if several else "")
+        + "; n: runs that have the figure. The fit's own intervals are taken as they are.",
+    )  # fmt: skip
+    first = next((figure for figure in found.figures if figure.name.startswith("ramp/")), found.figures[0])
+    return [
+        *head(found.manifest["models"], found.manifest["seed"]),
+        Answer(
+            f"nine of ten runs have {first.low:.4g} to {first.high:.4g}", f"What will {first.name} be?",
+            f"mean {first.mean:.4g}, with the chance of the traffic and of the fitted numbers",
+        ),
+        Cards([Card(each.name, _ranged(each)) for each in found.figures[:4]]),
+        *_figures_by_step(found.figures),
+        table,
+        *(Note(line) for line in _remarks(found, advised_draws)),
+        *(outside_notes(found.model) if found.outside else []),
+    ]  # fmt: skip
+
+
+def _ranged(figure: Figure) -> Estimate:
+    half = (figure.high - figure.low) / 2.0
+    return Estimate(figure.mean, half, figure.low, figure.high, figure.runs, 0.9, "range")
+
+
+def _predicted(figure: Figure, several: bool, is_outside: bool) -> list[Cell]:
+    name = f"{figure.name}{MARK}" if is_outside else figure.name
+    means: list[Cell] = [f"{figure.least:.4g} to {figure.most:.4g}"] if several else []
+    count = f"{figure.runs}" if figure.runs == figure.of else f"{figure.runs} of {figure.of}"
+    parts = [None if math.isnan(sd) else sd for sd in (figure.replications_sd, figure.parameters_sd)]
+    return [name, figure.mean, *parts, *means, f"{figure.low:.4g} to {figure.high:.4g}", count]
+
+
+def _figures_by_step(figures: Iterable[Figure]) -> list[Block]:
+    """Return a chart of each quantity that several steps have."""
+    by_quantity: dict[str, list[tuple[int, Figure]]] = {}
+    for figure in figures:
+        phase, _, quantity = figure.name.partition("/")
+        if phase.startswith("step_"):
+            by_quantity.setdefault(quantity, []).append((int(phase.removeprefix("step_")), figure))
+    charts: list[Block] = []
+    for quantity, steps in list(by_quantity.items())[:_MOST_CHARTS]:
+        points = [Point.of(float(step), _ranged(figure)) for step, figure in steps]
+        if len(points) > 1:
+            charts.append(Chart(quantity, "step", quantity, [Series("mean, and nine of ten runs", points)]))
+    return charts
+
+
+def _remarks(found: Prediction, advised_draws: int) -> list[str]:
+    """Return what the ranges rest on, and what was drawn otherwise than the fit's interval says."""
+    low, high = (f"{100 * x:.0f}" for x in found.range_holds)
+    lines = [
+        f"Nine of ten rests on the outermost of {found.draws * found.runs} runs at {found.draws} points: a range holds "
+        f"{low} to {high} % of further runs (95 %, runs of a point counted as one)"
+    ]
+    if advised_draws:
+        lines[0] += f"; few points: with --draws {advised_draws} the ranges may come out wider or narrower"
+    if found.undetermined:
+        keys = ", ".join(found.undetermined)
+        lines.append(f"Not told by the data, so drawn evenly from what the fit took as possible beforehand: {keys}")
+    if found.refused:
+        lines.append(f"Drawn again, as the model's own checks refuse them: {found.refused} points")
+    return lines
+
+
+def calibration_blocks(done: Calibrated) -> list[Block]:
+    """Return the fitted parameters, how well the data tell them, and where the search ended."""
+    fit, definition = done.fit, done.definition
+    count = len(fit.residuals)
+    rms = (2 * fit.cost / count) ** 0.5
+    shares = ["of chance"] if fit.chance_share else []
+    rows = [
+        [
+            path,
+            "not identified" if path in fit.undetermined else _parameter(done, path, value),
+            *(_parameter(done, path, v) for v in (fit.low[path], fit.high[path])),
+            *(f"{100.0 * fit.chance_share[path]:.0f} %" for _ in shares),
+        ]
+        for path, value in fit.values.items()
+    ]
+    caption = f"{count} observations, scaled residual {rms:.2f} rms, seed {definition.seed}; " + (
+        "of chance: share of the interval's variance that the chance of runs has"
+        if shares
+        else "one replication: intervals leave the chance of runs out"
+    )
+    told = len(fit.values) - len(fit.undetermined)
+    return [
+        *head(done.record["manifest"]["models"], definition.seed),
+        Answer(
+            f"{told} of {len(fit.values)} parameters are told by the data",
+            f"What do the data of {definition.name} say of the model?",
+            f"{count} observations, scaled residual {rms:.2f} rms",
+        ),
+        _residuals(fit.residuals),
+        Table(
+            ["parameter", "value", "2.5 %", "97.5 %", *shares], rows, f"Fitted parameters: {definition.name}", caption
+        ),
+        *([_ends(done)] if fit.ends else []),
+        *(Note(f"not identified by the data: {note}", warns=True) for note in fit.not_identified),
+    ]
+
+
+def _parameter(done: Calibrated, path: str, value: float) -> str:
+    return format_duration(value) if done.record["parameters"][path]["unit"] == "ns" else f"{value:.4g}"
+
+
+def _residuals(residuals: Mapping[tuple[str, str], float]) -> Chart:
+    """Return how far every observation is from the model, in units of its scatter."""
+    names = list(dict.fromkeys(phase for phase, _ in sorted(residuals)))
+    points = [Point(value, float(names.index(phase))) for (phase, _), value in sorted(residuals.items())]
+    # A place is the number of its name: here the phase.
+    return Chart(
+        "Residuals by phase", "", "simulated less measured, in units of the scatter",
+        [Series("observations", [Point(point.y, point.x) for point in points], "dots")], [(0.0, "")], names=names,
+    )  # fmt: skip
+
+
+def _ends(done: Calibrated) -> Table:
+    ends, replications = done.fit.ends, done.definition.replications
+    values = [[path, *(_parameter(done, path, end.values[path]) for end in ends)] for path in done.fit.values]
+    return Table(
+        ["parameter", *(f"start {number}" for number in range(1, len(ends) + 1))],
+        [["cost", *(f"{end.cost:.4g}" for end in ends)], *values],
+        "Where the search from each start ended",
+        f"with the first of {replications} replications; from the best it goes on with all" if replications > 1 else "",
+    )
+
+
+def validation_blocks(found: Validated) -> list[Block]:
+    """Return whether the declared accuracy is met, and what was predicted for every measured row."""
+    name = found.spec.name
+    rows = [[where, v.text, result(v, "MISSED"), v.found] for where, v in found.verdicts]
+    caption = f"ramp n={found.spec.replications}, seed {found.spec.seed}"
+    notes = [
+        Note(f"{where}: the edge step collapsed in {bad} of {n} replications")
+        for where, (bad, n) in found.collapse.items()
+    ]
+    return [
+        *(Note(f"warning: {text}", warns=True) for text in found.warnings),
+        _verdict(name, [v for _, v in found.verdicts]),
+        *_measured_charts(found.rows),
+        Table(("environment", "target", "", "found"), rows, f"Declared accuracy: {name}", caption, texts=4),
+        *_beside_nulls(found.rows),
+        *notes,
+    ]
+
+
+def validated_runs_blocks(found: ValidatedRuns) -> list[Block]:
+    """Return every predicted run beside the measured one, and whether the declared accuracy is met."""
+    name, verdicts = found.spec.name, [v for _, v in found.verdicts]
+    return [
+        _verdict(name, verdicts),
+        rows_table(found.rows, f"Predicted runs: {name}", f"n={found.spec.replications}, seed {found.spec.seed}"),
+        Table(
+            ("target", "", "found"), [[v.text, result(v, "MISSED"), v.found] for v in verdicts],
+            "Declared accuracy", texts=3,
+        ),
+        *_beside_nulls(found.rows),
+    ]  # fmt: skip
+
+
+def _beside_nulls(rows: Sequence[Row]) -> list[Note]:
+    return [Note(f"Beside null models: {told(rows)}.")] if rows else []
+
+
+def rows_table(rows: Iterable[Row], title: str, caption: str) -> Table:
+    """Return measured rows beside their predictions."""
+    columns = ("run", "", "quantity", "measured", "predicted", "error")
+    body: list[Sequence[Cell]] = [
+        [
+            f"{row.environment}/{row.phase}", "fitted" if row.sample == "in" else "", row.quantity, row.measured,
+            Estimate(row.predicted, (row.high - row.low) / 2.0, row.low, row.high, row.n, 0.9, "range"), error_of(row),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return Table(columns, body, title, f"{caption}; (x to y): central 90 % of the runs", texts=3)
+
+
+def _verdict(name: str, verdicts: Sequence[Verdict]) -> Answer:
+    met = sum(verdict.passed for verdict in verdicts)
+    missed = [verdict.text for verdict in verdicts if not verdict.passed]
+    return Answer(
+        f"{met} of {len(verdicts)} declared targets are met", f"How well does the model predict {name}?",
+        f"missed: {'; '.join(missed)}" if missed else "",
+    )  # fmt: skip
+
+
+def _measured_charts(rows: Sequence[Row]) -> list[Block]:
+    """Return what was predicted and what was measured over the steps, for the figures with most rows beyond the fit."""
+    groups: dict[tuple[str, str], list[tuple[int, Row]]] = {}
+    for row in rows:
+        if row.phase.startswith("step_"):
+            step = int(row.phase.removeprefix("step_"))
+            groups.setdefault((row.environment, row.quantity), []).append((step, row))
+    charts: list[Block] = []
+    for environment in dict.fromkeys(where for where, _ in groups):
+        for quantity in ("cpu", "ihs/global", "PX_TRT-SES1/p50", "PX_TRT-SES1/p95"):
+            steps = groups.get((environment, quantity), [])
+            if len(steps) > 1:
+                charts.append(_beside(f"{quantity}, {environment}", quantity, steps))
+    return charts
+
+
+def _beside(title: str, quantity: str, steps: Sequence[tuple[int, Row]]) -> Chart:
+    predicted = [Point(float(step), row.predicted, row.low, row.high) for step, row in steps]
+    measured = [Point(float(step), row.measured) for step, row in steps]
+    fitted_to = [step for step, row in steps if row.sample == "in"]
+    is_delay = "/p" in quantity
+    return Chart(
+        title, "step", f"{quantity} ({'ms' if is_delay else '%'})",
+        [Series("predicted, central 90 %", predicted), Series("measured", measured, "measured")],
+        within=(min(fitted_to), max(fitted_to)) if fitted_to else None, scale="log" if is_delay else "linear",
+    )  # fmt: skip

@@ -1,0 +1,173 @@
+"""Blocks as one page that needs nothing else, and as a part of one for a notebook.
+
+Everything is escaped by the template but the drawings, the style and the script, which are made here.  A page holds no
+time of day: the same blocks give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from vftsim._version import __version__
+from vftsim.errors import UsageError
+from vftsim.report.blocks import (
+    Answer,
+    Bars,
+    Block,
+    Cards,
+    Cell,
+    Chart,
+    Facts,
+    Listing,
+    Marked,
+    Note,
+    Point,
+    Table,
+    in_words,
+    plain,
+    shown,
+)
+from vftsim.stats import Estimate
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+EXTRA = "report"
+
+
+def check_extra() -> None:
+    """Refuse to make a page without the extra that it needs.
+
+    Raises
+    ------
+    UsageError
+        It is not installed.
+    """
+    _template()
+
+
+def page(title: str, blocks: Sequence[Block]) -> str:
+    """Return a whole page: question and answer, what limits them, charts, tables, and where they come from.
+
+    Raises
+    ------
+    UsageError
+        The extra that writes pages is not installed.
+    """
+    return _rendered(title, blocks, is_whole=True)
+
+
+def fragment(title: str, blocks: Sequence[Block]) -> str:
+    """Return the same without a page around it, for a notebook."""
+    return _rendered(title, blocks, is_whole=False)
+
+
+def _rendered(title: str, blocks: Sequence[Block], *, is_whole: bool) -> str:
+    from markupsafe import Markup  # noqa: PLC0415 - of the extra
+
+    own = [Markup(_own(name)) for name in ("page.css", "page.js")]
+    return _template().render(page=_arranged(title, blocks), is_whole=is_whole, style=own[0], script=own[1])
+
+
+def _arranged(title: str, blocks: Sequence[Block]) -> dict[str, Any]:
+    """Return blocks by their place on the page, in their order."""
+    notes = [block for block in blocks if isinstance(block, Note)]
+    charts = [block for block in blocks if isinstance(block, Chart | Bars)]
+    apart = (Answer, Cards, Chart, Bars, Facts, Listing)
+    answer = next((n for n, block in enumerate(blocks) if isinstance(block, Answer)), 0)
+    about = [block for block in blocks[:answer] if isinstance(block, Note) and not block.warns]
+    rest = [
+        block for block in blocks
+        if not isinstance(block, apart) and block not in about and not (isinstance(block, Note) and block.warns)
+    ]  # fmt: skip
+    return {
+        "title": title,
+        "about": about,
+        "answers": [block for block in blocks if isinstance(block, Answer)],
+        "warnings": list(dict.fromkeys(note for note in notes if note.warns)),
+        "cards": [block for block in blocks if isinstance(block, Cards) and block.cards],
+        "charts": [_drawn(chart, f"c{number}") for number, chart in enumerate(charts)],
+        "rest": [(type(block).__name__, block) for block in rest],
+        "origin": [(type(block).__name__, block) for block in blocks if isinstance(block, Facts | Listing)],
+        "footer": f"Made by vftsim {__version__}. Nothing on this page comes from the network.",
+    }
+
+
+def _drawn(chart: Chart | Bars, prefix: str) -> dict[str, Any]:
+    from markupsafe import Markup  # noqa: PLC0415 - of the extra
+
+    from vftsim.report.charts import series_names, svg_of  # noqa: PLC0415 - matplotlib takes its time
+
+    label = Markup.escape(f"{chart.title}. The figures are in the table below the chart.")
+    drawn = svg_of(chart, prefix).replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    return {
+        "title": chart.title, "prefix": prefix, "svg": Markup(drawn), "names": series_names(chart),
+        "tips": json.dumps(_tips(chart, prefix), ensure_ascii=False), "table": _table_of(chart),
+    }  # fmt: skip
+
+
+def _tips(chart: Chart | Bars, prefix: str) -> dict[str, list[str]]:
+    """Return what each point or bar says when it is pointed at, by the name of its group in the drawing."""
+    if isinstance(chart, Bars):
+        return {
+            f"{prefix}-series-{n}": [f"{label}: {part} {plain(lengths[n])}" for label, lengths in chart.rows]
+            for n, part in enumerate(chart.parts)
+        }
+    return {
+        f"{prefix}-series-{n}": [
+            f"{series.name}, {_place(chart, point)}: {in_words(_cell(point))}"
+            for point in series.points
+            if math.isfinite(point.y)
+        ]
+        for n, series in enumerate(chart.series)
+    }
+
+
+def _place(chart: Chart, point: Point) -> str:
+    return chart.names[round(point.x)] if chart.names else plain(point.x)
+
+
+def _cell(point: Point) -> Cell:
+    """Return the figure of a point, with its interval as a cell has it."""
+    if not (math.isfinite(point.low) and math.isfinite(point.high)):
+        return point.y if math.isfinite(point.y) else None
+    return Estimate(point.y, (point.high - point.low) / 2.0, point.low, point.high, 0, 0.95, "range")
+
+
+def _table_of(chart: Chart | Bars) -> Table:
+    """Return the figures of a chart, for who reads or cannot see it."""
+    if isinstance(chart, Bars):
+        return Table(("", *chart.parts), [[label, *lengths] for label, lengths in chart.rows])
+    places = dict.fromkeys((point.x, _place(chart, point)) for series in chart.series for point in series.points)
+    found = [{point.x: _cell(point) for point in series.points} for series in chart.series]
+    rows = [[words, *(each.get(x) for each in found)] for x, words in sorted(places)]
+    return Table((chart.x, *(series.name for series in chart.series)), rows)
+
+
+def _known(cell: Cell) -> dict[str, str] | None:
+    """Return the whole number behind what is shown of a cell, as JSON has it."""
+    inner = cell.cell if isinstance(cell, Marked) else cell
+    if isinstance(inner, Estimate):
+        ends = {"low": repr(inner.low), "high": repr(inner.high)} if math.isfinite(inner.high - inner.low) else {}
+        return {"value": repr(inner.mean), **ends} if math.isfinite(inner.mean) else None
+    return {"value": repr(inner)} if isinstance(inner, float | int) and math.isfinite(inner) else None
+
+
+def _own(name: str) -> str:
+    return files("vftsim.report").joinpath(name).read_text(encoding="utf-8").strip()
+
+
+@cache
+def _template() -> Template:
+    try:
+        import jinja2  # noqa: PLC0415 - of the extra
+    except ImportError:
+        raise UsageError(f"a report needs the extra '{EXTRA}': pip install 'vftsim[{EXTRA}]'") from None
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    environment.filters.update(shown=shown, known=_known)
+    return environment.from_string(_own("page.html.j2"))
