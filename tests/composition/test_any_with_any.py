@@ -4,7 +4,6 @@ import pytest
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
-from vftsim.composition.views import flows_of
 from vftsim.study.figures.tables import is_service, short_owner
 
 US = 1_000
@@ -54,7 +53,7 @@ EVERYTHING = {
 
 def test_a_lone_packet_crosses_the_link_twice() -> None:
     """238 bytes at 1 Gbit/s take 1.904 us, each way 10 us more; 18 us of the relay."""
-    media = flows_of(run_model(ModelSpec.model_validate(ONE_STREAM), 1, 0, "simpy"))["media"]
+    media = run_model(ModelSpec.model_validate(ONE_STREAM), 1, 0, "simpy").of("workloads.media")
     assert media.delay.min == media.delay.max == 2 * (1_904 + 10 * US) + 18 * US
     assert media.delivered == 50
 
@@ -70,4 +69,4 @@ def test_every_workload_at_once_behind_a_driver_domain(engine: str) -> None:
     assert figures["loop"]["rate_per_s"] > 100
     assert figures["guest.jobs"]["transactions_per_s"] > 10
     assert figures["guest.database"]["transfers_per_s"] > 10
-    assert flows_of(record)["media"].delivered == pytest.approx(20 * 15, rel=0.1)
+    assert record.of("workloads.media").delivered == pytest.approx(20 * 15, rel=0.1)

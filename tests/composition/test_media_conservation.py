@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vftsim.composition.run import Run
-from vftsim.composition.views import flows_of
 from vftsim.errors import ConservationError
 from vftsim.platform.io.nic import nics
 from vftsim.workloads.account import accounts
+from vftsim.workloads.flow_result import FlowResult
 
 from .media_systems import MS, host, measured_for, run
 
@@ -52,7 +52,7 @@ def test_sent_is_delivered_dropped_or_on_its_way(
     )
     whole = Run(measured_for(system, 70 * MS), 3, 0, engine="simpy")
     result = whole.run()
-    found = flows_of(result)
+    found = {owner.partition(".")[2]: each for _, owner, each in result.of_kind(FlowResult)}
     sent = sum(whole.engine.rows(nics)[row].admitted for row in whole.built.hosts["host"].io.nics.values())
     ended = sum(flow.delivered + flow.dropped for flow in found.values())
     assert sent == ended + result.in_flight

@@ -3,7 +3,7 @@
 import pytest
 
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.views import calls_of, rtp_of
+from vftsim.composition.views import calls_of, streams_of
 from vftsim.errors import ModelFileError
 from vftsim.records.xen_media import experiment, measured_rows
 from vftsim.spec import load
@@ -41,7 +41,7 @@ def test_driver_domain_is_needed_by_a_split_driver_only():
 def test_experiment_file_says_what_the_table_says(row):
     system = experiment(row["experiment_key"])
     assert system.hosts["host"].pcpus == int(row["cores"])
-    assert rtp_of(system).streams == int(row["streams"])
+    assert streams_of(system).streams == int(row["streams"])
     if row["signaling_load_cps"]:
         assert calls_of(system).calls_per_s == float(row["signaling_load_cps"])
     domains = system.domains

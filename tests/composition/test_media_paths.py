@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from vftsim.composition.views import rtp_of
+from vftsim.composition.views import streams_of
 from vftsim.sampling import Streams
 from vftsim.stats.intervals import ratio_of_sums, t_interval
 from vftsim.workloads.rtp import RtpSource
@@ -132,7 +132,7 @@ def test_guest_without_cpu_loses_packets_in_the_driver_domain():
 def test_sending_grid_makes_bursts_on_the_wire():
     """Phases fall to multiples of 4 ms; packets of one instant follow at 1904 ns (238 bytes at 1 Gbit/s)."""
     system = host({"kind": "native"}, streams=40)
-    rtp = rtp_of(system).model_copy(update={"sending_grid": 4 * MS})
+    rtp = streams_of(system).model_copy(update={"sending_grid": 4 * MS})
     source = RtpSource(rtp, Streams(1, 0), flow=1, end_ns=20 * MS, link_bits_per_s=system.networks["lan"].rate)
     times_ns, _ = source.more()
     offsets = [int(time_ns) % (4 * MS) for time_ns in times_ns[:40]]

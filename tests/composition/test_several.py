@@ -6,10 +6,10 @@ import pytest
 
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
-from vftsim.composition.views import flows_of
 from vftsim.platform.cpu.records import hosts
 from vftsim.platform.io.nic import nics
 from vftsim.study.files import to_json
+from vftsim.workloads.flow_result import FlowResult
 
 from .composed import BENCH, checked, interface, media_model, relay, server, sip_model, streams
 
@@ -36,7 +36,7 @@ def test_a_count_makes_domains_with_a_workload_each():
     """Ten streams of a packet every 20 ms to each of three: 50 packets in 100 ms, but for those at either end."""
     made, record = run(THREE)
     assert list(made.built.domains) == ["dom0", "media-1", "media-2", "media-3"]
-    flows = flows_of(record)
+    flows = {owner.partition(".")[2]: each for _, owner, each in record.of_kind(FlowResult)}
     assert list(flows) == ["media-1", "media-2", "media-3"]
     assert all(45 <= flow.delivered <= 55 for flow in flows.values())
     assert len({to_json(flow.to_dict()) for flow in flows.values()}) == 3, "draws of their own"
@@ -77,7 +77,7 @@ def test_two_hosts_have_each_its_scheduler_and_conserve():
     made, record = run(TWO_HOSTS)
     in_flight = made.check_conservation()
     assert in_flight == record.in_flight
-    flows = flows_of(record)
+    flows = {owner.partition(".")[2]: each for _, owner, each in record.of_kind(FlowResult)}
     assert 370 <= flows["here"].delivered <= 430
     assert flows["here"].dropped == 0
     assert 195 <= flows["there"].delivered <= 205
@@ -97,7 +97,7 @@ def test_a_host_runs_as_if_the_other_were_not_there():
         **TWO_HOSTS, "hosts": {"xen": TWO_HOSTS["hosts"]["xen"]}, "domains": one,
         "workloads": {"here": TWO_HOSTS["workloads"]["here"]},
     })  # fmt: skip
-    assert flows_of(both)["here"].delay.to_dict() == flows_of(alone)["here"].delay.to_dict()
+    assert both.of("workloads.here").delay.to_dict() == alone.of("workloads.here").delay.to_dict()
     assert both.whole.outcomes["hosts.xen"].busy_ns == alone.whole.outcomes["hosts.xen"].busy_ns
 
 

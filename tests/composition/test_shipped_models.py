@@ -3,7 +3,6 @@
 import pytest
 
 from vftsim.composition.run import Run
-from vftsim.composition.views import flows_of
 from vftsim.platform.outcomes import HostUse
 from vftsim.study.model import load_model, shipped_models
 from vftsim.workloads.batch import BatchWork
@@ -53,6 +52,6 @@ def test_a_shipped_model_runs_conserves_and_carries_a_light_load(name):
         assert found["failed"] == found["dropped"] == found["retransmissions_percent"] == 0
     else:
         # Twenty streams of a packet every 20 ms, 100 ms: a hundred, but for those on the way at either end.
-        assert 80 <= flows_of(record)["media"].delivered <= 120
+        assert 80 <= record.of("workloads.media").delivered <= 120
     for _, _, host in record.of_kind(HostUse):
         assert all(0.0 <= busy_ns <= host.seconds * 1e9 + 1 for busy_ns in host.busy_ns.values())

@@ -22,21 +22,16 @@ _KINDS = (
 _ROOMS = {*(each.rstrip(".") for each in _KINDS), "vftsim.platform.protection"}
 _MECHANISMS = {
     "adaptive_interval", "checkpoint", "coarse_lockstep", "event_sync", "hypervisor_epoch", "lockstep",
-    "micro_checkpoint", "replication", "reprotection",
+    "micro_checkpoint", "replication",
 }  # fmt: skip
 _SHARED = {f"vftsim.workloads.{name}" for name in ("arrivals", "offer", "parts", "ramp", "wire")}
-_OF_A_KIND = "vftsim.composition.views"
-"""What it exports knows a kind, unless it stands in ``_ANY``."""
 _INTERVALS = get_args(estimate.Kind)
-_ANY = {"ramp_of", "ramp_key", "with_ramp", "with_domain", "with_workload", "without_workload"}
 
-MOST = 36
+MOST = 16
 """Uses of a kind today; it only goes down."""
 
 
 def _knows(module: str, name: str) -> bool:
-    if module == _OF_A_KIND:
-        return name not in _ANY
     head, _, last = module.rpartition(".")
     if head == "vftsim.platform.protection":
         return last.removeprefix("_").removesuffix("_parameters").removesuffix("_records") in _MECHANISMS

@@ -10,7 +10,7 @@ import pytest
 
 from vftsim.cli.main import main
 from vftsim.composition.record import RunRecord
-from vftsim.composition.views import calls_of, rtp_of
+from vftsim.composition.views import calls_of, streams_of
 from vftsim.errors import UsageError
 from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
@@ -110,12 +110,12 @@ def test_a_looser_limit_carries_more(server, found):
 
 def test_calls_go_with_streams_and_the_first_streams_stay_the_same(server):
     more = at_streams(server.spec, 48)
-    assert (rtp_of(more).streams, calls_of(more).calls_per_s) == (48, 4.0)
+    assert (streams_of(more).streams, calls_of(more).calls_per_s) == (48, 4.0)
     assert calls_of(at_streams(load_model("xen-media-turnkey").spec, 360)).calls_per_s == 30.0
     from vftsim.sampling import Streams
     from vftsim.workloads.rtp import senders
 
-    few, many = (senders(rtp_of(at_streams(server.spec, n)), Streams(1, 0)) for n in (10, 40))
+    few, many = (senders(streams_of(at_streams(server.spec, n)), Streams(1, 0)) for n in (10, 40))
     for column, longer in zip(few, many, strict=True):
         assert longer[:10].tolist() == column.tolist()
 

@@ -7,16 +7,16 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
-from vftsim.workloads.calls import CallsWorkload
-from vftsim.workloads.flow_result import FlowResult
 from vftsim.workloads.parts import WorkloadSpec
 from vftsim.workloads.ramp import RampSpec
-from vftsim.workloads.rtp import RtpWorkload
+
+STREAMS, CALLS = "streams", "calls_per_s"
+"""What media streams and calls call their load."""
 
 
-def of_kind(spec: ModelSpec, kind: type[WorkloadSpec]) -> str | None:
-    """Return the name of the first workload of a class; ``None`` if the model has none."""
-    return next((name for name, workload in spec.workloads.items() if isinstance(workload, kind)), None)
+def loaded_by(spec: ModelSpec, key: str) -> str | None:
+    """Return the name of the first workload that calls its load so; ``None`` if the model has none."""
+    return next((name for name, workload in spec.workloads.items() if workload.load_key == key), None)
 
 
 def ramp_of(spec: ModelSpec) -> RampSpec:
@@ -57,36 +57,25 @@ def with_domain(spec: ModelSpec, name: str, **changes: Any) -> ModelSpec:
     return spec.model_copy(update={"domains": {**spec.domains, name: spec.domains[name].model_copy(update=changes)}})
 
 
-def rtp_of(spec: ModelSpec) -> RtpWorkload | None:
+def streams_of(spec: ModelSpec) -> Any | None:
     """Return the media streams of a model, if it has any."""
-    name = of_kind(spec, RtpWorkload)
-    found = spec.workloads[name] if name is not None else None
-    assert found is None or isinstance(found, RtpWorkload)
-    return found
+    return spec.workloads.get(loaded_by(spec, STREAMS) or "")
 
 
-def calls_of(spec: ModelSpec) -> CallsWorkload | None:
-    """Return the calls of a model, if it has any."""
-    name = of_kind(spec, CallsWorkload)
-    found = spec.workloads[name] if name is not None else None
-    assert found is None or isinstance(found, CallsWorkload)
-    return found
+def calls_of(spec: ModelSpec) -> Any | None:
+    """Return the calls of a model that go with its media streams, if it has any."""
+    return spec.workloads.get(loaded_by(spec, CALLS) or "")
 
 
-def flows_of(record: RunRecord) -> dict[str, FlowResult]:
-    """Return what the clients of each flow saw."""
-    return {owner.removeprefix("workloads."): outcome for _, owner, outcome in record.of_kind(FlowResult)}
-
-
-def media_of(spec: ModelSpec, record: RunRecord) -> FlowResult:
-    """Return what the receivers of media streams saw.
+def media_of(spec: ModelSpec, record: RunRecord) -> Any:
+    """Return what the receivers of media streams measured.
 
     Raises
     ------
     UsageError
         The model has no media streams.
     """
-    found = flows_of(record).get(of_kind(spec, RtpWorkload) or "")
-    if found is None:
+    name = loaded_by(spec, STREAMS)
+    if name is None:
         raise UsageError("the model has no media streams: add a workload of kind rtp")
-    return found
+    return record.of(f"workloads.{name}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.views import rtp_of
+from vftsim.composition.views import streams_of
 from vftsim.records import xen_curves as curves
 from vftsim.records import xen_media as record
 from vftsim.records.study import in_order
@@ -30,7 +30,7 @@ def costs_of(name: str) -> Costs:
 
 def _shipped_costs() -> Costs:
     spec = load("xen-media", ModelSpec)
-    rtp = rtp_of(spec)
+    rtp = streams_of(spec)
     assert rtp is not None
     media = spec.domains[spec.target_of(rtp)[0]]
     relay: Any = next(program for program in media.applications.values() if program.kind == "media_relay")

@@ -22,7 +22,6 @@ from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run, run_model
 from vftsim.outcome.declare import Rate
 from vftsim.platform.io.packet import flows
-from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
 from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.platform.protection.reprotection import plan_copy
 from vftsim.platform.protection.when import Instant
@@ -215,10 +214,10 @@ def _gaps(run: Run, domain: str) -> dict[str, Gap]:
 def planned_reprotection_ns(protection: object) -> int | None:
     """Return how long after a takeover a mechanism restores protection if nothing else fails; ``None``: never."""
     spec = getattr(protection, "reprotection", None)
-    if not isinstance(spec, ReprotectionSpec):
+    if spec is None:
         return None
     plan = plan_copy(spec)
-    return spec.delay + plan.live_ns + plan.downtime_ns
+    return int(spec.delay + plan.live_ns + plan.downtime_ns)
 
 
 def _judged(task: CrashTask, crashed: _Crashed, undisturbed: RunRecord) -> Failover:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vftsim.composition.views import rtp_of
+from vftsim.composition.views import streams_of
 from vftsim.study.capacity import sip_capacity
 from vftsim.study.capacity_request import CapacityAnswer, CapacityRequest
 from vftsim.study.constant_load import Stop, at_load
@@ -50,4 +50,4 @@ def find_capacity(model: Model, request: CapacityRequest) -> CapacityAnswer:
 def _turns_a_knob(model: Model, request: CapacityRequest) -> bool:
     if request.vary is not None or request.objectives:
         return True
-    return model.spec.ramp is None and rtp_of(model.spec) is None
+    return model.spec.ramp is None and streams_of(model.spec) is None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
-from vftsim.composition.views import rtp_of
+from vftsim.composition.views import streams_of
 from vftsim.platform.cpu.records import RUNNABLE, pcpus, vcpus
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links, utilization
@@ -176,7 +176,7 @@ def _uses_of_domain(run: Run, rates: dict[Any, float], name: str) -> Iterator[tu
 
 def _drawn_link(spec: ModelSpec) -> Iterator[tuple[tuple[str, str], float]]:
     """What media streams take of a link that is not modelled because nothing else is on it."""
-    rtp = rtp_of(spec)
+    rtp = streams_of(spec)
     if rtp is not None:
         network = spec.networks[spec.arrival_of(rtp)[1]]
         yield ("link, media each way", UTILIZATION), 100.0 * rtp.wire_bits_per_s / network.rate

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from vftsim.composition.model import MeasureSpec, ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
-from vftsim.composition.views import calls_of, media_of, of_kind, rtp_of, with_workload
+from vftsim.composition.views import CALLS, STREAMS, calls_of, loaded_by, media_of, streams_of, with_workload
 from vftsim.errors import UsageError
 from vftsim.study.judged_run import JudgedRun, short_offer
 from vftsim.study.resources import ceiling_pcpus, handling_domains
-from vftsim.workloads.calls import CallsWorkload
-from vftsim.workloads.rtp import RtpWorkload
 
 PILOT_STREAMS = 100
 PILOT_NS = 200_000_000
@@ -45,7 +43,7 @@ class StreamLoad:
         record = self.run(level, replication)
         media = media_of(self.spec, record)
         loss_percent = 100.0 * media.loss_ratio if media.delivered + media.dropped else 100.0
-        loads = [name for name in (of_kind(self.spec, kind) for kind in (RtpWorkload, CallsWorkload)) if name]
+        loads = [name for key in (STREAMS, CALLS) if (name := loaded_by(self.spec, key))]
         is_within = loss_percent <= self.limit_percent
         return JudgedRun({"loss_percent": loss_percent}, is_within, short_offer(record, loads))
 
@@ -60,7 +58,7 @@ class StreamLoad:
 
 def calls_per_stream(spec: ModelSpec) -> float:
     """Return the calls a second that go with a stream."""
-    rtp, calls = rtp_of(spec), calls_of(spec)
+    rtp, calls = streams_of(spec), calls_of(spec)
     if rtp is None:
         raise UsageError("the model has no media streams: add a workload of kind rtp")
     if calls is None or calls.calls_per_s == 0.0:
@@ -68,21 +66,21 @@ def calls_per_stream(spec: ModelSpec) -> float:
     if rtp.streams == 0:
         raise UsageError(
             "streams is 0, so nothing says how many calls go with a stream; "
-            f"give it a number, or take the calls away: --set workloads.{of_kind(spec, CallsWorkload)}=null"
+            f"give it a number, or take the calls away: --set workloads.{loaded_by(spec, CALLS)}=null"
         )
-    return calls.calls_per_s / rtp.streams
+    return float(calls.calls_per_s / rtp.streams)
 
 
 def at_streams(spec: ModelSpec, streams: float) -> ModelSpec:
     """Return the spec with another number of streams, and the calls that go with them."""
     ratio = calls_per_stream(spec)
-    name, rtp, calls = of_kind(spec, RtpWorkload), rtp_of(spec), calls_of(spec)
+    name, rtp, calls = loaded_by(spec, STREAMS), streams_of(spec), calls_of(spec)
     assert name is not None
     assert rtp is not None
     spec = with_workload(spec, name, rtp.model_copy(update={"streams": round(streams)}))
     if calls is None:
         return spec
-    of_calls = of_kind(spec, CallsWorkload) or ""
+    of_calls = loaded_by(spec, CALLS) or ""
     return with_workload(spec, of_calls, calls.model_copy(update={"calls_per_s": ratio * round(streams)}))
 
 
