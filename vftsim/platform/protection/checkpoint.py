@@ -100,12 +100,15 @@ class Checkpoints(StatesSent):
 
 
 class PauseSpec(Spec):
-    """How long the guest stands still at a checkpoint."""
+    """How long the guest stands still at a checkpoint.
 
-    fixed: Annotated[DurationNs, assumed(100 * _US, 5 * _MS)] = Field(
+    The upper ends of the ranges are what two points of NSDI 2008 make (experiments/remus-prices).
+    """
+
+    fixed: Annotated[DurationNs, assumed(100 * _US, 11 * _MS)] = Field(
         500 * _US, description="Part that does not depend on the pages. Assumption."
     )
-    page: Annotated[DurationNs, assumed(_US // 2, 8 * _US)] = Field(
+    page: Annotated[DurationNs, assumed(_US // 2, 12 * _US)] = Field(
         2 * _US, description="Copying a page to the buffer. Assumption."
     )
 
