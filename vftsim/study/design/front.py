@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vftsim.report.plots import COLORS
 from vftsim.study.design.candidates import MET, MISSED, OPEN
 from vftsim.study.design.plot import panels_beside
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from vftsim.study.design.decision import Decision
 
-_LOOKS = {MET: ("o", "#3a7d44"), MISSED: ("x", "#c8553d"), OPEN: (".", "#444444")}
+_LOOKS = {MET: ("o", COLORS[2]), MISSED: ("x", COLORS[1]), OPEN: (".", COLORS[5])}
 
 
 def front_figure(found: Decision) -> Figure:
@@ -28,7 +29,7 @@ def front_figure(found: Decision) -> Figure:
         front = found.fronts[one.figure]
         ax.step(
             [each.cost for each in front], [each.figures[one.figure].mean for each in front], where="post",
-            color="#1b6ca8", linewidth=0.9,
+            color=COLORS[0], linewidth=0.9,
         )  # fmt: skip
         if found.winner is not None:
             at = found.winner.figures[one.figure].mean

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from vftsim.report.plots import COLORS
 from vftsim.study.crossovers import numbers_of
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from vftsim.study.design.study import StudyResult
 
 _MOST_PANELS = 4
-_COLORS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7b4b94", "#b58900", "#444444", "#0f8b8d", "#a4243b")
 
 
 def study_figure(found: StudyResult) -> Figure | None:
@@ -34,7 +34,7 @@ def study_figure(found: StudyResult) -> Figure | None:
     for row, address in enumerate(addresses):
         for column, (name, (places, unit)) in enumerate(varied):
             ax = panels[row, column]
-            for color, label in zip(_COLORS, labels, strict=False):
+            for color, label in zip(COLORS, labels, strict=False):
                 shown = [
                     (places[point.number], estimate)
                     for point in found.points

@@ -62,7 +62,7 @@ def _answers(found: Sensitivity) -> list[str]:
 
 def _percent(one: Effect) -> str:
     assert one.total is not None
-    return f"{100 * one.total.value:.0f} %"
+    return f"{100 * min(one.total.value, 1.0):.0f} %"  # few samples can say more than all of it
 
 
 def _rest(found: Sensitivity) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
-from vftsim.stats import ReplicationResult, StoppingRule
+from vftsim.stats import StoppingRule
 from vftsim.stats.replications import replicate as rounds_of
 from vftsim.study.design.kept_points import write_points
 from vftsim.study.design.points import StudyPoint
@@ -28,16 +28,14 @@ from vftsim.study.replicate import check_study
 from vftsim.study.results import csv_text, rows, write_figure
 from vftsim.study.shard import WHOLE, Shard
 from vftsim.study.store import MANIFEST, Opening, Store
+from vftsim.study.sweep_grid import MOST_DRAWN
 from vftsim.study.workers import Interrupted, checked_jobs
 
 if TYPE_CHECKING:
     import pandas as pd
 
 COMMAND = "study"
-MOST_DRAWN = 1000
 _MOST_LOOKED_AT = 200
-
-Rounds = Generator[range, Sequence[Mapping[str, float]], ReplicationResult]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def tornado(found: Sensitivity) -> Figure:
                 left.barh(place, end.mean, left=own, height=0.6, color=color)
         if one.total is not None:
             reach = [[max(one.total.value - one.total.low, 0.0)], [max(one.total.high - one.total.value, 0.0)]]
-            right.barh(place, max(one.total.value, 0.0), height=0.6, color="#3a7d44", xerr=reach)
+            right.barh(place, max(one.total.value, 0.0), height=0.6, color=COLORS[2], xerr=reach)
     names = [f"{one.name}\n{one.span.at(0.0)} to {one.span.at(1.0)}" for one in order]
     left.set_yticks(range(len(order)), names, fontsize=7)
     left.axvline(own, color="black", linewidth=0.8)
