@@ -16,6 +16,7 @@ from typing import Any
 
 from vftsim.errors import UsageError
 from vftsim.labs.ramps import Ramp, read_ramps, shares_seen, shipped_ramps
+from vftsim.spec.shipped import is_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,12 @@ def experience_of(labs: Path | None = None, headroom_percent: float | None = Non
     Raises
     ------
     ModelFileError, UsageError
-        The file is wrong; the headroom leaves nothing or less than nothing.
+        There is no such file or it is wrong; the headroom leaves nothing or less than nothing.
     """
     if headroom_percent is not None and not 0.0 <= headroom_percent < 100.0:
         raise UsageError(f"--headroom: from 0 to below 100 %, got {headroom_percent:g}")
+    if labs is not None and not is_file(labs):
+        raise UsageError(f"--labs: there is no file {labs}; 'vftsim schema ramps' says what it holds")
     own = {} if labs is None else read_ramps(labs)
     return Experience({**shipped_ramps(), **own}, headroom_percent)
 
