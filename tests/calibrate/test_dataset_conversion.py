@@ -14,4 +14,6 @@ BEFORE = json.loads((Path(__file__).parent / "data" / "observations_before_datas
 @pytest.mark.parametrize("environment", sorted(BEFORE))
 def test_the_described_dataset_gives_the_same_observations(environment):
     found = measured(shipped_dir("calibration") / "sip-lab" / "data", environment)
-    assert found == {(phase, quantity): value for phase, quantity, value in BEFORE[environment]}
+    before = {(phase, quantity): value for phase, quantity, value in BEFORE[environment]}
+    assert {key: found[key] for key in before} == before
+    assert all(quantity.endswith("/max") for _, quantity in found.keys() - before.keys()), "the largest of all delays"

@@ -43,7 +43,7 @@ def test_a_users_systems_stand_beside_the_shipped_ones(tmp_path):
     known = experience_of(tmp_path / "mine.yaml")
     assert {"mine", "SIP lab, native", "Linux lab"} <= set(known.ramps)
     assert tipping_of(known, None, 1000.0, 1e6).seen_saps[0] == 100.0
-    with pytest.raises(UsageError, match="--labs: there is no file .*none.yaml"):
+    with pytest.raises(UsageError, match=r"--labs: there is no file .*none.yaml"):
         experience_of(tmp_path / "none.yaml")
     with pytest.raises(UsageError, match="--headroom"):
         experience_of(None, 100.0)
