@@ -199,8 +199,6 @@ the_kernel()
 done("the engine: llvmlite, kernel")
 result = run_study(model, 1, 1, 1)
 done("the run, and what made it (manifest)")
-import pandas
-done("pandas")
 with contextlib.redirect_stdout(io.StringIO()):
     result.print_tables()
 done("tables, printed (rich)")

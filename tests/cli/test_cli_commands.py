@@ -39,6 +39,18 @@ def test_help_imports_nothing_heavy():
         assert name in done.stdout
 
 
+def test_a_run_of_next_to_nothing_imports_no_more_than_it_needs(tiny_path):
+    """Tables of pandas, quantiles of scipy and worker processes take 0.1 to 0.3 CPU s each before they do anything."""
+    code = (
+        "import sys; from vftsim.cli.main import main; code = main(['run', sys.argv[1], '-n', '1', '-q']);"
+        "heavy = {'scipy.special', 'matplotlib', 'pandas', 'joblib', 'simpy'} & set(sys.modules);"
+        "sys.exit(str(heavy) if heavy else code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tiny_path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "step_1" in done.stdout
+
+
 def test_the_shell_completes_commands_options_and_shipped_models():
     def offered(words: str) -> list[str]:
         asked = {"_VFTSIM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}

@@ -120,9 +120,9 @@ def median_interval(values: Sequence[float], confidence: float = 0.95) -> Estima
     runs = sorted(_finite(values))
     n = len(runs)
     middle = (runs[(n - 1) // 2] + runs[n // 2]) / 2.0
-    found = quantile_interval(runs, 0.5, confidence)
-    if not math.isfinite(found.half_width):
+    if 0.5**n > _alpha(confidence) / 2.0:  # even the lowest run may lie above the median
         return runs_range(middle, runs, confidence)
+    found = quantile_interval(runs, 0.5, confidence)
     return _estimate(middle, found.low, found.high, n, confidence, "order statistic")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations
 from vftsim.labs.ramps import shipped_observations
+from vftsim.outcome.declare import Verdict
 from vftsim.report.blocks import Answer, Block, Card, Cards, Chart, Note, Point, Series
 from vftsim.report.blocks import in_words as words_of
 from vftsim.stats import Estimate
@@ -19,8 +20,6 @@ from vftsim.study.figures.summary import Row, Summary
 from vftsim.study.validity import outside_phases
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from vftsim.stats import ReplicationResult
     from vftsim.study.results import RunResult
 
@@ -47,24 +46,29 @@ def run_blocks(result: RunResult, everything: bool = False) -> list[Block]:
         *(table for table in tables if table.rows),
         *(outside_notes(result.model) if marks else []),
         Note(f"{n} replications, seed {result.manifest['seed']}. {INTERVALS}{unseen(n)}"),
-        *_mixed_notes(result.summary),
+        *_mixed_notes(summary),
         *missing_notes(result.missing),
         *_precision_notes(result.precision),
     ]
 
 
-def _mixed_notes(table: pd.DataFrame) -> list[Note]:
+def _mixed_notes(summary: Summary) -> list[Note]:
     """Return in how many runs a step went beyond the limit, of steps in which some did and others did not."""
-    beyond = table[table["metric"] == "runs_beyond_limit_percent"].to_dict("records")
+    verdicts = [row for row in summary.rows.values() if isinstance(row.address.entry.figure, Verdict)]
+    beyond = [
+        (row.phase.name, e)
+        for row in verdicts
+        if row.address.phase in summary.mixed and (e := summary.estimate(row.address.text)) is not None
+    ]
     return [
         Note(
-            f"{row['phase']}: {round(row['estimate'] * row['n'] / 100)} of {row['n']} runs beyond the limit, "
-            f"{row['low']:.2g} to {row['high']:.2g} % of all (binomial interval, at least 95 %, Clopper and Pearson); "
+            f"{phase}: {round(e.mean * e.n / 100)} of {e.n} runs beyond the limit, "
+            f"{e.low:.2g} to {e.high:.2g} % of all (binomial interval, at least 95 %, Clopper and Pearson); "
             "its figures are means of two kinds of runs, without interval",
             warns=True,
         )
-        for row in beyond
-        if row["estimate"] not in {0.0, 100.0}
+        for phase, e in beyond
+        if e.mean not in {0.0, 100.0}
     ]
 
 
