@@ -4,12 +4,15 @@ import math
 
 import pytest
 
+from vftsim.calibrate import validate_runs
 from vftsim.calibrate.accuracy import Row, Verdict, verdicts
 from vftsim.calibrate.capacities import CapacityRow, null_capacities
 from vftsim.calibrate.nulls import Base
 from vftsim.calibrate.summary import groups_of, result, told
 from vftsim.calibrate.validate_runs import NullsSpec, RunTarget, RunValidationSpec, nulls_of, verdict_beside
 from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec
+from vftsim.errors import ModelFileError
+from vftsim.study.progress import Silent
 
 LOADS, CPU = [10.0, 20.0, 30.0], [20.0, 40.0, 60.0]
 """A price of 2 % an attempt a second: full at 50."""
@@ -107,3 +110,20 @@ def test_an_unknown_environment_is_refused():
             name="n", model="m", dataset="d", environments={"base": ()}, predicted=("base/r3",), quantities=("cpu",),
             nulls=NullsSpec(base="base", left={"quarter": 25.0}),
         )  # fmt: skip
+
+
+def test_a_deliberately_wrong_model_is_said_with_set(monkeypatch):
+    """The setting reaches every run's model, and a mistake in it is told as the user's, not as the definition's."""
+    seen = {}
+
+    def played(models, *_):
+        seen.update(models)
+        return {}
+
+    monkeypatch.setattr(validate_runs, "_played", played)
+    wrong = ["domains.sut.applications.proxy.processes=1"]
+    validate_runs.run_runs("linux-lab/validation", ["q40"], 2, 1, Silent(), settings=wrong)
+    assert {spec.domains["sut"].applications["proxy"].processes for spec in seen.values()} == {1}
+    with pytest.raises(ModelFileError, match="unknown key 'process'") as mistake:
+        validate_runs.run_runs("linux-lab/validation", [], 2, 1, Silent(), settings=["domains.sut.process=1"])
+    assert "--set" in str(mistake.value)

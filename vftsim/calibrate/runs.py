@@ -33,7 +33,9 @@ class Settings(Protocol):
         """Of the runs of a phase, in whichever environment."""
 
 
-def run_models(tree: Node, settings: Settings, runs: Iterable[tuple[str, str]]) -> dict[str, ModelSpec]:
+def run_models(
+    tree: Node, settings: Settings, runs: Iterable[tuple[str, str]], further: Sequence[str] = ()
+) -> dict[str, ModelSpec]:
     """Return the model of each run, by ``environment/phase``; settings of other runs are checked too.
 
     Parameters
@@ -43,6 +45,8 @@ def run_models(tree: Node, settings: Settings, runs: Iterable[tuple[str, str]]) 
     settings : Settings
     runs : iterable of (str, str)
         Environment and phase.
+    further : sequence of str
+        Settings of all runs that the definition does not have; the last word is theirs.
 
     Raises
     ------
@@ -50,7 +54,7 @@ def run_models(tree: Node, settings: Settings, runs: Iterable[tuple[str, str]]) 
         There is no such model, or a setting does not fit it.
     """
     file, runs = model_file(place(tree, "model"), "model"), list(runs)
-    models = {f"{environment}/{phase}": _set(file, tree, environment, phase) for environment, phase in runs}
+    models = {f"{environment}/{phase}": _set(file, tree, environment, phase, further) for environment, phase in runs}
     for environment in settings.environments.keys() - {environment for environment, _ in runs}:
         _set(file, tree, environment, None)
     for phase in settings.phases.keys() - {phase for _, phase in runs}:
@@ -58,15 +62,15 @@ def run_models(tree: Node, settings: Settings, runs: Iterable[tuple[str, str]]) 
     return models
 
 
-def _set(file: Path, tree: Node, environment: str | None, phase: str | None) -> ModelSpec:
+def _set(file: Path, tree: Node, environment: str | None, phase: str | None, further: Sequence[str] = ()) -> ModelSpec:
     """Return the model with its settings; one that does not fit is told by its place in the definition."""
     said = [
         *_settings(tree, "overrides"), *_settings(tree, "environments", environment), *_settings(tree, "phases", phase)
     ]  # fmt: skip
     try:
-        return load_model(file, [str(node.value) for _, node in said]).spec
+        return load_model(file, [*(str(node.value) for _, node in said), *further]).spec
     except ModelFileError as error:
-        if error.file != ORIGIN:
+        if error.file != ORIGIN or error.line > len(said) or any(error.key == text for text in further):
             raise
         key, node = said[error.line - 1] if error.line else next(s for s in said if s[1].value == error.key)
         raise ModelFileError(f"{node.value}: {error.message}", node.file, node.line, key) from None

@@ -103,6 +103,7 @@ def run_validation(
     jobs: int,
     progress: Progress,
     store: Store | None = None,
+    settings: tuple[str, ...] = (),
 ) -> Validated:
     """Run the models of a validation and compare.
 
@@ -119,6 +120,8 @@ def run_validation(
     progress : Progress
     store : Store, optional
         Where runs are that exist already, and where each goes as it arrives.
+    settings : tuple of str
+        Settings of every model, as with ``--set``: what a deliberately wrong one gives.
 
     Raises
     ------
@@ -134,7 +137,8 @@ def run_validation(
         raise UsageError(f"no environment '{unknown[0]}'; there are {', '.join(spec.environments)}")
     chosen = {n: e for n, e in spec.environments.items() if not environments or n in environments}
     models = {
-        name: sip_model(place(tree, "environments", name, "model"), f"environments.{name}.model")[0] for name in chosen
+        name: sip_model(place(tree, "environments", name, "model"), f"environments.{name}.model", settings)[0]
+        for name in chosen
     }
     started = utc_now()
     progress.total(sum(spec.replications + (spec.edge_replications if e.edge_step else 0) for e in chosen.values()))

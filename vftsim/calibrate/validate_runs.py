@@ -176,6 +176,7 @@ def run_runs(
     progress: Progress,
     prepare: Callable[[str, ModelSpec], ModelSpec] = lambda _, spec: spec,
     store: Store | None = None,
+    settings: Sequence[str] = (),
 ) -> ValidatedRuns:
     """Play every run of a validation and compare.
 
@@ -194,6 +195,8 @@ def run_runs(
         Changes the model of a run.
     store : Store, optional
         Where runs are that exist already, and where each goes as it arrives.
+    settings : sequence of str
+        Settings of every model, as with ``--set``: what a deliberately wrong one gives.
 
     Raises
     ------
@@ -211,7 +214,7 @@ def run_runs(
     dataset = dataset_path(place(tree, "dataset"))
     data = measured_runs(dataset, runs)
     check_measured(place(tree, "quantities"), spec.quantities, read_dataset(dataset).units())
-    models = {name: prepare(name, each) for name, each in run_models(tree, spec, runs).items()}
+    models = {name: prepare(name, each) for name, each in run_models(tree, spec, runs, settings).items()}
     found, started = ValidatedRuns(spec), utc_now()
     for (name, _), seen in _played(models, spec, jobs, progress, store).items():
         found.simulated.setdefault(name, []).append(at_measured_traffic(seen, data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,7 @@ def validate(
         int | None,
         typer.Option("--replications", "-n", min=2, help="Replications of each ramp instead of the file's."),
     ] = None,
+    set_: options.Set = None,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -62,22 +64,23 @@ def validate(
         check_target(report, force)
         made_by = stamp()
     found: Validated | ValidatedRuns
-    chosen, workers = environment or [], checked_jobs(jobs)
+    chosen, workers, settings = environment or [], checked_jobs(jobs), tuple(set_ or ())
     by_runs = is_by_runs(validation)
     with kept_in(keep, "validation") as store, make_progress(f"validate {validation}", quiet) as progress:
         if by_runs:
-            found = run_runs(validation, chosen, replications, workers, progress, store=store)
+            found = run_runs(validation, chosen, replications, workers, progress, store=store, settings=settings)
         else:
-            found = run_validation(validation, chosen, replications, workers, progress, store)
+            found = run_validation(validation, chosen, replications, workers, progress, store, settings)
         keep_data(store, found.for_machines(), found.manifest)
     options.say_remarks(store.remarks if store else ())
     for warning in found.warnings if isinstance(found, Validated) else ():
         typer.echo(f"warning: {warning}", err=True)
     if report is not None and not is_page:
+        typed = " ".join([validation, *(f"--set {shlex.quote(text)}" for text in settings)])
         text = (
-            accuracy_page.page(found, validation, made_by)
+            accuracy_page.page(found, typed, made_by)
             if isinstance(found, Validated)
-            else runs_page.page(found, validation, made_by)
+            else runs_page.page(found, typed, made_by)
         )
         write_whole(report, lambda path: write_file(path, text.encode()))
     options.show(found, as_json, False, report if is_page else None)
