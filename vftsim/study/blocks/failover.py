@@ -101,18 +101,15 @@ def _of_prices(study: FailoverStudy) -> str:
 def failover_charts(study: FailoverStudy) -> list[Chart | Bars]:
     """Return the outages in their parts, in order of length, and the share of crashes with an outage so long."""
     seen = sorted(study.recovered, key=lambda each: each.outage_s)
-    if not seen:
-        return []
     total = len(study.failovers)
     rows = [(str(rank), [float(getattr(each, part)) for part in PARTS]) for rank, each in enumerate(seen, 1)]
     steps = [Point(0.0, 0.0), *(Point(each.outage_s, 100.0 * rank / total) for rank, each in enumerate(seen, 1))]
-    return [
-        Bars("Outages in their parts, a bar a crash", "seconds since the last packet", _PARTS, rows),
-        Chart(
-            "Outages no longer than this", "outage as clients see it (s)", "share of crashes (%)",
-            [Series("crashes", steps, "steps")],
-        ),
-    ]  # fmt: skip
+    shares = Chart(
+        "Outages no longer than this", "outage as clients see it (s)", "share of crashes (%)",
+        [Series("crashes", steps, "steps")],
+    )  # fmt: skip
+    bars = Bars("Outages in their parts, a bar a crash", "seconds since the last packet", _PARTS, rows)
+    return [bars, shares] if seen else [shares]
 
 
 def _outage(study: FailoverStudy) -> str:
