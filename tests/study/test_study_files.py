@@ -11,9 +11,9 @@ from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import shipped_dir
 from vftsim.study.design import study as module
-from vftsim.study.design.kept_points import digest_of, read_points
+from vftsim.study.design.kept_points import digest_of, read_points, write_points
 from vftsim.study.design.past import is_as_kept, kept_run
-from vftsim.study.design.points import points_of, size_of, span_of
+from vftsim.study.design.points import StudyPoint, points_of, size_of, span_of
 from vftsim.study.design.runner import simulate
 from vftsim.study.design.spec import StudySpec, changed, read_study, shipped_studies, study_schema
 from vftsim.study.design.study import run_study_file
@@ -213,6 +213,14 @@ def test_a_run_is_replayed_to_the_last_bit(tmp_path, capsys):
     assert json.loads(trace.read_text())["traceEvents"]
     assert main(["replay", str(tmp_path / "s"), "--run", "4"]) == 2
     assert "has runs 0 to 3" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_point_that_has_more_or_less_than_the_first_is_kept(tmp_path, is_first):
+    models = [load_model("xen-media"), load_model("xen-media", ["workloads.signaling=null", "hosts.host.pcpus=2"])]
+    order = models if is_first else models[::-1]
+    write_points(tmp_path, [StudyPoint(n, "x", {}, lambda model=model: model) for n, model in enumerate(order)])
+    assert [point.spec for point in read_points(tmp_path)] == [model.spec for model in order]
 
 
 def test_a_run_that_differs_is_said(tmp_path, monkeypatch, capsys):
