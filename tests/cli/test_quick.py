@@ -24,11 +24,6 @@ COMMANDS = (run.run, capacity.capacity, compare.compare, sweep.sweep, failover.f
             availability.availability)  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _plain_engine(monkeypatch):
-    monkeypatch.setenv("VFTSIM_ENGINE", "simpy")
-
-
 @pytest.fixture
 def tcp(tmp_path):
     path = tmp_path / "tcp.yaml"

@@ -31,8 +31,7 @@ measure: {warm_up: 100 ms, duration: 300 ms}
 
 
 @pytest.fixture
-def loop(tmp_path, monkeypatch):
-    monkeypatch.setenv("VFTSIM_ENGINE", "simpy")
+def loop(tmp_path):
     path = tmp_path / "loop.yaml"
     path.write_text(LOOP)
     return lambda *changes: vftsim.load(path, changes)

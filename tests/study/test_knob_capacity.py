@@ -40,11 +40,6 @@ def server(tmp_path_factory):
     return load_model(path)
 
 
-@pytest.fixture(autouse=True)
-def _plain_engine(monkeypatch):
-    monkeypatch.setenv("VFTSIM_ENGINE", "simpy")
-
-
 def asking(**more):
     return CapacityRequest(
         **{**{f: getattr(ASKED, f) for f in ("seed", "jobs", "probability", "resolution", "budget")}, **more}

@@ -36,11 +36,6 @@ FRAME = 1470 / (1470 + 66)
 """Payload of a datagram in its frame: UDP, IP, Ethernet, preamble and gap are 66 bytes."""
 
 
-@pytest.fixture(autouse=True)
-def _plain_engine(monkeypatch):
-    monkeypatch.setenv("VFTSIM_ENGINE", "simpy")
-
-
 @pytest.fixture
 def written(tmp_path):
     def write(workload, application, line="1 Gbit/s", path=MODERATED, more=""):
