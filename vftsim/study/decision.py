@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NONE = "none"
+SOON_NS = 8_000_000_000
+"""Above the longest detection and takeover that prices make, a restart aside."""
 DEFAULT_MTBF_S = 365 * 86_400.0
 Verdict = Literal["yes", "no", "open"]
 
@@ -231,7 +233,11 @@ def decision_takes(models: Sequence[Model], replications: int, *, bands: bool = 
     for each in models:
         found += crashes_take(each, max(replications, 2), None, SPAN_NS, None)
         for end, of_failure in _ends(each, protected_domain(each)) if bands else ():
-            found += crashes_take(end.model, 1, None, SPAN_NS, None) if of_failure else total([end.model.spec], 1)
+            found += (
+                crashes_take(end.model, 1, None, SPAN_NS, _after_ns({"": each}))
+                if of_failure
+                else total([end.model.spec], 1)
+            )
     return found
 
 
@@ -305,6 +311,11 @@ def _ends(model: Model, entry: str) -> Iterator[tuple[Variant, bool]]:
         yield each, each.is_of_failure
 
 
+def _after_ns(models: Mapping[str, Model]) -> int | None:
+    """Return how long a crash that shows a price is watched: where nothing queues, until the guest is back."""
+    return None if any(model.spec.ramp is not None for model in models.values()) else SOON_NS
+
+
 def _shorter(model: Model) -> Model:
     """Return the model with shorter steps: what a price moves shows there, too."""
     return model.quick() if model.spec.ramp is not None else model
@@ -335,7 +346,11 @@ def _bands(
         for (_, model), each, own in zip(of_run, summaries, done, strict=True)
     ])  # fmt: skip
     of_base = {kind: next(runs) for kind in base}
-    crashes = iter(one_crash_each([model for _, model in of_crash], seed, jobs, progress=progress, store=store))
+    crashes = iter(
+        one_crash_each(
+            [model for _, model in of_crash], seed, jobs, after_ns=_after_ns(base), progress=progress, store=store
+        )
+    )
     rate = rate_of(next(iter(models.values())))
     for kind, own in ends.items():
         if any(each.is_of_failure for each in own):
