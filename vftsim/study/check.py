@@ -305,13 +305,12 @@ def _repair(folder: Path, contents: _Contents, whole: list[tuple[int, int, bytes
     if not report.command:
         raise UsageError(f"'{folder / DATABASE}' cannot be repaired: {'; '.join(report.damage)}")
     new = folder / f"{DATABASE}.new"
-    try:
+    with contextlib.ExitStack() as undo:
+        undo.callback(remove_unfinished, new)
         _save(new, contents, whole)
-        kept = _keep_damaged(folder)
+        kept = _keep_damaged(folder, undo)
         new.replace(folder / DATABASE)
-    except BaseException:
-        remove_unfinished(new)
-        raise
+        undo.pop_all()
     sync_directory(folder)
     report.repaired = (
         f"{len(whole)} replications are whole and kept; the damaged database is now '{kept}'; "
@@ -332,19 +331,26 @@ def _save(new: Path, contents: _Contents, whole: list[tuple[int, int, bytes, str
         connection.execute("COMMIT")
 
 
-def _keep_damaged(folder: Path) -> str:
+def _keep_damaged(folder: Path, undo: contextlib.ExitStack) -> str:
     """Copy the damaged database, and move its log, which must not be applied to another one."""
     digest, number, name = sha256_of_file(folder / DATABASE), 1, f"{DATABASE}.damaged"
     while (folder / name).exists() and sha256_of_file(folder / name) != digest:
         number += 1
         name = f"{DATABASE}.damaged-{number}"
     if not (folder / name).exists():
+        undo.callback(remove_unfinished, folder / name)
         _copied(folder / DATABASE, folder / name)
     log = folder / f"{DATABASE}-wal"
     if log.exists():
         log.replace(folder / f"{name}-wal")
+        undo.callback(_move_back, folder / f"{name}-wal", log)
     (folder / f"{DATABASE}-shm").unlink(missing_ok=True)
     return name
+
+
+def _move_back(moved: Path, place: Path) -> None:
+    with contextlib.suppress(OSError):
+        moved.replace(place)
 
 
 def _copied(source: Path, target: Path) -> None:
