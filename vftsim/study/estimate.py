@@ -168,7 +168,7 @@ def share_by(spec: ModelSpec) -> Callable[[int], float]:
 def _steady_per_s(spec: ModelSpec) -> float:
     """Return the events a second of what has a period and of programs that compute by themselves."""
     return sum(1.0 / period_s for period_s in _periods_s(spec)) * _EVENTS_A_PERIOD + sum(
-        domain.count * program.events_per_s()
+        domain.count * program.events_per_s(domain.vcpus)
         for name, domain in spec.domains.items() if not _is_alone(spec, name)
         for program in domain.applications.values()
     )  # fmt: skip
@@ -260,9 +260,13 @@ def _is_alone(spec: ModelSpec, name: str) -> bool:
 
 
 def _periods_s(spec: ModelSpec) -> Iterator[float]:
-    """Yield every period of the model in seconds, once for each place where it recurs."""
-    for host in spec.hosts.values():
-        for period_s in _recurring_s(host.scheduler):
+    """Yield every period of the model in seconds, once for each place where it recurs.
+
+    A scheduler's recur where several may compete for a pCPU.
+    """
+    for name, host in spec.hosts.items():
+        vcpus = [each.count * each.vcpus for each in spec.domains.values() if spec.host_of(each) == name]
+        for period_s in _recurring_s(host.scheduler) if len(vcpus) > 1 or sum(vcpus) > host.pcpus else ():
             yield period_s / host.pcpus
     for domain in spec.domains.values():
         for period_s in _recurring_s(domain):

@@ -164,7 +164,7 @@ class CpuBoundSpec(ApplicationSpec):
         """Its duty."""
         return self.duty
 
-    def events_per_s(self) -> float:
+    def events_per_s(self, vcpus: int) -> float:
         """Begin and end of a burst, and the switches for them."""
         return 6e9 / self.cycle
 

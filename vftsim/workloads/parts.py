@@ -166,7 +166,7 @@ class ApplicationSpec(Spec):
         """Return the keys (dotted where nested) that nothing reads as it stands, each with the reason."""
         return {}
 
-    def events_per_s(self) -> float:
+    def events_per_s(self, vcpus: int) -> float:
         """Return about how many events it causes by itself; what recurs by a period of its own is counted anyhow."""
         return 0.0
 

@@ -21,7 +21,7 @@ class PeriodicLoadSpec(CyclicLoadSpec, ApplicationSpec):
 
     kind: Literal["periodic_load"] = "periodic_load"
 
-    def events_per_s(self) -> float:
+    def events_per_s(self, vcpus: int) -> float:
         """Begin and end of a period's work, and the switches for them."""
         return 5e9 / self.period
 
