@@ -50,7 +50,7 @@ def test_commands_print_no_interval_that_is_not_measured(experiment, room):
 def test_every_measured_rule_is_printed_by_some_command(experiment):
     used = {
         n
-        for room in ("study", "report", "calibrate")
+        for room in ("outcome", "study", "report", "calibrate")
         for p in (ROOT / "vftsim" / room).rglob("*.py")
         for n in imported(p)
     }

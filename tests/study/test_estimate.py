@@ -129,13 +129,15 @@ def test_no_more_is_expected_than_the_clients_line_carries():
 
 
 @pytest.mark.parametrize(("name", "setting"), ENDLESS, ids=[setting for _, setting in ENDLESS])
-def test_a_run_without_an_end_is_seen_to_be_one(name, setting):
+def test_a_run_without_an_end_is_seen_to_be_one(name, setting, monkeypatch):
+    monkeypatch.setenv("VFTSIM_ENGINE", "simpy")  # whose time is that of the thresholds
     needs = total([load_model(name, [setting]).spec], 10)
     with pytest.raises(UsageError, match="; --yes begins"):
         check(needs, 2, Limits(), lambda _: False)
 
 
-def test_a_million_calls_a_second_are_no_run_without_an_end():
+def test_a_million_calls_a_second_are_no_run_without_an_end(monkeypatch):
+    monkeypatch.setenv("VFTSIM_ENGINE", "simpy")  # whose time is that of the thresholds
     calls = "workloads.signaling.calls_per_s=1000000"
     spec = load_model("xen-media", [calls, "measure.duration=100 ms", "measure.warm_up=0 s"]).spec
     assert run_model(spec, 1, 0).events < 2 * events_of(spec) < 1e6

@@ -88,11 +88,11 @@ def of(result, kind, interval):
     point = next(
         p for p in result.grid.points if (p.variant.protection, p.values["checkpoint_interval"]) == (kind, interval)
     )
-    return [result.records[point.number][n] for n in range(2)]
+    return [result.points[point.number].values[n] for n in range(2)]
 
 
 def test_crossovers_of_a_sweep(swept):
-    stopped = swept.crossovers[swept.crossovers["metric"] == "protection.stopped_percent"]
+    stopped = swept.crossovers[swept.crossovers["metric"] == "domains.sut.protection.stopped"]
     (row,) = stopped.to_dict("records")
     assert (row["before"], row["after"], row["unit"], row["held"]) == ("event_sync", "checkpoint", "ms", "")
     assert row["from_point"] < row["estimate"] < row["to_point"]
@@ -108,12 +108,12 @@ def test_mechanisms_without_the_parameter_are_simulated_once(swept):
 def test_what_is_written_and_printed(swept):
     shown = as_text(swept.blocks(), 1000)
     assert "Crossovers" in shown
-    assert "stopped %" in shown
+    assert "stopped, %" in shown
     assert "Costs of event_sync (sut): pages dirtied" in shown
     assert "nan" not in shown
     assert swept.for_machines()["crossovers"]
 
 
 def test_quantities_stand_at_their_places_in_the_picture(swept):
-    figure = sweep_figure(swept.grid, swept.results)
+    figure = sweep_figure(swept.grid, swept.results, swept.drawn)
     assert list(figure.axes[0].get_xticks()) == [2.0, 25.0, 400.0]
