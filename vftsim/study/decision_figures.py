@@ -73,8 +73,8 @@ _OF_CRASH = {
     OUTAGE: (OUTAGE, "outage, s", "s"),
     **{f"{OUTAGE}.{part.removesuffix('_s')}": (part, part.removesuffix("_s").replace("_", " ") + ", s", "s")
        for part in PARTS},
-    "requests_lost": ("requests_lost", "requests lost", ""),
-    "packets_lost": ("packets_lost", "packets lost", ""),
+    "requests_lost": ("requests_lost", "further requests lost", ""),
+    "packets_lost": ("packets_lost", "further packets lost", ""),
     "rolled_back": ("rollback_s", "rolled back, s", "s"),
     "execution_lost": ("execution_lost_s", "CPU time undone, s", "s"),
     "outputs_lost": ("outputs_lost", "outputs lost", ""),
