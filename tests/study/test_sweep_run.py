@@ -17,6 +17,7 @@ from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.outcome import Phase
 from vftsim.platform.outcomes import DomainUse
+from vftsim.report.terminal import as_text
 from vftsim.study import sweep as module
 from vftsim.study import sweep_grid
 from vftsim.study.database import DATABASE
@@ -170,3 +171,4 @@ def test_models_of_a_large_grid_are_not_kept_and_no_figure_is_drawn(tmp_path, mo
     assert [point.model.spec.workloads["media"].streams for point in grid.points] == [*streams]
     assert result.finished == len(streams)
     assert not (tmp_path / "s" / "sweep.png").exists()
+    assert "12 points are too many to show: see results.csv" in as_text(result.blocks())

@@ -31,12 +31,14 @@ def sweep_blocks(result: SweepResult) -> list[Block]:
     """Return the figures of every point, and what was found on the way."""
     said, grid = result.manifest, result.grid
     heads_of = [{**model, "costs": []} if grid.protections else model for model in said["models"]]
-    table = _points(result)
+    count = sum(1 for known in result.points if known.values)
+    # Nobody reads more in a terminal, and to lay it out would take longer than the runs.
+    table = _points(result) if result.is_drawn else Note(f"{count:,} points are too many to show: see results.csv")
     return [
         *head([{**model, "not_covered": result.not_covered} for model in heads_of], said["seed"]),
         *(Note(line) for line in _about(result)),
         Answer(
-            f"{len(table.rows)} points, {result.finished} runs",
+            f"{count} points, {result.finished} runs",
             f"What do {' and '.join(axis.name for axis in grid.axes)} change?",
         ),
         *_charts(result),
