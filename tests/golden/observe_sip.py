@@ -81,6 +81,7 @@ The log of a pair that is protected, or whose channel is broken, is written up t
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
 from vftsim.composition.views import ramp_of
 from vftsim.kernel import Engine
@@ -97,6 +98,7 @@ from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.lockstep import LockstepSpec, state_name
 from vftsim.platform.protection.mechanism import bring_up_to_date
 from vftsim.platform.protection.pair import pairs
+from vftsim.platform.protection.passes import play
 from vftsim.platform.protection.throttle import throttles
 from vftsim.workloads.ims_bench.attempt import benches
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
@@ -153,8 +155,13 @@ def _recorded(kept: dict[str, Any]) -> list[tuple[str, Any]]:
 
 def observe_sip(spec: ModelSpec, seed: int, replication: int, engine: str) -> tuple[Values, int]:
     """Run a lab; return the values and the number of events."""
-    run = ObservedRun(spec, seed, replication, engine)
-    phases = run.run().played()
+    records: list[RunRecord] = []
+    # A crash while the channel is lost is taken over from where that failed, which a first pass finds.
+    played = play(
+        lambda: ObservedRun(spec, seed, replication, engine), lambda run: run.engine,
+        lambda run: records.append(run.run()),
+    )  # fmt: skip
+    run, phases = played.run, records[-1].played()
     if run.guard:
         run.engine.call(bring_up_to_date, run.guard)
     run.keep_notes()

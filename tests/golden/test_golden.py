@@ -2,7 +2,7 @@
 
 Recorded is what the object model did that came before the kernel (``golden.json.gz``), with the models in the form of
 that time, which is said anew for the run; but for cases that a later change of a rule has moved: those are in
-``changed.json.gz`` with their new values.  Changes so far, all found by recorded schedules of Xen's own code
+``changed.json.gz`` with their new values.  Changes so far, the first found by recorded schedules of Xen's own code
 (``tests/platform/cpu/test_xen_traces.py``):
 
 * order at one instant: ticks and accounting of a scheduler come before ends of slices, and a pCPU that several
@@ -13,6 +13,9 @@ that time, which is said anew for the run; but for cases that a later change of 
   numbers; credit from 4.8: a choice within 100 ns of a dispatch;
 * credit2: the rules of the real code (who goes on and for how long, who is asked, overdrawn caps);
 * cfs: the kernel's table of weights, instead of powers of 1.25.
+
+Further, by the closed forms of ``tests/protection``: extremes of a mechanism begin with the measured time (the least
+share of a throttle), and a crash while the channel is lost is taken over from where that failed.
 """
 
 from typing import Any
