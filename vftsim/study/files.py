@@ -34,6 +34,11 @@ def to_json(data: Any, indent: int | None = 2) -> str:
     return json.dumps(_finite(data), indent=indent, allow_nan=False, ensure_ascii=False)
 
 
+def write_json(path: Path, data: Any, indent: int | None = 2) -> None:
+    """Write data as JSON, completely or not at all."""
+    write_file(path, (to_json(data, indent) + "\n").encode())
+
+
 def sha256_of_file(path: Path) -> str | None:
     """Return the SHA-256 of a file's content; None if there is no such file, or no plain one (a pipe has no end)."""
     if not path.is_file():

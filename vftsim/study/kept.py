@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from vftsim.study.files import to_json, write_file
+from vftsim.study.files import write_file, write_json
 from vftsim.study.results import csv_text
-from vftsim.study.store import MANIFEST, Opening, Store
+from vftsim.study.store import ANSWER, MANIFEST, Opening, Store
 from vftsim.study.workers import Interrupted, Workers, deferred_interrupts
 
 if TYPE_CHECKING:
@@ -125,6 +125,13 @@ def kept_in(directory: Path | None, command: str, force: bool = False) -> Iterat
     if directory is None:
         yield None
         return
+    with going_on_in(directory, command, force) as store:
+        yield store
+
+
+@contextmanager
+def going_on_in(directory: Path, command: str, force: bool = False) -> Iterator[Store]:
+    """Open the same where one is named: an interruption says what is kept there."""
     with Store(directory, command, Opening.REPLACE if force else Opening.CONTINUE) as store:
         try:
             yield store
@@ -150,8 +157,8 @@ def keep_data(
     def write(folder: Path) -> None:
         if table is not None:
             write_file(folder / "answer.csv", csv_text(table).encode())
-        write_file(folder / "answer.json", (to_json(data) + "\n").encode())
-        write_file(folder / MANIFEST, (to_json(manifest) + "\n").encode())
+        write_json(folder / ANSWER, data)
+        write_json(folder / MANIFEST, manifest)
 
     if store is not None:
         store.finish(write)

@@ -15,9 +15,7 @@ from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError, VftsimError
 from vftsim.study.database import DAMAGED, DATABASE, check_place, damage
 from vftsim.study.model import Model
-from vftsim.study.store import MANIFEST, unpacked
-
-ANSWER = "answer.json"
+from vftsim.study.store import ANSWER, MANIFEST, unpacked
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

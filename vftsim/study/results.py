@@ -14,7 +14,7 @@ from vftsim.report.blocks import Block
 from vftsim.study.blocks.run import run_blocks
 from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.tables import summary_table, tables
-from vftsim.study.files import to_json, write_file
+from vftsim.study.files import write_file, write_json
 from vftsim.study.model import Model, in_yaml
 from vftsim.study.offered import Missing, missing_in, rows_of
 from vftsim.study.opened import model_of, read_manifest, records_of
@@ -159,7 +159,7 @@ class RunResult(Printed):
         (folder / "plots").mkdir(exist_ok=True)
         for name, figure in self.figures().items():
             write_figure(figure, folder / "plots" / f"{name}.png")
-        write_file(folder / MANIFEST, (to_json(self.manifest) + "\n").encode())
+        write_json(folder / MANIFEST, self.manifest)
 
 
 def write_figure(figure: Figure, path: Path) -> None:

@@ -35,6 +35,7 @@ from vftsim.study.lock import DirectoryLock
 from vftsim.study.workers import Interrupted
 
 MANIFEST = "manifest.json"
+ANSWER = "answer.json"
 
 
 class Opening(Enum):

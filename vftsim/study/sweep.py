@@ -21,7 +21,7 @@ from vftsim.report.blocks import Block
 from vftsim.study.design.runner import Runner, simulate
 from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.names import Address
-from vftsim.study.files import to_json, write_file
+from vftsim.study.files import write_file, write_json
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.printed import Printed
@@ -211,7 +211,7 @@ class SweepResult(Printed):
         figure = sweep_figure(self.grid, self.results, self.drawn) if self.is_drawn else None
         if figure is not None:
             write_figure(figure, folder / "sweep.png")
-        write_file(folder / MANIFEST, (to_json(self.manifest) + "\n").encode())
+        write_json(folder / MANIFEST, self.manifest)
 
 
 def _head(point: Point) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def study(
         return
     if file is None:
         raise UsageError("name a study file, or a shipped study; --gen-config MODEL prints one to begin with")
-    from vftsim.study.design.points import points_of
+    from vftsim.study.design.points import change_for, points_of
     from vftsim.study.design.spec import changed, read_study
     from vftsim.study.design.study import check_responses, run_study_file, takes
     from vftsim.study.progress import make_progress
@@ -83,7 +83,7 @@ def study(
         raise UsageError("--shard: goes with -o DIR, a directory for each share")
     spec, folder = read_study(file)
     spec = changed(spec, points, replications, seed)
-    made = points_of(spec, folder, (lambda model: model.quick()) if quick else (lambda model: model))
+    made = points_of(spec, folder, change_for(quick))
     target = output or Path(f"study-{spec.name}")
     if dry_run:
         check_responses(spec, made)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from vftsim.errors import UsageError
 from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
-from vftsim.study.design.points import Span, StudyPoint, points_at
+from vftsim.study.design.points import Span, StudyPoint, change_for, points_at
 from vftsim.study.design.prices import PriceTable, cost_of
 from vftsim.study.design.ranges import read_range
 from vftsim.study.design.spec import Factor
@@ -121,8 +121,9 @@ def candidates_of(
         raise UsageError(f"--choose: {count} configurations; at most {MOST}")
     refused: dict[str, str] = {}
     values = [dict(zip(choices, row, strict=True)) for row in itertools.product(*choices.values())]
-    change = (lambda model: model.quick()) if quick else (lambda model: model)
-    points = points_at(model, base.label, settings, values, dict.fromkeys(choices, Factor()), change, refused=refused)
+    points = points_at(
+        model, base.label, settings, values, dict.fromkeys(choices, Factor()), change_for(quick), refused=refused
+    )
     if not points:
         raise UsageError(f"--choose: no configuration is possible: {next(iter(refused.values()))}")
     varied = frozenset(name for name, own in choices.items() if len(own) > 1)

@@ -12,15 +12,16 @@ from vftsim.report.blocks import Block
 from vftsim.study.design.candidates import MISSED, Candidate
 from vftsim.study.design.evaluate import Evaluator
 from vftsim.study.design.optimize import COMMAND, FEW, Request, Search, fresh_seed, fronts
-from vftsim.study.files import to_json, write_file
+from vftsim.study.files import write_file, write_json
 from vftsim.study.frames import frame
+from vftsim.study.kept import going_on_in
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.results import csv_text, rows, write_figure
-from vftsim.study.store import MANIFEST, Opening, Store
-from vftsim.study.workers import Interrupted, checked_jobs
+from vftsim.study.store import ANSWER, MANIFEST
+from vftsim.study.workers import checked_jobs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,9 +121,9 @@ class Decision(Printed):
         from vftsim.study.design.front import front_figure  # noqa: PLC0415 - matplotlib takes its time
 
         write_file(folder / "configurations.csv", csv_text(self.table).encode())
-        write_file(folder / "answer.json", (to_json(self.for_machines()) + "\n").encode())
+        write_json(folder / ANSWER, self.for_machines())
         write_figure(front_figure(self), folder / "fronts.png")
-        write_file(folder / MANIFEST, (to_json(self.manifest) + "\n").encode())
+        write_json(folder / MANIFEST, self.manifest)
 
 
 def optimize(
@@ -140,19 +141,13 @@ def optimize(
     request.check()
     workers, show, started = checked_jobs(jobs), progress or Silent(), utc_now()
     check_study(1, request.seed, workers)
-    with Store(folder, COMMAND, Opening.REPLACE if force else Opening.CONTINUE) as store:
+    with going_on_in(folder, COMMAND, force) as store:
         first, fresh = (
             Evaluator(request.figures, seed, request.interval, store, workers, show)
             for seed in (request.seed, fresh_seed(request.seed))
         )
         search = Search(request, first, fresh)
-        try:
-            winner = search.run()
-        except KeyboardInterrupt:
-            if store.is_empty:
-                raise
-            kept = sum(count for _, count in store.studies())
-            raise Interrupted(f"{kept} finished runs are in '{folder}', the same command goes on") from None
+        winner = search.run()
         said = manifest(
             [request.base], command=COMMAND, seed=request.seed, replications=[], wanted=0, jobs=workers,
             started=started, state="finished",

@@ -12,7 +12,7 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.study.design.points import StudyPoint
-from vftsim.study.files import to_json, write_file
+from vftsim.study.files import write_json
 from vftsim.study.model import Model
 
 NAME = "points.json"
@@ -55,7 +55,7 @@ def write_points(folder: Path, points: Sequence[StudyPoint]) -> None:
             "number": point.number, "model": point.label, "values": dict(point.values), "sha256": model.digest(),
             "changes": changes,
         })  # fmt: skip
-    write_file(folder / NAME, (to_json({"models": firsts, "points": entries}, indent=None) + "\n").encode())
+    write_json(folder / NAME, {"models": firsts, "points": entries}, indent=None)
 
 
 def read_points(folder: Path) -> list[KeptPoint]:

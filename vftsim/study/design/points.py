@@ -36,6 +36,7 @@ SCHEDULER, PROTECTION = "scheduler", "protection"
 _DIGITS = 6
 At = Callable[[tuple[str, ...]], Model]
 Change = Callable[[Model], Model]
+"""Made of every model of a design."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +202,7 @@ def size_of(spec: StudySpec) -> int:
     return math.prod(crossed) * len(spec.entries) * (1 if isinstance(design, Grid) else design.points)
 
 
-def points_of(
-    spec: StudySpec, folder: Path, change: Callable[[Model], Model] = lambda model: model
-) -> list[StudyPoint]:
+def points_of(spec: StudySpec, folder: Path, change: Change = lambda model: model) -> list[StudyPoint]:
     """Return the points of a study, models first, then as the design has them.
 
     Parameters
@@ -273,6 +272,11 @@ def points_at(
             continue
         found.append(point)
     return found
+
+
+def change_for(quick: bool) -> Change:
+    """Return what is made of every model: a shorter one for a first look, or nothing."""
+    return (lambda model: model.quick()) if quick else (lambda model: model)
 
 
 def _named(entry: ModelEntry, folder: Path) -> str:

@@ -25,21 +25,22 @@ from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
 from vftsim.stats import Estimate
 from vftsim.study.design.evaluate import Evaluator
-from vftsim.study.design.points import Span, StudyPoint, points_at
+from vftsim.study.design.points import Span, StudyPoint, change_for, points_at
 from vftsim.study.design.spec import Factor
 from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.extras import extra
 from vftsim.study.figures.catalogue import one_figure
-from vftsim.study.files import to_json, write_file
+from vftsim.study.files import write_file, write_json
 from vftsim.study.frames import frame
+from vftsim.study.kept import going_on_in
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.results import csv_text, rows, write_figure
-from vftsim.study.store import MANIFEST, Opening, Store
-from vftsim.study.workers import Interrupted, checked_jobs
+from vftsim.study.store import ANSWER, MANIFEST
+from vftsim.study.workers import checked_jobs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,8 +107,7 @@ class Request:
     def points(self, rows_of: Sequence[Mapping[str, str]]) -> list[StudyPoint]:
         """Return points with these values of factors."""
         factors = {name: Factor() for name in self.spans}
-        change = (lambda model: model.quick()) if self.quick else (lambda model: model)
-        return points_at(self.model, self.base.label, self.settings, rows_of, factors, change)
+        return points_at(self.model, self.base.label, self.settings, rows_of, factors, change_for(self.quick))
 
     def takes(self) -> Needs:
         """Return what it takes, about: the last stage with as many factors as it may have."""
@@ -251,9 +251,9 @@ class Sensitivity(Printed):
         from vftsim.study.design.tornado import tornado  # noqa: PLC0415 - matplotlib takes its time
 
         write_file(folder / "sensitivity.csv", csv_text(self.table).encode())
-        write_file(folder / "answer.json", (to_json(self.for_machines()) + "\n").encode())
+        write_json(folder / ANSWER, self.for_machines())
         write_figure(tornado(self), folder / "tornado.png")
-        write_file(folder / MANIFEST, (to_json(self.manifest) + "\n").encode())
+        write_json(folder / MANIFEST, self.manifest)
 
 
 def sensitivity(
@@ -273,15 +273,9 @@ def sensitivity(
     workers, started = checked_jobs(jobs), utc_now()
     check_study(request.replications, request.seed, workers)
     figure = one_figure(request.figure, request.base.spec, "--figure")
-    with Store(folder, COMMAND, Opening.REPLACE if force else Opening.CONTINUE) as store:
+    with going_on_in(folder, COMMAND, force) as store:
         evaluate = Evaluator((figure,), request.seed, request.confidence, store, workers, progress or Silent())
-        try:
-            found = _found(request, figure, evaluate, started, workers)
-        except KeyboardInterrupt:
-            if store.is_empty:
-                raise
-            kept = sum(count for _, count in store.studies())
-            raise Interrupted(f"{kept} finished runs are in '{folder}', the same command goes on") from None
+        found = _found(request, figure, evaluate, started, workers)
         store.finish(found.write_files)
         found.remarks.extend(store.remarks)
     return found

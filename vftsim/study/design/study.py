@@ -19,7 +19,7 @@ from vftsim.study.design.runner import Runner, simulate
 from vftsim.study.design.spec import StudySpec
 from vftsim.study.estimate import Needs, total
 from vftsim.study.figures.catalogue import check_names
-from vftsim.study.files import to_json, write_file
+from vftsim.study.files import write_file, write_json
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.printed import Printed
@@ -128,7 +128,7 @@ class StudyResult(Printed):
         figure = study_figure(self) if len(self.points) <= MOST_DRAWN else None
         if figure is not None:
             write_figure(figure, folder / "study.png")
-        write_file(folder / MANIFEST, (to_json(self.manifest) + "\n").encode())
+        write_json(folder / MANIFEST, self.manifest)
 
 
 def head(point: StudyPoint) -> dict[str, Any]:
