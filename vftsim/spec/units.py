@@ -316,3 +316,11 @@ def _significant(value: float, units: tuple[tuple[str, float], ...]) -> str:
 def _positional(value: float) -> str:
     rounded = float(f"{value:.4g}")
     return f"{rounded:.0f}" if rounded == int(rounded) else f"{rounded:.10f}".rstrip("0")
+
+
+_COUNTED = (DURATION, BIT_RATE, BYTE_COUNT, FREQUENCY)
+
+
+def quantity_with(*units: str) -> Quantity | None:
+    """Return the quantity that is counted (ns, bits a second, bytes, ...) and knows all of these units."""
+    return next((quantity for quantity in _COUNTED if {*units} <= quantity.units.keys()), None)

@@ -19,6 +19,7 @@ from vftsim.report.blocks import (
     in_words,
     shown,
 )
+from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.capacity import unfailed_notes
 from vftsim.study.blocks.head import head, marked, outside_notes
 from vftsim.study.figures.names import Address
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from vftsim.study.ramp import RampCapacity
 
 _LONGEST_LABEL = 18
-_FEWEST = 10
 _MOST_CHARTS = 6
 
 
@@ -155,7 +155,7 @@ def _notes(found: Comparison, names: list[str]) -> list[str]:
     if missing := _first_missing(found):
         notes.append(f"-: not of this model, or not reached by it in any replication (first: {missing}).")
     count = len(found.manifest["replications"])
-    if count < _FEWEST:
+    if count < FEWEST_RUNS:
         rests_on = "(x to y): lowest and highest replication, no interval."
     else:
         percent = f"{100 * found.summaries[0].confidence:g}"

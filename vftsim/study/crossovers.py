@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from vftsim.spec import DURATION
-from vftsim.spec.units import BIT_RATE, BYTE_COUNT, FREQUENCY, number_and_unit
+from vftsim.spec.units import number_and_unit, quantity_with
 from vftsim.stats import Estimate, mean_interval
 
 
@@ -97,7 +96,5 @@ def numbers_of(values: Sequence[str]) -> tuple[list[float], str] | None:
         return None
     if len(units) == 1:
         return [number for number, _ in found], units.pop()
-    for quantity in (DURATION, BIT_RATE, BYTE_COUNT, FREQUENCY):
-        if units <= {*quantity.units}:
-            return [float(quantity.parse(value)) for value in values], quantity.base_unit
-    return None
+    quantity = quantity_with(*units)
+    return None if quantity is None else ([float(quantity.parse(value)) for value in values], quantity.base_unit)

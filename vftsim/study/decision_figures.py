@@ -25,6 +25,7 @@ from vftsim.study.crash import PARTS
 from vftsim.study.failover import FailoverStudy
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Summary
+from vftsim.study.figures.tables import is_service
 from vftsim.study.model import Model
 from vftsim.study.ramp import RampCapacity
 
@@ -201,7 +202,7 @@ def own_words() -> dict[str, str]:
 def _of(protected: Protected) -> Iterator[Quantity]:
     word = phase_word(protected.summary)
     for address in protected.summary.addresses:
-        if is_service(address, word):
+        if says_what_clients_get(address, word):
             yield Quantity(address.text, address.entry.words, address.entry.unit, SERVICE, address.owner)
     yield from _OWN.values()
     known = {address.text: address for address in protected.summary.addresses}
@@ -226,11 +227,10 @@ def address_in(summary: Summary, figure: str) -> str:
     return next((each.text for each in every if each.phase == word), every[0].text if every else figure)
 
 
-def is_service(address: Address, word: str) -> bool:
+def says_what_clients_get(address: Address, word: str) -> bool:
     """Whether a figure says what clients or jobs get, in the phase that is compared."""
     is_led = address.entry.leads or address.entry.path[0] in _RATINGS
-    is_theirs = address.owner.startswith("workloads.") or ".applications." in address.owner
-    return is_led and is_theirs and address.phase == word
+    return is_led and is_service(address.owner) and address.phase == word
 
 
 def _at(owner: str, word: str, figure: str) -> str:
@@ -240,7 +240,7 @@ def _at(owner: str, word: str, figure: str) -> str:
 def computed(model: Model, domain: str, summary: Summary, unprotected: Summary | None) -> dict[str, dict[int, float]]:
     """Return what is put together of each replication; ``work`` and ``price`` beside the run without protection."""
     word, spec = phase_word(summary), model.spec.expanded()[domain]
-    guard, busy = f"domains.{domain}.protection", _at(f"hosts.{_host(model, domain)}", word, "busy")
+    guard, busy = f"domains.{domain}.protection", _at(f"hosts.{model.spec.host_of(spec)}", word, "busy")
     cpu = summary.values(_at(f"domains.{domain}", word, "cpu"))
     still = {number: spec.vcpus * each for number, each in summary.values(_at(guard, word, "stopped")).items()}
     found = {CPU_LEFT: {n: round(100.0 * spec.vcpus - each - still.get(n, 0.0), 4) for n, each in cpu.items()}}
@@ -255,11 +255,6 @@ def computed(model: Model, domain: str, summary: Summary, unprotected: Summary |
         if number in mine and number in its
     }
     return found
-
-
-def _host(model: Model, domain: str) -> str:
-    named = model.spec.expanded()[domain].host
-    return named if named is not None else next(iter(model.spec.hosts))
 
 
 def _work(summary: Summary, unprotected: Summary, word: str) -> dict[int, float]:
@@ -277,7 +272,7 @@ def _work(summary: Summary, unprotected: Summary, word: str) -> dict[int, float]
 def _rates(summary: Summary, word: str) -> Iterator[str]:
     """Yield for each workload or program what says how much it gets done: its leading rate, or what it delivers."""
     done = set[str]()
-    own = [each for each in summary.addresses if each.owner.startswith("workloads.") or ".applications." in each.owner]
+    own = [each for each in summary.addresses if is_service(each.owner)]
     for leads in (True, False):
         for address in own:
             figure = address.entry.figure

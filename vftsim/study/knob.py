@@ -13,11 +13,8 @@ from pydantic import ValidationError
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.spec import DURATION
 from vftsim.spec.suggest import did_you_mean, listing, shown
-from vftsim.spec.units import BIT_RATE, BYTE_COUNT, FREQUENCY, number_and_unit
-
-_COUNTED = (DURATION, BIT_RATE, BYTE_COUNT, FREQUENCY)
+from vftsim.spec.units import number_and_unit, quantity_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +68,8 @@ def written(level: float, unit: str, is_whole: bool) -> str | float:
     """Return a number as a model file has it; quantities that are counted (bytes, ns) come out whole."""
     if not unit:
         return round(level) if is_whole else level
-    for quantity in _COUNTED:
-        if unit in quantity.units:
-            return quantity.format(round(level * quantity.units[unit]))
-    return f"{level:.12g} {unit}"
+    quantity = quantity_with(unit)
+    return f"{level:.12g} {unit}" if quantity is None else quantity.format(round(level * quantity.units[unit]))
 
 
 def knob_of(spec: ModelSpec, key: str, option: str = "--vary") -> Knob:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, shown
 from vftsim.stats import Estimate
+from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import head
 from vftsim.study.decision_figures import CAPACITY, COST, FAILURE, OUTAGE, PRICE, SERVICE, YEAR, Quantity
+from vftsim.study.figures.tables import short_owner
 from vftsim.study.validity import MARK, below_table
 
 if TYPE_CHECKING:
@@ -18,7 +20,6 @@ _WIDTH = 98
 _LESS = "less "
 _GAP = 2
 _DAY_S = 86_400.0
-_FEWEST = 10
 _OF_STATE = {"rolled_back", "execution_lost"}
 
 
@@ -31,7 +32,7 @@ def decision_blocks(found: Decision) -> list[Block]:
         blocks += [*(Answer(text) for text in _answers(found)), _asked(found)]
     for place in dict.fromkeys(one.place for one in found.quantities if one.group == SERVICE):
         own = [one for one in found.quantities if one.group == SERVICE and one.place == place]
-        blocks += _tables(found, _short(place), own, with_differences=True)
+        blocks += _tables(found, short_owner(place), own, with_differences=True)
     titles = {COST: "costs", FAILURE: "a crash", YEAR: "a year"}
     for group, title in titles.items():
         blocks += _tables(found, title, [one for one in found.quantities if one.group == group])
@@ -59,10 +60,6 @@ def _outages(found: Decision) -> list[Block]:
     known = [(kind, parts) for kind, parts in ending if len(parts) == len(names)]
     title = "Outages when the primary's host crashes"
     return [Bars(title, "s", [name.partition(".")[2].replace("_", " ") for name in names], known)] if known else []
-
-
-def _short(place: str) -> str:
-    return place.removeprefix("workloads.").removeprefix("domains.").replace(".applications.", ".")
 
 
 def _answers(found: Decision) -> Iterator[str]:
@@ -177,7 +174,7 @@ def _notes(found: Decision) -> Iterator[str]:
         f"come back by itself is brought back by hand in {found.asked.restart_s:g} s (--restart)."
     )
     count = len(found.manifest["replications"])
-    rests_on = "± and [ ]: 95 % intervals" if count >= _FEWEST else "(x to y): lowest and highest of them"
+    rests_on = "± and [ ]: 95 % intervals" if count >= FEWEST_RUNS else "(x to y): lowest and highest of them"
     yield f"{count} replications under the same random numbers, {max(count, 2)} crashes. {rests_on}."
     if found.bands:
         yield (

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vftsim.report.blocks import Answer, Block, Cell, Note, Table
+from vftsim.stats.intervals import FEWEST_RUNS
 
 if TYPE_CHECKING:
     from vftsim.study.design.study import StudyResult
 
 _MOST_ROWS = 100
-_FEWEST = 10
+_MOST_LISTED = 10
 
 
 def study_blocks(found: StudyResult) -> list[Block]:
@@ -43,11 +44,11 @@ def _notes(found: StudyResult) -> list[str]:
         notes.append(f"The first {_MOST_ROWS} points; results.csv has all.")
     if found.already:
         notes.append(f"{found.already} runs were on disk already.")
-    for number, why in list(found.refused.items())[:_FEWEST]:
+    for number, why in list(found.refused.items())[:_MOST_LISTED]:
         notes.append(f"Refused: point {number} ({found.points[number].name}): {why}")
     if found.unreached:
-        listed = ", ".join(map(str, found.unreached[:_FEWEST]))
+        listed = ", ".join(map(str, found.unreached[:_MOST_LISTED]))
         notes.append(f"Precision not reached within the most replications: points {listed}.")
     fewest = min((len(done) for done in found.responses.done if done), default=0)
-    rests = "(x to y): lowest and highest replication, no interval" if fewest < _FEWEST else "± and [ ]: intervals"
+    rests = "(x to y): lowest and highest replication, no interval" if fewest < FEWEST_RUNS else "± and [ ]: intervals"
     return [*notes, f"{fewest} replications or more of each point, the same random numbers at all. {rests}."]

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from vftsim.errors import ModelFileError, UsageError
-from vftsim.spec import DURATION, read_document
+from vftsim.spec import read_document
 from vftsim.spec.shipped import is_file
-from vftsim.spec.units import BIT_RATE, BYTE_COUNT, FREQUENCY, number_and_unit
+from vftsim.spec.units import number_and_unit, quantity_with
 from vftsim.spec.yaml_source import parse_yaml
 from vftsim.study.design.spec import (
     Factor,
@@ -111,11 +111,9 @@ def span_of(name: str, low: Any, high: Any, is_log: bool = False) -> Span:
     """
     ends = [_number_and_unit(each) for each in (low, high)]
     (first, unit), (last, other) = (end or (math.nan, "") for end in ends)
-    if unit != other:
-        for quantity in (DURATION, BIT_RATE, BYTE_COUNT, FREQUENCY):
-            if {unit, other} <= {*quantity.units}:
-                last = last * float(quantity.units[other] / quantity.units[unit])
-                other = unit
+    if unit != other and (quantity := quantity_with(unit, other)) is not None:
+        last *= float(quantity.units[other] / quantity.units[unit])
+        other = unit
     if not first < last or unit != other:
         raise UsageError(
             f"factor '{name}': a range goes from a lower to a higher number of one unit, not {low} to {high}"

@@ -8,8 +8,7 @@ from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.spec import DURATION
-from vftsim.spec.units import BIT_RATE, BYTE_COUNT, FREQUENCY, number_and_unit
+from vftsim.spec.units import number_and_unit, quantity_with
 from vftsim.study.design.points import Span, span_of
 from vftsim.study.knob import knob_of, written
 
@@ -78,10 +77,10 @@ def _unit_of(spec: ModelSpec, key: str, value: float) -> tuple[str, float]:
     written_as = number_and_unit(data) if isinstance(data, str) else None
     if written_as is None:
         return "", 1.0
-    for quantity in (DURATION, BIT_RATE, BYTE_COUNT, FREQUENCY):
-        if written_as[1] in quantity.units:
-            return written_as[1], float(quantity.units[written_as[1]])
-    return written_as[1], value / written_as[0] if written_as[0] else 1.0
+    number, unit = written_as
+    if (quantity := quantity_with(unit)) is not None:
+        return unit, float(quantity.units[unit])
+    return unit, value / number if number else 1.0
 
 
 def own_outside(spec: ModelSpec, spans: Mapping[str, Span]) -> list[str]:

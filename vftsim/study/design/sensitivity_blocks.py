@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from vftsim.report.blocks import Answer, Block, Cell, Note, Table, plain
 from vftsim.spec.suggest import listing
+from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.design.ranges import own_outside
 
 if TYPE_CHECKING:
     from vftsim.study.design.sensitivity import Effect, Sensitivity
 
-_FEWEST = 10
 _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -84,7 +84,7 @@ def _notes(found: Sensitivity) -> list[str]:
     if gaps:
         pairs = listing([f"{a} and {b}" for a, b in gaps])
         notes.append(f"Not told apart (intervals of their total shares overlap): {pairs}; more --samples do.")
-    few = "lowest and highest replication" if request.replications < _FEWEST else "intervals of pairs"
+    few = "lowest and highest replication" if request.replications < FEWEST_RUNS else "intervals of pairs"
     notes.append(f"At low, at high: difference from the model as it is, the other factors as they are; ( ) {few}.")
     notes.append("mu*: mean absolute effect of a factor's whole range (Morris), other factors anywhere in theirs.")
     notes.append("Total share: of the variance (Sobol), with all that the factor takes part in; first order: alone.")
