@@ -7,6 +7,7 @@ import pytest
 
 from tests.study.tiny import tiny
 from vftsim.cli.commands import availability, capacity, compare, failover, pilot, predict, run, sweep
+from vftsim.cli.common import spread
 from vftsim.cli.main import main
 from vftsim.study.estimate import needs_of
 from vftsim.study.model import load_model
@@ -40,7 +41,7 @@ def sip(tmp_path):
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda each: each.__name__)
 def test_every_command_that_simulates_has_it(command):
-    assert "quick" in inspect.signature(command).parameters
+    assert "quick" in inspect.signature(spread(command)).parameters
 
 
 def test_a_test_is_not_cut_below_its_own_length(tcp, capsys):

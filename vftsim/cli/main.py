@@ -25,7 +25,9 @@ import typer
 from typer.exceptions import Abort, Exit, TyperException
 
 from vftsim.cli import options, output
+from vftsim.cli.common import spread
 from vftsim.cli.examples import epilog_of
+from vftsim.cli.grouped_help import GroupedHelp
 from vftsim.errors import StorageError, VftsimError, WorkerLostError
 
 OK, OUTSIDE, USAGE, INTERRUPTED = 0, 1, 2, 3
@@ -59,7 +61,8 @@ def build_app() -> typer.Typer:
         command.epilog = epilog_of(command.name or "")
         # Given apart from the help, it is not cut to what is left of a line.
         command.short_help = " ".join((command.callback.__doc__ or "").partition("\n\n")[0].split())
-        command.callback = _saying_what_is_kept(command.callback)
+        command.callback = _saying_what_is_kept(spread(command.callback))
+        command.cls = GroupedHelp
     return app
 
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from vftsim.study.model import Model
 
 
+MODEL, RESULT, WORK = "Model", "Result", "Work"
+"""Groups of the shared options in the help of every command."""
+
+
 class EngineName(StrEnum):
     """What runs the model; without influence on results."""
 
@@ -37,6 +41,7 @@ Engine = Annotated[
         "--engine",
         help="compiled: fast; simpy: plain Python, to read and to debug; auto: compiled where that is possible. "
         "No influence on results.",
+        rich_help_panel=WORK,
     ),
 ]
 
@@ -46,6 +51,7 @@ Strict = Annotated[
         "--strict",
         help="End a run with the first output that leaves before the backup can take over from there, unless the "
         "model asks for that; such outputs are counted in any case.",
+        rich_help_panel=WORK,
     ),
 ]
 
@@ -71,12 +77,18 @@ Set = Annotated[
         "--set",
         metavar="KEY=VALUE",
         help="Change a value of the model, e.g. --set 'hosts.host.switch_cost=4 us'; repeatable.",
+        rich_help_panel=MODEL,
     ),
 ]
 Replications = Annotated[int, typer.Option("--replications", "-n", help="Independent replications.")]
-Seed = Annotated[int, typer.Option(help="Root seed; the same seed gives the same results to the last bit.")]
+Seed = Annotated[
+    int, typer.Option(help="Root seed; the same seed gives the same results to the last bit.", rich_help_panel=MODEL)
+]
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", help="Worker processes (default: all cores); no influence on results.")
+    int | None,
+    typer.Option(
+        "--jobs", "-j", help="Worker processes (default: all cores); no influence on results.", rich_help_panel=WORK
+    ),
 ]
 Cluster = Annotated[
     str | None,
@@ -85,6 +97,7 @@ Cluster = Annotated[
         metavar="ADDRESS",
         help="Run on a Dask cluster: its scheduler's address (tcp://host:8786) or scheduler file; no influence on "
         "results.",
+        rich_help_panel=WORK,
     ),
 ]
 Shard = Annotated[
@@ -93,57 +106,95 @@ Shard = Annotated[
         "--shard",
         metavar="I/N",
         help="Compute share I of N only, into a DIR of its own; 'vftsim merge' puts them together.",
+        rich_help_panel=WORK,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
-Csv = Annotated[bool, typer.Option("--csv", help="Print CSV instead of tables.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document instead of tables.", rich_help_panel=RESULT)
+]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV instead of tables.", rich_help_panel=RESULT)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=WORK)]
 Quick = Annotated[
     bool,
     typer.Option(
         "--quick",
         help="First look: a minute of each step, half a second of a steady state but no less than a workload's own "
         "test, a quarter of the crashes or pilots.",
+        rich_help_panel=MODEL,
     ),
 ]
-Scale = Annotated[float, typer.Option(help="Measured time as a multiple of the model's; transients and warm-up stay.")]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write tables, plots and manifest here.")
+Scale = Annotated[
+    float,
+    typer.Option(
+        help="Measured time as a multiple of the model's; transients and warm-up stay.", rich_help_panel=MODEL
+    ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing result.")]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="DIR", help="Write tables, plots and manifest here.", rich_help_panel=RESULT
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing result.", rich_help_panel=RESULT)]
 KeepIn = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="DIR", help="Keep every finished run and the answer here; the same command goes on."
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="Keep every finished run and the answer here; the same command goes on.",
+        rich_help_panel=RESULT,
     ),
 ]
 KeepRuns = Annotated[
     Path | None,
     typer.Option(
-        "--keep", metavar="DIR", help="Keep every finished run and the answer here; the same command goes on."
+        "--keep",
+        metavar="DIR",
+        help="Keep every finished run and the answer here; the same command goes on.",
+        rich_help_panel=RESULT,
     ),
 ]
-StartOver = Annotated[bool, typer.Option("--force", help="Start over; what DIR holds goes when the new answer stands.")]
+StartOver = Annotated[
+    bool,
+    typer.Option("--force", help="Start over; what DIR holds goes when the new answer stands.", rich_help_panel=RESULT),
+]
 IhsLimit = Annotated[
     str | None,
     typer.Option("--ihs-limit", metavar="PERCENT", help="Allowed inadequately handled share (default: stop rule)."),
 ]
 Report = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FILE", help="Write a page of the result that needs nothing else (.html)."),
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        help="Write a page of the result that needs nothing else (.html).",
+        rich_help_panel=RESULT,
+    ),
 ]
 Yes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Begin although it takes above an hour or a quarter of the memory.")
+    bool,
+    typer.Option(
+        "--yes", "-y", help="Begin although it takes above an hour or a quarter of the memory.", rich_help_panel=WORK
+    ),
 ]
 MaxTime = Annotated[
     str | None,
     typer.Option(
-        "--max-time", metavar="TIME", help="End after this time in all, e.g. 30 min; what has finished is kept."
+        "--max-time",
+        metavar="TIME",
+        help="End after this time in all, e.g. 30 min; what has finished is kept.",
+        rich_help_panel=WORK,
     ),
 ]
 MaxMemory = Annotated[
     str | None,
-    typer.Option("--max-memory", metavar="SIZE", help="Refuse what needs more memory, end what uses more, e.g. 4 GB."),
+    typer.Option(
+        "--max-memory",
+        metavar="SIZE",
+        help="Refuse what needs more memory, end what uses more, e.g. 4 GB.",
+        rich_help_panel=WORK,
+    ),
 ]
 
 DEFAULT_SEED = 1
@@ -163,7 +214,7 @@ def prepared(name: str, overrides: list[str] | None, scale: float = 1.0, quick: 
     return model
 
 
-def read_limits(yes: bool, max_time: str | None, max_memory: str | None) -> Limits:
+def read_limits(max_time: str | None, max_memory: str | None, yes: bool = False) -> Limits:
     """Return what the options allow a study."""
     from vftsim.spec import BYTE_COUNT, DURATION
     from vftsim.study.limits import Limits, ended_beyond
@@ -196,13 +247,22 @@ def limited(limits: Limits, needs: Callable[[], Needs], jobs: int | None) -> Ite
     UsageError
         It takes too much, or nobody agreed to it.
     """
-    from vftsim.study.limits import check, ended_beyond
+    from vftsim.study.limits import check
     from vftsim.study.workers import checked_jobs
 
     words = check(needs(), checked_jobs(jobs), limits, _agrees)
+    with ended_beyond_memory(limits):
+        yield words
+
+
+@contextmanager
+def ended_beyond_memory(limits: Limits) -> Iterator[None]:
+    """End what is inside when it uses more memory than it may; then its limits end."""
+    from vftsim.study.limits import ended_beyond
+
     _watch.enter_context(ended_beyond(None, limits.most_bytes, _tell))
     try:
-        yield words
+        yield
     finally:
         end_watch()
 
@@ -241,38 +301,10 @@ def leave_cluster() -> None:
     _cluster.close()
 
 
-def one_format(as_json: bool, as_csv: bool) -> None:
-    """Refuse two output formats at once."""
-    if as_json and as_csv:
-        raise UsageError("--json and --csv: choose one")
-
-
 def say_remarks(remarks: Iterable[str]) -> None:
     """Say on standard error what a user must know of a model, or of a result's directory."""
     for remark in remarks:
         say(f"vftsim: {remark}")
-
-
-def check_force(force: bool, output: Path | None) -> None:
-    """Refuse to force nothing."""
-    if force and output is None:
-        raise UsageError("--force is about what a directory holds: name it with -o DIR")
-
-
-def show(result: Any, as_json: bool, as_csv: bool, report: Path | None = None) -> None:
-    """Print a study's result in the format that was asked for, and write a page of it."""
-    if as_json:
-        from vftsim.report.screen import print_json
-
-        print_json(result.for_machines())
-    elif as_csv:
-        from vftsim.study.results import csv_text
-
-        print(csv_text(result.to_pandas()), end="")
-    else:
-        result.print_tables()
-    if report is not None:
-        write_report(report, result.report())
 
 
 def check_report(report: Path | None, force: bool) -> None:

@@ -185,6 +185,10 @@ class SweepResult(Printed):
         found = sweep_crossovers(self.grid, [point.values for point in self.points], self.confidence)
         return frame(found, columns=[*CROSSOVER_COLUMNS])
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Return :attr:`results`."""
+        return self.results
+
     def blocks(self) -> list[Block]:
         """Return the sweep as blocks."""
         from vftsim.study.blocks.sweep import sweep_blocks  # noqa: PLC0415 - what describes itself knows its blocks

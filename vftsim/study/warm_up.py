@@ -8,7 +8,7 @@ phase is forgotten.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import ModelSpec
@@ -18,11 +18,15 @@ from vftsim.errors import PrecisionNotReached, UsageError
 from vftsim.report.blocks import Answer, Block, Cell, Note, Table
 from vftsim.stats import WarmUp, warm_up
 from vftsim.study.constant_load import at_load
+from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.frames import frame
+from vftsim.study.kept import Kept
+from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
+from vftsim.study.store import Store
 from vftsim.study.workers import Workers, checked_jobs
 
 if TYPE_CHECKING:
@@ -47,6 +51,8 @@ class WarmUpStudy(Printed):
         What the model leaves out.
     found : dict
         By series: the cut; where it exceeds a quarter of the step, the reason that there is none.
+    manifest : dict
+        How the result came to be.
     pilots : int
     """
 
@@ -55,6 +61,7 @@ class WarmUpStudy(Printed):
     period_ns: int
     transient_ns: int
     found: dict[str, WarmUp | str]
+    manifest: dict[str, Any] = field(default_factory=dict)
     pilots: int = PILOTS
 
     @property
@@ -107,7 +114,8 @@ class WarmUpStudy(Printed):
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data."""
         averaged = {name: list(w.averaged) for name, w in self.found.items() if isinstance(w, WarmUp)}
-        return {"is_enough": self.is_enough, "series": self.to_pandas().to_dict("records"), "averaged": averaged}
+        series = self.to_pandas().to_dict("records")
+        return {"manifest": self.manifest, "is_enough": self.is_enough, "series": series, "averaged": averaged}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +133,7 @@ def warm_up_study(
     *,
     pilots: int = PILOTS,
     progress: Progress | None = None,
+    store: Store | None = None,
 ) -> WarmUpStudy:
     """Run the pilots of a SIP lab at a load, by default that of its first step.
 
@@ -133,31 +142,36 @@ def warm_up_study(
     UsageError
         No benchmark, or a step too short to tell.
     """
-    spec, ramp = model.spec, ramp_of(model.spec)
-    workers = checked_jobs(jobs)
+    ramp, workers, started = ramp_of(model.spec), checked_jobs(jobs), utc_now()
     check_study(pilots, seed, workers)
+    pilot, load = _pilot(model, load_saps)
+    tasks = {n: _Pilot(pilot, seed, n) for n in range(pilots)}
+    kept = Kept(store, {**identity(model, seed), "pilot": load})
+    show = progress or Silent()
+    show.total(pilots - kept.there(tasks))
+    series = kept.in_order(Workers(_samples, workers, show.say, show.advance), tasks)
+    found = {name: _cut([run[name] for run in series]) for name in SERIES}
+    how = manifest(
+        [model], command="pilot", seed=seed, replications=range(pilots), wanted=pilots, jobs=workers, started=started,
+        state="finished",
+    )  # fmt: skip
+    return WarmUpStudy(model, load, ramp.sample_period_ns, ramp.transient_ns, found, how, pilots)
+
+
+def pilots_take(model: Model, load_saps: float | None, pilots: int) -> Needs:
+    """Return what the pilots take."""
+    return needs_of(_pilot(model, load_saps)[0]).times(pilots)
+
+
+def _pilot(model: Model, load_saps: float | None) -> tuple[ModelSpec, float]:
+    """Return the model of a pilot, its one step measured from the start, and its load."""
+    ramp = ramp_of(model.spec)
     load = ramp.first_load if load_saps is None else load_saps
     if not load > 0.0:
         raise UsageError(f"--load: above 0, got {load:g}")
-    pilot = _measured_from_the_start(at_load(spec, load))
-    series = _run([_Pilot(pilot, seed, n) for n in range(pilots)], workers, progress or Silent())
-    found = {name: _cut([run[name] for run in series]) for name in SERIES}
-    return WarmUpStudy(model, load, ramp.sample_period_ns, ramp.transient_ns, found, pilots)
-
-
-def _measured_from_the_start(spec: ModelSpec) -> ModelSpec:
-    ramp = ramp_of(spec)
-    return with_ramp(spec, ramp.with_times(0, ramp.transient_ns + ramp.step_ns()))
-
-
-def _run(pilots: list[_Pilot], jobs: int, progress: Progress) -> list[dict[str, list[float]]]:
-    """Return the series in the order of the pilots, so that averages do not depend on who was first."""
-    progress.total(len(pilots))
-    series: dict[int, dict[str, list[float]]] = {}
-    for number, samples in Workers(_samples, jobs).as_they_come(pilots):
-        series[number] = samples
-        progress.advance()
-    return [series[number] for number in range(len(pilots))]
+    spec = at_load(model.spec, load)
+    own = ramp_of(spec)
+    return with_ramp(spec, own.with_times(0, own.transient_ns + own.step_ns())), load
 
 
 def _samples(pilot: _Pilot) -> dict[str, list[float]]:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from vftsim.cli import options
+from vftsim.cli.common import Work
 
 
 def register(app: typer.Typer) -> None:
@@ -19,22 +20,15 @@ def calibrate(
     calibration: Annotated[
         str, typer.Argument(metavar="CALIBRATION", help="A shipped calibration (sip-lab/virtual) or a file.")
     ],
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write the fitted parameters here (JSON)."),
     ] = None,
     keep: options.KeepRuns = None,
-    force: options.Force = False,
-    report: options.Report = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    engine: options.Engine = options.EngineName.auto,
-    strict: options.Strict = False,
+    *,
+    common: Work,
 ) -> None:
     """Fit a model to data: parameters with intervals, residuals, and what the data do not identify."""
-    options.use_engine(engine, cluster, strict=strict)
     from vftsim.calibrate import fitted
     from vftsim.calibrate.run import run_calibration
     from vftsim.cli.files import check_target, write_whole
@@ -42,16 +36,16 @@ def calibrate(
     from vftsim.study.progress import make_progress
     from vftsim.study.workers import checked_jobs
 
-    options.check_report(report, force)
     if output is not None:
-        check_target(output, force)
+        check_target(output, common.force)
     with (
+        common.limited(),
         kept_in(keep, "calibration") as store,
-        make_progress(f"calibrate {calibration}", quiet) as progress,
+        make_progress(f"calibrate {calibration}", common.quiet) as progress,
     ):
-        done = run_calibration(calibration, checked_jobs(jobs), progress, store)
+        done = run_calibration(calibration, checked_jobs(common.jobs), progress, store)
         keep_data(store, done.record, done.record["manifest"])
     options.say_remarks(store.remarks if store else ())
     if output is not None:
         write_whole(output, lambda path: fitted.write(path, done.record))
-    options.show(done, as_json, False, report)
+    common.show(done)

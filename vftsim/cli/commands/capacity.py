@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vftsim.cli import options
+from vftsim.cli.common import ModelStudy
 
 if TYPE_CHECKING:
-    from vftsim.study.capacity_request import CapacityAnswer, CapacityRequest
-    from vftsim.study.model import Model
+    from vftsim.study.capacity_request import CapacityRequest
 
 
 class Method(StrEnum):
@@ -92,48 +93,33 @@ def capacity(
             help="What a run must achieve, e.g. 'web.answered >= 90' (repeatable: all of them).",
         ),
     ] = None,
-    set_: options.Set = None,
     replications: Annotated[
         int | None, typer.Option("--replications", "-n", help="Ramp: independent ramps (default 10).")
     ] = None,
-    seed: options.Seed = options.DEFAULT_SEED,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    output: options.KeepIn = None,
-    force: options.StartOver = False,
     scale: options.Scale = 1.0,
-    quick: options.Quick = False,
-    report: options.Report = None,
-    as_json: options.Json = False,
-    as_csv: options.Csv = False,
-    quiet: options.Quiet = False,
-    yes: options.Yes = False,
-    max_time: options.MaxTime = None,
-    max_memory: options.MaxMemory = None,
-    engine: options.Engine = options.EngineName.auto,
-    strict: options.Strict = False,
+    *,
+    common: ModelStudy,
 ) -> None:
     """Say what load a system carries, with an interval, and what limits it."""
-    options.use_engine(engine, cluster, strict=strict)
-    limits = options.read_limits(yes, max_time, max_memory)
-    options.one_format(as_json, as_csv)
-    options.check_report(report, force)
     request = _request(
         method, loss_limit, ihs_limit, after_stop, window, headroom, labs=labs, probability=probability,
-        resolution=resolution, budget=budget, replications=replications, seed=seed, jobs=jobs, quick=quick, vary=vary,
+        resolution=resolution, budget=budget, replications=replications, seed=common.seed, jobs=common.jobs,
+        quick=common.quick, vary=vary,
         objectives=tuple(objective or ()),
     )  # fmt: skip
-    options.check_force(force and report is None, output)
-    from vftsim.study.find_capacity import capacity_takes
+    common.check_force()
+    from vftsim.study.find_capacity import capacity_takes, find_capacity
 
-    chosen = options.prepared(model, set_, scale, quick)
-    with options.limited(limits, lambda: capacity_takes(chosen, request), jobs) as words:
-        study = _studied(chosen, request, quiet, words, output, force)
-    options.show(study, as_json, as_csv, report)
+    chosen = common.model(model, scale)
+    study = common.answer(
+        "capacity", f"capacity of {chosen.name}", lambda: capacity_takes(chosen, request),
+        lambda store, progress: find_capacity(chosen, replace(request, progress=progress, store=store)),
+    )  # fmt: skip
+    common.show(study)
     if study.interrupted:
         from vftsim.cli.main import interrupted
 
-        goes_on = f"; it is in '{output}', the same command goes on" if output else ""
+        goes_on = f"; it is in '{common.output}', the same command goes on" if common.output else ""
         raise interrupted(f"the figures above rest on what had finished{goes_on}")
 
 
@@ -165,22 +151,3 @@ def _request(
         window_ns=read_ns("--window", window),
         **plain,
     )
-
-
-def _studied(
-    model: Model, request: CapacityRequest, quiet: bool, words: str, output: Path | None, force: bool
-) -> CapacityAnswer:
-    from dataclasses import replace
-
-    from vftsim.study.find_capacity import find_capacity
-    from vftsim.study.kept import keep_answer, kept_in
-    from vftsim.study.progress import make_progress
-
-    with (
-        kept_in(output, "capacity", force) as store,
-        make_progress(f"capacity of {model.name}", quiet, words) as progress,
-    ):
-        answer = find_capacity(model, replace(request, progress=progress, store=store))
-        keep_answer(store, answer)
-    options.say_remarks(store.remarks if store else ())
-    return answer

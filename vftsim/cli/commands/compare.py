@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vftsim.cli import options
+from vftsim.cli.common import ModelStudy
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vftsim.study.decision import Asked
-    from vftsim.study.limits import Limits
     from vftsim.study.model import Model
 
 
@@ -73,24 +73,10 @@ def compare(
             "those that lead if not given.",
         ),
     ] = None,
-    set_: options.Set = None,
     replications: options.Replications = options.DEFAULT_REPLICATIONS,
-    seed: options.Seed = options.DEFAULT_SEED,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    output: options.KeepIn = None,
-    force: options.StartOver = False,
     scale: options.Scale = 1.0,
-    quick: options.Quick = False,
-    report: options.Report = None,
-    as_json: options.Json = False,
-    as_csv: options.Csv = False,
-    quiet: options.Quiet = False,
-    yes: options.Yes = False,
-    max_time: options.MaxTime = None,
-    max_memory: options.MaxMemory = None,
-    engine: options.Engine = options.EngineName.auto,
-    strict: options.Strict = False,
+    *,
+    common: ModelStudy,
 ) -> None:
     """Compare systems in any figures under common random numbers, with intervals of the differences.
 
@@ -100,49 +86,40 @@ def compare(
 
     --set applies to every model.
     """
-    options.use_engine(engine, cluster, strict=strict)
-    limits = options.read_limits(yes, max_time, max_memory)
-    options.one_format(as_json, as_csv)
-    options.check_report(report, force)
-    chosen = [_variant(name, set_, scale, quick) for name in models]
+    chosen = [_variant(name, common, scale) for name in models]
     from vftsim.study.compare import compare_study
     from vftsim.study.estimate import total
-    from vftsim.study.kept import keep_answer, kept_in
-    from vftsim.study.progress import make_progress
 
-    options.check_force(force and report is None, output)
+    common.check_force()
     if protection is not None:
         if figure:
             raise UsageError("--figure: with --protection every figure is shown; --objective says what is asked")
         asked = _asked(objective or (), mtbf, restart, prices)
-        _mechanisms(chosen, protection, replications, seed, jobs, output, force, as_json, as_csv, quiet, limits, asked)
+        _mechanisms(chosen, protection, replications, asked, common)
         return
     for option, given in (("--objective", objective), ("--mtbf", mtbf), ("--restart", restart)):
         if given:
             raise UsageError(f"{option} judges mechanisms: name them with --protection")
-    takes = options.limited(limits, lambda: total([each.spec for each in chosen], replications), jobs)
-    with (
-        takes as words,
-        kept_in(output, "compare", force) as store,
-        make_progress("compare", quiet, words) as progress,
-    ):
-        result = compare_study(chosen, replications, seed, jobs, progress=progress, store=store, figures=figure or ())
-        keep_answer(store, result)
-    options.say_remarks(store.remarks if store else ())
-    options.show(result, as_json, as_csv, report)
+    result = common.answer(
+        "compare", "compare", lambda: total([each.spec for each in chosen], replications),
+        lambda store, progress: compare_study(
+            chosen, replications, common.seed, common.jobs, progress=progress, store=store, figures=figure or ()
+        ),
+    )  # fmt: skip
+    common.show(result)
     if result.interrupted:
         from vftsim.cli.main import interrupted
 
-        goes_on = f"; what had finished is in '{output}', the same command goes on" if output else ""
+        goes_on = f"; what had finished is in '{common.output}', the same command goes on" if common.output else ""
         raise interrupted(f"the figures above rest on the replications that all models had finished{goes_on}")
 
 
-def _variant(named: str, set_: list[str] | None, scale: float, quick: bool) -> Model:
+def _variant(named: str, common: ModelStudy, scale: float) -> Model:
     """Return a model as named: a file or shipped name, with changes of its own behind plus signs."""
     if "+" not in named or Path(named).exists():
-        return options.prepared(named, set_, scale, quick)
+        return common.model(named, scale)
     name, *changes = named.split("+")
-    model = options.prepared(name, [*(set_ or ()), *changes], scale, quick)
+    model = options.prepared(name, [*(common.set_ or ()), *changes], scale, common.quick)
     return replace(model, label=named)
 
 
@@ -160,30 +137,22 @@ def _asked(objectives: Sequence[str], mtbf: str | None, restart: str | None, ban
     return Asked(tuple(read_objective(text) for text in objectives), **times, bands=bands)
 
 
-def _mechanisms(
-    models: list[Model], named: str, replications: int, seed: int, jobs: int | None, output: Path | None, force: bool,
-    as_json: bool, as_csv: bool, quiet: bool, limits: Limits, asked: Asked,
-) -> None:  # fmt: skip
+def _mechanisms(models: list[Model], named: str, replications: int, asked: Asked, common: ModelStudy) -> None:
     """Compare protection mechanisms on one model."""
     from vftsim.study.decision import decide, decision_takes
-    from vftsim.study.kept import keep_answer, kept_in
-    from vftsim.study.progress import make_progress
     from vftsim.study.protections import fitting, kinds_named
 
     if len(models) != 1:
         raise UsageError("--protection compares mechanisms on one model; name one")
     kinds = kinds_named(named)
     each = list(fitting(models[0], kinds)[0].values())
-    takes = options.limited(limits, lambda: decision_takes(each, replications, bands=asked.bands), jobs)
-    with (
-        takes as words,
-        kept_in(output, "compare", force) as store,
-        make_progress("compare", quiet, words) as progress,
-    ):
-        result = decide(models[0], kinds, replications, seed, jobs, asked=asked, progress=progress, store=store)
-        keep_answer(store, result)
-    options.say_remarks(store.remarks if store else ())
-    options.show(result, as_json, as_csv)
+    result = common.answer(
+        "compare", "compare", lambda: decision_takes(each, replications, bands=asked.bands),
+        lambda store, progress: decide(
+            models[0], kinds, replications, common.seed, common.jobs, asked=asked, progress=progress, store=store
+        ),
+    )  # fmt: skip
+    common.show(result)
     if result.interrupted:
         from vftsim.cli.main import interrupted
 

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vftsim.cli import options
+from vftsim.cli.common import ModelStudy
 
 if TYPE_CHECKING:
     from vftsim.study.estimate import Needs
+    from vftsim.study.failover import FailoverStudy
+    from vftsim.study.progress import Progress
+    from vftsim.study.store import Store
 
 
 def register(app: typer.Typer) -> None:
@@ -48,40 +52,20 @@ def failover(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Figure to write (.png): a timeline, the outages.")
     ] = None,
-    set_: options.Set = None,
-    seed: options.Seed = options.DEFAULT_SEED,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    quick: options.Quick = False,
-    output: options.KeepIn = None,
-    force: options.StartOver = False,
-    report: options.Report = None,
-    as_json: options.Json = False,
-    as_csv: options.Csv = False,
-    quiet: options.Quiet = False,
-    yes: options.Yes = False,
-    max_time: options.MaxTime = None,
-    max_memory: options.MaxMemory = None,
-    engine: options.Engine = options.EngineName.auto,
-    strict: options.Strict = False,
+    *,
+    common: ModelStudy,
 ) -> None:
     """Let the primary's host crash at many instants; show detection, takeover, outage, and what clients lost."""
-    options.use_engine(engine, cluster, strict=strict)
-    limits = options.read_limits(yes, max_time, max_memory)
-    options.one_format(as_json, as_csv)
-    options.check_report(report, force)
-    options.check_force(force and plot is None and report is None, output)
+    common.check_force(plot)
     from vftsim.cli.files import check_target, write_whole
     from vftsim.spec import DURATION
     from vftsim.study.failover import DEFAULT_CRASHES, bands_take, crashes_take, failover_study, with_bands
-    from vftsim.study.kept import keep_answer, kept_in
-    from vftsim.study.progress import make_progress
     from vftsim.study.protections import under
     from vftsim.study.replicate import fewer
 
     if plot is not None:
-        check_target(plot, force, ".png")
-    chosen, count = fewer(options.prepared(model, set_), "crashes", crashes, DEFAULT_CRASHES, quick)
+        check_target(plot, common.force, ".png")
+    chosen, count = fewer(options.prepared(model, common.set_), "crashes", crashes, DEFAULT_CRASHES, common.quick)
     if protection is not None:
         chosen = under(chosen, protection, domain)
     span_ns = round(options.parse_quantity("--over", over, DURATION))
@@ -91,27 +75,24 @@ def failover(
         found = crashes_take(chosen, count, load, span_ns, after_ns, domain)
         return found + bands_take(chosen, load, domain, after_ns) if prices else found
 
-    takes = options.limited(limits, needs, jobs)
-    with (
-        takes as words,
-        kept_in(output, "failover", force) as store,
-        make_progress(f"failovers of {chosen.name}", quiet, words) as progress,
-    ):
-        study = failover_study(
-            chosen, count, seed, jobs, load=load, domain=domain, span_ns=span_ns, after_ns=after_ns,
+    def study(store: Store | None, progress: Progress) -> FailoverStudy:
+        found = failover_study(
+            chosen, count, common.seed, common.jobs, load=load, domain=domain, span_ns=span_ns, after_ns=after_ns,
             progress=progress, store=store,
         )  # fmt: skip
-        if prices:
-            study = with_bands(
-                study, seed, jobs, load=load, domain=domain, after_ns=after_ns, progress=progress, store=store
-            )
-        keep_answer(store, study)
+        if not prices:
+            return found
+        return with_bands(
+            found, common.seed, common.jobs, load=load, domain=domain, after_ns=after_ns, progress=progress,
+            store=store,
+        )  # fmt: skip
+
+    found = common.answer("failover", f"failovers of {chosen.name}", needs, study)
     if plot is not None:
         from vftsim.report.charts import figure_of
         from vftsim.study.blocks.failover import failover_charts
         from vftsim.study.results import write_figure
 
-        figure = figure_of(failover_charts(study))
+        figure = figure_of(failover_charts(found))
         write_whole(plot, lambda path: write_figure(figure, path))
-    options.say_remarks(store.remarks if store else ())
-    options.show(study, as_json, as_csv, report)
+    common.show(found)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from vftsim.cli import options
+from vftsim.cli.common import ModelStudy
 from vftsim.errors import UsageError
 
 
@@ -34,37 +35,16 @@ def optimize(
     prices: Annotated[
         str | None, typer.Option(metavar="FILE", help="What things cost (YAML); a shipped example if not given.")
     ] = None,
-    set_: options.Set = None,
     confidence: Annotated[str, typer.Option(metavar="PERCENT", help="That the objectives hold together.")] = "95 %",
     looks: Annotated[int, typer.Option(metavar="N", help="Configurations looked at for the front.")] = 40,
     budget: Annotated[int, typer.Option(metavar="N", help="Most runs of the search.")] = 2000,
-    seed: options.Seed = options.DEFAULT_SEED,
-    quick: options.Quick = False,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help="Where results are kept (default: optimize-MODEL here)."),
-    ] = None,
-    force: options.StartOver = False,
-    report: options.Report = None,
-    as_json: options.Json = False,
-    as_csv: options.Csv = False,
-    quiet: options.Quiet = False,
-    yes: options.Yes = False,
-    max_time: options.MaxTime = None,
-    max_memory: options.MaxMemory = None,
-    engine: options.Engine = options.EngineName.auto,
-    strict: options.Strict = False,
+    *,
+    common: ModelStudy,
 ) -> None:
     """Find the cheapest configuration that meets objectives, with evidence by fresh random numbers.
 
     Killed or interrupted, the same command goes on.
     """
-    options.use_engine(engine, cluster, strict=strict)
-    limits = options.read_limits(yes, max_time, max_memory)
-    options.one_format(as_json, as_csv)
-    options.check_report(report, force)
     from vftsim.spec import PERCENT
     from vftsim.study.design.candidates import read_choice
     from vftsim.study.design.decision import optimize as decide
@@ -72,9 +52,8 @@ def optimize(
     from vftsim.study.design.prices import read_prices
     from vftsim.study.figures.catalogue import one_figure
     from vftsim.study.objective import read_objective
-    from vftsim.study.progress import make_progress
 
-    base = options.prepared(model, set_, quick=quick)
+    base = common.model(model)
     chosen = [read_choice(text) for text in choose]
     if len({name for name, _ in chosen}) < len(chosen):
         raise UsageError("--choose: a name is given twice; put all its values into one")
@@ -82,18 +61,13 @@ def optimize(
     objectives = tuple(replace(one, figure=one_figure(one.figure, base.spec)) for one in asked)
     level = options.parse_quantity("--confidence", confidence, PERCENT, "%") / 100.0
     request = Request(
-        model, tuple(set_ or ()), base, dict(chosen), objectives, read_prices(prices), level, looks, budget, seed, quick
-    )
+        model, tuple(common.set_ or ()), base, dict(chosen), objectives, read_prices(prices), level, looks, budget,
+        common.seed, common.quick,
+    )  # fmt: skip
     request.check()
-    folder = output or Path(f"optimize-{Path(model).stem}")
-    with (
-        options.limited(limits, request.takes, jobs) as words,
-        make_progress(f"optimize {base.name}", quiet, words) as progress,
-    ):
-        found = decide(request, folder, jobs, force=force, progress=progress)
+    folder = common.output or Path(f"optimize-{Path(model).stem}")
+    with common.taking(request.takes, f"optimize {base.name}") as progress:
+        found = decide(request, folder, common.jobs, force=common.force, progress=progress)
     options.say_remarks(found.remarks)
-    options.show(found, as_json, as_csv, report)
-    if not (as_json or as_csv):
-        from vftsim.report.screen import print_text
-
-        print_text(f"Written: {folder}/ (configurations.csv, answer.json, fronts.png, manifest.json, vftsim.sqlite)")
+    common.show(found)
+    common.say_written(folder, "configurations.csv, answer.json, fronts.png, manifest.json, vftsim.sqlite")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from vftsim.cli import options
-
-if TYPE_CHECKING:
-    pass
+from vftsim.cli.common import ModelStudy
 
 
 def register(app: typer.Typer) -> None:
@@ -22,25 +20,19 @@ def pilot(
     load: Annotated[
         float | None, typer.Option(metavar="SAPS", help="Attempts a second (default: the model's first step).")
     ] = None,
-    set_: options.Set = None,
-    seed: options.Seed = options.DEFAULT_SEED,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    quick: options.Quick = False,
-    as_json: options.Json = False,
-    as_csv: options.Csv = False,
-    quiet: options.Quiet = False,
-    engine: options.Engine = options.EngineName.auto,
-    strict: options.Strict = False,
+    *,
+    common: ModelStudy,
 ) -> None:
     """Say whether the transient that a SIP lab leaves out of a step is long enough, from 20 pilots at one load."""
-    options.use_engine(engine, cluster, strict=strict)
-    options.one_format(as_json, as_csv)
-    from vftsim.study.progress import make_progress
     from vftsim.study.replicate import fewer
-    from vftsim.study.warm_up import PILOTS, warm_up_study
+    from vftsim.study.warm_up import PILOTS, pilots_take, warm_up_study
 
-    chosen, pilots = fewer(options.prepared(model, set_), "pilots", None, PILOTS, quick)
-    with make_progress(f"pilots of {chosen.name}", quiet) as progress:
-        study = warm_up_study(chosen, seed, jobs, load, pilots=pilots, progress=progress)
-    options.show(study, as_json, as_csv)
+    common.check_force()
+    chosen, pilots = fewer(options.prepared(model, common.set_), "pilots", None, PILOTS, common.quick)
+    study = common.answer(
+        "pilot", f"pilots of {chosen.name}", lambda: pilots_take(chosen, load, pilots),
+        lambda store, progress: warm_up_study(
+            chosen, common.seed, common.jobs, load, pilots=pilots, progress=progress, store=store
+        ),
+    )  # fmt: skip
+    common.show(study)

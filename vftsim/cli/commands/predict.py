@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vftsim.cli import options
+from vftsim.cli.common import ModelStudy
+
+if TYPE_CHECKING:
+    from vftsim.calibrate.prediction import Prediction
+    from vftsim.study.progress import Progress
+    from vftsim.study.store import Store
 
 
 def register(app: typer.Typer) -> None:
@@ -32,40 +38,27 @@ def predict(
         list[str] | None,
         typer.Option(metavar="NAME", help="Figures, e.g. 'cpu', 'SES1/p99', 'step_6/*' (default: the usual ones)."),
     ] = None,
-    set_: options.Set = None,
     scale: options.Scale = 1.0,
-    quick: options.Quick = False,
-    seed: options.Seed = options.DEFAULT_SEED,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    output: options.KeepIn = None,
-    force: options.StartOver = False,
-    report: options.Report = None,
-    as_json: options.Json = False,
-    as_csv: options.Csv = False,
-    quiet: options.Quiet = False,
-    engine: options.Engine = options.EngineName.auto,
-    strict: options.Strict = False,
+    *,
+    common: ModelStudy,
 ) -> None:
     """Predict with the uncertainty of replications, fitted parameters and structure, apart and together."""
-    options.use_engine(engine, cluster, strict=strict)
-    options.one_format(as_json, as_csv)
-    options.check_report(report, force)
-    options.check_force(force and report is None, output)
+    common.check_force()
     from vftsim.calibrate.drawn import read_fit
     from vftsim.calibrate.prediction import predict as predict_study
     from vftsim.calibrate.prediction import usual
-    from vftsim.study.kept import keep_answer, kept_in
-    from vftsim.study.progress import make_progress
+    from vftsim.study.estimate import total
 
     fits, others = ([read_fit(name) for name in names or ()] for names in (fit, structure))
-    chosen = options.prepared(model, set_, scale, quick)
-    wanted = figure or (["*"] if as_json or as_csv else usual(chosen))
-    with kept_in(output, "predict", force) as store, make_progress(f"predict {chosen.name}", quiet) as show:
-        found = predict_study(
-            chosen, fits, others, draws, replications, seed, jobs, figures=tuple(wanted), progress=show,
-            store=store,
+    chosen = common.model(model, scale)
+    wanted = figure or (["*"] if common.as_json or common.as_csv else usual(chosen))
+    points = draws * (bool(fits) + len(others))
+
+    def study(store: Store | None, progress: Progress) -> Prediction:
+        return predict_study(
+            chosen, fits, others, draws, replications, common.seed, common.jobs, figures=tuple(wanted),
+            progress=progress, store=store,
         )  # fmt: skip
-        keep_answer(store, found)
-    options.say_remarks(store.remarks if store else ())
-    options.show(found, as_json, as_csv, report)
+
+    label = f"predict {chosen.name}"
+    common.show(common.answer("predict", label, lambda: total([chosen.spec], points * replications), study))

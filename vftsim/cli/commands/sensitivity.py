@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vftsim.cli import options
+from vftsim.cli.common import ModelStudy
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,60 +42,33 @@ def sensitivity(
         str | None,
         typer.Option(metavar="FIT", help="Fitted parameters over their 95 % intervals, e.g. sip-lab/virtual."),
     ] = None,
-    set_: options.Set = None,
     trajectories: Annotated[int, typer.Option(metavar="N", help="Trajectories of the screening (Morris).")] = 10,
     samples: Annotated[int, typer.Option(metavar="N", help="Samples of the shares (Sobol), a power of 2.")] = 64,
     most: Annotated[int, typer.Option(metavar="N", help="Most factors whose shares are found.")] = 5,
     replications: Annotated[int, typer.Option("--replications", "-n", help="Replications of each point.")] = 2,
-    seed: options.Seed = options.DEFAULT_SEED,
-    quick: options.Quick = False,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help="Where results are kept (default: sensitivity-MODEL here)."),
-    ] = None,
-    force: options.StartOver = False,
-    report: options.Report = None,
-    as_json: options.Json = False,
-    as_csv: options.Csv = False,
-    quiet: options.Quiet = False,
-    yes: options.Yes = False,
-    max_time: options.MaxTime = None,
-    max_memory: options.MaxMemory = None,
-    engine: options.Engine = options.EngineName.auto,
-    strict: options.Strict = False,
+    *,
+    common: ModelStudy,
 ) -> None:
     """Say which settings, fitted parameters and assumed prices decide a figure: screening, then shares of its variance.
 
     Killed or interrupted, the same command goes on.
     """
-    options.use_engine(engine, cluster, strict=strict)
-    limits = options.read_limits(yes, max_time, max_memory)
-    options.one_format(as_json, as_csv)
-    options.check_report(report, force)
     from vftsim.study.design.sensitivity import Request
     from vftsim.study.design.sensitivity import sensitivity as study
-    from vftsim.study.progress import make_progress
 
-    base = options.prepared(model, set_, quick=quick)
+    base = common.model(model)
     spans = _spans(base.spec, range_ or [], prices, fit)
     request = Request(
-        model, tuple(set_ or ()), figure, spans, base, trajectories, samples, most, replications, seed, quick
-    )
+        model, tuple(common.set_ or ()), figure, spans, base, trajectories, samples, most, replications, common.seed,
+        common.quick,
+    )  # fmt: skip
     request.check()
-    folder = output or Path(f"sensitivity-{Path(model).stem}")
-    with (
-        options.limited(limits, request.takes, jobs) as words,
-        make_progress(f"sensitivity of {base.name}", quiet, words) as progress,
-    ):
-        found = study(request, folder, jobs, force=force, progress=progress)
+    folder = common.output or Path(f"sensitivity-{Path(model).stem}")
+    with common.taking(request.takes, f"sensitivity of {base.name}") as progress:
+        found = study(request, folder, common.jobs, force=common.force, progress=progress)
     options.say_remarks(found.remarks)
-    options.show(found, as_json, as_csv, report)
-    if not (as_json or as_csv):
-        from vftsim.report.screen import print_text
-
-        print_text(f"Written: {folder}/ (sensitivity.csv, answer.json, tornado.png, manifest.json, vftsim.sqlite)")
+    common.show(found)
+    common.say_written(folder, "sensitivity.csv, answer.json, tornado.png, manifest.json, vftsim.sqlite")
 
 
 def _spans(spec: ModelSpec, ranges: list[str], prices: bool, fit: str | None) -> dict[str, Span]:

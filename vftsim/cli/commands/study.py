@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vftsim.cli import options
+from vftsim.cli.common import Study
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,32 +42,14 @@ def study(
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Instead of the file's.")] = None,
     quick: options.Quick = False,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
     shard: options.Shard = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help="Where results are kept (default: study-NAME here)."),
-    ] = None,
-    force: options.StartOver = False,
-    report: options.Report = None,
-    as_json: options.Json = False,
-    as_csv: options.Csv = False,
-    quiet: options.Quiet = False,
-    yes: options.Yes = False,
-    max_time: options.MaxTime = None,
-    max_memory: options.MaxMemory = None,
-    engine: options.Engine = options.EngineName.auto,
-    strict: options.Strict = False,
+    *,
+    common: Study,
 ) -> None:
     """Run a study file: models at the points of a design, each under the same replications.
 
     Killed or interrupted, the same command goes on; with more points or replications it goes on from what is there.
     """
-    options.use_engine(engine, cluster, strict=strict)
-    limits = options.read_limits(yes, max_time, max_memory)
-    options.one_format(as_json, as_csv)
-    options.check_report(report, force)
     if gen_config is not None:
         _print_template(gen_config, file)
         return
@@ -75,31 +58,24 @@ def study(
     from vftsim.study.design.points import change_for, points_of
     from vftsim.study.design.spec import changed, read_study
     from vftsim.study.design.study import check_responses, run_study_file, takes
-    from vftsim.study.progress import make_progress
     from vftsim.study.shard import Shard
 
     share = Shard.parse(shard)
-    if shard is not None and output is None:
+    if shard is not None and common.output is None:
         raise UsageError("--shard: goes with -o DIR, a directory for each share")
     spec, folder = read_study(file)
     spec = changed(spec, points, replications, seed)
     made = points_of(spec, folder, change_for(quick))
-    target = output or Path(f"study-{spec.name}")
+    target = common.output or Path(f"study-{spec.name}")
     if dry_run:
         check_responses(spec, made)
-        _print_plan(spec, made, target, jobs)
+        _print_plan(spec, made, target, common.jobs)
         return
-    with (
-        options.limited(limits, lambda: takes(spec, made), jobs) as words,
-        make_progress(f"study {spec.name}", quiet, words) as progress,
-    ):
-        result = run_study_file(spec, made, target, jobs, force=force, progress=progress, shard=share)
+    with common.taking(lambda: takes(spec, made), f"study {spec.name}") as progress:
+        result = run_study_file(spec, made, target, common.jobs, force=common.force, progress=progress, shard=share)
     options.say_remarks(result.remarks)
-    options.show(result, as_json, as_csv, report)
-    if not (as_json or as_csv):
-        from vftsim.report.screen import print_text
-
-        print_text(f"Written: {target}/ (results.csv, replications.csv, points.json, manifest.json, vftsim.sqlite)")
+    common.show(result)
+    common.say_written(target, "results.csv, replications.csv, points.json, manifest.json, vftsim.sqlite")
     if result.interrupted:
         from vftsim.cli.main import interrupted
 

@@ -3,12 +3,43 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from vftsim.cli import options
+from vftsim.cli.common import Work
+
+
+@dataclass(kw_only=True)
+class Validating(Work):
+    """The same of a validation, which also writes a page of all its rows."""
+
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE",
+            help="Write a page that needs nothing else (.html), or every row (.md).",
+            rich_help_panel=options.RESULT,
+        ),
+    ] = None
+
+    @property
+    def rows(self) -> Path | None:
+        """Where every row is to be written."""
+        return None if self.report is None or self.report.suffix.lower() == ".html" else self.report
+
+    def check_formats(self) -> None:
+        """Refuse a page that cannot be written."""
+        from vftsim.cli.files import check_target
+
+        if self.rows is None:
+            super().check_formats()
+        else:
+            check_target(self.rows, self.force)
 
 
 def register(app: typer.Typer) -> None:
@@ -28,45 +59,32 @@ def validate(
         typer.Option("--replications", "-n", min=2, help="Replications of each ramp instead of the file's."),
     ] = None,
     set_: options.Set = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            "--report", metavar="FILE", help="Write a page that needs nothing else (.html), or every row (.md)."
-        ),
-    ] = None,
     keep: options.KeepRuns = None,
-    force: options.Force = False,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    engine: options.Engine = options.EngineName.auto,
-    strict: options.Strict = False,
+    *,
+    common: Validating,
 ) -> None:
     """Predict every measured row; exit code 1 when the declared accuracy is missed."""
-    options.use_engine(engine, cluster, strict=strict)
     from vftsim.calibrate import accuracy_page, runs_page
     from vftsim.calibrate.provenance import stamp
     from vftsim.calibrate.validate import Validated, run_validation
     from vftsim.calibrate.validate_runs import ValidatedRuns, is_by_runs, run_runs
-    from vftsim.cli.files import check_target, write_whole
+    from vftsim.cli.files import write_whole
     from vftsim.cli.main import OUTSIDE
     from vftsim.study.files import write_file
     from vftsim.study.kept import keep_data, kept_in
     from vftsim.study.progress import make_progress
     from vftsim.study.workers import checked_jobs
 
-    is_page = report is not None and report.suffix.lower() == ".html"
-    made_by = ""
-    if is_page:
-        options.check_report(report, force)
-    elif report is not None:
-        check_target(report, force)
-        made_by = stamp()
+    rows = common.rows
+    made_by = stamp() if rows else ""
     found: Validated | ValidatedRuns
-    chosen, workers, settings = environment or [], checked_jobs(jobs), tuple(set_ or ())
+    chosen, workers, settings = environment or [], checked_jobs(common.jobs), tuple(set_ or ())
     by_runs = is_by_runs(validation)
-    with kept_in(keep, "validation") as store, make_progress(f"validate {validation}", quiet) as progress:
+    with (
+        common.limited(),
+        kept_in(keep, "validation") as store,
+        make_progress(f"validate {validation}", common.quiet) as progress,
+    ):
         if by_runs:
             found = run_runs(validation, chosen, replications, workers, progress, store=store, settings=settings)
         else:
@@ -75,14 +93,15 @@ def validate(
     options.say_remarks(store.remarks if store else ())
     for warning in found.warnings if isinstance(found, Validated) else ():
         typer.echo(f"warning: {warning}", err=True)
-    if report is not None and not is_page:
+    if rows is not None:
         typed = " ".join([validation, *(f"--set {shlex.quote(text)}" for text in settings)])
         text = (
             accuracy_page.page(found, typed, made_by)
             if isinstance(found, Validated)
             else runs_page.page(found, typed, made_by)
         )
-        write_whole(report, lambda path: write_file(path, text.encode()))
-    options.show(found, as_json, False, report if is_page else None)
+        write_whole(rows, lambda path: write_file(path, text.encode()))
+        common.report = None
+    common.show(found)
     if not found.passed:
         raise typer.Exit(OUTSIDE)

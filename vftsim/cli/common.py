@@ -1,0 +1,218 @@
+"""What all commands that simulate have in common: their options as one object each, and what is done with them.
+
+A command has one parameter of such a class; :func:`spread` makes an option of each of its fields.  An option that
+every command should have is a field here, and what it does stands beside it.
+"""
+
+# ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+
+from vftsim.cli import options
+from vftsim.errors import UsageError
+
+if TYPE_CHECKING:
+    from vftsim.study.estimate import Needs
+    from vftsim.study.kept import Answer
+    from vftsim.study.limits import Limits
+    from vftsim.study.model import Model
+    from vftsim.study.progress import Progress
+    from vftsim.study.store import Store
+
+    Answered = TypeVar("Answered", bound=Answer)
+
+
+@dataclass(kw_only=True)
+class Work:
+    """How something is simulated and said: of every command that does."""
+
+    force: options.Force = False
+    report: options.Report = None
+    as_json: options.Json = False
+    quiet: options.Quiet = False
+    jobs: options.Jobs = None
+    cluster: options.Cluster = None
+    max_time: options.MaxTime = None
+    max_memory: options.MaxMemory = None
+    engine: options.Engine = options.EngineName.auto
+    strict: options.Strict = False
+
+    def begin(self) -> None:
+        """Choose the engine and the cluster, start the clock of ``--max-time``, refuse what cannot be.
+
+        Raises
+        ------
+        UsageError
+            An option's value is none, or options exclude each other.
+        """
+        options.use_engine(self.engine, self.cluster, strict=self.strict)
+        self.limits  # noqa: B018 - the clock begins with the command
+        self.check_formats()
+
+    @cached_property
+    def limits(self) -> Limits:
+        """What the command may take."""
+        return options.read_limits(self.max_time, self.max_memory)
+
+    def check_formats(self) -> None:
+        """Refuse a page that cannot be written."""
+        options.check_report(self.report, self.force)
+
+    def limited(self) -> AbstractContextManager[None]:
+        """End what is inside when it uses more memory than ``--max-memory`` allows."""
+        return options.ended_beyond_memory(self.limits)
+
+    def show(self, result: Any) -> None:
+        """Print a result in the format that was asked for, and write a page of it."""
+        if self.as_json:
+            from vftsim.report.screen import print_json
+
+            print_json(result.for_machines())
+        else:
+            self.print(result)
+        if self.report is not None:
+            options.write_report(self.report, result.report())
+
+    def print(self, result: Any) -> None:
+        """Print a result for people."""
+        result.print_tables()
+
+
+@dataclass(kw_only=True)
+class Study(Work):
+    """The same of studies, whose time is told beforehand and whose runs are kept."""
+
+    output: options.KeepIn = None
+    force: options.StartOver = False
+    as_csv: options.Csv = False
+    yes: options.Yes = False
+
+    @cached_property
+    def limits(self) -> Limits:
+        """What the command may take."""
+        return options.read_limits(self.max_time, self.max_memory, self.yes)
+
+    def check_formats(self) -> None:
+        """Refuse two formats at once, and a page that cannot be written."""
+        if self.as_json and self.as_csv:
+            raise UsageError("--json and --csv: choose one")
+        super().check_formats()
+
+    def check_force(self, *others: object) -> None:
+        """Refuse to force nothing: neither a directory nor a page, nor any of the files that a command writes."""
+        if self.force and not any((self.output, self.report, *others)):
+            raise UsageError("--force is about what a directory holds: name it with -o DIR")
+
+    @contextmanager
+    def taking(self, needs: Callable[[], Needs], label: str) -> Iterator[Progress]:
+        """Refuse a study by what it takes, or show how it goes on."""
+        from vftsim.study.progress import make_progress
+
+        with (
+            options.limited(self.limits, needs, self.jobs) as words,
+            make_progress(label, self.quiet, words) as progress,
+        ):
+            yield progress
+
+    def answer(
+        self,
+        command: str,
+        label: str,
+        needs: Callable[[], Needs],
+        study: Callable[[Store | None, Progress], Answered],
+    ) -> Answered:
+        """Return a study's answer, its runs and itself kept in the directory that was named."""
+        from vftsim.study.kept import keep_answer, kept_in
+
+        with self.taking(needs, label) as progress, kept_in(self.output, command, self.force) as store:
+            found = study(store, progress)
+            keep_answer(store, found)
+        options.say_remarks(store.remarks if store else ())
+        return found
+
+    def print(self, result: Any) -> None:
+        """Print a result for people, or its main table as CSV."""
+        if self.as_csv:
+            self.print_csv(result)
+        else:
+            self.print_blocks(result)
+
+    def print_csv(self, result: Any) -> None:
+        """Print a result's main table as CSV."""
+        from vftsim.study.results import csv_text
+
+        print(csv_text(result.to_pandas()), end="")
+
+    def print_blocks(self, result: Any) -> None:
+        """Print a result for people."""
+        super().print(result)
+
+    def say_written(self, folder: Path, files: str) -> None:
+        """Say what is in a directory now, to people."""
+        if not (self.as_json or self.as_csv):
+            from vftsim.report.screen import print_text
+
+            print_text(f"Written: {folder}/ ({files})")
+
+
+@dataclass(kw_only=True)
+class ModelStudy(Study):
+    """The same of studies of models that the command line names."""
+
+    set_: options.Set = None
+    seed: options.Seed = options.DEFAULT_SEED
+    quick: options.Quick = False
+
+    def model(self, name: str, scale: float = 1.0) -> Model:
+        """Return a model as the options change it."""
+        return options.prepared(name, self.set_, scale, self.quick)
+
+
+def spread(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command whose parameter of one of these classes is an option for each field.
+
+    The work begins (:meth:`Work.begin`) before the command does.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    bundles = [(name, kind) for name, kind in hints.items() if is_dataclass(kind)]
+    if not bundles:
+        return command
+    bundle: str
+    kind: Any
+    ((bundle, kind),) = bundles
+    theirs = get_type_hints(kind, include_extras=True)
+    # What is special comes first in the help.
+    named = dict.fromkeys(name for each in kind.__mro__ for name in inspect.get_annotations(each))
+    shared = {each.name: each for each in fields(kind)}
+
+    @functools.wraps(command)
+    def called(**given: Any) -> Any:
+        common = kind(**{name: given.pop(name) for name in shared})
+        common.begin()
+        return command(**given, **{bundle: common})
+
+    parameters = [
+        *(
+            each.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
+            for name, each in inspect.signature(command).parameters.items()
+            if name != bundle
+        ),
+        *(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=shared[name].default, annotation=theirs[name]
+            )
+            for name in named
+        ),
+    ]
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {each.name: each.annotation for each in parameters}
+    return called
