@@ -32,7 +32,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "io-faults"))
@@ -226,6 +226,12 @@ def _import_what_is_below() -> None:
     assert not any(name.split(".")[0] == "vftsim" for name in sys.modules)
 
 
+def stands(fault: Mapping[str, str]) -> bool:
+    """Whether the text that a fault changes is there once, and the tests that should notice are there."""
+    file, tests = TREE / fault["file"], [TREE / test.split("::")[0] for test in fault["tests"].split()]
+    return file.exists() and file.read_text().count(fault["old"]) == 1 and all(test.exists() for test in tests)
+
+
 def main() -> int:
     """Try the list; exit code 1 if too many faults survive."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -244,6 +250,9 @@ def main() -> int:
         return 0
     everything = json.loads(LIST.read_text(encoding="utf-8"))[chosen.first :: chosen.every]
     everything = [one for one in everything if (chosen.file or "") in one["file"]]
+    if stale := [f"{one['file']}: {one['old']}" for one in everything if not stands(one)]:
+        print("no longer to be put in, since their file, their text or their tests are not there:", *stale, sep="\n  ")
+        return 1
     if chosen.count:
         print(f"{len(everything)} faults in {len({one['file'] for one in everything})} files")
         return 0
