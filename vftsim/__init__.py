@@ -328,9 +328,9 @@ def failover(
     from vftsim.study.failover import DEFAULT_CRASHES, failover_study
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.protections import under
-    from vftsim.study.replicate import fewer
+    from vftsim.study.replicate import fewer_crashes
 
-    chosen, count = fewer(_model(model), "crashes", crashes, DEFAULT_CRASHES, quick)
+    chosen, count = fewer_crashes(_model(model), crashes, DEFAULT_CRASHES, quick)
     if protection is not None:
         chosen = under(chosen, protection, domain)
     after_ns = None if after_s is None else round(after_s * 1e9)
@@ -380,9 +380,9 @@ def availability(
     from vftsim.study.availability import DEFAULT_CRASHES, availability_study
     from vftsim.study.kept import keep_answer, kept_in
     from vftsim.study.protections import kinds_named
-    from vftsim.study.replicate import fewer
+    from vftsim.study.replicate import fewer_crashes
 
-    chosen, count = fewer(_model(model), "crashes", crashes, DEFAULT_CRASHES, quick)
+    chosen, count = fewer_crashes(_model(model), crashes, DEFAULT_CRASHES, quick)
     after_ns = None if after_s is None else round(after_s * 1e9)
     with kept_in(Path(directory) if directory is not None else None, "availability", force) as store:
         study = availability_study(

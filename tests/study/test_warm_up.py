@@ -7,7 +7,7 @@ from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.stats import warm_up
 from vftsim.study.model import load_model
-from vftsim.study.warm_up import WarmUpStudy, warm_up_study
+from vftsim.study.warm_up import PILOTS, WarmUpStudy, warm_up_study
 
 S = 1_000_000_000
 LONG = ["workloads.calls.steps.duration=60 s"]
@@ -37,7 +37,7 @@ def test_the_pilots_see_the_start_of_the_step(tiny_path):
     """60 s at 5 attempts a second, sampled each second from the first: 60 samples a series."""
     study = warm_up_study(load_model(tiny_path, LONG), 1, 1, 5.0)
     assert {found.length for found in study.found.values()} == {60}
-    assert {found.pilots for found in study.found.values()} == {20}
+    assert {found.pilots for found in study.found.values()} == {PILOTS}
     assert study.found["cpu_percent"].averaged[-1] == pytest.approx(5 * 8.5 * 0.4, rel=0.5)
 
 
@@ -50,3 +50,10 @@ def test_other_systems_have_no_series():
 def test_the_command_says_what_a_short_step_lacks(tiny_path, capsys):
     assert main(["pilot", str(tiny_path), "-j", "1"]) == 2
     assert "pilot series must have one common length of 50 or more" in capsys.readouterr().err
+
+
+@pytest.mark.thorough
+def test_a_first_look_has_as_many_pilots_of_shorter_steps(tiny_path, capsys):
+    """The rule needs twenty; a quarter of them was refused, whatever the model."""
+    assert main(["pilot", str(tiny_path), "--set", LONG[0], "--quick", "-j", "1", "-q"]) == 0
+    assert "20 pilots averaged" in capsys.readouterr().out

@@ -119,7 +119,7 @@ Quick = Annotated[
     typer.Option(
         "--quick",
         help="First look: a minute of each step, half a second of a steady state but no less than a workload's own "
-        "test, a quarter of the crashes or pilots.",
+        "test, a quarter of the crashes.",
         rich_help_panel=MODEL,
     ),
 ]

@@ -123,12 +123,12 @@ class _Shelf:
             self._kept.add((said["model"], replication))
 
 
-def fewer(model: Model, what: str, asked: int | None, default: int, quick: bool) -> tuple[Model, int]:
-    """Return how many crashes or pilots a study makes, and the model that says so where they are fewer than usual."""
+def fewer_crashes(model: Model, asked: int | None, default: int, quick: bool) -> tuple[Model, int]:
+    """Return how many crashes a study makes, and the model that says so where they are fewer than usual."""
     if asked is not None or not quick:
         return model, default if asked is None else asked
     count = max(default // QUICK_SHARE, 2)
-    note = f"{count} {what} instead of {default}; about {100 - 100 * count // default} % of the work saved"
+    note = f"{count} crashes instead of {default}; about {100 - 100 * count // default} % of the work saved"
     return replace(model, notes=(*model.notes, note)), count
 
 

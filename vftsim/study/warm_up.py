@@ -53,7 +53,6 @@ class WarmUpStudy(Printed):
         By series: the cut; where it exceeds a quarter of the step, the reason that there is none.
     manifest : dict
         How the result came to be.
-    pilots : int
     """
 
     model: Model
@@ -62,7 +61,6 @@ class WarmUpStudy(Printed):
     transient_ns: int
     found: dict[str, WarmUp | str]
     manifest: dict[str, Any] = field(default_factory=dict)
-    pilots: int = PILOTS
 
     @property
     def needed_ns(self) -> int | None:
@@ -79,8 +77,8 @@ class WarmUpStudy(Printed):
         """Return what the pilots say as blocks."""
         period_s, transient_s = self.period_ns / 1e9, self.transient_ns / 1e9
         rows: list[list[Cell]] = [
-            [name, f.mser_cut * period_s, f.cut * period_s, ""] if isinstance(f, WarmUp) else [name, None, None, f]
-            for name, f in self.found.items()
+            [name, one.mser_cut * period_s, one.cut * period_s] if isinstance(one, WarmUp) else [name, None, None]
+            for name, one in self.found.items()
         ]
         if self.needed_ns is None:
             answer = "not known to be enough, since not everything settled"
@@ -93,9 +91,10 @@ class WarmUpStudy(Printed):
         return [
             *(Note(note) for note in self.model.notes),
             Table(
-                ("series", "MSER-5 s", "needed s", ""), rows, f"Start-up at {self.load_saps:g} SAPS",
-                f"{self.pilots} pilots averaged; needed: twice the cut of MSER-5, at most a quarter of the step.",
+                ("series", "MSER-5 s", "needed s"), rows, f"Start-up at {self.load_saps:g} SAPS",
+                f"{PILOTS} pilots averaged; needed: twice the cut of MSER-5, at most a quarter of the step.",
             ),
+            *(Note(f"{name}: {one}") for name, one in self.found.items() if not isinstance(one, WarmUp)),
             Answer(answer, f"Transient of {transient_s:g} s"),
         ]  # fmt: skip
 
@@ -103,7 +102,7 @@ class WarmUpStudy(Printed):
         """Return one row a series."""
         return frame([
             {
-                "series": name, "load_saps": self.load_saps, "pilots": self.pilots,
+                "series": name, "load_saps": self.load_saps, "pilots": PILOTS,
                 "mser5_s": found.mser_cut * self.period_ns / 1e9 if isinstance(found, WarmUp) else None,
                 "needed_s": found.cut * self.period_ns / 1e9 if isinstance(found, WarmUp) else None,
                 "transient_s": self.transient_ns / 1e9,
@@ -131,7 +130,6 @@ def warm_up_study(
     jobs: int | None = None,
     load_saps: float | None = None,
     *,
-    pilots: int = PILOTS,
     progress: Progress | None = None,
     store: Store | None = None,
 ) -> WarmUpStudy:
@@ -143,24 +141,24 @@ def warm_up_study(
         No benchmark, or a step too short to tell.
     """
     ramp, workers, started = ramp_of(model.spec), checked_jobs(jobs), utc_now()
-    check_study(pilots, seed, workers)
+    check_study(PILOTS, seed, workers)
     pilot, load = _pilot(model, load_saps)
-    tasks = {n: _Pilot(pilot, seed, n) for n in range(pilots)}
+    tasks = {n: _Pilot(pilot, seed, n) for n in range(PILOTS)}
     kept = Kept(store, {**identity(model, seed), "pilot": load})
     show = progress or Silent()
-    show.total(pilots - kept.there(tasks))
+    show.total(PILOTS - kept.there(tasks))
     series = kept.in_order(Workers(_samples, workers, show.say, show.advance), tasks)
     found = {name: _cut([run[name] for run in series]) for name in SERIES}
     how = manifest(
-        [model], command="pilot", seed=seed, replications=range(pilots), wanted=pilots, jobs=workers, started=started,
+        [model], command="pilot", seed=seed, replications=range(PILOTS), wanted=PILOTS, jobs=workers, started=started,
         state="finished",
     )  # fmt: skip
-    return WarmUpStudy(model, load, ramp.sample_period_ns, ramp.transient_ns, found, how, pilots)
+    return WarmUpStudy(model, load, ramp.sample_period_ns, ramp.transient_ns, found, how)
 
 
-def pilots_take(model: Model, load_saps: float | None, pilots: int) -> Needs:
+def pilots_take(model: Model, load_saps: float | None) -> Needs:
     """Return what the pilots take."""
-    return needs_of(_pilot(model, load_saps)[0]).times(pilots)
+    return needs_of(_pilot(model, load_saps)[0]).times(PILOTS)
 
 
 def _pilot(model: Model, load_saps: float | None) -> tuple[ModelSpec, float]:

@@ -46,12 +46,12 @@ def availability(
     from vftsim.spec import DURATION
     from vftsim.study.availability import DEFAULT_CRASHES, availability_study, year_takes
     from vftsim.study.protections import kinds_named
-    from vftsim.study.replicate import fewer
+    from vftsim.study.replicate import fewer_crashes
 
     mtbf_s = options.parse_quantity("--mtbf", mtbf, DURATION) / 1e9
     restart_s = options.parse_quantity("--restart", restart, DURATION) / 1e9
     after_ns = None if after is None else round(options.parse_quantity("--after", after, DURATION))
-    chosen, count = fewer(options.prepared(model, common.set_), "crashes", crashes, DEFAULT_CRASHES, common.quick)
+    chosen, count = fewer_crashes(options.prepared(model, common.set_), crashes, DEFAULT_CRASHES, common.quick)
     kinds = kinds_named(protection)
 
     def study(store: Store | None, progress: Progress) -> AvailabilityStudy:

@@ -61,11 +61,11 @@ def failover(
     from vftsim.spec import DURATION
     from vftsim.study.failover import DEFAULT_CRASHES, bands_take, crashes_take, failover_study, with_bands
     from vftsim.study.protections import under
-    from vftsim.study.replicate import fewer
+    from vftsim.study.replicate import fewer_crashes
 
     if plot is not None:
         check_target(plot, common.force, ".png")
-    chosen, count = fewer(options.prepared(model, common.set_), "crashes", crashes, DEFAULT_CRASHES, common.quick)
+    chosen, count = fewer_crashes(options.prepared(model, common.set_), crashes, DEFAULT_CRASHES, common.quick)
     if protection is not None:
         chosen = under(chosen, protection, domain)
     span_ns = round(options.parse_quantity("--over", over, DURATION))

@@ -24,15 +24,14 @@ def pilot(
     common: ModelStudy,
 ) -> None:
     """Say whether the transient that a SIP lab leaves out of a step is long enough, from 20 pilots at one load."""
-    from vftsim.study.replicate import fewer
-    from vftsim.study.warm_up import PILOTS, pilots_take, warm_up_study
+    from vftsim.study.warm_up import pilots_take, warm_up_study
 
     common.check_force()
-    chosen, pilots = fewer(options.prepared(model, common.set_), "pilots", None, PILOTS, common.quick)
+    chosen = common.model(model)
     study = common.answer(
-        "pilot", f"pilots of {chosen.name}", lambda: pilots_take(chosen, load, pilots),
+        "pilot", f"pilots of {chosen.name}", lambda: pilots_take(chosen, load),
         lambda store, progress: warm_up_study(
-            chosen, common.seed, common.jobs, load, pilots=pilots, progress=progress, store=store
+            chosen, common.seed, common.jobs, load, progress=progress, store=store
         ),
     )  # fmt: skip
     common.show(study)
