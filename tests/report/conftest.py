@@ -31,6 +31,13 @@ workloads:
 measure: {duration: 100 ms, warm_up: 100 ms}
 """
 FITTED = '\nmeasured: {capacity: 20 /s}\ncalibrated: {by: "tiny, first step", loads: [10 /s, 15 /s]}\n'
+STUDY = """\
+name: clients
+models: [{model: server.yaml}]
+factors: {clients: {key: workloads.load.clients, values: [5, 15]}}
+responses: [load.latency.p95]
+replications: 2
+"""
 COST = "domains.sut.applications.proxy.touch_cost"
 FIT = {
     "format": 1,
@@ -56,6 +63,15 @@ COMMANDS = {
     "levels": ["capacity", "server.yaml", "--probability", "0.5", "--resolution", "2", "--budget", "24",
                "--objective", "load.latency.p95 <= 5.5"],
     "predict": ["predict", "tiny.yaml", "--fit", "fit.json", "--draws", "2"],
+    "decision": ["compare", "server.yaml", "--protection", "none,checkpoint", "--no-prices", "-n", "2"],
+    "sweep": ["sweep", "server.yaml", "--grid", "workloads.load.clients=5,15", "-n", "2"],
+    "study": ["study", "study.yaml"],
+    "sensitivity": ["sensitivity", "server.yaml", "--figure", "load.latency.p95",
+                    "--range", "workloads.load.clients=5..15", "--range", "hosts.host.cpu_speed=0.8..1.2",
+                    "--trajectories", "2", "--samples", "4"],
+    "optimize": ["optimize", "server.yaml", "--choose", "hosts.host.pcpus=1,2",
+                 "--choose", "workloads.load.clients=5,10", "--objective", "load.latency.p95 <= 20", "--looks", "4"],
+    "pilot": ["pilot", "tiny.yaml", "--set", "workloads.calls.steps.duration=60 s"],
 }  # fmt: skip
 """How a result of each kind is made, but for where it goes."""
 
@@ -75,6 +91,7 @@ def place(tmp_path_factory):
     (folder / "tiny.yaml").write_text(SMALL + FITTED)
     (folder / "server.yaml").write_text(SERVER)
     (folder / "fit.json").write_text(json.dumps(FIT))
+    (folder / "study.yaml").write_text(STUDY)
     return folder
 
 

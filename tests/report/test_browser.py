@@ -10,7 +10,7 @@ from tests.report.conftest import COMMANDS
 playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'vftsim[browser]' has it")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'vftsim[browser]' has it")
 
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("reports")]
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 LONGEST_MS = 300.0

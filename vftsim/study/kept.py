@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vftsim.study.files import write_file, write_json
+from vftsim.study.printed import Printed
 from vftsim.study.results import csv_text
 from vftsim.study.store import ANSWER, MANIFEST, Opening, Store
+from vftsim.study.stored import write_blocks
 from vftsim.study.workers import Interrupted, Workers, deferred_interrupts
 
 if TYPE_CHECKING:
@@ -146,17 +148,25 @@ def keep_answer(store: Store | None, answer: Answer) -> None:
     """Write an answer's main table, the whole of it and the manifest beside the store."""
     if store is not None:
         data = answer.for_machines()
-        keep_data(store, data, data["manifest"], answer.to_pandas())
+        # What no class reads back describes itself.
+        described = answer if isinstance(answer, Printed) and not hasattr(answer, "opened") else None
+        keep_data(store, data, data["manifest"], answer.to_pandas(), described)
 
 
 def keep_data(
-    store: Store | None, data: Mapping[str, Any], manifest: Mapping[str, Any], table: pd.DataFrame | None = None
+    store: Store | None,
+    data: Mapping[str, Any],
+    manifest: Mapping[str, Any],
+    table: pd.DataFrame | None = None,
+    described: Printed | None = None,
 ) -> None:
-    """Write an answer that is plain data, its manifest and perhaps a table beside the store."""
+    """Write an answer that is plain data, its manifest, and perhaps a table and its blocks beside the store."""
 
     def write(folder: Path) -> None:
         if table is not None:
             write_file(folder / "answer.csv", csv_text(table).encode())
+        if described is not None:
+            write_blocks(folder, described)
         write_json(folder / ANSWER, data)
         write_json(folder / MANIFEST, manifest)
 

@@ -29,7 +29,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not (folder / DATABASE).is_file():
         raise UsageError(f"'{folder}' is no result of vftsim: it has no {DATABASE}; name a directory made with -o")
     check_place(folder, is_locked=False)
-    return _read(folder, MANIFEST)
+    return read_data(folder, MANIFEST)
 
 
 def read_answer(folder: Path) -> dict[str, Any]:
@@ -40,10 +40,17 @@ def read_answer(folder: Path) -> dict[str, Any]:
     UsageError
         It is not there, or damaged.
     """
-    return _read(folder, ANSWER)
+    return read_data(folder, ANSWER)
 
 
-def _read(folder: Path, name: str) -> dict[str, Any]:
+def read_data(folder: Path, name: str) -> dict[str, Any]:
+    """Return a file of a result that is one JSON object.
+
+    Raises
+    ------
+    UsageError
+        It is not there, or damaged.
+    """
     try:
         data = json.loads((folder / name).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -66,7 +73,7 @@ _CLASSES = {
     "validate": ("vftsim.calibrate.validate", "Validated"),
     "capacity": ("vftsim.study.capacity", "CapacityStudy"),
 }
-"""Where the result of a command comes from."""
+"""Where the result of a command comes from; others are what their directory says of them."""
 
 
 def class_of(folder: Path) -> tuple[str, str]:
@@ -75,7 +82,7 @@ def class_of(folder: Path) -> tuple[str, str]:
     Raises
     ------
     UsageError
-        It is no result, or of a kind that is not read back.
+        It is no result, or not finished.
     """
     command = read_manifest(folder)["command"]
     if command == "capacity" and "search" in read_answer(folder):
@@ -83,7 +90,7 @@ def class_of(folder: Path) -> tuple[str, str]:
     if command == "validate" and "warnings" not in read_answer(folder):
         return "vftsim.calibrate.validate_runs", "ValidatedRuns"
     if command not in _CLASSES or (command == "compare" and "objectives" in read_answer(folder)):
-        raise UsageError(f"'{folder}' holds a {command}, which is not read back; --report FILE makes its page at once")
+        return "vftsim.study.stored", "Stored"
     return _CLASSES[command]
 
 

@@ -30,6 +30,7 @@ from vftsim.study.replicate import check_study
 from vftsim.study.results import CONFIDENCE, csv_text, rows, write_figure
 from vftsim.study.shard import WHOLE, Shard
 from vftsim.study.store import MANIFEST, Opening, Store
+from vftsim.study.stored import write_blocks
 from vftsim.study.sweep_crossovers import COLUMNS as CROSSOVER_COLUMNS
 from vftsim.study.sweep_crossovers import sweep_crossovers
 from vftsim.study.sweep_figures import PointFigures, point_figures
@@ -215,6 +216,7 @@ class SweepResult(Printed):
         figure = sweep_figure(self.grid, self.results, self.drawn) if self.is_drawn else None
         if figure is not None:
             write_figure(figure, folder / "sweep.png")
+        write_blocks(folder, self)
         write_json(folder / MANIFEST, self.manifest)
 
 

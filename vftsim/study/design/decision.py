@@ -21,6 +21,7 @@ from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.results import csv_text, rows, write_figure
 from vftsim.study.store import ANSWER, MANIFEST
+from vftsim.study.stored import write_blocks
 from vftsim.study.workers import checked_jobs
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ class Decision(Printed):
         write_file(folder / "configurations.csv", csv_text(self.table).encode())
         write_json(folder / ANSWER, self.for_machines())
         write_figure(front_figure(self), folder / "fronts.png")
+        write_blocks(folder, self)
         write_json(folder / MANIFEST, self.manifest)
 
 

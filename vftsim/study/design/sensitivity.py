@@ -40,6 +40,7 @@ from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
 from vftsim.study.results import csv_text, rows, write_figure
 from vftsim.study.store import ANSWER, MANIFEST
+from vftsim.study.stored import write_blocks
 from vftsim.study.workers import checked_jobs
 
 if TYPE_CHECKING:
@@ -253,6 +254,7 @@ class Sensitivity(Printed):
         write_file(folder / "sensitivity.csv", csv_text(self.table).encode())
         write_json(folder / ANSWER, self.for_machines())
         write_figure(tornado(self), folder / "tornado.png")
+        write_blocks(folder, self)
         write_json(folder / MANIFEST, self.manifest)
 
 

@@ -28,6 +28,7 @@ from vftsim.study.replicate import check_study
 from vftsim.study.results import csv_text, rows, write_figure
 from vftsim.study.shard import WHOLE, Shard
 from vftsim.study.store import MANIFEST, Opening, Store
+from vftsim.study.stored import write_blocks
 from vftsim.study.sweep_grid import MOST_DRAWN
 from vftsim.study.workers import Interrupted, checked_jobs
 
@@ -128,6 +129,7 @@ class StudyResult(Printed):
         figure = study_figure(self) if len(self.points) <= MOST_DRAWN else None
         if figure is not None:
             write_figure(figure, folder / "study.png")
+        write_blocks(folder, self)
         write_json(folder / MANIFEST, self.manifest)
 
 
