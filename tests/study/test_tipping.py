@@ -8,6 +8,7 @@ from vftsim.errors import UsageError
 from vftsim.labs.ramps import Ramp
 from vftsim.report.terminal import as_text
 from vftsim.study.capacity import ramp_study
+from vftsim.study.model import load_model
 from vftsim.study.tipping import Experience, experience_of, tipping_of
 
 FIRM, FRAGILE = Ramp("firm", (), 90.0, 95.0, 100.0), Ramp("fragile", (), 30.0, 40.0, 50.0)
@@ -47,6 +48,17 @@ def test_a_users_systems_stand_beside_the_shipped_ones(tmp_path):
         experience_of(tmp_path / "none.yaml")
     with pytest.raises(UsageError, match="--headroom"):
         experience_of(None, 100.0)
+
+
+def test_two_cpus_are_filled_by_twice_the_load(tiny_path):
+    """The tiny server fills one at 29 attempts a second; one that cannot run beside it adds none."""
+    two = ["hosts.host.pcpus=2", "domains.sut.vcpus=2"]
+    full = {
+        pinned: ramp_study(load_model(tiny_path, [*two, *pinned]), 2, seed=3, jobs=1).ramp.full_saps
+        for pinned in ((), ("domains.sut.affinity=[0]",))
+    }
+    assert full[()] == pytest.approx(58.8, rel=0.1)
+    assert full["domains.sut.affinity=[0]",] == pytest.approx(29.4, rel=0.1)
 
 
 def test_a_capacity_shows_it_beside_the_models_limit(tiny):

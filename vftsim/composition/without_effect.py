@@ -52,12 +52,19 @@ def _beyond_line(spec: ModelSpec) -> Iterator[str]:
             yield f"workloads.{name} asks for {format_rate(asked)}, and networks.{network}.rate is {format_rate(line)}"
 
 
+def running_vcpus(spec: ModelSpec, name: str) -> int:
+    """Return how many vCPUs of a domain can run at a time."""
+    domain = spec.domains[name]
+    pcpus = spec.hosts[spec.host_of(domain)].pcpus if domain.affinity is None else len(set(domain.affinity))
+    return min(domain.vcpus, pcpus)
+
+
 def _idle_vcpus(spec: ModelSpec, name: str) -> str:
     domain = spec.domains[name]
     host = spec.host_of(domain)
     pcpus = spec.hosts[host].pcpus
-    usable = pcpus if domain.affinity is None else len(set(domain.affinity))
-    if domain.vcpus <= usable:
+    usable = running_vcpus(spec, name)
+    if domain.vcpus == usable:
         return ""
     remedy = [] if domain.affinity is None else [f"--set domains.{name}.affinity=null"]
     remedy += [f"--set hosts.{host}.pcpus={domain.vcpus}"] if pcpus < domain.vcpus else []

@@ -18,6 +18,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.views import ramp_key, ramp_of
+from vftsim.composition.without_effect import running_vcpus
 from vftsim.errors import UsageError
 from vftsim.labs.ramps import LIMITS_PERCENT, LoadStep, capacity_at, full_load, is_bound, mean_steps, measured_ramp
 from vftsim.stats import Estimate, binomial_interval, median_interval
@@ -258,14 +259,16 @@ def ramp_capacity_of(
     runs = tuple((number, ramp_end(record.steps(), limit)) for number, record in records)
     known = known or experience_of()
     measured_ramp(model.spec.measured.system, known.ramps)
-    seen = tuple(tuple(map(_load_step, record.steps())) for _, record in records)
+    server, _, _ = model.spec.target_of(model.spec.workloads[model.spec.phased or ""])
+    cpus = running_vcpus(model.spec, server)
+    seen = tuple(tuple(_load_step(step, cpus) for step in record.steps()) for _, record in records)
     missing = tuple(missing_in(model.spec, records))
     return RampCapacity(model, runs, ramp.increment, limit, confidence, missing, seen, known)
 
 
-def _load_step(step: StepOutcome) -> LoadStep:
+def _load_step(step: StepOutcome, cpus: int) -> LoadStep:
     cpu = step.samples("cpu")
-    return LoadStep(step.carried, step.worst_percent, fmean(cpu) if cpu else 0.0)
+    return LoadStep(step.carried, step.worst_percent, fmean(cpu) / cpus if cpu else 0.0)
 
 
 def _middle(capacities: Sequence[float], is_bound: Sequence[bool], confidence: float) -> Estimate:
