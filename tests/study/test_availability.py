@@ -100,6 +100,8 @@ def test_it_prints_and_is_json(year, capsys):
     shown = capsys.readouterr().out
     assert "fails once in 365.2 days" in shown
     assert "never" in shown
+    assert shown.count("Costs of ") == 2, "of restart and of lockstep"
+    assert "Costs of lockstep (sut): prices of counted events; assumed" in shown
     found = json.loads(to_json(year.for_machines()))
     assert [row["mechanism"] for row in found["availability"]] == ["none", "ha_restart", "lockstep"]
 

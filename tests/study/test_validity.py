@@ -83,6 +83,7 @@ def test_a_model_that_says_nothing_has_nothing_marked(tiny):
     found = run_study(tiny, 1, seed=3, jobs=1)
     assert "*" not in str(found)
     assert "calibrat" not in str(found)
+    assert "no domain of validity is known: what was fitted is not said of tiny\n" in str(found)
     assert found.for_machines()["outside_calibration"] is None
 
 
@@ -239,6 +240,7 @@ def test_the_command_prints_both_lines(path, capsys):
     assert main(words) == 0
     out = capsys.readouterr().out
     assert "not covered by the calibration: domains.sut.weight\n" in out
+    assert "no domain of validity" not in out
     assert out.count(BELOW) == 1
     assert main([*words, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)

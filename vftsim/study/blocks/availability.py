@@ -11,6 +11,8 @@ from vftsim.report.blocks import in_words as words_of
 from vftsim.stats import Estimate, binomial_interval
 from vftsim.study.blocks.failover import ASK_AGAIN
 from vftsim.study.blocks.head import head, outside_notes, share_in_words
+from vftsim.study.protection_costs import cost_notes
+from vftsim.study.protections import fitting
 from vftsim.study.validity import MARK
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ def availability_blocks(study: AvailabilityStudy) -> list[Block]:
     best = min(study.rows, key=lambda row: row["downtime_s_per_year"])
     blocks: list[Block] = [
         *head(study.manifest["models"], study.manifest["seed"]),
+        *(Note(f"Costs of {costs}") for costs in _costs(study)),
         Note(assumed),
         Answer(
             f"least with {best['mechanism']}: {words_of(_of_year(best, 'downtime', 'downtime_s_per_year'), 's')}",
@@ -59,6 +62,13 @@ def availability_blocks(study: AvailabilityStudy) -> list[Block]:
     if study.outside:
         blocks += outside_notes(study.model)
     return [*blocks, *(Note(f"Left out: {kind}: {why}") for kind, why in study.refused.items())]
+
+
+def _costs(study: AvailabilityStudy) -> list[str]:
+    """Return what the costs of each mechanism rest on, but for the model's own, of which the head tells."""
+    models, _ = fitting(study.model, [row["mechanism"] for row in study.rows])
+    told = study.manifest["models"][0]["costs"]
+    return [costs for model in models.values() for costs in cost_notes(model.spec) if costs not in told]
 
 
 def _charts(study: AvailabilityStudy) -> list[Block]:

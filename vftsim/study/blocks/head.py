@@ -12,7 +12,7 @@ from vftsim.stats import Estimate, binomial_interval
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.model import Model
 from vftsim.study.offered import Missing
-from vftsim.study.validity import MARK, below_table, is_outside, not_covered_line
+from vftsim.study.validity import MARK, below_table, is_outside, not_covered_line, not_fitted_line
 
 INTERVALS = (
     "± or [..]: 95 % interval over replications, corrected for skewness, from ten replications on; (x to y): lowest "
@@ -42,6 +42,9 @@ def head(models: Sequence[Mapping[str, Any]], seed: int) -> list[Note]:
         if line := not_covered_line(model.get("not_covered", ())):
             notes.append(Note(line, warns=True))
         notes += [Note(f"Costs of {costs}") for costs in model.get("costs", ())]
+    not_fitted = dict.fromkeys(model["name"] for model in models if not model["resolved"].get("calibrated"))
+    if line := not_fitted_line([*not_fitted]):
+        notes.append(Note(line, warns=True))
     return notes
 
 
