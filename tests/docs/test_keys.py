@@ -24,8 +24,11 @@ def keys() -> dict[str, str]:
     found: dict[str, str] = {}
     for page in PAGES:
         for code in CODE.finditer(page.read_text(encoding="utf-8")):
-            for key in KEY.findall(code[1] or code[2]):
-                if not FILES.search(key):
+            text = code[1] or code[2]
+            for each in KEY.finditer(text):
+                key = each[0]
+                is_made = key.count(".") == 1 and text.startswith("={", each.end())  # a domain that the command adds
+                if not FILES.search(key) and not is_made:
                     found.setdefault(key.removesuffix(".*"), str(page.relative_to(ROOT)))
     return found
 

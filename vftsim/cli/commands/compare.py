@@ -29,7 +29,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="MODEL...",
-            help="Two or more models, the first is the reference; a variant is MODEL+KEY=VALUE.",
+            help="Two or more models, the first is the reference; a variant is MODEL+KEY=VALUE+KEY=VALUE.",
         ),
     ],
     protection: Annotated[

@@ -42,10 +42,13 @@ def head(models: Sequence[Mapping[str, Any]], seed: int) -> list[Note]:
         if line := not_covered_line(model.get("not_covered", ())):
             notes.append(Note(line, warns=True))
         notes += [Note(f"Costs of {costs}") for costs in model.get("costs", ())]
-    not_fitted = dict.fromkeys(model["name"] for model in models if not model["resolved"].get("calibrated"))
-    if line := not_fitted_line([*not_fitted]):
-        notes.append(Note(line, warns=True))
-    return notes
+    return [*notes, *not_fitted_notes(models)]
+
+
+def not_fitted_notes(models: Sequence[Mapping[str, Any]]) -> list[Note]:
+    """Return which models do not say what they were fitted to; nothing for none."""
+    line = not_fitted_line([*dict.fromkeys(m["name"] for m in models if not m["resolved"].get("calibrated"))])
+    return [Note(line, warns=True)] if line else []
 
 
 def outside_notes(*models: Model) -> list[Note]:

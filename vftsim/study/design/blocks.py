@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from vftsim.report.blocks import Answer, Block, Cell, Note, Table
 from vftsim.stats.intervals import FEWEST_RUNS
+from vftsim.study.blocks.head import not_fitted_notes
+from vftsim.study.validity import not_covered, not_covered_line
 
 if TYPE_CHECKING:
     from vftsim.study.design.study import StudyResult
@@ -27,7 +29,10 @@ def study_blocks(found: StudyResult) -> list[Block]:
         table.append([f"{point.number}: {', '.join(words) or point.label}", *figures])
     heads = ["point", *(_head(address.text, address.entry.unit) for address in addresses)]
     said = " ".join(spec.description.split())
+    keys = dict.fromkeys(key for point in found.points for key in not_covered(point.model.spec))
     return [
+        *([Note(line, warns=True)] if (line := not_covered_line([*keys])) else []),
+        *not_fitted_notes(found.manifest["models"]),
         Answer(f"{spec.name}: {said + ' ' if said else ''}{len(found.points)} points, {found.finished} runs."),
         Table(heads, table),
         *(Note(text) for text in _notes(found)),

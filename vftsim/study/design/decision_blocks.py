@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from vftsim.report.blocks import Answer, Block, Cell, Note, Table, plain
 from vftsim.spec.suggest import listing
+from vftsim.study.blocks.head import head
 from vftsim.study.design.candidates import OPEN, STEPS
 from vftsim.study.design.optimize import FEW
 
@@ -18,7 +19,8 @@ _MOST_ON_FRONT = 8
 
 def decision_blocks(found: Decision) -> list[Block]:
     """Return the answer, the evidence, the front of cost against each objective, and notes."""
-    blocks: list[Block] = [Answer(text) for text in _answers(found)]
+    blocks: list[Block] = [*head(found.manifest["models"], found.manifest["seed"])]
+    blocks += [Answer(text) for text in _answers(found)]
     if found.winner is not None:
         blocks.append(_evidence(found))
     blocks += [_front(found, name, front) for name, front in found.fronts.items() if front]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from vftsim.report.blocks import Answer, Block, Cell, Note, Table, plain
 from vftsim.spec.suggest import listing
 from vftsim.stats.intervals import FEWEST_RUNS
+from vftsim.study.blocks.head import head
 from vftsim.study.design.ranges import own_outside
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def sensitivity_blocks(found: Sensitivity) -> list[Block]:
         )
         shares.append([short[one.name], total, first, effect])
     return [
+        *head(found.manifest["models"], found.manifest["seed"]),
         *(Answer(text) for text in _answers(found)),
         Table(["factor", "total share", "first order", f"mu*{unit}"], shares),
         Table(["one at a time", "range", f"at low{unit}", f"at high{unit}"], ends),
