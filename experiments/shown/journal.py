@@ -56,7 +56,8 @@ class Command:
         """Return what is executed, with the sources of a tree."""
         first, *rest = shlex.split(f"{self.run} {self.options}")
         begin = [sys.executable, *(["-m", "vftsim"] if first == "vftsim" else [])]
-        return begin + [str(tree / word) if word.startswith("experiments/") else word for word in rest]
+        rooms = ("experiments/", "calibration/")
+        return begin + [str(tree / word) if word.startswith(rooms) else word for word in rest]
 
 
 @dataclass(frozen=True, slots=True)

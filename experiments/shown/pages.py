@@ -33,7 +33,7 @@ from ruamel.yaml import YAML
 
 MARK = re.compile(r"<!-- shown (?P<name>[\w-]+):\s*(?P<what>.*?)\s*-->(?P<text>.*?)<!-- /shown -->", re.DOTALL)
 WHAT = re.compile(
-    r"^(?:@(?P<file>\S+)\s*)?(?P<way>[^#/\s][^#/\s]*(?:\[[^\]]*\][^#/\s]*)*)?\s*"
+    r"^(?:@(?P<file>\S+)\s*)?(?P<way>(?:\[[^\]]*\]|[^#/\s])+)?\s*"
     r"(?P<of_all>sum|median|worst|least|most)?\s*(?:## (?P<section>.+?))?\s*"
     r"(?:/(?P<pattern>.+)/)?\s*(?:as (?P<form>\S+))?\s*(?:else ?(?P<instead>.*))?$"
 )

@@ -34,6 +34,8 @@ class Shown:
 
     commands: dict[str, Command]
     files: dict[Path, tuple[str, str]]
+    inputs: frozenset[Path]
+    """Those of the files that other commands read."""
     blocks: list[Block]
     not_yet: dict[str, str]
     """Pages with figures of runs by hand, and what would give them."""
@@ -64,7 +66,8 @@ def read() -> Shown:
     for block in blocks:
         if block.name not in commands:
             raise ShownError(f"{_place(block)}: there is no command '{block.name}' in {LIST.name}")
-    return Shown(commands, files, blocks, said["not_yet"])
+    inputs = frozenset(ROOT / path for path in said["inputs"])
+    return Shown(commands, files, inputs, blocks, said["not_yet"])
 
 
 def _command(name: str, entry: dict[str, object]) -> Command:
@@ -198,7 +201,7 @@ def main(arguments: Sequence[str]) -> int:
             if shown.commands[block.name] in commands:
                 print(f"{_place(block)}: {shown.commands[block.name].run}")
         return 0
-    written = frozenset(shown.files)
+    written = frozenset(shown.files) - shown.inputs
     wrong = 0
     for number, command in enumerate(commands, 1):
         print(f"[{number}/{len(commands)}] {command.run}", flush=True)

@@ -127,10 +127,10 @@ def tables(results: Mapping[Cell, Mapping[str, Sequence[float]]]) -> Iterator[st
     runs = [f"runs ({spread:g})" for spread in LAB_SPREADS]
     heads = ("cores", "streams", "duty", *(f"{name}, ms" for name in FIGURES))
     by_p99 = [f"p99: {each}" for each in runs]
-    yield markdown_table((*heads, *by_p99, "best", *runs), boost_rows(results))
+    yield "## Boost against none\n\n" + markdown_table((*heads, *by_p99, "best", *runs), boost_rows(results))
     yield ""
     heads = ("boost", "cores", "streams", "duties", *(f"{name}, ratio" for name in FIGURES), "best")
-    yield markdown_table((*heads, *runs), duty_rows(results))
+    yield "## Duty\n\n" + markdown_table((*heads, *runs), duty_rows(results))
 
 
 def main() -> None:

@@ -85,7 +85,7 @@ def test_a_page_is_found_wrong_and_mended(tmp_path, monkeypatch, capsys):
     (tmp_path / "experiments" / "say.py").write_text("print('it is 42.5')")
     (tmp_path / "experiments" / "fail.py").write_text("raise SystemExit('no')")
     (tmp_path / "docs" / "shown.yaml").write_text(
-        "files: {}\nnot_yet: {}\ncommands:\n  say: {run: python experiments/say.py, quick: true}\n"
+        "files: {}\ninputs: []\nnot_yet: {}\ncommands:\n  say: {run: python experiments/say.py, quick: true}\n"
         "  fail: {run: python experiments/fail.py}\n"
     )
     page = tmp_path / "README.md"
