@@ -15,12 +15,17 @@ from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
+from vftsim.report.markdown import markdown_table
 from vftsim.spec import load
 from vftsim.workloads.farm.records import farm_loads
 
 FARM = (
     "hosts.lpar1.pcpus=160", "domains.front.count=140", "domains.back.count=59", "domains.back.disks.data.disks=8",
     "workloads.calls.message_cost=0 us", "measure.warm_up=100 ms",
+)  # fmt: skip
+HEAD = (
+    "calls/s", "held", "simulated s per CPU s", "CPU us a call", "events a call", "calls at once", "failed",
+    "peak memory, MiB",
 )  # fmt: skip
 LINES = ((2_500, "60 s"), (5_000, "60 s"), (10_000, "60 s"), (10_000, "100 ms"))
 _MIB = 1024.0
@@ -39,25 +44,26 @@ def run_once(rate: int, hold: str, seconds: float) -> tuple[Run, float]:
     return run, cpu_s
 
 
-def line(rate: int, hold: str, seconds: float) -> str:
+def line(rate: int, hold: str, seconds: float) -> tuple[str, ...]:
     """Return a line of the table."""
     run_once(rate, hold, 0.2)
     run, cpu_s = run_once(rate, hold, seconds)
     own: Any = run.engine.rows(farm_loads)[1]
     begun, peak = int(own.begun), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _MIB
     return (
-        f"{rate:7d}  {hold:7s} {seconds / cpu_s:11.3f} {1e6 * cpu_s / begun:14.0f} {run.engine.events / begun:14.1f} "
-        f"{int(own.most_active):13d} {int(own.failed):7d} {peak:8.0f} MiB"
-    )
+        f"{rate:,}", hold, f"{seconds / cpu_s:.1f}", f"{1e6 * cpu_s / begun:.0f}", f"{run.engine.events / begun:.0f}",
+        f"{int(own.most_active):,}", str(int(own.failed)), f"{peak:.0f}",
+    )  # fmt: skip
 
 
 def main() -> None:
     """Print the table."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-    print("calls/s  hold    s per CPU s  CPU us a call  events a call  most at once  failed  peak memory")
+    lines = []
     for rate, hold in LINES:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            print(pool.apply(line, (rate, hold, seconds)), flush=True)
+            lines.append(pool.apply(line, (rate, hold, seconds)))
+    print(markdown_table(HEAD, lines))
 
 
 if __name__ == "__main__":
