@@ -3,14 +3,15 @@
     python experiments/lockstep-costs/costs.py [--without-pre-registration] [--jobs 2]
     python experiments/lockstep-costs/costs.py --at exit=34,batch=144
 
-Prints sensitivities, their singular values, the fits with profile intervals, and the errors of the chosen one simulated
-at full length; with ``--at``, which is not part of the protocol, the errors of the prices given, in us.
+Prints, as Markdown, sensitivities, their singular values, the fits with profile intervals, and the errors of the chosen
+one simulated at full length; with ``--at``, which is not part of the protocol, the errors of the prices given, in us.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from scipy.stats import f as f_distribution
 from vftsim.calibrate.figures import measured, observations_of
 from vftsim.calibrate.fit import at_measured_traffic
 from vftsim.composition.run import run_model
+from vftsim.report.markdown import markdown_table
 from vftsim.spec.shipped import shipped_dir
 from vftsim.study.model import load_model
 
@@ -84,42 +86,58 @@ def profile(matrix: Array, wanted: Array, columns: tuple[int, ...], place: int, 
     return (inside[0], inside[-1]) if inside else (np.nan, np.nan)
 
 
-def identifiability(matrix: Array, names: tuple[str, ...]) -> None:
-    """Print singular values over the boxes, and which columns look alike."""
+def identifiability(matrix: Array, names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield every direction, its singular value over the boxes in scales first: what the rows tell apart."""
     boxes = np.array([10.0 * STEPS_US[name] for name in names])
     _, singular, directions = np.linalg.svd(matrix * boxes / SCALE_POINTS, full_matrices=False)
-    print("singular values over the boxes, in scales:", " ".join(f"{value:.3g}" for value in singular))
     for value, direction in zip(singular, directions, strict=True):
-        print(f"  {value:8.3g}: " + " ".join(f"{n} {x:+.2f}" for n, x in zip(names, direction, strict=True)))
-    units = matrix / np.linalg.norm(matrix, axis=0)
-    for i, j in itertools.combinations(range(len(names)), 2):
-        print(f"cosine {names[i]} ~ {names[j]}: {float(units[:, i] @ units[:, j]):.4f}")
+        yield (f"{value:.3g}", *(f"{x:+.2f}" for x in direction))
 
 
-def choose(matrix: Array, wanted: Array, names: tuple[str, ...], rows: tuple[str, ...]) -> tuple[int, ...]:
-    """Fit without step 4, score there, print all, and return the prices chosen."""
+def choose(matrix: Array, wanted: Array, rows: tuple[str, ...]) -> tuple[int, ...]:
+    """Fit without step 4, score there, and return the prices chosen."""
     kept, last = [i for i, row in enumerate(rows) if row != "step_4"], rows.index("step_4")
-    every = range(len(names))
+    every = range(len(STEPS_US))
     sets = [(i,) for i in every] + list(itertools.combinations(every, 2)) + [tuple(every)]
     scores = []
     for columns in sets:
         found, squares = least_squares(matrix[kept], wanted[kept], columns)
         error = float(matrix[last, columns] @ found - wanted[last])
         scores.append((columns, error, squares))
-        text = " ".join(f"{names[c]} {us:.1f}" for c, us in zip(columns, found, strict=True))
-        print(f"without step 4: {text}: squares {squares:.2f}, step 4 {error:+.2f} points")
     least = min(abs(error) for _, error, _ in scores)
     near = [each for each in scores if abs(each[1]) <= least + SCALE_POINTS]
     fewest = min(len(columns) for columns, _, _ in near)
     return min((each for each in near if len(each[0]) == fewest), key=lambda each: each[2])[0]
 
 
+def fits(matrix: Array, wanted: Array, names: tuple[str, ...], chosen: tuple[int, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield prices and sum of squares of the chosen fit and of all five with profile intervals, then of each pair."""
+    every = tuple(range(len(names)))
+    for label, columns in (("chosen by the protocol", chosen), ("all five", every)):
+        found, squares = least_squares(matrix, wanted, columns)
+        boxes = [10.0 * STEPS_US[names[column]] for column in columns]
+        limits = [profile(matrix, wanted, columns, place, box) for place, box in enumerate(boxes)]
+        prices = zip(columns, found, limits, strict=True)
+        yield (
+            label,
+            ", ".join(f"{names[c]} {us:.1f} ({a:.1f} to {b:.1f})" for c, us, (a, b) in prices),
+            f"{squares:.1f}",
+        )
+    for columns in itertools.combinations(every, 2):
+        found, squares = least_squares(matrix, wanted, columns)
+        yield "pair", ", ".join(f"{names[c]} {us:.1f}" for c, us in zip(columns, found, strict=True)), f"{squares:.1f}"
+
+
 def report(pool: Parallel, prices: dict[str, float], target: Array, rows: tuple[str, ...]) -> None:
     """Print what these prices give at full length beside the record."""
     mean, error = (each[0] for each in cpu(pool, [prices], FULL, range(1000, 1010)))
-    for phase, value, spread, seen in zip((*PHASES, *HELD_OUT), mean, error, target, strict=True):
-        kind = "in sample" if phase in rows else "held out"
-        print(f"{phase:17s} {kind}: {value:6.2f} +- {spread:.2f}, measured {seen:6.2f}, error {value - seen:+.2f}")
+    lines = [
+        (phase, "in sample" if phase in rows else "held out", f"{seen:.2f}", f"{value:.2f}", f"{spread:.2f}",
+         f"{value - seen:+.2f}")
+        for phase, value, spread, seen in zip((*PHASES, *HELD_OUT), mean, error, target, strict=True)
+    ]  # fmt: skip
+    print("\n## At full length\n")
+    print(markdown_table(("CPU, %", "", "measured", "found", "standard error", "error, points"), lines))
 
 
 def main() -> None:
@@ -143,27 +161,18 @@ def main() -> None:
         table = cpu(pool, points, SHORT, range(11, 15))[0][:, : len(PHASES)]
         slopes = np.array([(table[i + 1] - table[0]) / us for i, us in enumerate(STEPS_US.values())]).T[first:]
         wanted = (target[: len(PHASES)] - table[0])[first:]
-        print("none:", " ".join(f"{value:.2f}" for value in table[0]), "missing:", " ".join(f"{w:.2f}" for w in wanted))
-        for name, column in zip(names, slopes.T, strict=True):
-            print(f"points a us, {name}: " + " ".join(f"{value:.5f}" for value in column))
-        identifiability(slopes, names)
-        chosen = choose(slopes, wanted, names, rows)
-        for columns in (chosen, tuple(range(len(names)))):
-            found, squares = least_squares(slopes, wanted, columns)
-            print(f"fit, squares {squares:.2f}:")
-            for place, column in enumerate(columns):
-                box = 10.0 * STEPS_US[names[column]]
-                low, high = profile(slopes, wanted, columns, place, box)
-                print(f"  {names[column]} {found[place]:.2f} us, 95 % {low:.1f} to {high:.1f} of 0 to {box:.0f}")
+        chosen = choose(slopes, wanted, rows)
+        print("## Points of CPU for a microsecond\n")
+        lines = [(name, *(f"{value:.4f}" for value in column)) for name, column in zip(names, slopes.T, strict=True)]
+        print(markdown_table(("price of", *rows), [*lines, ("**missing, points**", *(f"{w:.2f}" for w in wanted))]))
+        print("\n## What the rows tell apart\n")
+        print(markdown_table(("singular value", *names), list(identifiability(slopes, names))))
+        print("\n## Fits\n")
+        print(
+            markdown_table(("fit", "prices, us (95 % profile)", "squares"), list(fits(slopes, wanted, names, chosen)))
+        )
         found, _ = least_squares(slopes, wanted, chosen)
         prices = {names[c]: float(us) for c, us in zip(chosen, found, strict=True)}
-        linear = table[0].copy()
-        linear[first:] += slopes[:, chosen] @ found
-        print("linear fit, error in points:", " ".join(f"{v:+.2f}" for v in linear - target[: len(PHASES)]))
-        for columns in itertools.combinations(range(len(names)), 2):
-            found, squares = least_squares(slopes, wanted, columns)
-            both = " ".join(f"{names[c]} {us:.1f}" for c, us in zip(columns, found, strict=True))
-            print(f"beside it: {both}: squares {squares:.2f}")
         report(pool, prices, target, rows)
 
 

@@ -148,12 +148,12 @@ FIGURE = re.compile(r"(?<![\w.`])[-+]?\d[\d,]*\.\d+(?![\w.])")
 def by_hand(page):
     """Tables of a page with decimal figures in four cells or more that no mark holds: of runs, or of a source.
 
-    Tables of parameters are those of the specs, which another test holds.
+    Tables of parameters are those of the specs, which another test holds; what heads a column is a setting.
     """
     text = pages.MARK.sub("", page.read_text(encoding="utf-8"))
     text = re.sub(r"<!-- parameters: .* -->\n(?:\|.*\n)+", "", text)
     text = re.sub(r"<!-- generated: .*?<!-- end of generated part -->", "", text, flags=re.DOTALL)
-    return [table[0] for table in HAND.finditer(text) if len(FIGURE.findall(table[0])) >= 4]
+    return [table[0] for table in HAND.finditer(text) if len(FIGURE.findall(table[0].partition("\n")[2])) >= 4]
 
 
 SOURCES = {
