@@ -4,90 +4,99 @@ import json
 
 import pytest
 
-from vftsim.cli.main import main
-from vftsim.records import vmware_ft as paper
-from vftsim.records import vmware_ft_bounds as forms
-from vftsim.records.vmware_ft import RECEIVE, RECORD, TRANSMIT, Budget
-from vftsim.spec import shipped_dir
-from vftsim.study.progress import make_progress
+from vftsim.composition.model import ModelSpec
+from vftsim.records.forms import vmware_ft as forms
+from vftsim.records.judge import Judgement
+from vftsim.records.runner import read
+from vftsim.spec import load, shipped_dir
 
 FIRST = "10 Gbit/s"
+RECORD = read("vmware-ft")
+SHORT = RECORD.with_budget({"seed": 7, "replications": 1, "seconds": 0.1})
+
+
+def name(direction, link=FIRST, policy="every second"):
+    return f"{direction}, {policy}, {link}"
+
+
+def pair(*settings):
+    return load(shipped_dir("calibration") / "vmware-ft" / "netperf.yaml", ModelSpec, settings)
 
 
 def test_the_figures_are_the_datasets():
-    assert (paper.stated_rate("specjbb"), paper.stated_rate(RECEIVE), paper.stated_rate(TRANSMIT)) == (1.4, 500.0, 36.0)
-    assert len(paper.stated_figures()) == 72
+    stated = Judgement(RECORD, shipped()["results"]).names
+    assert (stated["jbb"], stated["rx"], stated["tx"]) == (1.4, 500.0, 36.0)
 
 
 def test_bytes_of_a_segment_by_hand():
     """A frame of 1538 bytes and an entry of 64, an output of 32, an acknowledgement of 90, all times 1.2."""
-    spec = paper.protection_of(FIRST)
-    assert forms.log_bytes(spec, RECEIVE, 0.5) == pytest.approx(1.2 * (1538 + 64 + 16))
-    assert forms.log_bytes(spec, TRANSMIT, 0.5) == pytest.approx(1.2 * (32 + 0.5 * (90 + 64)))
-    assert forms.log_bytes(spec, TRANSMIT, 1.0, True) == pytest.approx(1.2 * (1538 + 32 + 90 + 64))
+    spec = pair()
+    assert forms.log_bytes(spec, "receive", 0.5) == pytest.approx(1.2 * (1538 + 64 + 16))
+    assert forms.log_bytes(spec, "transmit", 0.5) == pytest.approx(1.2 * (32 + 0.5 * (90 + 64)))
+    assert forms.log_bytes(spec, "transmit", 1.0, True) == pytest.approx(1.2 * (1538 + 32 + 90 + 64))
     assert forms.timer_mbit_per_s(spec) == pytest.approx(1.152)
 
 
 def test_netperf_lies_between_the_acknowledgement_policies():
-    """Rx/Tx of the latency case, and Tx from Rx; a log with the data of outputs misses both."""
-    spec = paper.protection_of(FIRST)
-    ratios = [forms.log_bytes(spec, RECEIVE, k) / forms.log_bytes(spec, TRANSMIT, k) for k in (1.0, 0.5)]
+    """Rx/Tx of the latency case, and Tx from Rx."""
+    spec = pair()
+    ratios = [forms.log_bytes(spec, "receive", k) / forms.log_bytes(spec, "transmit", k) for k in (1.0, 0.5)]
     assert ratios[0] < 500 / 36 < ratios[1]
     assert forms.other_rate(spec, 500.0, 0.5) < 36.0 < forms.other_rate(spec, 500.0, 1.0)
-    assert [each.verdict for each in paper.wrong_model()] == ["missed", "missed"]
 
 
 def test_bounds_by_hand():
     """Log of 100 Mbit/s; a window of 8 segments over a round trip of 1 ms; a price of 100 us a packet."""
-    spec = paper.protection_of("100 Mbit/s")
-    costs = paper.guest_costs(RECEIVE)
-    found = forms.bounds(spec, costs, RECEIVE, 0.5, 1e9, 128 * 1024)
+    spec = pair("networks.logging.rate=100 Mbit/s", "networks.logging.latency=74.5 us")
+    found = forms.bounds(spec, "receive", 0.5)
     assert found["line"] == pytest.approx(1000 * 1448 / 1538)
     assert found["log bytes"] == pytest.approx(100 * 1448 / (1.2 * 1618))
-    assert forms.binding(found) == "log bytes"
-    slow = spec.model_copy(update={"channel": spec.channel.model_copy(update={"latency": 500_000, "rate": 10**12})})
-    found = forms.bounds(slow, costs, TRANSMIT, 0.5, 1e9, 8 * 1448)
-    assert found["acknowledgement of outputs"] == pytest.approx(8 * 1448 * 8 / 1000, rel=1e-3)
-    assert forms.binding(found) == "acknowledgement of outputs"
-    dear = spec.model_copy(update={"cost": spec.cost.model_copy(update={"output": 100_000, "entry": 0, "kibibyte": 0})})
-    found = forms.bounds(dear, forms.GuestCosts(0.0, 0.0, 0.0), TRANSMIT, 0.5, 1e9, 1 << 20)
-    assert found["CPU"] == pytest.approx(0.999 * 1448 * 8 / 100)
-    replaying = spec.model_copy(update={"secondary": spec.secondary.model_copy(update={"factor": 20.0})})
-    assert forms.binding(forms.bounds(replaying, costs, RECEIVE, 0.5, 1e9, 1 << 20)) == "replay"
+    assert forms.binding(spec, "receive", 0.5)[0] == "log bytes"
+    slow = pair(
+        "networks.logging.rate=1000 Gbit/s", "networks.logging.latency=500 us", f"workloads.tx.window={8 * 1448} B"
+    )
+    name, bound = forms.binding(slow, "transmit", 0.5)
+    assert (name, bound) == ("acknowledgement of outputs", pytest.approx(8 * 1448 * 8 / 1000, rel=1e-3))
+    cost = "domains.guest.protection.cost"
+    free = [f"domains.guest.applications.source.{key}=0 s" for key in ("segment_cost", "copy_cost", "ack_cost")]
+    way = [f"domains.guest.interfaces.eth0.path.{key}=0 s" for key in ("packet_cost", "interrupt_cost")]
+    dear = pair(f"{cost}.output=100 us", f"{cost}.entry=0 s", f"{cost}.kibibyte=0 s", *free, *way)
+    assert forms.bounds(dear, "transmit", 0.5)["CPU"] == pytest.approx(0.999 * 1448 * 8 / 100)
+    assert forms.binding(pair("domains.guest.protection.secondary.factor=20"), "receive", 0.5)[0] == "replay"
 
 
 @pytest.fixture(scope="module")
 def short():
     """Receiving and transmitting for a moment, in the engine for reading."""
-    budget = Budget(7, 1, 0.1)
+    wanted = [name("receive"), name("transmit"), name("receive", "100 Mbit/s")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VFTSIM_ENGINE", "simpy")
-        return {(d, link): paper.netperf(d, "every second", link, budget)
-                for d, link in ((RECEIVE, FIRST), (TRANSMIT, FIRST), (RECEIVE, "100 Mbit/s"))}  # fmt: skip
+        return {each: SHORT.play(*SHORT.tasks()[each]) for each in wanted}
 
 
 def test_simulated_netperf_is_bound_by_what_the_closed_form_says(short):
-    for direction in (RECEIVE, TRANSMIT):
-        bound = paper.bounds_of(direction, "every second", FIRST)
-        assert forms.binding(bound) == "CPU"
-        (payload,), (cpu,) = short[direction, FIRST]["payload"], short[direction, FIRST]["cpu"]
-        assert 0.8 * bound["CPU"] < payload < bound["CPU"]
+    for direction in ("receive", "transmit"):
+        which, bound = forms.binding(SHORT.model(name(direction)), direction, 0.5)
+        assert which == "CPU"
+        (payload,), (cpu,) = short[name(direction)]["payload"], short[name(direction)]["cpu"]
+        assert 0.8 * bound < payload < bound
         assert cpu > 95.0
 
 
 def test_a_log_that_is_full_holds_the_receiver_back(short):
     """What comes in 100 ms over 100 Mbit/s, and the 512 KiB of the primary's buffer."""
-    (payload,), bound = short[RECEIVE, "100 Mbit/s"]["payload"], paper.bounds_of(RECEIVE, "every second", "100 Mbit/s")
-    buffered = 512 * 1024 * 8 * 1e-6 / 0.1 * forms.MSS / (1.2 * 1618)
-    assert bound["log bytes"] * 0.95 < payload < (bound["log bytes"] + buffered) * 1.05
-    assert short[RECEIVE, "100 Mbit/s"]["cpu"][0] < short[RECEIVE, FIRST]["cpu"][0]
+    full = name("receive", "100 Mbit/s")
+    (payload,), bound = short[full]["payload"], forms.bounds(SHORT.model(full), "receive", 0.5)["log bytes"]
+    buffered = 512 * 1024 * 8 * 1e-6 / 0.1 * 1448 / (1.2 * 1618)
+    assert bound * 0.95 < payload < (bound + buffered) * 1.05
+    assert short[full]["cpu"][0] < short[name("receive")]["cpu"][0]
 
 
 def test_simulated_log_is_the_bytes_of_its_segments(short):
-    spec = paper.protection_of(FIRST)
-    for direction in (RECEIVE, TRANSMIT):
-        (payload,), (log,) = short[direction, FIRST]["payload"], short[direction, FIRST]["log"]
-        formed = payload / forms.MSS * forms.log_bytes(spec, direction, 0.5) + forms.timer_mbit_per_s(spec)
+    spec = pair()
+    for direction in ("receive", "transmit"):
+        (payload,), (log,) = short[name(direction)]["payload"], short[name(direction)]["log"]
+        formed = payload / 1448 * forms.log_bytes(spec, direction, 0.5) + forms.timer_mbit_per_s(spec)
         # Segments under way at the end are logged and not yet taken in.
         assert formed * 0.97 < log < formed * 1.1
 
@@ -96,36 +105,8 @@ def shipped():
     return json.loads((shipped_dir("calibration") / "vmware-ft" / "record.json").read_text(encoding="utf-8"))
 
 
-def test_the_shipped_record_says_what_its_results_say():
-    said = shipped()
-    assert set(said["results"]) == set(paper.tasks())
-    found = [[list(row) for row in table.rows] for table in paper.tables(said["results"])]
-    assert found == [table["rows"] for table in said["tables"]]
-    written = (shipped_dir("calibration") / "vmware-ft" / "record.md").read_text(encoding="utf-8")
-    assert written == paper.report(said["results"], Budget(**said["budget"]))
-
-
 def test_what_the_record_must_show():
-    verdicts = [(each.key, each.verdict) for each in paper.judged(shipped()["results"])]
-    assert [key for key, verdict in verdicts if verdict == "missed"] == ["F4"]  # the level of Tx
-
-
-@pytest.mark.thorough
-def test_the_command_prints_writes_and_says_the_same(monkeypatch, tmp_path, capsys):
-    results = shipped()["results"]
-    monkeypatch.setattr(paper, "run_record", lambda jobs, budget, progress: results)
-    path = tmp_path / "record.md"
-    assert main(["record", "vmware-ft", "-j", "1", "-q", "-o", str(path)]) == 0
-    assert "Largest payload" in capsys.readouterr().out
-    assert path.read_text(encoding="utf-8") == paper.report(results, RECORD)
-    assert main(["record", "vmware-ft", "-j", "1", "-q", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["results"] == results
-    assert main(["record", "vmware-ft", "--curve", "duty"]) != 0
-    assert "of xen-media" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_the_whole_record_runs():
-    with make_progress("record vmware-ft", True) as progress:
-        results = paper.run_record(1, Budget(303, 1, 0.1), progress)
-    assert set(results) == set(paper.tasks())
+    groups = Judgement(RECORD, shipped()["results"]).groups
+    missed = [(row.key, row.stated) for row in groups["stated"] if row.verdict == "missed"]
+    assert missed == [("F4", "level of Tx, 36 Mbit/s")]
+    assert [row.verdict for row in groups["wrong"]] == ["missed", "missed"]

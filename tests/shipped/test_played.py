@@ -16,7 +16,7 @@ from vftsim.calibrate.run import run_calibration
 from vftsim.calibrate.validate_runs import is_by_runs, run_runs
 from vftsim.cli.main import main
 from vftsim.composition.keys import read, with_values
-from vftsim.records import xen_fit, xen_media
+from vftsim.records import runner, xen_fit, xen_media
 from vftsim.records.xen_study import costs_of
 from vftsim.spec import list_shipped, shipped_dir
 from vftsim.study.model import load_model
@@ -138,9 +138,19 @@ def _shorten_ramps(monkeypatch):
     monkeypatch.setattr(validate, "sip_model", model)
 
 
-@pytest.mark.parametrize("study", ["farm", "networks", "vmware_ft"])
+@pytest.mark.parametrize("name", runner.names())
+def test_a_record_of_data_plays_one_run_of_each_kind(name):
+    record = runner.read(name).quick()
+    first = dict(reversed(record.tasks().values()))
+    for number, case in first.items():
+        figures = record.play(number, case)
+        assert all(math.isfinite(value) for values in figures.values() for value in values), number
+        assert any(value > 0.0 for values in figures.values() for value in values), number
+
+
+@pytest.mark.parametrize("study", ["farm", "networks"])
 def test_a_record_plays_one_run_of_each_kind(study):
-    module = importlib.import_module(f"vftsim.records.{study if study == 'vmware_ft' else f'{study}_study'}")
+    module = importlib.import_module(f"vftsim.records.{study}_study")
     budget = importlib.import_module(f"vftsim.records.{study}").Budget(1, 1, 0.1)
     first = dict(reversed(module.tasks().values()))
     for what, arguments in first.items():

@@ -21,20 +21,8 @@ Judgements = Mapping[str, Sequence["Judged"]]
 """Judged statements by model."""
 
 
-class Study(StrEnum):
-    """The studies there are."""
-
-    xen_media = "xen-media"
-    networks = "networks"
-    sip_farm = "sip-farm"
-    vmware_ft = "vmware-ft"
-
-
-_IN_TABLES = {
-    Study.networks: ("networks_study", "networks"),
-    Study.sip_farm: ("farm_study", "farm"),
-    Study.vmware_ft: ("vmware_ft", "vmware_ft"),
-}
+_XEN = "xen-media"
+_IN_TABLES = {"networks": ("networks_study", "networks"), "sip-farm": ("farm_study", "farm")}
 """Modules of :mod:`vftsim.records` that say all of their results in tables, and those with their budgets."""
 
 
@@ -63,7 +51,7 @@ def register(app: typer.Typer) -> None:
 
 def record(
     study: Annotated[
-        Study,
+        str,
         typer.Argument(
             metavar="STUDY",
             help="xen-media: 49 experiments (Patnaik et al. 2009); networks: iperf and httperf on bare metal, KVM and "
@@ -105,13 +93,17 @@ def record(
 
     if curve is not None and model:
         raise UsageError("--curve and --model: choose one; curves are those of the fitted model")
-    if study is not Study.xen_media and (curve is not None or model):
-        raise UsageError(f"--curve and --model are of xen-media; {study.value} always shows its wrong models")
+    if study not in (_XEN, *_IN_TABLES):
+        from vftsim.records.runner import read
+
+        read(study)
+    if study != _XEN and (curve is not None or model):
+        raise UsageError(f"--curve and --model are of xen-media; {study} always shows its wrong models")
     if output is not None:
         check_target(output, force, ".md" if curve is None else ".png")
     workers = checked_jobs(jobs)
     check_study(1, 1, workers)
-    if study in _IN_TABLES:
+    if study != _XEN:
         _in_tables(study, output, workers, quick, as_json=as_json, quiet=quiet)
     elif curve is None:
         _experiments(study, model or [], output, workers, quick, as_json=as_json, quiet=quiet)
@@ -120,7 +112,7 @@ def record(
 
 
 def _experiments(
-    study: Study, rivals: Sequence[Rival], output: Path | None, jobs: int, quick: bool, *, as_json: bool, quiet: bool
+    study: str, rivals: Sequence[Rival], output: Path | None, jobs: int, quick: bool, *, as_json: bool, quiet: bool
 ) -> None:
     from vftsim.cli.files import write_whole
     from vftsim.records import xen_media as media
@@ -132,7 +124,7 @@ def _experiments(
     budget = QUICK if quick else media.RECORD
     asked = list(media.RIVALS) if Rival.every in rivals else list(dict.fromkeys(r.value for r in rivals))
     names = [media.RIGHT, *(media.RIVALS[name] for name in asked)]
-    with make_progress(f"record {study.value}", quiet) as progress:
+    with make_progress(f"record {study}", quiet) as progress:
         found = run_record(names, jobs, budget, progress)
     judged = {name: media.judge_all(entry["results"]) for name, entry in found.items()}
     chance = media.by_chance(found)
@@ -151,7 +143,7 @@ def _experiments(
 
 
 def _curve(
-    study: Study, curve: Curve, output: Path | None, jobs: int, quick: bool, *, as_json: bool, quiet: bool
+    study: str, curve: Curve, output: Path | None, jobs: int, quick: bool, *, as_json: bool, quiet: bool
 ) -> None:
     from dataclasses import asdict
 
@@ -164,7 +156,7 @@ def _curve(
     from vftsim.study.results import write_figure
 
     budget, chosen = QUICK if quick else CURVE, CURVES[curve.value]
-    with make_progress(f"record {study.value}, {curve.value}", quiet) as progress:
+    with make_progress(f"record {study}, {curve.value}", quiet) as progress:
         points = run_curve(curve.value, jobs, budget, progress)
     if output is not None:
         figure, (ax,) = new_figure(7.0, 4.0)
@@ -183,31 +175,54 @@ def _curve(
         print_text(f"Written: {output}")
 
 
-def _in_tables(study: Study, output: Path | None, jobs: int, quick: bool, *, as_json: bool, quiet: bool) -> None:
-    """Run a study whose module says all of its results in tables."""
+def _in_tables(study: str, output: Path | None, jobs: int, quick: bool, *, as_json: bool, quiet: bool) -> None:
+    """Run a study that says all of its results in tables."""
     from dataclasses import asdict
 
     from vftsim.cli.files import write_whole
     from vftsim.report.screen import print_json, print_table, print_text
     from vftsim.study.progress import make_progress
 
-    record, budgets = (importlib.import_module(f"vftsim.records.{name}") for name in _IN_TABLES[study])
-    budget = budgets.QUICK if quick else budgets.RECORD
-    with make_progress(f"record {study.value}", quiet) as progress:
-        found = record.run_record(jobs, budget, progress)
-    ran, tables, scores = record.ran(budget), record.tables(found), record.scores(found)
+    with make_progress(f"record {study}", quiet) as progress:
+        found = (
+            _of_module(study, jobs, quick, progress) if study in _IN_TABLES else _of_data(study, jobs, quick, progress)
+        )
     if output is not None:
-        write_whole(output, lambda path: _write_text(path, record.report(found, budget)))
+        write_whole(output, lambda path: _write_text(path, found["report"]))
     if as_json:
-        said = [asdict(table) for table in tables]
-        print_json({"budget": asdict(budget), "results": found, "tables": said, "scores": scores})
+        said = [asdict(table) for table in found["tables"]]
+        print_json({"budget": found["budget"], "results": found["results"], "tables": said, "scores": found["scores"]})
         return
-    for table in tables:
+    for table in found["tables"]:
         print_table(table.title, table.columns, table.rows, texts=len(table.columns))
-    for line in (ran, *scores):
+    for line in (found["ran"], *found["scores"]):
         print_text(line)
     if output is not None:
         print_text(f"Written: {output}")
+
+
+def _of_data(study: str, jobs: int, quick: bool, progress: Any) -> dict[str, Any]:
+    from vftsim.records.judge import Judgement
+    from vftsim.records.runner import read
+
+    record = read(study).quick() if quick else read(study)
+    found = Judgement(record, record.run(jobs, progress))
+    return {
+        "budget": dict(record.budget), "results": found.results, "tables": found.tables(), "scores": found.scores(),
+        "ran": found.ran, "report": found.report(),
+    }  # fmt: skip
+
+
+def _of_module(study: str, jobs: int, quick: bool, progress: Any) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    record, budgets = (importlib.import_module(f"vftsim.records.{name}") for name in _IN_TABLES[study])
+    budget = budgets.QUICK if quick else budgets.RECORD
+    found = record.run_record(jobs, budget, progress)
+    return {
+        "budget": asdict(budget), "results": found, "tables": record.tables(found), "scores": record.scores(found),
+        "ran": record.ran(budget), "report": record.report(found, budget),
+    }  # fmt: skip
 
 
 def _across(values: Sequence[float]) -> str:

@@ -22,6 +22,7 @@ class BulkTcpSpec(Spec):
     """Clients that send to the server, or receive from it, as fast as TCP lets them."""
 
     part: ClassVar[Kind] = bulk_tcp
+    header_bytes: ClassVar[int] = HEADER_BYTES
 
     kind: Literal["bulk_tcp"] = "bulk_tcp"
     to: str = Field("server", description="Domain at the other end.")

@@ -1,0 +1,121 @@
+"""Every record: its file, what it ships, how statements are judged, and the command."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from vftsim.cli.main import main
+from vftsim.errors import UsageError
+from vftsim.records.definition import Judged, Statement
+from vftsim.records.expressions import evaluate, write
+from vftsim.records.judge import Judgement, compare
+from vftsim.records.runner import names, read
+from vftsim.spec import shipped_dir
+from vftsim.study.progress import make_progress
+
+
+def shipped(name):
+    return json.loads((shipped_dir("calibration") / name / "record.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_shipped_record_says_what_its_results_say(name):
+    said, record = shipped(name), read(name)
+    assert list(said["results"]) == list(record.tasks())
+    assert said["budget"] == dict(record.budget)
+    judgement = Judgement(record, said["results"])
+    assert [[list(row) for row in table.rows] for table in judgement.tables()] == [t["rows"] for t in said["tables"]]
+    written = (shipped_dir("calibration") / name / "record.md").read_text(encoding="utf-8")
+    assert written == judgement.report()
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_table_is_as_wide_as_its_head(name):
+    for table in Judgement(read(name), shipped(name)["results"]).tables():
+        assert {len(row) for row in table.rows} == {len(table.columns)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names())
+def test_the_whole_record_runs(name):
+    record = read(name).quick()
+    with make_progress(f"record {name}", True) as progress:
+        results = record.run(1, progress)
+    assert set(results) == set(record.tasks())
+    assert all(math.isfinite(x) for figures in results.values() for values in figures.values() for x in values)
+    assert Judgement(record, results).report()
+
+
+def verdict(value, **rule):
+    """Judge one value by one rule, in a record that has nothing else."""
+    statement = Statement(stated="", value=value, judged=Judged(**rule))
+    spec = read("vmware-ft").spec.model_copy(update={"values": {}, "forms": None, "statements": {"one": (statement,)}})
+    record = read("vmware-ft")
+    return Judgement(type(record)("own", record.folder, spec, spec.budget), {}).groups["one"][0].verdict
+
+
+@pytest.mark.parametrize(
+    ("value", "rule", "holds"),
+    [
+        ("104.9", {"near": 100, "within": 0.05}, True), ("106", {"near": 100, "within": 0.05}, False),
+        ("1.4", {"near": 1, "by": 0.5}, True), ("0.4", {"near": 1, "by": 0.5}, False),
+        ("1.5", {"near": 1, "factor": 1.5}, True), ("0.6", {"near": 1, "factor": 1.5}, False),
+        ("[2, 5]", {"covers": 5}, True), ("[2, 5]", {"covers": 5.1}, False),
+        ("3", {"least": 3, "most": 4}, True), ("[3, 5]", {"least": 3, "most": 4}, False),
+        ("3", {"above": 3}, False), ("2", {"below": 3}, True), ("1", {"so": "value == 1 and 2 < 1"}, False),
+    ],
+)  # fmt: skip
+def test_a_rule_holds_up_to_its_margin(value, rule, holds):
+    assert verdict(value, **rule) == ("holds" if holds else "missed")
+
+
+def test_a_rule_is_needed_and_a_margin_too():
+    with pytest.raises(ValueError, match="judged by one of near"):
+        Judged()
+    with pytest.raises(ValueError, match="needs one of within"):
+        Judged(near=3)
+
+
+def test_comparisons_are_paired_and_tell_no_difference_from_not_known():
+    other = [100.0, 200.0, 300.0, 400.0]
+    more = [x + y for x, y in zip(other, (9.0, 11.0, 10.0, 10.0), strict=True)]
+    assert compare("more_than", more, other, 0.0) == "holds"  # unpaired the spread would hide it
+    assert compare("more_than", more, other, 0.1) == "within noise"  # 10 of 250 is less than a tenth, surely
+    assert compare("less_than", more, other, 0.1) == "missed"
+    assert compare("same_as", more, other, 0.1) == "holds"
+    assert compare("same_as", more, other, 0.01) == "missed"
+    assert compare("same_as", [90.0, 330.0, 240.0, 460.0], other, 0.1) == "undecided"
+
+
+def test_expressions_work_numbers_out_and_reach_nothing_else():
+    own = {"x": 3.0, "many": np.array([1.0, 2.0]), "text": "a", "min": min, "of": {"y": 2}}
+    assert evaluate("100 * (1 - x / 4)", own) == 25.0
+    assert list(evaluate("many / 2", own)) == [0.5, 1.0]
+    assert evaluate("1 < x <= 3 and not x == 2", own)
+    assert evaluate("of.y if text == 'a' else 0", own) == 2
+    assert write("{x:.1f} of {many:g}, {{}}", own) == "3.0 of 1 and 2, {}"
+    for bad in ("x.real", "(1).real", "text.upper()", "__import__('os')", "[y for y in many]", "lambda: 1", "x :=", "z",
+                "f'{x}'", "1 / 0", "many[7]", "x" * 3000):  # fmt: skip
+        with pytest.raises(UsageError):
+            evaluate(bad, own)
+    with pytest.raises(UsageError, match="did you mean 'text'"):
+        evaluate("txt", own)
+    with pytest.raises(UsageError, match="cannot be written"):
+        write("{x:.1f", own)
+
+
+def test_the_command_prints_writes_and_says_the_same(monkeypatch, tmp_path, capsys):
+    results = shipped("vmware-ft")["results"]
+    monkeypatch.setattr("vftsim.records.runner.Record.run", lambda self, jobs, progress: results)
+    path = tmp_path / "record.md"
+    assert main(["record", "vmware-ft", "-j", "1", "-q", "-o", str(path)]) == 0
+    assert "Largest payload" in capsys.readouterr().out
+    assert path.read_text(encoding="utf-8") == Judgement(read("vmware-ft"), results).report()
+    assert main(["record", "vmware-ft", "-j", "1", "-q", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["results"] == results
+    assert main(["record", "vmware-ft", "--curve", "duty"]) == 2
+    assert "of xen-media" in capsys.readouterr().err
+    assert main(["record", "vmware-tf"]) == 2
+    assert "did you mean 'vmware-ft'" in capsys.readouterr().err

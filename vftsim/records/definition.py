@@ -1,0 +1,104 @@
+"""The file of a record: a published study as experiments, statements and tables (``calibration/NAME/record.yaml``)."""
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from vftsim.spec import Items, Spec
+
+Expression = str | float
+"""A number, or arithmetic over names (:mod:`vftsim.records.expressions`)."""
+Cells = Items[str]
+RULES = ("near", "covers", "least", "most", "above", "below", "less_than", "more_than", "same_as", "so", "verdict")
+
+
+class Judged(Spec):
+    """By which rule a statement is judged, with the margins that its protocol fixed beforehand."""
+
+    near: Expression | None = Field(None, description="A number: as stated, within `within`, `by` or `factor`.")
+    within: Expression | None = Field(None, description="Most relative difference.")
+    by: Expression | None = Field(None, description="Most difference, in the unit of the value.")
+    factor: Expression | None = Field(None, description="Most ratio, either way.")
+    covers: Expression | None = Field(None, description="A number that lies between the values.")
+    least: Expression | None = Field(None, description="A word: the value is this or more.")
+    most: Expression | None = Field(None, description="A word: the value is this or less.")
+    above: Expression | None = Field(None, description="A word: the value is more.")
+    below: Expression | None = Field(None, description="A word: the value is less.")
+    less_than: Expression | None = Field(
+        None, description="A comparison with other values, paired by replication; beyond `margin` in the mean."
+    )
+    more_than: Expression | None = Field(None, description="As `less_than`, the other way.")
+    same_as: Expression | None = Field(
+        None, description="As `less_than`: shown to be within `margin` by two one-sided tests at 5 %."
+    )
+    margin: Expression = Field(0.0, description="Margin of a comparison, as a share of what is compared with.")
+    so: str | None = Field(None, description="What has to be so, where it is more than one thing.")
+    verdict: str | None = Field(None, description="Not judged: input, prediction, derived, fitted, ...")
+
+    @model_validator(mode="after")
+    def _has_a_rule(self) -> "Judged":
+        if all(getattr(self, rule) is None for rule in RULES):
+            raise ValueError(f"a statement is judged by one of {', '.join(RULES)}")
+        if self.near is not None and [self.within, self.by, self.factor].count(None) != 2:
+            raise ValueError("'near' needs one of within, by, factor")
+        return self
+
+
+class Statement(Spec):
+    """Something that a study states, what stands for it in the model, and how the two are compared."""
+
+    key: str = Field("", description="Its name in the protocol.")
+    stated: str = Field(description="What is stated, a template.")
+    value: Expression = Field(0.0, description="What the model says of it.")
+    found: str = Field("{value:.3g}", description="How that is written, a template.")
+    judged: Judged = Field(description="The rule.")
+    null: Expression | None = Field(None, description="What a model that knows no mechanism says, judged alike.")
+    notes: dict[str, str] = Field(default_factory=dict, description="Further cells by name, templates.")
+
+
+class Runs(Spec):
+    """Experiments: one for each combination of the axes named."""
+
+    name: str = Field(description="Name of each, a template.")
+    over: Items[str] = Field((), description="Axes, the outermost first; those with `case`, its own alone.")
+    model: str = Field("", description="Model file in the record's folder, else a shipped model; a template.")
+    set: Items[str] = Field((), description="Settings, templates.")
+    sets: Items[str] = Field((), description="Values of the axes that hold further settings.")
+    figures: dict[str, Expression] = Field(
+        default_factory=dict, description="What is kept of each replication: addresses of declared figures."
+    )
+    read: str | None = Field(None, description="Function of the record's forms that reads figures of a run.")
+    play: str | None = Field(None, description="Instead of a model: a function of the forms that plays runs itself.")
+
+
+class Table(Spec):
+    """A table of the record."""
+
+    title: str = Field(description="Its title, a template.")
+    columns: Cells = Field(description="Its head.")
+    statements: str | None = Field(None, description="A row for each statement of this group.")
+    over: Items[str] = Field((), description="A row for each combination of these axes.")
+    values: dict[str, Expression] = Field(default_factory=dict, description="Values of a row, each may use the former.")
+    rows: Items[Cells] = Field((), description="Rows, templates.")
+    call: str | None = Field(None, description="Function of the forms that returns the rows.")
+    cells: Cells = Field(("{key}", "{stated}", "{found}", "{verdict}"), description="Templates of a row's cells.")
+
+
+class RecordSpec(Spec):
+    """A published study: what is run, what is stated, how it is judged, what is shown."""
+
+    title: str = Field(description="Title of the report.")
+    about: str = Field(description="What it is, in a few words.")
+    sources: Items[str] = Field((), description="Where what is stated is published.")
+    forms: str | None = Field(None, description="Module of `vftsim.records.forms` with what has to be computed.")
+    budget: dict[str, int | float] = Field(description="Seed, replications, lengths: names for expressions.")
+    quick: dict[str, int | float] = Field(description="What of the budget differs in a first look.")
+    ran: str = Field(description="What was run, a template.")
+    axes: dict[str, dict[str, dict[str, str | float | Items[str]]]] = Field(
+        default_factory=dict, description="Axes of experiments: cases by name, each with values by name."
+    )
+    runs: Annotated[Items[Runs], Field(min_length=1)] = Field(description="Experiments.")
+    values: dict[str, Expression] = Field(default_factory=dict, description="Values by name, each may use the former.")
+    statements: dict[str, Items[Statement]] = Field(description="Statements by group.")
+    tables: Items[Table] = Field(description="Tables.")
+    scores: Cells = Field((), description="Lines that sum up, templates.")

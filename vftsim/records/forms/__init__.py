@@ -1,0 +1,1 @@
+"""What records compute that is no arithmetic: closed forms, bounds, and figures that one experiment alone reads."""

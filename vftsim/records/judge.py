@@ -1,0 +1,229 @@
+"""Judges what a record states against what its experiments gave, and writes the record as tables.
+
+The rules are those of :class:`~vftsim.records.definition.Judged`; a comparison is judged on differences paired by
+replication: beyond their 95 % interval, and shown to be within a margin by two one-sided tests (Schuirmann 1987).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from vftsim.errors import UsageError
+from vftsim.records.definition import Expression, Judged, Statement
+from vftsim.records.definition import Table as TableSpec
+from vftsim.records.expressions import Names, evaluate, write
+from vftsim.records.runner import Record, Results
+from vftsim.report.markdown import markdown_table
+from vftsim.stats.intervals import t_interval
+
+HOLDS, MISSED, NOISE, UNDECIDED = "holds", "missed", "within noise", "undecided"
+_ONE_SIDED = 0.90
+"""Confidence of the interval that holds both one-sided tests at 5 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A statement, what was found, whether it holds, and whether a model without a mechanism holds it as well."""
+
+    key: str
+    stated: str
+    found: str
+    verdict: str
+    null: str
+    notes: Mapping[str, str]
+
+    @property
+    def names(self) -> Names:
+        """Return what a table's cells may name."""
+        own = {"key": self.key, "stated": self.stated, "found": self.found, "verdict": self.verdict, "null": self.null}
+        return {**own, **self.notes}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A part of a record: its title, its columns and its rows."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A record with its results."""
+
+    record: Record
+    results: Results
+
+    @cached_property
+    def names(self) -> Names:
+        """Return what an expression may name once everything was run."""
+        names: dict[str, Any] = {
+            **self.record.names, "mean": self.mean, "each": self.each, "means": self.means, "results": self.results,
+            "span": self.span,
+        }  # fmt: skip
+        return with_values(names, self.record.spec.values)
+
+    def each(self, run: str, figure: str) -> np.ndarray:
+        """Return a figure of an experiment by replication."""
+        if run not in self.results or figure not in self.results[run]:
+            raise UsageError(f"no experiment '{run}' has a figure '{figure}'")
+        return np.array(self.results[run][figure])
+
+    def mean(self, run: str, figure: str) -> float:
+        """Return a figure of an experiment, its mean over the replications."""
+        values = self.each(run, figure).tolist()
+        return float(sum(values) / len(values))
+
+    def means(self, runs: str, figure: str) -> np.ndarray:
+        """Return a figure of all experiments whose names match, in their order."""
+        return np.array([self.mean(run, figure) for run in fnmatch.filter(self.results, runs)])
+
+    def span(self, run: str, figure: str, digits: int = 4) -> str:
+        """Return the least and the greatest value of the replications as text."""
+        values = self.each(run, figure)
+        low, high = f"{min(values):.{digits}g}", f"{max(values):.{digits}g}"
+        return low if low == high else f"{low} to {high}"
+
+    @cached_property
+    def groups(self) -> Mapping[str, list[Row]]:
+        """Return every statement with its verdict, by group."""
+        return {
+            name: [self._row(statement) for statement in group]
+            for name, group in self.record.spec.statements.items()
+        }  # fmt: skip
+
+    def _row(self, statement: Statement) -> Row:
+        value = evaluate(statement.value, self.names)
+        verdict, null = self._verdict(statement.judged, value), ""
+        if statement.null is not None:
+            null = self._verdict(statement.judged, evaluate(statement.null, self.names))
+        names = {**self.names, "value": value, "verdict": verdict}
+        notes = {name: write(text, names) for name, text in statement.notes.items()}
+        return Row(statement.key, write(statement.stated, names), write(statement.found, names), verdict, null, notes)
+
+    def _verdict(self, judged: Judged, value: Any) -> str:
+        if judged.verdict is not None:
+            return write(judged.verdict, {**self.names, "value": value})
+        names = {**self.names, "value": value}
+        limits = {name: evaluate(each, names) for name, each in judged if each is not None}
+        compared = next((name for name in ("less_than", "more_than", "same_as") if name in limits), None)
+        if compared is not None:
+            return compare(compared, value, limits[compared], limits["margin"])
+        return HOLDS if all(_holds(rule, limits, value) for rule in limits if rule in _RULES) else MISSED
+
+    def tables(self) -> list[Table]:
+        """Return the whole record."""
+        return [
+            Table(write(table.title, self.names), table.columns, list(self._rows(table)))
+            for table in self.record.spec.tables
+        ]
+
+    def _rows(self, table: TableSpec) -> Iterable[tuple[str, ...]]:
+        if table.call is not None:
+            yield from evaluate(table.call, {**self.names, "judgement": self})
+            return
+        if table.statements is not None:
+            columns = [{**self.names, **row.names} for row in self.groups[table.statements]]
+            yield from (tuple(write(cell, _Blank(names)) for cell in table.cells) for names in columns)
+            return
+        for case in self.record.cases(table.over):
+            names = with_values({**self.names, **case}, table.values)
+            yield from (tuple(write(cell, names) for cell in cells) for cells in table.rows or (table.cells,))
+
+    def scores(self) -> list[str]:
+        """Return how many statements hold, and how many of them cannot tell."""
+        names = {**self.names, "count": self.count, "by_verdict": self.by_verdict, "judgement": self}
+        return [write(line, names) for line in self.record.spec.scores]
+
+    def count(self, group: str, verdict: str = "*", null: str = "*", note: str = "") -> int:
+        """Return how many statements of a group have a verdict, and their null model, or a note."""
+        return sum(
+            fnmatch.fnmatch(row.verdict, verdict) and fnmatch.fnmatch(row.null, null)
+            and (not note or bool(row.notes.get(note)))
+            for row in self.groups[group]
+        )  # fmt: skip
+
+    def by_verdict(self, group: str) -> str:
+        """Return how many statements have which verdict, as text."""
+        counts = Counter(row.verdict for row in self.groups[group])
+        return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+
+    @property
+    def ran(self) -> str:
+        """What was run, as text."""
+        return write(self.record.spec.ran, self.record.names)
+
+    def report(self) -> str:
+        """Return the record as Markdown."""
+        scores = self.scores()
+        lines = [f"# {self.record.spec.title}", "", self.ran, *([""] if scores else []), *(f"* {s}" for s in scores)]
+        for table in self.tables():
+            lines += ["", f"## {table.title}", "", markdown_table(table.columns, table.rows)]
+        return "\n".join(lines) + "\n"
+
+
+def with_values(names: dict[str, Any], values: Mapping[str, Expression]) -> dict[str, Any]:
+    """Return names with further values, each of which may use the former."""
+    for name, text in values.items():
+        names[name] = evaluate(text, names)
+    return names
+
+
+class _Blank(dict[str, Any]):
+    """Names of a row, of which a note that a statement lacks is empty."""
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+    def __missing__(self, key: str) -> str:
+        return ""
+
+
+def _is_near(limits: Mapping[str, Any], value: Any) -> bool:
+    near = limits["near"]
+    if "by" in limits:
+        return bool(abs(value - near) <= limits["by"])
+    if "factor" in limits:
+        return bool(1 / limits["factor"] <= value / near <= limits["factor"])
+    return bool(abs(value / near - 1.0) <= limits["within"])
+
+
+_RULES: dict[str, Callable[[Mapping[str, Any], Any], Any]] = {
+    "near": _is_near,
+    "covers": lambda limits, value: min(value) <= limits["covers"] <= max(value),
+    "least": lambda limits, value: np.all(value >= limits["least"]),
+    "most": lambda limits, value: np.all(value <= limits["most"]),
+    "above": lambda limits, value: np.all(value > limits["above"]),
+    "below": lambda limits, value: np.all(value < limits["below"]),
+    "so": lambda limits, value: limits["so"],
+}
+
+
+def _holds(rule: str, limits: Mapping[str, Any], value: Any) -> bool:
+    return bool(_RULES[rule](limits, value))
+
+
+def compare(rule: str, mine: Sequence[float], other: Sequence[float], margin: float) -> str:
+    """Judge a comparison of two figures, paired by replication; the margin is a share of the other's mean."""
+    own, its = np.array(mine), np.array(other)
+    limit = margin * abs(float(np.mean(its)))
+    lead = (its - own if rule == "less_than" else own - its).tolist()
+    within = t_interval(lead, _ONE_SIDED)
+    is_same = -limit < within.low and within.high < limit
+    if rule == "same_as":
+        outside = within.high < -limit or within.low > limit
+        return HOLDS if is_same else MISSED if outside else UNDECIDED
+    found = t_interval(lead)
+    if found.low > 0.0 and found.mean >= limit:
+        return HOLDS
+    if found.high < 0.0:
+        return MISSED
+    return NOISE if is_same else UNDECIDED

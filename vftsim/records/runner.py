@@ -1,0 +1,213 @@
+"""Plays the experiments of a record, whatever they are, on several cores."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import run_model
+from vftsim.errors import UsageError
+from vftsim.records.definition import RecordSpec, Runs
+from vftsim.records.expressions import Names, evaluate, write
+from vftsim.spec import find, list_shipped, load, shipped_dir
+from vftsim.spec.suggest import did_you_mean, listing
+from vftsim.study.figures.summary import figures_in
+from vftsim.study.progress import Progress
+from vftsim.study.workers import Workers
+
+FILE = "record"
+Figures = dict[str, list[float]]
+"""Values of each replication by name."""
+Results = Mapping[str, Figures]
+
+
+def names() -> tuple[str, ...]:
+    """Return the records that ship with vftsim."""
+    found = (Path(each) for each in list_shipped("calibration"))
+    return tuple(path.parent.name for path in found if path.name == FILE)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record's file, and where it lies."""
+
+    name: str
+    folder: Path
+    spec: RecordSpec
+    budget: Mapping[str, float]
+
+    def quick(self) -> Record:
+        """Return it with the budget of a first look."""
+        return self.with_budget(self.spec.quick)
+
+    def with_budget(self, changes: Mapping[str, float]) -> Record:
+        """Return it with another budget."""
+        return replace(self, budget={**self.budget, **changes})
+
+    @cached_property
+    def names(self) -> Names:
+        """Return what an expression may name before anything was run."""
+        plain: dict[str, Any] = {
+            "abs": abs, "min": _least, "max": _greatest, "sum": _total, "round": round, "len": len, "mean_of": _mean,
+            "known": _known, "cell": partial(cell, self.folder), "axis": self.axis, "model": self.model,
+        }  # fmt: skip
+        return {**plain, **_forms(self.spec.forms), **self.budget, "budget": self.budget}
+
+    def cases(self, axes: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield every combination of axes as names: of each its case, and the values of that."""
+        known = self.spec.axes
+        if unknown := [axis for axis in axes if axis not in known]:
+            raise UsageError(f"record {self.name}: there is no axis '{unknown[0]}'; {listing(list(known))}")
+        for chosen in product(*(known[axis].items() for axis in axes)):
+            values = {key: value for _, own in chosen for key, value in own.items()}
+            yield {**values, **{axis: case for axis, (case, _) in zip(axes, chosen, strict=True)}}
+
+    def axis(self, name: str, value: str) -> np.ndarray:
+        """Return a value of an axis by case."""
+        return np.array([case[value] for case in self.cases((name,))])
+
+    def model(self, experiment: str) -> ModelSpec:
+        """Return the model of an experiment by its name."""
+        number, case = self.tasks()[experiment]
+        return self.system(self.spec.runs[number], case)
+
+    def tasks(self) -> dict[str, tuple[int, dict[str, Any]]]:
+        """Return every experiment by name: which entry of the file, and its case."""
+        found: dict[str, tuple[int, dict[str, Any]]] = {}
+        for number, runs in enumerate(self.spec.runs):
+            for case in self.cases(runs.over):
+                found[write(runs.name, {**self.names, **case})] = number, case
+        return found
+
+    def system(self, runs: Runs, case: Mapping[str, Any]) -> ModelSpec:
+        """Return the model of an experiment."""
+        own = {**self.names, **case}
+        further = [each for name in runs.sets for each in case.get(name, ())]
+        settings = [write(each, own) for each in (*runs.set, *further)]
+        name = write(runs.model, own)
+        beside = self.folder / f"{name}.yaml"
+        return load(beside if beside.is_file() else name, ModelSpec, settings)
+
+    def play(self, number: int, case: Mapping[str, Any]) -> Figures:
+        """Play all replications of an experiment."""
+        runs, own = self.spec.runs[number], {**self.names, **case}
+        if runs.play is not None:
+            played: Figures = evaluate(runs.play, own)
+            return played
+        spec = self.system(runs, case)
+        seed, replications = int(self.budget["seed"]), int(self.budget["replications"])
+        rows: list[dict[str, float]] = []
+        for replication in range(replications):
+            record = run_model(spec, seed, replication)
+            row = evaluate(runs.read, own)(spec, record) if runs.read is not None else {}
+            at_hand = {**own, **row, "figure": partial(_figure, record)}
+            rows.append({**row, **{name: float(evaluate(each, at_hand)) for name, each in runs.figures.items()}})
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def run(self, jobs: int, progress: Progress) -> dict[str, Figures]:
+        """Play everything; return figures by name of the experiment, in their order."""
+        wanted = self.tasks()
+        changes = dict(self.budget)
+        work = [(self.name, changes, number, case) for number, case in wanted.values()]
+        return dict(zip(wanted, in_order(_play, work, list(wanted), jobs, progress), strict=True))
+
+
+@cache
+def read(name: str) -> Record:
+    """Return a shipped record.
+
+    Raises
+    ------
+    UsageError, ModelFileError
+        There is none of that name; its file is wrong.
+    """
+    if name not in names():
+        raise UsageError(f"there is no record '{name}'{did_you_mean(name, names()) or ';'} {listing(names())}")
+    spec = load(f"{name}/{FILE}", RecordSpec, (), partial(find, "calibration"))
+    return Record(name, shipped_dir("calibration") / name, spec, spec.budget)
+
+
+def cell(folder: Path, table: str, column: str, **where: str) -> float:
+    """Return a number of a table beside the record: that of the first row with the given words.
+
+    Raises
+    ------
+    LookupError
+        There is no such row.
+    """
+    for row in rows_of(folder / f"{table}.csv"):
+        if all(row[key] == str(value) for key, value in where.items()):
+            return float(row[column])
+    raise LookupError(f"{table}.csv has no row with {where}")
+
+
+@cache
+def rows_of(path: Path) -> tuple[dict[str, str], ...]:
+    """Return the rows of a table."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return tuple(csv.DictReader(file))
+
+
+def in_order(
+    function: Callable[[Any], Any], tasks: Sequence[Any], labels: Sequence[str], jobs: int, progress: Progress
+) -> list[Any]:
+    """Return the results of a module's function in the order of the tasks; each is told by its label as it arrives."""
+    progress.total(len(tasks))
+    found: dict[int, Any] = {}
+    for index, result in Workers(function, jobs, progress.say).as_they_come(tasks):
+        found[index] = result
+        progress.advance(labels[index])
+    return [found[index] for index in range(len(tasks))]
+
+
+def _play(task: tuple[str, dict[str, float], int, dict[str, Any]]) -> Figures:
+    name, budget, number, case = task
+    return read(name).with_budget(budget).play(number, case)
+
+
+def _forms(name: str | None) -> dict[str, Any]:
+    """Return what a record's own module holds: its functions and its constants."""
+    if name is None:
+        return {}
+    module = importlib.import_module(f"vftsim.records.forms.{name}")
+    return {
+        key: each for key, each in vars(module).items()
+        if not key.startswith("_")
+        and (isinstance(each, str | int | float) or getattr(each, "__module__", "") == module.__name__)
+        and not inspect.isclass(each)
+    }  # fmt: skip
+
+
+def _figure(record: Any, address: str) -> float:
+    return figures_in(record, [address])[address]
+
+
+def _known(value: float, otherwise: float) -> float:
+    return otherwise if math.isnan(value) else value
+
+
+def _least(*values: Any) -> float:
+    return float(min(values[0] if len(values) == 1 else values))
+
+
+def _greatest(*values: Any) -> float:
+    return float(max(values[0] if len(values) == 1 else values))
+
+
+def _total(values: Sequence[float]) -> float:
+    return float(sum(values))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
