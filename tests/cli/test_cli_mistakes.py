@@ -124,6 +124,22 @@ def test_absurdly_long_words_are_shortened(tiny_path, capsys):
     assert len(message) < 1200
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["domains.sut.vcpus=4", "domains.sut.affinity=null", "hosts.host.pcpus=1"],
+        [f"domains.sut.applications.proxy.{'x' * 300}.kind=x"],
+    ],
+    ids=["a remark before the refusal", "a long key, and the keys that there are"],
+)
+def test_a_refusal_is_one_message_that_can_be_read(settings, capsys):
+    changes = [word for setting in settings for word in ("--set", setting)]
+    assert main(["run", "lab-native", "-n", "1", "--quick", "-q", "-j", "1", *changes]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert len(said) < 1000
+
+
 def test_want_of_memory_that_a_library_renames_is_said(tiny_path, monkeypatch, capsys):
     def starved(*_, **__):
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-MAX_LISTED = 30
+MAX_LISTED = 20
 
 
 def close_match(name: str, choices: Iterable[str]) -> str | None:

@@ -30,6 +30,10 @@ class SchedulerSpec(Spec):
         """Write these parameters into the scheduler's records of a host whose domains exist; refuse what cannot be."""
         raise TypeError(f"{type(self).__name__} must say how to install itself")
 
+    def refusal(self, vcpus: int, pcpus: int) -> str:
+        """Return why a host with so many vCPUs cannot be; empty if it can."""
+        return ""
+
     def own_pcpu(self, engine: Engine, vcpu: int) -> int:
         """Return the pCPU that a vCPU has for itself whenever it has work, so that nothing is decided; 0 for none.
 

@@ -26,13 +26,19 @@ class Native(SchedulerSpec):
     reads: ClassVar[frozenset[str] | None] = frozenset()
 
     def install(self, engine: Engine, host: int) -> None:
-        """Refuse more vCPUs than pCPUs: without a hypervisor there is nothing to share."""
+        """Refuse more vCPUs than pCPUs."""
         row = engine.rows(hosts)[host]
-        if row.vcpus > row.pcpus:
-            raise UsageError(
-                f"without a hypervisor each of the {row.vcpus} vCPUs needs a pCPU of its own, "
-                f"and the host has {row.pcpus}; use another scheduler or more pCPUs"
-            )
+        if why := self.refusal(row.vcpus, row.pcpus):
+            raise UsageError(why)
+
+    def refusal(self, vcpus: int, pcpus: int) -> str:
+        """Return why more vCPUs than pCPUs cannot be: without a hypervisor there is nothing to share."""
+        if vcpus <= pcpus:
+            return ""
+        return (
+            f"without a hypervisor each of the {vcpus} vCPUs needs a pCPU of its own, and the host has {pcpus}; use "
+            "another scheduler or more pCPUs"
+        )
 
     def own_pcpu(self, engine: Engine, vcpu: int) -> int:
         """Every vCPU has a pCPU of its own."""
