@@ -24,7 +24,7 @@ from vftsim.tracing.packets import PacketTrace
 from vftsim.tracing.trace import Moment, Trace
 
 Event = dict[str, Any]
-_PCPUS, _VCPUS, _COUNTERS, _PROTECTION, _DROPS, _FLOWS = 1, 2, 3, 4, 5, 6
+_PCPUS, _VCPUS, _COUNTERS, _PROTECTION, _DROPS, _RECORDED, _RECORDED_WHO, _FLOWS = range(1, 9)
 
 _LASTS = {
     "primary crash": "silence, until the failure is declared",
@@ -54,19 +54,32 @@ def slice_event(
 
 def chrome_events(trace: Trace) -> Iterator[Event]:
     """Return the trace as events of the format."""
-    yield from _process(_PCPUS, "pCPUs", [f"pCPU {n}" for n in range(trace.pcpus)])
-    yield from _process(_VCPUS, "vCPUs", trace.vcpu_names)
-    for s in trace.slices:
-        name, about = trace.vcpu_names[s.vcpu], {"priority": s.priority, "until": s.reason}
-        yield slice_event(_PCPUS, s.pcpu, name, s.start_ns, s.end_ns, about)
-        yield slice_event(_VCPUS, s.vcpu, "running", s.start_ns, s.end_ns, {"pcpu": s.pcpu, **about})
-    for w in trace.waits:
-        yield slice_event(_VCPUS, w.vcpu, "waits for a pCPU", w.start_ns, w.end_ns)
+    yield from _schedule(trace, (_PCPUS, "pCPUs", "pCPU"), (_VCPUS, "vCPUs"))
     yield from _protection(trace)
     for number, flow in enumerate(dict.fromkeys(one.flow for one in trace.seen)):
         yield from _packets(trace, _FLOWS + number, flow)
     yield from _drops(trace)
     yield from _counters(trace)
+
+
+def _schedule(trace: Trace, on: tuple[int, str, str], of: tuple[int, str], later_ns: int = 0) -> Iterator[Event]:
+    """Yield who ran on each CPU, and the states of everybody."""
+    yield from _process(on[0], on[1], [f"{on[2]} {n}" for n in range(trace.pcpus)])
+    yield from _process(*of, trace.vcpu_names)
+    for s in trace.slices:
+        start_ns, end_ns = s.start_ns + later_ns, s.end_ns + later_ns
+        name, about = trace.vcpu_names[s.vcpu], {"priority": s.priority, "until": s.reason}
+        yield slice_event(on[0], s.pcpu, name, start_ns, end_ns, about)
+        yield slice_event(of[0], s.vcpu, "running", start_ns, end_ns, {on[2].lower(): s.pcpu, **about})
+    for w in trace.waits:
+        yield slice_event(of[0], w.vcpu, f"waits for a {on[2]}", w.start_ns + later_ns, w.end_ns + later_ns)
+
+
+def _both(trace: Trace, recorded: Trace | None) -> Iterator[Event]:
+    yield from chrome_events(trace)
+    if recorded is not None:
+        later_ns = trace.start_ns - recorded.start_ns
+        yield from _schedule(recorded, (_RECORDED, "recorded CPUs", "CPU"), (_RECORDED_WHO, "recorded"), later_ns)
 
 
 def _process(pid: int, name: str, tracks: Iterable[str]) -> Iterator[Event]:
@@ -183,10 +196,10 @@ def _held(trace: Trace, domain: str) -> list[tuple[int, int]]:
     return found
 
 
-def write_chrome(trace: Trace, path: Path) -> None:
-    """Write the trace for ui.perfetto.dev, chrome://tracing or speedscope."""
+def write_chrome(trace: Trace, path: Path, recorded: Trace | None = None) -> None:
+    """Write the trace for ui.perfetto.dev, chrome://tracing or speedscope; a recording beside it begins with it."""
     with path.open("w") as file:
         file.write('{"displayTimeUnit": "ns", "traceEvents": [\n')
-        for number, event in enumerate(chrome_events(trace)):
+        for number, event in enumerate(_both(trace, recorded)):
             file.write((",\n" if number else "") + json.dumps(event))
         file.write("\n]}\n")

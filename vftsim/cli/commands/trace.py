@@ -61,6 +61,28 @@ def trace(
     point: Annotated[
         CapturePoint, typer.Option("--point", help="Where packets are captured; with --pcap.")
     ] = CapturePoint.client,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            "--beside",
+            metavar="FILE",
+            help="A schedule that a real system recorded: text of 'perf sched script', 'trace-cmd report' or "
+            "'xentrace_format'. Prints shares, waits and switches of both; in the trace both stand together.",
+        ),
+    ] = None,
+    match: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--match",
+            metavar="VCPU=NAME",
+            help="With --beside: which vCPU goes with which thread or vCPU recorded, e.g. 'sut.0=CPU 0/KVM-*'; "
+            "repeatable (default: those of one name).",
+        ),
+    ] = None,
+    cycles: Annotated[
+        str | None,
+        typer.Option(metavar="FREQUENCY", help="With --beside of xentrace_format: cycles a second, e.g. '2.4 GHz'."),
+    ] = None,
     start: Start = None,
     length: Length = None,
     set_: options.Set = None,
@@ -73,32 +95,54 @@ def trace(
     """Write a window of the schedule: as a Chrome trace (pCPUs, vCPUs, rings), as a Gantt chart, or both."""
     options.use_engine(engine, strict=strict)
     from vftsim.cli.files import check_target, write_whole
+    from vftsim.tracing.beside import beside as laid_beside
 
     targets = [(output, ""), (gantt, ".png"), (pcap, ".pcap")]
     asked = [(path, suffix) for path, suffix in targets if path is not None]
-    if not asked:
-        raise UsageError("say what to write: -o schedule.json, --gantt schedule.png, --pcap packets.pcap or several")
+    if not asked and beside is None:
+        raise UsageError(
+            "say what to write: -o schedule.json, --gantt schedule.png, --pcap packets.pcap or several, or what to lay "
+            "the schedule beside: --beside FILE"
+        )
+    if beside is None and (match or cycles):
+        raise UsageError("--match and --cycles are about the recording of --beside FILE")
     if len({path for path, _ in asked}) < len(asked):
         raise UsageError(f"'{asked[-1][0]}' cannot be two things at once; name two files")
     for path, suffix in asked:
         check_target(path, force, suffix)
+    real = None if beside is None else _recording(beside, cycles)
     recorded = recorded_window(model, set_, seed, replication, start, length)
-    from vftsim.report.screen import print_text
+    compared = None if real is None else laid_beside(recorded, real, match or ())
+    from vftsim.report.screen import print_blocks, print_text
     from vftsim.tracing.chrome import write_chrome
     from vftsim.tracing.pcap import Point, write_pcap
 
     if output is not None:
-        write_whole(output, lambda path: write_chrome(recorded, path))
+        write_whole(output, lambda path: write_chrome(recorded, path, real))
     if gantt is not None:
         write_whole(gantt, lambda path: _write_gantt(recorded, path))
     if pcap is not None:
         write_whole(pcap, lambda path: write_pcap(recorded, Point(point.value), path))
+    if compared is not None:
+        print_blocks(compared.blocks())
+    if not asked:
+        return
     print_text(
         f"Written: {' and '.join(str(path) for path, _ in asked)} "
         f"({recorded.start_ns / 1e6:g} to {recorded.end_ns / 1e6:g} ms: {len(recorded.slices)} "
         f"slices, {len(recorded.waits)} waits, {len(recorded.packets)} packets delivered, "
         f"{len(recorded.dropped)} dropped)" + ("; open the trace at ui.perfetto.dev" if output is not None else "")
     )
+
+
+def _recording(path: Path, cycles: str | None) -> Trace:
+    from vftsim.spec.units import FREQUENCY
+    from vftsim.tracing.recordings import read_recording
+
+    per_s = None if cycles is None else options.parse_quantity("--cycles", cycles, FREQUENCY)
+    if per_s is not None and not per_s > 0:
+        raise UsageError("--cycles: above 0, e.g. '2.4 GHz'")
+    return read_recording(path, per_s)
 
 
 def _write_gantt(recorded: Trace, path: Path) -> None:
