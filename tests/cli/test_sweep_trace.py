@@ -23,7 +23,7 @@ def run_main(capsys, *arguments):
 def test_sweep_without_a_model_prints_a_table_and_keeps_its_files(tmp_path, capsys):
     out = run_main(capsys, *SWEEP, "--scheduler", "credit")
     assert {p.name for p in (tmp_path / "sweep-credit").iterdir()} == {
-        "results.csv", "replications.csv", "sweep.png", "manifest.json", "vftsim.sqlite",
+        "results.csv", "replications.csv", "sweep.png", "blocks.json", "manifest.json", "vftsim.sqlite",
     }  # fmt: skip
     for text in ("lost,", "p99,", "dom0: CPU, %", "seed 1", " to ", "measures 100 ms after 300 ms"):
         assert text in out
@@ -186,11 +186,11 @@ def test_record_shows_what_separates_a_wrong_model(experiments, tmp_path, capsys
     report = tmp_path / "record.md"
     out = run_main(capsys, *RECORD, "--model", "one-vcpu", "--model", "round-robin", "-o", report)
     assert len(experiments) == 3 * 49
-    assert {costs for _, costs, *_ in experiments} == {(20.0, 18.0), (15.0, 10.0), (19.0, 18.0)}, "each its own fit"
+    assert {costs for _, costs, *_ in experiments} == {(20.0, 18.0), (15.0, 2.0), (19.0, 18.0)}, "each its own fit"
     separating = out[out.index("What separates the models") :]
     assert "mixed.N" in separating, "stated: no loss"
     assert "holds (0 %)" in separating
-    assert "all on one vCPU (back-end 15 us, relay 10 us)" in separating
+    assert "all on one vCPU (back-end 15 us, relay 2 us)" in separating
     assert "## What separates the models" in report.read_text()
     assert "| statement | any vCPU | all on one vCPU | round robin |" in report.read_text()
 
