@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from score import by_environment, percentiles, played, told
+from score import HEAD, by_environment, percentiles, played, told
 from structures import STRUCTURES
 
 from vftsim.calibrate.definition import CalibrationSpec
@@ -19,6 +19,7 @@ from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.place import dataset_path, place
+from vftsim.report.markdown import markdown_table
 
 
 def main() -> None:
@@ -38,7 +39,7 @@ def main() -> None:
         return with_values(spec, script)
 
     rows = played({}, 5, with_fit)
-    told(f"{name}, given prices", by_environment(percentiles(rows)))
+    print(markdown_table(HEAD, [told(f"{name}, given prices", by_environment(percentiles(rows)))]))
     cpu = [(f"{row.environment}/{row.phase}", row.predicted - row.measured) for row in rows if row.quantity == "cpu"]
     print("CPU, points: " + ", ".join(f"{run} {error:+.1f}" for run, error in cpu), flush=True)
 

@@ -1,6 +1,7 @@
 """The scores of the Linux lab's protocol: given prices, given the run's own CPU a call, and two that know less.
 
-Prints one line for each environment and score, the load at which `base` saturates, and the tails of stops and outage.
+Prints, as Markdown, scores by environment, the factors on prices that meet each run's own CPU, and the load at which
+`base` saturates.
 
     python experiments/linux-lab/score.py [-n REPLICATIONS]
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -26,12 +27,15 @@ from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.place import dataset_path, place
+from vftsim.report.markdown import markdown_table
 
 NAME = "linux-lab/validation"
 OVERLOADED = ("base/r650", "base/r750", "q40/r280", "eq/r320")
 LEFT = {"q40": 0.4, "eq": 0.5, "p2t50": 1 - 2.27 / 50, "p5t50": 1 - 5.27 / 50, "p10t50": 1 - 10.27 / 50}
 PROXY = "domains.sut.applications.proxy"
 PRICES = (f"{PROXY}.touch_cost", f"{PROXY}.register_touch_cost", f"{PROXY}.script.cost")
+SCORED = ("base", "q40", "eq", "p2t50", "p5t50", "p10t50", "out1")
+HEAD = ("", "all", *SCORED)
 PERCENTILES = ("SES2/p[59]0", "invite200/p[59]0", "REL1/p[59]0")
 
 
@@ -60,13 +64,11 @@ def knows_less(row: Row, data: dict[str, Observations], share: float) -> float |
     return math.exp(float(np.interp(load, [x for x, _ in points], [y for _, y in points])))
 
 
-def told(name: str, errors: dict[str, list[float]]) -> None:
-    """Print median errors by environment and of all."""
+def told(name: str, errors: Mapping[str, list[float]]) -> tuple[str, ...]:
+    """Return median errors of all and by environment in percent, how many there are behind them."""
     everything = [error for each in errors.values() for error in each]
-    parts = [
-        f"{environment} {100 * np.median(each):.0f} % ({len(each)})" for environment, each in errors.items() if each
-    ]
-    print(f"{name}: all {100 * np.median(everything):.1f} % over {len(everything)}; " + ", ".join(parts), flush=True)
+    cells = [everything, *(errors.get(environment, []) for environment in SCORED)]
+    return name, *(f"{100 * np.median(each):.1f} ({len(each)})" if each else "" for each in cells)
 
 
 def by_environment(rows: list[Row]) -> dict[str, list[float]]:
@@ -114,16 +116,19 @@ def saturation(replications: int) -> None:
         (data[f"base/{p}", "load"], data[f"base/{p}", "completed"] / data[f"base/{p}", "load"]) for _, p in runs
     ]
     model = run_models(tree, spec, [("base", "r550")])["base/r550"]
-    found = []
-    for load in range(450, 701, 25):
+    found: list[tuple[float, float]] = []
+    lines = []
+    for load in range(500, 651, 25):
         at = with_values(model, {"workloads.calls.steps.initial": float(load)})
         seen = [observe_as(at, spec.seed, r, "x") for r in range(replications)]
         shares = [each["x", "completed"] / each["x", "load"] for each in seen]
         found.append((load, float(np.mean(shares))))
         cpu, below = np.mean([each["x", "cpu"] for each in seen]), sum(share < 0.99 for share in shares)
-        print(f"base at {load}/s: {100 * found[-1][1]:.1f} % completed, CPU {cpu:.1f} %, runs below 99 %: {below}")
-    for name, points in (("measured", measured), ("model", found)):
-        print(f"99 % completed, {name}: {_crossing(points):.0f}/s", flush=True)
+        lines.append((str(load), f"{100 * found[-1][1]:.1f}", f"{cpu:.1f}", f"{below} of {replications}"))
+    print("\n## Where base saturates\n")
+    print(markdown_table(("calls/s, model", "completed, %", "CPU, %", "runs below 99 %"), lines))
+    places = ", ".join(f"{name} {_crossing(points):.0f}" for name, points in (("measured", measured), ("model", found)))
+    print(f"\n99 % completed at, calls/s: {places}")
 
 
 def _crossing(points: list[tuple[float, float]]) -> float:
@@ -144,18 +149,22 @@ def main() -> None:
     dataset = read_dataset(dataset_path(place(tree, "dataset")))
     data = {name: dataset.observations(name) for name in spec.environments}
     rows = percentiles(first)
-    told("given prices", by_environment(rows))
     factors = own_prices(first)
-    told("given the run's own CPU a call", by_environment(percentiles(played(factors, count))))
-    for name, shares in (("base at the same rate", {}), ("base at the rate over the share left", LEFT)):
+    lines = [
+        told("given prices", by_environment(rows)),
+        told("given the run's own CPU a call", by_environment(percentiles(played(factors, count)))),
+    ]
+    for name, shares in (("`base` at the same rate", {}), ("`base` at the rate over the share left", LEFT)):
         errors: dict[str, list[float]] = {}
         for row in rows:
             less = knows_less(row, data, shares.get(row.environment, 1.0)) if row.environment != "base" else None
             if less is not None:
                 errors.setdefault(row.environment, []).append(abs(less / row.measured - 1.0))
-        told(name, errors)
-    print("factor on prices by which each run meets its own CPU: "
-          + ", ".join(f"{name} {factor:.2f}" for name, factor in factors.items()), flush=True)  # fmt: skip
+        lines.append(told(name, errors))
+    print("## Median error of percentiles, % (rows)\n")
+    print(markdown_table(HEAD, lines))
+    print("\n## Factor on prices by which a run meets its own CPU\n")
+    print(markdown_table(("run", "factor"), [(name, f"{factor:.2f}") for name, factor in factors.items()]))
     saturation(count)
 
 
