@@ -44,7 +44,8 @@ ENTRY_POINTS = "vftsim.parts"
 """Group of entry points; each names a module whose import registers parts."""
 
 
-_REGISTRIES: "list[PartRegistry[Any]]" = []
+REGISTRIES: "list[PartRegistry[Any]]" = []
+"""Every family that has been imported."""
 
 
 class PartRegistry(Mapping[str, type[S]], Generic[S]):
@@ -59,7 +60,7 @@ class PartRegistry(Mapping[str, type[S]], Generic[S]):
     """
 
     def __init__(self, family: str, base: type[S]) -> None:
-        _REGISTRIES.append(self)
+        REGISTRIES.append(self)
         self.family = family
         self.base = base
         self._parts: dict[str, type[S]] = {}
@@ -91,7 +92,7 @@ class PartRegistry(Mapping[str, type[S]], Generic[S]):
     def did_you_mean(self, name: str) -> str:
         """Return ``"; did you mean 'x'?"``, the empty string, or where a product's name is another family's part."""
         folded = re.sub(r"[\W_]+", "_", name.casefold())
-        for registry in (self, *_REGISTRIES):
+        for registry in (self, *REGISTRIES):
             for kind, part in registry._parts.items():
                 if folded in part.__dict__.get("products", ()) or (registry is not self and folded == kind):
                     return f"; did you mean {'' if registry is self else f'the {registry.family} '}'{kind}'?"
