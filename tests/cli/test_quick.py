@@ -72,7 +72,7 @@ def test_a_sweep_is_shortened_at_every_point(sip, tmp_path, capsys):
 
 def test_fewer_crashes_are_said(tmp_path, capsys):
     file = tmp_path / "rr.yaml"
-    rr = TCP.replace("tcp_sink", "responder").replace("{kind: bulk_tcp, to: vm, duration: 1 s}",
+    rr = TCP.replace("tcp_sink", "service").replace("{kind: bulk_tcp, to: vm, duration: 1 s}",
                                                       "{kind: request_response, to: vm}")  # fmt: skip
     file.write_text(rr)
     words = ["failover", str(file), "--protection", "lockstep", "-j", "1", "-q", "--after", "200 ms", "--over", "50 ms"]

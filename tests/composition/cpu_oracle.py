@@ -36,7 +36,8 @@ from vftsim.workloads.cpu_bound import cpu_bounds, on_burst_done
 from vftsim.workloads.disk_bound import disk_bounds
 from vftsim.workloads.disk_bound import on_computed as on_disk_computed
 from vftsim.workloads.pool import on_answer_ready as pool_answer_ready
-from vftsim.workloads.responder import on_answer, responders
+from vftsim.workloads.service.records import services
+from vftsim.workloads.service.server import on_computed as on_service_computed
 from vftsim.workloads.tcp.records import bulks, connections
 from vftsim.workloads.udp_flow import udp_flows
 from vftsim.workloads.udp_sink import on_read, udp_sinks
@@ -204,12 +205,12 @@ class Oracle:
 
     _signaling_server = _media_relay
 
-    def _responder(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
+    def _service(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
         demand_ns = round(program.demand * spec.cpu_inflation) + self._transmit_ns(spec)
-        record = self._own(responders, name)
+        record = self._own(services, name)
         served = int(record.answered + record.blocked)
         lost = self._unseen(name.rpartition(".")[0]) if self._may_lose(name) else 0
-        left_ns = self._speed(name) * self._left_ns(on_answer, argument=int(record.row))
+        left_ns = self._speed(name) * self._left_ns(on_service_computed, argument=int(record.row))
         begun = served + int(record.in_hand.length) + lost
         own.add(served, begun, demand_ns, left_ns, has_lost=self._may_lose(name))
         own.bring(served, UNPRICED if self._drivers(name) else 0)

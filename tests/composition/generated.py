@@ -41,7 +41,7 @@ from vftsim.workloads.parts import APPLICATIONS, WORKLOADS
 FARM = frozenset({"farm_server", "farm_calls"})
 """Drawn by nobody here: their own tests compare the engines."""
 LEAN = frozenset({
-    "media_relay", "signaling_server", "responder", "udp_sink", "cpu_bound", "periodic_load", "rtp", "calls",
+    "media_relay", "signaling_server", "service", "udp_sink", "cpu_bound", "periodic_load", "rtp", "calls",
     "request_response", "bulk_udp",
 })  # fmt: skip
 """Applications and workloads of the small kernel."""
@@ -190,7 +190,7 @@ def _guest_of(random: Random, path: str, programs: list[str], is_lean: bool) -> 
 PROGRAMS: Draw = {
     "relay": {"kind": "media_relay", "packet_cost": "50 us"},
     "server": {"kind": "signaling_server", "packet_cost": "200 us"},
-    "echo": {"kind": "responder", "demand": "300 us"},
+    "echo": {"kind": "service", "demand": "300 us"},
     "sink": {"kind": "tcp_sink"},
     "source": {"kind": "tcp_source"},
     "datagrams": {"kind": "udp_sink"},

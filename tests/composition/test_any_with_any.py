@@ -33,7 +33,7 @@ EVERYTHING = {
                 "sink": {"kind": "tcp_sink"},
                 "datagrams": {"kind": "udp_sink"},
                 "apache": {"kind": "prefork_web_server", "script": "5 ms"},
-                "echo": {"kind": "responder"},
+                "echo": {"kind": "service"},
                 "jobs": {"kind": "batch", "demand": "1 ms", "think": "20 ms"},
                 "database": {"kind": "disk_bound"},
                 "relay": {"kind": "media_relay"},

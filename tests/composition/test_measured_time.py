@@ -65,7 +65,7 @@ def test_shortening_has_an_end():
 def test_figures_of_a_mechanism_are_of_the_measured_time():
     """States each 25 ms for a second of three; a loss of the channel in the warm-up holds outputs for 300 ms."""
     vm = {
-        "interfaces": {"eth0": {"path": {"kind": "native"}}}, "applications": {"srv": {"kind": "responder"}},
+        "interfaces": {"eth0": {"path": {"kind": "native"}}}, "applications": {"srv": {"kind": "service"}},
         "protection": {"kind": "checkpoint", "interval": "25 ms", "suspend_request": "0 ms"},
     }  # fmt: skip
     spec = checked({

@@ -18,7 +18,7 @@ REMUS = {"kind": "checkpoint", "interval": "20 ms", "memory": {"working_set": 0}
 
 def model(protection=REMUS, **server):
     """Two applications behind one interface, both with traffic."""
-    programs = {"answers": {"kind": "responder"}, "sink": {"kind": "udp_sink"}}
+    programs = {"answers": {"kind": "service"}, "sink": {"kind": "udp_sink"}}
     for key, pages in PAGES.items():
         programs[key]["pages_per_request"] = pages
     return checked({

@@ -46,7 +46,7 @@ def media(kind: str) -> ModelSpec:
     guest = relay(protection={"kind": kind, **OFTEN.get(kind, {}), **SOON})
     guest["interfaces"] = interface("moderated")
     guest["applications"] |= {
-        "echo": {"kind": "responder", "demand": "300 us"}, "job": {"kind": "cpu_bound", "duty": "20 %", "cv": 0.5},
+        "echo": {"kind": "service", "demand": "300 us"}, "job": {"kind": "cpu_bound", "duty": "20 %", "cv": 0.5},
     }  # fmt: skip
     clients = {"kind": "request_response", "to": "media.echo", "clients": 4, "turn_around": "2 ms"}
     return checked(media_model(

@@ -6,6 +6,7 @@ from vftsim.composition.run import Run
 from vftsim.platform.outcomes import HostUse
 from vftsim.study.model import load_model, shipped_models
 from vftsim.workloads.batch import BatchWork
+from vftsim.workloads.service.application import ServiceWork
 
 SHORT_STEPS = [
     "workloads.calls.pre_registration.duration=0 s", "workloads.calls.stir.duration=1 s",
@@ -19,6 +20,7 @@ SHORT_NETWORKS = [
 ]  # fmt: skip
 SHORT_STREAMS = ["measure.warm_up=20 ms", "measure.duration=100 ms", "workloads.media.streams=20"]
 SHORT_JOB = ["measure.warm_up=100 ms", "measure.duration=10 s"]
+SHORT_TIERS = ["measure.warm_up=1 s", "measure.duration=1 s"]
 SHORT_FARM = ["measure.warm_up=100 ms", "measure.duration=300 ms", "workloads.calls.rate=100 /s", "faults=[]"]
 
 
@@ -31,6 +33,8 @@ def test_a_shipped_model_runs_conserves_and_carries_a_light_load(name):
         short = SHORT_FARM
     if name.startswith("job-"):
         short = SHORT_JOB
+    if name.endswith("-tier"):
+        short = SHORT_TIERS
     run = Run(load_model(name, short).spec, 1, 0, engine="simpy")
     record = run.run()
     run.check_conservation()
@@ -46,6 +50,10 @@ def test_a_shipped_model_runs_conserves_and_carries_a_light_load(name):
     elif short is SHORT_JOB:
         (work,) = record.of_kind(BatchWork)
         assert work[-1].transactions > 0
+    elif short is SHORT_TIERS:
+        tiers = [own for _, _, own in record.of_kind(ServiceWork)]
+        assert len(tiers) > 1
+        assert all(each.requests > 0 and each.failed == 0 for each in tiers)
     elif short is SHORT_FARM:
         found = record.whole.outcomes["workloads.calls"].columns()
         assert found["calls_per_s"] == pytest.approx(100, rel=0.5)

@@ -31,12 +31,12 @@ def farm(**behind):
 CASES = {
     "a server that passes calls on to itself": (
         farm(front="front"),
-        "domains.front.applications.sip.passes_to: front.sip -> front.sip is a circle; pass calls on",
+        "domains.front.applications.sip: front.sip -> front.sip is a circle; one of them must answer by itself",
     ),
     "servers that pass calls on to each other": (
         farm(front="middle", middle="back.sip", back="front"),
-        "domains.front.applications.sip.passes_to: "
-        "front.sip -> middle.sip -> back.sip -> front.sip is a circle; pass calls on to a server",
+        "domains.front.applications.sip: "
+        "front.sip -> middle.sip -> back.sip -> front.sip is a circle; one of them must answer by itself",
     ),
     "a stream of more than the line carries": (
         media_model(workloads={"media": {**streams("media", 1), "interval": "1 us"}}),

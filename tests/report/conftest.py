@@ -25,7 +25,7 @@ networks: {lan: {latency: 10 us}}
 domains:
   server:
     interfaces: {eth0: {path: {kind: native, event_cost: 0, driver_receive_cost: 0, driver_transmit_cost: 0}}}
-    applications: {app: {kind: responder, demand: 1 ms}}
+    applications: {app: {kind: service, demand: 1 ms}}
 workloads:
   load: {kind: request_response, to: server, clients: 15, turn_around: 20 ms}
 measure: {duration: 100 ms, warm_up: 100 ms}

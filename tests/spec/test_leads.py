@@ -17,7 +17,7 @@ domains:
   vm:
     vcpus: 1
     interfaces: {eth0: {path: {kind: native}}}
-    applications: {app: {kind: responder}}
+    applications: {app: {kind: service}}
   other:
     affinity: [7]
 workloads:

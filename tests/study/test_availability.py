@@ -113,7 +113,7 @@ def silent(retry="0 ms"):
         "hosts": {"host": {"pcpus": 1}}, "measure": {"warm_up": "1 s", "duration": "1 s"},
         "domains": {"vm": {
             "interfaces": {"eth0": {"path": {"kind": "native"}}},
-            "applications": {"srv": {"kind": "responder", "demand": "10 us", "pages_per_request": 0}},
+            "applications": {"srv": {"kind": "service", "demand": "10 us", "pages_per_request": 0}},
         }},
         "workloads": {"load": {
             "kind": "request_response", "to": "vm", "clients": 4, "turn_around": "100 ms", "turn_around_cv": 1.0,

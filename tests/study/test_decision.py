@@ -30,7 +30,7 @@ hosts: {host: {pcpus: 1}}
 domains:
   vm:
     interfaces: {eth0: {path: {kind: native}}}
-    applications: {srv: {kind: responder, demand: 100 us}}
+    applications: {srv: {kind: service, demand: 100 us}}
 workloads: {load: {kind: request_response, to: vm, clients: 4, turn_around: 20 ms, retry: 200 ms}}
 measure: {warm_up: 200 ms, duration: 3 s}
 """

@@ -23,7 +23,7 @@ hosts: {host: {pcpus: 1}}
 domains:
   vm:
     interfaces: {eth0: {path: {kind: native}}}
-    applications: {srv: {kind: responder, demand: 10 us, pages_per_request: 0}}
+    applications: {srv: {kind: service, demand: 10 us, pages_per_request: 0}}
     protection: {kind: checkpoint, interval: 25 ms}
 workloads: {load: {kind: request_response, to: vm, clients: 4, turn_around: 20 ms, turn_around_cv: 1.0}}
 measure: {warm_up: 100 ms, duration: 300 ms}

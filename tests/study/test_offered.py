@@ -120,7 +120,7 @@ def test_more_than_the_line_carries_is_said(written, workload, application, bits
 
 def test_clients_that_never_ask_again_are_said(written, capsys):
     more = "faults: [{kind: primary_crash, at: 500 ms}]\n"
-    said = said_by(capsys, "run", written(ASKING, "{kind: responder, demand: 10 us}", more=more), "-n", "1")
+    said = said_by(capsys, "run", written(ASKING, "{kind: service, demand: 10 us}", more=more), "-n", "1")
     assert "of 4 clients of load" in said
     assert "never asks again (workloads.load.retry)" in said
 
@@ -134,11 +134,11 @@ def test_a_test_that_the_run_cuts_is_said(written, capsys):
 def test_a_fault_after_the_end_of_every_run_is_refused(written):
     more = "faults: [{kind: primary_crash, at: 3000 d}]\n"
     with pytest.raises(ModelFileError, match="'3000 d' is after the end of every run, which lasts 1 s at most"):
-        load_model(written(ASKING, "{kind: responder}", more=more))
+        load_model(written(ASKING, "{kind: service}", more=more))
 
 
 def test_a_run_is_not_scaled_to_end_before_its_fault(written):
-    model = load_model(written(ASKING, "{kind: responder}", more="faults: [{kind: primary_crash, at: 900 ms}]\n"))
+    model = load_model(written(ASKING, "{kind: service}", more="faults: [{kind: primary_crash, at: 900 ms}]\n"))
     with pytest.raises(UsageError, match="the fault at 900 ms would be after the end of a run of 500 ms"):
         model.shortened(0.5)
     assert model.quick().spec == model.spec
@@ -152,7 +152,7 @@ def test_a_fault_after_the_step_at_which_a_ramp_ended_is_said(tmp_path, capsys):
 
 
 def test_a_failover_is_watched_for_no_longer_than_a_run_may_last(written):
-    model = load_model(written(ASKING, "{kind: responder}"))
+    model = load_model(written(ASKING, "{kind: service}"))
     with pytest.raises(UsageError, match="--after"):
         failover_study(model, 1, after_ns=3653 * 86_400 * 10**9)
 

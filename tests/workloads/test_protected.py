@@ -4,12 +4,13 @@ import pytest
 
 from tests.workloads import lab
 from vftsim.platform.protection.guard import guards
-from vftsim.workloads import batch, bulk_tcp, bulk_udp, request_response, responder, udp_sink, web_server
+from vftsim.workloads import batch, bulk_tcp, bulk_udp, request_response, udp_sink, web_server
+from vftsim.workloads.service import application as service
 
 US, MS, S = 1000, 1_000_000, 1_000_000_000
-PARTS = (batch, bulk_tcp, bulk_udp, request_response, responder, udp_sink, web_server)
+PARTS = (batch, bulk_tcp, bulk_udp, request_response, service, udp_sink, web_server)
 KERNEL = lab.linked(
-    (batch.batch, bulk_tcp.tcp_sink, responder.responder, udp_sink.udp_sink, web_server.prefork_web_server),
+    (batch.batch, bulk_tcp.tcp_sink, service.service, udp_sink.udp_sink, web_server.prefork_web_server),
     (bulk_tcp.bulk_tcp, bulk_udp.bulk_udp, request_response.request_response, web_server.httperf), PARTS, True,
 )  # fmt: skip
 CRASH = {"kind": "primary_crash", "at": "2 s"}
@@ -29,8 +30,8 @@ def guarded(program, protection=None, *blows, **host):
 
 
 def loop(protection, *blows, until_ns=S, **clients):
-    made = guarded(lambda own: responder.add_responder(
-        own.engine, own.feeder, own.domain, responder.ResponderSpec(demand=20 * US), own.streams, 0
+    made = guarded(lambda own: service.add_service(
+        own.engine, own.feeder, own.domain, service.ServiceSpec(demand=20 * US), own.streams, 0
     ), protection, *blows)  # fmt: skip
     spec = request_response.RequestResponseSpec(spread=0, turn_around=0, **clients)
     row = request_response.add_request_response(made.engine, made.feeder, made.port, spec, made.streams, 0, 0)

@@ -6,19 +6,21 @@ import pytest
 
 from tests.workloads import lab
 from vftsim.platform.io.packet import drops
-from vftsim.workloads import request_response, responder
+from vftsim.workloads import request_response
 from vftsim.workloads.request_response import RequestResponseSpec, add_request_response, request_loop_of
-from vftsim.workloads.responder import ResponderSpec, add_responder, responder_of
+from vftsim.workloads.service import application as service
+from vftsim.workloads.service.application import add_service, service_of
+from vftsim.workloads.service.parameters import ServiceSpec
 
 MS, S = 1_000_000, 1_000_000_000
-KERNEL = lab.linked((responder.responder,), (request_response.request_response,), (responder, request_response))
+KERNEL = lab.linked((service.service,), (request_response.request_response,), (service, request_response))
 
 
 class Loop(lab.Lab):
     def __init__(self, server=None, clients=None, beat_ns=0, warmup_ns=0, **network):
         super().__init__(KERNEL, **network)
         self.run_program(
-            add_responder(self.engine, self.feeder, self.domain, ResponderSpec(**(server or {})), self.streams, 0)
+            add_service(self.engine, self.feeder, self.domain, ServiceSpec(**(server or {})), self.streams, 0)
         )
         if beat_ns:
             self.hold_in_beats(beat_ns)
@@ -79,7 +81,7 @@ def test_threads_bound_what_is_in_work_and_the_processor_the_rate():
     """Eight clients, four threads, one pCPU: the CPU is never idle, 1 ms a request."""
     loop = Loop({"demand": MS, "threads": 4}, {"clients": 8, "turn_around": 0}).run(S)
     assert loop.result.rate == pytest.approx(1000, rel=2e-3)
-    own = responder_of(loop.engine, loop.program)
+    own = service_of(loop.engine, loop.program)
     assert own.active == 4
     assert own.in_hand.length == 4
     assert loop.busy_ns() == pytest.approx(S, rel=1e-3)
@@ -91,7 +93,7 @@ def test_a_full_socket_drops_and_the_client_repeats():
     loop.run(2 * S)
     found = loop.result
     assert found.answered == 3
-    assert int(loop.engine.rows(drops)[responder_of(loop.engine, loop.program).socket_full].count) == found.dropped > 0
+    assert int(loop.engine.rows(drops)[service_of(loop.engine, loop.program).socket_full].count) == found.dropped > 0
     # What is sent: three requests; the first is answered at 300 ms and repeated once at 200 ms, and so on.
     assert found.repeated >= 3
     assert found.requests == 3
@@ -110,4 +112,4 @@ def test_a_reboot_loses_what_was_in_work_and_the_client_repeats_it():
     loop.run(5 * MS)
     loop.engine.call(lab.boot_program, loop.program)
     assert loop.result.dropped == 3
-    assert responder_of(loop.engine, loop.program).active == 0
+    assert service_of(loop.engine, loop.program).active == 0

@@ -27,11 +27,12 @@ from vftsim.platform.protection.faults import FAULTS, fault
 from vftsim.platform.protection.guard import protection
 from vftsim.platform.protection.mechanism import protections
 from vftsim.sampling import Streams
-from vftsim.workloads import batch, bulk_tcp, bulk_udp, burden, request_response, responder, udp_sink, web_server
+from vftsim.workloads import batch, bulk_tcp, bulk_udp, burden, request_response, udp_sink, web_server
+from vftsim.workloads.service import application as service
 
 US, MS, S = 1000, 1_000_000, 1_000_000_000
-PARTS = (batch, bulk_tcp, bulk_udp, burden, request_response, responder, udp_sink, web_server)
-PROGRAMS = [batch.batch, bulk_tcp.tcp_sink, bulk_tcp.tcp_source, udp_sink.udp_sink, responder.responder,
+PARTS = (batch, bulk_tcp, bulk_udp, burden, request_response, service, udp_sink, web_server)
+PROGRAMS = [batch.batch, bulk_tcp.tcp_sink, bulk_tcp.tcp_source, udp_sink.udp_sink, service.service,
             web_server.prefork_web_server]  # fmt: skip
 WORKLOADS = [bulk_tcp.bulk_tcp, bulk_udp.bulk_udp, request_response.request_response, web_server.httperf]
 
@@ -104,8 +105,8 @@ class XenLab:
 @pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
 def test_threads_sleep_while_the_ring_is_full(engine):
     """Sixteen clients, four threads: the back-end's 50 us a packet bound the rate, and no answer is lost."""
-    xen = XenLab(lambda own: responder.add_responder(
-        own.engine, own.feeder, own.domain, responder.ResponderSpec(threads=4, demand=US), own.streams, 0
+    xen = XenLab(lambda own: service.add_service(
+        own.engine, own.feeder, own.domain, service.ServiceSpec(threads=4, demand=US), own.streams, 0
     ), engine=engine)  # fmt: skip
     spec = request_response.RequestResponseSpec(clients=16, turn_around=0, retry=0)
     row = request_response.add_request_response(xen.engine, xen.feeder, xen.port, spec, xen.streams, 0, 0)
@@ -113,9 +114,9 @@ def test_threads_sleep_while_the_ring_is_full(engine):
     found = request_response.request_loop_of(xen.run(200 * MS).engine, row)
     assert found.dropped == 0
     assert found.answered == pytest.approx(200 * MS / (50 * US), rel=0.01)
-    assert responder.responder_of(xen.engine, xen.program).blocked > 0
+    assert service.service_of(xen.engine, xen.program).blocked > 0
     xen.engine.call(lab.boot_program, xen.program)
-    own = responder.responder_of(xen.engine, xen.program)
+    own = service.service_of(xen.engine, xen.program)
     assert (own.active, own.blocked) == (0, 0)
 
 

@@ -147,6 +147,8 @@ class BuiltModel:
             return True
         if any(not interface.path.has_host_ring for interface in on_it):
             return True
+        if on_it and any(program.peers for domain in spec.domains.values() for program in domain.applications.values()):
+            return True
         return any(
             workload.needs_link and spec.arrival_of(workload)[:2] == (host, network)
             for workload in spec.workloads.values()

@@ -326,24 +326,44 @@ class ModelSpec(Spec):
                 yield f"{where}: {error}"
                 continue
             other = self.domains[peer.partition(".")[0]]
-            if own.isdisjoint(self.network_of(other, interface) for interface in other.interfaces.values()):
+            if self.program_of(peer).speaks != program.speaks:
+                yield f"{where}: '{peer}' does not take {program.speaks} traffic"
+            elif own.isdisjoint(self.network_of(other, interface) for interface in other.interfaces.values()):
                 yield f"{where}: '{peer}' is on none of its networks: {listing(sorted(own)) or 'it has none'}"
 
     def _circle_problems(self) -> Iterator[str]:
-        """Yield applications to which what they hand on comes back: nobody would ever answer."""
+        """Yield applications that wait for one that waits for them: nobody would ever answer."""
         for name, key in ((name, key) for name, domain in self.domains.items() for key in domain.applications):
-            way, after = [f"{name}.{key}"], self._behind(name, key)
-            while after is not None and after not in way:
-                way.append(after)
-                after = self._behind(*after.split("."))
-            if after == way[0]:
-                where = f"domains.{name}.applications.{key}.passes_to"
-                yield f"{where}: {' -> '.join([*way, after])} is a circle; pass calls on to a server that answers them"
+            own = f"{name}.{key}"
+            ways = {after: f"{own} -> {after}" for after in self._asked(own, is_awaited=True)}
+            for here in (queue := list(ways)):
+                further = [after for after in self._asked(here, is_awaited=True) if after not in ways]
+                ways |= {after: f"{ways[here]} -> {after}" for after in further}
+                queue += further
+            if own in ways:
+                yield f"domains.{name}.applications.{key}: {ways[own]} is a circle; one of them must answer by itself"
 
-    def _behind(self, name: str, key: str) -> str | None:
-        """Return the application that gets what one hands on, as ``domain.application``."""
-        to = self.domains[name].applications[key].hands_on_to
-        return None if to is None else f"{to.partition('.')[0]}.{self.programs_of(to)[0].rpartition('.')[2]}"
+    def _asked(self, program: str, *, is_awaited: bool = False) -> list[str]:
+        """Return the applications that one speaks to (without which it cannot answer), as ``domain.application``."""
+        name, key = program.split(".")
+        own = self.domains[name].applications[key]
+        named = own.waits_for if is_awaited else own.peers
+        return [f"{to.partition('.')[0]}.{self.programs_of(to)[0].rpartition('.')[2]}" for to in named]
+
+    def serving(self, workload: WorkloadSpec) -> list[str]:
+        """Return the domains that serve a workload, every copy: where it is directed, and whom the program there asks.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`target_of`.
+        """
+        entry, key, _ = self.target_of(workload)
+        programs = [f"{entry}.{key}"]
+        for program in programs:
+            programs += [other for other in self._asked(program) if other not in programs]
+        entries = dict.fromkeys(program.partition(".")[0] for program in programs)
+        return [copy for each in entries for copy in self.copies(each)]
 
     def _interface_problems(self, where: str, domain: DomainSpec, interface: InterfaceSpec) -> Iterator[str]:
         host = self.host_of(domain)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import reduce
+from typing import Any
 
 from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.link import guarded
@@ -123,6 +124,10 @@ def _said(part: Spec, reasons: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Return the reasons of keys that say something else than their default."""
     for dotted, why in reasons.items():
         *places, key = dotted.split(".")
-        holder = reduce(getattr, places, part)
+        holder = reduce(_below, places, part)
         if getattr(holder, key) != type(holder).model_fields[key].default:
             yield dotted, why
+
+
+def _below(holder: Any, place: str) -> Any:
+    return holder[int(place)] if place.isdigit() else getattr(holder, place)

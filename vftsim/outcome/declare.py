@@ -194,7 +194,7 @@ class Figure(ABC):
             yield (), _whole
         elif self.by == "name":
             yield (), _sum_of_values if self.joined == "sum" else _mean_of_values
-            for name in (ANY,) if outcome is None else self.held(outcome):
+            for name in (ANY,) if outcome is None else self.held(outcome) or ():
                 yield (path_word(str(name)),), _Named(name)
         else:
             assert not isinstance(self.by, str)

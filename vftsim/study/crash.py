@@ -289,7 +289,7 @@ def _not_done(task: CrashTask, record: RunRecord, undisturbed: RunRecord) -> dic
 
 
 def _serving(spec: ModelSpec, workload: str) -> list[str]:
-    return spec.copies(spec.target_of(spec.workloads[workload])[0])
+    return spec.serving(spec.workloads[workload])
 
 
 def _done(record: RunRecord) -> dict[str, int]:

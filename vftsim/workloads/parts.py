@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from vftsim.errors import UsageError
 from vftsim.kernel import Engine, Kind
 from vftsim.kernel.agenda import Agenda
 from vftsim.kernel.declare import Table
@@ -79,6 +80,24 @@ class Surroundings:
     ports: Mapping[str, int]
     find: Callable[[str], Sequence[Mapping[str, int]]]
 
+    def ways(self, to: str, via: str | None = None, *, first: bool = False) -> list[tuple[int, int]]:
+        """Return own and others' ports on a network that both are on: ``via``, or the last (``first``) that there is.
+
+        Raises
+        ------
+        UsageError
+            There is none.
+        """
+        found = []
+        for other in self.find(to):
+            shared = [network for network in self.ports if network in other and via in (None, network)]
+            if not shared:
+                where = "no network that both are on" if via is None else f"they are not both on the network '{via}'"
+                raise UsageError(f"'{to}' cannot be reached: {where}")
+            network = shared[0 if first else -1]
+            found.append((self.ports[network], other[network]))
+        return found
+
 
 class Program:
     """An application in a running model.
@@ -146,6 +165,16 @@ class ApplicationSpec(Spec):
     def hands_on_to(self) -> str | None:
         """Application that gets what it does not answer itself, named as in ``peers``; ``None``: it answers all."""
         return None
+
+    @property
+    def waits_for(self) -> tuple[str, ...]:
+        """Peers without which it never answers: from none of them may the way lead back to it."""
+        return () if self.hands_on_to is None else (self.hands_on_to,)
+
+    @property
+    def asks_on_average(self) -> Sequence[tuple[str, float]]:
+        """Peers, and how many requests it sends each for one that it receives, as far as that is known: an estimate."""
+        return ()
 
     @property
     def pages_a_packet(self) -> float | None:

@@ -1,11 +1,17 @@
-"""Clients in a closed loop: each sends a request, waits for the answer, turns around, and sends the next.
+"""Clients that send requests and wait for answers, in a closed loop or an open one.
 
+**Closed** (``request_response``): each client sends a request, waits for the answer, turns around, and sends the next.
 What netperf's TCP_RR measures: the rate is one over the time of a round, so it says how long a message takes, not how
 many the server could handle.  The **turn-around time** of a client is what lies between an answer's arrival and the
-next request (with exponential times the closed queue of the machine-repair model).
+next request (with exponential times the closed queue of the machine-repair model): of a user, the time to think.
 
-A request without an answer is repeated as TCP would: after ``retry``, then after twice as long each time (RFC 6298,
-5.5), at most a minute.  An answer to a request that has been answered already is ignored.
+**Open** (``open_requests``): requests come at a rate, whatever becomes of those before them (a Poisson process, unless
+``gap_cv`` says otherwise).
+
+A request without an answer is repeated as TCP would: after a first wait, then after twice as long each time (RFC 6298,
+5.5), at most a minute.  Clients of the closed loop never give up; an open request is given up after ``retries``
+repetitions.  An answer to a request that has been answered already is ignored.  An answer that says that the request
+has failed ends it: it counts apart from the others, and its time is no response time.
 
 Left out: the segments and acknowledgements of the connection; a request or an answer is one packet.
 """
@@ -22,13 +28,16 @@ from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.packet import Flow, delivered, flows, lost, packets, workload
 from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
-from vftsim.spec.units import ByteCount, DurationNs
+from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.gamma_feed import duration_ns, gamma_feed
 
 request_response = workload.kind("request_response")
+open_requests = workload.kind("open_requests")
 
 LONGEST_RETRY_NS = 60_000_000_000
+ORDER = 1 << 20
+"""Orders arrivals of open loops behind those of clients at one instant."""
 _S = 1_000_000_000
 
 
@@ -63,11 +72,32 @@ class RequestResponseSpec(Spec):
     )
 
 
+class OpenRequestsSpec(Spec):
+    """Requests that come at a rate."""
+
+    kind: Literal["open_requests"] = "open_requests"
+    to: str = Field("server", description="Domain that answers.")
+    rate: RatePerSecond = Field(gt=0, description="Requests a second.")
+    gap_cv: float = Field(
+        1.0,
+        ge=0.0,
+        le=5.0,
+        description="Coefficient of variation of the gaps between them (gamma). Default 1: Poisson.",
+    )
+    request_size: ByteCount = Field(512, ge=64, le=1 << 20, description="Request on the wire. Assumption.")
+    timeout: PositiveDurationNs = Field(
+        1_000_000_000, description="Wait before a request is repeated, doubled each time. Assumption."
+    )
+    retries: int = Field(2, ge=0, le=20, description="Repetitions before a request is given up. Assumption.")
+
+
 class Exchange(Record):
-    """The requests of one workload; its clients stand in consecutive rows.
+    """The requests of one workload; clients of a closed loop stand in consecutive rows.
 
     Rounds that began before ``warmup_ns`` count in ``sent``, ``answered``, ``repeated`` and ``dropped`` only;
-    ``measured`` are the answers that came after it.
+    ``measured`` are the answers that came after it, ``failed`` those that say so, ``given_up`` requests after it.
+    An open one has ``gap_ns`` between requests, each of which is a client that leaves after its answer, or after
+    ``most_tries``.
     """
 
     row: int
@@ -78,17 +108,23 @@ class Exchange(Record):
     request_bytes: int
     turn_around_ns: int
     retry_ns: int
+    gap_ns: int
+    gaps: int
+    most_tries: int
     warmup_ns: int
+    offered: int
     sent: int
     answered: int
     repeated: int
     dropped: int
     measured: int
+    failed: int
+    given_up: int
     latency: int
 
 
 class Client(Record):
-    """One client; ``request`` is the number of the one under way, ``timer`` the event that repeats it."""
+    """One client; ``request`` is the number of the one under way, ``timer`` the event that repeats it after a try."""
 
     row: int
     exchange: int
@@ -97,22 +133,44 @@ class Client(Record):
     request: int
     sent_ns: int
     wait_ns: int
+    tries: int
     timer: int
 
 
 exchanges = Table("exchanges", Exchange, 1024)
-clients = Table("exchange_clients", Client, 1 << 17, "use fewer clients")
+clients = Table("exchange_clients", Client, 1 << 17, "use fewer clients, or a lower rate")
 
 
 @event
 def on_turn(sim: Sim, place: int, token: int) -> None:
-    """Send the next request."""
+    """Send a client's next request."""
     client = clients(sim)[place]
-    own = exchanges(sim)[client.exchange]
+    begin_request(sim, exchanges(sim)[client.exchange], client)
+
+
+@event
+def on_arrival(sim: Sim, place: int, token: int) -> None:
+    """Send a request of an open loop, and plan the next."""
+    own = exchanges(sim)[place]
+    row = clients.new(sim)
+    client = clients(sim)[row]
+    client.row = row
+    client.exchange = place
+    begin_request(sim, own, client)
+    next_ns = sim.now_ns + max(1, duration_ns(sim, own.gaps, own.gap_ns))
+    at(sim, next_ns, EventKind.ARRIVAL, ORDER + place, on_arrival, place)
+
+
+@part
+def begin_request(sim: Sim, own: Exchange, client: Client) -> None:
+    """Send a new request."""
     client.request += 1
     client.sent_ns = sim.now_ns
     client.wait_ns = own.retry_ns
+    client.tries = 0
     own.sent += 1
+    if sim.now_ns >= own.warmup_ns:
+        own.offered += 1
     ask(sim, own, client)
 
 
@@ -120,6 +178,7 @@ def on_turn(sim: Sim, place: int, token: int) -> None:
 def ask(sim: Sim, own: Exchange, client: Client) -> None:
     """Send the present request and watch for its answer."""
     client.timer = 0
+    client.tries += 1
     if own.retry_ns > 0:
         client.timer = at(sim, sim.now_ns + client.wait_ns, EventKind.TIMER, client.row, on_no_answer, client.row)
     made = packets.new(sim)
@@ -137,37 +196,57 @@ def ask(sim: Sim, own: Exchange, client: Client) -> None:
 
 @event
 def on_no_answer(sim: Sim, place: int, token: int) -> None:
-    """Repeat a request that has not been answered."""
+    """Repeat a request that has not been answered, or give it up."""
     client = clients(sim)[place]
     if token != client.timer:
         return
     own = exchanges(sim)[client.exchange]
+    if own.most_tries > 0 and client.tries == own.most_tries:
+        if client.sent_ns >= own.warmup_ns:
+            own.given_up += 1
+        end_request(sim, own, client)
+        return
     own.repeated += 1
     client.wait_ns = min(2 * client.wait_ns, LONGEST_RETRY_NS)
     ask(sim, own, client)
 
 
-@request_response.implements(delivered)
-def take_answer(sim: Sim, flow: Flow, packet: int) -> None:
-    """Take in an answer, and turn around."""
-    own = exchanges(sim)[flow.own]
-    client = clients(sim)[packets(sim)[packet].stream]
-    is_new = packets(sim)[packet].what == client.request and client.sent_ns >= 0
-    packets.free(sim, packet)
-    if not is_new:
-        return
+@part
+def end_request(sim: Sim, own: Exchange, client: Client) -> None:
+    """Turn around to the next request; an open loop's client leaves."""
     client.timer = 0
-    own.answered += 1
-    if sim.now_ns >= own.warmup_ns:
-        own.measured += 1
-    if client.sent_ns >= own.warmup_ns:
-        add_delay(sim, own.latency, sim.now_ns - client.sent_ns)
     client.sent_ns = -1
+    if own.gap_ns > 0:
+        clients.free(sim, client.row)
+        return
     next_ns = sim.now_ns + duration_ns(sim, client.turn_arounds, own.turn_around_ns)
     at(sim, next_ns, EventKind.TIMER, client.row, on_turn, client.row)
 
 
+@request_response.implements(delivered)
+@open_requests.implements(delivered)
+def take_answer(sim: Sim, flow: Flow, packet: int) -> None:
+    """Take in an answer."""
+    own = exchanges(sim)[flow.own]
+    client = clients(sim)[packets(sim)[packet].stream]
+    what = packets(sim)[packet].what
+    packets.free(sim, packet)
+    if abs(what) != client.request or client.sent_ns < 0:
+        return
+    if what < 0:
+        if sim.now_ns >= own.warmup_ns:
+            own.failed += 1
+    else:
+        own.answered += 1
+        if sim.now_ns >= own.warmup_ns:
+            own.measured += 1
+        if client.sent_ns >= own.warmup_ns:
+            add_delay(sim, own.latency, sim.now_ns - client.sent_ns)
+    end_request(sim, own, client)
+
+
 @request_response.implements(lost)
+@open_requests.implements(lost)
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
     """Count a request or an answer that was dropped."""
     exchanges(sim)[flow.own].dropped += 1
@@ -189,8 +268,11 @@ def add_clients(sim: Sim, row: int, count: int) -> int:
 
 @entry
 def start_exchange(sim: Sim, row: int, _: int) -> int:
-    """Let the clients begin, each at its time."""
+    """Let the clients begin, each at its time; of an open loop the first comes after a gap."""
     own = exchanges(sim)[row]
+    if own.gap_ns > 0:
+        first_ns = sim.now_ns + max(1, duration_ns(sim, own.gaps, own.gap_ns))
+        at(sim, first_ns, EventKind.ARRIVAL, ORDER + row, on_arrival, row)
     for place in range(own.first_client, own.first_client + own.clients):
         client = clients(sim)[place]
         client.sent_ns = -1
@@ -226,12 +308,30 @@ def add_request_response(
     return row
 
 
+def add_open_requests(
+    engine: Engine, feeder: Feeder, port: int, spec: OpenRequestsSpec, streams: Streams, number: int, warmup_ns: int
+) -> int:
+    """Add requests at a rate to a port; ``number`` says whose draws are theirs.  Return the row of the exchange."""
+    install_buckets(engine)
+    gap_ns = max(1, round(_S / spec.rate))
+    row, own = engine.add(
+        exchanges, port=port, request_bytes=spec.request_size, retry_ns=spec.timeout, gap_ns=gap_ns,
+        gaps=gamma_feed(feeder, streams, "open_requests.gap", number, gap_ns, spec.gap_cv),
+        most_tries=spec.retries + 1, warmup_ns=warmup_ns, latency=engine.new(delays),
+    )  # fmt: skip
+    own.row = row
+    own.flow, flow = engine.add(flows, workload=engine.number(open_requests), own=row, port=port)
+    flow.row = own.flow
+    return row
+
+
 class RequestLoop(Outcome):
     """What the clients of a closed loop saw: answers after the warm-up, latency of requests begun after it."""
 
     requests: int = declare.total(label="requests sent, from the start")
     answered: int = declare.total(label="answers, from the start")
     answers: int = declare.total()
+    failed: int = declare.total(label="answers that say failed", better="lower", headline=declare.IF_ANY)
     repeated: int = declare.total(label="requests repeated, from the start", better="lower")
     dropped: int = declare.total(label="packets dropped, from the start", better="lower")
     latency: DelayHistogram = declare.delays(label="request to answer", better="lower", headline=("p50", "p99"))
@@ -242,7 +342,35 @@ def request_loop_of(engine: Engine, row: int) -> RequestLoop:
     """Return what an exchange has measured up to now."""
     own = engine.rows(exchanges)[row]
     return RequestLoop(
-        requests=int(own.sent), answered=int(own.answered), answers=int(own.measured), repeated=int(own.repeated),
-        dropped=int(own.dropped), latency=histogram(engine, int(own.latency)),
+        requests=int(own.sent), answered=int(own.answered), answers=int(own.measured), failed=int(own.failed),
+        repeated=int(own.repeated), dropped=int(own.dropped), latency=histogram(engine, int(own.latency)),
         seconds=(engine.now_ns - int(own.warmup_ns)) / _S,
+    )  # fmt: skip
+
+
+class OpenLoop(Outcome):
+    """What became of requests at a rate: of those that came after the warm-up, and answers after it."""
+
+    offered: int = declare.total(label="requests offered")
+    answers: int = declare.total()
+    errors: int = declare.total(label="answers that say failed", better="lower")
+    given_up: int = declare.total(label="requests given up", better="lower")
+    failures: int = declare.total(label="requests failed", better="lower")
+    repeated: int = declare.total(label="requests repeated, from the start", better="lower")
+    dropped: int = declare.total(label="packets dropped, from the start", better="lower")
+    latency: DelayHistogram = declare.delays(label="request to answer", better="lower", headline=("p50", "p99"))
+    rate = declare.rate(answers, label="answers", better="higher", headline=True)
+    failed = declare.ratio(
+        failures, failures, answers, unit="%", label="requests failed", better="lower", headline=True
+    )
+
+
+def open_loop_of(engine: Engine, row: int) -> OpenLoop:
+    """Return what became of requests at a rate up to now."""
+    own = engine.rows(exchanges)[row]
+    errors, given_up = int(own.failed), int(own.given_up)
+    return OpenLoop(
+        offered=int(own.offered), answers=int(own.measured), errors=errors, given_up=given_up,
+        failures=errors + given_up, repeated=int(own.repeated), dropped=int(own.dropped),
+        latency=histogram(engine, int(own.latency)), seconds=(engine.now_ns - int(own.warmup_ns)) / _S,
     )  # fmt: skip

@@ -13,8 +13,9 @@ class Packet(Record):
     """One packet.
 
     ``flow`` is the row of the traffic it belongs to and returns to, ``port`` the guest's end of its path, ``stream`` a
-    stream, call or attempt within the flow, ``what`` the message it carries in the words of both ends; ``sent_ns`` is
-    when it left its sender (or reached the host's NIC, where the sender's link is not modelled).  ``entity`` orders
+    stream, call or attempt within the flow, ``what`` the message it carries in the words of both ends (below 0: that
+    what was asked for has failed); ``sent_ns`` is when it left its sender (or reached the host's NIC, where the
+    sender's link is not modelled).  ``entity`` orders
     packets that arrive at one instant; ``ring`` is the ring that it entered last,
     ``sender`` who sleeps with it while it waits for room there (see :func:`~vftsim.platform.io.ring.wait_for_slot`).
     ``date_ns`` is up to when a backup has to know the guest that issued it (:mod:`~vftsim.platform.protection.audit`).
@@ -274,10 +275,10 @@ def discard(sim: Sim, packet: int) -> None:
 
 @part
 def hand_back(sim: Sim, packet: int) -> None:
-    """Give a packet that has come out to its flow, which frees it."""
+    """Give a packet that has come out to its flow, which frees it; one that tells of a failure is no service seen."""
     mark(sim, packet, RETURNED, 0, sim.now_ns, 0)
     flow = flows(sim)[packets(sim)[packet].flow]
-    if flow.watched_ns > 0:
+    if flow.watched_ns > 0 and packets(sim)[packet].what >= 0:
         is_watched = flow.watched_ns <= sim.now_ns < flow.unwatched_ns
         if is_watched and sim.now_ns - flow.seen_ns > flow.gap_ns:
             flow.gap_ns = sim.now_ns - flow.seen_ns

@@ -106,7 +106,7 @@ class FarmProgram(RowProgram):
             operation = named.get(name, OperationSpec(demand=self.spec.demand))
             self._own.operations[message] = self._add_operation(around, message, operation, number)
         if self.spec.passes_to is not None:
-            ways = _ways(around, self.spec.passes_to, None, first=True)
+            ways = around.ways(self.spec.passes_to, first=True)
             self._own.first_route, self._own.routes = self._add_routes(ways)
 
     def _add_operation(self, around: Surroundings, message: Message, spec: OperationSpec, number: int) -> int:
@@ -125,7 +125,7 @@ class FarmProgram(RowProgram):
         own.send_ns = (own.outputs - sum(ask.times for ask in spec.asks)) * self._send_ns(answers_by)
         before = None
         for ask in spec.asks:
-            ways = _ways(around, ask.to, ask.via, first=False)
+            ways = around.ways(ask.to, ask.via)
             own.send_ns += ask.times * self._send_ns(ways[0][0])
             made = self._add_ask(ask, ways)
             if before is None:
@@ -174,18 +174,6 @@ class FarmProgram(RowProgram):
             disk_operations=int(own.disk_operations) if any(each.disk_operations for each in used) else None,
             seconds=max(1.0, float(self.engine.now_ns - own.warmup_ns)) / _S,
         )  # fmt: skip
-
-
-def _ways(around: Surroundings, to: str, via: str | None, *, first: bool) -> list[tuple[int, int]]:
-    """Return own and others' ports on a network that both are on: ``via``, or the first or last that there is."""
-    found = []
-    for other in around.find(to):
-        shared = [network for network in around.ports if network in other and via in (None, network)]
-        if not shared:
-            raise UsageError(f"'{to}' cannot be reached: no network {via or ''} that both are on".replace("  ", " "))
-        network = shared[0 if first else -1]
-        found.append((around.ports[network], other[network]))
-    return found
 
 
 @APPLICATIONS.register

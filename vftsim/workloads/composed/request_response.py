@@ -1,46 +1,19 @@
-"""A closed loop of requests and answers."""
+"""Requests and answers, in a closed loop and an open one."""
 
 from typing import Any, ClassVar
 
+from vftsim.kernel import Kind
 from vftsim.kernel.declare import Table
 from vftsim.kernel.inputs import feeds
 from vftsim.outcome import Outcome
 from vftsim.platform.delays import bucket_ends
-from vftsim.workloads import burden, request_response, responder
-from vftsim.workloads.composed.rows import RowDriver, RowProgram
-from vftsim.workloads.dirty_pages import DirtyPagesFields
+from vftsim.workloads import request_response
+from vftsim.workloads.composed.rows import RowDriver
 from vftsim.workloads.offer import Offer
-from vftsim.workloads.parts import (
-    APPLICATIONS,
-    WORKLOADS,
-    ApplicationSpec,
-    Course,
-    Home,
-    Target,
-    WorkloadSpec,
-)
-from vftsim.workloads.request_response import RequestResponseSpec, exchanges
-from vftsim.workloads.responder import ResponderSpec
+from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Course, Target, WorkloadSpec
+from vftsim.workloads.request_response import OpenRequestsSpec, RequestResponseSpec, exchanges
 
 _WORK_NS = 30_000
-
-
-@APPLICATIONS.register
-class ResponderApplication(ResponderSpec, DirtyPagesFields, ApplicationSpec):
-    """A server that computes and answers each request."""
-
-    speaks: ClassVar[str] = "request"
-    tables: ClassVar[tuple[Table[Any], ...]] = (*responder.TABLES, *burden.TABLES, feeds)
-
-    def install(self, home: Home) -> RowProgram:
-        """Add it to a domain."""
-        number = home.others.get(self.kind, 0)
-        row = responder.add_responder(home.engine, home.feeder, home.domain, self, home.streams, number)
-        own = responder.responder_of(home.engine, row)
-        own.demand_ns = round(own.demand_ns * home.cpu_inflation)
-        own.socket_full = home.place(f"{home.name} socket", "full")
-        own.lost_in_boot = home.place("guest", "lost in crash")
-        return RowProgram(home, row)
 
 
 @WORKLOADS.register
@@ -57,8 +30,10 @@ class RequestResponseWorkload(RequestResponseSpec, WorkloadSpec):
 
     def packets(self, course: Course) -> float:
         """A round of each client takes its turn-around, the network both ways and the work on the way."""
-        round_ns = self.turn_around + 2 * course.latency_ns + _WORK_NS
-        return self.clients * min(course.length_ns / round_ns, course.length_ns / (_WORK_NS * self.clients))
+        work_ns = _WORK_NS if course.application is None else max(_WORK_NS, course.application.packet_work_ns)
+        round_ns = self.turn_around + 2 * course.latency_ns + work_ns
+        rounds = self.clients * min(course.length_ns / round_ns, course.length_ns / (work_ns * self.clients))
+        return rounds * _visits(course.application, course)
 
     def install(self, target: Target) -> RowDriver:
         """Add the clients."""
@@ -78,3 +53,48 @@ class RequestResponseWorkload(RequestResponseSpec, WorkloadSpec):
             target, flow, lambda: engine.call(request_response.start_exchange, row),
             lambda: request_response.request_loop_of(engine, row), offered,
         )  # fmt: skip
+
+
+@WORKLOADS.register
+class OpenRequestsWorkload(OpenRequestsSpec, WorkloadSpec):
+    """Requests that come at a rate."""
+
+    part: ClassVar[Kind] = request_response.open_requests
+    speaks: ClassVar[str] = "request"
+    load_key: ClassVar[str] = "rate"
+    objective: ClassVar[str] = "failed <= 0.1"
+    needs_link: ClassVar[bool] = True
+    entries: ClassVar[tuple[Any, ...]] = (request_response.start_exchange,)
+    tables: ClassVar[tuple[Table[Any], ...]] = (*request_response.TABLES, feeds, bucket_ends)
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (request_response.OpenLoop,)
+
+    @property
+    def wire_bits_per_s(self) -> float:
+        """Of its requests."""
+        return 8 * self.rate * self.request_size
+
+    def packets(self, course: Course) -> float:
+        """Return its requests, and those that they make services send each other."""
+        return self.rate * course.seconds * _visits(course.application, course)
+
+    def in_flight(self, course: Course) -> float:
+        """Those that take as long as their time-out."""
+        return self.rate * self.timeout / 1e9
+
+    def install(self, target: Target) -> RowDriver:
+        """Add the requests."""
+        engine = target.engine
+        row = request_response.add_open_requests(
+            engine, target.feeder, target.port, self, target.streams, target.number, target.window_ns[0]
+        )
+        return RowDriver(
+            target, int(engine.rows(exchanges)[row].flow), lambda: engine.call(request_response.start_exchange, row),
+            lambda: request_response.open_loop_of(engine, row),
+        )  # fmt: skip
+
+
+def _visits(server: ApplicationSpec | None, course: Course) -> float:
+    """Return how many requests, of services each other's included, one of a client causes."""
+    if server is None or course.peer is None:
+        return 1.0
+    return 1.0 + sum(times * _visits(course.peer(to), course) for to, times in server.asks_on_average)

@@ -1,0 +1,32 @@
+"""A service: a tier of an application, and what it asks of other tiers before it answers.
+
+Rule (a queueing network in which a thread is held while others are asked: Franks et al., "Enhanced modeling and
+solution of layered queueing networks", IEEE TSE 35(2), 2009):
+
+* **Threads** (a thread for each request, synchronous): a request that finds a thread idle is taken at once, else it
+  waits in order of arrival, ``backlog`` of them at most; what finds no place is dropped.  A thread keeps its request
+  until the answer has left, whatever it waits for.
+* **Work** of a request: ``demand`` of CPU time, then ``reads`` and ``writes`` of the disk one after the other, then its
+  ``calls`` in their order, then the answer.  Computing threads share the domain's vCPUs as its guest scheduler has it.
+* A **call** is made with ``probability``, and then ``count`` times: one after the other (``sequential``), or at once
+  together with the parallel calls next to it (``parallel``: fork and join; the slowest decides).  Each costs the asker
+  ``cost``, and what its path and its protection charge for a packet that is sent.  Copies of a domain take turns.
+* **Cache**: a call finds its answer in the asker's own memory in ``cache_hit`` of the cases, and is not made.  With
+  ``cache_entries`` N the contents are N answers asked for equally often: with F of them there, F / N of those cases
+  are hits, and each of the others brings one in (the collector of coupons).  The cache begins full; a domain that is
+  booted again begins with an empty one.
+* **Time-out and repetition**: a call without an answer is made again after ``timeout``, then after twice as long each
+  time (RFC 6298, 5.5), ``retries`` times at most.  Whoever is asked does not know that nobody waits any more, and works
+  on both; the first answer counts.  A call that was given up, or whose answer says that it failed, fails the request:
+  the service says so at once, and does not repeat what has failed.
+* A **crash** takes the requests in the socket and in the threads' hands, and the calls made for them.
+
+Network, path, scheduler and protection are those of any packet: a call leaves one domain and enters the other.
+
+Closed forms: with threads that do not bind, exponential demands and a network that takes no time, a product-form
+network (Jackson 1957; Baskett, Chandy, Muntz & Palacios 1975), so exact mean-value analysis (Reiser & Lavenberg 1980).
+
+Left out: connections and their set-up, segments (a message is one packet); locks and transactions of a database; work
+between calls, which counts into ``demand``; a repeated request is worked on again, as if it changed nothing.  What
+arrives for a call that is over is counted by nobody, and is seen by its asker's path only.
+"""

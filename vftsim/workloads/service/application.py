@@ -1,0 +1,226 @@
+"""The service as an application of a domain, and what it measures."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from vftsim.errors import ConservationError, UsageError
+from vftsim.kernel import Engine, Kind
+from vftsim.kernel.declare import Table
+from vftsim.kernel.inputs import Feeder, feeds
+from vftsim.outcome import Outcome, declare
+from vftsim.platform.delays import bucket_ends, delays, histogram, install_buckets
+from vftsim.platform.io.packet import applications, drops, flows
+from vftsim.sampling import Streams
+from vftsim.stats import DelayHistogram
+from vftsim.workloads import burden
+from vftsim.workloads.choice_feed import choice_feed
+from vftsim.workloads.composed.rows import RowProgram
+from vftsim.workloads.dirty_pages import DirtyPagesFields
+from vftsim.workloads.gamma_feed import gamma_feed
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, Home, Surroundings
+from vftsim.workloads.service import records, server
+from vftsim.workloads.service.parameters import MOST_ENTRIES, CallSpec, ServiceSpec
+from vftsim.workloads.service.records import Service, plans, routes, service, service_call, services
+
+ENTRIES = ()
+ACTIONS = (server.on_timer,)
+TABLES = (*records.TABLES, *burden.TABLES, feeds, bucket_ends)
+_S = 1e9
+
+
+class ServiceWork(Outcome):
+    """What a service did after the warm-up; times of requests that came after it.
+
+    Calls by the service that was asked, where it asks any; transfers where it has a disk to use.
+    """
+
+    requests: int = declare.total(label="requests answered")
+    failed: int = declare.total(label="requests failed", better="lower", headline=declare.IF_ANY)
+    busy_ns: int = declare.total(label="time of threads with a request", unit="ns")
+    response: DelayHistogram = declare.delays(
+        label="request to answer, at the service", better="lower", headline=("mean", "p95")
+    )
+    wait: DelayHistogram = declare.delays(label="wait for a thread", better="lower")
+    calls: dict[str, int] | None = declare.total(label="calls", by="name")
+    hits: dict[str, int] | None = declare.total(label="calls that the cache made unnecessary", by="name")
+    repeated: dict[str, int] | None = declare.total(label="calls repeated", by="name", better="lower")
+    calls_failed: dict[str, int] | None = declare.total(label="calls failed", by="name", better="lower")
+    transfers: int | None = declare.total(label="disk transfers")
+    throughput = declare.rate(requests, label="requests answered", better="higher", headline=True)
+    busy_threads = declare.rate(busy_ns, factor=1 / _S, unit="", label="threads with a request, mean")
+    call_rate = declare.rate(calls, label="calls")
+
+
+class ServiceProgram(RowProgram):
+    """A service in a running model.
+
+    Parameters
+    ----------
+    home : Home
+    spec : ServiceSpec
+    row : int
+        Row of the application.
+    """
+
+    def __init__(self, home: Home, spec: ServiceSpec, row: int) -> None:
+        super().__init__(home, row, measured=self._measured_here)
+        self._home, self._spec, self._own = home, spec, service_of(home.engine, row)
+        self._number = home.others.get(spec.kind, 0)
+        self._plans: list[tuple[str, int]] = []
+
+    def meet(self, around: Surroundings) -> None:
+        """Write down what it asks of others, now that those have their ports."""
+        for number, call in reversed(list(enumerate(self._spec.calls))):
+            self._own.first_plan = self._add_plan(around, call, number)
+            self._plans.insert(0, (call.to, int(self._own.first_plan)))
+
+    def _add_plan(self, around: Surroundings, call: CallSpec, number: int) -> int:
+        engine, home, entity = self.engine, self._home, MOST_ENTRIES * self._number + number
+        ways = [engine.add(routes, from_port=own, to_port=to)[0] for own, to in around.ways(call.to, call.via)]
+        chance, choices = choice_feed(home.feeder, home.streams, "service.chance", entity, call.probability)
+        hit, lookups = choice_feed(
+            home.feeder, home.streams, "service.cache", entity, call.cache_hit, is_drawn=call.cache_entries > 0
+        )
+        row, plan = engine.add(
+            plans, service=int(self._own.row), next_plan=int(self._own.first_plan),
+            is_parallel=call.when == "parallel", count=call.count, chance=chance, choices=choices, hit=hit,
+            lookups=lookups, entries=call.cache_entries, filled=call.cache_entries,
+            cost_ns=round(call.cost * home.cpu_inflation), size_bytes=call.size, timeout_ns=call.timeout,
+            retries=call.retries, first_route=ways[0], routes=len(ways), turn=self._number % len(ways),
+        )  # fmt: skip
+        plan.row = row
+        return row
+
+    def in_flight(self) -> int:
+        """Requests in its socket and its threads' hands."""
+        return int(self._own.waiting.length + self._own.in_hand.length)
+
+    def occupancy(self) -> tuple[str, int]:
+        """Requests in its socket."""
+        return f"{self.name} socket", int(self._own.waiting.length)
+
+    def check(self) -> None:
+        """Every request that came is somewhere, and every thread that is at work has one."""
+        own = self._own
+        over = own.answered + own.refused + own.lost
+        if own.came != over + own.waiting.length + own.active or own.active != own.in_hand.length + own.blocked:
+            raise ConservationError(
+                f"{self.name}: {own.came} requests came, but {own.answered} answered + {own.refused} refused + "
+                f"{own.lost} lost + {own.waiting.length} waiting + {own.active} with a thread ({own.in_hand.length} in "
+                f"hand, {own.blocked} being sent)"
+            )
+
+    def _measured_here(self) -> ServiceWork:
+        own, now_ns = self._own, self.engine.now_ns
+        return ServiceWork(
+            requests=int(own.handled), failed=int(own.failed), busy_ns=int(own.busy_ns),
+            response=histogram(self.engine, int(own.response)), wait=histogram(self.engine, int(own.wait)),
+            calls=self._of_plans("made"), hits=self._of_plans("hits"), repeated=self._of_plans("repeated"),
+            calls_failed=self._of_plans("failed"), transfers=int(own.transfers) if self._spec.uses_a_disk else None,
+            seconds=max(1.0, float(now_ns - own.warmup_ns)) / _S,
+        )  # fmt: skip
+
+    def _of_plans(self, count: str) -> dict[str, int] | None:
+        found = dict.fromkeys((to for to, _ in self._plans), 0)
+        for to, row in self._plans:
+            found[to] += int(getattr(self.engine.rows(plans)[row], count))
+        return found or None
+
+
+@APPLICATIONS.register
+class ServiceApplication(ServiceSpec, DirtyPagesFields, ApplicationSpec):
+    """A service that computes, uses its disk, calls others, and answers."""
+
+    part: ClassVar[Kind] = service
+    kinds: ClassVar[tuple[Kind, ...]] = (service_call,)
+    products: ClassVar[tuple[str, ...]] = ("responder", "microservice", "database", "memcached")
+    speaks: ClassVar[str] = "request"
+    uses_disks: ClassVar[bool] = True
+    actions: ClassVar[tuple[Any, ...]] = ACTIONS
+    tables: ClassVar[tuple[Table[Any], ...]] = TABLES
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (ServiceWork,)
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """Services that it calls."""
+        return tuple(dict.fromkeys(call.to for call in self.calls))
+
+    @property
+    def waits_for(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.peers
+
+    @property
+    def asks_on_average(self) -> Sequence[tuple[str, float]]:
+        """By probability, number and cache."""
+        return [
+            (call.to, call.count * call.probability / 100.0 * (1.0 - call.cache_hit / 100.0)) for call in self.calls
+        ]
+
+    @property
+    def packet_work_ns(self) -> int:
+        """CPU time of a request."""
+        return self.demand
+
+    def without_effect(self) -> Mapping[str, str]:
+        """Name what no call and no transfer reads."""
+        found = {}
+        for number, call in enumerate(self.calls):
+            if call.timeout == 0:
+                found[f"calls.{number}.retries"] = "with timeout 0 no call is repeated"
+            if call.cache_hit == 0.0:
+                found[f"calls.{number}.cache_entries"] = "with cache_hit 0 there is no cache"
+        if not self.uses_a_disk:
+            found |= dict.fromkeys(("transfer_size", "disk"), "without reads and writes it uses no disk")
+        return found
+
+    def install(self, home: Home) -> ServiceProgram:
+        """Add it to a domain.
+
+        Raises
+        ------
+        UsageError
+            It uses a disk that its domain has not.
+        """
+        disk = home.disks.get(self.disk, 0) if self.disk is not None else next(iter(home.disks.values()), 0)
+        if not disk and self.uses_a_disk:
+            raise UsageError(f"{home.name}: its domain has no disk {self.disk or ''}; give it one under `disks`")
+        row = add_service(
+            home.engine, home.feeder, home.domain, self, home.streams, home.others.get(self.kind, 0), disk,
+            home.window_ns[0],
+        )  # fmt: skip
+        own = service_of(home.engine, row)
+        own.demand_ns = round(own.demand_ns * home.cpu_inflation)
+        own.socket_full = home.place(f"{home.name} socket", "full")
+        own.lost_in_boot = home.place("guest", "lost in crash")
+        return ServiceProgram(home, self, row)
+
+
+def add_service(
+    engine: Engine, feeder: Feeder, domain: int, spec: ServiceSpec, streams: Streams, number: int, disk: int = 0,
+    warmup_ns: int = 0,
+) -> int:  # fmt: skip
+    """Add a service that calls nobody yet to a domain; ``number`` says whose draws are its own.
+
+    Returns its application row.
+    """
+    install_buckets(engine)
+    row, own = engine.add(
+        services, domain=domain, threads=spec.threads, demand_ns=spec.demand, answer_bytes=spec.answer_size,
+        demands=gamma_feed(feeder, streams, "service.demand", number, spec.demand, spec.demand_cv),
+        most_waiting=spec.backlog, reads=spec.reads, writes=spec.writes, transfer_bytes=spec.transfer_size, disk=disk,
+        socket_full=engine.add(drops)[0], lost_in_boot=engine.add(drops)[0], warmup_ns=warmup_ns,
+        response=engine.new(delays), wait=engine.new(delays),
+    )  # fmt: skip
+    own.row = row
+    own.program = burden.add_program(engine, service, row, domain)
+    if spec.calls:
+        own.flow, flow = engine.add(flows, workload=engine.number(service_call), own=row)
+        flow.row = own.flow
+    return int(own.program)
+
+
+def service_of(engine: Engine, program: int) -> Service:
+    """Return the record of an application row."""
+    found: Service = engine.rows(services)[engine.rows(applications)[program].own]
+    return found

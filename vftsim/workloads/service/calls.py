@@ -1,0 +1,164 @@
+"""Calls of one service by another: which are made, whether the cache has their answers, their way there and back.
+
+A packet that leaves its domain comes to its flow as everywhere; here the flow sends it to the other service's port.
+"""
+
+from vftsim.kernel import Sim, part
+from vftsim.kernel.inputs import draw
+from vftsim.platform.io.host_cards import send_to_host
+from vftsim.platform.io.packet import Flow, delivered, lost, packets, ports
+from vftsim.platform.io.ring import wait_for_slot
+from vftsim.platform.protection.guard import put_out
+from vftsim.workloads.burden import burdened_ns
+from vftsim.workloads.service.records import (
+    Call,
+    Plan,
+    Service,
+    Visit,
+    call_list,
+    calls,
+    plans,
+    routes,
+    service_call,
+    services,
+    visits,
+)
+
+
+@part
+def plan_calls(sim: Sim, own: Service, packet: int) -> None:
+    """Find the calls that are next for a request: one, or parallel ones together; none: it has made all of them."""
+    visit = visits(sim)[packet]
+    while True:
+        if visit.left > 0:
+            visit.left -= 1
+            plan = plans(sim)[visit.plan]
+            if not is_in_cache(sim, own, plan):
+                call_list.push(sim, visit.planned, open_call(sim, plan, packet))
+                if not plan.is_parallel:
+                    return
+        elif visit.next_plan == 0 or (visit.planned.length > 0 and not plans(sim)[visit.next_plan].is_parallel):
+            return
+        else:
+            begin_plan(sim, visit)
+
+
+@part
+def begin_plan(sim: Sim, visit: Visit) -> None:
+    """Turn to the next entry of the calls; a request that does not make them has none left of it."""
+    plan = plans(sim)[visit.next_plan]
+    visit.plan = plan.row
+    visit.next_plan = plan.next_plan
+    level = 0 if plan.choices == 0 else draw(sim, plan.choices)
+    if level < plan.chance:
+        visit.left = plan.count
+
+
+@part
+def is_in_cache(sim: Sim, own: Service, plan: Plan) -> bool:
+    """Tell whether the cache has the answer; one that it might have had is there from now on."""
+    if plan.hit == 0:
+        return False
+    level = 0 if plan.lookups == 0 else draw(sim, plan.lookups)
+    is_there = level < plan.hit
+    if is_there and plan.filled < plan.entries:
+        # Which of the answers it is: the level within the hits is as good as a further draw.
+        is_there = level * plan.entries < plan.hit * plan.filled
+        if not is_there:
+            plan.filled += 1
+    if is_there and sim.now_ns >= own.warmup_ns:
+        plan.hits += 1
+    return is_there
+
+
+@part
+def open_call(sim: Sim, plan: Plan, packet: int) -> int:
+    """Take a row for a call of the next whose turn it is."""
+    row = calls.new(sim)
+    call = calls(sim)[row]
+    call.row = row
+    call.uses += 1
+    call.is_open = True
+    call.plan = plan.row
+    call.route = plan.first_route + plan.turn
+    call.parent = packet
+    call.tries = 0
+    call.wait_ns = plan.timeout_ns
+    call.timer = 0
+    plan.turn = (plan.turn + 1) % plan.routes
+    return row
+
+
+@part
+def close_call(sim: Sim, call: Call) -> None:
+    """Free a call that is in no list; what is still on the way for it is nobody's."""
+    call.is_open = False
+    call.timer = 0
+    calls.free(sim, call.row)
+
+
+@part
+def close_all(sim: Sim, visit: Visit) -> None:
+    """Free the calls of a request that waits for them no more."""
+    while visit.planned.length > 0:
+        close_call(sim, calls(sim)[call_list.pop(sim, visit.planned)])
+    while visit.asked.length > 0:
+        close_call(sim, calls(sim)[call_list.pop(sim, visit.asked)])
+
+
+@part
+def making_ns(sim: Sim, own: Service, visit: Visit) -> int:
+    """Return the CPU time of making the calls that are planned: the asker's own, its path's, its protection's."""
+    demand_ns = 0
+    row = visit.planned.first
+    while row != 0:
+        call = calls(sim)[row]
+        demand_ns += burdened_ns(sim, own.program, plans(sim)[call.plan].cost_ns, 1)
+        demand_ns += ports(sim)[routes(sim)[call.route].from_port].transmit_ns
+        row = call.link
+    return demand_ns
+
+
+@part
+def asker_of(sim: Sim, call: Call) -> int:
+    """Return the row of the service that makes a call."""
+    return plans(sim)[call.plan].service
+
+
+@part
+def say(sim: Sim, call: Call) -> None:
+    """Send the request of a call."""
+    row = packets.new(sim)
+    made = packets(sim)[row]
+    made.flow = services(sim)[asker_of(sim, call)].flow
+    made.port = routes(sim)[call.route].from_port
+    made.ring = 0
+    made.stream = call.row
+    made.what = call.uses
+    made.size_bytes = plans(sim)[call.plan].size_bytes
+    made.sent_ns = sim.now_ns
+    made.entity = call.route
+    call.tries += 1
+    put(sim, row)
+
+
+@part
+def put(sim: Sim, packet: int) -> None:
+    """Send a packet by its port, or let it wait for room there; its thread waits for the answer anyhow."""
+    port = ports(sim)[packets(sim)[packet].port]
+    if not put_out(sim, port, packet):
+        wait_for_slot(sim, port, packet, packet)
+
+
+@service_call.implements(delivered)
+def take_across(sim: Sim, flow: Flow, packet: int) -> None:
+    """A packet has left one service: to the other; ``entity`` says by which route."""
+    made = packets(sim)[packet]
+    route = routes(sim)[made.entity]
+    made.port = route.to_port if made.port == route.from_port else route.from_port
+    send_to_host(sim, packet)
+
+
+@service_call.implements(lost)
+def miss(sim: Sim, flow: Flow, packet: int) -> None:
+    """Nobody is told of a message that is lost: who asked waits until its time is over."""

@@ -1,0 +1,141 @@
+"""Records of services: what each is doing, what it asks of others, and the calls under way."""
+
+from vftsim.kernel import Chain, Fifo, Record, Table
+from vftsim.platform.io.packet import application, packets, workload
+
+service = application.kind("service")
+service_call = workload.kind("service_call")
+"""Packets between services: to their flow the way from one to the other is what a workload's client is."""
+
+
+class Service(Record):
+    """A service.
+
+    ``active`` threads have a request: ``in_hand``, or they are ``blocked`` in the send call with the answer, which is
+    lost with the ring when the machine is booted again.  Requests that ``came`` are ``answered``, ``refused`` by a full
+    socket, ``lost`` with the machine's memory, waiting or with a thread.
+    ``reads_due`` and ``writes_due`` are what is left of fractions.  Of what came after ``warmup_ns`` are ``handled``
+    (answered well), ``failed``, ``transfers``, and the rows of delays ``response`` and ``wait``; ``busy_ns`` is the
+    time of threads that had a request, of those that have left.
+    """
+
+    row: int
+    program: int
+    domain: int
+    flow: int
+    disk: int
+    threads: int
+    active: int
+    blocked: int
+    demand_ns: int
+    demands: int
+    answer_bytes: int
+    most_waiting: int
+    waiting: Fifo
+    in_hand: Fifo
+    reads: float
+    reads_due: float
+    writes: float
+    writes_due: float
+    transfer_bytes: int
+    first_plan: int
+    came: int
+    answered: int
+    refused: int
+    lost: int
+    socket_full: int
+    lost_in_boot: int
+    warmup_ns: int
+    handled: int
+    failed: int
+    busy_ns: int
+    transfers: int
+    response: int
+    wait: int
+
+
+class Plan(Record):
+    """Calls that a service makes for a request; ``next_plan`` follows them.
+
+    ``chance`` and ``hit`` are out of :data:`~vftsim.workloads.choice_feed.LEVELS`, ``choices`` and ``lookups`` the
+    feeds to compare with (0: always or never).  ``filled`` of the cache's ``entries`` are there.  ``turn`` is whose
+    turn it is.  Counts are of what came after the warm-up: calls ``made`` (first tries), cache ``hits``, ``repeated``
+    tries, and calls that ``failed``.
+    """
+
+    row: int
+    service: int
+    next_plan: int
+    is_parallel: bool
+    count: int
+    chance: int
+    choices: int
+    hit: int
+    lookups: int
+    entries: int
+    filled: int
+    cost_ns: int
+    size_bytes: int
+    timeout_ns: int
+    retries: int
+    first_route: int
+    routes: int
+    turn: int
+    made: int
+    hits: int
+    repeated: int
+    failed: int
+
+
+class Route(Record):
+    """From a port of a service to a port of another."""
+
+    from_port: int
+    to_port: int
+
+
+class Visit(Record):
+    """A request at a service: how far it is.
+
+    ``left`` calls of ``plan`` are still to be made, and then those of ``next_plan``; ``planned`` ones wait for the CPU
+    time of making them, ``asked`` ones for their answers.
+    """
+
+    came_ns: int
+    begin_ns: int
+    reads_left: int
+    writes_left: int
+    plan: int
+    next_plan: int
+    left: int
+    planned: Fifo
+    asked: Fifo
+    has_failed: bool
+
+
+class Call(Record):
+    """A call under way, of the request ``parent`` in the asker's hand; ``uses`` is its serial number.
+
+    ``tries`` have been made; without an answer the next follows after ``wait_ns``.
+    """
+
+    link: int
+    row: int
+    uses: int
+    is_open: bool
+    plan: int
+    route: int
+    parent: int
+    tries: int
+    wait_ns: int
+    timer: int
+
+
+services = Table("services", Service, 4096)
+plans = Table("service_plans", Plan, 1 << 16)
+routes = Table("service_routes", Route, 1 << 18, "let fewer services call each other")
+visits = Table("service_visits", Visit, beside=packets)
+calls = Table("service_calls", Call, 1 << 20, "lower the load or the number of threads")
+call_list = Chain(calls, "link")
+
+TABLES = (services, plans, routes, visits, calls)
