@@ -142,13 +142,12 @@ class Oracle:
     def _arrived(self, name: str) -> int:
         """Packets that reached the host of a domain."""
         host = self.run.built.host_of(name)
-        return sum(int(self._row(nics, row).admitted) for row in host.io.nics.values()) + sum(
-            int(link.delivered) for link in self._links(host, "to")
-        )
+        admitted = sum(int(self._row(nics, row).admitted) for row in host.io.nics.values())
+        return max(admitted, sum(int(link.delivered) for link in self._links(host, "to")))
 
     def _links(self, host: Any, way: str) -> list[Any]:
         return [
-            self._row(links, row) for name, (row, _) in self.run._links.items() if name.endswith(f"{way} {host.name}")
+            self._row(links, row) for name, (row, _) in self.run._links.items() if name.endswith(f"{way}_{host.name}")
         ]
 
     def _unseen(self, name: str) -> float:
@@ -213,7 +212,13 @@ class Oracle:
         left_ns = self._speed(name) * self._left_ns(on_service_computed, argument=int(record.row))
         begun = served + int(record.in_hand.length) + lost
         own.add(served, begun, demand_ns, left_ns, has_lost=self._may_lose(name))
-        own.bring(served, UNPRICED if self._drivers(name) else 0)
+        asked = any(each.peers for each in self._programs())
+        own.bring(served, UNPRICED if self._drivers(name) or asked else 0)
+        if program.calls:
+            own.most = UNPRICED
+
+    def _programs(self) -> Iterator[Any]:
+        return (each for spec in self.run.built.specs.values() for each in spec.applications.values())
 
     def _own(self, table: Any, name: str) -> Any:
         return self._row(table, int(self._row(applications, self.run.built.programs[name].row).own))

@@ -138,7 +138,8 @@ def _drawn(random: Random, is_lean: bool) -> Draw:
     if random.random() < 0.3:
         hosts["far"], other = _host(random), _guest(random, random.choice(["direct", "moderated", "native"]), is_lean)
         domains = {name: {**domain, "host": "host"} for name, domain in domains.items()}
-        domains["other"] = {**other, "protection": {"kind": "none"}, "host": "far"}
+        domains["other"] = {**other, "applications": {**other["applications"]}, "protection": {"kind": "none"},
+                            "host": "far"}  # fmt: skip
         workloads |= _workloads(random, "other", other)
     data: Draw = {
         "format": 2, "hosts": hosts,
@@ -151,7 +152,21 @@ def _drawn(random: Random, is_lean: bool) -> Draw:
     }  # fmt: skip
     if guest["protection"]["kind"] != "none" and random.random() < 0.5:
         data["faults"] = _faults(random, data["measure"]["warm_up"])
+    if "other" in domains and "echo" in guest["applications"]:
+        domains["other"]["applications"].setdefault("echo", PROGRAMS["echo"])
+        guest["applications"]["echo"] = {**PROGRAMS["echo"], "threads": 3, "calls": [_call(random), _call(random)]}
+        workloads["open"] = {"kind": "open_requests", "to": "guest.echo", "rate": random.choice(["200 /s", "2000 /s"]),
+                             "timeout": "2 ms"}  # fmt: skip
     return data
+
+
+def _call(random: Random) -> Draw:
+    return {
+        "to": "other.echo", "when": random.choice(["sequential", "parallel"]), "count": random.choice([1, 2]),
+        "probability": random.choice(["100 %", "40 %"]), "timeout": random.choice(["0 s", "3 ms"]), "retries": 1,
+        "cache_hit": random.choice(["0 %", "60 %"]), "cache_entries": random.choice([0, 20]),
+        "cost": random.choice(["0 s", "20 us"]),
+    }  # fmt: skip
 
 
 def _bind(random: Random, host: Draw, domains: dict[str, Draw]) -> None:

@@ -259,6 +259,14 @@ def test_engines_agree_on_tiers_that_fail(kind, monkeypatch):
     assert len({json.dumps(each, sort_keys=True, default=str) for each in found}) == 1
 
 
+def test_a_workload_is_served_by_the_copy_it_is_directed_at_and_by_all_that_this_one_asks():
+    """A crash of either is one that its clients see."""
+    tiers = {"web": {"calls": [asks("app")]}, "app": {"calls": [asks("db")]}, "db": {}, "alone": {}}
+    users = {**ALONE, "to": "web"}
+    own = model(tiers, users, db={"count": 2}, web={"count": 2, "vcpus": 1}).serving()
+    assert own == {f"users-{n}": [f"web-{n}", "app", "db-1", "db-2"] for n in (1, 2)}
+
+
 @pytest.mark.thorough
 def test_the_middle_tier_fails_over_under_three_mechanisms():
     """The clients, who never speak to it, see the outage that the mechanism promises; a boot takes the longest."""

@@ -266,11 +266,10 @@ class BuiltModel:
         self.guards[name] = guard
 
     def _add_workload(self, name: str, workload: WorkloadSpec) -> None:
-        entry, application, spec = self.spec.target_of(workload)
-        copies = self.spec.copies(entry)
+        _, application, spec = self.spec.target_of(workload)
         host_name, network, key = self.spec.arrival_of(workload)
         host, wire = self.hosts[host_name], self.spec.networks[network]
-        for number, domain in enumerate(copies):
+        for driver, domain in self.spec.drivers_of(name).items():
             program = f"{domain}.{application}"
             target = Target(
                 self.engine, self.feeder, name, self._kinds[workload.kind], self.ports[program, key],
@@ -283,7 +282,7 @@ class BuiltModel:
                 self._on_phase, self._on_measure,
             )  # fmt: skip
             self._kinds[workload.kind] += 1
-            self.drivers[name if len(copies) == 1 else f"{name}-{number + 1}"] = workload.install(target)
+            self.drivers[driver] = workload.install(target)
 
     def _feed_nics(self) -> None:
         """Give each interface what is drawn beforehand for it, in the order of the workloads.

@@ -350,20 +350,23 @@ class ModelSpec(Spec):
         named = own.waits_for if is_awaited else own.peers
         return [f"{to.partition('.')[0]}.{self.programs_of(to)[0].rpartition('.')[2]}" for to in named]
 
-    def serving(self, workload: WorkloadSpec) -> list[str]:
-        """Return the domains that serve a workload, every copy: where it is directed, and whom the program there asks.
+    def drivers_of(self, name: str) -> dict[str, str]:
+        """Return the domain of each driver of a workload by the driver's name: one for each copy it is directed at."""
+        copies = self.copies(self.target_of(self.workloads[name])[0])
+        return {name if len(copies) == 1 else f"{name}-{n}": copy for n, copy in enumerate(copies, 1)}
 
-        Raises
-        ------
-        ValueError
-            As :meth:`target_of`.
-        """
-        entry, key, _ = self.target_of(workload)
-        programs = [f"{entry}.{key}"]
-        for program in programs:
-            programs += [other for other in self._asked(program) if other not in programs]
-        entries = dict.fromkeys(program.partition(".")[0] for program in programs)
-        return [copy for each in entries for copy in self.copies(each)]
+    def serving(self) -> dict[str, list[str]]:
+        """Return the domains that serve each driver of a workload: its own, and those that the program there asks."""
+        found = dict[str, list[str]]()
+        for name, workload in self.workloads.items():
+            entry, key, _ = self.target_of(workload)
+            programs = [f"{entry}.{key}"]
+            for program in programs:
+                programs += [other for other in self._asked(program) if other not in programs]
+            asked = dict.fromkeys(program.partition(".")[0] for program in programs[1:])
+            behind = [copy for each in asked for copy in self.copies(each)]
+            found |= {driver: [own, *behind] for driver, own in self.drivers_of(name).items()}
+        return found
 
     def _interface_problems(self, where: str, domain: DomainSpec, interface: InterfaceSpec) -> Iterator[str]:
         host = self.host_of(domain)

@@ -197,8 +197,8 @@ def _watched(task: CrashTask, windows: Mapping[str, tuple[int, int]]) -> _Crashe
 
 def served(run: Run, domain: str) -> dict[str, Any]:
     """Return the drivers of the workloads that a domain serves, by name: others go on without it."""
-    spec = run.spec
-    return {name: driver for name, driver in run.built.drivers.items() if domain in _serving(spec, name)}
+    serving = run.spec.serving()
+    return {name: driver for name, driver in run.built.drivers.items() if domain in serving[name]}
 
 
 def _gaps(run: Run, domain: str) -> dict[str, Gap]:
@@ -281,15 +281,11 @@ def _failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
 def _not_done(task: CrashTask, record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
     """Return how much less workloads that the domain serves, and its own programs, have got done, by name."""
     spec = task.spec
-    owners = {f"workloads.{name}": name for name in spec.workloads if task.domain in _serving(spec, name)}
+    owners = {f"workloads.{name}": name for name, domains in spec.serving().items() if task.domain in domains}
     entry = next(name for name in spec.domains if task.domain in spec.copies(name))
     owners |= {f"domains.{task.domain}.applications.{key}": key for key in spec.domains[entry].applications}
     of_none = _done(undisturbed)
     return {owners[owner]: of_none[owner] - done for owner, done in _done(record).items() if owner in owners}
-
-
-def _serving(spec: ModelSpec, workload: str) -> list[str]:
-    return spec.serving(spec.workloads[workload])
 
 
 def _done(record: RunRecord) -> dict[str, int]:

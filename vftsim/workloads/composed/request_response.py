@@ -1,5 +1,6 @@
 """Requests and answers, in a closed loop and an open one."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from vftsim.kernel import Kind
@@ -30,10 +31,9 @@ class RequestResponseWorkload(RequestResponseSpec, WorkloadSpec):
 
     def packets(self, course: Course) -> float:
         """A round of each client takes its turn-around, the network both ways and the work on the way."""
-        work_ns = _WORK_NS if course.application is None else max(_WORK_NS, course.application.packet_work_ns)
-        round_ns = self.turn_around + 2 * course.latency_ns + work_ns
-        rounds = self.clients * min(course.length_ns / round_ns, course.length_ns / (work_ns * self.clients))
-        return rounds * _visits(course.application, course)
+        round_ns = self.turn_around + 2 * course.latency_ns + _over_tiers(course.application, course, _work_ns)
+        at_most = course.length_ns / _work_ns(course.application)
+        return min(self.clients * course.length_ns / round_ns, at_most) * _over_tiers(course.application, course, _one)
 
     def install(self, target: Target) -> RowDriver:
         """Add the clients."""
@@ -75,7 +75,7 @@ class OpenRequestsWorkload(OpenRequestsSpec, WorkloadSpec):
 
     def packets(self, course: Course) -> float:
         """Return its requests, and those that they make services send each other."""
-        return self.rate * course.seconds * _visits(course.application, course)
+        return self.rate * course.seconds * _over_tiers(course.application, course, _one)
 
     def in_flight(self, course: Course) -> float:
         """Those that take as long as their time-out."""
@@ -93,8 +93,17 @@ class OpenRequestsWorkload(OpenRequestsSpec, WorkloadSpec):
         )  # fmt: skip
 
 
-def _visits(server: ApplicationSpec | None, course: Course) -> float:
-    """Return how many requests, of services each other's included, one of a client causes."""
-    if server is None or course.peer is None:
-        return 1.0
-    return 1.0 + sum(times * _visits(course.peer(to), course) for to, times in server.asks_on_average)
+def _over_tiers(server: ApplicationSpec | None, course: Course, of: Callable[[ApplicationSpec | None], float]) -> float:
+    """Return the sum of a figure over all requests that one of a client causes."""
+    found = of(server)
+    if server is not None and course.peer is not None:
+        found += sum(times * _over_tiers(course.peer(to), course, of) for to, times in server.asks_on_average)
+    return found
+
+
+def _one(server: ApplicationSpec | None) -> float:
+    return 1.0
+
+
+def _work_ns(server: ApplicationSpec | None) -> float:
+    return max(_WORK_NS, 0 if server is None else server.packet_work_ns)
