@@ -13,7 +13,19 @@ settings.load_profile("vftsim")
 
 # What runs whole models runs them as users do.  What makes parts by themselves runs as plain Python, which stops at a
 # wrong index or value; a kernel of a few parts would take longer to compile than to run.
-_AS_USERS_DO = ("calibrate", "cli", "docs", "labs", "malformed", "outcome", "records", "shipped", "study", "tracing")
+_AS_USERS_DO = (
+    "calibrate",
+    "cli",
+    "docs",
+    "labs",
+    "malformed",
+    "outcome",
+    "records",
+    "shipped",
+    "study",
+    "tracing",
+    "ui",
+)
 _CHOSEN = os.environ.get("VFTSIM_ENGINE")
 
 # An output that leaves before the backup can take over is a defect, unless a test plants it.

@@ -69,6 +69,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "vftsim sweep xen-media --scheduler credit,esxi --grid streams=200,600",
     ),
     "trace": ("vftsim trace xen-media -o trace.json", "vftsim trace lab-virtual --pcap calls.pcap --length '10 s'"),
+    "ui": ("vftsim ui", "vftsim ui lab-virtual-ft --port 0 -o questions -j 1"),
     "validate": (
         "vftsim validate sip-lab/validation -e virtual -n 2",
         "vftsim validate linux-lab/validation -n 2 --set domains.sut.applications.proxy.processes=1",

@@ -62,16 +62,23 @@ def page(title: str, blocks: Sequence[Block]) -> str:
     return _rendered(title, blocks, is_whole=True)
 
 
-def fragment(title: str, blocks: Sequence[Block]) -> str:
-    """Return the same without a page around it, for a notebook."""
-    return _rendered(title, blocks, is_whole=False)
+def fragment(title: str, blocks: Sequence[Block], *, has_style: bool = True) -> str:
+    """Return the same without a page around it, for a notebook; without style for a page that has it."""
+    return _rendered(title, blocks, is_whole=False, has_style=has_style)
 
 
-def _rendered(title: str, blocks: Sequence[Block], *, is_whole: bool) -> str:
+def asset(name: str) -> str:
+    """Return the style (``page.css``) or the script (``page.js``) of a page."""
+    return files("vftsim.report").joinpath(name).read_text(encoding="utf-8").strip()
+
+
+def _rendered(title: str, blocks: Sequence[Block], *, is_whole: bool, has_style: bool = True) -> str:
     from markupsafe import Markup  # noqa: PLC0415 - of the extra
 
-    own = [Markup(_own(name)) for name in ("page.css", "page.js")]
-    return _template().render(page=_arranged(title, blocks), is_whole=is_whole, style=own[0], script=own[1])
+    style, script = (Markup(asset(name)) for name in ("page.css", "page.js"))
+    return _template().render(
+        page=_arranged(title, blocks), is_whole=is_whole, style=style if has_style else "", script=script
+    )
 
 
 def _arranged(title: str, blocks: Sequence[Block]) -> dict[str, Any]:
@@ -158,10 +165,6 @@ def _known(cell: Cell) -> dict[str, str] | None:
     return {"value": repr(inner)} if isinstance(inner, float | int) and math.isfinite(inner) else None
 
 
-def _own(name: str) -> str:
-    return files("vftsim.report").joinpath(name).read_text(encoding="utf-8").strip()
-
-
 @cache
 def _template() -> Template:
     try:
@@ -170,4 +173,4 @@ def _template() -> Template:
         raise UsageError(f"a report needs the extra '{EXTRA}': pip install 'vftsim[{EXTRA}]'") from None
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     environment.filters.update(shown=shown, known=_known)
-    return environment.from_string(_own("page.html.j2"))
+    return environment.from_string(asset("page.html.j2"))

@@ -50,11 +50,10 @@ class Printed:
         UsageError
             The extra that writes pages is not installed.
         """
-        from vftsim.report.html import page
-        from vftsim.study.blocks.origin import origin_blocks
+        from vftsim.study.blocks.beside import page_of
         from vftsim.study.files import write_file
 
-        text = page(self.title, [*self.blocks(), *origin_blocks(self.origin)])
+        text = page_of([self], [self.title])
         if path is not None:
             write_file(Path(path), text.encode())
         return text

@@ -22,10 +22,15 @@ def page_of(results: Sequence[Printed], labels: Sequence[str]) -> str:
     UsageError
         The extra that writes pages is not installed.
     """
+    return page(*whole(results, labels))
+
+
+def whole(results: Sequence[Printed], labels: Sequence[str]) -> tuple[str, list[Block]]:
+    """Return title and blocks of such a page."""
     if len(results) == 1:
-        return results[0].report()
+        return results[0].title, [*results[0].blocks(), *origin_blocks(results[0].origin)]
     title = f"{' beside '.join(labels)}: {results[0].origin['command']}"
-    return page(title, beside([each.blocks() for each in results], [each.origin for each in results], labels))
+    return title, beside([each.blocks() for each in results], [each.origin for each in results], labels)
 
 
 def beside(

@@ -1,0 +1,150 @@
+"""What the page answers, and what it refuses."""
+
+import html
+import random
+import shlex
+import time
+
+import pytest
+
+import vftsim
+from tests.ui.conftest import ASKED, LONGEST_S, MODEL
+from tests.ui.requests_at_random import run
+from vftsim.cli.main import main
+from vftsim.errors import UsageError
+
+VARIANT = f"{ASKED}&1.domains.sut.cpu_inflation=1.2"
+KNOB = "domains.sut.cpu_inflation"
+
+
+def records(folder):
+    return vftsim.open(folder).to_dict()["records"]
+
+
+@pytest.mark.thorough
+def test_an_address_is_answered_by_its_command_and_then_from_disk(page, tmp_path):
+    assert page.post("/begin", VARIANT).headers["location"] == f"/?{VARIANT}"
+    page.until("done", VARIANT)
+    text = page.get(VARIANT).text
+    assert f'<th scope="row" class="t">{KNOB}</th><td class="t">1.0</td><td class="t">1.2</td>' in text  # what differs
+    assert text.count("<svg ") >= 2
+    said = [each.study.folder.joinpath("said.txt").stat().st_mtime_ns for each in page.posed(VARIANT)]
+    assert page.post("/begin", VARIANT).status_code == 303
+    page.until("done", VARIANT)
+    assert said == [each.study.folder.joinpath("said.txt").stat().st_mtime_ns for each in page.posed(VARIANT)]
+    _, variant = page.posed(VARIANT)
+    program, *words = shlex.split(page.commands(VARIANT)[1])
+    assert (program, *words[-2:]) == ("vftsim", "-o", str(variant.study.result))
+    assert main([*words[:-1], str(tmp_path / "again"), "-q"]) == 0
+    assert records(tmp_path / "again") == records(variant.study.result)
+    assert page.get(VARIANT, "/report").text.startswith("<!doctype html>")
+
+
+@pytest.mark.thorough
+def test_closed_while_it_runs_it_goes_on_with_the_next_start(opened):
+    first = opened()
+    first.post("/begin", ASKED)
+    first.until("running")
+    with pytest.raises(UsageError, match="in use"):
+        opened()
+    first.desk.runs.close()
+    second = opened()
+    second.until("done")
+    assert [state.word for _, state in second.desk.runs.past()] == ["done"]
+
+
+def test_what_waits_or_runs_can_be_stopped_and_goes_on(page, idle):
+    page.post("/begin", VARIANT)
+    page.until("running")
+    assert [each.state.word for each in page.posed(VARIANT)] == ["running", "waiting"]
+    assert page.post("/stop", VARIANT).status_code == 303
+    page.until("stopped", VARIANT)
+    page.post("/begin", VARIANT)
+    page.until("running")
+    assert len(idle) == 2
+    assert page.get(VARIANT, "/progress").json()["studies"][1]["word"] == "waiting"
+
+
+def test_processes_are_given_arguments_and_nothing_else(page, idle):
+    page.post("/begin", f"{ASKED}&0.{KNOB}=1.5")
+    page.until("running", f"{ASKED}&0.{KNOB}=1.5")
+    (words,) = idle
+    assert words[1:8] == ["-m", "vftsim", "run", "tiny.yaml", "-n", "1", "--seed"]
+    assert words[words.index("--set") + 1] == f"{KNOB}=1.5"
+
+
+def test_a_model_that_is_changed_is_another_study(page, idle, tmp_path):
+    before = page.posed()[0].study
+    page.post("/begin", f"{ASKED}&seed=2")
+    page.post("/begin", ASKED)
+    (tmp_path / "tiny.yaml").write_text(MODEL.replace("touch_cost: 4 ms", "touch_cost: 3 ms", 1))
+    assert page.posed()[0].study.folder != before.folder
+    first = next(study for study, state in page.desk.runs.past() if state.word == "running")
+    page.desk.runs.stop(first)
+    end = time.monotonic() + LONGEST_S
+    while (state := page.desk.runs.state(before)).word in ("waiting", "running") and time.monotonic() < end:
+        time.sleep(0.01)
+    assert (state.word, "the model's file was changed since" in state.said) == ("refused", True)
+    assert len(idle) == 1
+
+
+def test_only_so_many_may_wait(page, idle, monkeypatch):
+    monkeypatch.setattr("vftsim.ui.runs.MOST_WAITING", 2)
+    for seed in (2, 3, 4):
+        assert page.post("/begin", f"{ASKED}&seed={seed}").status_code == 303
+        page.until("running", f"{ASKED}&seed=2")
+    refused = page.post("/begin", f"{ASKED}&seed=5")
+    assert refused.status_code == 400
+    assert "2 studies wait already" in refused.text
+    assert len(idle) == 1
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost:8765@evil.example"])
+def test_a_foreign_host_is_refused(page, host):
+    assert page.client.get("/", headers={"host": host}).status_code == 400
+
+
+@pytest.mark.parametrize("token", ["", "x", "ü", "0" * 32])
+def test_nothing_is_changed_without_the_token(page, idle, token):
+    for path in ("/begin", "/stop"):
+        assert page.post(path, ASKED, token=token).status_code == 403
+        assert page.client.get(f"{path}?{ASKED}&token={page.desk.token}").status_code == 405
+        assert page.client.post(path, content=ASKED).status_code == 403
+    assert not idle
+    assert not [*page.desk.store.glob("[0-9a-f]*")]
+
+
+def test_every_answer_says_that_nothing_else_may_use_it(page):
+    for path, status in (("/", 200), ("/studies", 200), ("/page.js", 200), ("/none", 404), (f"/?{'x' * 9000}", 414)):
+        answer = page.client.get(path)
+        assert answer.status_code == status
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'; script-src 'self';" in policy
+        assert (answer.headers["x-content-type-options"], answer.headers["cache-control"]) == ("nosniff", "no-store")
+
+
+def test_a_mistake_is_said_where_it_was_made(page):
+    answer = page.get(f"{ASKED}&1.{KNOB}=0.5")
+    assert answer.status_code == 400
+    assert "must be &gt;= 1" in answer.text
+    assert 'value="0.5"' in answer.text
+    assert page.client.post("/begin", content="x" * 40_000).status_code == 413
+
+
+def test_what_somebody_says_is_escaped(page):
+    evil = '"><script>alert(1)</script>'
+    for query in (f"{ASKED}&0.{KNOB}={evil}", f"{ASKED}&objective={evil}", f"model={evil}", f"{evil}=1"):
+        answer = page.client.get("/", params=query.replace("<", "%3C").replace(">", "%3E").replace('"', "%22"))
+        assert answer.status_code == 400
+        assert "<script>" not in answer.text
+        assert html.escape("<script>alert") in answer.text
+
+
+def test_requests_at_random_are_answered_and_begin_nothing(page, idle, tmp_path):
+    """Run with more of them by ``python -m tests.ui.requests_at_random``."""
+    (tmp_path / "secret.yaml").write_text("name: secret-of-mine")
+    seen = run(page.client, 200, random.Random(1))
+    assert max(seen) < 500
+    assert {200, 303, 400, 403, 404, 405, 414} <= {*seen}
+    assert not idle
+    assert not [*page.desk.store.glob("[0-9a-f]*")]

@@ -1,0 +1,113 @@
+"""What stands behind every page: the models that may be asked about, their studies, answers that were drawn."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+import vftsim
+from vftsim.report.html import fragment, page
+from vftsim.study.blocks.beside import whole
+from vftsim.study.digest import sha256_of
+from vftsim.study.manifest import identity
+from vftsim.study.model import Model
+from vftsim.ui.knobs import Knob
+from vftsim.ui.question import Question, checked, read_question
+from vftsim.ui.runs import Runs, State, Study
+
+_MOST_DRAWN = 16
+
+
+@dataclass(frozen=True)
+class Posed:
+    """A configuration of a question as it stands: its model, the knobs this has, its study and how far that is."""
+
+    label: str
+    model: Model
+    knobs: Mapping[str, Knob]
+    study: Study
+    state: State
+
+
+class Desk:
+    """Models, store and answers.
+
+    Parameters
+    ----------
+    models : mapping
+        Path by name as the page shows it; the first one is shown first.
+    store : Path
+        Where studies are kept.
+    options : sequence of str
+        What every command line is given beside.
+
+    Attributes
+    ----------
+    token : str
+        What a request has to bring along that changes anything.
+    """
+
+    def __init__(self, models: Mapping[str, str], store: Path, options: Sequence[str] = ()) -> None:
+        self.models = dict(models)
+        self.token = os.urandom(16).hex()
+        self._drawn: OrderedDict[tuple[str, ...], str] = OrderedDict()
+        self._drawing = threading.Lock()  # matplotlib's settings are of the whole process
+        self.store = store
+        self.runs = Runs(store, options, self._name_now)
+
+    def read(self, pairs: Sequence[tuple[str, str]] = ()) -> Question:
+        """Return the question of an address.
+
+        Raises
+        ------
+        VftsimError
+            It is none.
+        """
+        return read_question(pairs, list(self.models))
+
+    def posed(self, question: Question) -> list[Posed]:
+        """Return the configurations of a question.
+
+        Raises
+        ------
+        VftsimError
+            A model cannot have what is changed.
+        """
+        path, found = self.models[question.model], []
+        for each in question.configurations:
+            model, knobs = checked(each, path, question.is_quick)
+            words, alone = question.words(each, path), question.alone(each)
+            name = sha256_of({**identity(model, alone.seed), "words": words})[:20]
+            study = Study(self.store / name, tuple(words), alone.address)
+            found.append(Posed(each.label, model, knobs, study, self.runs.state(study)))
+        return found
+
+    def _name_now(self, address: str) -> str:
+        """Return the name of the folder that an address of one configuration has now."""
+        return self.posed(self.read(parse_qsl(address)))[0].study.folder.name
+
+    def drawn(self, posed: Sequence[Posed], *, is_whole: bool = False) -> str:
+        """Return the answers that are there beside each other, as a part of the page or as a page to send.
+
+        Raises
+        ------
+        VftsimError
+            A result cannot be read.
+        """
+        done = [each for each in posed if each.state.word == "done"]
+        if not done:
+            return ""
+        key = (str(is_whole), *(part for each in done for part in (each.label, each.study.folder.name)))
+        with self._drawing:
+            if key not in self._drawn:
+                title, blocks = whole([vftsim.open(each.study.result) for each in done], [each.label for each in done])
+                self._drawn[key] = page(title, blocks) if is_whole else fragment(title, blocks, has_style=False)
+                if len(self._drawn) > _MOST_DRAWN:
+                    self._drawn.popitem(last=False)
+            self._drawn.move_to_end(key)
+            return self._drawn[key]

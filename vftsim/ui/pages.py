@@ -1,0 +1,102 @@
+"""The two pages: a question with its knobs, commands and answer, and the list of past studies."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qsl
+
+import jinja2
+from markupsafe import Markup
+
+from vftsim.errors import VftsimError
+from vftsim.report.html import asset
+from vftsim.spec import RATE
+from vftsim.study.model import Model, load_model
+from vftsim.study.opened import read_manifest
+from vftsim.ui.desk import Desk, Posed
+from vftsim.ui.knobs import first_of, knobs_of
+from vftsim.ui.question import COLUMNS, QUESTIONS, Question
+from vftsim.ui.runs import State, Study
+
+
+def question_page(desk: Desk, question: Question, mistake: str = "") -> tuple[str, int]:
+    """Return the page of a question and its status: knobs, commands, how far they are, and what is known."""
+    posed: list[Posed] = []
+    result = ""
+    try:
+        posed = desk.posed(question)
+        result = desk.drawn(posed) if question.ask else ""
+    except VftsimError as error:
+        mistake = mistake or str(error)
+    today = posed[0].model if posed else load_model(desk.models[question.model])
+    knobs = {key: knob for each in reversed(posed) for key, knob in each.knobs.items()} or knobs_of(today.spec)
+    changed = [key for own in question.columns for key in own]
+    shown = dict.fromkeys([*first_of(today.spec, knobs), *question.knobs, *changed])
+    asked = posed if question.ask else []
+    text = _template().render(
+        _frame(question.model), past=None, question=question, questions=QUESTIONS, models=list(desk.models),
+        columns=COLUMNS, token=desk.token, mistake=mistake, description=" ".join(today.description.split()),
+        calibrated=_calibrated(today), shown=[knobs[key] for key in shown if key in knobs],
+        others=[knob for key, knob in knobs.items() if key not in shown], result=Markup(result),
+        asked=[(each, shlex.join(["vftsim", *desk.runs.command(each.study)])) for each in asked],
+        is_busy=is_busy(asked), is_done=all(each.state.word == "done" for each in asked),
+        is_begun=any(each.state.word == "stopped" for each in asked),
+    )  # fmt: skip
+    return text, 400 if mistake else 200
+
+
+def past_page(desk: Desk) -> str:
+    """Return the list of past studies."""
+    return _template().render(_frame("Past studies"), past=[_row(*each) for each in desk.runs.past()])
+
+
+def script() -> str:
+    """Return the script of both pages."""
+    return f"{asset('page.js')}\n{_own('ui.js')}"
+
+
+def is_busy(posed: Sequence[Posed]) -> bool:
+    """Whether anything waits or runs."""
+    return any(each.state.word in ("waiting", "running") for each in posed)
+
+
+def _calibrated(model: Model) -> str:
+    """Return what the model was fitted to, and which changes that does not cover."""
+    said = model.spec.calibrated
+    if said is None:
+        return "This model does not say what it was fitted to: no knob is calibrated."
+    low, high = (RATE.format(load) for load in said.loads)
+    changed = f" Not covered any more: {', '.join(said.not_covered)}." if said.not_covered else ""
+    covered = "with hosts, networks and domains as in the file"
+    return f"Fitted to {said.by}, for loads from {low} to {high}, {covered}.{changed}"
+
+
+def _row(study: Study, state: State) -> dict[str, str]:
+    """Return a past study as the list shows it."""
+    try:
+        begun = str(read_manifest(study.result)["started_utc"])
+    except VftsimError:
+        begun = ""
+    ask = dict(parse_qsl(study.address)).get("ask", "")
+    return {
+        "address": study.address, "title": QUESTIONS.get(ask, ask), "command": shlex.join(["vftsim", *study.words]),
+        "state": state.word, "begun": begun,
+    }  # fmt: skip
+
+
+def _frame(title: str) -> dict[str, Any]:
+    style = asset("page.css") + _own("ui.css")
+    return {"title": title, "style": Markup(style), "is_busy": False}
+
+
+def _own(name: str) -> str:
+    return files("vftsim.ui").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _template() -> jinja2.Template:
+    return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(_own("page.html.j2"))

@@ -1,0 +1,218 @@
+"""An address of the page is a question, and a question is a command line for each configuration.
+
+Pairs of an address: ``model``, ``ask``, ``n``, ``seed``, ``quick``, ``protection``, ``objective``; ``knob`` for each
+key that is shown without a change; ``0.KEY`` for a change of today's configuration, ``1.KEY`` to ``3.KEY`` for one of a
+variant, which has today's changes too.  Everything else is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
+
+from vftsim.errors import UsageError
+from vftsim.spec.suggest import shown
+from vftsim.study.model import Model, load_model
+from vftsim.study.objective import read_objective
+from vftsim.study.protections import kinds_named
+from vftsim.ui.knobs import Knob, knobs_of
+
+QUESTIONS = {
+    "capacity": "What load does it carry?",
+    "run": "What delays and losses do clients see?",
+    "failover": "What do clients see when the host crashes?",
+    "protection": "What does protection cost?",
+}
+COLUMNS = ("today", "variant 1", "variant 2", "variant 3")
+MOST_RUNS, MOST_PAIRS, LONGEST_VALUE, LONGEST_KEY = 50, 200, 100, 200
+_DEFAULT_RUNS, _DEFAULT_SEED = 3, 1
+_PROTECTIONS = "none,lockstep,checkpoint"
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_CHANGE = re.compile(r"([0-3])\.(.+)")
+_KIND = ".kind"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One column of the page: what is changed of the model's file.
+
+    Parameters
+    ----------
+    label : str
+    changes : mapping
+        Value by key, today's included.
+    """
+
+    label: str
+    changes: Mapping[str, str]
+
+    @property
+    def assignments(self) -> tuple[str, ...]:
+        """What ``--set`` is given: kinds of parts before what these parts have."""
+        kinds_first = sorted(self.changes.items(), key=lambda change: not change[0].endswith(_KIND))
+        return tuple(f"{key}={value}" for key, value in kinds_first)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What an address asks.
+
+    Parameters
+    ----------
+    model : str
+        As the list of models has it.
+    ask : str
+        One of :data:`QUESTIONS`; empty: nothing yet.
+    runs, seed : int
+    is_quick : bool
+    protection, objective : str
+        Of the price of protection: mechanisms, and what they have to achieve.
+    knobs : tuple of str
+        Keys that are shown, beside those with a change.
+    columns : tuple of mapping
+        Changes of today's configuration and of each variant.
+    """
+
+    model: str
+    ask: str = ""
+    runs: int = _DEFAULT_RUNS
+    seed: int = _DEFAULT_SEED
+    is_quick: bool = True
+    protection: str = _PROTECTIONS
+    objective: str = ""
+    knobs: tuple[str, ...] = ()
+    columns: tuple[Mapping[str, str], ...] = ({}, {}, {}, {})
+
+    @property
+    def configurations(self) -> list[Configuration]:
+        """Today's, and the variants that differ from it."""
+        today, *others = self.columns
+        variants = [
+            Configuration(label, {**today, **own}) for label, own in zip(COLUMNS[1:], others, strict=True) if own
+        ]
+        return [Configuration(COLUMNS[0], today), *variants]
+
+    def alone(self, configuration: Configuration) -> Question:
+        """Return the question of one configuration, with nothing else in its address."""
+        changes = {key: configuration.changes[key] for key in sorted(configuration.changes)}
+        plain = Question(self.model, self.ask, self.runs, self.seed, self.is_quick, columns=(changes, {}, {}, {}))
+        is_priced = self.ask == "protection"
+        return replace(plain, protection=self.protection, objective=self.objective) if is_priced else plain
+
+    @property
+    def address(self) -> str:
+        """Return the one address of this question, without what it has by default."""
+        told = [
+            ("ask", self.ask, ""), ("n", str(self.runs), str(_DEFAULT_RUNS)), ("seed", str(self.seed), "1"),
+            ("quick", "1" if self.is_quick else "0", "1"), ("protection", self.protection, _PROTECTIONS),
+            ("objective", self.objective, ""),
+        ]  # fmt: skip
+        changes = [(f"{n}.{key}", value) for n, own in enumerate(self.columns) for key, value in own.items()]
+        pairs = [("model", self.model), *((name, value) for name, value, default in told if value != default)]
+        return urlencode([*pairs, *(("knob", key) for key in self.knobs), *changes])
+
+    def words(self, configuration: Configuration, path: str) -> list[str]:
+        """Return the command line of a configuration, without where its result is kept."""
+        settings = [word for each in configuration.assignments for word in ("--set", each)]
+        quick = ["--quick"] if self.is_quick else []
+        more = ["-n", str(self.runs), "--seed", str(self.seed), *quick]
+        if self.ask == "protection":
+            asked = ["--objective", self.objective] if self.objective else []
+            return ["compare", path, "--protection", self.protection, *asked, *more, *settings]
+        return [self.ask, path, *more, *settings]
+
+
+def read_question(pairs: Iterable[tuple[str, str]], models: Sequence[str]) -> Question:
+    """Return what the pairs of an address ask.
+
+    Raises
+    ------
+    UsageError
+        They say something that is none of a question's.
+    """
+    told: dict[str, str] = {}
+    knobs: dict[str, None] = {}
+    columns: list[dict[str, str]] = [{}, {}, {}, {}]
+    for count, (name, text) in enumerate(pairs):
+        _check_length(name, text, count)
+        value = text.strip()
+        if change := _CHANGE.fullmatch(name):
+            if value:
+                columns[int(change[1])][change[2]] = value
+        elif name == "knob":
+            knobs[value] = None
+        elif name in ("model", "ask", "n", "seed", "quick", "protection", "objective"):
+            told[name] = value
+        else:
+            raise UsageError(f"the address says {shown(name)}, which is no part of a question")
+    changed = {key for own in columns for key in own}
+    return Question(
+        _one_of("model", told.get("model") or models[0], models),
+        _one_of("ask", told.get("ask", ""), ("", *QUESTIONS)),
+        _whole("n", told.get("n") or str(_DEFAULT_RUNS), 1, MOST_RUNS),
+        _whole("seed", told.get("seed") or str(_DEFAULT_SEED), 0, 999_999_999),
+        _one_of("quick", told.get("quick", "1"), ("0", "1")) == "1",
+        ",".join(kinds_named(told.get("protection") or _PROTECTIONS)),
+        _objective(told.get("objective", "")),
+        tuple(sorted(key for key in knobs if key and key not in changed)),
+        tuple({key: own[key] for key in sorted(own)} for own in columns),
+    )
+
+
+def checked(configuration: Configuration, path: str, is_quick: bool) -> tuple[Model, dict[str, Knob]]:
+    """Return the model of a configuration, and the knobs that it has.
+
+    Only what is a knob of the model with its kinds of parts can be changed: no names, and nothing that holds a path.
+
+    Raises
+    ------
+    VftsimError
+        A change is of no knob, or the model cannot have it.
+    """
+    kinds = {key: value for key, value in configuration.changes.items() if key.endswith(_KIND)}
+    own = load_model(path)
+    known = knobs_of(own.spec)
+    _refuse_unknown(kinds, known)
+    if kinds:
+        known = knobs_of(load_model(path, Configuration("", kinds).assignments).spec)
+    _refuse_unknown(configuration.changes, known)
+    model = load_model(path, configuration.assignments) if configuration.changes else own
+    return model.quick() if is_quick else model, known
+
+
+def _refuse_unknown(changes: Mapping[str, str], known: Mapping[str, Knob]) -> None:
+    for key, value in changes.items():
+        if key not in known:
+            raise UsageError(f"{shown(key)} is no knob of this model")
+        choices = known[key].choices
+        if choices and value not in choices and value != "null":
+            raise UsageError(f"{key}: {shown(value)} is none of {', '.join(choices)}")
+
+
+def _check_length(name: str, text: str, count: int) -> None:
+    if count >= MOST_PAIRS:
+        raise UsageError(f"a question has {MOST_PAIRS} parts at most")
+    if len(name) > LONGEST_KEY or len(text) > LONGEST_VALUE:
+        raise UsageError(f"a key has {LONGEST_KEY} characters at most, a value {LONGEST_VALUE}")
+    if not (name + text).isprintable():
+        raise UsageError("a question has no line breaks and no control characters")
+
+
+def _one_of(name: str, value: str, choices: Sequence[str]) -> str:
+    if value not in choices:
+        raise UsageError(f"{name}: {shown(value)} is none of {', '.join(filter(None, choices))}")
+    return value
+
+
+def _whole(name: str, text: str, low: int, high: int) -> int:
+    if not _NUMBER.fullmatch(text) or not low <= int(text) <= high:
+        raise UsageError(f"{name}: a whole number from {low} to {high}, not {shown(text)}")
+    return int(text)
+
+
+def _objective(text: str) -> str:
+    if text:
+        read_objective(text)
+    return text

@@ -1,0 +1,70 @@
+"""The page on loopback, until Ctrl-C."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from vftsim.errors import UsageError
+from vftsim.study.model import load_model, shipped_models
+
+EXTRA = "ui"
+LOOPBACK = "127.0.0.1"
+
+
+def serve(
+    named: Sequence[str], store: Path, port: int, options: Sequence[str] = (), *, tell: Callable[[str], None] = print
+) -> None:
+    """Serve the page of the shipped models and of those named, the first of these first, until Ctrl-C.
+
+    Parameters
+    ----------
+    named : sequence of str
+        Shipped models, or paths of model files.
+    store : Path
+        Where studies are kept; nothing else is written.
+    port : int
+        0: a free one.
+    options : sequence of str
+        What each command line is given beside.
+    tell : callable
+        Is told the address.
+
+    Raises
+    ------
+    UsageError
+        The extra is not installed, a model is wrong, or the store or the port is in use.
+    """
+    try:
+        import uvicorn  # noqa: PLC0415 - of the extra
+
+        from vftsim.ui.app import build  # noqa: PLC0415 - of the extra
+        from vftsim.ui.desk import Desk  # noqa: PLC0415 - of the extra
+    except ImportError:
+        raise UsageError(f"the page needs the extra '{EXTRA}': pip install 'vftsim[{EXTRA}]'") from None
+    for each in named:
+        load_model(each)
+    models = {each: each for each in dict.fromkeys((*named, *shipped_models()))}
+    with _bound(port) as listening:
+        desk = Desk(models, store, options)
+        try:
+            tell(f"vftsim: http://{LOOPBACK}:{listening.getsockname()[1]}/ - Ctrl-C ends it; studies are in '{store}'")
+            config = uvicorn.Config(
+                build(desk), log_level="warning", access_log=False, lifespan="off", limit_concurrency=64,
+                timeout_graceful_shutdown=2, server_header=False,
+            )  # fmt: skip
+            uvicorn.Server(config).run(sockets=[listening])
+        finally:
+            desk.runs.close()
+
+
+def _bound(port: int) -> socket.socket:
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((LOOPBACK, port))
+    except (OSError, OverflowError) as error:
+        listening.close()
+        raise UsageError(f"--port {port}: {getattr(error, 'strerror', None) or error}") from None
+    return listening
