@@ -6,8 +6,9 @@ import pytest
 
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
-from vftsim.tracing.beside import beside, scheduled
+from vftsim.study.blocks.schedules import schedule_blocks
 from vftsim.tracing.recordings import read_recording
+from vftsim.tracing.scheduled import pairs_of, scheduled
 
 # On CPU 1: a runs from the start, is preempted by b at 2 ms, which sleeps at 5 ms; a goes on; b is woken at 7 ms and
 # runs at 9 ms, when a is preempted once more.
@@ -92,7 +93,7 @@ def test_what_everybody_got_adds_up(written):
 
 def test_a_model_beside_itself_has_no_gap(written):
     trace = read_recording(written(PERF))
-    answer, table, *_ = beside(trace, trace).blocks()
+    answer, table, *_ = schedule_blocks(trace, trace, pairs_of(trace, trace, ()))
     assert answer.text == "CPU within 0.0 points, 1 times the switches, 1 times the wait p95"
     assert [row[0] for row in table.rows] == ["b-12, model", "b-12, recorded", "a-11, model", "a-11, recorded"]
 
@@ -108,7 +109,7 @@ def test_a_model_beside_itself_has_no_gap(written):
 def test_a_match_must_be_one(matches, said, written):
     trace = read_recording(written(PERF))
     with pytest.raises(UsageError, match="--match") as refused:
-        beside(trace, trace, matches)
+        pairs_of(trace, trace, matches)
     assert said in str(refused.value)
 
 

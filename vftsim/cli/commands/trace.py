@@ -95,7 +95,6 @@ def trace(
     """Write a window of the schedule: as a Chrome trace (pCPUs, vCPUs, rings), as a Gantt chart, or both."""
     options.use_engine(engine, strict=strict)
     from vftsim.cli.files import check_target, write_whole
-    from vftsim.tracing.beside import beside as laid_beside
 
     targets = [(output, ""), (gantt, ".png"), (pcap, ".pcap")]
     asked = [(path, suffix) for path, suffix in targets if path is not None]
@@ -112,10 +111,13 @@ def trace(
         check_target(path, force, suffix)
     real = None if beside is None else _recording(beside, cycles)
     recorded = recorded_window(model, set_, seed, replication, start, length)
-    compared = None if real is None else laid_beside(recorded, real, match or ())
     from vftsim.report.screen import print_blocks, print_text
+    from vftsim.study.blocks.schedules import schedule_blocks
     from vftsim.tracing.chrome import write_chrome
     from vftsim.tracing.pcap import Point, write_pcap
+    from vftsim.tracing.scheduled import pairs_of
+
+    pairs = {} if real is None else pairs_of(recorded, real, match or ())
 
     if output is not None:
         write_whole(output, lambda path: write_chrome(recorded, path, real))
@@ -123,8 +125,8 @@ def trace(
         write_whole(gantt, lambda path: _write_gantt(recorded, path))
     if pcap is not None:
         write_whole(pcap, lambda path: write_pcap(recorded, Point(point.value), path))
-    if compared is not None:
-        print_blocks(compared.blocks())
+    if real is not None:
+        print_blocks(schedule_blocks(recorded, real, pairs))
     if not asked:
         return
     print_text(

@@ -1,0 +1,93 @@
+"""What everybody got of the CPUs in a trace, simulated or recorded: shares, switches, slices, waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from vftsim.errors import UsageError
+from vftsim.spec.suggest import listing
+from vftsim.tracing.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """What a thread or vCPU got.
+
+    Parameters
+    ----------
+    name : str
+    share_percent : float
+        Of the window, of one CPU.
+    switches_per_s : float
+        How often it began to run.
+    slice_ms : float
+        Mean time that it ran at a stretch.
+    waits_ms : sequence of float
+        Every wait for a CPU, sorted.
+    """
+
+    name: str
+    share_percent: float
+    switches_per_s: float
+    slice_ms: float
+    waits_ms: Sequence[float]
+
+    def wait_ms(self, percent: float) -> float | None:
+        """Return a percentile of the waits; None if it never waited."""
+        return float(np.percentile(self.waits_ms, percent)) if self.waits_ms else None
+
+
+def scheduled(trace: Trace) -> list[Scheduled]:
+    """Return what everybody got in a window, the largest share first; slices that only change priority are one."""
+    span_ns = max(1, trace.end_ns - trace.start_ns)
+    ran_ns, begins, waits_ms = dict[int, int](), dict[int, int](), dict[int, list[float]]()
+    ended: dict[int, tuple[int, int]] = {}
+    for one in sorted(trace.slices, key=lambda each: each.start_ns):
+        ran_ns[one.vcpu] = ran_ns.get(one.vcpu, 0) + one.end_ns - one.start_ns
+        goes_on = ended.get(one.vcpu) == (one.pcpu, one.start_ns)
+        begins[one.vcpu] = begins.get(one.vcpu, 0) + (not goes_on)
+        ended[one.vcpu] = (one.pcpu, one.end_ns)
+    for wait in trace.waits:
+        waits_ms.setdefault(wait.vcpu, []).append((wait.end_ns - wait.start_ns) / 1e6)
+    found = [
+        Scheduled(
+            trace.vcpu_names[vcpu], 100.0 * ran_ns.get(vcpu, 0) / span_ns, begins.get(vcpu, 0) * 1e9 / span_ns,
+            ran_ns.get(vcpu, 0) / begins[vcpu] / 1e6 if vcpu in begins else 0.0, sorted(waits_ms.get(vcpu, ())),
+        )
+        for vcpu in {*ran_ns, *waits_ms}
+    ]  # fmt: skip
+    return sorted(found, key=lambda each: (-each.share_percent, each.name))
+
+
+def pairs_of(model: Trace, recorded: Trace, matches: Sequence[str]) -> dict[str, str]:
+    """Return which name of a recording goes with which vCPU: what was named, else whoever is called the same.
+
+    Parameters
+    ----------
+    model, recorded : Trace
+    matches : sequence of str
+        Each ``VCPU=PATTERN``, the pattern as of file names; it must fit one name of the recording.
+
+    Raises
+    ------
+    UsageError
+        A name is none, or a pattern fits none or several.
+    """
+    if not matches:
+        return {name: name for name in model.vcpu_names if name in recorded.vcpu_names}
+    found = {}
+    for text in matches:
+        name, _, pattern = text.partition("=")
+        if name not in model.vcpu_names:
+            raise UsageError(f"--match: the model has no vCPU '{name}'; it has {listing(model.vcpu_names)}")
+        fitting = [each for each in recorded.vcpu_names if fnmatchcase(each, pattern)]
+        if len(fitting) != 1:
+            names = listing(fitting or [each.name for each in scheduled(recorded)])
+            what = f"{len(fitting)} fit" if fitting else "none fits; the recording has"
+            raise UsageError(f"--match: '{pattern}' must fit one name of the recording: {what} {names}")
+        found[name] = fitting[0]
+    return found
