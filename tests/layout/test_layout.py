@@ -24,7 +24,7 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
     ("composition",),
     ("tracing",),
     ("calibrate", "records", "report", "study"),
-    ("ui",),
+    ("interface", "ui"),
     ("cli",),
 )
 """A room may import its own level's neighbours only where ``_NEIGHBOURS`` says so, and any level above it here."""

@@ -3,6 +3,7 @@
 import pytest
 
 import vftsim
+from tests.report.conftest import SERVER
 from vftsim.errors import UsageError
 
 SHORT = ["measure.duration=100 ms", "measure.warm_up=20 ms", "workloads.media.streams=20"]
@@ -38,3 +39,65 @@ def test_a_trace_holds_the_window_alone(model, tmp_path):
     assert (tmp_path / "schedule.json").stat().st_size > 0
     with pytest.raises(UsageError, match="is not within"):
         vftsim.trace(model, 0.1, 0.05)
+
+
+def test_every_command_has_a_function_of_its_name():
+    from vftsim.cli.main import build_app
+
+    of_files = {"import", "record", "warmup", "ui"}
+    """What writes files of a lab, a report or nothing, and the page."""
+    names = {each.name for each in build_app().registered_commands}
+    assert names - of_files <= set(vftsim.__all__)
+
+
+def test_figures_as_a_dataset_over_what_names_them(model):
+    pytest.importorskip("xarray")
+    found = vftsim.run(model, replications=3).to_xarray()
+    assert set(found.dims) == {"figure", "phase"}
+    assert float(found.estimate.sel(figure="workloads.media.delivered", phase="measured")) == 100.0
+    swept = vftsim.sweep(
+        "xen-media-native", ["workloads.media.streams=10,20"], replications=1, overrides=SHORT[:2]
+    ).to_xarray()
+    assert swept.estimate.sel({"workloads.media.streams": "20", "metric": "workloads.media.loss"}).item() == 0.0
+    assert {"scheduler", "workloads.media.streams", "metric"} == set(swept.dims)
+
+
+def test_a_study_is_kept_listed_exported_run_again_and_checked(tmp_path):
+    file = tmp_path / "study.yaml"
+    file.write_text(
+        "name: streams\nmodels: [xen-media-native]\n"
+        f"set: {[text.replace('workloads.media.streams=20', 'workloads.media.streams=10') for text in SHORT]}\n"
+        "factors: {workloads.media.streams: [10, 20]}\nresponses: [media.loss]\nreplications: 2\n"
+    )
+    folder = tmp_path / "out"
+    result = vftsim.study(file, directory=folder)
+    assert len(result.points) == 2
+    assert [found for found, _ in vftsim.studies(tmp_path)] == [folder]
+    assert len(vftsim.export(folder)) == 4
+    assert vftsim.replay(folder, 3) is True
+    assert not vftsim.check(folder).damage
+    assert str(vftsim.open(folder)) == str(result)
+
+
+def test_an_explanation_sums_to_its_delay(model):
+    found = vftsim.explain(model, start_s=0.03, length_s=0.05)
+    assert sum(part.length_ns for part in found.parts) == found.delay_ns
+    assert found.title in str(found)
+
+
+@pytest.mark.thorough
+def test_sensitivity_decisions_and_mechanisms(tmp_path):
+    server = tmp_path / "server.yaml"
+    server.write_text(SERVER)
+    ranges = ["workloads.load.clients=5..15", "hosts.host.cpu_speed=0.8..1.2"]
+    found = vftsim.sensitivity(
+        server, "load.latency.p95", ranges, trajectories=2, samples=4, directory=tmp_path / "sensitivity"
+    )
+    assert {each.name for each in found.effects} == {text.partition("=")[0] for text in ranges}
+    best = vftsim.optimize(
+        server, ["hosts.host.pcpus=1,2", "workloads.load.clients=5"], ["load.latency.p95 <= 20"], looks=2,
+        directory=tmp_path / "optimize",
+    )  # fmt: skip
+    assert best.to_pandas().shape[0] == 2
+    decided = vftsim.decide(server, "none,checkpoint", ["load.latency.p95 <= 100 ms"], 2, prices=False)
+    assert "checkpoint" in str(decided)

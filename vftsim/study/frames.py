@@ -12,8 +12,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from vftsim.errors import UsageError
+
 if TYPE_CHECKING:
     import pandas as pd
+    from xarray import Dataset
 
     from vftsim.stats import Estimate
 
@@ -45,6 +48,26 @@ def _import_quietly(name: str) -> None:
     """Import a module early; what fails here, as where the process ends meanwhile, fails where it is needed."""
     with suppress(Exception):
         importlib.import_module(name)
+
+
+_OF_ESTIMATES = ("estimate", "low", "high", "n", "confidence", "interval")
+_ABOUT = {"unit", "point"}
+"""Columns that follow from those that name a figure."""
+
+
+def as_dataset(table: pd.DataFrame) -> Dataset:
+    """Return a table of estimates as a dataset of xarray, over the columns that name them.
+
+    Raises
+    ------
+    UsageError
+        The table has no estimates.
+    """
+    values = [name for name in table if name in _ABOUT or str(name).rpartition("_")[2] in _OF_ESTIMATES]
+    if "estimate" not in values:
+        raise UsageError(f"no figures with intervals here; the table has {', '.join(map(str, table))}")
+    names = [name for name in table if name not in values]
+    return table.fillna(dict.fromkeys(names, "")).set_index(names).to_xarray()
 
 
 def estimate_columns(estimate: Estimate) -> dict[str, Any]:

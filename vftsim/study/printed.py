@@ -14,7 +14,9 @@ from vftsim.errors import UsageError
 from vftsim.report.blocks import Bars, Block, Chart
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
+    from xarray import Dataset
 
 
 class Printed:
@@ -77,6 +79,25 @@ class Printed:
         draw(charts[number], axes)
         axes.set_title(titles[number])
         return axes
+
+    def estimates(self) -> pd.DataFrame:
+        """Return the main table with the figures and their intervals."""
+        found: pd.DataFrame = getattr(self, "to_pandas")()  # noqa: B009 - each has it in a form of its own
+        return found
+
+    def to_xarray(self) -> Dataset:
+        """Return the figures with their intervals as a dataset over all that names them: settings, figure, phase.
+
+        Raises
+        ------
+        UsageError
+            The extra ``xarray`` is not installed, or the result has no figures with intervals.
+        """
+        from vftsim.study.extras import extra
+        from vftsim.study.frames import as_dataset
+
+        extra("xarray", "xarray", "to_xarray()")
+        return as_dataset(self.estimates())
 
     def _repr_html_(self) -> str | None:
         from vftsim.report.html import fragment

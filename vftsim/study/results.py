@@ -104,6 +104,12 @@ class RunResult(Printed):
             raise UsageError(f"no table '{table}'; tables: summary, {', '.join(self.tables)}")
         return self.tables[table]
 
+    def estimates(self) -> pd.DataFrame:
+        """Return every figure of every phase with its interval."""
+        return self.summary.drop(
+            columns=["table", "metric", "scenario", "statistic", "step_index", "requested_saps"], errors="ignore"
+        )
+
     def figures(self) -> dict[str, Figure]:
         """Return the plots by name."""
         from vftsim.report.plots import run_figures  # noqa: PLC0415 - matplotlib takes its time

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from vftsim.errors import UsageError
 from vftsim.platform.io.marks import (
     AT_HOST,
     DELIVERED,
@@ -195,6 +196,98 @@ def explain_hold(packet: PacketTrace, trace: Trace) -> list[Part]:
             parts.append(Part(f"{name}, until {moment.what}", moment.time_ns - at_ns))
             at_ns = moment.time_ns
     return [*parts, Part(name, end_ns - at_ns)]
+
+
+OF = ("packet", "exchange", "output")
+"""What can be explained: a packet, an exchange, or an output that protection held."""
+WHICH = ("best", "median", "worst")
+_NONE = {
+    "packet": "no packet was both sent and delivered in the window; make it longer with --length",
+    "exchange": "no call, request or transfer began and ended in the window; make it longer with --length, or explain "
+    "--of packet",
+    "output": "no output was held in the window: nothing protects the domain, or it was too short (--length)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Where the time of one thing went.
+
+    Parameters
+    ----------
+    title, flow : str
+    stream, number, of_all : int
+        Its stream; its number among all of its kind in the window.
+    delay_ns : int
+    parts : list of Part
+        They sum to the delay.
+    """
+
+    title: str
+    flow: str
+    stream: int
+    number: int
+    of_all: int
+    delay_ns: int
+    parts: list[Part]
+
+    def __str__(self) -> str:
+        return format_parts(self.title, self.parts)
+
+
+def explained(trace: Trace, of: str = "packet", which: str | int = "worst") -> Explanation:
+    """Return where the time of a packet, an exchange or a held output of a window went.
+
+    Parameters
+    ----------
+    trace : Trace
+    of : str
+        One of :data:`OF`.
+    which : str or int
+        One of :data:`WHICH`, or a number from 0, in order of ends.
+
+    Raises
+    ------
+    UsageError
+        There is none in the window, or none of this number.
+    """
+    if of not in OF:
+        raise UsageError(f"nothing is called '{of}' here: {', '.join(OF)}")
+    every = _every(trace, of)
+    number = _chosen([delay_ns for delay_ns, _ in every], which, _NONE[of])
+    delay_ns, one = every[number]
+    chain = one.chain if isinstance(one, Exchange) else (one,)
+    title, first = f"{chain[0].flow} stream {chain[0].stream}", chain[0]
+    if isinstance(one, Exchange):
+        title += f", {first.label or 'packet'} to {chain[-1].label or 'answer'}"
+        parts = explain_exchange(one, trace)
+    else:
+        title += f", {one.label} {one.begun}" if one.label else ""
+        parts = explain_hold(one, trace) if of == "output" else explain(one, trace)
+    return Explanation(title, first.flow, first.stream, number, len(every), delay_ns, parts)
+
+
+def _every(trace: Trace, of: str) -> list[tuple[int, PacketTrace | Exchange]]:
+    """Return what can be explained, with the time that it took, in order of its end."""
+    if of == "exchange":
+        return [(one.delay_ns, one) for one in exchanges(trace)]
+    if of == "output":
+        return [(one.held_ns, one) for one in trace.packets if one.held_ns]
+    return [(one.delay_ns, one) for one in trace.packets]
+
+
+def _chosen(delays_ns: list[int], which: str | int, none: str) -> int:
+    """Return the number of what the user means."""
+    if not delays_ns:
+        raise UsageError(none)
+    if isinstance(which, int) or which.isdecimal():
+        if not 0 <= int(which) < len(delays_ns):
+            raise UsageError(f"--packet: from 0 to {len(delays_ns) - 1} in this window; got {which}")
+        return int(which)
+    if which not in WHICH:
+        raise UsageError(f"--packet: a number from 0, or one of {', '.join(WHICH)}; got '{which}'")
+    by_delay = sorted(range(len(delays_ns)), key=lambda n: (delays_ns[n], n))
+    return by_delay[{"best": 0, "median": len(by_delay) // 2, "worst": -1}[which]]
 
 
 def total_ns(parts: Iterable[Part]) -> int:

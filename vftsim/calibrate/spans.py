@@ -1,0 +1,65 @@
+"""Over which ranges factors go in a sensitivity study: named ones, prices, fitted parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vftsim.calibrate.drawn import read_fit
+from vftsim.composition.keys import read
+from vftsim.composition.model import ModelSpec
+from vftsim.errors import UsageError
+from vftsim.study.design.points import Span
+from vftsim.study.design.ranges import price_ranges, read_range, scaled_range
+
+
+def spans_named(
+    spec: ModelSpec, ranges: Sequence[str], *, prices: bool = False, fit: str | None = None
+) -> dict[str, Span]:
+    """Return the range of each factor of a sensitivity study, those that the user gives by name before all others.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    ranges : sequence of str
+        Each ``KEY=LOW..HIGH``, with ``log`` behind it spread by ratio.
+    prices : bool
+        Whether prices of the model's protection go over the ranges declared for them.
+    fit : str, optional
+        Fit whose parameters go over their intervals.
+
+    Raises
+    ------
+    UsageError
+        A range is none, or given twice.
+    """
+    found: dict[str, Span] = {}
+    for text in ranges:
+        name, span = read_range(text)
+        if name in found:
+            raise UsageError(f"--range: '{name}' is given twice")
+        found[name] = span
+    if prices:
+        found = {**price_ranges(spec), **found}
+    if fit is not None:
+        found = {**_fitted(spec, fit), **found}
+    return found
+
+
+def _fitted(spec: ModelSpec, fit: str) -> dict[str, Span]:
+    """Return ranges of fitted parameters, as far from the model's values as the interval's ends from the fitted ones.
+
+    What the data do not tell has the bounds of the search.
+    """
+    drawable = read_fit(fit)
+    found: dict[str, Span] = {}
+    for key, value in drawable.values.items():
+        own = float(read(spec, key))
+        if key in drawable.limited and own in (0.0, 1.0):
+            continue  # of another environment
+        is_bounds = key in drawable.undetermined or value == 0.0
+        low, high = drawable.bounds[key] if is_bounds else (drawable.low[key], drawable.high[key])
+        about = own if is_bounds else value
+        if about == 0.0:
+            raise UsageError(f"--fit: the model has 0 at {key}, of which there are no multiples; --set it first")
+        found[key] = scaled_range(spec, key, low / about, high / about)
+    return found

@@ -1,0 +1,1 @@
+"""The package as Python functions: one for each command, with the same names."""

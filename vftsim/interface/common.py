@@ -1,0 +1,46 @@
+"""What the functions have in common."""
+
+# ruff: noqa: PLC0415 - importing the package imports nothing else; each function imports what it needs
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from vftsim.study.kept import Answer
+    from vftsim.study.model import Model
+    from vftsim.study.progress import Progress
+    from vftsim.study.store import Store
+
+    Answered = TypeVar("Answered", bound=Answer)
+
+
+def as_model(model: Model | str | Path, *, quick: bool = False) -> Model:
+    """Return a model, of a name or file the checked one; if ``quick`` shortened for a first look."""
+    from vftsim.study.model import load_model
+
+    found = load_model(model) if isinstance(model, (str, Path)) else model
+    return found.quick() if quick else found
+
+
+def answered(
+    command: str,
+    label: str,
+    directory: str | Path | None,
+    force: bool,
+    progress: bool,
+    study: Callable[[Store | None, Progress], Answered],
+) -> Answered:
+    """Return a study's answer; with a directory, its runs and itself are kept there."""
+    from vftsim.study.kept import keep_answer, kept_in
+    from vftsim.study.progress import make_progress
+
+    with (
+        kept_in(None if directory is None else Path(directory), command, force) as store,
+        make_progress(label, not progress) as show,
+    ):
+        found = study(store, show)
+        keep_answer(store, found)
+    return found

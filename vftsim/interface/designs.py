@@ -1,0 +1,178 @@
+"""Designs of experiments: study files, sensitivity, the cheapest configuration that does."""
+
+# ruff: noqa: PLC0415 - importing the package imports nothing else; each function imports what it needs
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vftsim.interface.common import as_model
+
+if TYPE_CHECKING:
+    from vftsim.study.design.decision import Decision
+    from vftsim.study.design.sensitivity import Sensitivity
+    from vftsim.study.design.study import StudyResult
+
+
+def study(
+    file: str | Path,
+    jobs: int = 1,
+    *,
+    points: int | None = None,
+    replications: int | None = None,
+    seed: int | None = None,
+    quick: bool = False,
+    directory: str | Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> StudyResult:
+    """Run a study file: models at the points of a design, each under the same replications.
+
+    Parameters
+    ----------
+    file : str or Path
+        A study file, or the name of a shipped study.
+    jobs : int
+    points, replications, seed : int, optional
+        Instead of the file's.
+    quick, force : bool
+    directory : str or Path, optional
+        Where runs and results are kept, by default ``study-NAME`` here; the same call goes on from them.
+    progress : bool
+        Say on standard error how far it is, in a notebook too.
+    """
+    from vftsim.study.design.points import change_for, points_of
+    from vftsim.study.design.spec import changed, read_study
+    from vftsim.study.design.study import run_study_file
+    from vftsim.study.progress import make_progress
+
+    spec, folder = read_study(str(file))
+    spec = changed(spec, points, replications, seed)
+    made = points_of(spec, folder, change_for(quick))
+    target = Path(f"study-{spec.name}" if directory is None else directory)
+    with make_progress(f"study {spec.name}", not progress) as show:
+        return run_study_file(spec, made, target, jobs, force=force, progress=show)
+
+
+def sensitivity(
+    model: str | Path,
+    figure: str,
+    ranges: Sequence[str] = (),
+    jobs: int = 1,
+    *,
+    overrides: Sequence[str] = (),
+    prices: bool = False,
+    fit: str | None = None,
+    trajectories: int = 10,
+    samples: int = 64,
+    most: int = 5,
+    replications: int = 2,
+    seed: int = 1,
+    quick: bool = False,
+    directory: str | Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> Sensitivity:
+    """Say which settings, fitted parameters and assumed prices decide a figure.
+
+    Parameters
+    ----------
+    model : str or Path
+    figure : str
+        The one figure that is asked about.
+    ranges : sequence of str
+        Each ``KEY=LOW..HIGH``; ``log`` behind it spreads by ratio.
+    jobs : int
+    overrides : sequence of str
+        As after ``--set``.
+    prices : bool
+        Prices of the model's protection, over the ranges declared for them.
+    fit : str, optional
+        Fitted parameters over their intervals.
+    trajectories, samples, most, replications, seed : int
+        Of the screening (Morris), of the shares (Sobol, a power of 2), factors whose shares are found, runs of a point.
+    quick, force : bool
+    directory : str or Path, optional
+        Where runs and results are kept, by default ``sensitivity-MODEL`` here; the same call goes on from them.
+    progress : bool
+        Say on standard error how far it is, in a notebook too.
+    """
+    from vftsim.calibrate.spans import spans_named
+    from vftsim.study.design.sensitivity import Request
+    from vftsim.study.design.sensitivity import sensitivity as sensitivity_study
+    from vftsim.study.model import load_model
+    from vftsim.study.progress import make_progress
+
+    base = as_model(load_model(str(model), overrides), quick=quick)
+    spans = spans_named(base.spec, ranges, prices=prices, fit=fit)
+    request = Request(
+        str(model), tuple(overrides), figure, spans, base, trajectories, samples, most, replications, seed, quick
+    )
+    target = Path(f"sensitivity-{Path(model).stem}" if directory is None else directory)
+    with make_progress(f"sensitivity of {base.name}", not progress) as show:
+        return sensitivity_study(request, target, jobs, force=force, progress=show)
+
+
+def optimize(
+    model: str | Path,
+    choose: Sequence[str],
+    objectives: Sequence[str],
+    jobs: int = 1,
+    *,
+    overrides: Sequence[str] = (),
+    prices: str | Path | None = None,
+    confidence: float = 0.95,
+    looks: int = 40,
+    budget: int = 2000,
+    seed: int = 1,
+    quick: bool = False,
+    directory: str | Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> Decision:
+    """Find the cheapest configuration that meets objectives, with evidence by fresh random numbers.
+
+    Parameters
+    ----------
+    model : str or Path
+    choose : sequence of str
+        What may be chosen, each ``NAME=V,V`` or ``NAME=LOW..HIGH/LEVELS``.
+    objectives : sequence of str
+        What must hold, e.g. ``media.loss <= 0.1``.
+    jobs : int
+    overrides : sequence of str
+        As after ``--set``.
+    prices : str or Path, optional
+        What things cost (YAML); a shipped example if not given.
+    confidence : float
+        That the objectives hold together.
+    looks, budget, seed : int
+        Configurations looked at for the front; most runs of the search.
+    quick, force : bool
+    directory : str or Path, optional
+        Where runs and results are kept, by default ``optimize-MODEL`` here; the same call goes on from them.
+    progress : bool
+        Say on standard error how far it is, in a notebook too.
+    """
+    from vftsim.study.design.candidates import read_choice
+    from vftsim.study.design.decision import optimize as optimize_study
+    from vftsim.study.design.optimize import Request
+    from vftsim.study.design.prices import read_prices
+    from vftsim.study.figures.catalogue import one_figure
+    from vftsim.study.model import load_model
+    from vftsim.study.objective import read_objective
+    from vftsim.study.progress import make_progress
+
+    base = as_model(load_model(str(model), overrides), quick=quick)
+    read = [read_objective(text) for text in objectives]
+    asked = tuple(replace(one, figure=one_figure(one.figure, base.spec)) for one in read)
+    request = Request(
+        str(model), tuple(overrides), base, dict(read_choice(text) for text in choose), asked,
+        read_prices(None if prices is None else str(prices)), confidence, looks, budget, seed, quick,
+    )  # fmt: skip
+    target = Path(f"optimize-{Path(model).stem}" if directory is None else directory)
+    with make_progress(f"optimize {base.name}", not progress) as show:
+        return optimize_study(request, target, jobs, force=force, progress=show)

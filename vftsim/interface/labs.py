@@ -1,0 +1,115 @@
+"""What measured data are for: fits, validations, predictions."""
+
+# ruff: noqa: PLC0415 - importing the package imports nothing else; each function imports what it needs
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vftsim.interface.common import answered, as_model
+
+if TYPE_CHECKING:
+    from vftsim.calibrate.prediction import Prediction
+    from vftsim.calibrate.run import Calibrated
+    from vftsim.calibrate.validate import Validated
+    from vftsim.calibrate.validate_runs import ValidatedRuns
+    from vftsim.study.model import Model
+
+
+def calibrate(
+    name_or_path: str | Path, jobs: int = 1, *, keep: str | Path | None = None, progress: bool = False
+) -> Calibrated:
+    """Fit the free parameters of a model to measured data, as a calibration file describes it.
+
+    With ``keep``, a directory, every finished run is kept there; the same call goes on from them.
+    """
+    from vftsim.calibrate.run import run_calibration
+    from vftsim.study.kept import keep_data, kept_in
+    from vftsim.study.progress import make_progress
+
+    with (
+        kept_in(None if keep is None else Path(keep), "calibration") as store,
+        make_progress(f"calibrate {name_or_path}", not progress) as show,
+    ):
+        done = run_calibration(str(name_or_path), jobs, show, store)
+        keep_data(store, done.record, done.record["manifest"])
+    return done
+
+
+def predict(
+    model: Model | str | Path,
+    fit: Sequence[str],
+    structure: Sequence[str] = (),
+    draws: int = 20,
+    replications: int = 2,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    figures: Sequence[str] = ("*",),
+    quick: bool = False,
+    directory: str | Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> Prediction:
+    """Predict with the uncertainty of replications, fitted parameters and structure.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+    fit, structure : sequence of str
+        Fits that the model's values come from, and those of other structures: shipped names, or files.
+    draws, replications : int
+        Points drawn from each fit, and runs of each point.
+    seed, jobs : int
+    figures : sequence of str
+    quick, force : bool
+    directory : str or Path, optional
+        Keep every finished run and the answer here; the same call goes on from them.
+    progress : bool
+        Say on standard error how far it is, in a notebook too.
+    """
+    from vftsim.calibrate.drawn import read_fit
+    from vftsim.calibrate.prediction import predict as predict_study
+
+    chosen = as_model(model, quick=quick)
+    fits, others = ([read_fit(name) for name in names] for names in (fit, structure))
+    return answered(
+        "predict", f"predict {chosen.name}", directory, force, progress,
+        lambda store, show: predict_study(
+            chosen, fits, others, draws, replications, seed, jobs, figures=tuple(figures), progress=show, store=store
+        ),
+    )  # fmt: skip
+
+
+def validate(
+    name_or_path: str | Path = "sip-lab/validation",
+    environments: Sequence[str] = (),
+    replications: int | None = None,
+    jobs: int = 1,
+    *,
+    keep: str | Path | None = None,
+    progress: bool = False,
+) -> Validated | ValidatedRuns:
+    """Predict every measured row of a validation, and say whether the declared accuracy is met.
+
+    With ``keep``, a directory, every finished run is kept there; the same call goes on from them.
+    """
+    from vftsim.calibrate.validate import run_validation
+    from vftsim.calibrate.validate_runs import is_by_runs, run_runs
+    from vftsim.study.kept import keep_data, kept_in
+    from vftsim.study.progress import make_progress
+
+    name, chosen = str(name_or_path), list(environments)
+    found: Validated | ValidatedRuns
+    with (
+        kept_in(None if keep is None else Path(keep), "validation") as store,
+        make_progress(f"validate {name}", not progress) as show,
+    ):
+        if is_by_runs(name):
+            found = run_runs(name, chosen, replications, jobs, show, store=store)
+        else:
+            found = run_validation(name, chosen, replications, jobs, show, store)
+        keep_data(store, found.for_machines(), found.manifest)
+    return found

@@ -1,0 +1,99 @@
+"""Models, and what happens inside of one run."""
+
+# ruff: noqa: PLC0415 - importing the package imports nothing else; each function imports what it needs
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vftsim.interface.common import as_model
+
+if TYPE_CHECKING:
+    from vftsim.study.model import Model
+    from vftsim.tracing.explain import Explanation
+    from vftsim.tracing.trace import Trace
+
+
+def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Model:
+    """Return the checked model of a file or shipped name, with overrides as after ``--set``."""
+    from vftsim.study.model import load_model
+
+    return load_model(name_or_path, overrides)
+
+
+def models() -> list[str]:
+    """Return the names of the shipped models."""
+    from vftsim.study.model import shipped_models
+
+    return list(shipped_models())
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of model files."""
+    from vftsim.study.model import models_schema
+
+    return models_schema()
+
+
+def trace(
+    model: Model | str | Path,
+    start_s: float = 0.5,
+    length_s: float = 0.1,
+    seed: int = 1,
+    replication: int = 0,
+    *,
+    path: str | Path | None = None,
+) -> Trace:
+    """Return who ran where, and every packet's way, in a window of a run; with ``path``, write it for ui.perfetto.dev.
+
+    Raises
+    ------
+    UsageError
+        The run is over before the window is.
+    """
+    from vftsim.errors import UsageError
+    from vftsim.tracing.chrome import write_chrome
+    from vftsim.tracing.trace import run_traced
+
+    spec = as_model(model).spec
+    start_ns, length_ns = round(start_s * 1e9), round(length_s * 1e9)
+    if start_ns < 0 or length_ns <= 0 or start_ns + length_ns > spec.longest_ns:
+        raise UsageError(f"a window of {length_s:g} s from {start_s:g} s on is not within {spec.longest_ns / 1e9:g} s")
+    found = run_traced(spec, seed, replication, start_ns, length_ns)[1]
+    if path is not None:
+        write_chrome(found, Path(path))
+    return found
+
+
+def explain(
+    model: Model | str | Path,
+    of: str = "packet",
+    which: str | int = "worst",
+    start_s: float = 0.5,
+    length_s: float = 0.1,
+    seed: int = 1,
+    replication: int = 0,
+) -> Explanation:
+    """Return where the time of a packet, an exchange or a held output in a window of a run went.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+    of : str
+        ``packet``, ``exchange`` or ``output``.
+    which : str or int
+        ``worst``, ``median`` or ``best``, or a number from 0.
+    start_s, length_s : float
+        The window.
+    seed, replication : int
+
+    Raises
+    ------
+    UsageError
+        There is none in the window.
+    """
+    from vftsim.tracing.explain import explained
+
+    return explained(trace(model, start_s, length_s, seed, replication), of, which)

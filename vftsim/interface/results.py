@@ -1,0 +1,111 @@
+"""Results that were kept: opened, shown, checked, put together, run again."""
+
+# ruff: noqa: PLC0415 - importing the package imports nothing else; each function imports what it needs
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vftsim.study.check import CheckReport
+    from vftsim.study.merge import Merged
+    from vftsim.study.printed import Printed
+
+
+def open(directory: str | Path) -> Printed:
+    """Return the object that the call returned which made a result's directory.
+
+    Raises
+    ------
+    UsageError
+        The directory holds no result that is finished.
+    """
+    from importlib import import_module
+
+    from vftsim.study.opened import class_of
+
+    module, name = class_of(Path(directory))
+    found: Printed = getattr(import_module(module), name).opened(Path(directory))
+    return found
+
+
+def report(directories: Sequence[str | Path], path: str | Path | None = None) -> str:
+    """Return a page about one result, or about several beside each other; with ``path``, write it there.
+
+    Raises
+    ------
+    UsageError
+        A directory holds no result, or the extra ``report`` is not installed.
+    """
+    from vftsim.study.blocks.beside import page_of
+    from vftsim.study.files import write_file
+
+    folders = [Path(each) for each in directories]
+    text = page_of([open(folder) for folder in folders], [folder.name for folder in folders])
+    if path is not None:
+        write_file(Path(path), text.encode())
+    return text
+
+
+def studies(directory: str | Path = ".") -> list[tuple[Path, dict[str, Any]]]:
+    """Return the results in a directory and two levels below it, each with its manifest, the oldest first.
+
+    Raises
+    ------
+    UsageError
+        There is no such directory.
+    """
+    from vftsim.study.design.past import list_results
+
+    return list_results(Path(directory))
+
+
+def export(directory: str | Path) -> pd.DataFrame:
+    """Return every run of a study, a run or a comparison with all its figures, one row a run.
+
+    Raises
+    ------
+    UsageError
+        The result does not keep its points.
+    """
+    from vftsim.study.design.past import export as table_of
+
+    return table_of(Path(directory))
+
+
+def replay(directory: str | Path, run: int) -> bool | None:
+    """Run one run of a result again; return whether it is what was kept, to the last bit, None if it was not kept.
+
+    Raises
+    ------
+    UsageError
+        There is no such run, or its model cannot be made again as it was.
+    """
+    from vftsim.study.design.past import is_as_kept, kept_run
+
+    folder = Path(directory)
+    return is_as_kept(folder, kept_run(folder, run))
+
+
+def check(directory: str | Path, *, repair: bool = False) -> CheckReport:
+    """Return what a result's directory holds and what is damaged; with ``repair``, save what is whole."""
+    from vftsim.study.check import check as look
+
+    return look(Path(directory), repair)
+
+
+def merge(directories: Sequence[str | Path], output: str | Path) -> Merged:
+    """Put the finished replications of several shards into one directory; the whole command then writes its tables.
+
+    Raises
+    ------
+    UsageError
+        They are not of one study.
+    """
+    from vftsim.study.merge import merge as put_together
+
+    return put_together([Path(each) for each in directories], Path(output))

@@ -1,0 +1,422 @@
+"""Runs and studies of models."""
+
+# ruff: noqa: PLC0415 - importing the package imports nothing else; each function imports what it needs
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vftsim.interface.common import answered, as_model
+
+if TYPE_CHECKING:
+    from vftsim.study.availability import AvailabilityStudy
+    from vftsim.study.capacity_request import CapacityAnswer
+    from vftsim.study.compare import Comparison
+    from vftsim.study.decision import Decision
+    from vftsim.study.failover import FailoverStudy
+    from vftsim.study.model import Model
+    from vftsim.study.progress import Progress
+    from vftsim.study.results import RunResult
+    from vftsim.study.store import Store
+    from vftsim.study.sweep import SweepResult
+    from vftsim.study.warm_up import WarmUpStudy
+
+
+def run(
+    model: Model | str | Path,
+    replications: int = 10,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    quick: bool = False,
+    directory: str | Path | None = None,
+    force: bool = False,
+    resume: bool = False,
+    progress: bool = False,
+) -> RunResult:
+    """Run replications of a model; with ``directory``, keep the result there.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+    replications, seed : int
+    jobs : int
+        Worker processes; without influence on the results.
+    quick : bool
+        Measure a minute of each step, or half a second of a steady state, at most.
+    directory : str or Path, optional
+        Where the result goes.
+    force, resume : bool
+        Replace the directory, or go on with it.
+    progress : bool
+        Say on standard error how far it is, in a notebook too.
+    """
+    from vftsim.study.progress import make_progress
+    from vftsim.study.run import run_study
+
+    target, chosen = None if directory is None else Path(directory), as_model(model, quick=quick)
+    with make_progress(f"run {chosen.name}", not progress) as show:
+        return run_study(chosen, replications, seed, jobs, directory=target, force=force, resume=resume, progress=show)
+
+
+def capacity(
+    model: Model | str | Path,
+    method: str | None = None,
+    replications: int | None = None,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    quick: bool = False,
+    after_stop_s: float | None = None,
+    ihs_limit_percent: float | None = None,
+    loss_limit_percent: float | None = None,
+    headroom_percent: float | None = None,
+    labs: str | Path | None = None,
+    vary: str | None = None,
+    objectives: Sequence[str] = (),
+    directory: str | Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> CapacityAnswer:
+    """Return what a system carries.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+    method : str, optional
+        ``ramp``: the lab's procedure, once for each replication (default with a benchmark); ``search``: the
+        largest constant load that stays within the limit in 90 % of the runs (the method with media streams).
+    replications : int, optional
+        Ramps; by default 10.
+    seed, jobs : int
+    quick : bool
+        Measure a minute of each step, or half a second of a steady state, at most.
+    after_stop_s : float, optional
+        With a benchmark: search for the largest load that recovers from a stop of so many seconds instead.
+    ihs_limit_percent : float, optional
+        With a benchmark: by default the model's stop rule.
+    loss_limit_percent : float, optional
+        With media streams: allowed loss of media packets; by default 0.1.
+    headroom_percent : float, optional
+        With a benchmark's ramp: share of the load that fills the CPU to leave free.
+    labs : str or Path, optional
+        With a benchmark's ramp: file with systems of one's own whose ramps were measured.
+    vary : str, optional
+        Key of the model whose largest value is sought instead, e.g. ``workloads.web.rate``.
+    objectives : sequence of str
+        What a run must achieve then, e.g. ``web.answered >= 90``; by default what the workload declares.
+    directory : str or Path, optional
+        Keep every finished run and the answer here; the same call goes on from them.
+    progress : bool
+        Say on standard error how far it is, in a notebook too.
+    force : bool
+        Start over; what the directory holds goes when the new answer stands.
+    """
+    from vftsim.errors import UsageError
+    from vftsim.study.capacity_request import CapacityRequest
+    from vftsim.study.find_capacity import find_capacity
+
+    if method not in (None, "ramp", "search"):
+        raise UsageError(f"method '{method}' is neither 'ramp' nor 'search'")
+    chosen = as_model(model, quick=quick)
+    request = CapacityRequest(
+        seed=seed, jobs=jobs, quick=quick, method=method, replications=replications,
+        ihs_limit_percent=ihs_limit_percent, loss_limit_percent=loss_limit_percent,
+        after_stop_ns=None if after_stop_s is None else round(after_stop_s * 1e9), vary=vary,
+        objectives=tuple(objectives), headroom_percent=headroom_percent, labs=None if labs is None else Path(labs),
+    )  # fmt: skip
+    return answered(
+        "capacity", f"capacity of {chosen.name}", directory, force, progress,
+        lambda store, show: find_capacity(chosen, replace(request, store=store, progress=show)),
+    )  # fmt: skip
+
+
+def compare(
+    models: Sequence[Model | str | Path],
+    replications: int = 10,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    figures: Sequence[str] = (),
+    quick: bool = False,
+    directory: str | Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> Comparison:
+    """Compare systems in any figures under common random numbers, with intervals of the differences to the first.
+
+    Parameters
+    ----------
+    models : sequence of Model, str or Path
+    replications, seed, jobs : int
+    figures : sequence of str
+        Names of figures; none: those that lead, and of models with a SIP benchmark their capacities.
+    quick, force : bool
+    directory : str or Path, optional
+        Keep every finished run and the answer here; the same call goes on from them.
+    progress : bool
+        Say on standard error how far it is, in a notebook too.
+    """
+    from vftsim.study.compare import compare_study
+
+    chosen = [as_model(each, quick=quick) for each in models]
+    return answered(
+        "compare", "compare", directory, force, progress,
+        lambda store, show: compare_study(
+            chosen, replications, seed, jobs, figures=figures, progress=show, store=store
+        ),
+    )  # fmt: skip
+
+
+def decide(
+    model: Model | str | Path,
+    protection: str = "all",
+    objectives: Sequence[str] = (),
+    replications: int = 10,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    prices: bool = True,
+    quick: bool = False,
+    directory: str | Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> Decision:
+    """Return what mechanisms give and cost one model, and who meets what is asked (``vftsim compare --protection``).
+
+    Parameters
+    ----------
+    model : Model, str or Path
+    protection : str
+        Mechanisms with commas, or ``all``.
+    objectives : sequence of str
+        What a mechanism has to achieve, e.g. ``web.response.p95 <= 100 ms`` or ``outage <= 3 s``.
+    replications, seed, jobs : int
+    prices : bool
+        Play prices of mechanisms at both ends of their ranges, for bands.
+    quick, force : bool
+    directory : str or Path, optional
+        Keep every finished run and the answer here; the same call goes on from them.
+    progress : bool
+        Say on standard error how far it is, in a notebook too.
+    """
+    from vftsim.study.decision import Asked
+    from vftsim.study.decision import decide as decide_study
+    from vftsim.study.objective import read_objective
+    from vftsim.study.protections import kinds_named
+
+    chosen, kinds = as_model(model, quick=quick), kinds_named(protection)
+    asked = Asked(tuple(read_objective(text) for text in objectives), bands=prices)
+    return answered(
+        "compare", "compare", directory, force, progress,
+        lambda store, show: decide_study(
+            chosen, kinds, replications, seed, jobs, asked=asked, progress=show, store=store
+        ),
+    )  # fmt: skip
+
+
+def sweep(
+    model: str | Path | None = None,
+    grid: Sequence[str] = (),
+    scheduler: str | None = None,
+    replications: int = 3,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    overrides: Sequence[str] = (),
+    figures: Sequence[str] = (),
+    protection: str | None = None,
+    quick: bool = False,
+    directory: str | Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> SweepResult:
+    """Run a model at every point of a grid, under the same traffic.
+
+    Parameters
+    ----------
+    model : str or Path, optional
+        A file or shipped name; by default the Xen media host.
+    grid : sequence of str
+        Axes such as ``domains.dom0.weight=256,512``; by default those of the model's default study.
+    scheduler : str, optional
+        A scheduler, several with commas, or ``all``; by default the model's own.
+    replications, seed, jobs : int
+    overrides : sequence of str
+        Assignments that hold at every point.
+    figures : sequence of str
+        Names of the figures to be told; none: those that lead.
+    protection : str, optional
+        A mechanism, several with commas, or ``all``, without the model's faults; by default the model's own.
+    quick : bool
+        Shorten every point for a first look.
+    directory : str or Path, optional
+        Keep replications and results here; the same call goes on from them.
+    force : bool
+        Start over; what the directory holds goes when the new result stands.
+    progress : bool
+        Say on standard error how far it is, in a notebook too.
+    """
+    from tempfile import TemporaryDirectory
+
+    from vftsim.study.progress import make_progress
+    from vftsim.study.sweep import run_sweep
+    from vftsim.study.sweep_grid import plan_grid
+
+    plan = plan_grid(None if model is None else str(model), scheduler, grid, tuple(overrides), protection)
+    if quick:
+        plan = plan.quick()
+    with TemporaryDirectory() as elsewhere, make_progress(f"sweep of {plan.base.name}", not progress) as show:
+        folder = Path(elsewhere) / "sweep" if directory is None else Path(directory)
+        return run_sweep(plan.grid(), folder, replications, seed, jobs, force=force, figures=figures, progress=show)
+
+
+def failover(
+    model: Model | str | Path,
+    crashes: int | None = None,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    load: float | None = None,
+    domain: str | None = None,
+    over_s: float = 1.0,
+    after_s: float | None = None,
+    protection: str | None = None,
+    prices: bool = False,
+    quick: bool = False,
+    directory: str | Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> FailoverStudy:
+    """Let the primary's host crash at many instants; return detection, takeover, outage, and what clients lost.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+    crashes : int, optional
+        Spread over ``over_s``; by default 20, a quarter of that if ``quick``.
+    seed, jobs : int
+    load : float, optional
+        Attempts a second; by default the benchmark's first step.
+    domain : str, optional
+        Whose host crashes; by default the one that is protected.
+    over_s, after_s : float
+        Stretch of time over which crashes are spread, and how long a run goes on after one and a restart.
+    protection : str, optional
+        Protect the domain with this mechanism and its defaults.
+    prices : bool
+        Play prices of the mechanism at both ends of their ranges, for bands.
+    quick, force : bool
+    directory : str or Path, optional
+        Keep every finished run and the answer here; the same call goes on from them.
+    progress : bool
+        Say on standard error how far it is, in a notebook too.
+    """
+    from vftsim.study.failover import DEFAULT_CRASHES, failover_study, with_bands
+    from vftsim.study.protections import under
+    from vftsim.study.replicate import fewer_crashes
+
+    chosen, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
+    if protection is not None:
+        chosen = under(chosen, protection, domain)
+    after_ns = None if after_s is None else round(after_s * 1e9)
+
+    def study(store: Store | None, show: Progress) -> FailoverStudy:
+        found = failover_study(
+            chosen, count, seed, jobs, load=load, domain=domain, span_ns=round(over_s * 1e9), after_ns=after_ns,
+            progress=show, store=store,
+        )  # fmt: skip
+        if not prices:
+            return found
+        return with_bands(found, seed, jobs, load=load, domain=domain, after_ns=after_ns, progress=show, store=store)
+
+    return answered("failover", f"failovers of {chosen.name}", directory, force, progress, study)
+
+
+def availability(
+    model: Model | str | Path,
+    mtbf_s: float,
+    protection: str = "none,ha_restart,lockstep,checkpoint",
+    crashes: int | None = None,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    restart_s: float = 77.0,
+    after_s: float | None = None,
+    quick: bool = False,
+    directory: str | Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> AvailabilityStudy:
+    """Return how long the service is down in a year with each mechanism, how long unprotected, what clients lose.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+    mtbf_s : float
+        Mean time between failures of a host.
+    protection : str
+        Mechanisms with commas, or ``all``.
+    crashes : int, optional
+        Simulated failovers of each; by default 10.
+    seed, jobs : int
+    restart_s : float
+        Length of an outage that no mechanism shortens.
+    after_s : float, optional
+        How long a run goes on after a crash and a restart.
+    quick, force : bool
+    directory : str or Path, optional
+        Keep every finished run and the answer here; the same call goes on from them.
+    progress : bool
+        Say on standard error how far it is, in a notebook too.
+    """
+    from vftsim.study.availability import DEFAULT_CRASHES, availability_study
+    from vftsim.study.protections import kinds_named
+    from vftsim.study.replicate import fewer_crashes
+
+    chosen, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
+    after_ns = None if after_s is None else round(after_s * 1e9)
+    return answered(
+        "availability", f"failovers of {chosen.name}", directory, force, progress,
+        lambda store, show: availability_study(
+            chosen, kinds_named(protection), mtbf_s, count, seed, jobs, restart_s=restart_s, after_ns=after_ns,
+            progress=show, store=store,
+        ),
+    )  # fmt: skip
+
+
+def pilot(
+    model: Model | str | Path,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    load: float | None = None,
+    quick: bool = False,
+    directory: str | Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> WarmUpStudy:
+    """Say whether the transient that a SIP lab leaves out of a step is long enough, from 20 pilots at one load.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+    seed, jobs : int
+    load : float, optional
+        Attempts a second; by default the model's first step.
+    quick, force : bool
+    directory : str or Path, optional
+        Keep every finished run and the answer here; the same call goes on from them.
+    progress : bool
+        Say on standard error how far it is, in a notebook too.
+    """
+    from vftsim.study.warm_up import warm_up_study
+
+    chosen = as_model(model, quick=quick)
+    return answered(
+        "pilot", f"pilots of {chosen.name}", directory, force, progress,
+        lambda store, show: warm_up_study(chosen, seed, jobs, load, progress=show, store=store),
+    )  # fmt: skip
