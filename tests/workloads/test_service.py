@@ -13,6 +13,8 @@ from vftsim.kernel.compiled_engine import BoundsCheckedEngine
 from vftsim.spec import load
 from vftsim.study.failover import failover_study
 from vftsim.study.model import load_model
+from vftsim.tracing.explain import explain
+from vftsim.tracing.trace import run_traced
 from vftsim.workloads.service.records import plans
 
 MS = 1_000_000
@@ -131,6 +133,17 @@ def test_a_round_through_three_tiers_is_the_sum_of_its_parts_to_the_nanosecond(e
     assert of["db"].transfers == pytest.approx(2 * of["db"].requests, abs=1)
     assert of["web"].transfers is None
     assert of["db"].calls is None
+
+
+def test_a_trace_tells_waiting_for_other_tiers_from_work():
+    """Client, 1 ms and 100 us of work, 10 ms behind; on a network that takes 1 ms one way."""
+    tiers = {"web": {"demand": "1 ms", "calls": [asks("app", cost="100 us")]}, "app": {"demand": "10 ms"}}
+    _, trace = run_traced(model(tiers, {**ALONE, "to": "web"}, 1, latency="1 ms"), 1, 0, 100 * MS, 100 * MS, "compiled")
+    users = next(packet for packet in trace.packets if packet.flow == "users" and packet.end == "delivered")
+    works, waits = "application: works", "application: waits for disk or others"
+    assert [(part.name, round(part.length_ns / MS, 1)) for part in explain(users, trace)] == [
+        ("network to the host", 1.0), (works, 1.0), (works, 0.1), (waits, 14.0), ("network to the client", 1.0),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -24,6 +24,7 @@ from vftsim.platform.io.marks import (
     ENTERED,
     PROGRAM_DONE,
     PROGRAM_TAKEN,
+    PROGRAM_WAITED,
     PUT_OUT,
     RELEASED,
     RETURNED,
@@ -54,6 +55,7 @@ class Step:
 
 _BETWEEN = {
     AT_HOST: "network to the host", RETURNED: "network to the client", RELEASED: "held by the protection",
+    PROGRAM_WAITED: "application: waits for disk or others",
     PUT_OUT: "waits for room", ENTERED: "enters the guest", DROPPED: "waits, and ends", DISCARDED: "waits, and ends",
 }  # fmt: skip
 

@@ -22,6 +22,7 @@ from vftsim.platform.io.marks import (
     ENTERED,
     PROGRAM_DONE,
     PROGRAM_TAKEN,
+    PROGRAM_WAITED,
     PUT_OUT,
     RELEASED,
     RETURNED,
@@ -36,6 +37,7 @@ CLIENT, GUEST, COPY = "client", "guest", "copy"
 _NAMES = {
     ARRIVED: "arrived", SENT: "sent", AT_HOST: "reaches the host", ENTERED: "enters the guest",
     PROGRAM_TAKEN: "application taken", PROGRAM_DONE: "application done", PUT_OUT: "put out",
+    PROGRAM_WAITED: "application goes on",
     RELEASED: "let go", DELIVERED: "leaves the host", RETURNED: "delivered", DISCARDED: "discarded", ENDED: "taken in",
 }  # fmt: skip
 _ENDS = {RETURNED: "delivered", DROPPED: "dropped", DISCARDED: "discarded", ENDED: "taken in"}

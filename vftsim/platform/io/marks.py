@@ -13,6 +13,8 @@ ARRIVED, TAKEN, DONE, PROGRAM_TAKEN, PROGRAM_DONE, DELIVERED = 1, 2, 3, 4, 5, 6
 SENT, AT_HOST, ENTERED, PUT_OUT, RELEASED, RETURNED, DROPPED, DISCARDED, ENDED = 7, 8, 9, 10, 11, 12, 13, 14, 15
 """Sent by a client that the run simulates, at the host's card, in the guest, put out by the guest, let go by its
 protection, back at the network's far end, dropped, ended unseen, done with by the program."""
+PROGRAM_WAITED = 16
+"""Its program has waited for the disk or for other programs since the mark before."""
 
 MOST_MARKS = 1 << 16
 

@@ -8,7 +8,7 @@ from vftsim.platform.cpu.jobs import raise_interrupt, submit
 from vftsim.platform.cpu.records import domains, vcpus, work_done
 from vftsim.platform.delays import add_delay
 from vftsim.platform.io.disk import disks, forget, read, transfer_done, write
-from vftsim.platform.io.marks import PROGRAM_DONE, PROGRAM_TAKEN
+from vftsim.platform.io.marks import PROGRAM_DONE, PROGRAM_TAKEN, PROGRAM_WAITED
 from vftsim.platform.io.packet import (
     Application,
     drop,
@@ -82,6 +82,7 @@ def begin(sim: Sim, own: Service, packet: int) -> None:
 @work_done
 def on_computed(sim: Sim, place: int, argument: int) -> None:
     """The demand of a request is done."""
+    mark(sim, place, PROGRAM_DONE, 0, sim.now_ns, 0)
     go_further(sim, services(sim)[argument], place)
 
 
@@ -97,6 +98,7 @@ def go_further(sim: Sim, own: Service, packet: int) -> None:
         return
     demand_ns = making_ns(sim, own, visit)
     if demand_ns > 0:
+        mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
         submit(sim, domains(sim)[own.domain], demand_ns, on_calls_made, packet, own.row)
     else:
         send_planned(sim, own, visit)
@@ -121,12 +123,14 @@ def must_wait_for_disk(sim: Sim, own: Service, visit: Visit, packet: int) -> boo
 @service.implements(transfer_done)
 def end_transfer(sim: Sim, program: Application, tag: int) -> None:
     """Go on with the request for which the disk has worked."""
+    mark(sim, tag, PROGRAM_WAITED, 0, sim.now_ns, 0)
     go_further(sim, services(sim)[program.own], tag)
 
 
 @work_done
 def on_calls_made(sim: Sim, place: int, argument: int) -> None:
     """The CPU time of making calls is done."""
+    mark(sim, place, PROGRAM_DONE, 0, sim.now_ns, 0)
     send_planned(sim, services(sim)[argument], visits(sim)[place])
 
 
@@ -194,6 +198,7 @@ def take_answer(sim: Sim, own: Service, packet: int) -> None:
     call_list.remove(sim, visit.asked, call.row)
     close_call(sim, call)
     if visit.asked.length == 0:
+        mark(sim, parent, PROGRAM_WAITED, 0, sim.now_ns, 0)
         go_further(sim, own, parent)
 
 
@@ -203,6 +208,7 @@ def fail_request(sim: Sim, own: Service, call: Call) -> None:
     if sim.now_ns >= own.warmup_ns:
         plans(sim)[call.plan].failed += 1
     visits(sim)[call.parent].has_failed = True
+    mark(sim, call.parent, PROGRAM_WAITED, 0, sim.now_ns, 0)
     finish(sim, own, call.parent)
 
 
