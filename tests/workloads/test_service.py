@@ -135,6 +135,17 @@ def test_a_round_through_three_tiers_is_the_sum_of_its_parts_to_the_nanosecond(e
     assert of["db"].calls is None
 
 
+@pytest.mark.parametrize("cv", [0.0, 1.0])
+def test_inflation_of_cpu_work_makes_every_request_as_much_dearer(cv):
+    """Drawn demands too: the same draws, times 1.5."""
+    users = {**ALONE, "clients": 4, "turn_around": "50 ms"}
+    plain, dear = (
+        played(model({"web": {"demand": "2 ms", "demand_cv": cv}}, users, 5, web={"cpu_inflation": each}))[1]["web"]
+        for each in (1.0, 1.5)
+    )
+    assert dear.cpu / dear.throughput == pytest.approx(1.5 * plain.cpu / plain.throughput, rel=0.02)
+
+
 def test_a_trace_tells_waiting_for_other_tiers_from_work():
     """Client, 1 ms and 100 us of work, 10 ms behind; on a network that takes 1 ms one way."""
     tiers = {"web": {"demand": "1 ms", "calls": [asks("app", cost="100 us")]}, "app": {"demand": "10 ms"}}

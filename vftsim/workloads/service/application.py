@@ -186,12 +186,12 @@ class ServiceApplication(ServiceSpec, DirtyPagesFields, ApplicationSpec):
         disk = home.disks.get(self.disk, 0) if self.disk is not None else next(iter(home.disks.values()), 0)
         if not disk and self.uses_a_disk:
             raise UsageError(f"{home.name}: its domain has no disk {self.disk or ''}; give it one under `disks`")
+        slower = self.model_copy(update={"demand": round(self.demand * home.cpu_inflation)})
         row = add_service(
-            home.engine, home.feeder, home.domain, self, home.streams, home.others.get(self.kind, 0), disk,
+            home.engine, home.feeder, home.domain, slower, home.streams, home.others.get(self.kind, 0), disk,
             home.window_ns[0],
         )  # fmt: skip
         own = service_of(home.engine, row)
-        own.demand_ns = round(own.demand_ns * home.cpu_inflation)
         own.socket_full = home.place(f"{home.name} socket", "full")
         own.lost_in_boot = home.place("guest", "lost in crash")
         return ServiceProgram(home, self, row)
