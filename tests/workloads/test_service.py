@@ -53,11 +53,21 @@ def asks(to, **call):
 
 def mva(demands_s, think_s, clients):
     """Exact mean-value analysis of a closed network (Reiser & Lavenberg 1980): throughput, and residence by station."""
-    queued = [0.0] * len(demands_s)
+    return mva_of_servers(demands_s, [1] * len(demands_s), think_s, clients)
+
+
+def mva_of_servers(demands_s, servers, think_s, clients):
+    """As they have it for stations of several servers: with the probabilities of finding j customers there."""
+    found = [[1.0] for _ in demands_s]
     for n in range(1, clients + 1):
-        residence = [demand * (1.0 + ahead) for demand, ahead in zip(demands_s, queued, strict=True)]
+        residence = [
+            demand * sum((j + 1) / min(j + 1, m) * chance for j, chance in enumerate(of))
+            for demand, m, of in zip(demands_s, servers, found, strict=True)
+        ]
         rate = n / (think_s + sum(residence))
-        queued = [rate * each for each in residence]
+        for k, (demand, m) in enumerate(zip(demands_s, servers, strict=True)):
+            more = [demand * rate / min(j, m) * chance for j, chance in enumerate(found[k], 1)]
+            found[k] = [1.0 - sum(more), *more]
     return rate, residence
 
 
@@ -86,6 +96,18 @@ def test_a_closed_three_tier_application_is_that_of_exact_mean_value_analysis(cl
         assert tier.response.mean / 1e9 == pytest.approx(sum(residence[n:]) / visits, rel=0.02)
         assert tier.busy_threads == pytest.approx(rate * sum(residence[n:]), rel=0.02), "Little's law"
         assert tier.cpu == pytest.approx(100 * rate * DEMANDS_S[n], rel=0.02)
+
+
+@pytest.mark.thorough
+def test_a_tier_of_several_cpus_is_a_station_of_several_servers():
+    """Three CPUs for the middle tier, with three times the work."""
+    tiers = {**THREE, "app": {**THREE["app"], "demand": "24 ms"}}
+    users = {**CLOSED, "clients": 20, "turn_around": "100 ms"}
+    seen, of = played(model(tiers, users, 1000, app={"vcpus": 3, "quantum": "1 s"}))
+    rate, residence = mva_of_servers([0.004, 0.024, 0.0075], [1, 3, 1], 0.1, 20)
+    assert seen.rate == pytest.approx(rate, rel=0.02)
+    assert seen.latency.mean / 1e9 == pytest.approx(sum(residence), rel=0.02)
+    assert of["app"].response.mean / 1e9 == pytest.approx(sum(residence[1:]), rel=0.02)
 
 
 @pytest.mark.thorough

@@ -9,7 +9,7 @@ from vftsim.kernel.declare import Table
 from vftsim.kernel.inputs import Feeder, feeds
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import bucket_ends, delays, histogram, install_buckets
-from vftsim.platform.io.packet import applications, drops, flows
+from vftsim.platform.io.packet import applications, drops, flows, packets
 from vftsim.sampling import Streams
 from vftsim.stats import DelayHistogram
 from vftsim.workloads import burden
@@ -20,7 +20,7 @@ from vftsim.workloads.gamma_feed import gamma_feed
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, Home, Surroundings
 from vftsim.workloads.service import records, server
 from vftsim.workloads.service.parameters import MOST_ENTRIES, CallSpec, ServiceSpec
-from vftsim.workloads.service.records import Service, plans, routes, service, service_call, services
+from vftsim.workloads.service.records import Service, plans, routes, service, service_call, services, visits
 
 ENTRIES = ()
 ACTIONS = (server.on_timer,)
@@ -101,7 +101,7 @@ class ServiceProgram(RowProgram):
         return f"{self.name} socket", int(self._own.waiting.length)
 
     def check(self) -> None:
-        """Every request that came is somewhere, and every thread that is at work has one."""
+        """Every request that came is somewhere, every thread that is at work has one, and every call is for one."""
         own = self._own
         over = own.answered + own.refused + own.lost
         if own.came != over + own.waiting.length + own.active or own.active != own.in_hand.length + own.blocked:
@@ -110,6 +110,19 @@ class ServiceProgram(RowProgram):
                 f"{own.lost} lost + {own.waiting.length} waiting + {own.active} with a thread ({own.in_hand.length} in "
                 f"hand, {own.blocked} being sent)"
             )
+        rows = [self.engine.rows(plans)[row] for _, row in self._plans]
+        asked, under_way = self._asked(), sum(int(plan.opened - plan.closed) for plan in rows)
+        if asked != under_way:
+            raise ConservationError(f"{self.name}: {under_way} calls are under way, but requests wait for {asked}")
+
+    def _asked(self) -> int:
+        """Return the calls of the requests in its threads' hands."""
+        found, row = 0, int(self._own.in_hand.first)
+        while row:
+            visit = self.engine.rows(visits)[row]
+            found += int(visit.planned.length + visit.asked.length)
+            row = int(self.engine.rows(packets)[row].link)
+        return found
 
     def _measured_here(self) -> ServiceWork:
         own, now_ns = self._own, self.engine.now_ns

@@ -86,12 +86,14 @@ def open_call(sim: Sim, plan: Plan, packet: int) -> int:
     call.wait_ns = plan.timeout_ns
     call.timer = 0
     plan.turn = (plan.turn + 1) % plan.routes
+    plan.opened += 1
     return row
 
 
 @part
 def close_call(sim: Sim, call: Call) -> None:
     """Free a call that is in no list; what is still on the way for it is nobody's."""
+    plans(sim)[call.plan].closed += 1
     call.is_open = False
     call.timer = 0
     calls.free(sim, call.row)

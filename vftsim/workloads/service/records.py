@@ -59,8 +59,8 @@ class Plan(Record):
 
     ``chance`` and ``hit`` are out of :data:`~vftsim.workloads.choice_feed.LEVELS`, ``choices`` and ``lookups`` the
     feeds to compare with (0: always or never).  ``filled`` of the cache's ``entries`` are there.  ``turn`` is whose
-    turn it is.  Counts are of what came after the warm-up: calls ``made`` (first tries), cache ``hits``, ``repeated``
-    tries, and calls that ``failed``.
+    turn it is.  Calls that were ``opened`` and not ``closed`` are under way.  Counts are of what came after the
+    warm-up: calls ``made`` (first tries), cache ``hits``, ``repeated`` tries, and calls that ``failed``.
     """
 
     row: int
@@ -81,6 +81,8 @@ class Plan(Record):
     first_route: int
     routes: int
     turn: int
+    opened: int
+    closed: int
     made: int
     hits: int
     repeated: int
