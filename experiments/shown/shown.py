@@ -37,8 +37,6 @@ class Shown:
     inputs: frozenset[Path]
     """Those of the files that other commands read."""
     blocks: list[Block]
-    not_yet: dict[str, str]
-    """Pages with figures of runs by hand, and what would give them."""
 
 
 def pages() -> list[Path]:
@@ -67,7 +65,7 @@ def read() -> Shown:
         if block.name not in commands:
             raise ShownError(f"{_place(block)}: there is no command '{block.name}' in {LIST.name}")
     inputs = frozenset(ROOT / path for path in said["inputs"])
-    return Shown(commands, files, inputs, blocks, said["not_yet"])
+    return Shown(commands, files, inputs, blocks)
 
 
 def _command(name: str, entry: dict[str, object]) -> Command:
@@ -157,8 +155,7 @@ def listed(shown: Shown, commands: Iterable[Command], written: frozenset[Path]) 
         rows.append((f"`{command.run}`", places, str(len(blocks)), "yes" if command.quick else "", room, seconds, held))
     head = ("command", "shown in", "blocks", "quick", "tolerance", "wall s, day", "held before it was written")
     table = "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rows))
-    left = "\n".join(f"* `{page}`: {what}" for page, what in shown.not_yet.items())
-    return f"{HEAD}\n{table}\n\n## Not yet\n\nFigures of runs that stand on a page by hand:\n\n{left}\n"
+    return f"{HEAD}\n{table}\n"
 
 
 def last_runs() -> dict[str, tuple[str, str]]:
@@ -170,8 +167,8 @@ def last_runs() -> dict[str, tuple[str, str]]:
 
 HEAD = """# Shown figures
 
-Written by `python experiments/shown/shown.py --write`. A figure of a run that a page shows stands between marks that
-name its command; this is every command. `--check` runs them and fails where a page shows something else: other words,
+Written by `python experiments/shown/shown.py --write`. A figure of a run stands between marks that name its command, on
+every page; this is every command. `--check` runs them and fails where a page shows something else: other words,
 or a figure that is off by more than a unit of its last digit after the point (or the tolerance given here). `.ci/run`
 checks the quick ones, `.ci/nightly` all of them. *Held*: how many of the blocks showed what the command says before
 they were written anew. A command that was not run since its sources changed has day and outcome of its last run.

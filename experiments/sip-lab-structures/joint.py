@@ -142,7 +142,7 @@ def on_inputs(name: str, environment: str, seed: int) -> Observations:
     loads = ", ".join(f"{load} /s" for load in INPUT_LOADS[environment])
     ramp = (f"{BENCH}steps.loads=[{loads}]", f"{BENCH}steps.most=5")
     seen = observe(model(name, environment, (*BEGINNING, *ramp)), seed, 0)
-    found = {}
+    found: Observations = {}
     for phase in inputs(environment)[:5]:
         found |= as_run(seen, f"{environment}/{phase}")
     if environment == "virtual":
@@ -330,41 +330,37 @@ def _median(runs: Sequence[Mapping[str, Any]], key: str) -> float:
 
 
 def tables(scores: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
-    """Return all tables as lines of Markdown."""
-    yield _table(
-        "structure | native CPU | virtual CPU | percentiles | retransmissions | IHS, step 7 | p50, step 7 | score | "
-        "FT CPU | FT score",
-        score_rows(scores),
-    )
-    yield _table("structure | native (11) | its IHS | virtual (7) | FT (7) | its IHS", stop_rows(found))
-    yield _table(
-        "structure | CPU % | IHS % | retransmissions /s | percentiles inside | width | collapsed (95 %)",
-        (edge_row(name, each["edge"]) for name, each in found.items() if "edge" in each),
-    )
-    yield _table("structure | largest REG1, steps 1-5, ms | REG2 | pre-registration, both", maxima_rows(found))
-    yield _table(
-        "structure | native CPU 5-10 | virtual CPU 5 | FT CPU 5-6 | step 5, median | worst | REL1 p99 | largest REG1 "
-        "of step 5 | REG2",
-        held_out_rows(found),
-    )
-
-
-def _table(head: str, rows: Iterator[list[str]]) -> str:
-    return markdown_table([cell.strip() for cell in head.split("|")], rows) + "\n"
+    """Yield all tables as Markdown, those without a row left out."""
+    return (
+        f"## {title}\n\n{markdown_table([cell.strip() for cell in head.split('|')], lines)}\n"
+        for title, head, lines in (
+            ("Input rows", "structure | native CPU | virtual CPU | percentiles | retransmissions | IHS, step 7 | "
+             "p50, step 7 | score | FT CPU | FT score", list(score_rows(scores))),
+            ("Stops", "structure | native (11) | its IHS | virtual (7) | FT (7) | its IHS", list(stop_rows(found))),
+            ("Virtual step 6",
+             "structure | CPU % | IHS % | retransmissions /s | percentiles inside | width | collapsed (95 %)",
+             [edge_row(name, each["edge"]) for name, each in found.items() if "edge" in each]),
+            ("Largest delays", "structure | largest REG1, steps 1-5, ms | REG2 | pre-registration, both",
+             list(maxima_rows(found))),
+            ("Held out", "structure | native CPU 5-10 | virtual CPU 5 | FT CPU 5-6 | step 5, median | worst | "
+             "REL1 p99 | largest REG1 of step 5 | REG2", list(held_out_rows(found))),
+        ) if lines
+    )  # fmt: skip
 
 
 def main() -> None:
     """Score, predict, or print tables; each part of a structure is kept as soon as it is done."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["score", "ramps", "edge", "maxima", "tables"])
-    parser.add_argument("files", nargs="*", type=Path, help="scores and predictions, for the tables")
+    parser.add_argument("files", nargs="*", type=Path, help="scores, and predictions if there are, for the tables")
     parser.add_argument("--structure", choices=STRUCTURES, action="append")
     parser.add_argument("--environment", choices=MODELS, action="append")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--output", type=Path, help="JSON; what it has of a structure stays and is not played again")
     arguments = parser.parse_args()
     if arguments.what == "tables":
-        print("\n".join(tables(*(json.loads(file.read_text()) for file in arguments.files))))
+        scores, found = (*(json.loads(file.read_text()) for file in arguments.files), {})[:2]
+        print("\n".join(tables(scores, found)))
         return
     done: dict[str, Any] = {}
     if arguments.output and arguments.output.exists():

@@ -129,6 +129,16 @@ def play(make: Make, runs: int) -> dict[str, Any]:
     return found
 
 
+def compact(value: Any) -> Any:
+    """Return results as they are kept: four decimals, figures of a run by name."""
+    if isinstance(value, list):
+        return [compact(each) for each in value]
+    if isinstance(value, dict):
+        items = sorted(value.items()) if all(isinstance(each, float) for each in value.values()) else value.items()
+        return {name: compact(each) for name, each in items}
+    return round(value, 4)
+
+
 # What they say
 
 
@@ -226,7 +236,7 @@ def main() -> None:
     results: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8")) if kept and kept.exists() else {}
     for name, make in ({} if arguments.read else structures(arguments.only)).items():
         if name not in results:
-            results[name] = play(make, arguments.runs)
+            results[name] = compact(play(make, arguments.runs))
             if arguments.output:
                 arguments.output.write_text(json.dumps(results) + "\n", encoding="utf-8")
             print(name, file=sys.stderr, flush=True)
