@@ -1,5 +1,6 @@
-"""What is done when the package is built: the engine's machine code is made and put into the wheel."""
+"""What is done when the package is built: the engine's machine code and the manual pages are made, for the wheel."""
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -7,22 +8,31 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class KernelBuildHook(BuildHookInterface):
-    """Makes the kernel of all parts; an installation without it makes it on its first run."""
+class MadeWhenBuilt(BuildHookInterface):
+    """Makes the kernel of all parts, which an installation without it makes on its first run, and manual pages."""
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self.directory) / "made"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add a file for each machine; a checkout that is installed to be edited makes its own."""
+        """Add a kernel for each machine and the pages; a checkout that is installed to be edited makes its own."""
         if version == "editable":
             return
         sys.path.insert(0, self.root)
         try:
-            from vftsim.composition.one_kernel import write_all  # noqa: PLC0415 - the package being built
+            from man_pages import write  # noqa: PLC0415 - of the package being built
+            from vftsim.composition.one_kernel import write_all  # noqa: PLC0415
 
-            written = write_all(Path(self.directory) / "kernels")
+            pages = write(self._folder / "man")
+            build_data["shared_data"].update({str(page): f"share/man/man1/{page.name}" for page in pages})
+            kernels = write_all(self._folder / "kernels")
+            build_data["force_include"].update({str(path): f"vftsim/_kernels/{path.name}" for path in kernels})
         except Exception as error:
-            self.app.display_warning(f"the engine is not built in: {error}; it will be made on the first run")
-            return
+            self.app.display_warning(f"not built in: {error}; the engine will be made on the first run")
         finally:
             sys.path.remove(self.root)
-        for path in written:
-            build_data["force_include"][str(path)] = f"vftsim/_kernels/{path.name}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Leave nothing but the wheel."""
+        shutil.rmtree(self._folder, ignore_errors=True)
