@@ -18,7 +18,7 @@ project_copyright = author
 version = release = __version__
 
 root_doc = "docs/index"
-include_patterns = ["docs/**.md", "calibration/**.md", "experiments/**.md", "CHANGELOG.md"]
+include_patterns = ["docs/**.md", "calibration/**.md", "experiments/**.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "site_pages"]
 myst_heading_anchors = 4
 autodoc_typehints = "signature"

@@ -68,7 +68,7 @@ def toctrees(index: str) -> str:
     rooms = [ROOT / "calibration", ROOT / "experiments"]
     others = sorted(page for room in rooms for page in room.rglob("*.md"))
     found["Data and experiments"] = ["/" + str(page.relative_to(ROOT).with_suffix("")) for page in others]
-    found["Changes"] = ["/CHANGELOG"]
+    found["Take part"] = ["/CONTRIBUTING", "/CHANGELOG"]
     return "".join(
         f"\n\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{chr(10).join(pages)}\n```\n"
         for caption, pages in found.items()
