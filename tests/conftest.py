@@ -1,4 +1,5 @@
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -34,6 +35,7 @@ os.environ.setdefault("VFTSIM_STRICT", "1")
 
 _CHILD = "VFTSIM_TEST_IN_A_CHILD"
 _HERE = Path(__file__).parent
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -68,3 +70,16 @@ def _signals_reach_the_programs_under_test():
     yield
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A Chromium without a window; where there is none, what needs it is skipped."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'vftsim[browser]' has it")
+    path = next((found for name in _BROWSERS if (found := shutil.which(name))), None)
+    if path is None:
+        pytest.skip("there is no Chromium here: apt-get install chromium")
+    with playwright.sync_playwright() as running:
+        started = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield started
+        started.close()

@@ -1,31 +1,16 @@
 """Pages in a real browser: no message, no request, nothing wider than the window, nothing that axe-core objects to."""
 
-import shutil
-
 import pytest
 
 import vftsim
 from tests.report.conftest import COMMANDS
 
-playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'vftsim[browser]' has it")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'vftsim[browser]' has it")
 
 pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("reports")]
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 LONGEST_MS = 300.0
 OTHERS = [kind for kind in COMMANDS if kind != "run"]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    if path is None:
-        pytest.skip("there is no Chromium here: apt-get install chromium")
-    with playwright.sync_playwright() as running:
-        started = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 def seen(browser, file, scheme, width):

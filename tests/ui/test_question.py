@@ -7,6 +7,7 @@ import pytest
 
 from vftsim.cli.main import main
 from vftsim.errors import UsageError, VftsimError
+from vftsim.spec import read_document
 from vftsim.study.model import load_model
 from vftsim.ui.knobs import knobs_of
 from vftsim.ui.question import QUESTIONS, Question, checked, read_question
@@ -68,13 +69,13 @@ def test_what_is_no_question_is_refused(text):
 def test_what_is_no_knob_or_no_value_of_one_is_refused(changes):
     (configuration,) = Question("lab-virtual", columns=(changes, {}, {}, {})).configurations
     with pytest.raises(VftsimError):
-        checked(configuration, "lab-virtual", is_quick=False)
+        checked(configuration, read_document("lab-virtual"), "lab-virtual")
 
 
 def test_a_part_of_another_kind_has_its_own_knobs():
     changes = {"domains.sut.protection.kind": "checkpoint", "domains.sut.protection.interval": "40 ms"}
     (configuration,) = Question("lab-virtual", columns=(changes, {}, {}, {})).configurations
-    model, knobs = checked(configuration, "lab-virtual", is_quick=False)
+    model, knobs = checked(configuration, read_document("lab-virtual"), "lab-virtual")
     assert model.resolved()["domains"]["sut"]["protection"]["interval"] == "40 ms"
     assert "domains.sut.protection.interval" in knobs
 

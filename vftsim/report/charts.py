@@ -76,7 +76,8 @@ def svg_of(chart: Chart | Bars, prefix: str) -> str:
     with mpl.rc_context(_STYLE):
         height = _HEIGHT_IN if not _rows(chart) else max(1.2, 0.75 + 0.28 * _rows(chart))
         figure = Figure(figsize=(_WIDTH_IN, height))
-        left_in = 0.82 if not isinstance(chart, Chart) or not chart.names else 0.25 + 0.085 * _longest(chart.names)
+        names = chart.names if isinstance(chart, Chart) else [label for label, _ in chart.rows]
+        left_in = max(0.82 if isinstance(chart, Bars) or not names else 0.0, 0.25 + 0.085 * _longest(names))
         # Margins that fit the labels exactly would take longer to find than all the rest takes to draw.
         figure.subplots_adjust(left_in / _WIDTH_IN, 0.5 / height, 1.0 - 0.15 / _WIDTH_IN, 1.0 - 0.1 / height)
         draw(chart, figure.subplots(), with_legend=False)
@@ -104,7 +105,7 @@ def _draw_bars(chart: Bars, axes: Axes) -> None:
         for bar in bars:
             bar.set_gid(f"series-{number}")
         left = [a + b for a, b in zip(left, widths, strict=True)]
-    axes.set_yticks(list(places), [label for label, _ in chart.rows])
+    axes.set_yticks(list(places), [_shortened(label) for label, _ in chart.rows])
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.set_xlabel(chart.x)
@@ -211,7 +212,7 @@ def _shade(chart: Chart, axes: Axes) -> None:
 
 
 def _longest(names: Sequence[str]) -> int:
-    return max(len(_shortened(name)) for name in names)
+    return max((len(_shortened(name)) for name in names), default=0)
 
 
 def _shortened(name: str) -> str:

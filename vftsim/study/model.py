@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.spec import json_schema, list_shipped, read_document
+from vftsim.spec import Document, json_schema, list_shipped, read_document
 from vftsim.study.digest import sha256_of
 from vftsim.study.shorten import Shortened, quick, shorten
 from vftsim.study.validity import as_fitted, with_changes, without_foreign_measure
@@ -98,12 +98,16 @@ def load_model(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Model
     UsageError
         There is no such file.
     """
-    document = read_document(name_or_path)
+    return model_of(read_document(name_or_path), str(name_or_path), overrides)
+
+
+def model_of(document: Document, label: str, overrides: Sequence[str] = ()) -> Model:
+    """Return the checked model of a document that was read before."""
     spec = document.override(ModelSpec, overrides).validate(ModelSpec)
     spec = with_changes(spec, as_fitted(document))
     if overrides:
         spec = without_foreign_measure(document, spec)
-    return Model(str(name_or_path), spec, tuple(overrides))
+    return Model(label, spec, tuple(overrides))
 
 
 def in_yaml(data: dict[str, Any]) -> str:

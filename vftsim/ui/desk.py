@@ -8,14 +8,17 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
 import vftsim
 from vftsim.report.html import fragment, page
+from vftsim.spec import Document, read_document
+from vftsim.spec.shipped import is_file
 from vftsim.study.blocks.beside import whole
 from vftsim.study.digest import sha256_of
 from vftsim.study.manifest import identity
-from vftsim.study.model import Model
+from vftsim.study.model import Model, model_of
 from vftsim.ui.knobs import Knob
 from vftsim.ui.question import Question, checked, read_question
 from vftsim.ui.runs import Runs, State, Study
@@ -57,6 +60,7 @@ class Desk:
         self.token = os.urandom(16).hex()
         self._drawn: OrderedDict[tuple[str, ...], str] = OrderedDict()
         self._drawing = threading.Lock()  # matplotlib's settings are of the whole process
+        self._documents: dict[str, tuple[Any, Document]] = {}
         self.store = store
         self.runs = Runs(store, options, self._name_now)
 
@@ -80,12 +84,25 @@ class Desk:
         """
         path, found = self.models[question.model], []
         for each in question.configurations:
-            model, knobs = checked(each, path, question.is_quick)
+            model, knobs = checked(each, self._document(path), path)
+            model = model.quick() if question.is_quick else model
             words, alone = question.words(each, path), question.alone(each)
             name = sha256_of({**identity(model, alone.seed), "words": words})[:20]
             study = Study(self.store / name, tuple(words), alone.address)
             found.append(Posed(each.label, model, knobs, study, self.runs.state(study)))
         return found
+
+    def own(self, name: str) -> Model:
+        """Return a model as its file has it."""
+        return model_of(self._document(self.models[name]), name)
+
+    def _document(self, path: str) -> Document:
+        """Return what a model's file and those that it extends say now; read once as long as they are the same."""
+        stamps, document = self._documents.get(path, (None, None))
+        if document is None or stamps != _stamps(document):
+            document = read_document(path)
+            self._documents[path] = (_stamps(document), document)
+        return document
 
     def _name_now(self, address: str) -> str:
         """Return the name of the folder that an address of one configuration has now."""
@@ -111,3 +128,8 @@ class Desk:
                     self._drawn.popitem(last=False)
             self._drawn.move_to_end(key)
             return self._drawn[key]
+
+
+def _stamps(document: Document) -> list[tuple[int, int] | None]:
+    """Return what changes when one of a document's files does."""
+    return [(file.stat().st_mtime_ns, file.stat().st_size) if is_file(file) else None for file in document.files]

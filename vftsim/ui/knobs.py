@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -122,9 +123,14 @@ def _choices(annotation: Any) -> tuple[str, ...]:
 
 
 def _in_yaml(value: Any) -> str:
-    """Return a value as ``--set`` has it; text in quotes where it would be read as something else."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if parse_yaml(text, "").plain() == value else json.dumps(text)
+    """Return a value as ``--set`` has it."""
+    return _text_in_yaml(value) if isinstance(value, str) else json.dumps(value)
+
+
+@lru_cache(4096)
+def _text_in_yaml(text: str) -> str:
+    """Return text, in quotes where it would be read as something else."""
+    return text if parse_yaml(text, "").plain() == text else json.dumps(text)
 
 
 def _is_numbers(annotation: Any) -> bool:

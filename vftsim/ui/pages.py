@@ -15,7 +15,7 @@ from markupsafe import Markup
 from vftsim.errors import VftsimError
 from vftsim.report.html import asset
 from vftsim.spec import RATE
-from vftsim.study.model import Model, load_model
+from vftsim.study.model import Model
 from vftsim.study.opened import read_manifest
 from vftsim.ui.desk import Desk, Posed
 from vftsim.ui.knobs import first_of, knobs_of
@@ -32,7 +32,7 @@ def question_page(desk: Desk, question: Question, mistake: str = "") -> tuple[st
         result = desk.drawn(posed) if question.ask else ""
     except VftsimError as error:
         mistake = mistake or str(error)
-    today = posed[0].model if posed else load_model(desk.models[question.model])
+    today = posed[0].model if posed else desk.own(question.model)
     knobs = {key: knob for each in reversed(posed) for key, knob in each.knobs.items()} or knobs_of(today.spec)
     changed = [key for own in question.columns for key in own]
     shown = dict.fromkeys([*first_of(today.spec, knobs), *question.knobs, *changed])
@@ -51,7 +51,7 @@ def question_page(desk: Desk, question: Question, mistake: str = "") -> tuple[st
 
 def past_page(desk: Desk) -> str:
     """Return the list of past studies."""
-    return _template().render(_frame("Past studies"), past=[_row(*each) for each in desk.runs.past()])
+    return _template().render(_frame("Past studies"), result="", past=[_row(*each) for each in desk.runs.past()])
 
 
 def script() -> str:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from vftsim.errors import UsageError
+from vftsim.spec import Document
 from vftsim.spec.suggest import shown
-from vftsim.study.model import Model, load_model
+from vftsim.study.model import Model, model_of
 from vftsim.study.objective import read_objective
 from vftsim.study.protections import kinds_named
 from vftsim.ui.knobs import Knob, knobs_of
@@ -161,7 +162,7 @@ def read_question(pairs: Iterable[tuple[str, str]], models: Sequence[str]) -> Qu
     )
 
 
-def checked(configuration: Configuration, path: str, is_quick: bool) -> tuple[Model, dict[str, Knob]]:
+def checked(configuration: Configuration, document: Document, label: str) -> tuple[Model, dict[str, Knob]]:
     """Return the model of a configuration, and the knobs that it has.
 
     Only what is a knob of the model with its kinds of parts can be changed: no names, and nothing that holds a path.
@@ -172,14 +173,16 @@ def checked(configuration: Configuration, path: str, is_quick: bool) -> tuple[Mo
         A change is of no knob, or the model cannot have it.
     """
     kinds = {key: value for key, value in configuration.changes.items() if key.endswith(_KIND)}
-    own = load_model(path)
-    known = knobs_of(own.spec)
+    model = model_of(document, label)
+    known = knobs_of(model.spec)
     _refuse_unknown(kinds, known)
     if kinds:
-        known = knobs_of(load_model(path, Configuration("", kinds).assignments).spec)
+        model = model_of(document, label, Configuration("", kinds).assignments)
+        known = knobs_of(model.spec)
     _refuse_unknown(configuration.changes, known)
-    model = load_model(path, configuration.assignments) if configuration.changes else own
-    return model.quick() if is_quick else model, known
+    if configuration.changes != kinds:
+        model = model_of(document, label, configuration.assignments)
+    return model, known
 
 
 def _refuse_unknown(changes: Mapping[str, str], known: Mapping[str, Knob]) -> None:

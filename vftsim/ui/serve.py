@@ -46,7 +46,7 @@ def serve(
     for each in named:
         load_model(each)
     models = {each: each for each in dict.fromkeys((*named, *shipped_models()))}
-    with _bound(port) as listening:
+    with bound(port) as listening:
         desk = Desk(models, store, options)
         try:
             tell(f"vftsim: http://{LOOPBACK}:{listening.getsockname()[1]}/ - Ctrl-C ends it; studies are in '{store}'")
@@ -59,7 +59,14 @@ def serve(
             desk.runs.close()
 
 
-def _bound(port: int) -> socket.socket:
+def bound(port: int) -> socket.socket:
+    """Return a socket on loopback, listening nowhere else.
+
+    Raises
+    ------
+    UsageError
+        The port is in use.
+    """
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
