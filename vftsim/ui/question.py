@@ -17,7 +17,6 @@ from vftsim.spec import Document
 from vftsim.spec.suggest import shown
 from vftsim.study.model import Model, model_of
 from vftsim.study.objective import read_objective
-from vftsim.study.protections import kinds_named
 from vftsim.ui.knobs import Knob, knobs_of
 
 QUESTIONS = {
@@ -155,7 +154,7 @@ def read_question(pairs: Iterable[tuple[str, str]], models: Sequence[str]) -> Qu
         _whole("n", told.get("n") or str(_DEFAULT_RUNS), 1, MOST_RUNS),
         _whole("seed", told.get("seed") or str(_DEFAULT_SEED), 0, 999_999_999),
         _one_of("quick", told.get("quick", "1"), ("0", "1")) == "1",
-        ",".join(kinds_named(told.get("protection") or _PROTECTIONS)),
+        _kinds(told.get("protection") or _PROTECTIONS),
         _objective(told.get("objective", "")),
         tuple(sorted(key for key in knobs if key and key not in changed)),
         tuple({key: own[key] for key in sorted(own)} for own in columns),
@@ -219,3 +218,11 @@ def _objective(text: str) -> str:
     if text:
         read_objective(text)
     return text
+
+
+def _kinds(text: str) -> str:
+    if text == _PROTECTIONS:
+        return text
+    from vftsim.study.protections import kinds_named  # noqa: PLC0415 - what crashes need takes a tenth of a second
+
+    return ",".join(kinds_named(text))
