@@ -37,6 +37,17 @@ def test_every_table_is_as_wide_as_its_head(name):
         assert {len(row) for row in table.rows} == {len(table.columns)}
 
 
+@pytest.mark.parametrize(
+    ("name", "not_held", "wrong_but_held"),
+    [("vmware-ft", ["F4"], []), ("remus", ["R6"], []), ("kemari", ["K3"], []), ("epochs", ["E4"], ["E2"])],
+)
+def test_what_a_record_shows_is_what_its_page_names(name, not_held, wrong_but_held):
+    groups = Judgement(read(name), shipped(name)["results"]).groups
+    judged = [row for row in groups["stated"] if row.verdict not in ("input", "prediction")]
+    assert [row.key for row in judged if row.verdict != "holds"] == not_held
+    assert [row.key for row in groups["wrong"] if row.verdict == "holds"] == wrong_but_held
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_the_whole_record_runs(name):

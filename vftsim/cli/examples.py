@@ -46,7 +46,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "vftsim predict lab-virtual --quick --fit sip-lab/virtual --draws 3",
         "vftsim predict lab-virtual --figure cpu --figure SES1/p99",
     ),
-    "record": ("vftsim record xen-media --quick", "vftsim record networks --quick"),
+    "record": ("vftsim record xen-media --quick", "vftsim record remus --quick"),
     "replay": (
         "vftsim replay study-weights --run 7",
         "vftsim replay study-weights --run 7 --trace run-7.json --length '50 ms'",

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.records.definition import RecordSpec, Runs
@@ -111,7 +112,7 @@ class Record:
         for replication in range(replications):
             record = run_model(spec, seed, replication)
             row = evaluate(runs.read, own)(spec, record) if runs.read is not None else {}
-            at_hand = {**own, **row, "figure": partial(_figure, record)}
+            at_hand = {**own, **row, **_of_run(record)}
             rows.append({**row, **{name: float(evaluate(each, at_hand)) for name, each in runs.figures.items()}})
         return {name: [row[name] for row in rows] for name in rows[0]}
 
@@ -189,7 +190,21 @@ def _forms(name: str | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _figure(record: Any, address: str) -> float:
+def _of_run(record: RunRecord) -> dict[str, Any]:
+    """Return what an expression may ask of a run: a figure by its address, and what befell the guarded domains."""
+    moments = [moment for timeline in record.timelines.values() for moment in timeline]
+
+    def first(what: str) -> float:
+        return min((ns * 1e-9 for ns, word in moments if word == what), default=math.inf)
+
+    return {
+        "figure": partial(_figure, record),
+        "between": lambda begin, end: first(end) - first(begin),
+        "times": lambda what: float(sum(word == what for _, word in moments)),
+    }  # fmt: skip
+
+
+def _figure(record: RunRecord, address: str) -> float:
     return figures_in(record, [address])[address]
 
 
