@@ -126,7 +126,8 @@ def test_the_command_prints_writes_and_says_the_same(monkeypatch, tmp_path, caps
     assert path.read_text(encoding="utf-8") == Judgement(read("vmware-ft"), results).report()
     assert main(["record", "vmware-ft", "-j", "1", "-q", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["results"] == results
-    assert main(["record", "vmware-ft", "--curve", "duty"]) == 2
-    assert "of xen-media" in capsys.readouterr().err
+    for option in (["--curve", "duty"], ["--model", "all"]):
+        assert main(["record", "vmware-ft", *option]) == 2
+        assert "vmware-ft always shows its wrong models" in capsys.readouterr().err
     assert main(["record", "vmware-tf"]) == 2
     assert "did you mean 'vmware-ft'" in capsys.readouterr().err

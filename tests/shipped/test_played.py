@@ -148,7 +148,7 @@ def test_a_record_of_data_plays_one_run_of_each_kind(name):
         assert any(value > 0.0 for values in figures.values() for value in values), number
 
 
-@pytest.mark.parametrize("study", ["farm", "networks"])
+@pytest.mark.parametrize("study", ["networks"])
 def test_a_record_plays_one_run_of_each_kind(study):
     module = importlib.import_module(f"vftsim.records.{study}_study")
     budget = importlib.import_module(f"vftsim.records.{study}").Budget(1, 1, 0.1)

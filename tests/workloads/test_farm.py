@@ -8,8 +8,7 @@ import pytest
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run, run_model
 from vftsim.errors import ModelFileError, UsageError
-from vftsim.records import farm_bounds as farm
-from vftsim.records.farm import GENERATOR_COST_S
+from vftsim.records.forms import sip_farm as farm
 from vftsim.spec import load
 from vftsim.study.estimate import events_of
 from vftsim.workloads.farm.records import calls, farm_loads, farm_servers, requests
@@ -270,7 +269,7 @@ def test_the_event_model_agrees_with_the_bounds(run):
     spec = load(f"sip-farm-{run.lower()}", ModelSpec, changes)
     record, found = measured(spec)
     simulated, form = bounds_of(run, spec, record), farm.bounds(farm.costs_after(), farm.RUNS[run])
-    form[farm.GENERATORS] = farm.generators_bound(GENERATOR_COST_S, farm.RUNS[run])
+    form[farm.GENERATORS] = farm.generators_bound(farm.message_cost_s(spec), farm.RUNS[run])
     resource, least = farm.limit(form)
     assert farm.limit(simulated) == (resource, pytest.approx(least, rel=0.01))
     assert found.failed == found.dropped == 0

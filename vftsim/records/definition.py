@@ -67,7 +67,9 @@ class Runs(Spec):
     figures: dict[str, Expression] = Field(
         default_factory=dict, description="What is kept of each replication: addresses of declared figures."
     )
-    read: str | None = Field(None, description="Function of the record's forms that reads figures of a run.")
+    read: str | None = Field(
+        None, description="Further figures, by name, that the forms read of a run: a call with `spec` and `record`."
+    )
     play: str | None = Field(None, description="Instead of a model: a function of the forms that plays runs itself.")
 
 

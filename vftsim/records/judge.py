@@ -131,8 +131,8 @@ class Judgement:
             yield from evaluate(table.call, {**self.names, "judgement": self})
             return
         if table.statements is not None:
-            columns = [{**self.names, **row.names} for row in self.groups[table.statements]]
-            yield from (tuple(write(cell, _Blank(names)) for cell in table.cells) for names in columns)
+            rows = [_Blank(row.names) for row in self.groups[table.statements]]
+            yield from (tuple(write(cell, names) for cell in table.cells) for names in rows)
             return
         for case in self.record.cases(table.over):
             names = with_values({**self.names, **case}, table.values)

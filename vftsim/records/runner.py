@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import importlib
 import inspect
 import math
@@ -21,6 +20,7 @@ from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.records.definition import RecordSpec, Runs
 from vftsim.records.expressions import Names, evaluate, write
+from vftsim.records.tables import cell
 from vftsim.spec import find, list_shipped, load, shipped_dir
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.study.figures.summary import figures_in
@@ -111,8 +111,8 @@ class Record:
         rows: list[dict[str, float]] = []
         for replication in range(replications):
             record = run_model(spec, seed, replication)
-            row = evaluate(runs.read, own)(spec, record) if runs.read is not None else {}
-            at_hand = {**own, **row, **_of_run(record)}
+            at_hand = {**own, **_of_run(record), "spec": spec, "record": record}
+            row = evaluate(runs.read, at_hand) if runs.read is not None else {}
             rows.append({**row, **{name: float(evaluate(each, at_hand)) for name, each in runs.figures.items()}})
         return {name: [row[name] for row in rows] for name in rows[0]}
 
@@ -137,27 +137,6 @@ def read(name: str) -> Record:
         raise UsageError(f"there is no record '{name}'{did_you_mean(name, names()) or ';'} {listing(names())}")
     spec = load(f"{name}/{FILE}", RecordSpec, (), partial(find, "calibration"))
     return Record(name, shipped_dir("calibration") / name, spec, spec.budget)
-
-
-def cell(folder: Path, table: str, column: str, **where: str) -> float:
-    """Return a number of a table beside the record: that of the first row with the given words.
-
-    Raises
-    ------
-    LookupError
-        There is no such row.
-    """
-    for row in rows_of(folder / f"{table}.csv"):
-        if all(row[key] == str(value) for key, value in where.items()):
-            return float(row[column])
-    raise LookupError(f"{table}.csv has no row with {where}")
-
-
-@cache
-def rows_of(path: Path) -> tuple[dict[str, str], ...]:
-    """Return the rows of a table."""
-    with path.open(newline="", encoding="utf-8") as file:
-        return tuple(csv.DictReader(file))
 
 
 def in_order(
@@ -185,7 +164,7 @@ def _forms(name: str | None) -> dict[str, Any]:
     return {
         key: each for key, each in vars(module).items()
         if not key.startswith("_")
-        and (isinstance(each, str | int | float) or getattr(each, "__module__", "") == module.__name__)
+        and (isinstance(each, str | int | float | dict) or getattr(each, "__module__", "") == module.__name__)
         and not inspect.isclass(each)
     }  # fmt: skip
 

@@ -22,7 +22,7 @@ Judgements = Mapping[str, Sequence["Judged"]]
 
 
 _XEN = "xen-media"
-_IN_TABLES = {"networks": ("networks_study", "networks"), "sip-farm": ("farm_study", "farm")}
+_IN_TABLES = {"networks": ("networks_study", "networks")}
 """Modules of :mod:`vftsim.records` that say all of their results in tables, and those with their budgets."""
 
 

@@ -2,8 +2,18 @@
 
 import pytest
 
-from vftsim.records import farm_bounds as farm
-from vftsim.records.farm_bounds import BACK, FRONT, RUNS, STORAGE, bounds, costs_after, costs_before, interval, limit
+from vftsim.records.forms import sip_farm as farm
+from vftsim.records.forms.sip_farm import (
+    BACK,
+    FRONT,
+    RUNS,
+    STORAGE,
+    bounds,
+    costs_after,
+    costs_before,
+    interval,
+    limit,
+)
 
 
 def test_the_dataset_is_whole():
@@ -51,8 +61,6 @@ def test_r7_is_limited_by_none_of_the_processors():
         FRONT: 3764, BACK: 2758, farm.ALL_PROCESSORS: 1981, STORAGE: 1050,
     }  # fmt: skip
     assert farm.without_storage(costs_after()) / farm.rate("R7") == pytest.approx(1.89, abs=0.01)
-    assert farm.io_a_call() == pytest.approx(5.526, abs=0.001)
-    assert farm.io_a_disk() == pytest.approx(166.7, abs=0.1)
 
 
 def test_wrong_models_fail_on_r3s_processors():

@@ -11,11 +11,13 @@ account it costs a single server ``registered_s``, of which a farm's back end ta
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from typing import Any
 
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
+from vftsim.records.tables import cell, rows_of
 from vftsim.spec import shipped_dir
 
 CPUS_A_SERVER = 2.0
@@ -29,22 +31,25 @@ GENERATORS = "generators"
 RESOURCES = (SERVER, FRONT, BACK, ALL_PROCESSORS)
 
 
-@cache
+_FOLDER = shipped_dir("calibration") / "sip-farm"
+_SERVERS = {SERVER: "server", FRONT: "front", BACK: "back"}
+_OPERATIONS = {BACK: 2.0, STORAGE: 2 * 2.763}
+"""Of a call, where not six messages: a lookup and an update, the file operations."""
+
+
 def stated() -> Mapping[str, Mapping[str, str]]:
     """Return the rows of the record's runs by name."""
-    with (shipped_dir("calibration") / "sip-farm" / "runs.csv").open(newline="") as file:
-        return {row["test_id"]: row for row in csv.DictReader(file)}
+    return {row["test_id"]: row for row in rows_of(_FOLDER / "runs.csv")}
 
 
 def rate(run: str) -> float:
     """Return the stated calls a second of a run."""
-    return float(stated()[run]["calls_per_s"])
+    return cell(_FOLDER, "runs", "calls_per_s", test_id=run)
 
 
-def observed(parameter: str) -> float:
-    """Return a value of the record's platform table."""
-    with (shipped_dir("calibration") / "sip-farm" / "platform.csv").open(newline="") as file:
-        return next(float(row["value"]) for row in csv.DictReader(file) if row["parameter"] == parameter)
+def word(column: str) -> str:
+    """Return what is printed of R3 in a column."""
+    return stated()["R3"][column]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,7 @@ def costs_after(cpus: float = CPUS_A_SERVER, *, clustered: bool = True) -> Costs
 
 def processors_stated() -> float:
     """Return the processors that R3 used."""
-    return float(stated()["R3"]["cpus_used"])
+    return cell(_FOLDER, "runs", "cpus_used", test_id="R3")
 
 
 def processors_used(costs: Costs, run: str, calls_per_s: float) -> float:
@@ -144,14 +149,15 @@ def agents_messages(layout: Layout) -> int:
     return 15 if layout.is_registered else 13
 
 
+def message_cost_s(model: ModelSpec) -> float:
+    """Return the CPU time of a message at a generator of a model."""
+    workload: Any = model.workloads["calls"]
+    return float(workload.message_cost) * 1e-9
+
+
 def generators_bound(message_cost_s: float, layout: Layout) -> float:
     """Return the calls a second that the processors of the generators' partition allow."""
     return PROCESSORS / (agents_messages(layout) * message_cost_s)
-
-
-def most_generator_cost_s() -> float:
-    """Return the most that a message can cost a generator: R3 was run, and its partition has 24 processors."""
-    return PROCESSORS / (agents_messages(RUNS["R3"]) * rate("R3"))
 
 
 def limit(found: Mapping[str, float]) -> tuple[str, float]:
@@ -180,17 +186,114 @@ def interval(costs: Costs, layout: Layout) -> tuple[float, float]:
     return min(capacities), max(capacities)
 
 
-def io_a_call() -> float:
-    """Return R7's I/O operations for a call, at the rate that its disks never went much above."""
-    return observed("iops_peak") / rate("R7")
+def back_end_share(costs: Costs) -> float:
+    """Return the part of all splits of a registered call for which R6's back end is its limit."""
+    return 1.0 - balanced_split(costs, RUNS["R6"]) / costs.most_back_s
 
 
-def io_a_disk() -> float:
-    """Return what one of the disks gives a second, if the stated rate is 30 % of all of them."""
-    return observed("iops_peak") / (observed("disk_capacity_used") / 100.0) / observed("disks")
+def bounds_but_storage(costs: Costs) -> dict[str, float]:
+    """Return R7's bounds but its storage server's."""
+    return {name: bound for name, bound in bounds(costs, RUNS["R7"]).items() if name != STORAGE}
+
+
+def listed(found: Mapping[str, float]) -> str:
+    """Return bounds as text."""
+    return ", ".join(f"{name} {bound:.0f}" for name, bound in found.items())
 
 
 def without_storage(costs: Costs) -> float:
     """Return the calls a second of R7's servers where storage limits nothing."""
-    layout = RUNS["R7"]
-    return limit(bounds(costs, Layout(layout.fronts, layout.backs, layout.is_registered, False)))[1]
+    return limit(bounds_but_storage(costs))[1]
+
+
+# What runs say
+
+
+def bounds_of(spec: ModelSpec, record: RunRecord) -> dict[str, float]:
+    """Return what each resource could do over what it did, times the rate (the utilization law), and failed calls."""
+    workload: Any = spec.workloads["calls"]
+    calls_per_s, cpu = float(workload.rate), record.pcpus()
+    found: dict[str, float] = {}
+    callers = _callers(cpu)
+    for resource, tier in _SERVERS.items():
+        own = [share for name, share in cpu.items() if name.partition("-")[0] == tier]
+        if sum(own) > 0.0:
+            found[resource] = spec.domains[tier].vcpus * len(own) * calls_per_s / sum(own)
+    found[ALL_PROCESSORS] = PROCESSORS * calls_per_s / (sum(cpu.values()) - callers)
+    found[GENERATORS] = PROCESSORS * calls_per_s / callers
+    if "nas" in spec.domains:
+        threads: Any = spec.domains["nas"].applications["nfsd"]
+        found[STORAGE] = threads.threads * calls_per_s / record.of("domains.nas.applications.nfsd").busy_threads
+    found["failed"] = float(record.of("workloads.calls").failed)
+    return found
+
+
+def call_figures(record: RunRecord) -> dict[str, float]:
+    """Return what callers saw, and the processors that the farm kept busy."""
+    found, cpu = record.of("workloads.calls"), record.pcpus()
+    return {
+        "processors_used": sum(cpu.values()) - _callers(cpu), "generators_used": _callers(cpu),
+        "front_cpu": max(share for name, share in cpu.items() if name.startswith("front")),
+        "response_ms": found.response.mean * 1e-6, "longest_ms": found.response.max * 1e-6,
+        "failed": float(found.failed), "calls_per_s": found.rate, "offered_per_s": found.offered_rate,
+        "retransmissions_percent": found.retransmissions,
+    }  # fmt: skip
+
+
+def bounds_and_calls(spec: ModelSpec, record: RunRecord) -> dict[str, float]:
+    """Return both."""
+    return {**bounds_of(spec, record), **call_figures(record)}
+
+
+def calls_done(record: RunRecord, resource: str) -> dict[str, float]:
+    """Return the calls a second that a resource has done, by its operations."""
+    tier = _SERVERS.get(resource, "nas")
+    programs = record.whole.outcomes.items()
+    own: Any = ((owner.split(".")[1], found) for owner, found in programs if ".applications." in owner)
+    done = sum(float(found.message_rate) for domain, found in own if domain.partition("-")[0] == tier)
+    return {"calls_per_s": done / _OPERATIONS.get(resource, 6.0)}
+
+
+def _callers(cpu: Mapping[str, float]) -> float:
+    """Return what the load generators keep busy, on the other partition's processors."""
+    return sum(share for name, share in cpu.items() if name.startswith("generator"))
+
+
+def own_limit(figures: Mapping[str, Sequence[float]]) -> tuple[str, float]:
+    """Return the resource with the least bound among those that an experiment found, and that bound."""
+    known = [name for name in (*RESOURCES, STORAGE) if name in figures]
+    return limit({name: _mean(figures[name]) for name in known})
+
+
+def agreements(results: Mapping[str, Mapping[str, Sequence[float]]]) -> list[tuple[str, str, float, float, bool]]:
+    """Return every bound of every run: resource, simulated, in closed form, whether it is the run's limit."""
+    found = []
+    for run, layout in RUNS.items():
+        forms = bounds(costs_after(), layout)
+        least = limit(forms)[0]
+        figures = results[f"bounds {run}"]
+        found += [(run, name, _mean(figures[name]), value, name == least) for name, value in forms.items()]
+    for name, figures in results.items():
+        if name.startswith("saturated "):
+            run = name.removeprefix("saturated ")
+            resource, value = limit(bounds(costs_after(), RUNS[run]))
+            found.append((run, f"{resource}, saturated", _mean(figures["calls_per_s"]), value, True))
+    return found
+
+
+def agreement_rows(results: Mapping[str, Mapping[str, Sequence[float]]]) -> list[tuple[str, ...]]:
+    """Return them as cells."""
+    return [
+        (run, name, f"{simulated:.1f}", f"{form:.1f}", f"{simulated / form - 1.0:+.2%}", "limit" if is_limit else "")
+        for run, name, simulated, form, is_limit in agreements(results)
+    ]
+
+
+def furthest(results: Mapping[str, Mapping[str, Sequence[float]]]) -> tuple[str, str, float]:
+    """Return the limit whose simulated and closed form differ most: run, resource, relative difference."""
+    off = ((run, name, simulated / form - 1.0) for run, name, simulated, form, is_own in agreements(results) if is_own)
+    return max(off, key=lambda each: abs(each[2]))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
