@@ -243,7 +243,7 @@ def remember_simulations() -> None:
     from vftsim.calibrate import environment, validate
     from vftsim.calibrate import fit as calibrate_fit
     from vftsim.calibrate import run as calibrate_run
-    from vftsim.records import networks_study
+    from vftsim.records import judge, runner
     from vftsim.study import constant_load, crash, failover, replicate
     from vftsim.tracing import trace
 
@@ -253,8 +253,11 @@ def remember_simulations() -> None:
         (validate, "run_environment"), (environment, "_ramp"), (environment, "_edge"), (trace, "run_traced"),
     ):  # fmt: skip
         _remember(owner, name)
-    for name, empty in (("run_record", {}), ("report", "A report.\n"), ("tables", []), ("scores", [])):
-        setattr(networks_study, name, lambda *_, empty=empty: empty)
+    for owner, name, empty in (
+        (runner.Record, "run", {}), (judge.Judgement, "report", "A report.\n"), (judge.Judgement, "tables", []),
+        (judge.Judgement, "scores", []),
+    ):  # fmt: skip
+        setattr(owner, name, lambda *_, empty=empty: empty)
 
     def save(self: Any, path: Any, **_: Any) -> None:
         Path(path).write_bytes(b"\x89PNG as large as a figure " + bytes(20_000))

@@ -2,36 +2,32 @@
 
 import csv
 import json
-import math
 
 import pytest
 
-from vftsim.cli.main import main
-from vftsim.records import networks as study
-from vftsim.records.networks import RECORD, RIGHT, WRONG, Budget, first_rows
-from vftsim.records.networks_claims import (
-    CONTRADICTED,
-    NOT_JUDGED,
-    NUMBERS,
-    Metric,
-    compare,
-    judge,
-    shared_evenly,
-    trend,
-)
-from vftsim.records.networks_fit import FIT, STATED, evaluate
-from vftsim.records.networks_numbers import PRINTED, TELLING, Printed, mechanisms, numbers, printed, twice_as_far
-from vftsim.records.networks_study import report, run_record, tables, tasks
+from vftsim.records.forms import networks as study
+from vftsim.records.forms.networks import PRINTED, TELLING, example_rows, statement_rows
+from vftsim.records.forms.networks_claims import CONTRADICTED, NOT_JUDGED, NUMBERS, Metric, compare, judge, trend
+from vftsim.records.judge import Judgement
+from vftsim.records.networks_fit import MODELS, STATED, evaluate
+from vftsim.records.runner import read
+from vftsim.records.tables import rows_of
 from vftsim.spec import shipped_dir
-from vftsim.study.progress import make_progress
 
-SHORT = Budget(1, 1, 0.05)
+FOLDER = shipped_dir("calibration") / "networks"
+CLAIMS = rows_of(FOLDER / "claims.csv")
+RECORD = read("networks")
+SHORT = RECORD.with_budget({"seed": 1, "replications": 1, "seconds": 0.05})
 RATE = Metric("tcp", "mbit_per_s", 0.01, 0.25, 0.05, is_relative=True, is_shared=True)
 LOSS = Metric("udp", "loss_percent", 0.1, 5.0, 1.0, 1.0)
 
 
+def play(name, record=SHORT):
+    return record.play(*record.tasks()[name])
+
+
 def shipped():
-    return json.loads((shipped_dir("calibration") / "networks" / "record.json").read_text(encoding="utf-8"))
+    return json.loads((FOLDER / "record.json").read_text(encoding="utf-8"))
 
 
 def fake_results():
@@ -40,18 +36,19 @@ def fake_results():
         "mbit_per_s": 100.0, "sent_mbit_per_s": 100.0, "jitter_us": 10.0, "loss_percent": 0.0, "rate_per_s": 20.0,
         "reply_rate_per_s": 20.0, "errors": 3.0, "low_errors": 0.0, "onset_per_s": 21.0, "answered_percent": 100.0,
         "replies_per_s": 800.0, "replies": 34.0, "first_5_s": 25.0,
-    } | study.example_figures("httperf_example")  # fmt: skip
-    return {name: {key: [value] * 3 for key, value in figures.items()} for name in tasks()}
+    } | {key: study.printed("httperf_example", key) for key in PRINTED}  # fmt: skip
+    return {name: {key: [value] * 3 for key, value in figures.items()} for name in RECORD.tasks()}
 
 
 def test_the_dataset_is_whole():
-    assert [len(study.stated(name)) for name in ("tables", "claims", "examples", "platform")] == [100, 82, 70, 28]
-    assert first_rows() == {1: 936.9, 2: 472.8, 3: 306.5, 4: 235.6, 5: 122.9}
-    assert study.example_figures("httperf_example")["replies"] == 34.0
+    tables = ("tables", "claims", "examples", "platform")
+    assert [len(rows_of(FOLDER / f"{name}.csv")) for name in tables] == [100, 82, 70, 28]
+    assert [study.first_row(n) for n in (1, 2, 3, 4, 5)] == [936.9, 472.8, 306.5, 235.6, 122.9]
+    assert study.printed("httperf_example", "replies") == 34.0
 
 
 def test_every_run_that_a_statement_needs_is_made():
-    judged = judge(study.stated("claims"), fake_results())
+    judged = judge(CLAIMS, fake_results())
     assert len(judged) + len(NUMBERS) == 82
     by_key = {one.key: one.verdict for one in judged}
     assert {key for key, verdict in by_key.items() if verdict == "contradicted by the source itself"} == CONTRADICTED
@@ -62,7 +59,7 @@ def test_every_run_that_a_statement_needs_is_made():
 
 
 def test_a_null_model_holds_what_sharing_alone_explains():
-    by_key = {one.key: one.verdict for one in judge(study.stated("claims"), shared_evenly())}
+    by_key = {key: null for key, _, _, _, null in statement_rows(fake_results())}
     assert {by_key[key] for key in ("C25", "C41", "C67", "C35", "C58")} == {"holds"}
     assert {by_key[key] for key in ("C64", "C45", "C50", "C11")} == {"no mechanism"}
     assert by_key["C56"] == "missed"
@@ -103,39 +100,39 @@ def test_a_trend_has_no_step_against_it():
 
 
 def test_wrong_models_are_twice_as_far_off_or_not():
-    right = Printed(RIGHT, {}, dict.fromkeys(PRINTED, 0.1))
-    wrong = Printed("wrong", {}, dict.fromkeys(PRINTED, 0.1) | {TELLING[1]: -0.2, TELLING[0]: 0.19})
-    assert twice_as_far(right, wrong) == [TELLING[1]]
-    assert right.verdict == "holds"
-    assert Printed("worst", {}, dict.fromkeys(PRINTED, 0.0) | {TELLING[0]: 0.46}).verdict == "missed"
-
-
-def test_printed_figures_that_come_out_exactly_have_no_error():
-    assert [one.median_error for one in printed(fake_results())] == [0.0] * 4
+    results = fake_results()
+    for key in PRINTED:
+        results["example as documented"][key] = [1.1 * study.printed("httperf_example", key)] * 3
+    results["example fixed pool of 5"][TELLING[1]] = [0.79 * study.printed("httperf_example", TELLING[1])] * 3
+    results["example fixed pool of 5"][TELLING[0]] = [1.19 * study.printed("httperf_example", TELLING[0])] * 3
+    results["example accept queue of 511"][TELLING[0]] = [1.46 * study.printed("httperf_example", TELLING[0])] * 3
+    rows = {row[0]: row[2:] for row in example_rows(results)}
+    assert rows["twice as far off, of 3"] == ("", "0", "1", "1")
+    assert rows["median error"] == ("10.0%", "0.0%", "0.0%", "0.0%")
+    assert rows["verdict"] == ("holds", "holds", "holds", "missed")
 
 
 def test_a_test_leaves_only_its_own_workload():
-    for test in study.TESTS:
-        assert list(study.system("net-kvm-emulated", test).workloads) == [test]
+    for test in ("tcp", "udp"):
+        assert list(RECORD.model(f"{test} net-kvm-emulated 1").workloads) == [test]
 
 
 @pytest.mark.thorough
 def test_tcp_shares_the_line_without_a_parameter():
     for clients in (1, 3):
-        found = study.tcp("net-bare", clients, Budget(1, 1, 0.2))["mbit_per_s"][0]
-        assert found == pytest.approx(first_rows()[clients], rel=0.03)
+        found = play(f"tcp net-bare {clients}", SHORT.with_budget({"seconds": 0.2}))["mbit_per_s"][0]
+        assert found == pytest.approx(study.first_row(clients), rel=0.03)
 
 
 def test_a_reader_of_its_own_keeps_up_with_half_a_line_and_a_shared_one_does_not():
-    lost = 100.0 * (1.0 - study.DATAGRAM_LINE_NS / study.SLOW_READER_NS)
-    budget = Budget(1, 1, 0.15)
-    assert study.slow_reader("own", 2, budget)["loss_percent"] == [0.0]
-    assert study.slow_reader("shared", 2, budget)["loss_percent"][0] > lost / 2
+    lost, longer = 100.0 * (1.0 - 12288 / 13000), SHORT.with_budget({"seconds": 0.15})
+    assert play("slow reader own 2", longer)["loss_percent"] == [0.0]
+    assert play("slow reader shared 2", longer)["loss_percent"][0] > lost / 2
 
 
 def test_the_web_server_collapses_where_the_closed_form_says_within_two():
-    assert study.collapse_form_per_s("net-bare", 1) == pytest.approx(21.25, abs=0.01)
-    found = study.sweep("net-bare", 2, SHORT)
+    assert study.collapse_per_s("net-bare") == pytest.approx(21.25, abs=0.01)
+    found = play("web net-bare 2")
     assert found["rate_per_s"][0] == pytest.approx(10.0, abs=1.0)
     assert found["onset_per_s"][0] > found["rate_per_s"][0] - 1
     assert found["low_errors"] == [0.0]
@@ -143,71 +140,34 @@ def test_the_web_server_collapses_where_the_closed_form_says_within_two():
 
 def test_nobody_is_answered_with_150_processes_at_once():
     """150 scripts of 145 ms share one processor: the first is done after 22 s, the time-out is 5 s."""
-    assert study.httperf_example("150 processes at once", 145, SHORT)["replies"] == [0.0]
+    assert evaluate("150 processes at once", 145)["replies"] == 0.0
 
 
 def test_the_fit_says_what_its_runs_give():
-    fit = json.loads((shipped_dir("calibration") / "networks" / "fit.json").read_text(encoding="utf-8"))
+    fit = json.loads((FOLDER / "fit.json").read_text(encoding="utf-8"))
     assert fit["stated"] == STATED
-    assert list(fit["models"]) == [RIGHT, *WRONG]
-    best = fit["models"][RIGHT]
+    assert tuple(fit["models"]) == MODELS
+    best = fit["models"][MODELS[0]]
     assert best["objective"] == min(point["objective"] for point in best["points"])
-    again = evaluate(RIGHT, int(best["script_ms"]), FIT)
+    again = evaluate(MODELS[0], int(best["script_ms"]))
     assert {key: again[key] for key in STATED} == {key: best[key] for key in STATED}
-    for model in ("net-kvm", "net-esxi-emulated"):
-        script = study.system(model, "web").domains["server"].applications["web"].script
-        assert script == round(best["script_ms"] * 1e6)
-
-
-def test_the_shipped_record_says_what_its_results_say():
-    said = shipped()
-    assert set(said["results"]) == set(tasks())
-    found = [[list(row) for row in table.rows] for table in tables(said["results"])]
-    assert found == [table["rows"] for table in said["tables"]]
-    written = (shipped_dir("calibration") / "networks" / "record.md").read_text(encoding="utf-8")
-    assert written == report(said["results"], Budget(**said["budget"]))
+    for net in ("net-kvm", "net-esxi-emulated"):
+        assert study.capacity_per_s(net) == pytest.approx(study.capacity_per_s("net-kvm"))
+    assert RECORD.model("example as documented").domains["server"].applications["web"].script == round(
+        best["script_ms"] * 1e6
+    )
 
 
 def test_what_the_record_must_show():
-    results = shipped()["results"]
-    by_figure = {one.what: one.verdict for one in numbers(results)}
+    groups = Judgement(RECORD, shipped()["results"]).groups
+    by_figure = {row.notes["what"]: row.verdict for row in groups["numbers"]}
     assert all(by_figure[f"TCP, each of {n}, Mbit/s"] == "holds" for n in (1, 2, 3, 4))
     assert by_figure["TCP, each of 5, Mbit/s"] == "contradicted by the source itself"
     assert by_figure["web, collapse, one client (C21), /s"] == "holds"
     assert by_figure["web, collapse, each of two (C23), /s"] == "holds"
-    jitter, own, shared = mechanisms(results)
-    assert jitter.verdict != "missed"
-    assert jitter.values[-1] > 1.5 * jitter.values[0]
-    assert (own.verdict, shared.verdict) == ("holds", "missed")
-
-
-@pytest.mark.thorough
-def test_the_command_prints_writes_and_says_the_same(monkeypatch, tmp_path, capsys):
-    results = fake_results()
-    monkeypatch.setattr("vftsim.records.networks_study.run_record", lambda jobs, budget, progress: results)
-    path = tmp_path / "record.md"
-    assert main(["record", "networks", "-j", "1", "-q", "-o", str(path)]) == 0
-    out = capsys.readouterr().out
-    assert "Statements: " in out
-    assert path.read_text(encoding="utf-8") == report(results, RECORD)
-    assert main(["record", "networks", "-j", "1", "-q", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["results"] == results
-    assert said["budget"] == {"seed": 303, "replications": 2, "seconds": 0.2}
-
-
-def test_what_only_the_other_study_has_is_refused(capsys):
-    for option in (["--curve", "duty"], ["--model", "all"]):
-        assert main(["record", "networks", *option]) != 0
-        assert "of xen-media" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_the_whole_record_runs():
-    with make_progress("record networks", True) as progress:
-        results = run_record(1, Budget(303, 1, 0.1), progress)
-    assert set(results) == set(tasks())
-    assert all(math.isfinite(x) for figures in results.values() for values in figures.values() for x in values)
+    assert [row.verdict for row in groups["mechanisms"]] == ["within noise", "holds", "missed"]
+    jitter = shipped()["results"]
+    assert jitter["udp net-bare 5"]["jitter_us"][0] > 1.5 * jitter["udp net-bare 1"]["jitter_us"][0]
 
 
 def test_the_tables_are_plain():

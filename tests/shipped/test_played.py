@@ -4,7 +4,6 @@ What is held is that each still runs to its end, serves what it is given, and sa
 judge; the whole of each is played by ``.ci/nightly``.
 """
 
-import importlib
 import json
 import math
 
@@ -139,24 +138,13 @@ def _shorten_ramps(monkeypatch):
 
 
 @pytest.mark.parametrize("name", runner.names())
-def test_a_record_of_data_plays_one_run_of_each_kind(name):
+def test_a_record_plays_one_run_of_each_kind(name):
     record = runner.read(name).quick()
     first = dict(reversed(record.tasks().values()))
     for number, case in first.items():
         figures = record.play(number, case)
         assert all(math.isfinite(value) for values in figures.values() for value in values), number
         assert any(value > 0.0 for values in figures.values() for value in values), number
-
-
-@pytest.mark.parametrize("study", ["networks"])
-def test_a_record_plays_one_run_of_each_kind(study):
-    module = importlib.import_module(f"vftsim.records.{study}_study")
-    budget = importlib.import_module(f"vftsim.records.{study}").Budget(1, 1, 0.1)
-    first = dict(reversed(module.tasks().values()))
-    for what, arguments in first.items():
-        figures = module._run((what, arguments, budget))
-        assert all(math.isfinite(value) for values in figures.values() for value in values), what
-        assert any(value > 0.0 for values in figures.values() for value in values), what
 
 
 @pytest.mark.parametrize("name", list(xen_fit.STRUCTURES))

@@ -3,8 +3,9 @@
 import pytest
 
 from tests.workloads import lab
+from vftsim.records.forms.networks import moderation_jitter_ns
 from vftsim.workloads import bulk_udp, udp_sink
-from vftsim.workloads.bulk_udp import BulkUdpSpec, add_bulk_udp, bulk_udp_result, moderation_jitter_ns
+from vftsim.workloads.bulk_udp import BulkUdpSpec, add_bulk_udp, bulk_udp_result
 from vftsim.workloads.stations import StationsSpec
 from vftsim.workloads.udp_sink import UdpSinkSpec, add_udp_sink
 

@@ -48,6 +48,7 @@ class Statement(Spec):
     """Something that a study states, what stands for it in the model, and how the two are compared."""
 
     key: str = Field("", description="Its name in the protocol.")
+    over: Items[str] = Field((), description="One for each combination of these axes.")
     stated: str = Field(description="What is stated, a template.")
     value: Expression = Field(0.0, description="What the model says of it.")
     found: str = Field("{value:.3g}", description="How that is written, a template.")
@@ -96,7 +97,7 @@ class RecordSpec(Spec):
     budget: dict[str, int | float] = Field(description="Seed, replications, lengths: names for expressions.")
     quick: dict[str, int | float] = Field(description="What of the budget differs in a first look.")
     ran: str = Field(description="What was run, a template.")
-    axes: dict[str, dict[str, dict[str, str | float | Items[str]]]] = Field(
+    axes: dict[str, dict[str, dict[str, str | int | float | Items[str]]]] = Field(
         default_factory=dict, description="Axes of experiments: cases by name, each with values by name."
     )
     runs: Annotated[Items[Runs], Field(min_length=1)] = Field(description="Experiments.")

@@ -82,6 +82,9 @@ class _Reader(ast.NodeVisitor):
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         return self.visit(node.value)[self.visit(node.slice)]
 
+    def visit_Slice(self, node: ast.Slice) -> slice:
+        return slice(*(None if each is None else self.visit(each) for each in (node.lower, node.upper, node.step)))
+
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         return self.visit(node.body if self.visit(node.test) else node.orelse)
 

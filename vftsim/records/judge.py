@@ -96,28 +96,19 @@ class Judgement:
     def groups(self) -> Mapping[str, list[Row]]:
         """Return every statement with its verdict, by group."""
         return {
-            name: [self._row(statement) for statement in group]
+            name: [self._row(each, {**self.names, **case}) for each in group for case in self.record.cases(each.over)]
             for name, group in self.record.spec.statements.items()
         }  # fmt: skip
 
-    def _row(self, statement: Statement) -> Row:
-        value = evaluate(statement.value, self.names)
-        verdict, null = self._verdict(statement.judged, value), ""
+    def _row(self, statement: Statement, names: Names) -> Row:
+        names = {**names, "value": evaluate(statement.value, names)}
+        verdict, null = _verdict(statement.judged, names), ""
         if statement.null is not None:
-            null = self._verdict(statement.judged, evaluate(statement.null, self.names))
-        names = {**self.names, "value": value, "verdict": verdict}
+            alike = statement.judged.model_copy(update={"verdict": None})
+            null = _verdict(alike, {**names, "value": evaluate(statement.null, names)})
+        names = {**names, "verdict": verdict}
         notes = {name: write(text, names) for name, text in statement.notes.items()}
         return Row(statement.key, write(statement.stated, names), write(statement.found, names), verdict, null, notes)
-
-    def _verdict(self, judged: Judged, value: Any) -> str:
-        if judged.verdict is not None:
-            return write(judged.verdict, {**self.names, "value": value})
-        names = {**self.names, "value": value}
-        limits = {name: evaluate(each, names) for name, each in judged if each is not None}
-        compared = next((name for name in ("less_than", "more_than", "same_as") if name in limits), None)
-        if compared is not None:
-            return compare(compared, value, limits[compared], limits["margin"])
-        return HOLDS if all(_holds(rule, limits, value) for rule in limits if rule in _RULES) else MISSED
 
     def tables(self) -> list[Table]:
         """Return the whole record."""
@@ -196,6 +187,17 @@ def _is_near(limits: Mapping[str, Any], value: Any) -> bool:
     return bool(abs(value / near - 1.0) <= limits["within"])
 
 
+def _verdict(judged: Judged, names: Names) -> str:
+    """Judge the value among the names."""
+    if judged.verdict is not None:
+        return write(judged.verdict, names)
+    limits = {name: evaluate(each, names) for name, each in judged if each is not None}
+    compared = next((name for name in ("less_than", "more_than", "same_as") if name in limits), None)
+    if compared is not None:
+        return compare(compared, names["value"], limits[compared], limits["margin"])
+    return HOLDS if all(_holds(rule, limits, names["value"]) for rule in limits if rule in _RULES) else MISSED
+
+
 _RULES: dict[str, Callable[[Mapping[str, Any], Any], Any]] = {
     "near": _is_near,
     "covers": lambda limits, value: min(value) <= limits["covers"] <= max(value),
@@ -216,14 +218,32 @@ def compare(rule: str, mine: Sequence[float], other: Sequence[float], margin: fl
     own, its = np.array(mine), np.array(other)
     limit = margin * abs(float(np.mean(its)))
     lead = (its - own if rule == "less_than" else own - its).tolist()
-    within = t_interval(lead, _ONE_SIDED)
-    is_same = -limit < within.low and within.high < limit
-    if rule == "same_as":
-        outside = within.high < -limit or within.low > limit
-        return HOLDS if is_same else MISSED if outside else UNDECIDED
+    return same_verdict(lead, limit) if rule == "same_as" else lead_verdict(lead, beyond=limit, same=limit)
+
+
+def lead_verdict(lead: Sequence[float], *, beyond: float = 0.0, against: float = 0.0, same: float | None = None) -> str:
+    """Judge whether one figure leads another, by their differences of each replication.
+
+    It holds where the mean lead is at least ``beyond``, its 95 % interval above 0; it is missed where the other leads
+    by ``against`` like that.  Else two one-sided tests say whether the difference is within ``same``, if given.
+    """
     found = t_interval(lead)
-    if found.low > 0.0 and found.mean >= limit:
+    if found.low > 0.0 and found.mean >= beyond:
         return HOLDS
-    if found.high < 0.0:
+    if found.high < 0.0 and found.mean <= -against:
         return MISSED
-    return NOISE if is_same else UNDECIDED
+    return NOISE if same is None or _is_within(lead, same) else UNDECIDED
+
+
+def same_verdict(differences: Sequence[float], margin: float, *, only_less: bool = False) -> str:
+    """Judge whether differences are shown to be within a margin; ``only_less``: not below it."""
+    found = t_interval(differences, _ONE_SIDED)
+    if found.low > -margin and (only_less or found.high < margin):
+        return HOLDS
+    outside = found.high < -margin or (found.low > margin and not only_less)
+    return MISSED if outside else UNDECIDED
+
+
+def _is_within(differences: Sequence[float], margin: float) -> bool:
+    found = t_interval(differences, _ONE_SIDED)
+    return -margin < found.low and found.high < margin

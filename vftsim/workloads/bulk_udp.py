@@ -219,8 +219,3 @@ def _flow_result(engine: Engine, bulk: UdpBulk, n: int) -> UdpFlowResult:
         total=int(own.highest), late=int(own.late), jitter_ns=float(own.jitter_ns),
         mean_difference_ns=int(own.difference_ns) / max(1, int(own.received) - 1), socket_drops=int(own.dropped),
     )  # fmt: skip
-
-
-def moderation_jitter_ns(spacing_ns: float, period_ns: float, read_ns: float) -> float:
-    """Return the jitter of a flow that interrupts of a period announce: 2 (s - g) (1 - s / t) for g < s < t."""
-    return 2.0 * (spacing_ns - read_ns) * (1.0 - spacing_ns / period_ns)

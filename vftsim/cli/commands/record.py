@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -22,8 +21,6 @@ Judgements = Mapping[str, Sequence["Judged"]]
 
 
 _XEN = "xen-media"
-_IN_TABLES = {"networks": ("networks_study", "networks")}
-"""Modules of :mod:`vftsim.records` that say all of their results in tables, and those with their budgets."""
 
 
 class Rival(StrEnum):
@@ -94,7 +91,7 @@ def record(
 
     if curve is not None and model:
         raise UsageError("--curve and --model: choose one; curves are those of the fitted model")
-    if study not in (_XEN, *_IN_TABLES):
+    if study != _XEN:
         from vftsim.records.runner import read
 
         read(study)
@@ -181,49 +178,27 @@ def _in_tables(study: str, output: Path | None, jobs: int, quick: bool, *, as_js
     from dataclasses import asdict
 
     from vftsim.cli.files import write_whole
+    from vftsim.records.judge import Judgement
+    from vftsim.records.runner import read
     from vftsim.report.screen import print_json, print_table, print_text
     from vftsim.study.progress import make_progress
 
+    record = read(study).quick() if quick else read(study)
     with make_progress(f"record {study}", quiet) as progress:
-        found = (
-            _of_module(study, jobs, quick, progress) if study in _IN_TABLES else _of_data(study, jobs, quick, progress)
-        )
+        found = Judgement(record, record.run(jobs, progress))
+    tables, scores = found.tables(), found.scores()
     if output is not None:
-        write_whole(output, lambda path: _write_text(path, found["report"]))
+        write_whole(output, lambda path: _write_text(path, found.report()))
     if as_json:
-        said = [asdict(table) for table in found["tables"]]
-        print_json({"budget": found["budget"], "results": found["results"], "tables": said, "scores": found["scores"]})
+        said = [asdict(table) for table in tables]
+        print_json({"budget": dict(record.budget), "results": found.results, "tables": said, "scores": scores})
         return
-    for table in found["tables"]:
+    for table in tables:
         print_table(table.title, table.columns, table.rows, texts=len(table.columns))
-    for line in (found["ran"], *found["scores"]):
+    for line in (found.ran, *scores):
         print_text(line)
     if output is not None:
         print_text(f"Written: {output}")
-
-
-def _of_data(study: str, jobs: int, quick: bool, progress: Any) -> dict[str, Any]:
-    from vftsim.records.judge import Judgement
-    from vftsim.records.runner import read
-
-    record = read(study).quick() if quick else read(study)
-    found = Judgement(record, record.run(jobs, progress))
-    return {
-        "budget": dict(record.budget), "results": found.results, "tables": found.tables(), "scores": found.scores(),
-        "ran": found.ran, "report": found.report(),
-    }  # fmt: skip
-
-
-def _of_module(study: str, jobs: int, quick: bool, progress: Any) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    record, budgets = (importlib.import_module(f"vftsim.records.{name}") for name in _IN_TABLES[study])
-    budget = budgets.QUICK if quick else budgets.RECORD
-    found = record.run_record(jobs, budget, progress)
-    return {
-        "budget": asdict(budget), "results": found, "tables": record.tables(found), "scores": record.scores(found),
-        "ran": record.ran(budget), "report": record.report(found, budget),
-    }  # fmt: skip
 
 
 def _across(values: Sequence[float]) -> str:

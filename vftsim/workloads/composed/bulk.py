@@ -172,6 +172,9 @@ class UdpTest(Outcome):
     jitter: dict[str, float] = declare.number(
         by="name", joined="mean", unit="ms", better="lower", known_as=("jitter_ms",)
     )
+    difference: dict[str, float] = declare.number(
+        by="name", joined="mean", unit="ms", label="difference of transit times, mean", better="lower"
+    )
     lost: dict[str, int] = declare.total(by="name", label="datagrams lost", better="lower")
     datagrams: dict[str, int] = declare.total(by="name")
     loss = declare.ratio(
@@ -220,6 +223,7 @@ class BulkUdpWorkload(BulkUdpSpec, WorkloadSpec):
                 sent={name: each.sent_bits_per_s * _MBIT for name, each in found.items()},
                 received={name: each.received_bits_per_s * _MBIT for name, each in found.items()},
                 jitter={name: each.jitter_ns * 1e-6 for name, each in found.items()},
+                difference={name: each.mean_difference_ns * 1e-6 for name, each in found.items()},
                 lost={name: each.lost for name, each in found.items()},
                 datagrams={name: each.total for name, each in found.items()},
             )  # fmt: skip

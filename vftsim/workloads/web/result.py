@@ -20,6 +20,7 @@ class WebTest(Outcome):
     """What one httperf counts of its test, from its first connection to its last."""
 
     connections: int = declare.total(label="connections asked for")
+    requests: int = declare.total(label="requests sent")
     replies: int = declare.total()
     timeouts: int = declare.total(label="connections given up", better="lower")
     resets: int = declare.total(label="connections reset", better="lower")
@@ -29,6 +30,7 @@ class WebTest(Outcome):
     transfer_ms: float = declare.number(label="time to transfer, mean", unit="ms", better="lower")
     response: DelayHistogram = declare.delays(label="request to reply", better="lower", headline=("p50", "p95"))
     lifetime: DelayHistogram = declare.delays(label="connection, opened to closed")
+    sampled: float = declare.number(label="replies a second, mean of samples over 5 s", better="higher")
     report: str = kept()
     answered = declare.ratio(
         replies, connections, unit="%", label="connections answered", better="higher", headline=True,
@@ -42,10 +44,11 @@ def web_test_of(engine: Engine, row: int) -> WebTest:
     load: HttpLoad = engine.rows(http_loads)[row]
     found = httperf_report(engine, row)
     return WebTest(
-        connections=found.connections, replies=found.replies, timeouts=int(load.timeouts), resets=int(load.resets),
-        concurrent=found.concurrent, duration_s=found.duration_s, connect_ms=found.connect_ms,
+        connections=found.connections, requests=found.requests, replies=found.replies, timeouts=int(load.timeouts),
+        resets=int(load.resets), concurrent=found.concurrent, duration_s=found.duration_s, connect_ms=found.connect_ms,
         transfer_ms=found.transfer_ms, response=histogram(engine, int(load.response_times)),
-        lifetime=histogram(engine, int(load.lifetimes)), report=found.text(), seconds=found.duration_s,
+        lifetime=histogram(engine, int(load.lifetimes)), report=found.text(),
+        sampled=found.reply_rate[1], seconds=found.duration_s,
     )  # fmt: skip
 
 

@@ -6,33 +6,28 @@ Relations and margins are those of ``calibration/networks/protocol.md``.  Compar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
 
-from vftsim.records.networks import (
-    BESIDE,
-    MODELS,
-    MOST_CLIENTS,
-    Figures,
-    collapse_form_per_s,
-    example_figures,
-    first_rows,
-)
-from vftsim.stats.intervals import t_interval
+from vftsim.records.judge import lead_verdict
 
-Verdict = Literal[
-    "holds", "within noise", "no mechanism", "missed", "contradicted by the source itself", "fitted", "not judged"
-]
+Verdict = str
 """``no mechanism``: the model has the same figure on both sides by construction, and could not have failed or held."""
-Results = Mapping[str, Figures]
+Results = Mapping[str, Mapping[str, Sequence[float]]]
 """Figures by run: ``tcp net-bare 3``."""
+
+MODELS = {"bare_metal": "net-bare", "kvm": "net-kvm", "vmware": "net-esxi-emulated"}
+"""Which model a statement about a platform is judged by."""
+BESIDE = {"bare_metal": "net-bare", "kvm": "net-kvm-emulated", "vmware": "net-esxi"}
+"""The other network card of each platform."""
+MOST_CLIENTS = 5
 
 CONTRADICTED = {"C03", "C10", "C49", "C57", "C59", "C75", "C76"}
 """Statements that others of the same source, or its tables, contradict."""
 NUMBERS = {"C17", "C18", "C19", "C20", "C21", "C22", "C23"}
-"""Statements with a figure, judged as such (:mod:`vftsim.records.networks_study`)."""
+"""Statements with a figure, judged as such in the record's file."""
 NOT_JUDGED = {"C26", "C27", "C70", "C71", "C81", "C82"}
 """An option, a count without a margin, an anomalous run without a platform, literature."""
 _WORST_FIRST: tuple[Verdict, ...] = ("missed", "no mechanism", "within noise", "holds")
@@ -90,23 +85,10 @@ def judge(claims: Sequence[Mapping[str, str]], results: Results, *, beside: bool
     return [found.judge(row) for row in claims if row["claim_id"] not in NUMBERS]
 
 
-def shared_evenly() -> Results:
-    """Return what a null model gives: one resource shared evenly by the clients, every platform alike, no loss."""
-    alone, printed = first_rows()[1], example_figures("iperf_udp_example")
-    found: dict[str, Figures] = {}
-    for model in {*MODELS.values(), *BESIDE.values()}:
-        for n in range(1, MOST_CLIENTS + 1):
-            most = collapse_form_per_s("net-bare", 1) / n
-            tests = {
-                "tcp": {"mbit_per_s": alone / n},
-                "udp": {"sent_mbit_per_s": alone / n, "jitter_us": 1e3 * printed["jitter"], "loss_percent": 0.0},
-                "web": {
-                    "rate_per_s": most, "reply_rate_per_s": most, "onset_per_s": most, "errors": 0.0, "low_errors": 0.0,
-                },
-            }  # fmt: skip
-            for test, figures in tests.items():
-                found[f"{test} {model} {n}"] = {name: [value, value] for name, value in figures.items()}
-    return found
+def tally(statements: Iterable[Statement]) -> str:
+    """Return how many statements have which verdict, as text."""
+    counts = Counter(one.verdict for one in statements)
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:
@@ -132,7 +114,7 @@ class _Found:
     def _platforms(self, name: str) -> list[str]:
         return list(self.models) if name == "all" else name.split(";")
 
-    def values(self, platform: str, metric: Metric, clients: int) -> list[float]:
+    def values(self, platform: str, metric: Metric, clients: int) -> Sequence[float]:
         """Return a figure's values by replication."""
         return self.results[f"{metric.test} {self.models[platform]} {clients}"][metric.figure]
 
@@ -152,7 +134,7 @@ class _Found:
         against = [f"{_mean(a):.4g}/{_mean(b):.4g}" for a, b in pairs]
         return f"{platform}: {' '.join(against)}", _compare_all(relation, metric, pairs)
 
-    def _others(self, row: Mapping[str, str], platform: str, metric: Metric, clients: int) -> list[list[float]]:
+    def _others(self, row: Mapping[str, str], platform: str, metric: Metric, clients: int) -> list[Sequence[float]]:
         found = []
         for other in row["compared_to"].split(";"):
             if other in ("tcp", "udp"):
@@ -175,7 +157,7 @@ def _counts(clients: str) -> list[int]:
     return list(range(int(low), int(high or low) + 1))
 
 
-def _compare_all(relation: str, metric: Metric, pairs: Sequence[tuple[list[float], list[float]]]) -> Verdict:
+def _compare_all(relation: str, metric: Metric, pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Verdict:
     return worst([compare(relation, metric, a, b) for a, b in pairs])
 
 
@@ -191,20 +173,12 @@ def compare(relation: str, metric: Metric, mine: Sequence[float], other: Sequenc
     is_less = relation in ("lower_than", "much_lower_than", "slightly_lower_than", "lowest")
     lead = [-x for x in difference] if is_less else difference
     size, margin = _mean(lead), metric.limit(metric.margin, _mean(other))
-    verdict = _sign(lead, margin)
+    verdict = lead_verdict(lead, beyond=margin, against=margin)
     if verdict == "holds" and "slightly" in relation and size > metric.limit(metric.slightly, _mean(other)):
         return "missed"
     if verdict == "holds" and "much" in relation and size < 0.5 * min(abs(_mean(mine)), abs(_mean(other))):
         return "missed"
     return verdict
-
-
-def _sign(lead: Sequence[float], margin: float) -> Verdict:
-    """Whether differences lie on the positive side, by the margin and beyond their 95 % interval."""
-    mean = t_interval(lead)
-    if mean.mean >= margin and mean.low > 0.0:
-        return "holds"
-    return "missed" if mean.mean <= -margin and mean.high < 0.0 else "within noise"
 
 
 Series = Mapping[int, Sequence[float]]
