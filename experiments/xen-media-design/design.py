@@ -24,8 +24,8 @@ import numpy as np
 from scipy import stats
 
 from vftsim.composition.views import media_of
+from vftsim.records.forms.xen_media import experiment
 from vftsim.records.xen_fit import Budget, run_for
-from vftsim.records.xen_media import experiment
 from vftsim.report.markdown import markdown_table
 
 CORES, STREAMS, DUTIES, BOOSTS = (1, 2), (8, 40, 160), (50, 70, 90, 100), (True, False)

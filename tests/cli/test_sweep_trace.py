@@ -7,7 +7,7 @@ import json
 import pytest
 
 from vftsim.cli.main import main
-from vftsim.records.xen_media import measured_rows
+from vftsim.records.forms.xen_media import costs_of, measured_rows
 
 FEW = ["--set", "workloads.media.streams=20"]
 SWEEP = ["sweep", "--grid", "streams=10,20", "-n", "2", "-j", "1", "--duration", "0.1", "-q"]
@@ -159,11 +159,11 @@ def experiments(monkeypatch):
     """Experiments lose nothing under the model and 50 % under all others; returns what was run."""
     seen = []
 
-    def fake(key, costs, structure, budget):
-        seen.append((key, costs, structure, budget.replications))
-        return outcome(0.0 if structure == ("domains.dom0.driver.placement=any",) else 50.0)
+    def fake(self, number, case):
+        seen.append((case["experiment"], costs_of(case["model"]), self.budget["replications"]))
+        return outcome(0.0 if case["model"] == "any vCPU" else 50.0)
 
-    monkeypatch.setattr("vftsim.records.xen_media.run_experiment", fake)
+    monkeypatch.setattr("vftsim.records.runner.Record.play", fake)
     return seen
 
 
@@ -175,7 +175,7 @@ def test_record_prints_every_experiment_with_verdicts(experiments, capsys):
     out = run_main(capsys, *RECORD)
     assert all(row["experiment_key"] in out for row in measured_rows())
     assert len(measured_rows()) == len(experiments) == 49
-    assert {(costs, n) for _, costs, _, n in experiments} == {((20.0, 18.0), 1)}, "the costs of the shipped model"
+    assert {(costs, n) for _, costs, n in experiments} == {((20.0, 18.0), 1)}, "the costs of the shipped model"
     assert "missed" in out
     assert "holds" in out
     assert "What separates" not in out
@@ -186,7 +186,7 @@ def test_record_shows_what_separates_a_wrong_model(experiments, tmp_path, capsys
     report = tmp_path / "record.md"
     out = run_main(capsys, *RECORD, "--model", "one-vcpu", "--model", "round-robin", "-o", report)
     assert len(experiments) == 3 * 49
-    assert {costs for _, costs, *_ in experiments} == {(20.0, 18.0), (15.0, 2.0), (19.0, 18.0)}, "each its own fit"
+    assert {costs for _, costs, _ in experiments} == {(20.0, 18.0), (15.0, 2.0), (19.0, 18.0)}, "each its own fit"
     separating = out[out.index("What separates the models") :]
     assert "mixed.N" in separating, "stated: no loss"
     assert "holds (0 %)" in separating
@@ -205,26 +205,17 @@ def test_record_of_all_models_is_one_document(experiments, capsys):
     assert sum(sum(counts.values()) for counts in right["score"].values()) == 90
 
 
-def test_shipped_record_says_what_the_command_would():
-    """The verdicts of the shipped results, judged again; the results themselves are too long to repeat here."""
-    from vftsim.records.xen_media import RIVALS, judge_all, score
-    from vftsim.spec import shipped_dir
-
-    shipped = json.loads((shipped_dir("calibration") / "xen-media" / "record.json").read_text())
-    assert list(shipped["models"]) == [shipped["right"], *RIVALS.values()]
-    for entry in shipped["models"].values():
-        assert score(judge_all(entry["results"])) == entry["score"]
-
-
 def test_record_draws_a_curve(monkeypatch, tmp_path, capsys):
     flat = {"loss_percent": [1.0], "loss_events": [1], "delay_mean_ms": [0.5], "delay_p99_ms": [2.0]}
     asked = []
 
-    def fake(name, assignments, budget):
-        asked.append((name, assignments[-1]))
+    def fake(self, number, case):
+        model = self.system(self.spec.curves[number].points, case)
+        job = model.domains["cpu2"].applications["job"].cycle if number == "duty" else 0
+        asked.append((number, job // 1_000_000, model.workloads["signaling"].calls_per_s))
         return flat
 
-    monkeypatch.setattr("vftsim.records.xen_curves.figures", fake)
+    monkeypatch.setattr("vftsim.records.runner.Record.play", fake)
     for curve, points, axis in (("duty", 18, "cycle ms"), ("load", 6, "streams")):
         path = tmp_path / f"{curve}.png"
         out = run_main(capsys, "record", "xen-media", "--curve", curve, "-j", "1", "-q", "-o", path)
@@ -232,5 +223,5 @@ def test_record_draws_a_curve(monkeypatch, tmp_path, capsys):
         assert path.read_bytes().startswith(b"\x89PNG")
         said = json.loads(run_main(capsys, "record", "xen-media", "--curve", curve, "-j", "1", "-q", "--json"))
         assert len(said["points"]) == points
-    assert ("mixed.D", "domains.cpu2.applications.job.cycle=1000 ms") in asked
-    assert ("turnkey4.720", "workloads.signaling.calls_per_s=60.0") in asked
+    assert {cycle for curve, cycle, _ in asked if curve == "duty"} == {10, 100, 1000}
+    assert ("load", 0, 60.0) in asked

@@ -5,7 +5,7 @@ import pytest
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import calls_of, streams_of
 from vftsim.errors import ModelFileError
-from vftsim.records.xen_media import experiment, measured_rows
+from vftsim.records.forms.xen_media import experiment, measured_rows
 from vftsim.spec import load
 
 from .media_systems import host

@@ -27,7 +27,7 @@ _MECHANISMS = {
 _SHARED = {f"vftsim.workloads.{name}" for name in ("arrivals", "offer", "parts", "ramp", "wire")}
 _INTERVALS = get_args(estimate.Kind)
 
-MOST = 4
+MOST = 3
 """Uses of a kind today; it only goes down."""
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vftsim.records.statements import Outcome, judge
+from vftsim.records.forms.xen_statements import Outcome, judge
 
 BLANK = {"loss_percent": "", "loss_relation": "", "outcome": "", "delay_outcome": ""}
 

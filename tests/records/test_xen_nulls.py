@@ -2,9 +2,9 @@
 
 import pytest
 
-from vftsim.records.statements import Judged, Outcome
-from vftsim.records.xen_media import RIGHT, by_chance, measured_rows
-from vftsim.records.xen_nulls import NULL, contest, in_words, judged_rows, null_outcomes, shuffled
+from vftsim.records.forms.xen_media import RIGHT, measured_rows, outcomes_of
+from vftsim.records.forms.xen_nulls import NULL, chance, contest, in_words, judged_rows, null_outcomes, shuffled
+from vftsim.records.forms.xen_statements import Judged, Outcome
 
 BLANK = {"loss_percent": "", "loss_relation": "", "outcome": "", "delay_outcome": ""}
 
@@ -70,7 +70,7 @@ def test_chance_is_told_beside_a_model():
         delays = [None, None] if number == 3 else [1.0, 1.2]
         found = {"loss_percent": [loss, loss + 0.2], "delay_mean_ms": delays, "delay_p95_ms": delays}
         results[key] = {"outcome": found | {"delay_p99_ms": delays}}
-    found = by_chance({RIGHT: {"results": results}})
+    found = chance(measured_rows(), {RIGHT: outcomes_of(results)}, 505)
     assert list(found["held"]) == [RIGHT, NULL]
     assert found["statements"] == 90
     lines = in_words(found)

@@ -1,15 +1,29 @@
 """What the fitted model must keep giving, in short runs, and what tells it from a wrong one."""
 
+import json
 import math
 
 import pytest
 
 from tests.composition.media_systems import MS, run
 from vftsim.composition.views import media_of
-from vftsim.records.statements import Judged
-from vftsim.records.xen_curves import CURVES
-from vftsim.records.xen_fit import STRUCTURES, TARGETS, Budget, Target, overrides
-from vftsim.records.xen_media import RIGHT, experiment, known_mean, run_experiment, score, separating, table
+from vftsim.records.forms.xen_media import (
+    RIGHT,
+    experiment,
+    judge_all,
+    known_mean,
+    overrides,
+    run_experiment,
+    score,
+    separating,
+    table,
+)
+from vftsim.records.forms.xen_statements import Judged
+from vftsim.records.runner import read
+from vftsim.records.xen_fit import STRUCTURES, TARGETS, Target
+from vftsim.spec import shipped_dir
+
+RECORD = read("xen-media")
 
 
 def loss(key, *assignments, seed=11):
@@ -86,10 +100,11 @@ def test_a_mean_leaves_out_replications_without_a_value():
     assert known_mean([None, None]) is None
 
 
-@pytest.mark.parametrize("name", CURVES)
+@pytest.mark.parametrize("name", RECORD.spec.curves)
 def test_every_point_of_a_curve_is_a_model(name):
-    for _, assignments in CURVES[name].points:
-        experiment(CURVES[name].experiment, assignments)
+    points = RECORD.with_curve(name).spec.curves[name].points
+    for case in RECORD.cases(points.over):
+        assert RECORD.system(points, case).measure.duration > 0
 
 
 def test_every_structure_is_a_model():
@@ -99,9 +114,27 @@ def test_every_structure_is_a_model():
 
 def test_an_experiment_in_which_nothing_comes_through_has_no_delay():
     """Capped driver domains lose all: the delays are nan, and the table says so."""
-    found = run_experiment("caps.2.2", (30.0, 5.0), (), Budget(1, 1, 0.3, 0.1))
+    found = run_experiment(
+        experiment("caps.2.2", [*overrides(30.0, 5.0), "measure.duration=300 ms", "measure.warm_up=100 ms"]),
+        {"seed": 1, "replications": 1},
+    )
     assert found["mean"]["loss_percent"] == 100.0
     assert math.isnan(found["mean"]["delay_mean_ms"])
     assert math.isnan(found["outcome"]["delay_p99_ms"][0])
     lost = Judged("caps.2.2", "loss", "above 80", "100.00 %", "holds")
     assert "| caps.2.2 | 100.00 | nan | nan |" in table({"caps.2.2": found}, [lost])[2]
+
+
+def test_the_shipped_verdicts_are_those_of_the_shipped_results():
+    shipped = json.loads((shipped_dir("calibration") / "xen-media" / "record.json").read_text(encoding="utf-8"))
+    assert list(shipped["models"]) == [shipped["right"], *RECORD.with_models(["all"]).models]
+    for entry in shipped["models"].values():
+        assert score(judge_all(entry["results"])) == entry["score"]
+
+
+@pytest.mark.parametrize("model", RECORD.spec.axes["model"])
+def test_every_experiment_is_a_model_under_every_structure(model):
+    rivals = RECORD.with_models(["all"])
+    for key in ("mixed.D", "mixed.N", "bypass.1.1", "turnkey4.720"):
+        number, case = rivals.tasks()[f"{key}, {model}"]
+        assert rivals.system(rivals.spec.runs[number], case).measure.duration == 2_000_000_000

@@ -15,8 +15,7 @@ from vftsim.calibrate.run import run_calibration
 from vftsim.calibrate.validate_runs import is_by_runs, run_runs
 from vftsim.cli.main import main
 from vftsim.composition.keys import read, with_values
-from vftsim.records import runner, xen_fit, xen_media
-from vftsim.records.xen_study import costs_of
+from vftsim.records import runner
 from vftsim.spec import list_shipped, shipped_dir
 from vftsim.study.model import load_model
 from vftsim.study.progress import make_progress
@@ -137,18 +136,27 @@ def _shorten_ramps(monkeypatch):
     monkeypatch.setattr(validate, "sip_model", model)
 
 
+def numbers_in(found):
+    """Yield every number of nested figures."""
+    for each in found.values() if isinstance(found, dict) else found:
+        if isinstance(each, dict | list):
+            yield from numbers_in(each)
+        elif each is not None:
+            yield each
+
+
 @pytest.mark.parametrize("name", runner.names())
 def test_a_record_plays_one_run_of_each_kind(name):
     record = runner.read(name).quick()
     first = dict(reversed(record.tasks().values()))
     for number, case in first.items():
-        figures = record.play(number, case)
-        assert all(math.isfinite(value) for values in figures.values() for value in values), number
-        assert any(value > 0.0 for values in figures.values() for value in values), number
+        found = list(numbers_in(record.play(number, case)))
+        assert all(map(math.isfinite, found)), number
+        assert any(value > 0.0 for value in found), number
 
 
-@pytest.mark.parametrize("name", list(xen_fit.STRUCTURES))
+@pytest.mark.parametrize("name", runner.read("xen-media").spec.axes["model"])
 def test_the_media_record_plays_an_experiment_under_each_model(name):
-    budget = xen_fit.Budget(1, 1, 0.1, 0.1)
-    found = xen_media.run_experiment("turnkey2.D", costs_of(name), xen_fit.STRUCTURES[name], budget)
+    record = runner.read("xen-media").with_models(["all"]).with_budget({"replications": 1, "seconds": 0.1})
+    found = record.play(*record.tasks()[f"turnkey2.D, {name}"])
     assert found["mean"]["delay_mean_ms"] > 0.0

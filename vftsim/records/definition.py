@@ -64,14 +64,31 @@ class Runs(Spec):
     over: Items[str] = Field((), description="Axes, the outermost first; those with `case`, its own alone.")
     model: str = Field("", description="Model file in the record's folder, else a shipped model; a template.")
     set: Items[str] = Field((), description="Settings, templates.")
-    sets: Items[str] = Field((), description="Values of the axes that hold further settings.")
+    sets: Items[str] = Field((), description="Lists of further settings: values of the axes, calls of the forms.")
     figures: dict[str, Expression] = Field(
         default_factory=dict, description="What is kept of each replication: addresses of declared figures."
     )
     read: str | None = Field(
         None, description="Further figures, by name, that the forms read of a run: a call with `spec` and `record`."
     )
-    play: str | None = Field(None, description="Instead of a model: a function of the forms that plays runs itself.")
+    play: str | None = Field(None, description="A call of the forms that plays runs itself; with a model, of `spec`.")
+
+
+class Curve(Spec):
+    """An experiment over what is varied, played when asked for instead of the record."""
+
+    title: str = Field(description="Its title.")
+    budget: dict[str, int | float] = Field(description="What of the record's budget differs.")
+    points: Runs = Field(description="Its points.")
+    show: Items[str] = Field(description="Numbers of the axes that say which point it is.")
+    draw: str = Field(description="Function of the forms that draws the points.")
+
+
+class Rows(Spec):
+    """An axis that is a table: a case for each row, its columns are the values."""
+
+    table: str = Field(description="Name of the CSV file beside the record.")
+    column: str = Field(description="Column with the names of the cases.")
 
 
 class Table(Spec):
@@ -100,8 +117,14 @@ class RecordSpec(Spec):
     axes: dict[str, dict[str, dict[str, str | int | float | Items[str]]]] = Field(
         default_factory=dict, description="Axes of experiments: cases by name, each with values by name."
     )
+    rows_of: dict[str, Rows] = Field(default_factory=dict, description="Axes that are tables.")
+    variants: str | None = Field(
+        None, description="Axis of models: the first is the record's, those with an `option` are played with --model."
+    )
+    curves: dict[str, Curve] = Field(default_factory=dict, description="Curves by name.")
+    judgement: str | None = Field(None, description="Class of the forms that judges and writes in its own way.")
     runs: Annotated[Items[Runs], Field(min_length=1)] = Field(description="Experiments.")
     values: dict[str, Expression] = Field(default_factory=dict, description="Values by name, each may use the former.")
-    statements: dict[str, Items[Statement]] = Field(description="Statements by group.")
-    tables: Items[Table] = Field(description="Tables.")
+    statements: dict[str, Items[Statement]] = Field(default_factory=dict, description="Statements by group.")
+    tables: Items[Table] = Field((), description="Tables.")
     scores: Cells = Field((), description="Lines that sum up, templates.")

@@ -7,9 +7,10 @@ replication: beyond their 95 % interval, and shown to be within a margin by two 
 from __future__ import annotations
 
 import fnmatch
+import importlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -150,7 +151,7 @@ class Judgement:
     @property
     def ran(self) -> str:
         """What was run, as text."""
-        return write(self.record.spec.ran, self.record.names)
+        return self.record.ran
 
     def report(self) -> str:
         """Return the record as Markdown."""
@@ -160,12 +161,26 @@ class Judgement:
             lines += ["", f"## {table.title}", "", markdown_table(table.columns, table.rows)]
         return "\n".join(lines) + "\n"
 
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as one document."""
+        tables = [asdict(table) for table in self.tables()]
+        return {"budget": dict(self.record.budget), "results": self.results, "tables": tables, "scores": self.scores()}
+
 
 def with_values(names: dict[str, Any], values: Mapping[str, Expression]) -> dict[str, Any]:
     """Return names with further values, each of which may use the former."""
     for name, text in values.items():
         names[name] = evaluate(text, names)
     return names
+
+
+def judge(record: Record, results: Results) -> Judgement:
+    """Return a record judged, in its own way where its forms have one."""
+    if record.spec.judgement is None:
+        return Judgement(record, results)
+    module = importlib.import_module(f"vftsim.records.forms.{record.spec.forms}")
+    found: Judgement = getattr(module, record.spec.judgement)(record, results)
+    return found
 
 
 class _Blank(dict[str, Any]):

@@ -20,7 +20,7 @@ from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.records.definition import RecordSpec, Runs
 from vftsim.records.expressions import Names, evaluate, write
-from vftsim.records.tables import cell
+from vftsim.records.tables import cell, rows_of
 from vftsim.spec import find, list_shipped, load, shipped_dir
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.study.figures.summary import figures_in
@@ -47,6 +47,8 @@ class Record:
     folder: Path
     spec: RecordSpec
     budget: Mapping[str, float]
+    models: tuple[str, ...] = ()
+    """Variants that are played beside the first."""
 
     def quick(self) -> Record:
         """Return it with the budget of a first look."""
@@ -55,6 +57,46 @@ class Record:
     def with_budget(self, changes: Mapping[str, float]) -> Record:
         """Return it with another budget."""
         return replace(self, budget={**self.budget, **changes})
+
+    def with_models(self, options: Sequence[str]) -> Record:
+        """Return it with rivals of its model, as the command line calls them, or all.
+
+        Raises
+        ------
+        UsageError
+            There is no such rival.
+        """
+        if options and self.spec.variants is None:
+            raise UsageError(f"--model is of xen-media; {self.name} always shows its wrong models")
+        axis = self.spec.axes.get(self.spec.variants or "", {})
+        known = {str(case["option"]): name for name, case in axis.items() if "option" in case}
+        for option in options:
+            if option != "all" and option not in known:
+                hint = did_you_mean(option, known) or ";"
+                raise UsageError(f"--model: record {self.name} has no '{option}'{hint} {listing([*known, 'all'])}")
+        chosen = list(known) if "all" in options else list(dict.fromkeys(options))
+        return replace(self, models=tuple(known[option] for option in chosen))
+
+    def with_curve(self, name: str | None) -> Record:
+        """Return it with the budget of a curve.
+
+        Raises
+        ------
+        UsageError
+            There is no such curve.
+        """
+        if name is None:
+            return self
+        if not self.spec.curves:
+            raise UsageError(f"--curve is of xen-media; {self.name} has no curves")
+        if name not in self.spec.curves:
+            raise UsageError(f"--curve: record {self.name} has no '{name}'; {listing(list(self.spec.curves))}")
+        return self.with_budget(self.spec.curves[name].budget)
+
+    @property
+    def ran(self) -> str:
+        """What is run, as text."""
+        return write(self.spec.ran, self.names)
 
     @cached_property
     def names(self) -> Names:
@@ -67,12 +109,19 @@ class Record:
 
     def cases(self, axes: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield every combination of axes as names: of each its case, and the values of that."""
-        known = self.spec.axes
-        if unknown := [axis for axis in axes if axis not in known]:
-            raise UsageError(f"record {self.name}: there is no axis '{unknown[0]}'; {listing(list(known))}")
-        for chosen in product(*(known[axis].items() for axis in axes)):
+        for chosen in product(*(self._cases(axis).items() for axis in axes)):
             values = {key: value for _, own in chosen for key, value in own.items()}
             yield {**values, **{axis: case for axis, (case, _) in zip(axes, chosen, strict=True)}}
+
+    def _cases(self, axis: str) -> Mapping[str, Mapping[str, Any]]:
+        if axis in self.spec.rows_of:
+            rows = self.spec.rows_of[axis]
+            return {row[rows.column]: row for row in rows_of(self.folder / f"{rows.table}.csv")}
+        if axis not in self.spec.axes:
+            raise UsageError(f"record {self.name}: there is no axis '{axis}'; {listing(list(self.spec.axes))}")
+        every = self.spec.axes[axis]
+        wanted = (next(iter(every)), *self.models) if axis == self.spec.variants else every
+        return {case: every[case] for case in wanted}
 
     def axis(self, name: str, value: str) -> np.ndarray:
         """Return a value of an axis by case."""
@@ -94,19 +143,21 @@ class Record:
     def system(self, runs: Runs, case: Mapping[str, Any]) -> ModelSpec:
         """Return the model of an experiment."""
         own = {**self.names, **case}
-        further = [each for name in runs.sets for each in case.get(name, ())]
+        further = [each for name in runs.sets for each in evaluate(name, own)]
         settings = [write(each, own) for each in (*runs.set, *further)]
         name = write(runs.model, own)
         beside = self.folder / f"{name}.yaml"
         return load(beside if beside.is_file() else name, ModelSpec, settings)
 
-    def play(self, number: int, case: Mapping[str, Any]) -> Figures:
-        """Play all replications of an experiment."""
-        runs, own = self.spec.runs[number], {**self.names, **case}
+    def play(self, number: int | str, case: Mapping[str, Any]) -> Figures:
+        """Play all replications of an experiment, by its number, or of a curve's point."""
+        runs = self.spec.runs[number] if isinstance(number, int) else self.spec.curves[number].points
+        own = {**self.names, **case}
+        spec = self.system(runs, case) if runs.model else None
         if runs.play is not None:
-            played: Figures = evaluate(runs.play, own)
+            played: Figures = evaluate(runs.play, {**own, "spec": spec})
             return played
-        spec = self.system(runs, case)
+        assert spec is not None
         seed, replications = int(self.budget["seed"]), int(self.budget["replications"])
         rows: list[dict[str, float]] = []
         for replication in range(replications):
@@ -119,9 +170,17 @@ class Record:
     def run(self, jobs: int, progress: Progress) -> dict[str, Figures]:
         """Play everything; return figures by name of the experiment, in their order."""
         wanted = self.tasks()
-        changes = dict(self.budget)
-        work = [(self.name, changes, number, case) for number, case in wanted.values()]
+        work = [(self.name, dict(self.budget), number, case) for number, case in wanted.values()]
         return dict(zip(wanted, in_order(_play, work, list(wanted), jobs, progress), strict=True))
+
+    def run_curve(self, name: str, jobs: int, progress: Progress) -> list[dict[str, Any]]:
+        """Play a curve; return its points, a value for each replication."""
+        curve = self.spec.curves[name]
+        cases = list(self.cases(curve.points.over))
+        work = [(self.name, dict(self.budget), name, case) for case in cases]
+        labels = [write(curve.points.name, {**self.names, **case}) for case in cases]
+        found = in_order(_play, work, labels, jobs, progress)
+        return [{**{k: case[k] for k in curve.show}, **f} for case, f in zip(cases, found, strict=True)]
 
 
 @cache
@@ -151,7 +210,7 @@ def in_order(
     return [found[index] for index in range(len(tasks))]
 
 
-def _play(task: tuple[str, dict[str, float], int, dict[str, Any]]) -> Figures:
+def _play(task: tuple[str, dict[str, float], int | str, dict[str, Any]]) -> Figures:
     name, budget, number, case = task
     return read(name).with_budget(budget).play(number, case)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,9 +19,14 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
 from vftsim.composition.views import media_of
-from vftsim.spec import load, shipped_dir
+from vftsim.records.forms.xen_media import experiment, overrides
+from vftsim.records.runner import read
+from vftsim.spec import shipped_dir
 
 _S = 1_000_000_000
+_MODELS: Mapping[str, Mapping[str, Any]] = read("xen-media").spec.axes["model"]
+STRUCTURES: dict[str, tuple[str, ...]] = {name: tuple(case["structure"]) for name, case in _MODELS.items()}
+"""What is compared, by name: the model, a rival placement, wrong models, and one setting nobody knows."""
 _HOPELESS = 40.0
 _ROUNDS = 3
 
@@ -79,22 +84,11 @@ class Point:
     holds: bool
 
 
-def overrides(backend_us: float, relay_us: float, structure: Sequence[str] = ()) -> list[str]:
-    """Return the costs as assignments to a model."""
-    backend = [
-        f"domains.{domain}.interfaces.eth0.path.{cost}={backend_us} us"
-        for domain in ("media", "signaling")
-        for cost in ("backend_receive_cost", "backend_transmit_cost")
-    ]
-    return [*backend, f"domains.media.applications.relay.packet_cost={relay_us} us", *structure]
-
-
-def loss_percent(experiment: str, assignments: Sequence[str], budget: Budget) -> float:
+def loss_percent(key: str, assignments: Sequence[str], budget: Budget) -> float:
     """Loss of an experiment over all replications."""
-    path = shipped_dir("experiments") / f"xen-media/{experiment}.yaml"
-    if experiment.startswith("turnkey"):
+    if key.startswith("turnkey"):
         assignments = [a for a in assignments if not a.startswith("domains.cpu")]
-    system = load(path, ModelSpec, assignments)
+    system = experiment(key, assignments)
     dropped = known = 0
     for replication in range(budget.replications):
         media = media_of(system, run_for(system, budget, replication))
@@ -188,22 +182,6 @@ def summary(points: list[Point], structure: tuple[str, ...]) -> dict[str, Any]:
 
 def _range(values: list[float]) -> list[float] | None:
     return [min(values), max(values)] if values else None
-
-
-_ANY = "domains.dom0.driver.placement=any"
-_NO_BOOST = "hosts.host.scheduler.boost=false"
-_ROUND_ROBIN = "hosts.host.scheduler={kind: round_robin}"
-_HALF_DUTY = tuple(f"domains.{guest}.applications.job.duty=50 %" for guest in ("cpu1", "cpu2"))
-
-STRUCTURES: dict[str, tuple[str, ...]] = {
-    "any vCPU": (_ANY,),
-    "receive and transmit on one vCPU each": ("domains.dom0.driver.placement=spread",),
-    "all on one vCPU": ("domains.dom0.driver.placement=one",),
-    "no wake-up boost": (_ANY, _NO_BOOST),
-    "round robin": (_ANY, _ROUND_ROBIN),
-    "CPU-bound guests at 50 % duty": (_ANY, *_HALF_DUTY),
-}
-"""What is compared, by name: the model, a rival placement, wrong models, and one setting nobody knows."""
 
 
 def main() -> None:

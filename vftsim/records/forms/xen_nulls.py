@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from vftsim.records.statements import Judged, Outcome, judge
+from vftsim.records.forms.xen_statements import Judged, Outcome, judge
 from vftsim.sampling import Streams
 
 NULL = "never loses a packet"

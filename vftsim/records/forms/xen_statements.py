@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from vftsim.stats.intervals import t_interval
+from vftsim.records.judge import lead_verdict, same_verdict
 
-Verdict = Literal["holds", "within noise", "undecided", "missed"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+Verdict = str
+VERDICTS = ("holds", "within noise", "undecided", "missed")
 """What can be said of a statement; ``within noise`` is shown to be no difference, ``undecided`` is not known."""
 
 
@@ -75,8 +75,6 @@ _LOSS_WORDS: dict[str, Callable[[float], bool]] = {
 }
 _SAME_POINTS = 1.0
 _SAME_DELAY = math.log(1.5)
-_ONE_SIDED = 0.90
-"""Confidence of the interval that holds both one-sided tests at 5 %."""
 _MARGINAL_POINTS = 5.0
 _NO_WORD = {"", "not_stated", "similar"}
 
@@ -219,28 +217,18 @@ def _ratio(mine: float, other: float) -> float:
 
 
 def _sign(differences: Sequence[float], margin: float, *, is_more: bool) -> Verdict:
-    """Whether differences have the stated sign beyond Student's t interval at 95 %, else lie within the margin."""
+    """Whether differences have the stated sign; the sign of most of them where a delay is infinite."""
     stated = differences if is_more else [-d for d in differences]
     if not all(map(math.isfinite, stated)):
         return "holds" if sum(d > 0.0 for d in stated) > len(stated) / 2 else "missed"
-    found = t_interval(stated)
-    if found.low > 0.0:
-        return "holds"
-    if found.high < 0.0:
-        return "missed"
-    within = t_interval(stated, _ONE_SIDED)
-    return "within noise" if -margin < within.low and within.high < margin else "undecided"
+    return lead_verdict(stated, same=margin)
 
 
 def _same(differences: Sequence[float], margin: float, *, only_less: bool) -> Verdict:
     """Whether differences are shown to be within the margin; ``only_less``: not below it."""
     if not all(map(math.isfinite, differences)):
         return "holds" if only_less and max(differences) > 0.0 else "missed"
-    found = t_interval(differences, _ONE_SIDED)
-    if found.low > -margin and (only_less or found.high < margin):
-        return "holds"
-    outside = found.high < -margin or (found.low > margin and not only_less)
-    return "missed" if outside else "undecided"
+    return same_verdict(differences, margin, only_less=only_less)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -1,0 +1,304 @@
+"""The 49 experiments of Patnaik et al. 2009 under the model and its rivals: what a run gives, and the record's page.
+
+Numbers and statements with their verdicts, and the same for deliberately wrong models: what those pass too proves
+little.  Structures, budgets and curves are in ``calibration/xen-media/record.yaml``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
+from vftsim.composition.run import run_model
+from vftsim.composition.views import media_of
+from vftsim.platform.outcomes import HostUse
+from vftsim.records.forms import xen_nulls
+from vftsim.records.forms.xen_statements import VERDICTS, Judged, Outcome
+from vftsim.records.judge import Judgement, Table
+from vftsim.records.tables import rows_of
+from vftsim.report.markdown import markdown_table
+from vftsim.spec import load, shipped_dir
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MEDIA = ("loss_percent", "loss_events_per_s", "delay_", "jitter_ms", "r_factor", "mos")
+RIGHT = "any vCPU"
+_NATIVE = "mixed.N"
+_FOLDER = shipped_dir("calibration") / "xen-media"
+
+
+def measured_rows() -> Sequence[Mapping[str, str]]:
+    """Return the rows of the measured table."""
+    return rows_of(_FOLDER / "measured.csv")
+
+
+def experiment(key: str, assignments: Sequence[str] = ()) -> ModelSpec:
+    """Return the system of one experiment, by its key in the measured table."""
+    return load(shipped_dir("experiments") / f"xen-media/{key}.yaml", ModelSpec, assignments)
+
+
+def costs_of(model: str) -> tuple[float, float]:
+    """Return the costs of a model, back-end and relay, in us: the shipped file's for the right one, else the fit's."""
+    if model == RIGHT:
+        domain = load("xen-media", ModelSpec).domains["media"]
+        path: Any = domain.interfaces["eth0"].path
+        relay: Any = domain.applications["relay"]
+        return path.backend_receive_cost / 1000, relay.packet_cost / 1000
+    best = json.loads((_FOLDER / "fit.json").read_text(encoding="utf-8"))[model]["best"]
+    return best["backend_us"], best["relay_us"]
+
+
+def overrides(backend_us: float, relay_us: float, structure: Sequence[str] = ()) -> list[str]:
+    """Return costs as assignments to a model."""
+    backend = [
+        f"domains.{domain}.interfaces.eth0.path.{cost}={backend_us} us"
+        for domain in ("media", "signaling")
+        for cost in ("backend_receive_cost", "backend_transmit_cost")
+    ]
+    return [*backend, f"domains.media.applications.relay.packet_cost={relay_us} us", *structure]
+
+
+def assignments(key: str, model: str, structure: Sequence[str]) -> list[str]:
+    """Return the costs and structure of a model, as far as an experiment knows them, as templates."""
+    backend_us, relay_us = costs_of(model)
+    if key == _NATIVE:
+        return [f"domains.linux.applications.relay.packet_cost={relay_us} us"]
+    known = experiment(key).domains
+    every = [a for a in overrides(backend_us, relay_us, structure) if _domain_of(a) in {None, *known}]
+    if key.startswith("bypass.") and key != "bypass.D":
+        every = [a for a in every if not a.startswith("domains.media.interfaces")]
+    return [a.replace("{", "{{").replace("}", "}}") for a in every]
+
+
+def _domain_of(assignment: str) -> str | None:
+    """Return the domain an assignment is about, if it is about one."""
+    return assignment.split(".")[1] if assignment.startswith("domains.") else None
+
+
+def _row_of(spec: ModelSpec, record: RunRecord) -> dict[str, Any]:
+    """Return a replication's figures as one row: those of the media streams, CPU in pCPUs, what the scheduler did."""
+    found = {name: x for name, x in media_of(spec, record).columns().items() if name.startswith(_MEDIA)}
+    found |= {f"cpu_{name}": used for name, used in record.pcpus().items()}
+    host = next(each for each in record.whole.outcomes.values() if isinstance(each, HostUse))
+    used = {"switching": host.switching / 100.0, "context_switches_per_s": host.context_switch_rate}
+    return found | used | host.scheduler
+
+
+def _runs(spec: ModelSpec, budget: Mapping[str, float]) -> list[RunRecord]:
+    return [run_model(spec, int(budget["seed"]), each) for each in range(int(budget["replications"]))]
+
+
+def run_experiment(spec: ModelSpec, budget: Mapping[str, float]) -> dict[str, Any]:
+    """Run all replications of one experiment."""
+    results = _runs(spec, budget)
+    rows = [_row_of(spec, result) for result in results]
+    # A row lacks the delays of a replication in which nothing came through.
+    found = {each.name: [row.get(each.name, math.nan) for row in rows] for each in fields(Outcome)}
+    names = dict.fromkeys((*found, *(name for row in rows for name in row)))
+    drops: Counter[str] = Counter()
+    for result in results:
+        drops.update({f"{place}: {cause}": count for (place, cause), count in result.drops.items()})
+    return {
+        "outcome": asdict(Outcome(**found)),
+        "mean": {name: known_mean(found.get(name) or [row.get(name) for row in rows]) for name in names},
+        "drops": dict(drops),
+    }
+
+
+def curve_figures(spec: ModelSpec, budget: Mapping[str, float]) -> dict[str, Any]:
+    """Return losses and delays of an experiment, a value for each replication."""
+    flows = [media_of(spec, run) for run in _runs(spec, budget)]
+    return {
+        "loss_percent": [100.0 * flow.loss_ratio for flow in flows],
+        "loss_events": [flow.loss_events for flow in flows],
+        "delay_mean_ms": [flow.mean_delay_ms for flow in flows],
+        "delay_p99_ms": [flow.delay_ms(99) for flow in flows],
+    }
+
+
+def known_mean(values: Sequence[float | None]) -> float | None:
+    """Mean over the replications that have a value (voice quality has none outside the E-model's validity)."""
+    known = [value for value in values if value is not None]
+    return _mean(known) if known else None
+
+
+def judge_all(results: Mapping[str, Mapping[str, Any]]) -> list[Judged]:
+    """Verdicts on every statement of the table."""
+    return xen_nulls.judged_rows(measured_rows(), outcomes_of(results))
+
+
+def outcomes_of(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
+    """Return what was found, by experiment; a delay is nan (``null`` in a file) where nothing came through."""
+    return {
+        key: Outcome(**{name: [math.nan if v is None else v for v in values] for name, values in found.items()})
+        for key, found in ((key, result["outcome"]) for key, result in results.items())
+    }
+
+
+def table(results: Mapping[str, Mapping[str, Any]], judged: Iterable[Judged]) -> list[str]:
+    """Markdown: one line an experiment with its statements."""
+    by_key: dict[str, list[Judged]] = {}
+    for one in judged:
+        by_key.setdefault(one.experiment, []).append(one)
+    lines = [
+        "| experiment | loss % | mean delay ms | p99 ms | stated | verdict |",
+        "|---|---|---|---|---|---|",
+    ]
+    for key, result in results.items():
+        mean = result["mean"]
+        figures = f"{mean['loss_percent']:.2f} | {mean['delay_mean_ms']:.3g} | {mean['delay_p99_ms']:.3g}"
+        for number, one in enumerate(by_key.get(key, [])):
+            head = f"{key} | {figures}" if number == 0 else " | | | "
+            lines.append(f"| {head} | {one.quantity} {one.statement}: {one.found} | {one.verdict} |")
+    return lines
+
+
+def score(judged: Iterable[Judged]) -> dict[str, dict[str, int]]:
+    """How many statements hold, by kind."""
+    counts: dict[str, Counter[str]] = {"numbers and words": Counter(), "ordinal": Counter()}
+    for one in judged:
+        counts["ordinal" if one.is_ordinal else "numbers and words"][one.verdict] += 1
+    return {kind: dict(count) for kind, count in counts.items()}
+
+
+def separating(models: Mapping[str, Sequence[Judged]], right: str) -> list[tuple[str, ...]]:
+    """Return the statements on which the models differ: each with every model's verdict, in their order."""
+    rows = []
+    for position, one in enumerate(models[right]):
+        verdicts = [judged[position] for judged in models.values()]
+        if len({v.verdict for v in verdicts}) > 1:
+            cells = [f"{v.verdict} ({v.found})" for v in verdicts]
+            rows.append((f"{one.experiment}: {one.quantity} {one.statement}", *cells))
+    return rows
+
+
+def in_words(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """Return a score as a line of text."""
+    return "; ".join(
+        f"{kind}: " + ", ".join(f"{by_verdict.get(v, 0)} {v}" for v in VERDICTS) for kind, by_verdict in counts.items()
+    )
+
+
+class MediaJudgement(Judgement):
+    """The record: results by model and experiment, beside what says nothing about Xen."""
+
+    @cached_property
+    def models(self) -> dict[str, dict[str, Mapping[str, Any]]]:
+        """Return results by model and experiment, the right model first."""
+        found: dict[str, dict[str, Mapping[str, Any]]] = {}
+        for name, (_, case) in self.record.tasks().items():
+            found.setdefault(case["model"], {})[case["experiment"]] = self.results[name]
+        return found
+
+    @cached_property
+    def judged(self) -> dict[str, list[Judged]]:
+        """Return every statement with its verdict, by model."""
+        return {name: judge_all(results) for name, results in self.models.items()}
+
+    @cached_property
+    def chance(self) -> dict[str, Any]:
+        """Return what a null model and shuffled labels hold, beside the models of the record."""
+        outcomes = {name: outcomes_of(results) for name, results in self.models.items()}
+        return xen_nulls.chance(measured_rows(), outcomes, int(self.record.spec.budget["seed"]))
+
+    @property
+    def ran(self) -> str:
+        """What was run, as text."""
+        return f"{super().ran} {_costs(RIGHT).capitalize()} (shipped model)."
+
+    def tables(self) -> list[Table]:
+        """Return every experiment with what is stated of it, and what separates the models."""
+        columns = ("experiment", "loss %", "mean ms", "p99 ms", "stated", "found", "verdict")
+        found = [Table("Predicted against stated", columns, list(self._experiments()))]
+        if len(self.models) > 1:
+            found.append(
+                Table("What separates the models", ("statement", *self.models), separating(self.judged, RIGHT))
+            )
+        return found
+
+    def _experiments(self) -> Iterable[tuple[str, ...]]:
+        by_key: dict[str, list[Judged]] = {}
+        for one in self.judged[RIGHT]:
+            by_key.setdefault(one.experiment, []).append(one)
+        for key, result in self.models[RIGHT].items():
+            mean = result["mean"]
+            head = (key, *(f"{mean[name]:.3g}" for name in ("loss_percent", "delay_mean_ms", "delay_p99_ms")))
+            said = [(f"{one.quantity} {one.statement}", one.found, one.verdict) for one in by_key.get(key, ())]
+            for number, cells in enumerate(said or [("", "", "")]):
+                yield (*(head if number == 0 else ("",) * 4), *cells)
+
+    def scores(self) -> list[str]:
+        """Return how many statements hold, of each model, and how many cannot tell."""
+        lines = [in_words({kind: counts}) for kind, counts in score(self.judged[RIGHT]).items()]
+        if self.record.budget["replications"] == 1:
+            lines.insert(0, "One replication has no interval: comparisons are 'undecided'.")
+        if len(self.models) > 1:
+            lines += [f"{name} ({_costs(name)}): {in_words(score(own))}" for name, own in self.judged.items()]
+        return [*lines, *xen_nulls.in_words(self.chance)]
+
+    def report(self) -> str:
+        """Return the whole record as Markdown."""
+        lines = [f"# {self.record.spec.title}", ""]
+        lines += [f"* {name} ({_costs(name)}): {in_words(score(own))}" for name, own in self.judged.items()]
+        lines += ["", f"## {RIGHT}", "", *table(self.models[RIGHT], self.judged[RIGHT])]
+        lines += ["", "## What says nothing about Xen", "", *(f"* {line}" for line in xen_nulls.in_words(self.chance))]
+        for one in self.tables()[1:]:
+            lines += ["", f"## {one.title}", "", markdown_table(one.columns, one.rows)]
+        return "\n".join(lines) + "\n"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as one document."""
+        models = {
+            name: {"costs_us": list(costs_of(name)), "results": results,
+                   "judged": [asdict(one) for one in self.judged[name]], "score": score(self.judged[name])}
+            for name, results in self.models.items()
+        }  # fmt: skip
+        return {"budget": dict(self.record.budget), "right": RIGHT, "chance": self.chance, "models": models}
+
+
+def _costs(model: str) -> str:
+    backend_us, relay_us = costs_of(model)
+    return f"back-end {backend_us:g} us, relay {relay_us:g} us"
+
+
+# Curves
+
+
+def draw_duty(points: Sequence[Mapping[str, Any]], ax: Axes) -> None:
+    """Draw loss over duty, a line a cycle, with the 1-2 % the study calls unacceptable marked."""
+    ax.axhspan(1.0, 2.0, color="0.85", label="1-2 %, called unacceptable")
+    for number, cycle in enumerate(sorted({p["cycle_ms"] for p in points})):
+        line = [p for p in points if p["cycle_ms"] == cycle]
+        duty, losses = [p["duty_percent"] for p in line], [p["loss_percent"] for p in line]
+        ax.plot(duty, [_mean(each) for each in losses], marker="o", color=f"C{number}", label=f"cycle {cycle} ms")
+        ax.fill_between(duty, list(map(min, losses)), list(map(max, losses)), color=f"C{number}", alpha=0.2)
+    ax.set_xlabel("duty of the CPU-bound guests (%)")
+    ax.set_ylabel("loss of the default mixed case (%)")
+    ax.legend()
+
+
+def draw_load(points: Sequence[Mapping[str, Any]], ax: Axes) -> None:
+    """Draw delay over the number of streams; loss is written where there is any."""
+    streams = [p["streams"] for p in points]
+    for name, label in (("delay_p99_ms", "99th percentile"), ("delay_mean_ms", "mean")):
+        ax.plot(streams, [_mean(p[name]) for p in points], marker="o", label=label)
+    for point in points:
+        loss = _mean(point["loss_percent"])
+        if loss > 0.0:
+            ax.annotate(f"{loss:.2g} % lost", (point["streams"], _mean(point["delay_p99_ms"])))
+    ax.set_ylim(bottom=0.0)
+    ax.set_xlabel("media streams")
+    ax.set_ylabel("delay, there and back (ms)")
+    ax.legend()
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
