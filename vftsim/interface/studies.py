@@ -77,6 +77,7 @@ def capacity(
     labs: str | Path | None = None,
     vary: str | None = None,
     objectives: Sequence[str] = (),
+    prices: bool = False,
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
@@ -108,6 +109,8 @@ def capacity(
         Key of the model whose largest value is sought instead, e.g. ``workloads.web.rate``.
     objectives : sequence of str
         What a run must achieve then, e.g. ``web.answered >= 90``; by default what the workload declares.
+    prices : bool
+        Play prices of the model's protection at both ends of their ranges, for a band; of a ramp.
     directory : str or Path, optional
         Keep every finished run and the answer here; the same call goes on from them.
     progress : bool
@@ -126,7 +129,8 @@ def capacity(
         seed=seed, jobs=jobs, quick=quick, method=method, replications=replications,
         ihs_limit_percent=ihs_limit_percent, loss_limit_percent=loss_limit_percent,
         after_stop_ns=None if after_stop_s is None else round(after_stop_s * 1e9), vary=vary,
-        objectives=tuple(objectives), headroom_percent=headroom_percent, labs=None if labs is None else Path(labs),
+        objectives=tuple(objectives), prices=prices, headroom_percent=headroom_percent,
+        labs=None if labs is None else Path(labs),
     )  # fmt: skip
     return answered(
         "capacity", f"capacity of {chosen.name}", directory, force, progress,

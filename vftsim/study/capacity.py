@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.views import ramp_of
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
+from vftsim.stats import Estimate
 from vftsim.study.blocks.capacity import capacity_blocks
+from vftsim.study.capacity_bands import ramp_band
 from vftsim.study.capacity_request import OF_A_RAMP, CapacityRequest
 from vftsim.study.constant_load import Stop
 from vftsim.study.frames import estimate_columns, frame
@@ -18,6 +21,7 @@ from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.offered import Missing, rows_of
 from vftsim.study.opened import model_of, read_answer, read_manifest, records_of
+from vftsim.study.price_bands import Band
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
 from vftsim.study.ramp import RampCapacity, ramp_capacity_of
@@ -44,6 +48,8 @@ class CapacityStudy(Printed):
     steady, after_stop, recovery : SearchCapacity or None
         Capacity at constant load; after a stop; load from which a collapsed server recovers by itself.
     manifest : dict
+    band : Band or None
+        What the ranges of a mechanism's prices make of the ramp's capacity.
     """
 
     manifest: dict[str, Any]
@@ -51,6 +57,12 @@ class CapacityStudy(Printed):
     steady: SearchCapacity | None = None
     after_stop: SearchCapacity | None = None
     recovery: SearchCapacity | None = None
+    band: Band | None = None
+
+    @property
+    def with_prices(self) -> Estimate | None:
+        """The ramp's capacity with an interval for replications and prices; None where no price moves it."""
+        return None if self.band is None or self.ramp is None else self.band.around(self.ramp.estimate, 0.0)
 
     @property
     def interrupted(self) -> bool:
@@ -73,7 +85,13 @@ class CapacityStudy(Printed):
         """Return one row a capacity, with its interval."""
         table = []
         if self.ramp is not None:
-            table.append({"capacity": "ramp", **estimate_columns(self.ramp.estimate), **self.ramp.columns()})
+            prices = self.with_prices
+            table.append({
+                "capacity": "ramp", **estimate_columns(self.ramp.estimate), **self.ramp.columns(),
+                "with_prices_low": prices.low if prices else math.nan,
+                "with_prices_high": prices.high if prices else math.nan,
+                "deciding_price": self.band.decides if self.band else "",
+            })  # fmt: skip
         for name, search in self.searches.items():
             table.append({"capacity": name, **answer_columns(search.result)})
         return frame(table)
@@ -89,6 +107,7 @@ class CapacityStudy(Printed):
                 "unfailed": self.ramp.unfailed,
                 "by_limit": rows(self.ramp.limits_table()),
                 "tipping": self.ramp.tipping.for_machines() if self.ramp.tipping else None,
+                "prices": asdict(self.band) if self.band else None,
                 "stop_steps": rows(self.ramp.stop_steps()),
                 "replications": rows(self.ramp.to_pandas()),
             }
@@ -111,13 +130,15 @@ class CapacityStudy(Printed):
         """Return what the directory of a result holds."""
         said, data = read_manifest(folder), read_answer(folder)
         model = model_of(said)
-        ramp = None
+        ramp = band = None
         if "ramp" in data:
             ramp = ramp_capacity_of(model, records_of(folder, said), data["ramp"]["ihs_limit_percent"], CONFIDENCE)
+            prices = data["ramp"].get("prices")
+            band = Band.from_plain(prices) if prices else None
         searches = {
             name: _search_of(model, data[name]) for name in ("steady", "after_stop", "recovery") if name in data
         }
-        return cls(said, ramp, **searches)
+        return cls(said, ramp, **searches, band=band)
 
     def blocks(self) -> list[Block]:
         """Return the capacities as blocks."""
@@ -158,7 +179,8 @@ def sip_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
     replications = DEFAULT_REPLICATIONS if request.replications is None else request.replications
     return ramp_study(
         model, replications, request.seed, request.jobs, ihs_limit_percent=request.ihs_limit_percent,
-        known=experience_of(request.labs, request.headroom_percent), progress=request.progress, store=request.store,
+        known=experience_of(request.labs, request.headroom_percent), prices=request.prices, progress=request.progress,
+        store=request.store,
     )  # fmt: skip
 
 
@@ -178,10 +200,11 @@ def ramp_study(
     *,
     ihs_limit_percent: float | None = None,
     known: Experience | None = None,
+    prices: bool = False,
     progress: Progress | None = None,
     store: Store | None = None,
 ) -> CapacityStudy:
-    """Run the lab's ramp with many seeds.
+    """Run the lab's ramp with many seeds; with ``prices``, once more at each end of each price of a mechanism.
 
     Raises
     ------
@@ -200,7 +223,10 @@ def ramp_study(
         [model], command="capacity", seed=seed, replications=sorted(done.records), wanted=replications,
         jobs=workers, started=started, state=state,
     )  # fmt: skip
-    return CapacityStudy(said, ramp=ramp)
+    band = None
+    if prices and not done.interrupted:
+        band = ramp_band(model, seed, workers, ihs_limit_percent, progress=progress, store=store)
+    return CapacityStudy(said, ramp=ramp, band=band)
 
 
 def search_study(

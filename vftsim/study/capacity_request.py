@@ -78,6 +78,8 @@ class CapacityRequest:
         Key of the model to turn.
     objectives : tuple of str
         What a run must achieve, each ``figure <= number``; all of them.
+    prices : bool
+        Play prices of the model's protection at both ends of their ranges; of a ramp.
     """
 
     seed: int = DEFAULT_SEED
@@ -98,6 +100,7 @@ class CapacityRequest:
     headroom_percent: float | None = None
     vary: str | None = None
     objectives: tuple[str, ...] = ()
+    prices: bool = True
 
     def settings(self, thorough: SearchSettings) -> SearchSettings:
         """Return how hard a search has to try; ``thorough`` is the kind's own default."""

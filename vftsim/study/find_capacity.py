@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vftsim.composition.views import streams_of
 from vftsim.study.capacity import sip_capacity
+from vftsim.study.capacity_bands import bands_take
 from vftsim.study.capacity_request import CapacityAnswer, CapacityRequest
 from vftsim.study.constant_load import Stop, at_load
 from vftsim.study.estimate import Needs, needs_of
@@ -25,7 +26,8 @@ def capacity_takes(model: Model, request: CapacityRequest) -> Needs:
     if spec.ramp is None:
         return needs_of(spec).times(request.settings(STREAM_SEARCH).budget)
     if request.method != "search" and request.after_stop_ns is None:
-        return needs_of(spec).times(request.replications or DEFAULT_REPLICATIONS)
+        found = needs_of(spec).times(request.replications or DEFAULT_REPLICATIONS)
+        return found + bands_take(model) if request.prices else found
     stop = None if not request.after_stop_ns else Stop(request.after_stop_ns)
     at_first = at_load(spec, spec.ramp.first_load, stop)
     searches = 1 if stop is None else 2  # the second for the load from which a collapsed server recovers

@@ -93,6 +93,13 @@ def capacity(
             help="What a run must achieve, e.g. 'web.answered >= 90' (repeatable: all of them).",
         ),
     ] = None,
+    prices: Annotated[
+        bool,
+        typer.Option(
+            "--prices/--no-prices",
+            help="Ramp: play prices of the protection at both ends of their ranges, for a band.",
+        ),
+    ] = True,
     replications: Annotated[
         int | None, typer.Option("--replications", "-n", help="Ramp: independent ramps (default 10).")
     ] = None,
@@ -105,7 +112,7 @@ def capacity(
         method, loss_limit, ihs_limit, after_stop, window, headroom, labs=labs, probability=probability,
         resolution=resolution, budget=budget, replications=replications, seed=common.seed, jobs=common.jobs,
         quick=common.quick, vary=vary,
-        objectives=tuple(objective or ()),
+        objectives=tuple(objective or ()), prices=prices,
     )  # fmt: skip
     common.check_force()
     from vftsim.study.find_capacity import capacity_takes, find_capacity

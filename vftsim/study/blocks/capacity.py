@@ -34,6 +34,7 @@ def capacity_blocks(study: CapacityStudy) -> list[Block]:
     blocks: list[Block] = [*head(study.manifest["models"], study.manifest["seed"])]
     if study.ramp is not None:
         blocks += ramp_blocks(study.ramp)
+        blocks += _of_prices(study)
     if study.steady is not None:
         blocks += _search(study.steady, "Capacity at constant load")
         if not study.steady.resources.empty:
@@ -79,6 +80,18 @@ def ramp_blocks(ramp: RampCapacity) -> list[Block]:
     if outside(spec, ramp.loads):
         blocks += outside_notes(ramp.model)
     return [*blocks, *unfailed_notes(ramp)]
+
+
+def _of_prices(study: CapacityStudy) -> list[Block]:
+    """Return what the ranges of a mechanism's prices make of the capacity, and which price decides."""
+    found, band = study.with_prices, study.band
+    if found is None or band is None:
+        return []
+    text = (
+        f"With prices of the protection anywhere in their ranges: {words_of(found, 'SAPS')}. {band.decides} decides "
+        f"({100.0 * band.share:.0f} % of the variance). --no-prices leaves this out."
+    )
+    return [Note(text), Cards([Card("with prices over their ranges", found, "SAPS")])]
 
 
 def _limits(ramp: RampCapacity) -> list[Block]:
