@@ -41,9 +41,10 @@ def short(words):
     if command in OF_ONE_RUN:
         return words
     added = ["-q", "-j", "1"]
-    if command in ("run", "capacity", "compare", "failover", "availability", "sweep"):
-        added += [] if "--budget" in rest or {"xen-media-turnkey", "net-kvm"} & {rest[0]} else ["-n", "2"]
-        if rest[0].startswith("lab-") and not {"--grid", "--budget"} & {*rest}:
+    is_ramp = rest[0].startswith("lab-") and not {"--grid", "--budget"} & {*rest}
+    if command in ("run", "compare", "failover", "availability", "sweep") or (command == "capacity" and is_ramp):
+        added += ["-n", "2"]
+        if is_ramp:
             added += ["--set", "workloads.calls.steps.increment=50 /s"]
         if command == "compare" and "--protection" in rest:
             added += ["--no-prices"]
