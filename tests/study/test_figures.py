@@ -182,3 +182,10 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     assert precision_rule(tiny, 5.0, ["calls.step_1.lost_share"], 20).metrics == ("calls.step_1.lost_share",)
     assert ("step_1", "lost") in observations_of(found.records[0][1]), "in a dataset, a fit and a prediction"
     assert name in str(compare_study([tiny, tiny], 1, figures=["calls.at_10.lost_share"], jobs=1))
+
+
+def test_a_figure_that_no_run_has_is_named(tiny):
+    """The tiny server is full at 29 attempts a second: no ramp of it reaches 50."""
+    found = compare_study([tiny, tiny], 1, figures=["calls.at_10.cpu", "calls.at_50.cpu"], jobs=1)
+    assert found.without_value == ["calls.at_50.cpu"]
+    assert "calls.at_50.cpu: no run of any model has it" in str(found)

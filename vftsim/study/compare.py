@@ -83,6 +83,16 @@ class Comparison(Printed):
         if not self.figures:
             yield from (address for address in summary.addresses if address.entry.leads and not address.phase)
 
+    @property
+    def without_value(self) -> list[str]:
+        """Figures that were asked for and that no run of any model has."""
+        shown = {address.text for address in self.addresses}
+        return [
+            name
+            for name in self.figures
+            if not any(address.text in shown for each in self.summaries for address in each.find(name))
+        ]
+
     def estimate(self, number: int, address: Address) -> Estimate | None:
         """Return a figure of a model."""
         return self.summaries[number].estimate(address.text)

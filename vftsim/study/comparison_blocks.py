@@ -152,6 +152,8 @@ def _answer(found: Comparison, names: list[str]) -> list[Block]:
 def _notes(found: Comparison, names: list[str]) -> list[str]:
     notes = [f"{name}: {model.label}" for name, model in zip(names, found.models, strict=True) if name != model.label]
     notes += _unequal_loads(found)
+    nowhere = "no run of any model has it: a step that none reaches, or beyond what its rule holds for."
+    notes += [f"{name}: {nowhere}" for name in found.without_value]
     if missing := _first_missing(found):
         notes.append(f"-: not of this model, or not reached by it in any replication (first: {missing}).")
     count = len(found.manifest["replications"])
