@@ -153,3 +153,54 @@ def test_the_command_prints_writes_and_says_the_same(monkeypatch, tmp_path, caps
         assert near in capsys.readouterr().err
     assert main(["record", "vmware-tf"]) == 2
     assert "did you mean 'vmware-ft'" in capsys.readouterr().err
+
+
+OWN = """
+title: Own
+about: a study of one's own
+budget: {seed: 1, replications: 2, ms: 200}
+quick: {replications: 1}
+ran: "{replications} replications of {ms} ms."
+axes:
+  guard:
+    plain: {kind: none}
+    protected: {kind: lockstep}
+runs:
+  - name: "{guard}"
+    over: [guard]
+    model: own
+    set: ["measure.duration={ms} ms", "domains.vm.protection={{kind: {kind}}}"]
+    figures: {cpu: domains.vm.cpu}
+statements:
+  all:
+    - key: A
+      stated: the compile keeps its CPU busy
+      value: mean('protected', 'cpu')
+      judged: {near: 100, within: 0.05}
+      null: mean('plain', 'cpu')
+tables:
+  - {title: All, columns: [key, stated, found, verdict], statements: all}
+"""
+
+
+def test_a_record_of_ones_own_is_played_by_its_file(tmp_path, capsys):
+    (tmp_path / "own.yaml").write_text(
+        "format: 2\nextends: job-compile\nname: own\ndescription: x\nmeasure: {warm_up: 0 s, duration: 1 s}\n"
+        "domains: {vm: {applications: {compile: {disk_operations: 0}}}}\n"
+    )
+    path = tmp_path / "record.yaml"
+    path.write_text(OWN)
+    assert main(["record", str(path), "-j", "1", "-q", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["tables"][0]["rows"] == [["A", "the compile keeps its CPU busy", "100", "holds"]]
+    assert [len(values["cpu"]) for values in said["results"].values()] == [2, 2]
+    path.write_text(OWN.replace("mean('plain', 'cpu')", "mean('plan', 'cpu')"))
+    read.cache_clear()
+    assert main(["record", str(path), "-j", "1", "-q", "--json"]) == 2
+    assert "no experiment 'plan'" in capsys.readouterr().err
+    path.write_text(OWN.replace("title: Own", "title: Own\nforms: ../../evil"))
+    read.cache_clear()
+    assert main(["record", str(path), "-j", "1", "-q", "--json"]) == 2
+    assert "forms" in capsys.readouterr().err
+    assert main(["record", str(tmp_path / "none.yaml")]) == 2
+    assert "a file of your own" in capsys.readouterr().err

@@ -110,7 +110,9 @@ class RecordSpec(Spec):
     title: str = Field(description="Title of the report.")
     about: str = Field(description="What it is, in a few words.")
     sources: Items[str] = Field((), description="Where what is stated is published.")
-    forms: str | None = Field(None, description="Module of `vftsim.records.forms` with what has to be computed.")
+    forms: str | None = Field(
+        None, pattern="^[a-z_]+$", description="Module of `vftsim.records.forms` with what has to be computed."
+    )
     budget: dict[str, int | float] = Field(description="Seed, replications, lengths: names for expressions.")
     quick: dict[str, int | float] = Field(description="What of the budget differs in a first look.")
     ran: str = Field(description="What was run, a template.")

@@ -21,7 +21,8 @@ from vftsim.errors import UsageError
 from vftsim.records.definition import RecordSpec, Runs
 from vftsim.records.expressions import Names, evaluate, write
 from vftsim.records.tables import cell, rows_of
-from vftsim.spec import find, list_shipped, load, shipped_dir
+from vftsim.spec import list_shipped, load, shipped_dir
+from vftsim.spec.shipped import is_file
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.study.figures.summary import figures_in
 from vftsim.study.progress import Progress
@@ -185,17 +186,19 @@ class Record:
 
 @cache
 def read(name: str) -> Record:
-    """Return a shipped record.
+    """Return a shipped record by its name, or one of one's own by its file.
 
     Raises
     ------
     UsageError, ModelFileError
-        There is none of that name; its file is wrong.
+        There is none; its file is wrong.
     """
-    if name not in names():
-        raise UsageError(f"there is no record '{name}'{did_you_mean(name, names()) or ';'} {listing(names())}")
-    spec = load(f"{name}/{FILE}", RecordSpec, (), partial(find, "calibration"))
-    return Record(name, shipped_dir("calibration") / name, spec, spec.budget)
+    path = Path(name) if name.endswith(".yaml") else shipped_dir("calibration") / name / f"{FILE}.yaml"
+    if not is_file(path):
+        hint = did_you_mean(name, names()) or ";"
+        raise UsageError(f"there is no record '{name}'{hint} {listing(names())}, or a file of your own (.yaml)")
+    spec = load(path, RecordSpec)
+    return Record(name, path.parent, spec, spec.budget)
 
 
 def in_order(

@@ -28,7 +28,7 @@ def record(
             help="xen-media: 49 experiments (Patnaik et al. 2009); networks: iperf and httperf on bare metal, KVM and "
             "ESXi (Timalsena 2013); sip-farm: seven runs on z/VM (IBM Montpellier 2007); vmware-ft: VMware's white "
             "paper on fault tolerance (2009); remus: NSDI 2008; kemari: 2008; epochs: hypervisor-based fault tolerance "
-            "(Bressoud and Schneider 1996).",
+            "(Bressoud and Schneider 1996); or the record.yaml of a study of your own.",
         ),
     ],
     model: Annotated[
