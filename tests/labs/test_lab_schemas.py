@@ -1,4 +1,4 @@
-"""Schemas of datasets, calibrations and validations: shipped files pass, mistakes do not."""
+"""Schemas of datasets, calibrations, validations and records: shipped files pass, mistakes do not."""
 
 import copy
 import json
@@ -7,17 +7,22 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.labs.json_schema_check import mistakes
-from vftsim.calibrate.schemas import KINDS, lab_schema
+from vftsim.calibrate.schemas import KINDS as LAB
+from vftsim.calibrate.schemas import lab_schema
+from vftsim.records.definition import record_schema
 from vftsim.spec import shipped_dir
 
 ROOM = shipped_dir("calibration")
-SCHEMAS = {kind: lab_schema(kind) for kind in KINDS}
+KINDS = (*LAB, "record")
+SCHEMAS = {**{kind: lab_schema(kind) for kind in LAB}, "record": record_schema()}
 
 
 def kind_of(path):
     if path.name == "dataset.yaml":
         return "dataset"
-    return {"validation.yaml": "validation", "ramps.yaml": "ramps"}.get(path.name, "calibration")
+    return {"validation.yaml": "validation", "ramps.yaml": "ramps", "record.yaml": "record"}.get(
+        path.name, "calibration"
+    )
 
 
 def files():
@@ -66,6 +71,8 @@ WRONG = {
     "a ramp's targets by runs": ("own-lab/validation.yaml", lambda d: d.update(targets={"next_step_worst": "40 %"})),
     "a target of two kinds": ("own-lab/validation.yaml", lambda d: d["targets"][0].update(points=3)),
     "a target of no kind": ("own-lab/validation.yaml", lambda d: d["targets"][0].pop("median")),
+    "a record without runs": ("remus/record.yaml", lambda d: d.update(runs=[])),
+    "a statement without a rule": ("remus/record.yaml", lambda d: d["statements"]["stated"][0].pop("judged")),
     "runs without predictions": ("own-lab/validation.yaml", lambda d: d.pop("predicted")),
     "a unit nobody knows": (
         "sip-lab/data/dataset.yaml",

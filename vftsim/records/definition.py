@@ -1,10 +1,10 @@
 """The file of a record: a published study as experiments, statements and tables (``calibration/NAME/record.yaml``)."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from vftsim.spec import Items, Spec
+from vftsim.spec import Items, Spec, json_schema
 
 Expression = str | float
 """A number, or arithmetic over names (:mod:`vftsim.records.expressions`)."""
@@ -130,3 +130,8 @@ class RecordSpec(Spec):
     statements: dict[str, Items[Statement]] = Field(default_factory=dict, description="Statements by group.")
     tables: Items[Table] = Field((), description="Tables.")
     scores: Cells = Field((), description="Lines that sum up, templates.")
+
+
+def record_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a record's file."""
+    return json_schema(RecordSpec, "vftsim record")

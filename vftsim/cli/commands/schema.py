@@ -8,7 +8,7 @@ import typer
 
 from vftsim.errors import UsageError
 
-STUDY, PRICES = "study", "prices"
+STUDY, PRICES, RECORD = "study", "prices", "record"
 
 
 def register(app: typer.Typer) -> None:
@@ -21,11 +21,12 @@ def schema(
         str | None,
         typer.Argument(
             metavar="[KIND]",
-            help="study, prices; dataset, calibration, validation, ramps: files of a lab; a model file if not given.",
+            help="study, prices, record; dataset, calibration, validation, ramps: files of a lab; a model file if not "
+            "given.",
         ),
     ] = None,
 ) -> None:
-    """Print the JSON Schema of model files, of a study, prices, or of the files of a lab (draft 2020-12)."""
+    """Print the JSON Schema of model files, of a study, prices, a record, or of the files of a lab (draft 2020-12)."""
     from vftsim.calibrate.schemas import KINDS, lab_schema
     from vftsim.report.screen import print_json
     from vftsim.spec.suggest import did_you_mean
@@ -41,10 +42,14 @@ def schema(
         from vftsim.study.design.prices import prices_schema
 
         print_json(prices_schema())
+    elif kind == RECORD:
+        from vftsim.records.definition import record_schema
+
+        print_json(record_schema())
     elif kind in KINDS:
         print_json(lab_schema(kind))
     else:
-        known = (STUDY, PRICES, *KINDS)
+        known = (STUDY, PRICES, RECORD, *KINDS)
         hint = did_you_mean(kind, known) or ";"
         raise UsageError(
             f"no schema '{kind}'{hint} there are {', '.join(known)}, and without a name that of model files"
