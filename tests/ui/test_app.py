@@ -3,6 +3,7 @@
 import html
 import random
 import shlex
+import shutil
 import time
 
 import pytest
@@ -22,8 +23,15 @@ def records(folder):
 
 
 @pytest.mark.thorough
-def test_an_address_is_answered_by_its_command_and_then_from_disk(page, tmp_path):
-    assert page.post("/begin", VARIANT).headers["location"] == f"/?{VARIANT}"
+def test_an_address_is_answered_by_its_command_and_then_from_disk(opened, tmp_path):
+    """Also when the page is closed while the command runs, and opened again."""
+    first = opened()
+    assert first.post("/begin", VARIANT).headers["location"] == f"/?{VARIANT}"
+    first.until("running")
+    with pytest.raises(UsageError, match="in use"):
+        opened()
+    first.desk.runs.close()
+    page = opened()
     page.until("done", VARIANT)
     text = page.get(VARIANT).text
     assert f'<th scope="row" class="t">{KNOB}</th><td class="t">1.0</td><td class="t">1.2</td>' in text  # what differs
@@ -38,19 +46,8 @@ def test_an_address_is_answered_by_its_command_and_then_from_disk(page, tmp_path
     assert main([*words[:-1], str(tmp_path / "again"), "-q"]) == 0
     assert records(tmp_path / "again") == records(variant.study.result)
     assert page.get(VARIANT, "/report").text.startswith("<!doctype html>")
-
-
-@pytest.mark.thorough
-def test_closed_while_it_runs_it_goes_on_with_the_next_start(opened):
-    first = opened()
-    first.post("/begin", ASKED)
-    first.until("running")
-    with pytest.raises(UsageError, match="in use"):
-        opened()
-    first.desk.runs.close()
-    second = opened()
-    second.until("done")
-    assert [state.word for _, state in second.desk.runs.past()] == ["done"]
+    assert [state.word for _, state in page.desk.runs.past()] == ["done", "done"]
+    assert "vftsim run tiny.yaml" in page.client.get("/studies").text
 
 
 def test_what_waits_or_runs_can_be_stopped_and_goes_on(page, idle):
@@ -86,6 +83,20 @@ def test_a_model_that_is_changed_is_another_study(page, idle, tmp_path):
         time.sleep(0.01)
     assert (state.word, "the model's file was changed since" in state.said) == ("refused", True)
     assert len(idle) == 1
+
+
+def test_a_model_that_is_none_any_more_and_a_store_that_is_gone_are_mistakes(page, idle, tmp_path):
+    shutil.rmtree(page.desk.store)
+    refused = page.post("/begin", ASKED)
+    assert (refused.status_code, "cannot write in" in refused.text) == (400, True)
+    (tmp_path / "tiny.yaml").write_text("name: [")
+    for query in ("", ASKED):
+        answer = page.get(query)
+        assert (answer.status_code, "tiny.yaml" in answer.text) == (400, True)
+    (tmp_path / "tiny.yaml").unlink()
+    assert page.get(ASKED).status_code == 400
+    assert page.client.get("/studies").status_code == 200
+    assert not idle
 
 
 def test_only_so_many_may_wait(page, idle, monkeypatch):

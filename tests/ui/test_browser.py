@@ -14,6 +14,7 @@ axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip i
 pytestmark = pytest.mark.thorough
 
 KNOB = "domains.sut.cpu_inflation"
+VARIANT = f"{ASKED}&1.{KNOB}=1.2"
 MOST_KEYS = 60
 
 
@@ -55,7 +56,7 @@ def test_a_question_is_asked_by_keys_alone_and_another_browser_has_its_answer(pa
     tab_to(window, f'[name="1.{KNOB}"]')
     window.keyboard.type("1.2")
     window.keyboard.press("Enter")
-    window.wait_for_url(f"**/?{ASKED}&1.{KNOB}=1.2")
+    window.wait_for_url(f"**/?{VARIANT}")
     window.wait_for_selector("h1.a", timeout=60_000)
     window.wait_for_selector("text=What differs", timeout=60_000)
     other, *_ = opened(browser, window.url)
@@ -70,6 +71,7 @@ def test_a_question_is_asked_by_keys_alone_and_another_browser_has_its_answer(pa
     other.context.close()
 
 
+@pytest.mark.slow
 def test_without_a_script_it_works_too(page, address, browser):
     window, *_ = opened(browser, address, java_script_enabled=False)
     window.check('[value="run"]')
@@ -85,12 +87,12 @@ def test_without_a_script_it_works_too(page, address, browser):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "query", ["/", "/studies", "/?ask=run&n=0", f"/?{ASKED}", "/?model=lab-virtual&ask=protection"]
+    "query", ["/", "/studies", "/?ask=run&n=0", f"/?{VARIANT}", "/?model=lab-virtual&ask=protection"]
 )
 def test_nobody_objects_to_a_page(page, address, browser, query):
-    if ASKED in query:
-        page.post("/begin", ASKED)
-        page.until("done")
+    if VARIANT in query:
+        page.post("/begin", VARIANT)
+        page.until("done", VARIANT)
     for scheme, width in (("light", 1280), ("dark", 400)):
         window, *_ = opened(browser, f"{address}{query}", scheme, width, bypass_csp=True)
         window.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")

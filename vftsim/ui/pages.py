@@ -32,15 +32,16 @@ def question_page(desk: Desk, question: Question, mistake: str = "") -> tuple[st
         result = desk.drawn(posed) if question.ask else ""
     except VftsimError as error:
         mistake = mistake or str(error)
-    today = posed[0].model if posed else desk.own(question.model)
-    knobs = {key: knob for each in reversed(posed) for key, knob in each.knobs.items()} or knobs_of(today.spec)
+    today = posed[0].model if posed else _own_model(desk, question)
+    knobs = {key: knob for each in reversed(posed) for key, knob in each.knobs.items()}
+    knobs = knobs or (knobs_of(today.spec) if today else {})
     changed = [key for own in question.columns for key in own]
-    shown = dict.fromkeys([*first_of(today.spec, knobs), *question.knobs, *changed])
+    shown = dict.fromkeys([*(first_of(today.spec, knobs) if today else ()), *question.knobs, *changed])
     asked = posed if question.ask else []
     text = _template().render(
         _frame(question.model), past=None, question=question, questions=QUESTIONS, models=list(desk.models),
-        columns=COLUMNS, token=desk.token, mistake=mistake, description=" ".join(today.description.split()),
-        calibrated=_calibrated(today), shown=[knobs[key] for key in shown if key in knobs],
+        columns=COLUMNS, token=desk.token, mistake=mistake, **(_about(today) if today else {}),
+        shown=[knobs[key] for key in shown if key in knobs],
         others=[knob for key, knob in knobs.items() if key not in shown], result=Markup(result),
         asked=[(each, shlex.join(["vftsim", *desk.runs.command(each.study)])) for each in asked],
         is_busy=is_busy(asked), is_done=all(each.state.word == "done" for each in asked),
@@ -64,15 +65,25 @@ def is_busy(posed: Sequence[Posed]) -> bool:
     return any(each.state.word in ("waiting", "running") for each in posed)
 
 
-def _calibrated(model: Model) -> str:
-    """Return what the model was fitted to, and which changes that does not cover."""
-    said = model.spec.calibrated
+def _own_model(desk: Desk, question: Question) -> Model | None:
+    """Return the model as its file has it; None if that is no model any more."""
+    try:
+        return desk.own(question.model)
+    except VftsimError:
+        return None
+
+
+def _about(model: Model) -> dict[str, str]:
+    """Return what a model is, what it was fitted to, and which changes that does not cover."""
+    description, said = " ".join(model.description.split()), model.spec.calibrated
     if said is None:
-        return "This model does not say what it was fitted to: no knob is calibrated."
-    low, high = (RATE.format(load) for load in said.loads)
-    changed = f" Not covered any more: {', '.join(said.not_covered)}." if said.not_covered else ""
-    covered = "with hosts, networks and domains as in the file"
-    return f"Fitted to {said.by}, for loads from {low} to {high}, {covered}.{changed}"
+        calibrated = "This model does not say what it was fitted to: no knob is calibrated."
+    else:
+        low, high = (RATE.format(load) for load in said.loads)
+        changed = f" Not covered any more: {', '.join(said.not_covered)}." if said.not_covered else ""
+        covered = "with hosts, networks and domains as in the file"
+        calibrated = f"Fitted to {said.by}, for loads from {low} to {high}, {covered}.{changed}"
+    return {"description": description, "calibrated": calibrated}
 
 
 def _row(study: Study, state: State) -> dict[str, str]:

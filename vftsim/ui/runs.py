@@ -138,13 +138,9 @@ class Runs:
                 return
             if len(self._waiting) >= MOST_WAITING:
                 raise UsageError(f"{MOST_WAITING} studies wait already; stop one, or ask again later")
-            if not study.folder.exists() and sum(1 for _ in self.store.iterdir()) > MOST_KEPT:
+            if not study.folder.exists() and sum(1 for _ in self.store.glob("*")) > MOST_KEPT:
                 raise UsageError(f"the store holds {MOST_KEPT} studies: remove some, or name another one")
-            try:
-                study.folder.mkdir(exist_ok=True)
-                _write(study, None)
-            except OSError as error:
-                raise UsageError(f"cannot write in '{self.store}': {error.strerror or error}") from None
+            _write(study, None)
             self._waiting.append(study)
             self._change.notify_all()
 
@@ -175,7 +171,7 @@ class Runs:
 
     def _all(self) -> list[tuple[Study, int | None]]:
         """Return what was asked so far and how it ended, the oldest first."""
-        found = [_read(each) for each in self.store.iterdir() if _NAME.fullmatch(each.name)]
+        found = [_read(each) for each in self.store.glob("*") if _NAME.fullmatch(each.name)]
         return [(study, ended) for _, study, ended in sorted(filter(None, found), key=lambda each: each[0])]
 
     def _work(self) -> None:
@@ -191,7 +187,7 @@ class Runs:
             with self._change:
                 if self._is_closed and ended != _DONE:
                     return  # nobody stopped it: it goes on with the next start
-                with contextlib.suppress(OSError):  # a disk that is full: asked again, it goes on
+                with contextlib.suppress(UsageError):  # a disk that is full: asked again, it goes on
                     _write(study, ended)
 
     def _run(self, study: Study) -> int:
@@ -240,9 +236,12 @@ def _at_work(result: Path) -> Holder | None:
 
 
 def _write(study: Study, ended: int | None) -> None:
-    write_json(
-        study.folder / _ASKED, {"words": list(study.words), "address": study.address, "exit_code": ended}
-    )  # fmt: skip
+    said = {"words": list(study.words), "address": study.address, "exit_code": ended}
+    try:
+        study.folder.mkdir(exist_ok=True)
+        write_json(study.folder / _ASKED, said)
+    except OSError as error:
+        raise UsageError(f"cannot write in '{study.folder}': {error.strerror or error}") from None
 
 
 def _read(folder: Path) -> tuple[float, Study, int | None] | None:

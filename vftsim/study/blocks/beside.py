@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from vftsim.report.blocks import Answer, Bars, Block, Cards, Chart, Facts, Listing, Note, Table, Timeline
+from vftsim.report.blocks import Answer, Bars, Block, Cards, Chart, Facts, Listing, Note, Series, Table, Timeline
 from vftsim.report.html import page
 from vftsim.study.blocks.origin import differences, origin_blocks
 from vftsim.study.printed import Printed
@@ -88,12 +88,13 @@ def _charts(named: Sequence[tuple[str, Sequence[Block]]]) -> list[Block]:
         for chart in _of(blocks, Chart):
             every.setdefault((chart.title, tuple(chart.names)), []).append((label, chart))
         alone += [replace(bars, title=f"{bars.title}: {label}") for bars in _of(blocks, Bars)]
-    merged = [
-        replace(own[0][1], series=[
-            replace(series, name=series.name if series.style == "measured" else f"{label}: {series.name}")
-            for number, (label, chart) in enumerate(own) for series in chart.series
-            if series.style != "measured" or number == 0
-        ])
-        for own in every.values()
+    return [*(replace(own[0][1], series=_together(own)) for own in every.values()), *alone]
+
+
+def _together(own: Sequence[tuple[str, Chart]]) -> list[Series]:
+    """Return the lines of a chart of several results, then what was measured: so each result has its own colour."""
+    lines = [
+        replace(series, name=f"{label}: {series.name}")
+        for label, chart in own for series in chart.series if series.style != "measured"
     ]  # fmt: skip
-    return [*merged, *alone]
+    return [*lines, *(series for series in own[0][1].series if series.style == "measured")]
