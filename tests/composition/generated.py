@@ -42,7 +42,7 @@ FARM = frozenset({"farm_server", "farm_calls"})
 """Drawn by nobody here: their own tests compare the engines."""
 LEAN = frozenset({
     "media_relay", "signaling_server", "service", "udp_sink", "cpu_bound", "periodic_load", "rtp", "calls",
-    "request_response", "bulk_udp",
+    "request_response", "open_requests", "bulk_udp",
 })  # fmt: skip
 """Applications and workloads of the small kernel."""
 BEHIND_DRIVER = frozenset({"paravirtual", "emulated", "stub_domain"})
