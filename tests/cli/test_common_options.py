@@ -26,7 +26,7 @@ def test_a_study_has_every_common_option(name, commands):
     assert wanted <= commands[name].keys()
 
 
-@pytest.mark.parametrize("name", ["calibrate", "validate"])
+@pytest.mark.parametrize("name", ["calibrate", "record", "validate"])
 def test_fits_and_validations_have_those_without_estimates(name, commands):
     assert {each.name for each in fields(Work)} <= commands[name].keys()
 

@@ -43,11 +43,11 @@ def shipped_judgement(name):
 )
 def test_a_shipped_record_says_what_its_results_say(name):
     judgement = shipped_judgement(name)
-    again = json.loads(json.dumps(judgement.as_json()))
+    again = json.loads(json.dumps(judgement.for_machines()))
     assert repr(known(shipped(name))) == repr(again)
     assert list(judgement.results) == list(judgement.record.tasks())
     written = (shipped_dir("calibration") / name / "record.md").read_text(encoding="utf-8")
-    assert written == judgement.report()
+    assert written == judgement.markdown()
 
 
 @pytest.mark.parametrize("name", names())
@@ -74,7 +74,7 @@ def test_the_whole_record_runs(name):
     with make_progress(f"record {name}", True) as progress:
         results = record.run(1, progress)
     assert set(results) == set(record.tasks())
-    assert judge(record, results).report()
+    assert judge(record, results).markdown()
 
 
 def verdict(value, **rule):
@@ -141,7 +141,7 @@ def test_the_command_prints_writes_and_says_the_same(monkeypatch, tmp_path, caps
     path = tmp_path / "record.md"
     assert main(["record", "vmware-ft", "-j", "1", "-q", "-o", str(path)]) == 0
     assert "Largest payload" in capsys.readouterr().out
-    assert path.read_text(encoding="utf-8") == Judgement(read("vmware-ft"), results).report()
+    assert path.read_text(encoding="utf-8") == Judgement(read("vmware-ft"), results).markdown()
     assert main(["record", "vmware-ft", "-j", "1", "-q", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["results"] == results
     assert main(["record", "vmware-ft", "--model", "all"]) == 2

@@ -16,13 +16,18 @@ from typing import Any
 
 import numpy as np
 
+from vftsim._version import __version__
 from vftsim.errors import UsageError
 from vftsim.records.definition import Expression, Judged, Statement
 from vftsim.records.definition import Table as TableSpec
 from vftsim.records.expressions import Names, evaluate, write
 from vftsim.records.runner import Record, Results
+from vftsim.report.blocks import Answer, Block, Facts, Note
+from vftsim.report.blocks import Table as Shown
 from vftsim.report.markdown import markdown_table
+from vftsim.report.screen import print_table, print_text
 from vftsim.stats.intervals import t_interval
+from vftsim.study.printed import Printed
 
 HOLDS, MISSED, NOISE, UNDECIDED = "holds", "missed", "within noise", "undecided"
 _ONE_SIDED = 0.90
@@ -57,11 +62,43 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Judgement(Printed):
     """A record with its results."""
 
     record: Record
     results: Results
+
+    @property
+    def title(self) -> str:
+        """Whose statements they are."""
+        return self.record.spec.title
+
+    @property
+    def origin(self) -> Mapping[str, Any]:
+        """How the result came to be: its runs have no manifest of their own."""
+        return {}
+
+    def blocks(self) -> list[Block]:
+        """Return scores and tables as blocks."""
+        first, *further = [*self.scores(), ""]
+        return [
+            *([Answer(first, "Predicted against stated")] if first else []),
+            *(Note(each) for each in further if each), Note(self.ran),
+            *(
+                Shown(table.columns, table.rows, table.title, texts=len(table.columns)) for table in self.tables()
+            ),
+            Facts("How to get it again", [
+                ("command", f"vftsim record {self.record.name}"), ("vftsim", __version__),
+                *((name, f"{value:g}") for name, value in self.record.budget.items()),
+            ]),
+        ]  # fmt: skip
+
+    def print_tables(self) -> None:
+        """Print everything for people."""
+        for table in self.tables():
+            print_table(table.title, table.columns, table.rows, texts=len(table.columns))
+        for line in (self.ran, *self.scores()):
+            print_text(line)
 
     @cached_property
     def names(self) -> Names:
@@ -153,7 +190,7 @@ class Judgement:
         """What was run, as text."""
         return self.record.ran
 
-    def report(self) -> str:
+    def markdown(self) -> str:
         """Return the record as Markdown."""
         scores = self.scores()
         lines = [f"# {self.record.spec.title}", "", self.ran, *([""] if scores else []), *(f"* {s}" for s in scores)]
@@ -161,8 +198,8 @@ class Judgement:
             lines += ["", f"## {table.title}", "", markdown_table(table.columns, table.rows)]
         return "\n".join(lines) + "\n"
 
-    def as_json(self) -> dict[str, Any]:
-        """Return everything as one document."""
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
         tables = [asdict(table) for table in self.tables()]
         return {"budget": dict(self.record.budget), "results": self.results, "tables": tables, "scores": self.scores()}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vftsim.cli import options
+from vftsim.cli.common import Work
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,17 +50,11 @@ def record(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write the report (.md), of a curve its figure (.png)."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="One short replication, for a first look.")] = False,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    engine: options.Engine = options.EngineName.auto,
-    strict: options.Strict = False,
+    *,
+    common: Work,
 ) -> None:
     """Run the experiments of a study with the shipped fit; print every statement with its verdict."""
-    options.use_engine(engine, cluster, strict=strict)
     from vftsim.cli.files import check_target
     from vftsim.records.runner import read
     from vftsim.study.replicate import check_study
@@ -70,34 +64,31 @@ def record(
         raise UsageError("--curve and --model: choose one; curves are those of the fitted model")
     chosen = read(study).with_models(model or ()).with_curve(curve)
     if output is not None:
-        check_target(output, force, ".md" if curve is None else ".png")
-    workers = checked_jobs(jobs)
+        check_target(output, common.force, ".md" if curve is None else ".png")
+    workers = checked_jobs(common.jobs)
     check_study(1, 1, workers)
     chosen = chosen.quick() if quick else chosen
-    if curve is None:
-        _experiments(chosen, output, workers, as_json=as_json, quiet=quiet)
-    else:
-        _curve(chosen, curve, output, workers, as_json=as_json, quiet=quiet)
+    if curve is not None and common.report is not None:
+        raise UsageError("--report: a page is of the statements; a curve has its figure (-o FILE.png)")
+    with common.limited():
+        if curve is None:
+            _experiments(chosen, output, workers, common)
+        else:
+            _curve(chosen, curve, output, workers, as_json=common.as_json, quiet=common.quiet)
 
 
-def _experiments(record: Record, output: Path | None, jobs: int, *, as_json: bool, quiet: bool) -> None:
+def _experiments(record: Record, output: Path | None, jobs: int, common: Work) -> None:
     from vftsim.cli.files import write_whole
     from vftsim.records.judge import judge
-    from vftsim.report.screen import print_json, print_table, print_text
+    from vftsim.report.screen import print_text
     from vftsim.study.progress import make_progress
 
-    with make_progress(f"record {record.name}", quiet) as progress:
+    with make_progress(f"record {record.name}", common.quiet) as progress:
         found = judge(record, record.run(jobs, progress))
     if output is not None:
-        write_whole(output, lambda path: _write_text(path, found.report()))
-    if as_json:
-        print_json(found.as_json())
-        return
-    for table in found.tables():
-        print_table(table.title, table.columns, table.rows, texts=len(table.columns))
-    for line in (found.ran, *found.scores()):
-        print_text(line)
-    if output is not None:
+        write_whole(output, lambda path: _write_text(path, found.markdown()))
+    common.show(found)
+    if output is not None and not common.as_json:
         print_text(f"Written: {output}")
 
 

@@ -244,7 +244,7 @@ class MediaJudgement(Judgement):
             lines += [f"{name} ({_costs(name)}): {in_words(score(own))}" for name, own in self.judged.items()]
         return [*lines, *xen_nulls.in_words(self.chance)]
 
-    def report(self) -> str:
+    def markdown(self) -> str:
         """Return the whole record as Markdown."""
         lines = [f"# {self.record.spec.title}", ""]
         lines += [f"* {name} ({_costs(name)}): {in_words(score(own))}" for name, own in self.judged.items()]
@@ -254,8 +254,8 @@ class MediaJudgement(Judgement):
             lines += ["", f"## {one.title}", "", markdown_table(one.columns, one.rows)]
         return "\n".join(lines) + "\n"
 
-    def as_json(self) -> dict[str, Any]:
-        """Return everything as one document."""
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
         models = {
             name: {"costs_us": list(costs_of(name)), "results": results,
                    "judged": [asdict(one) for one in self.judged[name]], "score": score(self.judged[name])}

@@ -28,7 +28,8 @@ def page_of(results: Sequence[Printed], labels: Sequence[str]) -> str:
 def whole(results: Sequence[Printed], labels: Sequence[str]) -> tuple[str, list[Block]]:
     """Return title and blocks of such a page."""
     if len(results) == 1:
-        return results[0].title, [*results[0].blocks(), *origin_blocks(results[0].origin)]
+        origin = results[0].origin
+        return results[0].title, [*results[0].blocks(), *(origin_blocks(origin) if origin else [])]
     title = f"{' beside '.join(labels)}: {results[0].origin['command']}"
     return title, beside([each.blocks() for each in results], [each.origin for each in results], labels)
 
