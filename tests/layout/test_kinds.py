@@ -10,7 +10,7 @@ from typing import get_args
 from vftsim.stats import estimate
 
 _PACKAGE = Path(__file__).parents[2] / "vftsim"
-_ABOVE = ("composition", "tracing", "study", "report", "calibrate", "records", "cli")
+_ABOVE = ("composition", "tracing", "study", "report", "calibrate", "records", "interface", "ui", "cli")
 _KINDS = (
     "vftsim.workloads.",
     "vftsim.platform.cpu.schedulers.",
@@ -27,7 +27,7 @@ _MECHANISMS = {
 _SHARED = {f"vftsim.workloads.{name}" for name in ("arrivals", "offer", "parts", "ramp", "wire")}
 _INTERVALS = get_args(estimate.Kind)
 
-MOST = 3
+MOST = 0
 """Uses of a kind today; it only goes down."""
 
 

@@ -4,10 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec
-from vftsim.platform.cpu.guest_schedulers.round_robin import RoundRobinGuest
-from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec, schedulers
-from vftsim.platform.cpu.schedulers.native import Native
+from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec, of_any_guest
+from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec, of_bare_metal, schedulers
 from vftsim.platform.io.disk import DiskSpec, disk_kinds
 from vftsim.platform.io.driver_domain import DriverDomainSpec
 from vftsim.platform.io.host_cards import BackgroundTrafficSpec
@@ -40,7 +38,7 @@ class HostSpec(Spec):
         description="Speed of its pCPUs, as a multiple of the one that CPU work of the model is stated for.",
     )
     scheduler: Annotated[SchedulerSpec, OneOf(schedulers())] = Field(
-        default_factory=Native, description="CPU scheduler of the hypervisor; `native` on bare metal."
+        default_factory=of_bare_metal, description="CPU scheduler of the hypervisor; `native` on bare metal."
     )
     switch_cost: DurationNs = Field(0, description="Time a pCPU loses when it changes from one vCPU to another.")
     nics: dict[str, HostNicSpec] = Field(
@@ -78,7 +76,7 @@ class DomainSpec(DomainScheduling):
         100 * _MS, description="Time slice of the guest's own scheduler (Linux 2.6.18 O(1): 100 ms at nice 0)."
     )
     guest_scheduler: Annotated[GuestSchedulerSpec, OneOf(GUEST_SCHEDULERS)] = Field(
-        default_factory=RoundRobinGuest, description="Process scheduler of its operating system."
+        default_factory=of_any_guest, description="Process scheduler of its operating system."
     )
     cpu_inflation: float = Field(
         1.0,

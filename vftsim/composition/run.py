@@ -23,7 +23,6 @@ from vftsim.platform.cpu.records import hosts, pcpus, vcpus
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links
 from vftsim.platform.io.nic import nics
-from vftsim.platform.io.paths.moderated import guest_nics
 from vftsim.platform.outcomes import RESOURCES, CopiesUse, CopyUse, DomainUse, HostUse, LinkUse, Losses
 from vftsim.platform.pauses import Pauses
 from vftsim.platform.protection import build as protect
@@ -244,11 +243,11 @@ class Run:
         for (program, key), port in built.ports.items():
             domain = program.rpartition(".")[0]
             interface = built.specs[domain].interfaces[key]
-            if interface.path.has_host_ring:
+            taken_in = interface.path.taken_in(engine, port)
+            if taken_in is None:
                 return
             card = built.host_of(domain).cards[self.spec.network_of(built.specs[domain], interface)]
-            nic = engine.rows(guest_nics)[port]
-            arrived[card] = arrived.get(card, 0) + int(nic.received)
+            arrived[card] = arrived.get(card, 0) + taken_in
         for card, received in arrived.items():
             own = engine.rows(cards)[card]
             if received + own.lost != engine.rows(links)[own.to_host].delivered:

@@ -22,6 +22,11 @@ class GuestSchedulerSpec(Spec):
 GUEST_SCHEDULERS: PartRegistry[GuestSchedulerSpec] = PartRegistry("guest scheduler", GuestSchedulerSpec)
 
 
+def of_any_guest() -> GuestSchedulerSpec:
+    """Return the process scheduler of a domain that names none."""
+    return GUEST_SCHEDULERS["round_robin"]()
+
+
 def guest_schedulers() -> PartRegistry[GuestSchedulerSpec]:
     """Return the registry with every process scheduler of :mod:`vftsim.platform.cpu.guest_schedulers` in it."""
     discover("vftsim.platform.cpu.guest_schedulers")

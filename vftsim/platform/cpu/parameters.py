@@ -59,6 +59,11 @@ def schedulers() -> PartRegistry[SchedulerSpec]:
     return SCHEDULERS
 
 
+def of_bare_metal() -> SchedulerSpec:
+    """Return what a host has that names no scheduler: none."""
+    return SCHEDULERS["native"]()
+
+
 class DomainScheduling(Spec):
     """The scheduling parameters of one domain."""
 

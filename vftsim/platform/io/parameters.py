@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from vftsim.kernel import Kind
+from vftsim.kernel import Engine, Kind
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
 from vftsim.spec.units import DurationNs
@@ -62,6 +62,10 @@ class IoPathSpec(Spec):
     makes its ring anew when it connects to another back end (Linux ``xen-netfront.c``, ``xennet_connect``); a real card
     stays behind.
     """
+
+    def taken_in(self, engine: Engine, port: int) -> int | None:
+        """Return how many packets a port's card has taken in from the link; None where it is not the guest's own."""
+        return None
 
     @property
     def packet_work_ns(self) -> int:

@@ -89,6 +89,10 @@ class Moderated(GuestNicSpec, IoPathSpec):
         why = "with interrupt_cost and packet_cost 0 packets go straight to their socket"
         return {"moderation": why, "ring": why}
 
+    def taken_in(self, engine: Engine, port: int) -> int | None:
+        """Return how many packets a port's card has taken in."""
+        return int(engine.rows(guest_nics)[port].received)
+
     def connect(self, io: Io, site: Site) -> None:
         """Give each port its card."""
         for port in site.ports:
