@@ -126,8 +126,18 @@ def idle(name: str, engine: str, assignments=()) -> list[str]:
     return [
         ".".join(map(str, path))
         for path, value in leaves(base)
-        if path[0] not in SAID_ONLY and not PARTS & set(path) and not has_effect(base, path, value, reference, engine)
+        if path[0] not in SAID_ONLY
+        and not PARTS & set(path)
+        and not has_effect(base, path, value, reference, engine)
+        and not (path[-1] == "switch_cost" and is_alone(spec, path[1]))
     ]
+
+
+def is_alone(spec, host) -> bool:
+    """Whether each vCPU of a host is alone on its pCPU, so that none ever changes from one to another."""
+    own = [domain for domain in spec.expanded().values() if spec.host_of(domain) == host]
+    pins = [pcpu for domain in own for pcpu in domain.affinity or ()]
+    return all(domain.vcpus == 1 for domain in own) and (len(own) == 1 or len(pins) == len({*pins}) == len(own))
 
 
 def has_effect(base, path, value, reference, engine) -> bool:

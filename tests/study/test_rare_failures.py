@@ -16,8 +16,8 @@ from vftsim.study.figures.summary import Summary
 from vftsim.study.model import load_model
 from vftsim.study.sweep_figures import chosen, name_of
 
-MANIFEST = {"models": [{"label": "tiny", "workloads": ["ims_bench"], "set": [], "notes": [], "without_effect": []}],
-            "seed": 1}  # fmt: skip
+MODEL = {"label": "tiny", "name": "tiny", "workloads": ["ims_bench"], "set": [], "notes": [], "without_effect": []}
+MANIFEST = {"models": [{**MODEL, "resolved": {}, "costs": []}], "seed": 1}
 
 
 @pytest.fixture(scope="module")

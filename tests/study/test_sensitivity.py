@@ -143,7 +143,7 @@ def test_prices_have_the_ranges_that_are_declared_for_them():
 
 def test_fitted_parameters_have_the_ranges_of_their_intervals():
     from vftsim.calibrate.drawn import read_fit
-    from vftsim.cli.commands.sensitivity import _fitted
+    from vftsim.calibrate.spans import _fitted
     from vftsim.composition.keys import read
 
     spec, fit = load_model("lab-virtual").spec, read_fit("sip-lab/virtual")
