@@ -1,5 +1,6 @@
 """How long a run takes and how much memory, before its first event: against runs, and for settings without an end."""
 
+import os
 import re
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
+from vftsim.study import limits
 from vftsim.study.availability import year_takes
 from vftsim.study.estimate import EVENTS_PER_S, Needs, duration_in_words, events_of, length_ns, needs_of, total
 from vftsim.study.failover import crashes_take
@@ -66,6 +68,7 @@ import sys
 from pathlib import Path
 from vftsim.cli.main import main
 from vftsim.study.estimate import total
+from vftsim.study import limits
 from vftsim.study.model import load_model
 shipped, runs, jobs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 import threading, time
@@ -276,3 +279,17 @@ def test_durations_are_said_in_the_unit_that_fits():
     assert [duration_in_words(s) for s in (0.05, 45, 89, 90, 7200, 4e9, 1e15)] == [
         "0.05 seconds", "45 seconds", "89 seconds", "2 minutes", "2 hours", "127 years", "3.2e+07 years",
     ]  # fmt: skip
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads memory as Linux shows it")
+def test_a_child_that_has_not_begun_its_program_counts_once(monkeypatch):
+    """Between fork and exec it has its parent's pages; the sum of both ended studies that had room."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        told = {os.getpid(): "900 500 1 1 0 9 0", child.pid: "900 500 1 1 0 9 0"}
+        monkeypatch.setattr(limits, "_memory_of", lambda process: told.get(process, ""))
+        assert limits.memory_in_use() == 500 * os.sysconf("SC_PAGE_SIZE")
+        told[child.pid] = "800 300 1 1 0 9 0"
+        assert limits.memory_in_use() == 800 * os.sysconf("SC_PAGE_SIZE")
+    finally:
+        child.communicate(b"\n")

@@ -46,7 +46,7 @@ _SECONDS_UNDER_WAY = 1e-6
 """Building what stands ready for a call or a subscriber."""
 WORTH_WORKERS_S = 2.0
 """A study that takes less is over in this process before workers have begun: each imports for a second."""
-_BYTES: Mapping[str, int] = {"compiled": 140_000_000, "simpy": 100_000_000}
+_BYTES: Mapping[str, int] = {"compiled": 140_000_000, "simpy": 120_000_000}
 """Of a process that has run a small model."""
 _BYTES_OF_TABLES = 40_000_000
 """Of what makes tables, in the process that the user began."""

@@ -129,20 +129,26 @@ def ended_beyond(most_ns: int | None, most_bytes: int | None, say: Callable[[str
 def memory_in_use() -> int:
     """Return the bytes that this process and all below it hold together; 0 where the system does not say.
 
-    As ``top`` shows it of each (RES): libraries that several share count for each of them.
+    As ``top`` shows it of each (RES): libraries that several share count for each of them.  A child that has not begun
+    its own program yet has its parent's memory, which counts once.
     """
-    processes = [os.getpid()]
-    for one in processes:  # which grows meanwhile
+    processes, held = [(os.getpid(), "")], 0
+    for one, of_parent in processes:  # which grows meanwhile
+        own = _memory_of(one)
+        if own in ("", of_parent):
+            continue
+        held += int(own.split()[1]) * os.sysconf("SC_PAGE_SIZE")
         for children in Path(f"/proc/{one}/task").glob("*/children"):
             with suppress(OSError):
-                processes += map(int, children.read_text().split())
-    return sum(map(_held_bytes, processes))
+                processes += ((int(child), own) for child in children.read_text().split())
+    return held
 
 
-def _held_bytes(process: int) -> int:
+def _memory_of(process: int) -> str:
+    """Return what the system says of a process' memory, in pages: whole, resident, shared, ...; empty: it is gone."""
     with suppress(OSError):
-        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return 0
+        return Path(f"/proc/{process}/statm").read_text()
+    return ""
 
 
 def _deaf_until(over: threading.Event) -> Callable[[int, FrameType | None], None]:
