@@ -132,7 +132,7 @@ class Cluster:
         self._look(tell)
         try:
             while left or self._under_way:
-                self._hand_out(packed, tasks, left, arrived)
+                self._hand_out(packed, tasks, left, losses, arrived)
                 finished = self._finished(arrived)
                 yield from self._results_of(finished, arrived)
                 if not finished or time.monotonic() - self._looked_s > _LOOK_S:
@@ -144,14 +144,29 @@ class Cluster:
             self.stop()
 
     def _hand_out(
-        self, function: bytes, tasks: Sequence[Any], left: deque[int], arrived: queue.SimpleQueue[Any]
+        self,
+        function: bytes,
+        tasks: Sequence[Any],
+        left: deque[int],
+        losses: Counter[int],
+        arrived: queue.SimpleQueue[Any],
     ) -> None:
-        """Give every worker what it has room for, in the order of the tasks."""
+        """Give every worker what it has room for, in the order of the tasks; alone what a worker was lost at before.
+
+        Beside a task that kills, another would lose its result with the worker each time, and be blamed for it.
+        """
         has = Counter(worker for _, worker in self._under_way.values())
+        suspected = {worker for index, worker in self._under_way.values() if losses[index]}
         for worker in [w for turn in range(_AHEAD) for w in sorted(self._admitted) if has[w] <= turn]:
             if not left:
                 return
+            is_suspect = losses[left[0]] > 0
+            if worker in suspected or (is_suspect and has[worker]):
+                continue
             index = left.popleft()
+            has[worker] += 1
+            if is_suspect:
+                suspected.add(worker)
             task = pickle.dumps(tasks[index], pickle.HIGHEST_PROTOCOL)
             future = self._client.submit(call, function, task, self._engine, workers=[worker], pure=False)
             self._under_way[future] = index, worker
