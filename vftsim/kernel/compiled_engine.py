@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import mmap
+import platform
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +25,10 @@ from vftsim.kernel.link import Linked
 _RUN, _AT, _NEW = 0, 1, 2
 _ENTRIES_FROM = 3
 _RECORD: Any = np.record
+
+_NORESERVE: int = getattr(mmap, "MAP_NORESERVE", 0)
+if not _NORESERVE and sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64"):
+    _NORESERVE = 0x4000  # Linux' number of it there, where Python has no name for it
 
 
 def kernel_source(linked: Linked) -> str:
@@ -67,9 +73,9 @@ def zeroed(size: int) -> NDArray[np.uint8]:
     In small pages: numpy would ask for pages of 2 MiB, and few bytes of a hundred places are touched.
     """
     if hasattr(mmap, "MAP_PRIVATE"):
-        # Not reserved: a machine with less memory than all tables together runs what touches few of them.
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-        memory = mmap.mmap(-1, size, flags=flags)
+        # Not reserved: a machine with less memory than all tables together runs what touches few of them, and a process
+        # of many engines can still start another one (Linux counts what is reserved again for the child).
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
     else:
         memory = mmap.mmap(-1, size)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):

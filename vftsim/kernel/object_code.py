@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,7 @@ Call = Callable[[int, int, int, int, int, int, int], int]
 _NUMBER = ctypes.c_int64
 _CALL = ctypes.CFUNCTYPE(_NUMBER, ctypes.c_void_p, *6 * [_NUMBER])
 _NEEDS = ("fmod", "memcpy", "memset")
-"""Functions of the C library that LLVM may call; linked with a name that is nowhere, it would end the process."""
-
+"""Functions of the C library that LLVM may call."""
 _X86 = ("x86_64", "amd64", "AMD64")
 _V2 = ("sse4.2", "popcnt", "ssse3")
 _FIRST = ("sroa", "simplify_cfg", "always_inliner", "global_dead_code_eliminate")
@@ -77,9 +76,24 @@ def made(text: str, triple: str = "", cpu: str = "") -> bytes:
 
 
 class Loaded:
-    """Object code in this process's memory, as long as this object lives."""
+    """Object code in this process's memory, as long as this object lives.
 
-    def __init__(self, content: bytes) -> None:
+    Parameters
+    ----------
+    content : bytes
+        An object file.
+    functions : sequence of str
+        What is called from outside it.
+
+    Raises
+    ------
+    OSError
+        The C library lacks what the code calls.
+    RuntimeError
+        It is no object file of this machine, or lacks one of the functions.
+    """
+
+    def __init__(self, content: bytes, functions: Sequence[str] = ("enter", "status")) -> None:
         import llvmlite.binding as llvm
 
         process = ctypes.CDLL("msvcrt" if platform.system() == "Windows" else None)
@@ -89,13 +103,19 @@ class Loaded:
         bindings.initialize_native_target()
         bindings.initialize_native_asmprinter()
         machine = bindings.Target.from_default_triple().create_target_machine(jit=True)
-        self._holder = bindings.create_mcjit_compiler(bindings.parse_assembly(""), machine)
-        self._holder.add_object_file(bindings.ObjectFileRef.from_data(content))
-        self._holder.finalize_object()
+        # LLVM's older linker (MCJIT) maps each section by itself.  Between tables of gigabytes they came to lie more
+        # than 2 GiB apart, which no offset of 32 bits spans, and LLVM ended the process.  This one takes one mapping.
+        linker = bindings.create_lljit_compiler(machine, use_jit_link=True)
+        library = bindings.JITLibraryBuilder().add_object_img(content)
+        for name in _NEEDS:
+            library.import_symbol(name, ctypes.cast(getattr(process, name), ctypes.c_void_p).value)
+        for name in functions:
+            library.export_symbol(name)
+        self._addresses = library.link(linker, "kernel")
 
     def address(self, name: str) -> int:
-        """Return where a function is."""
-        return int(self._holder.get_function_address(name))
+        """Return where one of the functions is."""
+        return int(self._addresses[name])
 
     def entry(self) -> Call:
         """Return a kernel's entry."""
