@@ -28,9 +28,16 @@ from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = {
-    "": "Guides and reference", "protection": "Protection", "schedulers": "Schedulers", "io-paths": "I/O paths",
-    "workloads": "Workloads", "sip": "SIP", "media": "Media", "records": "Records", "extend": "Extend it",
-}  # fmt: skip
+    "": "Guides and reference",
+    "protection": "Protection",
+    "schedulers": "Schedulers",
+    "io-paths": "I/O paths",
+    "workloads": "Workloads",
+    "sip": "SIP",
+    "media": "Media",
+    "records": "Records",
+    "extend": "Extend it",
+}
 """Folders of ``docs``, in the order of the side bar."""
 
 COMMENT = re.compile(r"<!-- .*?-->", re.DOTALL)

@@ -52,9 +52,14 @@ def pytest_pyfunc_call(pyfuncitem):
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", pyfuncitem.nodeid]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
-        words, cwd=pyfuncitem.config.rootpath, env=environment | {_CHILD: "1"},
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        words,
+        cwd=pyfuncitem.config.rootpath,
+        env=environment | {_CHILD: "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     if done.returncode:
         pytest.fail(f"in a process of its own:\n{done.stdout}{done.stderr}", pytrace=False)
     return True

@@ -38,9 +38,13 @@ MODELS = {
     "net-kvm": ["workloads.web=null"],
 }
 ONE_STEP = (
-    "workloads.calls.steps.most=1", "workloads.calls.steps.transient=1 s", "workloads.calls.steps.duration=60 s",
-    "workloads.calls.pre_registration.duration=0", "workloads.calls.stir.duration=0", "faults=[]",
-)  # fmt: skip
+    "workloads.calls.steps.most=1",
+    "workloads.calls.steps.transient=1 s",
+    "workloads.calls.steps.duration=60 s",
+    "workloads.calls.pre_registration.duration=0",
+    "workloads.calls.stir.duration=0",
+    "faults=[]",
+)
 NOTHING = (
     "--set workloads.calls.steps.most=1 --set workloads.calls.steps.duration=61s --set workloads.calls.stir.duration=0 "
     "--set workloads.calls.pre_registration.duration=0"
@@ -72,10 +76,12 @@ def queue_rows(repeat: int) -> Iterator[tuple[str, ...]]:
     """Return the queue in each simulator: CPU time, customers a second, against SimPy's tutorial form."""
     gaps, services = queues.customers(CUSTOMERS)
     forms: dict[str, Callable[[list[int], list[int]], int]] = {
-        "vftsim, compiled": queues.vftsim_queue("compiled"), "vftsim, simpy": queues.vftsim_queue("simpy"),
-        "SimPy, as its tutorial writes it": queues.simpy_processes, "Ciw": queues.ciw_queue,
+        "vftsim, compiled": queues.vftsim_queue("compiled"),
+        "vftsim, simpy": queues.vftsim_queue("simpy"),
+        "SimPy, as its tutorial writes it": queues.simpy_processes,
+        "Ciw": queues.ciw_queue,
         "salabim": queues.salabim_queue,
-    }  # fmt: skip
+    }
     best: dict[str, float] = {}
     waited = set()
     for name, form in forms.items():
@@ -116,9 +122,16 @@ def model_rows(repeat: int) -> Iterator[tuple[str, ...]]:
             found[engine] = _one_model(name, engine, repeat, overrides)
         for engine, (events, seconds, cpu_s, memory_kib) in found.items():
             yield (
-                name, engine, f"{events:,.0f}", f"{seconds:.3g}", f"{cpu_s:.3f}", f"{seconds / cpu_s:,.1f}",
-                f"{1e6 * cpu_s / events:.2f}", f"{found['simpy'][2] / cpu_s:.1f}", f"{memory_kib / 1024:,.0f}",
-            )  # fmt: skip
+                name,
+                engine,
+                f"{events:,.0f}",
+                f"{seconds:.3g}",
+                f"{cpu_s:.3f}",
+                f"{seconds / cpu_s:,.1f}",
+                f"{1e6 * cpu_s / events:.2f}",
+                f"{found['simpy'][2] / cpu_s:.1f}",
+                f"{memory_kib / 1024:,.0f}",
+            )
 
 
 def ramp_rows(repeat: int) -> Iterator[tuple[str, ...]]:
@@ -151,9 +164,14 @@ def told_rows(repeat: int) -> Iterator[tuple[str, ...]]:
         name, *figures = line.split()
         events, simulated, seconds, cpu_s = map(float, figures)
         yield (
-            name, f"{events:,.0f}", f"{simulated:,.0f}", f"{events / simulated:.2f}", f"{seconds:.3f}", f"{cpu_s:.3f}",
+            name,
+            f"{events:,.0f}",
+            f"{simulated:,.0f}",
+            f"{events / simulated:.2f}",
+            f"{seconds:.3f}",
+            f"{cpu_s:.3f}",
             f"{seconds / cpu_s:.2f}",
-        )  # fmt: skip
+        )
 
 
 START_UP = """
@@ -242,8 +260,12 @@ def _run(command: str, folder: str) -> Cost:
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "vftsim", *command.split()],
-        cwd=folder, env=_environment(), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise SystemExit(f"vftsim {command}: {done.stderr}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -263,7 +285,7 @@ PARTS: dict[str, tuple[tuple[str, ...], Rows]] = {
     "start-up": (("part", "CPU s"), start_up_rows),
     "commands": (("command", "wall s", "CPU s", "aim"), command_rows),
     "workers": (("workers", "wall s", "CPU s", "times one"), worker_rows),
-}  # fmt: skip
+}
 """Head and rows of each table."""
 
 

@@ -29,10 +29,11 @@ from tests.study.tiny import tiny
 
 PLACE = Path(".cluster-experiment")
 MODEL = tiny(
-    subscribers="400", pre_registration="{duration: 2 s, rate: 20 /s, transient: 1 s}",
+    subscribers="400",
+    pre_registration="{duration: 2 s, rate: 20 /s, transient: 1 s}",
     stir="{duration: 1 s, steps: 1}",
     steps="{initial: 10 /s, increment: 10 /s, duration: 2 s, transient: 500 ms, most: 3}",
-)  # fmt: skip
+)
 INTERRUPTED = 3
 
 
@@ -82,9 +83,22 @@ def command(chosen: argparse.Namespace, model: Path, folder: Path, *more: str) -
     costs = ",".join(f"{3 + n / 100:.2f} ms" for n in range(chosen.points))
     grid = f"domains.sut.applications.proxy.touch_cost={costs}"
     return [
-        sys.executable, "-m", "vftsim", "sweep", str(model), "--grid", grid, "-n", str(chosen.replications),
-        "-q", "--csv", "--yes", "-o", str(folder), *more,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "vftsim",
+        "sweep",
+        str(model),
+        "--grid",
+        grid,
+        "-n",
+        str(chosen.replications),
+        "-q",
+        "--csv",
+        "--yes",
+        "-o",
+        str(folder),
+        *more,
+    ]
 
 
 def rows(folder: Path) -> list[tuple[object, ...]]:

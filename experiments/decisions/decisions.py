@@ -82,46 +82,63 @@ class Decide:
 
 RANKINGS = (
     Ranking(
-        "xen-media", (*MEDIA, "workloads.media.streams=300"), "workloads.media.delay.p99",
+        "xen-media",
+        (*MEDIA, "workloads.media.streams=300"),
+        "workloads.media.delay.p99",
         (
-            "workloads.media.streams=200..380", "hosts.host.switch_cost=1 us..10 us log",
-            "domains.dom0.weight=128..1024 log", "domains.cpu1.applications.job.duty=20 %..90 %",
+            "workloads.media.streams=200..380",
+            "hosts.host.switch_cost=1 us..10 us log",
+            "domains.dom0.weight=128..1024 log",
+            "domains.cpu1.applications.job.duty=20 %..90 %",
         ),
     ),
     Ranking(
-        "net-kvm", (*WEB, "workloads.web.rate=4 /s", "workloads.web.gap_cv=1"), "workloads.web.response.mean",
+        "net-kvm",
+        (*WEB, "workloads.web.rate=4 /s", "workloads.web.gap_cv=1"),
+        "workloads.web.response.mean",
         (
-            "workloads.web.rate=2 /s..6 /s", "domains.server.applications.web.script=60 ms..140 ms",
-            "domains.server.applications.web.reply_size=100000 B..2000000 B", "networks.lan.latency=5 us..20 ms",
+            "workloads.web.rate=2 /s..6 /s",
+            "domains.server.applications.web.script=60 ms..140 ms",
+            "domains.server.applications.web.reply_size=100000 B..2000000 B",
+            "networks.lan.latency=5 us..20 ms",
         ),
     ),
     Ranking(
-        "xen-media", (*MEDIA, "workloads.media.streams=200"), "workloads.media.delay.mean",
+        "xen-media",
+        (*MEDIA, "workloads.media.streams=200"),
+        "workloads.media.delay.mean",
         (
-            "workloads.media.streams=100..300", "hosts.host.switch_cost=1 us..10 us log",
-            "domains.dom0.weight=128..1024 log", "domains.cpu1.applications.job.duty=20 %..90 %",
+            "workloads.media.streams=100..300",
+            "hosts.host.switch_cost=1 us..10 us log",
+            "domains.dom0.weight=128..1024 log",
+            "domains.cpu1.applications.job.duty=20 %..90 %",
         ),
     ),
-)  # fmt: skip
+)
 DECISIONS = (
     Decide(
-        "xen-media", (*MEDIA, "workloads.media.streams=400"),
+        "xen-media",
+        (*MEDIA, "workloads.media.streams=400"),
         ("workloads.media.loss <= 0.1", "workloads.media.delay.p99 <= 1"),
         {
-            "hosts.host.pcpus": ("1", "2", "3", "4"), "weight": ("256", "512", "1024"),
-            "scheduler": ("credit", "credit2"), "domains.dom0.vcpus": ("1", "2"),
+            "hosts.host.pcpus": ("1", "2", "3", "4"),
+            "weight": ("256", "512", "1024"),
+            "scheduler": ("credit", "credit2"),
+            "domains.dom0.vcpus": ("1", "2"),
         },
     ),
     Decide(
-        "net-kvm", (*WEB, "workloads.web.rate=12 /s"),
+        "net-kvm",
+        (*WEB, "workloads.web.rate=12 /s"),
         ("workloads.web.answered >= 95", "workloads.web.response.p95 <= 1000"),
         {
-            "hosts.host.pcpus": ("1", "2", "3", "4"), "domains.server.vcpus": ("1", "2", "3", "4"),
+            "hosts.host.pcpus": ("1", "2", "3", "4"),
+            "domains.server.vcpus": ("1", "2", "3", "4"),
             "domains.server.applications.web.max_clients": ("20", "150"),
             "domains.server.interfaces.eth0.path": ("{kind: paravirtual}", "{kind: emulated}"),
         },
     ),
-)  # fmt: skip
+)
 
 
 def grid_shares(question: Question, figure: str, evaluate: Evaluator) -> dict[str, float]:
@@ -151,13 +168,16 @@ def rank(one: Ranking, folder: Path, jobs: int | None) -> list[list[str]]:
     own = {each.name: each.total for each in found.effects}
     return [
         [
-            f"{one.model}: {figure}" if place == 1 else "", short[name], f"{shares[name]:.3f}",
+            f"{one.model}: {figure}" if place == 1 else "",
+            short[name],
+            f"{shares[name]:.3f}",
             "screened out" if (i := own[name]) is None else f"{i.value:.3f} ({i.low:.3f} to {i.high:.3f})",
-            str(place), str(places[name]),
+            str(place),
+            str(places[name]),
             "" if place > FIRST else _verdict(name, places[name] == place, found),
         ]
         for place, name in enumerate(order, 1)
-    ]  # fmt: skip
+    ]
 
 
 def _verdict(name: str, is_same: bool, found: Sensitivity) -> str:
@@ -188,10 +208,16 @@ def decide(one: Decide, folder: Path, jobs: int | None) -> list[str]:
     short = shortened(list(request.choices))
     name = ", ".join(f"{short[key]}={value}" for key, value in found.winner.point.values.items())
     return [
-        one.model, "; ".join(one.objectives), name, f"{found.winner.cost:g}", f"{low:g} to {high:g}",
-        "inside" if low <= found.winner.cost <= high else "**outside**", str(len(every)), str(found.runs),
+        one.model,
+        "; ".join(one.objectives),
+        name,
+        f"{found.winner.cost:g}",
+        f"{low:g} to {high:g}",
+        "inside" if low <= found.winner.cost <= high else "**outside**",
+        str(len(every)),
+        str(found.runs),
         str(len(every) * GRID_RUNS),
-    ]  # fmt: skip
+    ]
 
 
 def main() -> int:
@@ -212,14 +238,17 @@ def main() -> int:
         for number, each in enumerate(DECISIONS):
             (own := place / f"decision-{number}").mkdir(exist_ok=True)
             made.append(decide(each, own, chosen.jobs))
-    text = "\n\n".join([
-        markdown_table(
-            ("figure", "factor", "share, grid", "share, sensitivity", "place, grid", "place", "first three"), ranked
-        ),
-        markdown_table(
-            ("model", "objectives", "choice", "cost", "grid's best", "", "configurations", "runs", "runs, grid"), made
-        ),
-    ])  # fmt: skip
+    text = "\n\n".join(
+        [
+            markdown_table(
+                ("figure", "factor", "share, grid", "share, sensitivity", "place, grid", "place", "first three"), ranked
+            ),
+            markdown_table(
+                ("model", "objectives", "choice", "cost", "grid's best", "", "configurations", "runs", "runs, grid"),
+                made,
+            ),
+        ]
+    )
     print(text)
     if chosen.write:
         put(PAGE, "decisions.py", text)

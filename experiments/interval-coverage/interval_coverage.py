@@ -66,9 +66,16 @@ RUNS = (3, 5, 10, 30)
 STUDIES, SEED = 4000, 1
 LOWEST, HIGHEST, RARE, WRONG = 0.93, 0.97, 0.20, 0.05
 MEASURED = (
-    "mean_interval", "ratio_of_sums", "percentile_interval", "median_interval", "binomial_interval",
-    "sequential_binomial_interval", "stratified_interval", "capacity_search", "central_range",
-)  # fmt: skip
+    "mean_interval",
+    "ratio_of_sums",
+    "percentile_interval",
+    "median_interval",
+    "binomial_interval",
+    "sequential_binomial_interval",
+    "stratified_interval",
+    "capacity_search",
+    "central_range",
+)
 """Rules of vftsim.stats that commands may print; the parameters of a fit are measured beside them."""
 
 
@@ -337,8 +344,13 @@ def fits(rng: np.random.Generator, studies: int) -> Iterator[Cell]:
             noise = rng.normal(0.0, 1.0, observations)
             x = 0.5 + np.linalg.pinv(jacobian) @ noise
             residual = jacobian @ (x - 0.5) - noise
-            result = fit_at(definition, list(range(observations)), SimpleNamespace(
-                x=x, fun=residual, jac=jacobian, cost=0.5 * float(residual @ residual), nfev=1), low, span)  # fmt: skip
+            result = fit_at(
+                definition,
+                list(range(observations)),
+                SimpleNamespace(x=x, fun=residual, jac=jacobian, cost=0.5 * float(residual @ residual), nfev=1),
+                low,
+                span,
+            )
             right += sum(result.low[p.path] <= 0.5 <= result.high[p.path] for p in names)
             deviation = 1.96 * residual.std() * np.sqrt(np.diag(np.linalg.inv(jacobian.T @ jacobian)))
             plain += int((np.abs(x - 0.5) <= deviation).sum())
@@ -354,15 +366,25 @@ def next_runs(rng: np.random.Generator, studies: int) -> Iterator[Cell]:
         right = sum(low <= row[n] <= high for row, (low, high) in zip(rows, ranges, strict=True))
         low, high = np.percentile(rows[:, :n], [5.0, 95.0], axis=1)
         textbook = float(((low <= rows[:, n]) & (rows[:, n] <= high)).mean())
-        yield Cell("central 90 % of runs", "the next run, lognormal", str(n), studies, studies, right, textbook,
-                   nominal=0.9)  # fmt: skip
+        yield Cell(
+            "central 90 % of runs", "the next run, lognormal", str(n), studies, studies, right, textbook, nominal=0.9
+        )
 
 
 TABLES: tuple[tuple[Callable[[np.random.Generator, int], Iterator[Cell]], float], ...] = (
-    (means, 1.0), (ratios, 1.0), (percentiles, 0.15), (ramps, 1.0), (shares, 1.0), (stopped_shares, 1.0),
-    (searches, 1.0), (fits, 1.0), (next_runs, 1.0), (crashes, 1.0), (until_precise, 1.0),
+    (means, 1.0),
+    (ratios, 1.0),
+    (percentiles, 0.15),
+    (ramps, 1.0),
+    (shares, 1.0),
+    (stopped_shares, 1.0),
+    (searches, 1.0),
+    (fits, 1.0),
+    (next_runs, 1.0),
+    (crashes, 1.0),
+    (until_precise, 1.0),
     (rare_failures, 1.0),
-)  # fmt: skip
+)
 """Each with the share of the studies that it takes: percentiles need all delays of every run."""
 
 

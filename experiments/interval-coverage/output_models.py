@@ -101,9 +101,7 @@ def outputs(rng: np.random.Generator) -> Iterator[Output]:
             float(np.exp(sigma**2 / 2.0)),
         )
     yield Output("exponential", lambda rng, studies, n: rng.exponential(1.0, (studies, n)), 1.0)
-    yield Output(
-        "collapse in 30 % of runs", lambda rng, studies, n: collapsing(rng, studies, n, 0.3), 9.07, lumpy=True
-    )  # fmt: skip
+    yield Output("collapse in 30 % of runs", lambda rng, studies, n: collapsing(rng, studies, n, 0.3), 9.07, lumpy=True)
 
 
 def differences(rng: np.random.Generator) -> Iterator[Output]:

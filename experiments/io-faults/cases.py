@@ -248,15 +248,24 @@ def remember_simulations() -> None:
     from vftsim.tracing import trace
 
     for owner, name in (
-        (replicate, "_simulate"), (constant_load.ConstantLoad, "__call__"), (crash, "simulate_crash"),
-        (failover, "simulate_crash"), (calibrate_run, "fit"), (calibrate_fit, "_residuals"),
-        (validate, "run_environment"), (environment, "_ramp"), (environment, "_edge"), (trace, "run_traced"),
-    ):  # fmt: skip
+        (replicate, "_simulate"),
+        (constant_load.ConstantLoad, "__call__"),
+        (crash, "simulate_crash"),
+        (failover, "simulate_crash"),
+        (calibrate_run, "fit"),
+        (calibrate_fit, "_residuals"),
+        (validate, "run_environment"),
+        (environment, "_ramp"),
+        (environment, "_edge"),
+        (trace, "run_traced"),
+    ):
         _remember(owner, name)
     for owner, name, empty in (
-        (runner.Record, "run", {}), (judge.Judgement, "report", "A report.\n"), (judge.Judgement, "tables", []),
+        (runner.Record, "run", {}),
+        (judge.Judgement, "report", "A report.\n"),
+        (judge.Judgement, "tables", []),
         (judge.Judgement, "scores", []),
-    ):  # fmt: skip
+    ):
         setattr(owner, name, lambda *_, empty=empty: empty)
 
     def save(self: Any, path: Any, **_: Any) -> None:

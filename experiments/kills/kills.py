@@ -46,10 +46,11 @@ from table import put, written
 from tests.study.tiny import tiny
 
 MODEL = tiny(
-    subscribers="400", pre_registration="{duration: 2 s, rate: 20 /s, transient: 1 s}",
+    subscribers="400",
+    pre_registration="{duration: 2 s, rate: 20 /s, transient: 1 s}",
     stir="{duration: 1 s, steps: 1}",
     steps="{initial: 10 /s, increment: 10 /s, duration: 2 s, transient: 500 ms, most: 3}",
-)  # fmt: skip
+)
 VFTSIM = [sys.executable, "-m", "vftsim"]
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 TARGETS = (*("command", "group", "worker") * 3, "tracker")
@@ -73,9 +74,19 @@ def commands(model: str) -> dict[str, list[str]]:
         "capacity": ["capacity", model, "-n", "8"],
         "capacity --method search": ["capacity", model, *search],
         "failover": ["failover", model, "--protection", "checkpoint", "-n", "4", "--after", "3 s"],
-        "availability": ["availability", model, "--mtbf", "8760 h", "--protection", "none,lockstep", "-n", "2",
-                         "--after", "3 s"],
-    }  # fmt: skip
+        "availability": [
+            "availability",
+            model,
+            "--mtbf",
+            "8760 h",
+            "--protection",
+            "none,lockstep",
+            "-n",
+            "2",
+            "--after",
+            "3 s",
+        ],
+    }
 
 
 class Command:
@@ -215,8 +226,9 @@ def results(folder: Path) -> dict[str, object]:
     return found
 
 
-def kill_once(name: str, words: list[str], folder: Path, known_s: dict[int, float], count: int,
-              choose: random.Random) -> Counter[str]:  # fmt: skip
+def kill_once(
+    name: str, words: list[str], folder: Path, known_s: dict[int, float], count: int, choose: random.Random
+) -> Counter[str]:
     """Kill one command, go on, and say what was found; ``known_s`` is how long it takes with so many workers."""
     target, number = choose.choice(TARGETS), choose.choice(SIGNALS)
     jobs = 2 if target in ("worker", "tracker") else choose.choice((1, 1, 2))

@@ -31,8 +31,10 @@ def main() -> None:
     data = measured_runs(dataset_path(place(tree, "dataset")), whole.runs)
     found = fit(definition, run_models(tree, whole, whole.runs), data)
     values = [found.values[each.path] for each in parameters]
-    print(f"{name}: mean square {2 * found.cost / len(found.residuals):.2f}; "
-          + ", ".join(f"{path.rpartition('.')[2]} {value:.4g}" for path, value in found.values.items()))  # fmt: skip
+    print(
+        f"{name}: mean square {2 * found.cost / len(found.residuals):.2f}; "
+        + ", ".join(f"{path.rpartition('.')[2]} {value:.4g}" for path, value in found.values.items())
+    )
 
     def with_fit(spec: ModelSpec) -> ModelSpec:
         script = parameter_values(spec, parameters, values)  # type: ignore[arg-type]

@@ -36,9 +36,12 @@ WAKING = f"{PROXY}.wakeup_cost"
 PROBE_NS = 100_000.0
 ROUNDS = 3
 GROUPS = {
-    "quota": ("q40",), "competitor": ("eq",), "stops": ("p2t50", "p5t50", "p10t50"), "outage": ("out1",),
+    "quota": ("q40",),
+    "competitor": ("eq",),
+    "stops": ("p2t50", "p5t50", "p10t50"),
+    "outage": ("out1",),
     "base, near saturation": ("base",),
-}  # fmt: skip
+}
 
 
 def priced(spec: ModelSpec, factor: float, waking_ns: float) -> ModelSpec:

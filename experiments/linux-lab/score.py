@@ -47,10 +47,13 @@ def label(row: Row) -> str:
 def percentiles(rows: Iterable[Row]) -> list[Row]:
     """Rows of predicted percentiles that count."""
     return [
-        row for row in rows
-        if row.sample == "out" and label(row) not in OVERLOADED and row.environment not in ("noloop", "register")
+        row
+        for row in rows
+        if row.sample == "out"
+        and label(row) not in OVERLOADED
+        and row.environment not in ("noloop", "register")
         and any(matches(row.quantity, pattern) for pattern in PERCENTILES)
-    ]  # fmt: skip
+    ]
 
 
 def knows_less(row: Row, data: dict[str, Observations], share: float) -> float | None:

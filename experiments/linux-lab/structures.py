@@ -61,8 +61,11 @@ def main() -> None:
                     there[n] += residual(whole, key[1], seen[key], data[key]) / whole.replications
             squares += [each**2 for each in there]
             told = ", ".join(f"{path.rpartition('.')[2]} {value:.4g}" for path, value in found.values.items())
-            print(f"{name}, without {rate}: in sample {2 * found.cost / len(found.residuals):.2f}, left out "
-                  f"{sum(each**2 for each in there) / len(there):.2f} (mean squares); {told}", flush=True)  # fmt: skip
+            print(
+                f"{name}, without {rate}: in sample {2 * found.cost / len(found.residuals):.2f}, left out "
+                f"{sum(each**2 for each in there) / len(there):.2f} (mean squares); {told}",
+                flush=True,
+            )
         print(f"{name}: root mean square {math.sqrt(sum(squares) / len(squares)):.2f}", flush=True)
 
 

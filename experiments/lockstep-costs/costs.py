@@ -45,13 +45,19 @@ def settings(prices_us: dict[str, float], lengths: tuple[str, ...]) -> list[str]
 
 
 SHORT = (
-    f"{BENCH}.steps.duration=380 s", f"{BENCH}.steps.transient=20 s", f"{BENCH}.steps.most=5",
-    f"{BENCH}.stir.duration=20 s", f"{BENCH}.pre_registration.duration=430 s",
-)  # fmt: skip
+    f"{BENCH}.steps.duration=380 s",
+    f"{BENCH}.steps.transient=20 s",
+    f"{BENCH}.steps.most=5",
+    f"{BENCH}.stir.duration=20 s",
+    f"{BENCH}.pre_registration.duration=430 s",
+)
 FULL = (
-    f"{BENCH}.steps.duration=900 s", f"{BENCH}.steps.transient=30 s", f"{BENCH}.steps.most=7",
-    f"{BENCH}.stir.duration=20 s", f"{BENCH}.pre_registration.duration=430 s",
-)  # fmt: skip
+    f"{BENCH}.steps.duration=900 s",
+    f"{BENCH}.steps.transient=30 s",
+    f"{BENCH}.steps.most=7",
+    f"{BENCH}.stir.duration=20 s",
+    f"{BENCH}.pre_registration.duration=430 s",
+)
 
 
 def cpu_once(prices_us: dict[str, float], lengths: tuple[str, ...], seed: int) -> Array:
@@ -132,10 +138,16 @@ def report(pool: Parallel, prices: dict[str, float], target: Array, rows: tuple[
     """Print what these prices give at full length beside the record."""
     mean, error = (each[0] for each in cpu(pool, [prices], FULL, range(1000, 1010)))
     lines = [
-        (phase, "in sample" if phase in rows else "held out", f"{seen:.2f}", f"{value:.2f}", f"{spread:.2f}",
-         f"{value - seen:+.2f}")
+        (
+            phase,
+            "in sample" if phase in rows else "held out",
+            f"{seen:.2f}",
+            f"{value:.2f}",
+            f"{spread:.2f}",
+            f"{value - seen:+.2f}",
+        )
         for phase, value, spread, seen in zip((*PHASES, *HELD_OUT), mean, error, target, strict=True)
-    ]  # fmt: skip
+    ]
     print("\n## At full length\n")
     print(markdown_table(("CPU, %", "", "measured", "found", "standard error", "error, points"), lines))
 

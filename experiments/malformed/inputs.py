@@ -144,9 +144,13 @@ def _number(choose: random.Random, _: Any, parent: Any, last: Any) -> None:
 
 
 _CHANGES: dict[str, Callable[[random.Random, Any, Any, Any], None]] = {
-    "replace": _replace, "remove": _remove, "rename": _rename, "swap": _swap, "number": _number,
+    "replace": _replace,
+    "remove": _remove,
+    "rename": _rename,
+    "swap": _swap,
+    "number": _number,
     "number again": _number,
-}  # fmt: skip
+}
 
 
 def torn(choose: random.Random, data: bytes) -> bytes:

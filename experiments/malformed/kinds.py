@@ -145,9 +145,31 @@ def _fault(choose: random.Random) -> Input:
     return Input("", [*_RUN_ONE, *LIMITS], {"model.yaml": found})
 
 
-_MOMENTS = ("run 100 ms", "run -1 s", "3000 d", "step 1", "step 1 + 1 s", "step 99 + 1 s", "stepp 1", "measure 0 s",
-            "1 s", "", None, 5, [], "1e30 s", "0 s", "pre_registration + 1 s", "step 1 + -1 s", "step 1 + 1e9 s",
-            "299 ms", "300 ms", "1 ns", "-1 s", "nan s")  # fmt: skip
+_MOMENTS = (
+    "run 100 ms",
+    "run -1 s",
+    "3000 d",
+    "step 1",
+    "step 1 + 1 s",
+    "step 99 + 1 s",
+    "stepp 1",
+    "measure 0 s",
+    "1 s",
+    "",
+    None,
+    5,
+    [],
+    "1e30 s",
+    "0 s",
+    "pre_registration + 1 s",
+    "step 1 + -1 s",
+    "step 1 + 1e9 s",
+    "299 ms",
+    "300 ms",
+    "1 ns",
+    "-1 s",
+    "nan s",
+)
 
 
 @cache
@@ -165,10 +187,15 @@ def _result() -> dict[str, bytes]:
 
 
 _RUN = ["run", "{}/model.yaml", "-n", "2", "-o", "{}/out", *LIMITS]
-_ON_RESULTS = (["check", "{}/out"], ["check", "{}/out", "--json"], ["check", "{}/out", "--repair"], [*_RUN,
-    "--resume"],
-               [*_RUN, "--force"], _RUN, ["compare", "{}/model.yaml", "{}/model.yaml", "-n", "1", "-o",
-               "{}/out", *LIMITS])  # fmt: skip
+_ON_RESULTS = (
+    ["check", "{}/out"],
+    ["check", "{}/out", "--json"],
+    ["check", "{}/out", "--repair"],
+    [*_RUN, "--resume"],
+    [*_RUN, "--force"],
+    _RUN,
+    ["compare", "{}/model.yaml", "{}/model.yaml", "-n", "1", "-o", "{}/out", *LIMITS],
+)
 
 
 def _sealed(connection: sqlite3.Connection, choose: random.Random) -> None:
@@ -217,10 +244,21 @@ def _store(choose: random.Random) -> Input:
 
 def _directory(choose: random.Random) -> Input:
     files, others = dict(_result()), {}
-    names = ("vftsim.sqlite", "manifest.json", "summary.csv", "plots", ".vftsim.lock", ".vftsim.holder",
+    names = (
+        "vftsim.sqlite",
+        "manifest.json",
+        "summary.csv",
+        "plots",
+        ".vftsim.lock",
+        ".vftsim.holder",
         ".vftsim-writing",
-             "vftsim.sqlite.new", "vftsim.sqlite-wal", "vftsim.sqlite-shm", "model.yaml", "NOTES.md",
-             "vftsim.sqlite-journal")  # fmt: skip
+        "vftsim.sqlite.new",
+        "vftsim.sqlite-wal",
+        "vftsim.sqlite-shm",
+        "model.yaml",
+        "NOTES.md",
+        "vftsim.sqlite-journal",
+    )
     for _ in range(choose.choice((1, 1, 2, 3))):
         name = f"out/{choose.choice(names)}"
         files = {each: data for each, data in files.items() if each != name and not each.startswith(f"{name}/")}
@@ -305,9 +343,12 @@ def _measured(choose: random.Random) -> Input:
     words = _import_of(path)
     if choose.random() < 0.2:
         words = words[:-2]
-    for option, values in (("--from", ("4 s", "-1 s", "x", "1e30 s")), ("--until", ("1 s", "0 s", "9 d")),
-                           ("--rename", ("a=b", "=", "cpu/1=cpu", "x")), ("--as", ("sar", "sipp", "",
-                           "iperf3"))):  # fmt: skip
+    for option, values in (
+        ("--from", ("4 s", "-1 s", "x", "1e30 s")),
+        ("--until", ("1 s", "0 s", "9 d")),
+        ("--rename", ("a=b", "=", "cpu/1=cpu", "x")),
+        ("--as", ("sar", "sipp", "", "iperf3")),
+    ):
         if choose.random() < 0.1:
             words += [option, choose.choice(values)]
     return Input("", words, {path.name: data})
@@ -316,7 +357,9 @@ def _measured(choose: random.Random) -> Input:
 _ODD_ALONE = ("check {}/model.yaml", "schema", "models {}/model.yaml")
 _COMMANDS = {
     "tiny": (
-        "run {}/model.yaml -n 1 --quick -q", "capacity {}/model.yaml -n 1 -q", "failover {}/model.yaml -n 1 -q",
+        "run {}/model.yaml -n 1 --quick -q",
+        "capacity {}/model.yaml -n 1 -q",
+        "failover {}/model.yaml -n 1 -q",
         "compare {}/model.yaml {}/model.yaml -n 1 -q",
         "capacity {}/model.yaml --method search --probability 0.5 --budget 16 -q",
         "availability {}/model.yaml --mtbf 8760h --protection none --after 1s -n 1 -q -j 1",
@@ -324,11 +367,12 @@ _COMMANDS = {
         "pilot {}/model.yaml --set workloads.calls.steps.duration=50s --load 0.5 -q -j 1",
     ),
     "media": (
-        "run {}/model.yaml -n 1 --quick -q", "failover {}/model.yaml -n 1 -q",
+        "run {}/model.yaml -n 1 --quick -q",
+        "failover {}/model.yaml -n 1 -q",
         "explain {}/model.yaml --start 100ms --length 100ms",
         "trace {}/model.yaml -o {}/t.json --start 100ms --length 10ms",
     ),
-}  # fmt: skip
+}
 
 
 def _options(choose: random.Random) -> Input:
@@ -336,16 +380,69 @@ def _options(choose: random.Random) -> Input:
     name = choose.choice(("tiny", "tiny", "media"))
     words = choose.choice((*_COMMANDS[name] * 2, *_ODD_ALONE)).split()
     command = words[0]
-    pool = ("-n", "--seed", "-j", "--scale", "--precision", "--figure", "-o", "--budget", "--probability",
-        "--resolution", "--loss-limit",
-            "--ihs-limit", "--after-stop", "--window", "--mtbf", "--restart", "--after", "--over", "--load",
-            "--crashes", "--domain",
-            "--protection", "--plot", "--start", "--length", "--replication", "--packet", "--gantt",
-            "--method", "--tables")  # fmt: skip
-    values = ("0", "-1", "1", "2", "1e9", "99999999999999999999999", "nan", "inf", "-inf", "x", "", "0 s",
-        "1 s", "-2 s", "1e30 s", "5 %", "all",
-              "none", "lockstep", "search", "ramp", "sut", "{}/x.png", "{}/x.json", "/proc/x",
-              "{}/" + "y" * 300, "{}/a/b/c", "1 ns", "0.5")  # fmt: skip
+    pool = (
+        "-n",
+        "--seed",
+        "-j",
+        "--scale",
+        "--precision",
+        "--figure",
+        "-o",
+        "--budget",
+        "--probability",
+        "--resolution",
+        "--loss-limit",
+        "--ihs-limit",
+        "--after-stop",
+        "--window",
+        "--mtbf",
+        "--restart",
+        "--after",
+        "--over",
+        "--load",
+        "--crashes",
+        "--domain",
+        "--protection",
+        "--plot",
+        "--start",
+        "--length",
+        "--replication",
+        "--packet",
+        "--gantt",
+        "--method",
+        "--tables",
+    )
+    values = (
+        "0",
+        "-1",
+        "1",
+        "2",
+        "1e9",
+        "99999999999999999999999",
+        "nan",
+        "inf",
+        "-inf",
+        "x",
+        "",
+        "0 s",
+        "1 s",
+        "-2 s",
+        "1e30 s",
+        "5 %",
+        "all",
+        "none",
+        "lockstep",
+        "search",
+        "ramp",
+        "sut",
+        "{}/x.png",
+        "{}/x.json",
+        "/proc/x",
+        "{}/" + "y" * 300,
+        "{}/a/b/c",
+        "1 ns",
+        "0.5",
+    )
     for _ in range(choose.choice((1, 2, 2, 3))):
         words += [choose.choice(pool), choose.choice(values)]
     return Input("", [*words, *_limits(command)], {"model.yaml": (MEDIA if name == "media" else TINY).encode()})
@@ -387,6 +484,13 @@ def _struck(fault: dict[str, Any], protection: dict[str, Any]) -> Input:
 
 
 KINDS: dict[str, Callable[[random.Random], Input]] = {
-    "model file": _model, "--set": _set, "--grid": _grid, "faults": _fault, "options": _options,
-    "store": _store, "result directory": _directory, "dataset": _dataset, "measured file": _measured,
-}  # fmt: skip
+    "model file": _model,
+    "--set": _set,
+    "--grid": _grid,
+    "faults": _fault,
+    "options": _options,
+    "store": _store,
+    "result directory": _directory,
+    "dataset": _dataset,
+    "measured file": _measured,
+}

@@ -213,10 +213,17 @@ def main() -> int:
             continue
         one = make()
         found = answer(one)
-        tally.append({
-            "seed": chosen.seed, "number": number, "kind": one.kind, "code": found.code, "seconds": found.seconds,
-            "most_bytes": found.most_bytes, "defects": len(found.defects),
-        })  # fmt: skip
+        tally.append(
+            {
+                "seed": chosen.seed,
+                "number": number,
+                "kind": one.kind,
+                "code": found.code,
+                "seconds": found.seconds,
+                "most_bytes": found.most_bytes,
+                "defects": len(found.defects),
+            }
+        )
         if chosen.tally:
             with chosen.tally.open("a") as notes:
                 notes.write(json.dumps(tally[-1]) + "\n")
@@ -247,12 +254,18 @@ def _table(tally: list[dict[str, Any]]) -> str:
     for kind in [*KINDS, "all"]:
         some = [line for line in tally if kind in (line["kind"], "all")]
         codes = Counter(line["code"] for line in some)
-        rows.append([
-            kind, f"{len(some):,}", f"{codes[2]:,}", f"{codes[1]:,}", f"{codes[0] + codes[3]:,}",
-            f"{max((line['seconds'] for line in some), default=0.0):.1f} s",
-            f"{max((line['most_bytes'] for line in some), default=0) / 1e6:.0f} MB",
-            str(sum(line["defects"] for line in some)),
-        ])  # fmt: skip
+        rows.append(
+            [
+                kind,
+                f"{len(some):,}",
+                f"{codes[2]:,}",
+                f"{codes[1]:,}",
+                f"{codes[0] + codes[3]:,}",
+                f"{max((line['seconds'] for line in some), default=0.0):.1f} s",
+                f"{max((line['most_bytes'] for line in some), default=0) / 1e6:.0f} MB",
+                str(sum(line["defects"] for line in some)),
+            ]
+        )
     heads = ["input", "tried", "refused", "named as damaged", "accepted", "longest", "most memory", "defects"]
     return written(heads, rows)
 

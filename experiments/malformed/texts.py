@@ -50,13 +50,17 @@ GRIDS = {
 """Of TINY and of MEDIA, by their first lines."""
 SETS = {
     "name: tiny": (
-        "domains.sut.applications.proxy.touch_cost=3 ms", "workloads.calls.steps.most=2",
+        "domains.sut.applications.proxy.touch_cost=3 ms",
+        "workloads.calls.steps.most=2",
         "workloads.calls.registered=40 %",
     ),
     "name: media": (
-        "hosts.host.scheduler.kind=cfs", "faults=[]", "workloads.media.streams=3", "measure.duration=100 ms",
+        "hosts.host.scheduler.kind=cfs",
+        "faults=[]",
+        "workloads.media.streams=3",
+        "measure.duration=100 ms",
     ),
-}  # fmt: skip
+}
 LIMITS = ["-q", "-j", "1", "--max-time", "500 ms", "--max-memory", "300 MB"]
 DATASET = """\
 name: lab

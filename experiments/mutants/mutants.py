@@ -45,13 +45,15 @@ TRIED = Path(__file__).parent / "tried.jsonl"
 LONGEST_S, MOST_BYTES = 30, 4_000_000_000
 """Of CPU, and of address space; on the clock 30 times as long.  A fault that ends nothing is noticed too."""
 PARTS = {
-    "kernel/wheel.py": "kernel/test_wheel.py", "kernel/simpy_engine.py": "kernel/test_engines.py",
+    "kernel/wheel.py": "kernel/test_wheel.py",
+    "kernel/simpy_engine.py": "kernel/test_engines.py",
     "platform/cpu/exact.py": "platform/cpu/test_exact.py",
     "platform/cpu/host.py": "platform/cpu/test_host_corners.py",
     "platform/cpu/shared_queue.py": "platform/cpu/test_other_schedules.py platform/cpu/test_host_corners.py",
     "platform/cpu/schedulers/_credit_rules.py": "platform/cpu/test_xen_schedules.py",
-    "platform/cpu/schedulers/_credit_accounting.py":
-    "platform/cpu/test_xen_schedules.py platform/cpu/test_scheduler_guarantees.py",
+    "platform/cpu/schedulers/_credit_accounting.py": (
+        "platform/cpu/test_xen_schedules.py platform/cpu/test_scheduler_guarantees.py"
+    ),
     "platform/cpu/schedulers/credit.py": "platform/cpu/test_xen_schedules.py",
     "platform/cpu/schedulers/credit2.py": "platform/cpu/test_credit2_schedules.py",
     "platform/cpu/schedulers/_credit2_queue.py": "platform/cpu/test_credit2_schedules.py",
@@ -60,7 +62,8 @@ PARTS = {
     "platform/cpu/schedulers/cfs.py": "platform/cpu/test_other_schedules.py platform/cpu/test_cfs_weights.py",
     "platform/io/link.py": "net/test_link.py",
     "platform/io/nic.py": "net/test_nics.py platform/test_nic_and_rings.py",
-    "platform/io/ring.py": "platform/test_nic_and_rings.py", "platform/delays.py": "platform/test_delay_counts.py",
+    "platform/io/ring.py": "platform/test_nic_and_rings.py",
+    "platform/delays.py": "platform/test_delay_counts.py",
     "platform/protection/channel.py": "guard/test_channel_and_replay.py",
     "platform/protection/replay.py": "guard/test_channel_and_replay.py",
     "platform/protection/log_writer.py": "guard/test_channel_and_replay.py guard/test_lockstep_limits.py",
@@ -76,20 +79,40 @@ PARTS = {
     "workloads/ims_bench/ramp_end.py": "sip/test_ramp_end.py",
     "workloads/ims_bench/verdict.py": "sip/test_verdict_counts.py sip/test_ramp_end.py",
     "workloads/ims_bench/subscribers.py": "sip/test_subscribers.py",
-    "stats/intervals.py": "stats/test_intervals.py", "stats/histogram.py": "stats/test_histogram.py",
-    "stats/percentiles.py": "stats/test_percentiles.py", "stats/theory.py": "stats/test_theory.py",
-    "spec/units.py": "spec/test_spec_units.py", "study/database.py": "study/test_check.py",
+    "stats/intervals.py": "stats/test_intervals.py",
+    "stats/histogram.py": "stats/test_histogram.py",
+    "stats/percentiles.py": "stats/test_percentiles.py",
+    "stats/theory.py": "stats/test_theory.py",
+    "spec/units.py": "spec/test_spec_units.py",
+    "study/database.py": "study/test_check.py",
     "study/lock.py": "study/test_lock.py",
-}  # fmt: skip
+}
 """Files that ``--propose`` changes, and the tests that are about them."""
 CHANGES = (
-    (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "), (r" != ", " == "),
-    (r" \+ ", " - "), (r" - ", " + "), (r" \* ", " // "), (r" // ", " * "), (r" and ", " or "), (r" or ", " and "),
+    (r" < ", " <= "),
+    (r" <= ", " < "),
+    (r" > ", " >= "),
+    (r" >= ", " > "),
+    (r" == ", " != "),
+    (r" != ", " == "),
+    (r" \+ ", " - "),
+    (r" - ", " + "),
+    (r" \* ", " // "),
+    (r" // ", " * "),
+    (r" and ", " or "),
+    (r" or ", " and "),
     (r"\bmin\(", "max("),
-    (r"\bmax\(", "min("), (r"\bnot ", ""), (r"\bTrue\b", "False"), (r"\bFalse\b", "True"), (r"\b1\b", "2"),
+    (r"\bmax\(", "min("),
+    (r"\bnot ", ""),
+    (r"\bTrue\b", "False"),
+    (r"\bFalse\b", "True"),
+    (r"\b1\b", "2"),
     (r" \+= ", " -= "),
-    (r" -= ", " += "), (r"\b0\b", "1"), (r" / ", " * "), (r"\b2\b", "3"),
-)  # fmt: skip
+    (r" -= ", " += "),
+    (r"\b0\b", "1"),
+    (r" / ", " * "),
+    (r"\b2\b", "3"),
+)
 
 
 def statements(path: Path) -> Iterator[int]:

@@ -29,9 +29,19 @@ WRONG = {
 }
 _SERVER = "domains.server.applications.web"
 _BURST = (
-    "replies", "requests", "test duration, s", "concurrent, max", "time min, ms", "time mean, ms", "time median, ms",
-    "time deviation, ms", "time max, ms", "connect, ms", "response, ms", "transfer, ms",
-)  # fmt: skip
+    "replies",
+    "requests",
+    "test duration, s",
+    "concurrent, max",
+    "time min, ms",
+    "time mean, ms",
+    "time median, ms",
+    "time deviation, ms",
+    "time max, ms",
+    "connect, ms",
+    "response, ms",
+    "transfer, ms",
+)
 
 
 class Lab:
@@ -63,16 +73,22 @@ class Lab:
         quota_us = self.facts["period_us"] * self.share if self.share < 1.0 else 0
         reply = read_report(self.source(self.runs("calibration")[0]))
         size = round(reply.header_bytes + reply.content_bytes + reply.footer_bytes)
-        return self.model("web", [
-            "networks.lan.rate=10 Gbit/s",   # only the port to the server is shaped
-            f"domains.server.quota={quota_us:g} us", f"domains.server.period={self.facts['period_us']} us",
-            f"{_SERVER}.script={1e6 * self.cost_s:.0f} us", f"{_SERVER}.reply_size={size} B",
-            f"workloads.web.rate={run['rate']} /s", f"workloads.web.connections={run['connections']}",
-            f"workloads.web.timeout={self.facts['timeout_s']} s",
-            f"workloads.web.linear_retries={self.facts['syn_linear_timeouts']}",
-            *([] if self.is_eevdf() else ["domains.server.guest_scheduler={kind: cfs}"]),
-            *(f"{_SERVER}.{change}" for change in changes),
-        ])  # fmt: skip
+        return self.model(
+            "web",
+            [
+                "networks.lan.rate=10 Gbit/s",  # only the port to the server is shaped
+                f"domains.server.quota={quota_us:g} us",
+                f"domains.server.period={self.facts['period_us']} us",
+                f"{_SERVER}.script={1e6 * self.cost_s:.0f} us",
+                f"{_SERVER}.reply_size={size} B",
+                f"workloads.web.rate={run['rate']} /s",
+                f"workloads.web.connections={run['connections']}",
+                f"workloads.web.timeout={self.facts['timeout_s']} s",
+                f"workloads.web.linear_retries={self.facts['syn_linear_timeouts']}",
+                *([] if self.is_eevdf() else ["domains.server.guest_scheduler={kind: cfs}"]),
+                *(f"{_SERVER}.{change}" for change in changes),
+            ],
+        )
 
     def is_eevdf(self) -> bool:
         """Whether the machine's kernel has the scheduler that came with Linux 6.6."""
@@ -97,14 +113,17 @@ def curve(lab: Lab) -> list[Sequence[str]]:
         seen, found = read_report(lab.source(run)), lab.predicted(run)
         length_s = run["connections"] / run["rate"]
         form = collapse_rate_per_s(lab.share, lab.cost_s, lab.facts["timeout_s"], length_s)
-        rows.append((
-            f"{run['rate']:g}", _pair(answered(seen), [answered(each) for each in found], 0),
-            f"{min(100.0, 100.0 * form / run['rate']):.0f}",
-            _pair(seen.connection_ms[1], [each.connection_ms[1] for each in found], 0),
-            _pair(seen.connection_ms[3], [each.connection_ms[3] for each in found], 0),
-            _pair(seen.response_ms, [each.response_ms for each in found], 0),
-            _pair(1e3 * run["cpu_s"] / run["connections"], [1e3 * lab.cost_s], 1),
-        ))  # fmt: skip
+        rows.append(
+            (
+                f"{run['rate']:g}",
+                _pair(answered(seen), [answered(each) for each in found], 0),
+                f"{min(100.0, 100.0 * form / run['rate']):.0f}",
+                _pair(seen.connection_ms[1], [each.connection_ms[1] for each in found], 0),
+                _pair(seen.connection_ms[3], [each.connection_ms[3] for each in found], 0),
+                _pair(seen.response_ms, [each.response_ms for each in found], 0),
+                _pair(1e3 * run["cpu_s"] / run["connections"], [1e3 * lab.cost_s], 1),
+            )
+        )
     return rows
 
 
@@ -165,9 +184,19 @@ def figures(report: HttperfReport) -> tuple[float, ...]:
     """Return the figures of a report in the order of the burst's rows."""
     low, mean, high, middle, deviation = report.connection_ms
     return (
-        report.replies, report.requests, report.duration_s, report.concurrent, low, mean, middle, deviation, high,
-        report.connect_ms, report.response_ms, report.transfer_ms,
-    )  # fmt: skip
+        report.replies,
+        report.requests,
+        report.duration_s,
+        report.concurrent,
+        low,
+        mean,
+        middle,
+        deviation,
+        high,
+        report.connect_ms,
+        report.response_ms,
+        report.transfer_ms,
+    )
 
 
 def _pair(measured: float, predicted: Sequence[float], digits: int) -> str:

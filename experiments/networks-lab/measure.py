@@ -153,11 +153,16 @@ def measure_network(lab: Lab) -> None:
 def write_facts(lab: Lab) -> None:
     """Write what was measured where, with what was refused."""
     facts = {
-        "kernel": platform.release().split("-")[0], "processors": _processors(),
-        "namespaces": lab.network.is_apart, "link_mbit": LINK_MBIT if lab.network.is_shaped else None,
-        "cpu_limit_percent": lab.limit.percent if lab.limit.is_on else None, "period_us": PERIOD_US,
-        "timeout_s": TIMEOUT_S, "syn_linear_timeouts": _syn_linear_timeouts(), "runs": lab.runs,
-    }  # fmt: skip
+        "kernel": platform.release().split("-")[0],
+        "processors": _processors(),
+        "namespaces": lab.network.is_apart,
+        "link_mbit": LINK_MBIT if lab.network.is_shaped else None,
+        "cpu_limit_percent": lab.limit.percent if lab.limit.is_on else None,
+        "period_us": PERIOD_US,
+        "timeout_s": TIMEOUT_S,
+        "syn_linear_timeouts": _syn_linear_timeouts(),
+        "runs": lab.runs,
+    }
     (lab.out / "lab.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 

@@ -69,8 +69,11 @@ def _plain(module: Any) -> Scenario:
 
 
 SCENARIOS: dict[str, Scenario] = {
-    **{f"lockstep, {pair}, {what} crashes": _lockstep(pair, what)
-       for pair in test_promise.SEEDS for what in ("primary", "backup")},
+    **{
+        f"lockstep, {pair}, {what} crashes": _lockstep(pair, what)
+        for pair in test_promise.SEEDS
+        for what in ("primary", "backup")
+    },
     "checkpoint": _plain(test_checkpoint_promise),
     "micro_checkpoint, guest error": _micro(False),
     "micro_checkpoint, shipped": _micro(True),
@@ -78,10 +81,11 @@ SCENARIOS: dict[str, Scenario] = {
     "hypervisor_epoch, original": _epoch("original"),
     "hypervisor_epoch, revised": _epoch("revised"),
     "coarse_lockstep": Scenario(
-        test_coarse_lockstep, test_coarse_lockstep.crash_instants,
+        test_coarse_lockstep,
+        test_coarse_lockstep.crash_instants,
         lambda t: test_coarse_lockstep.judge(t, test_coarse_lockstep.run(t)),
     ),
-}  # fmt: skip
+}
 
 
 def _judged(name: str, per_phase: int, worker: int, workers: int) -> tuple[int, list[str]]:

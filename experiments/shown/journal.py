@@ -107,9 +107,11 @@ def run(command: Command, key: str) -> Kept:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
     environment = os.environ | {
-        "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1", "COLUMNS": "200",
+        "PYTHONPATH": str(tree),
+        "OMP_NUM_THREADS": "1",
+        "COLUMNS": "200",
         "PYTHONDONTWRITEBYTECODE": "1",
-    }  # fmt: skip
+    }
     begin_s = time.monotonic()
     with (kept.folder / "printed").open("wb") as out, (kept.folder / "errors").open("wb") as err:
         done = subprocess.run(command.words(tree), cwd=work, env=environment, stdout=out, stderr=err, check=False)
@@ -118,8 +120,13 @@ def run(command: Command, key: str) -> Kept:
         shutil.copyfile(tree / page, work / Path(page).name)
     shutil.rmtree(tree)
     said = (kept.folder / "errors").read_text(encoding="utf-8", errors="replace")[-2000:]
-    ran = {"seconds": round(time.monotonic() - begin_s, 1), "exit": done.returncode, "errors": said,
-           "run": command.run, "day": time.strftime("%Y-%m-%d")}  # fmt: skip
+    ran = {
+        "seconds": round(time.monotonic() - begin_s, 1),
+        "exit": done.returncode,
+        "errors": said,
+        "run": command.run,
+        "day": time.strftime("%Y-%m-%d"),
+    }
     (kept.folder / "ran.json").write_text(json.dumps(ran, indent=1), encoding="utf-8")
     return kept
 

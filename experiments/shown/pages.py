@@ -39,8 +39,12 @@ WHAT = re.compile(
 )
 STEP = re.compile(r"(?P<key>[^.\[\]]+)|\[(?P<where>[^\]]*)\]")
 OF_ALL: dict[str, Callable[[Sequence[float]], float]] = {
-    "sum": sum, "median": statistics.median, "worst": lambda values: max(values, key=abs), "least": min, "most": max,
-}  # fmt: skip
+    "sum": sum,
+    "median": statistics.median,
+    "worst": lambda values: max(values, key=abs),
+    "least": min,
+    "most": max,
+}
 """What makes one figure of many."""
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 

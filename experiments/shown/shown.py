@@ -132,10 +132,12 @@ def chosen(shown: Shown, only: Sequence[str], quick: bool) -> list[Command]:
     used = {block.name for block in shown.blocks}
     places = {c: {str(b.page.relative_to(ROOT)) for b in shown.blocks if b.name == c} for c in used}
     return [
-        command for name, command in shown.commands.items()
-        if name in used and (command.quick or not quick)
+        command
+        for name, command in shown.commands.items()
+        if name in used
+        and (command.quick or not quick)
         and (not only or any(fnmatch.fnmatch(each, p) for each in (name, *places[name]) for p in only))
-    ]  # fmt: skip
+    ]
 
 
 def listed(shown: Shown, commands: Iterable[Command], written: frozenset[Path]) -> str:

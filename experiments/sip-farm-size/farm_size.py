@@ -20,13 +20,23 @@ from vftsim.spec import load
 from vftsim.workloads.farm.records import farm_loads
 
 FARM = (
-    "hosts.lpar1.pcpus=160", "domains.front.count=140", "domains.back.count=59", "domains.back.disks.data.disks=8",
-    "workloads.calls.message_cost=0 us", "measure.warm_up=100 ms",
-)  # fmt: skip
+    "hosts.lpar1.pcpus=160",
+    "domains.front.count=140",
+    "domains.back.count=59",
+    "domains.back.disks.data.disks=8",
+    "workloads.calls.message_cost=0 us",
+    "measure.warm_up=100 ms",
+)
 HEAD = (
-    "calls/s", "held", "simulated s per CPU s", "CPU us a call", "events a call", "calls at once", "failed",
+    "calls/s",
+    "held",
+    "simulated s per CPU s",
+    "CPU us a call",
+    "events a call",
+    "calls at once",
+    "failed",
     "peak memory, MiB",
-)  # fmt: skip
+)
 LINES = ((2_500, "60 s"), (5_000, "60 s"), (10_000, "60 s"), (10_000, "100 ms"))
 _MIB = 1024.0
 
@@ -51,9 +61,15 @@ def line(rate: int, hold: str, seconds: float) -> tuple[str, ...]:
     own: Any = run.engine.rows(farm_loads)[1]
     begun, peak = int(own.begun), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _MIB
     return (
-        f"{rate:,}", hold, f"{seconds / cpu_s:.1f}", f"{1e6 * cpu_s / begun:.0f}", f"{run.engine.events / begun:.0f}",
-        f"{int(own.most_active):,}", str(int(own.failed)), f"{peak:.0f}",
-    )  # fmt: skip
+        f"{rate:,}",
+        hold,
+        f"{seconds / cpu_s:.1f}",
+        f"{1e6 * cpu_s / begun:.0f}",
+        f"{run.engine.events / begun:.0f}",
+        f"{int(own.most_active):,}",
+        str(int(own.failed)),
+        f"{peak:.0f}",
+    )
 
 
 def main() -> None:

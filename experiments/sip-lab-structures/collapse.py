@@ -33,9 +33,11 @@ FLUSH = (f"{SERVER}flush_in_timer_process=true",)
 O1 = ("domains.sut.guest_scheduler={kind: o1}",)
 LATE = (f"{SERVER}timers_wait_for_flush=true",)
 PRICES = (
-    f"{SERVER}repeated_request_cost=0.65", f"{SERVER}repeated_reply_cost=0.5", f"{SERVER}repeated_ok_cost=1",
+    f"{SERVER}repeated_request_cost=0.65",
+    f"{SERVER}repeated_reply_cost=0.5",
+    f"{SERVER}repeated_ok_cost=1",
     f"{SERVER}own_repeat_cost=1",
-)  # fmt: skip
+)
 NONCES = (f"{SERVER}nonces_good_once=true", "workloads.calls.fails_on_second_challenge=true")
 GROWTH = (f"{SERVER}growth_with_utilization=0.52", f"{SERVER}growth_per_transaction=0")
 ALL = (*GROWTH, *FLUSH, *O1, *LATE, *PRICES, *NONCES)

@@ -125,10 +125,12 @@ def edge_row(name: str, runs: Sequence[Mapping[str, float]]) -> list[str]:
     collapsed = sum(run["ihs/global"] > LIMIT for run in runs)
     share = binomial_interval(collapsed, len(runs))
     return [
-        name, *(cell(figure) for figure in ("cpu", "ihs/global", "retransmissions")),
-        f"{held} of {len(delays)}", f"{width:.1f}",
+        name,
+        *(cell(figure) for figure in ("cpu", "ihs/global", "retransmissions")),
+        f"{held} of {len(delays)}",
+        f"{width:.1f}",
         f"{collapsed}/{len(runs)} ({100 * share.low:.0f}-{100 * share.high:.0f} %)",
-    ]  # fmt: skip
+    ]
 
 
 def stop_row(name: str, ramps: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:

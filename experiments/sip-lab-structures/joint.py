@@ -43,9 +43,11 @@ SERVER = "domains.sut.applications.proxy."
 BENCH = "workloads.calls."
 GROWTH = (f"{SERVER}growth_per_transaction=0",)
 LATE_FLUSH = (
-    f"{SERVER}flush_in_timer_process=true", f"{SERVER}timers_wait_for_flush=true", f"{SERVER}nonces_good_once=true",
+    f"{SERVER}flush_in_timer_process=true",
+    f"{SERVER}timers_wait_for_flush=true",
+    f"{SERVER}nonces_good_once=true",
     f"{BENCH}fails_on_second_challenge=true",
-)  # fmt: skip
+)
 O1 = ("domains.sut.guest_scheduler={kind: o1}",)
 STALL = (f"{SERVER}stall_duration=400 ms",)
 COUNTED = (
@@ -192,9 +194,11 @@ def ramp(name: str, environment: str, replication: int) -> dict[str, Any]:
     """
     initial, increment = LOADS[environment]
     loads = (
-        f"{BENCH}steps.initial={initial + (FIRST - 1) * increment} /s", f"{BENCH}steps.increment={increment} /s",
-        f"{BENCH}steps.most={STOPS[environment] + 3 - FIRST}", f"{BENCH}pre_registration.duration=0 s",
-    )  # fmt: skip
+        f"{BENCH}steps.initial={initial + (FIRST - 1) * increment} /s",
+        f"{BENCH}steps.increment={increment} /s",
+        f"{BENCH}steps.most={STOPS[environment] + 3 - FIRST}",
+        f"{BENCH}pre_registration.duration=0 s",
+    )
     played = observe(model(name, environment, (*BEGINNING, *loads)), SEED, replication)
     seen = {
         (FIRST - 1 + int(phase.removeprefix("step_")), quantity): value
@@ -208,9 +212,11 @@ def ramp(name: str, environment: str, replication: int) -> dict[str, Any]:
 
 
 def _kept(quantity: str) -> bool:
-    return quantity in delay_percentiles() or quantity in {"cpu", "retransmissions", *LARGEST} or (
-        quantity.startswith("ihs/")
-    )  # fmt: skip
+    return (
+        quantity in delay_percentiles()
+        or quantity in {"cpu", "retransmissions", *LARGEST}
+        or (quantity.startswith("ihs/"))
+    )
 
 
 def edge(name: str, replication: int) -> dict[str, float]:
@@ -244,12 +250,16 @@ def score_rows(scores: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]:
         seventh = [row for key, row in both.items() if "/p" in key.split(" ")[1] and "step_7" in key]
         again = both["virtual/step_7 retransmissions"]
         yield [
-            name, *(_signed(errors(both, f"{e}/", " cpu")[:5]) for e in ("native", "virtual")),
-            f"{_percent(delays):.1f} %", f"{again[1]:.0f} of {again[0]:.0f}/s",
-            " ".join(f"{row[1]:.0f}" for key, row in both.items() if "ihs/" in key), f"{_percent(seventh):.0f} %",
-            f"{found['joint']['score']:.2f}", _signed(errors(protected, "virtual_ft/", " cpu")),
+            name,
+            *(_signed(errors(both, f"{e}/", " cpu")[:5]) for e in ("native", "virtual")),
+            f"{_percent(delays):.1f} %",
+            f"{again[1]:.0f} of {again[0]:.0f}/s",
+            " ".join(f"{row[1]:.0f}" for key, row in both.items() if "ihs/" in key),
+            f"{_percent(seventh):.0f} %",
+            f"{found['joint']['score']:.2f}",
+            _signed(errors(protected, "virtual_ft/", " cpu")),
             f"{found['virtual_ft']['score']:.1f}" if protected else "",
-        ]  # fmt: skip
+        ]
 
 
 def _signed(errors: Sequence[float]) -> str:
@@ -266,10 +276,12 @@ def stop_rows(found: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]:
         cells = [name]
         for environment, runs in _ramps(predicted).items():
             stops, last = [run["stop"] for run in runs], STOPS[environment] + 2
-            cells.append(", ".join(
-                f"{step if step <= last else f'not by {last}'}: {stops.count(step)}/{len(stops)}"
-                for step in sorted(set(stops))
-            ))  # fmt: skip
+            cells.append(
+                ", ".join(
+                    f"{step if step <= last else f'not by {last}'}: {stops.count(step)}/{len(stops)}"
+                    for step in sorted(set(stops))
+                )
+            )
             if environment != "virtual":
                 cells.append(_scenarios(environment, runs))
         yield cells
@@ -334,18 +346,32 @@ def tables(scores: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]
     return (
         f"## {title}\n\n{markdown_table([cell.strip() for cell in head.split('|')], lines)}\n"
         for title, head, lines in (
-            ("Input rows", "structure | native CPU | virtual CPU | percentiles | retransmissions | IHS, step 7 | "
-             "p50, step 7 | score | FT CPU | FT score", list(score_rows(scores))),
+            (
+                "Input rows",
+                "structure | native CPU | virtual CPU | percentiles | retransmissions | IHS, step 7 | "
+                "p50, step 7 | score | FT CPU | FT score",
+                list(score_rows(scores)),
+            ),
             ("Stops", "structure | native (11) | its IHS | virtual (7) | FT (7) | its IHS", list(stop_rows(found))),
-            ("Virtual step 6",
-             "structure | CPU % | IHS % | retransmissions /s | percentiles inside | width | collapsed (95 %)",
-             [edge_row(name, each["edge"]) for name, each in found.items() if "edge" in each]),
-            ("Largest delays", "structure | largest REG1, steps 1-5, ms | REG2 | pre-registration, both",
-             list(maxima_rows(found))),
-            ("Held out", "structure | native CPU 5-10 | virtual CPU 5 | FT CPU 5-6 | step 5, median | worst | "
-             "REL1 p99 | largest REG1 of step 5 | REG2", list(held_out_rows(found))),
-        ) if lines
-    )  # fmt: skip
+            (
+                "Virtual step 6",
+                "structure | CPU % | IHS % | retransmissions /s | percentiles inside | width | collapsed (95 %)",
+                [edge_row(name, each["edge"]) for name, each in found.items() if "edge" in each],
+            ),
+            (
+                "Largest delays",
+                "structure | largest REG1, steps 1-5, ms | REG2 | pre-registration, both",
+                list(maxima_rows(found)),
+            ),
+            (
+                "Held out",
+                "structure | native CPU 5-10 | virtual CPU 5 | FT CPU 5-6 | step 5, median | worst | "
+                "REL1 p99 | largest REG1 of step 5 | REG2",
+                list(held_out_rows(found)),
+            ),
+        )
+        if lines
+    )
 
 
 def main() -> None:

@@ -168,12 +168,16 @@ def row(own: Joint, known: Mapping[str, float], found: SimpleNamespace) -> dict[
     of_data = fit_at(own.definition, own.keys, found, own.low, own.span)
     return {
         path: {
-            "truth": value, "value": whole.values[path], "low": whole.low[path], "high": whole.high[path],
+            "truth": value,
+            "value": whole.values[path],
+            "low": whole.low[path],
+            "high": whole.high[path],
             "data": {"low": of_data.low[path], "high": of_data.high[path]},
-            "chance_share": whole.chance_share.get(path, 0.0), "identified": path not in whole.undetermined,
+            "chance_share": whole.chance_share.get(path, 0.0),
+            "identified": path not in whole.undetermined,
         }
         for path, value in known.items()
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

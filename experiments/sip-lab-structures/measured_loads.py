@@ -47,10 +47,12 @@ NEAR_POINTS = 0.1
 MOST_TRIES = 4
 
 FITTED = {
-    "S0, as shipped": "shipped", "growth, one fit": "growth, full", "flush under o1": "flush",
+    "S0, as shipped": "shipped",
+    "growth, one fit": "growth, full",
+    "flush under o1": "flush",
     "flush in turns (wrong on purpose)": "turns (wrong on purpose)",
     "growth, stop of 0.4 s each minute (wrong on purpose)": "stall (wrong on purpose)",
-}  # fmt: skip
+}
 """Structures with a fit of their own, by their names in :mod:`joint`."""
 SET = {"S0, ordinary prices": PRICES, "growth of 0.52, ordinary prices": (*GROWTH, *PRICES, *NONCES), "all": ALL}
 """Structures with costs set again by :mod:`collapse`."""
@@ -121,10 +123,11 @@ def play(make: Make, runs: int) -> dict[str, Any]:
     for environment in MODELS:
         error, speed = right_speed(make, environment)
         found[environment] = {
-            "cpu_error": error, "speed": speed,
+            "cpu_error": error,
+            "speed": speed,
             "as it is": [ramp(make, environment, 1.0, r) for r in range(runs)],
             "CPU right": [ramp(make, environment, speed, r) for r in range(runs)],
-        }  # fmt: skip
+        }
     found["maxima"] = [maxima(make, r) for r in range(max(1, runs // 2))]
     return found
 
@@ -173,9 +176,10 @@ def stop_rows(results: Mapping[str, Any]) -> Iterator[list[str]]:
     """Yield error of CPU and stops, as the structures are and with CPU right."""
     for name, found in results.items():
         yield [
-            name, *(f"{found[e]['cpu_error']:+.1f}" for e in MODELS),
+            name,
+            *(f"{found[e]['cpu_error']:+.1f}" for e in MODELS),
             *(stops(e, found[e][how]) for how in ("as it is", "CPU right") for e in MODELS),
-        ]  # fmt: skip
+        ]
 
 
 def capacity_rows(results: Mapping[str, Any], how: str) -> Iterator[list[str]]:
@@ -213,14 +217,27 @@ def page(results: Mapping[str, Any]) -> str:
     parts = [
         "## Stops",
         markdown_table(
-            ("structure", "CPU, native 10", "virtual 5", "FT 6", "native (11)", "virtual (6 or 7)", "FT (7)",
-             "native, CPU right", "virtual, CPU right", "FT, CPU right"), list(stop_rows(results)),
+            (
+                "structure",
+                "CPU, native 10",
+                "virtual 5",
+                "FT 6",
+                "native (11)",
+                "virtual (6 or 7)",
+                "FT (7)",
+                "native, CPU right",
+                "virtual, CPU right",
+                "FT, CPU right",
+            ),
+            list(stop_rows(results)),
         ),
-        "## Capacities, CPU right", markdown_table(("structure", *heads), list(capacity_rows(results, "CPU right"))),
-        "## Capacities, as they are", markdown_table(("structure", *heads), list(capacity_rows(results, "as it is"))),
+        "## Capacities, CPU right",
+        markdown_table(("structure", *heads), list(capacity_rows(results, "CPU right"))),
+        "## Capacities, as they are",
+        markdown_table(("structure", *heads), list(capacity_rows(results, "as it is"))),
         "## Largest delays",
         markdown_table(("structure", *DELAYS, "below half of the record's", "above twice"), list(maxima_rows(results))),
-    ]  # fmt: skip
+    ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -43,11 +43,14 @@ def system(cores: int, streams: int, duty: int, boost: bool) -> Any:
     return experiment(
         "mixed.D",
         [
-            f"hosts.host.pcpus={cores}", f"domains.dom0.vcpus={cores}", f"workloads.media.streams={streams}",
-            f"workloads.signaling.calls_per_s={streams / 12}", f"hosts.host.scheduler.boost={str(boost).lower()}",
+            f"hosts.host.pcpus={cores}",
+            f"domains.dom0.vcpus={cores}",
+            f"workloads.media.streams={streams}",
+            f"workloads.signaling.calls_per_s={streams / 12}",
+            f"hosts.host.scheduler.boost={str(boost).lower()}",
             *guests,
         ],
-    )  # fmt: skip
+    )
 
 
 def figures(cell: Cell, budget: Budget) -> dict[str, list[float]]:
@@ -87,9 +90,14 @@ def boost_rows(results: Mapping[Cell, Mapping[str, Sequence[float]]]) -> Iterato
         pairs = [f"{_mean(with_boost[name])} / {_mean(without[name])}" for name in FIGURES]
         best = _furthest(_ratios(with_boost, without))
         yield [
-            str(cores), str(streams), f"{duty} %", *pairs, *_needed(with_boost["p99"], without["p99"]),
-            best, *_needed(with_boost[best], without[best]),
-        ]  # fmt: skip
+            str(cores),
+            str(streams),
+            f"{duty} %",
+            *pairs,
+            *_needed(with_boost["p99"], without["p99"]),
+            best,
+            *_needed(with_boost[best], without[best]),
+        ]
 
 
 def _ratios(first: Mapping[str, Sequence[float]], second: Mapping[str, Sequence[float]]) -> dict[str, float]:
@@ -108,9 +116,14 @@ def duty_rows(results: Mapping[Cell, Mapping[str, Sequence[float]]]) -> Iterator
             ratios = _ratios(a, b)
             best = _furthest(ratios)
             yield [
-                "yes" if boost else "no", str(cores), str(streams), f"{low} and {high} %",
-                *(f"{ratio:.2f}" for ratio in ratios.values()), best, *_needed(a[best], b[best]),
-            ]  # fmt: skip
+                "yes" if boost else "no",
+                str(cores),
+                str(streams),
+                f"{low} and {high} %",
+                *(f"{ratio:.2f}" for ratio in ratios.values()),
+                best,
+                *_needed(a[best], b[best]),
+            ]
 
 
 def _needed(first: Sequence[float], second: Sequence[float]) -> list[str]:

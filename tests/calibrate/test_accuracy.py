@@ -121,10 +121,16 @@ def test_the_parabola_bends_and_the_line_does_not():
 
 
 STEPS = {
-    ("step_1", "load"): 50.4, ("step_1", "ihs/global"): 0.0, ("step_1", "ihs/ims_uac"): 0.05,
-    ("step_2", "load"): 60.9, ("step_2", "ihs/global"): 0.2, ("step_2", "ihs/ims_uac"): 0.9,
-    ("step_10", "load"): 140.2, ("step_10", "ihs/global"): 3.0, ("step_10", "ihs/ims_uac"): 8.0,
-}  # fmt: skip
+    ("step_1", "load"): 50.4,
+    ("step_1", "ihs/global"): 0.0,
+    ("step_1", "ihs/ims_uac"): 0.05,
+    ("step_2", "load"): 60.9,
+    ("step_2", "ihs/global"): 0.2,
+    ("step_2", "ihs/ims_uac"): 0.9,
+    ("step_10", "load"): 140.2,
+    ("step_10", "ihs/global"): 3.0,
+    ("step_10", "ihs/ims_uac"): 8.0,
+}
 
 
 def test_a_capacity_is_the_load_of_the_last_step_before_any_scenario_is_over_the_limit():

@@ -11,9 +11,11 @@ from vftsim.study.model import load_model, shipped_models
 ENVIRONMENT = {"linux-lab/base": "base", "own-lab/fit": "proxy"}
 """That of the model as it stands, where a calibration has several; the others change the system or the mix."""
 FITS = {
-    "lab-native": "sip-lab/native", "lab-virtual": "sip-lab/virtual", "lab-virtual-ft": "sip-lab/ft",
+    "lab-native": "sip-lab/native",
+    "lab-virtual": "sip-lab/virtual",
+    "lab-virtual-ft": "sip-lab/ft",
     "linux-lab": "linux-lab/base",
-}  # fmt: skip
+}
 
 
 def fitted_loads(name):

@@ -110,10 +110,15 @@ def test_one_observation_for_each_parameter_has_it_too():
 
 def test_a_fit_hands_over_what_each_replication_says(monkeypatch):
     """CPU is 40 points over the bounds; four replications add -1, 0, 0 and 1 point: 2.5 % of the bounds a point."""
-    monkeypatch.setattr(fit_module, "observe", lambda spec, seed, replication: {
-        (f"step_{n}", "cpu"): 40.0 * (read(spec, COST) - 300_000.0) / 1_200_000.0 + (-1.0, 0.0, 0.0, 1.0)[replication]
-        for n in (1, 2)
-    })  # fmt: skip
+    monkeypatch.setattr(
+        fit_module,
+        "observe",
+        lambda spec, seed, replication: {
+            (f"step_{n}", "cpu"): 40.0 * (read(spec, COST) - 300_000.0) / 1_200_000.0
+            + (-1.0, 0.0, 0.0, 1.0)[replication]
+            for n in (1, 2)
+        },
+    )
     data = {("step_1", "cpu"): 20.0, ("step_2", "cpu"): 20.002}
     one, four = fit(definition(), lab(), data), fit(definition(replications=4), lab(), data)
     assert (one.chance_share, list(four.chance_share)) == ({}, [COST])
@@ -123,9 +128,11 @@ def test_a_fit_hands_over_what_each_replication_says(monkeypatch):
 
 
 def test_the_table_and_the_record_say_whether_intervals_hold_it(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(fit_module, "observe", lambda spec, seed, replication: {
-        ("measured", "cpu.small"): spec.domains["small"].weight / 2.0 + replication
-    })  # fmt: skip
+    monkeypatch.setattr(
+        fit_module,
+        "observe",
+        lambda spec, seed, replication: {("measured", "cpu.small"): spec.domains["small"].weight / 2.0 + replication},
+    )
     for name, text in (("two-guests.yaml", SPIN), ("dataset.yaml", DATASET), ("cpu.csv", CPU)):
         (tmp_path / name).write_text(text)
     words = ["calibrate", str(tmp_path / "fit.yaml"), "-j", "1", "-q"]

@@ -40,10 +40,18 @@ def definition(**changes):
     parameter = {"path": f"{PROXY}.touch_cost", "low": "0.3 ms", "high": "1.5 ms", "start": "0.5 ms", "meaning": "cost"}
     return CalibrationSpec(
         **{
-            "name": "small", "model": "small", "dataset": "data", "environment": "x", "parameters": [parameter],
-            "in_sample": ["step_1", "step_2"], "quantities": ["cpu"], "most_evaluations": 8, "seed": 3, **changes,
+            "name": "small",
+            "model": "small",
+            "dataset": "data",
+            "environment": "x",
+            "parameters": [parameter],
+            "in_sample": ["step_1", "step_2"],
+            "quantities": ["cpu"],
+            "most_evaluations": 8,
+            "seed": 3,
+            **changes,
         }
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.thorough

@@ -23,10 +23,13 @@ from vftsim.workloads.ramp import RampEnd
 FIT_TWICE = FIT.replace("most_evaluations: 8", "replications: 2\nmost_evaluations: 4")
 BY_RUNS = VALIDATION.replace("points: 3", "points: 30").replace("replications: 2", "replications: 3")
 LAB_MODEL = tiny(
-    subscribers="400", ring_time="200 ms", hold_time="500 ms",
-    pre_registration="{duration: 1 s, rate: 20 /s, transient: 200 ms}", stir="{duration: 1 s, steps: 1}",
+    subscribers="400",
+    ring_time="200 ms",
+    hold_time="500 ms",
+    pre_registration="{duration: 1 s, rate: 20 /s, transient: 200 ms}",
+    stir="{duration: 1 s, steps: 1}",
     steps="{initial: 10 /s, increment: 10 /s, duration: 2 s, transient: 500 ms, most: 2}",
-)  # fmt: skip
+)
 LAB_DATASET = """\
 name: lab
 environments: {bare: {}}
@@ -51,10 +54,15 @@ environments:
 def write(folder, duration="300 ms"):
     for name, text in (
         ("two-guests.yaml", SPIN.replace("500 ms, duration: 2 s", f"100 ms, duration: {duration}")),
-        ("dataset.yaml", DATASET), ("cpu.csv", CPU), ("fit.yaml", FIT_TWICE), ("runs.yaml", BY_RUNS),
-        ("tiny.yaml", LAB_MODEL), ("lab.yaml", LAB_DATASET), ("ramps.yaml", BY_RAMPS),
+        ("dataset.yaml", DATASET),
+        ("cpu.csv", CPU),
+        ("fit.yaml", FIT_TWICE),
+        ("runs.yaml", BY_RUNS),
+        ("tiny.yaml", LAB_MODEL),
+        ("lab.yaml", LAB_DATASET),
+        ("ramps.yaml", BY_RAMPS),
         ("lab.csv", "where,run,n,cpu\nbare,step_1,1,30\nbare,step_2,1,60\n"),
-    ):  # fmt: skip
+    ):
         (folder / name).write_text(text)
     return folder
 

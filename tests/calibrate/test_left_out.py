@@ -10,8 +10,11 @@ from vftsim.labs.ramps import LoadStep, Ramp, shipped_ramps
 HERE, THERE = Path("here.yaml"), Path("there.yaml")
 STEPS = (LoadStep(50.0, 0.0, 40.0), LoadStep(60.0, 0.0, 48.0), LoadStep(70.0, 4.0, 80.0), LoadStep(80.0, 50.0, 99.0))
 LEFT = Ramp("left", STEPS, 60.0, 70.0, 125.0, (HERE, "a"))
-KNOWN = {"left": LEFT, "beside": Ramp("beside", (), 50.0, 70.0, 100.0, (HERE, "b")),
-         "far": Ramp("far", (), 70.0, 90.0, 100.0, (THERE, "a"))}  # fmt: skip
+KNOWN = {
+    "left": LEFT,
+    "beside": Ramp("beside", (), 50.0, 70.0, 100.0, (HERE, "b")),
+    "far": Ramp("far", (), 70.0, 90.0, 100.0, (THERE, "a")),
+}
 
 
 def run(cpu_a_call):

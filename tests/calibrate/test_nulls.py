@@ -80,10 +80,16 @@ def test_a_target_that_a_null_meets_says_nothing_for_the_model():
 
 def runs_spec(**more):
     return RunValidationSpec(
-        name="n", model="m", dataset="d", environments={"base": (), "half": (), "other": ()},
-        fitted=("base/r1", "base/r2"), predicted=("half/r3",), quantities=("cpu",),
-        nulls=NullsSpec(base="base", left={"half": 50.0}), **more,
-    )  # fmt: skip
+        name="n",
+        model="m",
+        dataset="d",
+        environments={"base": (), "half": (), "other": ()},
+        fitted=("base/r1", "base/r2"),
+        predicted=("half/r3",),
+        quantities=("cpu",),
+        nulls=NullsSpec(base="base", left={"half": 50.0}),
+        **more,
+    )
 
 
 def test_nulls_of_runs_know_the_base_and_what_is_left_of_the_cpu():
@@ -98,8 +104,10 @@ def test_nulls_of_runs_know_the_base_and_what_is_left_of_the_cpu():
 
 
 def test_a_null_that_says_nothing_of_a_row_does_not_meet_a_target():
-    target, rows = RunTarget(quantities=("cpu",), median=10.0), [row(50.0, 51.0, {"line": 50.0}, phase="r3"),
-                                                               row(50.0, 51.0, {}, phase="r4")]  # fmt: skip
+    target, rows = (
+        RunTarget(quantities=("cpu",), median=10.0),
+        [row(50.0, 51.0, {"line": 50.0}, phase="r3"), row(50.0, 51.0, {}, phase="r4")],
+    )
     assert verdict_beside(runs_spec(), target, rows, {}, {}).by_nulls == ()
     assert verdict_beside(runs_spec(), target, rows[:1], {}, {}).by_nulls == ("line",)
 
@@ -107,9 +115,14 @@ def test_a_null_that_says_nothing_of_a_row_does_not_meet_a_target():
 def test_an_unknown_environment_is_refused():
     with pytest.raises(ValueError, match="no environment 'quarter'"):
         RunValidationSpec(
-            name="n", model="m", dataset="d", environments={"base": ()}, predicted=("base/r3",), quantities=("cpu",),
+            name="n",
+            model="m",
+            dataset="d",
+            environments={"base": ()},
+            predicted=("base/r3",),
+            quantities=("cpu",),
             nulls=NullsSpec(base="base", left={"quarter": 25.0}),
-        )  # fmt: skip
+        )
 
 
 def test_a_deliberately_wrong_model_is_said_with_set(monkeypatch):

@@ -21,20 +21,29 @@ REGISTER = "domains.sut.applications.proxy.register_touch_cost"
 FIT = {
     "format": 1,
     "calibration": {
-        "name": "tiny", "model": "tiny.yaml", "dataset": ".", "environment": "bare", "in_sample": ["step_1"],
+        "name": "tiny",
+        "model": "tiny.yaml",
+        "dataset": ".",
+        "environment": "bare",
+        "in_sample": ["step_1"],
         "parameters": [{"path": COST, "low": "1 ms", "high": "8 ms", "start": "4 ms", "meaning": "cost of a message"}],
     },
     "parameters": {COST: {"value": 4e6, "low_95": 3.2e6, "high_95": 5.6e6}},
     "correlations": {},
-}  # fmt: skip
+}
 
 
 def fit(correlation: float = 0.0, **changes) -> DrawableFit:
     """Two parameters of 100 with an interval of 80 to 140, and of 1 with one of 0.9 to 1.1."""
     own = {
-        "name": "two", "values": {"a": 100.0, "b": 1.0}, "low": {"a": 80.0, "b": 0.9}, "high": {"a": 140.0, "b": 1.1},
-        "bounds": {"a": (0.0, 1000.0), "b": (0.0, 2.0)}, "correlations": {"a ~ b": correlation}, "settings": (),
-    }  # fmt: skip
+        "name": "two",
+        "values": {"a": 100.0, "b": 1.0},
+        "low": {"a": 80.0, "b": 0.9},
+        "high": {"a": 140.0, "b": 1.1},
+        "bounds": {"a": (0.0, 1000.0), "b": (0.0, 2.0)},
+        "correlations": {"a ~ b": correlation},
+        "settings": (),
+    }
     return DrawableFit(**{**own, **changes})
 
 
@@ -76,9 +85,13 @@ def test_a_draw_stays_within_the_bounds_and_is_the_same_again():
 
 def test_correlations_that_cannot_be_keep_the_widths():
     """Three parameters that each go against the other two by -0.9: no distribution has that."""
-    impossible = fit(values=dict.fromkeys("abc", 0.0), low=dict.fromkeys("abc", -1.96), high=dict.fromkeys("abc", 1.96),
-                     bounds=dict.fromkeys("abc", (-99.0, 99.0)),
-                     correlations={"a ~ b": -0.9, "a ~ c": -0.9, "b ~ c": -0.9})  # fmt: skip
+    impossible = fit(
+        values=dict.fromkeys("abc", 0.0),
+        low=dict.fromkeys("abc", -1.96),
+        high=dict.fromkeys("abc", 1.96),
+        bounds=dict.fromkeys("abc", (-99.0, 99.0)),
+        correlations={"a ~ b": -0.9, "a ~ c": -0.9, "b ~ c": -0.9},
+    )
     points = np.array([[impossible.draw(1, n)[name] for name in "abc"] for n in range(4000)])
     assert points.std(axis=0) == pytest.approx(1.0, abs=3.5 / math.sqrt(2 * 4000))
 
@@ -110,9 +123,15 @@ AFTER_SEND = "domains.sut.applications.proxy.work_after_send"
 def share_fit(**changes) -> DrawableFit:
     """A share of the work that the data do not tell; the fit ended at 0.2 of 0 to 0.8."""
     own = {
-        "name": "share", "values": {AFTER_SEND: 0.2}, "low": {AFTER_SEND: 0.0}, "high": {AFTER_SEND: 0.8},
-        "bounds": {AFTER_SEND: (0.0, 0.8)}, "correlations": {}, "settings": (), "undetermined": frozenset({AFTER_SEND}),
-    }  # fmt: skip
+        "name": "share",
+        "values": {AFTER_SEND: 0.2},
+        "low": {AFTER_SEND: 0.0},
+        "high": {AFTER_SEND: 0.8},
+        "bounds": {AFTER_SEND: (0.0, 0.8)},
+        "correlations": {},
+        "settings": (),
+        "undetermined": frozenset({AFTER_SEND}),
+    }
     return DrawableFit(**{**own, **changes})
 
 
@@ -147,17 +166,23 @@ def test_only_points_that_the_model_accepts_are_played(here):
         y for x, y in zip(plain, played, strict=True) if x < 1.0
     ], "an accepted point stays the first that was drawn"
     beyond = load_model(here / "tiny.yaml", [f"{AFTER_SEND}=0.99"]).spec
-    far = share_fit(values={AFTER_SEND: 0.01}, low={AFTER_SEND: 0.01}, bounds={AFTER_SEND: (0.02, 0.8)},
-                    undetermined=frozenset())  # fmt: skip
+    far = share_fit(
+        values={AFTER_SEND: 0.01}, low={AFTER_SEND: 0.01}, bounds={AFTER_SEND: (0.02, 0.8)}, undetermined=frozenset()
+    )
     with pytest.raises(UsageError, match=r"refuses each of 100 points .*work_after_send"):
         _points(beyond, [far], 1, 1)
 
 
 def test_the_table_says_what_it_rests_on(here, capsys):
     """Eight points: between the outermost of them lie 47 to 97 % (beta of 7 and 2), and few points are said."""
-    (here / "fit.json").write_text(json.dumps({
-        **FIT, "parameters": {COST: {"value": 4e6, "low_95": 1e6, "high_95": 8e6, "identified": False}},
-    }))  # fmt: skip
+    (here / "fit.json").write_text(
+        json.dumps(
+            {
+                **FIT,
+                "parameters": {COST: {"value": 4e6, "low_95": 1e6, "high_95": 8e6, "identified": False}},
+            }
+        )
+    )
     words = ["predict", str(here / "tiny.yaml"), "--fit", str(here / "fit.json"), "-j", "1", "-q", "--draws"]
     assert main([*words, "8"]) == 0
     few = " ".join(capsys.readouterr().out.split())

@@ -15,9 +15,12 @@ from vftsim.study.model import load_model
 
 SHIPPED_FITS = sorted((shipped_dir("calibration") / "sip-lab/fitted").glob("*.json"))
 DATA = {
-    ("step_1", "load"): 50.0, ("step_1", "cpu"): 40.0, ("step_2", "load"): 60.0, ("step_2", "cpu"): 48.0,
+    ("step_1", "load"): 50.0,
+    ("step_1", "cpu"): 40.0,
+    ("step_2", "load"): 60.0,
+    ("step_2", "cpu"): 48.0,
     ("step_1", "memory"): 3000.0,
-}  # fmt: skip
+}
 KEYS = [("step_1", "cpu")]
 
 

@@ -18,9 +18,12 @@ from vftsim.composition.model import ModelSpec
 @pytest.fixture
 def own(tmp_path):
     for name, text in (
-        ("two-guests.yaml", SPIN), ("dataset.yaml", DATASET), ("cpu.csv", CPU), ("fit.yaml", FIT),
+        ("two-guests.yaml", SPIN),
+        ("dataset.yaml", DATASET),
+        ("cpu.csv", CPU),
+        ("fit.yaml", FIT),
         ("validation.yaml", VALIDATION),
-    ):  # fmt: skip
+    ):
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -53,13 +56,15 @@ MISTAKES = {
     "phase of a run": ("bare/even, bare/odd", "bare/oven", "the phase 'oven' of 'bare'; it has even, odd"),
     "quantity": ("[cpu.small]", "[bare/even/cpu.smal]", "called 'bare/even/cpu.smal' was measured"),
     "not of the model": (
-        "domains.small.cap=30 %", "domains.small.kap=30 %", "fit.yaml:6: environments.capped: domains.small.kap=30 %"
+        "domains.small.cap=30 %",
+        "domains.small.kap=30 %",
+        "fit.yaml:6: environments.capped: domains.small.kap=30 %",
     ),
     "unit of a setting": ("weight=1200", "weight=many", "fit.yaml:9: phases.odd: domains.large.weight=many"),
     "both forms": ("environments:\n  bare", "environment: bare\nenvironments:\n  bare", "needs either environment"),
     "settings": ("[domains.large.weight=1200]", "[domains.huge.weight=1]", "huge"),
     "bounds": ("low: 60, high: 900", "low: 900, high: 60", "need low < high"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("old", "new", "message"), MISTAKES.values(), ids=MISTAKES)
@@ -85,8 +90,12 @@ def test_a_quantity_that_the_model_does_not_give_is_refused_with_the_nearest(own
 
 def test_units_of_figures_are_told_by_their_names(own, capsys):
     assert [unit_of_figure(name) for name in ("cpu.dom0", "web.reply_rate", "delay_p50_ms", "SES1/p90", "x")] == [
-        "%", "/s", "ms", "ms", None
-    ]  # fmt: skip
+        "%",
+        "/s",
+        "ms",
+        "ms",
+        None,
+    ]
     assert (is_ratio("cpu.dom0"), is_ratio("cpu"), is_ratio("delay_p50_ms"), is_ratio("x")) == (
         False,
         False,
@@ -107,9 +116,14 @@ def test_patterns_do_not_cross_slashes():
 def test_the_median_and_the_range_of_repeats_decide():
     """Repeats 40 and 50: 54 is 4 beyond. A run made once takes the relative range of the nearest load: 80 to 100."""
     spec = RunValidationSpec(
-        name="x", model="m", dataset="d", environments={"a": (), "b": ()}, predicted=("a/r1", "b/r1"),
-        quantities=("cpu",), repeats_of="a",
-    )  # fmt: skip
+        name="x",
+        model="m",
+        dataset="d",
+        environments={"a": (), "b": ()},
+        predicted=("a/r1", "b/r1"),
+        quantities=("cpu",),
+        repeats_of="a",
+    )
     data = {("a/r1", "cpu"): 45.0, ("a/r1", "load"): 10.0, ("b/r1", "cpu"): 90.0, ("b/r1", "load"): 11.0}
     repeats = {("a/r1", "cpu"): [40.0, 50.0], ("a/r1", "load"): [10.0, 10.0], ("b/r1", "cpu"): [90.0]}
     rows = [Row(e, "r1", "cpu", "out", m, p, p, p, 2, {}) for e, m, p in (("a", 45.0, 54.0), ("b", 90.0, 101.0))]
@@ -129,8 +143,13 @@ def test_a_run_says_the_cpu_of_every_domain():
 
 
 def test_a_definition_is_of_one_form():
-    base = {"name": "x", "model": "m", "dataset": "d", "in_sample": ["s"], "parameters": [
-        {"path": "a", "low": 0, "high": 1, "start": 0.5, "meaning": "abc"}]}  # fmt: skip
+    base = {
+        "name": "x",
+        "model": "m",
+        "dataset": "d",
+        "in_sample": ["s"],
+        "parameters": [{"path": "a", "low": 0, "high": 1, "start": 0.5, "meaning": "abc"}],
+    }
     with pytest.raises(ValidationError, match="needs either environment"):
         CalibrationSpec(**base)
     with pytest.raises(ValidationError, match="settings of phases, which need environments"):
@@ -170,6 +189,10 @@ def test_parameters_of_environments_are_told_apart(change, told):
     one = {"path": "a", "low": 0, "high": 1, "start": 0.5, "meaning": "abc"}
     with pytest.raises(ValidationError, match=told):
         CalibrationSpec(
-            name="x", model="m", dataset="d", in_sample=["e/s"], environments={"e": []},
+            name="x",
+            model="m",
+            dataset="d",
+            in_sample=["e/s"],
+            environments={"e": []},
             parameters=[one | change, one | {"path": "b"}],
-        )  # fmt: skip
+        )

@@ -10,9 +10,18 @@ from vftsim.cli.common import ModelStudy, Study, Work, spread
 from vftsim.cli.main import build_app, main
 
 STUDIES = (
-    "availability", "capacity", "compare", "failover", "optimize", "pilot", "predict", "run", "sensitivity", "study",
+    "availability",
+    "capacity",
+    "compare",
+    "failover",
+    "optimize",
+    "pilot",
+    "predict",
+    "run",
+    "sensitivity",
+    "study",
     "sweep",
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")

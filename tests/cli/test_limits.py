@@ -79,10 +79,13 @@ def test_a_study_ends_when_its_time_is_over_and_what_had_finished_is_kept(tiny_p
 
 
 GRIDS = [
-    "--grid", f"domains.sut.weight={','.join(map(str, range(1, 31)))}",
-    "--grid", f"domains.sut.cpu_inflation={','.join(str(1 + n / 100) for n in range(30))}",
-    "--grid", f"workloads.calls.subscribers={','.join(map(str, range(1000, 1030)))}",
-]  # fmt: skip
+    "--grid",
+    f"domains.sut.weight={','.join(map(str, range(1, 31)))}",
+    "--grid",
+    f"domains.sut.cpu_inflation={','.join(str(1 + n / 100) for n in range(30))}",
+    "--grid",
+    f"workloads.calls.subscribers={','.join(map(str, range(1000, 1030)))}",
+]
 
 
 def test_a_large_grid_is_counted_before_it_is_made(tiny_path, tmp_path, monkeypatch, capsys):

@@ -35,7 +35,10 @@ def test_a_page_has_every_option_and_both_examples(name: str) -> None:
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not there")
 def test_groff_sets_them_without_a_warning() -> None:
     done = subprocess.run(
-        ["groff", "-man", "-Tutf8", "-ww", "-z", "-"], input="\n".join(PAGES.values()), capture_output=True, text=True,
+        ["groff", "-man", "-Tutf8", "-ww", "-z", "-"],
+        input="\n".join(PAGES.values()),
+        capture_output=True,
+        text=True,
         check=True,
-    )  # fmt: skip
+    )
     assert done.stderr == ""

@@ -21,8 +21,16 @@ workloads:
   tcp: {kind: bulk_tcp, to: vm, duration: 1 s}
 measure: {duration: 10 s, warm_up: 0 s}
 """
-COMMANDS = (run.run, capacity.capacity, compare.compare, sweep.sweep, failover.failover, predict.predict, pilot.pilot,
-            availability.availability)  # fmt: skip
+COMMANDS = (
+    run.run,
+    capacity.capacity,
+    compare.compare,
+    sweep.sweep,
+    failover.failover,
+    predict.predict,
+    pilot.pilot,
+    availability.availability,
+)
 
 
 @pytest.fixture
@@ -72,8 +80,9 @@ def test_a_sweep_is_shortened_at_every_point(sip, tmp_path, capsys):
 
 def test_fewer_crashes_are_said(tmp_path, capsys):
     file = tmp_path / "rr.yaml"
-    rr = TCP.replace("tcp_sink", "service").replace("{kind: bulk_tcp, to: vm, duration: 1 s}",
-                                                      "{kind: request_response, to: vm}")  # fmt: skip
+    rr = TCP.replace("tcp_sink", "service").replace(
+        "{kind: bulk_tcp, to: vm, duration: 1 s}", "{kind: request_response, to: vm}"
+    )
     file.write_text(rr)
     words = ["failover", str(file), "--protection", "lockstep", "-j", "1", "-q", "--after", "200 ms", "--over", "50 ms"]
     assert main([*words, "--quick", "--json"]) == 0

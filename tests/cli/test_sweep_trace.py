@@ -23,8 +23,13 @@ def run_main(capsys, *arguments):
 def test_sweep_without_a_model_prints_a_table_and_keeps_its_files(tmp_path, capsys):
     out = run_main(capsys, *SWEEP, "--scheduler", "credit")
     assert {p.name for p in (tmp_path / "sweep-credit").iterdir()} == {
-        "results.csv", "replications.csv", "sweep.png", "blocks.json", "manifest.json", "vftsim.sqlite",
-    }  # fmt: skip
+        "results.csv",
+        "replications.csv",
+        "sweep.png",
+        "blocks.json",
+        "manifest.json",
+        "vftsim.sqlite",
+    }
     for text in ("lost,", "p99,", "dom0: CPU, %", "seed 1", " to ", "measures 100 ms after 300 ms"):
         assert text in out
     table = list(csv.DictReader(io.StringIO(run_main(capsys, *SWEEP, "--scheduler", "credit", "--csv"))))

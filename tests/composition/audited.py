@@ -23,9 +23,18 @@ from vftsim.platform.protection.outcome import Protection
 OWN = ("judged", "breaches", "first_breach")
 """What the auditor alone leaves behind."""
 QUIET = (
-    audit.take_in, audit.judge, audit.begin, audit.end, audit.mark, audit.send, audit.send_on, audit.learn,
-    audit.lose_channel, audit.change_channel, audit.lose_backup,
-)  # fmt: skip
+    audit.take_in,
+    audit.judge,
+    audit.begin,
+    audit.end,
+    audit.mark,
+    audit.send,
+    audit.send_on,
+    audit.learn,
+    audit.lose_channel,
+    audit.change_channel,
+    audit.lose_backup,
+)
 
 
 def silence(made: Run) -> None:

@@ -123,8 +123,11 @@ class Oracle:
         price_ns = path.frontend_receive_cost if path.kind == "paravirtual" else path.driver_receive_cost
         price_ns += path.accesses_receive * path.exit_cost if path.kind in ("emulated", "stub_domain") else 0
         event_ns = path.event_cost + (path.interrupt_exit_cost if path.kind == "direct" else 0)
-        drivers = [self._row(stages, each.row) for each in self.run.built.host_of(name).io.stages
-                   if each.owner == name and each.name in ("guest driver", "front-end")]  # fmt: skip
+        drivers = [
+            self._row(stages, each.row)
+            for each in self.run.built.host_of(name).io.stages
+            if each.owner == name and each.name in ("guest driver", "front-end")
+        ]
         own.least += own.packets[0] * price_ns
         own.most += (
             min(own.packets[1], self._arrived(name)) * price_ns + sum(int(s.batches) for s in drivers) * event_ns
@@ -156,8 +159,11 @@ class Oracle:
         if name in built.guards:
             return self._arrived(name)
         host = built.host_of(name)
-        lost = sum(count for (place, cause), count in built.drop_counts().items()
-                   if "from" in place or "transmit" in place or cause == "lost in crash")  # fmt: skip
+        lost = sum(
+            count
+            for (place, cause), count in built.drop_counts().items()
+            if "from" in place or "transmit" in place or cause == "lost in crash"
+        )
         under_way = sum(int(row.packets.length) for row in self._rings(host))
         under_way += sum(int(self._row(stages, s.row).held) for s in host.io.stages if "transmit" in s.name)
         under_way += sum(int(link.sent - link.delivered) for link in self._links(host, "from"))
@@ -168,8 +174,11 @@ class Oracle:
 
     def _drivers(self, program: str) -> list[Any]:
         spec = self.run.spec
-        return [self.run.built.drivers[name] for name, workload in spec.workloads.items()
-                if ".".join(spec.target_of(workload)[:2]) == program]  # fmt: skip
+        return [
+            self.run.built.drivers[name]
+            for name, workload in spec.workloads.items()
+            if ".".join(spec.target_of(workload)[:2]) == program
+        ]
 
     def _may_lose(self, name: str) -> bool:
         """Whether a program's domain may have lost work halfway."""
@@ -185,9 +194,12 @@ class Oracle:
         return sum(
             int(work.remaining_ns)
             for row, work in enumerate(engine.rows(works)[: engine.used(works) + 1])
-            if row and row not in unused and int(work.on_done) in numbers
-            and (places is None or int(work.place) in places) and argument in (0, int(work.argument))
-        )  # fmt: skip
+            if row
+            and row not in unused
+            and int(work.on_done) in numbers
+            and (places is None or int(work.place) in places)
+            and argument in (0, int(work.argument))
+        )
 
     def _media_relay(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
         demand_ns = round(program.packet_cost * spec.cpu_inflation) + self._transmit_ns(spec)

@@ -40,10 +40,21 @@ from vftsim.workloads.parts import APPLICATIONS, WORKLOADS
 
 FARM = frozenset({"farm_server", "farm_calls"})
 """Drawn by nobody here: their own tests compare the engines."""
-LEAN = frozenset({
-    "media_relay", "signaling_server", "service", "udp_sink", "cpu_bound", "periodic_load", "rtp", "calls",
-    "request_response", "open_requests", "bulk_udp",
-})  # fmt: skip
+LEAN = frozenset(
+    {
+        "media_relay",
+        "signaling_server",
+        "service",
+        "udp_sink",
+        "cpu_bound",
+        "periodic_load",
+        "rtp",
+        "calls",
+        "request_response",
+        "open_requests",
+        "bulk_udp",
+    }
+)
 """Applications and workloads of the small kernel."""
 BEHIND_DRIVER = frozenset({"paravirtual", "emulated", "stub_domain"})
 _WITHOUT_BENCH = 0.75
@@ -138,35 +149,53 @@ def _drawn(random: Random, is_lean: bool) -> Draw:
     if random.random() < 0.3:
         hosts["far"], other = _host(random), _guest(random, random.choice(["direct", "moderated", "native"]), is_lean)
         domains = {name: {**domain, "host": "host"} for name, domain in domains.items()}
-        domains["other"] = {**other, "applications": {**other["applications"]}, "protection": {"kind": "none"},
-                            "host": "far"}  # fmt: skip
+        domains["other"] = {
+            **other,
+            "applications": {**other["applications"]},
+            "protection": {"kind": "none"},
+            "host": "far",
+        }
         workloads |= _workloads(random, "other", other)
     data: Draw = {
-        "format": 2, "hosts": hosts,
-        "networks": {"lan": {
-            "rate": random.choice(["1 Gbit/s", "20 Mbit/s"]), "latency": f"{random.choice([0, 10, 500])} us",
-            "queue": random.choice(["16 KiB", "256 KiB"]),
-        }},
-        "domains": domains, "workloads": workloads,
+        "format": 2,
+        "hosts": hosts,
+        "networks": {
+            "lan": {
+                "rate": random.choice(["1 Gbit/s", "20 Mbit/s"]),
+                "latency": f"{random.choice([0, 10, 500])} us",
+                "queue": random.choice(["16 KiB", "256 KiB"]),
+            }
+        },
+        "domains": domains,
+        "workloads": workloads,
         "measure": {"warm_up": f"{random.choice([10, 40])} ms", "duration": "100 ms"},
-    }  # fmt: skip
+    }
     if guest["protection"]["kind"] != "none" and random.random() < 0.5:
         data["faults"] = _faults(random, data["measure"]["warm_up"])
     if "other" in domains and "echo" in guest["applications"]:
         domains["other"]["applications"].setdefault("echo", PROGRAMS["echo"])
         guest["applications"]["echo"] = {**PROGRAMS["echo"], "threads": 3, "calls": [_call(random), _call(random)]}
-        workloads["open"] = {"kind": "open_requests", "to": "guest.echo", "rate": random.choice(["200 /s", "2000 /s"]),
-                             "timeout": "2 ms"}  # fmt: skip
+        workloads["open"] = {
+            "kind": "open_requests",
+            "to": "guest.echo",
+            "rate": random.choice(["200 /s", "2000 /s"]),
+            "timeout": "2 ms",
+        }
     return data
 
 
 def _call(random: Random) -> Draw:
     return {
-        "to": "other.echo", "when": random.choice(["sequential", "parallel"]), "count": random.choice([1, 2]),
-        "probability": random.choice(["100 %", "40 %"]), "timeout": random.choice(["0 s", "3 ms"]), "retries": 1,
-        "cache_hit": random.choice(["0 %", "60 %"]), "cache_entries": random.choice([0, 20]),
+        "to": "other.echo",
+        "when": random.choice(["sequential", "parallel"]),
+        "count": random.choice([1, 2]),
+        "probability": random.choice(["100 %", "40 %"]),
+        "timeout": random.choice(["0 s", "3 ms"]),
+        "retries": 1,
+        "cache_hit": random.choice(["0 %", "60 %"]),
+        "cache_entries": random.choice([0, 20]),
         "cost": random.choice(["0 s", "20 us"]),
-    }  # fmt: skip
+    }
 
 
 def _bind(random: Random, host: Draw, domains: dict[str, Draw]) -> None:
@@ -178,10 +207,12 @@ def _bind(random: Random, host: Draw, domains: dict[str, Draw]) -> None:
 
 def _host(random: Random) -> Draw:
     return {
-        "pcpus": random.choice([1, 2, 4]), "scheduler": {"kind": random.choice(sorted(schedulers()))},
-        "switch_cost": f"{random.choice([0, 2])} us", "cpu_speed": random.choice([1.0, 1.0, 0.5, 2.0]),
+        "pcpus": random.choice([1, 2, 4]),
+        "scheduler": {"kind": random.choice(sorted(schedulers()))},
+        "switch_cost": f"{random.choice([0, 2])} us",
+        "cpu_speed": random.choice([1.0, 1.0, 0.5, 2.0]),
         "nics": {"eth0": random.choice([{}, {"receive_ring_packets": 8}])},
-    }  # fmt: skip
+    }
 
 
 def _guest(random: Random, path: str, is_lean: bool) -> Draw:
@@ -192,14 +223,16 @@ def _guest(random: Random, path: str, is_lean: bool) -> Draw:
 
 def _guest_of(random: Random, path: str, programs: list[str], is_lean: bool) -> Draw:
     return {
-        "vcpus": random.choice([1, 1, 2]), "weight": random.choice([256, 512]), "cap": random.choice(["0 %", "40 %"]),
+        "vcpus": random.choice([1, 1, 2]),
+        "weight": random.choice([256, 512]),
+        "cap": random.choice(["0 %", "40 %"]),
         "guest_scheduler": {"kind": random.choice(["round_robin", "o1", "cfs", "eevdf"])},
         "cpu_inflation": random.choice([1.0, 1.3]),
         "interfaces": {"eth0": {"path": {"kind": path}}},
         "disks": {} if is_lean else {"root": {"kind": "local"}},
         "applications": {name: PROGRAMS[name] for name in random.sample(programs, random.choice([2, 3, 5]))},
         "protection": {"kind": "none"} if is_lean else random.choice([{"kind": "none"}] * 4 + _PROTECTIONS),
-    }  # fmt: skip
+    }
 
 
 PROGRAMS: Draw = {
@@ -225,15 +258,22 @@ CLIENTS: Draw = {
     "datagrams": {"kind": "bulk_udp", "duration": "20 ms", "clients": 2, "rate": "10 Mbit/s"},
     "apache": {"kind": "httperf", "rate": "60 /s", "connections": 6},
     "proxy": {
-        "kind": "ims_bench", "subscribers": 60,
-        "pre_registration": {"duration": "0 s"}, "stir": {"duration": "0 s"},
+        "kind": "ims_bench",
+        "subscribers": 60,
+        "pre_registration": {"duration": "0 s"},
+        "stir": {"duration": "0 s"},
         "steps": {"initial": "30 /s", "most": 1, "transient": "50 ms", "duration": "300 ms"},
     },
-}  # fmt: skip
+}
 _PROTECTIONS: list[Draw] = [
-    {"kind": "lockstep"}, {"kind": "ha_restart"}, {"kind": "checkpoint", "interval": "20 ms"},
-    {"kind": "micro_checkpoint"}, {"kind": "event_sync"}, {"kind": "hypervisor_epoch"}, {"kind": "coarse_lockstep"},
-]  # fmt: skip
+    {"kind": "lockstep"},
+    {"kind": "ha_restart"},
+    {"kind": "checkpoint", "interval": "20 ms"},
+    {"kind": "micro_checkpoint"},
+    {"kind": "event_sync"},
+    {"kind": "hypervisor_epoch"},
+    {"kind": "coarse_lockstep"},
+]
 
 
 def _neighbours(random: Random) -> dict[str, Draw]:

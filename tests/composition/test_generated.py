@@ -47,11 +47,20 @@ def test_domains_use_the_cpu_time_of_what_they_served(count: int, least: int):
 def test_what_is_served_says_cpu_time_to_the_nanosecond(more_ns: int):
     """Without packets nothing is open: bursts, jobs, transfers, periods, and what is left of those in hand."""
     programs = {name: generated.PROGRAMS[name] for name in ("hog", "jobs", "database", "timer")}
-    made = run.Run(checked({
-        "hosts": {"host": {"cpu_speed": 1.0}},
-        "domains": {"guest": {"applications": programs, "disks": {"root": {"kind": "local"}}, "cpu_inflation": 1.3}},
-        "measure": {"warm_up": "5 ms", "duration": "137 ms"},
-    }), 1, 0, engine="simpy")  # fmt: skip
+    made = run.Run(
+        checked(
+            {
+                "hosts": {"host": {"cpu_speed": 1.0}},
+                "domains": {
+                    "guest": {"applications": programs, "disks": {"root": {"kind": "local"}}, "cpu_inflation": 1.3}
+                },
+                "measure": {"warm_up": "5 ms", "duration": "137 ms"},
+            }
+        ),
+        1,
+        0,
+        engine="simpy",
+    )
     made.run()
     assert list(Oracle(made).breaches()) == []
     made.engine.rows(run.vcpus)[1].run_ns += more_ns
@@ -70,5 +79,11 @@ def test_what_is_drawn_covers_every_part():
     assert sum(len(spec.faults) == 2 and spec.faults[0].at == spec.faults[1].at for spec in drawn) > 5
     assert {str(fault.at) for spec in drawn for fault in spec.faults} >= {"0 ns", "1 ns", "10 ms"}
     assert {w.kind for spec in drawn for w in spec.workloads.values()} >= {
-        "rtp", "calls", "ims_bench", "request_response", "bulk_tcp", "bulk_udp", "httperf"
-    }  # fmt: skip
+        "rtp",
+        "calls",
+        "ims_bench",
+        "request_response",
+        "bulk_tcp",
+        "bulk_udp",
+        "httperf",
+    }

@@ -72,8 +72,9 @@ def both_ways(data: dict[str, Any]) -> list[list[tuple[int, ...]]]:
         made = Run(checked(data), 1, 0, engine="simpy", observed=observed)
         made.run()
         rows = made.engine.rows(run.vcpus)
-        found.append([(rows[row].run_ns, rows[row].wakeups, rows[row].context_switches)
-                      for _, _, row in made.built.vcpu_rows()])  # fmt: skip
+        found.append(
+            [(rows[row].run_ns, rows[row].wakeups, rows[row].context_switches) for _, _, row in made.built.vcpu_rows()]
+        )
     return found
 
 
@@ -86,10 +87,16 @@ def test_a_load_is_seen_where_its_domain_has_other_work_or_may_stand_still(who: 
     data["domains"]["tools"] = {"vcpus": 1, "applications": {"load": LOAD}}
     if who == "clients":
         data["domains"]["guest"] = server()
-        data["workloads"] = {"calls": {
-            **BENCH, "to": "guest.proxy", "agents_in": "tools", "message_cost": "100 us", "stir": {"duration": "0 s"},
-            "steps": {"initial": "10 /s", "duration": "300 ms", "transient": "50 ms", "most": 1},
-        }}  # fmt: skip
+        data["workloads"] = {
+            "calls": {
+                **BENCH,
+                "to": "guest.proxy",
+                "agents_in": "tools",
+                "message_cost": "100 us",
+                "stir": {"duration": "0 s"},
+                "steps": {"initial": "10 /s", "duration": "300 ms", "transient": "50 ms", "most": 1},
+            }
+        }
     elif who == "sender":
         sender = {"domain": "tools", "state": "1 ms"}
         data["domains"]["guest"]["protection"] = {"kind": "checkpoint", "interval": "20 ms", "sender": sender}

@@ -65,14 +65,18 @@ def test_shortening_has_an_end():
 def test_figures_of_a_mechanism_are_of_the_measured_time():
     """States each 25 ms for a second of three; a loss of the channel in the warm-up holds outputs for 300 ms."""
     vm = {
-        "interfaces": {"eth0": {"path": {"kind": "native"}}}, "applications": {"srv": {"kind": "service"}},
+        "interfaces": {"eth0": {"path": {"kind": "native"}}},
+        "applications": {"srv": {"kind": "service"}},
         "protection": {"kind": "checkpoint", "interval": "25 ms", "suspend_request": "0 ms"},
-    }  # fmt: skip
-    spec = checked({
-        "domains": {"vm": vm}, "measure": {"warm_up": "2 s", "duration": "1 s"},
-        "workloads": {"asks": {"kind": "request_response", "to": "vm.srv", "turn_around": "3 ms"}},
-        "faults": [{"kind": "channel_loss", "at": "500 ms", "duration": "300 ms"}],
-    })  # fmt: skip
+    }
+    spec = checked(
+        {
+            "domains": {"vm": vm},
+            "measure": {"warm_up": "2 s", "duration": "1 s"},
+            "workloads": {"asks": {"kind": "request_response", "to": "vm.srv", "turn_around": "3 ms"}},
+            "faults": [{"kind": "channel_loss", "at": "500 ms", "duration": "300 ms"}],
+        }
+    )
     own = run_model(spec, 1, 0, "simpy").whole.outcomes["domains.vm.protection"]
     assert (own.seconds, own.states) == (1.0, 40)
     assert 0 < own.output_held <= own.longest_held_ns / 1e6 < 40

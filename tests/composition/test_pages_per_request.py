@@ -21,15 +21,23 @@ def model(protection=REMUS, **server):
     programs = {"answers": {"kind": "service"}, "sink": {"kind": "udp_sink"}}
     for key, pages in PAGES.items():
         programs[key]["pages_per_request"] = pages
-    return checked({
-        "domains": {"server": {"interfaces": interface("moderated"), "applications": programs,
-                               "protection": protection, **server}},
-        "workloads": {
-            "asks": {"kind": "request_response", "to": "server.answers", "turn_around": "3 ms"},
-            "sends": {"kind": "bulk_udp", "to": "server.sink", "rate": "2 Mbit/s"},
-        },
-        "measure": {"warm_up": "10 ms", "duration": "490 ms"},
-    })  # fmt: skip
+    return checked(
+        {
+            "domains": {
+                "server": {
+                    "interfaces": interface("moderated"),
+                    "applications": programs,
+                    "protection": protection,
+                    **server,
+                }
+            },
+            "workloads": {
+                "asks": {"kind": "request_response", "to": "server.answers", "turn_around": "3 ms"},
+                "sends": {"kind": "bulk_udp", "to": "server.sink", "rate": "2 Mbit/s"},
+            },
+            "measure": {"warm_up": "10 ms", "duration": "490 ms"},
+        }
+    )
 
 
 def played(spec):

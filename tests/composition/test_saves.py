@@ -35,10 +35,13 @@ def benchmark(kind: str) -> ModelSpec:
     """Two steps of a benchmark; the server's host crashes soon after each phase has begun, and ten times more."""
     guest = server(protection={"kind": kind, **OFTEN.get(kind, {}), **SOON})
     steps: Any = {**BENCH["steps"], "most": 2, "stop_above_ihs": "100 %"}  # type: ignore[dict-item]
-    return checked(sip_model(
-        domains={"sut": guest}, workloads={"calls": {**BENCH, "steps": steps}},
-        faults=[{"kind": "primary_crash", "at": "1050 ms", "repeat": {"every": "4 s"}}],
-    ))  # fmt: skip
+    return checked(
+        sip_model(
+            domains={"sut": guest},
+            workloads={"calls": {**BENCH, "steps": steps}},
+            faults=[{"kind": "primary_crash", "at": "1050 ms", "repeat": {"every": "4 s"}}],
+        )
+    )
 
 
 def media(kind: str) -> ModelSpec:
@@ -46,13 +49,18 @@ def media(kind: str) -> ModelSpec:
     guest = relay(protection={"kind": kind, **OFTEN.get(kind, {}), **SOON})
     guest["interfaces"] = interface("moderated")
     guest["applications"] |= {
-        "echo": {"kind": "service", "demand": "300 us"}, "job": {"kind": "cpu_bound", "duty": "20 %", "cv": 0.5},
-    }  # fmt: skip
+        "echo": {"kind": "service", "demand": "300 us"},
+        "job": {"kind": "cpu_bound", "duty": "20 %", "cv": 0.5},
+    }
     clients = {"kind": "request_response", "to": "media.echo", "clients": 4, "turn_around": "2 ms"}
-    return checked(media_model(
-        domains={"media": guest}, workloads={"media": streams("media.relay", 50), "clients": clients}, faults=CRASHES,
-        measure={"warm_up": "100 ms", "duration": "4 s"},
-    ))  # fmt: skip
+    return checked(
+        media_model(
+            domains={"media": guest},
+            workloads={"media": streams("media.relay", 50), "clients": clients},
+            faults=CRASHES,
+            measure={"warm_up": "100 ms", "duration": "4 s"},
+        )
+    )
 
 
 def played(spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, every: int) -> tuple[str, int, int]:
@@ -163,10 +171,22 @@ class Holder:
 
     def shown(self) -> str:
         # Looking must not change anything.
-        return repr((
-            self.numbers, self.nested, self.counts, self.last, self.array, self.generator.bit_generator.state,
-            self.count(0), self.total, self.slotted.shown(), hasattr(self, "later"), self.defaulted(), self.has_late(),
-        ))  # fmt: skip
+        return repr(
+            (
+                self.numbers,
+                self.nested,
+                self.counts,
+                self.last,
+                self.array,
+                self.generator.bit_generator.state,
+                self.count(0),
+                self.total,
+                self.slotted.shown(),
+                hasattr(self, "later"),
+                self.defaulted(),
+                self.has_late(),
+            )
+        )
 
 
 @pytest.fixture
@@ -230,11 +250,21 @@ def test_attributes_of_containers_and_functions_are_put_back(known):
 @pytest.mark.parametrize(
     "held",
     [
-        Random(5).random, Numbers(), Table(), Level(0.5), draw_on, Drawer, Drawer(), Drawer().__init__, itertools,
-        functools.partial(draw_on), defaultdict(Drawer), np.random.random,
+        Random(5).random,
+        Numbers(),
+        Table(),
+        Level(0.5),
+        draw_on,
+        Drawer,
+        Drawer(),
+        Drawer().__init__,
+        itertools,
+        functools.partial(draw_on),
+        defaultdict(Drawer),
+        np.random.random,
     ],
     ids=lambda held: type(held).__name__,
-)  # fmt: skip
+)
 def test_what_a_part_from_outside_may_keep_elsewhere_is_not_noted(held):
     """Its attributes, its class's, its module's: a run with such a part is played from time 0."""
     with pytest.raises(CannotNoteError):

@@ -66,7 +66,7 @@ TWO_HOSTS = {
     },
     "workloads": {"here": streams("media", 20), "there": streams("linux", 10)},
     "measure": {"warm_up": "100 ms", "duration": "400 ms"},
-}  # fmt: skip
+}
 
 
 def test_two_hosts_have_each_its_scheduler_and_conserve():
@@ -93,10 +93,14 @@ def test_a_host_runs_as_if_the_other_were_not_there():
     """The same streams under the same names, without the other host: the same delays to the nanosecond."""
     _, both = run(TWO_HOSTS)
     one = {name: part for name, part in TWO_HOSTS["domains"].items() if name != "linux"}
-    _, alone = run({
-        **TWO_HOSTS, "hosts": {"xen": TWO_HOSTS["hosts"]["xen"]}, "domains": one,
-        "workloads": {"here": TWO_HOSTS["workloads"]["here"]},
-    })  # fmt: skip
+    _, alone = run(
+        {
+            **TWO_HOSTS,
+            "hosts": {"xen": TWO_HOSTS["hosts"]["xen"]},
+            "domains": one,
+            "workloads": {"here": TWO_HOSTS["workloads"]["here"]},
+        }
+    )
     assert both.of("workloads.here").delay.to_dict() == alone.of("workloads.here").delay.to_dict()
     assert both.whole.outcomes["hosts.xen"].busy_ns == alone.whole.outcomes["hosts.xen"].busy_ns
 

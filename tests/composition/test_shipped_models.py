@@ -9,15 +9,23 @@ from vftsim.workloads.batch import BatchWork
 from vftsim.workloads.service.application import ServiceWork
 
 SHORT_STEPS = [
-    "workloads.calls.pre_registration.duration=0 s", "workloads.calls.stir.duration=1 s",
-    "workloads.calls.stir.steps=1", "workloads.calls.steps.initial=10 /s", "workloads.calls.steps.duration=4 s",
-    "workloads.calls.steps.transient=1 s", "workloads.calls.steps.most=1",
-]  # fmt: skip
+    "workloads.calls.pre_registration.duration=0 s",
+    "workloads.calls.stir.duration=1 s",
+    "workloads.calls.stir.steps=1",
+    "workloads.calls.steps.initial=10 /s",
+    "workloads.calls.steps.duration=4 s",
+    "workloads.calls.steps.transient=1 s",
+    "workloads.calls.steps.most=1",
+]
 SHORT_NETWORKS = [
-    "measure.duration=2 s", "workloads.tcp.duration=20 ms", "workloads.tcp.interval=20 ms",
+    "measure.duration=2 s",
+    "workloads.tcp.duration=20 ms",
+    "workloads.tcp.interval=20 ms",
     "workloads.udp.duration=20 ms",
-    "workloads.udp.rate=10 Mbit/s", "workloads.web.rate=5 /s", "workloads.web.connections=5",
-]  # fmt: skip
+    "workloads.udp.rate=10 Mbit/s",
+    "workloads.web.rate=5 /s",
+    "workloads.web.connections=5",
+]
 SHORT_STREAMS = ["measure.warm_up=20 ms", "measure.duration=100 ms", "workloads.media.streams=20"]
 SHORT_JOB = ["measure.warm_up=100 ms", "measure.duration=10 s"]
 SHORT_TIERS = ["measure.warm_up=1 s", "measure.duration=1 s"]

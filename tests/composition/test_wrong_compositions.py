@@ -131,8 +131,10 @@ CASES = {
         "domain 'sit' of a fault is none of sut",
     ),
     "a fault of one that is several": (
-        media_model(domains={"dom0": {"driver": {}}, "media": {**BEHIND_DRIVER, "count": 2}},
-                    faults=[{**CRASH, "domain": "media"}]),
+        media_model(
+            domains={"dom0": {"driver": {}}, "media": {**BEHIND_DRIVER, "count": 2}},
+            faults=[{**CRASH, "domain": "media"}],
+        ),
         "domain 'media' of a fault is none of dom0, media-1, media-2",
     ),
     "a fault of a backup that is not there": (
@@ -163,7 +165,7 @@ CASES = {
         media_model(hosts=TWO_HOSTS, domains={"media": relay(host="c")}),
         "domains.media.host 'c' is none of a, b",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CASES)

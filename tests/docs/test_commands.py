@@ -47,8 +47,9 @@ def printed():
     found = {}
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        lines = [line.strip() for block in OTHER.finditer(text) for line in
-                 block["body"].replace("\\\n", " ").splitlines()]  # fmt: skip
+        lines = [
+            line.strip() for block in OTHER.finditer(text) for line in block["body"].replace("\\\n", " ").splitlines()
+        ]
         lines += INLINE.findall(CODE.sub("", text))
         for line in lines:
             if line.startswith("vftsim "):

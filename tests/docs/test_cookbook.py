@@ -27,11 +27,24 @@ RESTS_ON = re.compile(
     r"outside what was calibrated|not covered by the calibration|no domain of validity is known|Costs of|assum|Prices:"
 )
 FIRST_ASKED = (
-    "two virtual CPUs", "10 Gbit/s", "NAS", "after five seconds", "every 90 days", "survives a stop", "two tiers",
-    "response times of a web server", "60 % of the core", "another virtual machine", "driver domain",
-    "Restart on another host, or lockstep", "share one core", "half as fast again", "weights and caps", "the voice",
+    "two virtual CPUs",
+    "10 Gbit/s",
+    "NAS",
+    "after five seconds",
+    "every 90 days",
+    "survives a stop",
+    "two tiers",
+    "response times of a web server",
+    "60 % of the core",
+    "another virtual machine",
+    "driver domain",
+    "Restart on another host, or lockstep",
+    "share one core",
+    "half as fast again",
+    "weights and caps",
+    "the voice",
     "How many media streams",
-)  # fmt: skip
+)
 """What new users asked, and for the most part did not get in one line, when there was no such page."""
 
 

@@ -25,9 +25,15 @@ OWN_PARTS = "extend"
 
 
 PARTS = {
-    "schedulers": SCHEDULERS, "guest schedulers": GUEST_SCHEDULERS, "paths": IO_PATHS, "disks": DISKS,
-    "applications": APPLICATIONS, "protection": PROTECTIONS, "workloads": WORKLOADS, "faults": FAULTS,
-}  # fmt: skip
+    "schedulers": SCHEDULERS,
+    "guest schedulers": GUEST_SCHEDULERS,
+    "paths": IO_PATHS,
+    "disks": DISKS,
+    "applications": APPLICATIONS,
+    "protection": PROTECTIONS,
+    "workloads": WORKLOADS,
+    "faults": FAULTS,
+}
 
 
 @pytest.mark.parametrize("family", PARTS)

@@ -73,8 +73,11 @@ def test_figures_agree_within_the_last_digit_or_the_tolerance(old, new, toleranc
 
 def test_a_page_is_found_wrong_and_mended(tmp_path, monkeypatch, capsys):
     """A whole round: a stale figure fails the check, is written, and holds; a broken command is said, not written."""
-    for name, value in (("ROOT", tmp_path), ("PAGE", tmp_path / "docs" / "shown.md"),
-                        ("LIST", tmp_path / "docs" / "shown.yaml")):  # fmt: skip
+    for name, value in (
+        ("ROOT", tmp_path),
+        ("PAGE", tmp_path / "docs" / "shown.md"),
+        ("LIST", tmp_path / "docs" / "shown.yaml"),
+    ):
         monkeypatch.setattr(shown, name, value)
     for module in (journal, shown):
         monkeypatch.setattr(module, "KEPT", tmp_path / ".shown")
@@ -157,9 +160,14 @@ def by_hand(page):
 
 
 SOURCES = {
-    "docs/assumptions.md", "docs/howto-predict.md", "docs/io-paths", "docs/protection/closed-forms.md",
-    "docs/sip/retransmission.md", "docs/workloads", "docs/schedulers",
-}  # fmt: skip
+    "docs/assumptions.md",
+    "docs/howto-predict.md",
+    "docs/io-paths",
+    "docs/protection/closed-forms.md",
+    "docs/sip/retransmission.md",
+    "docs/workloads",
+    "docs/schedulers",
+}
 """Pages whose tables are constants, sources and closed forms, or what somebody measured."""
 
 

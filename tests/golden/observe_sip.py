@@ -158,9 +158,10 @@ def observe_sip(spec: ModelSpec, seed: int, replication: int, engine: str) -> tu
     records: list[RunRecord] = []
     # A crash while the channel is lost is taken over from where that failed, which a first pass finds.
     played = play(
-        lambda: ObservedRun(spec, seed, replication, engine), lambda run: run.engine,
+        lambda: ObservedRun(spec, seed, replication, engine),
+        lambda run: run.engine,
         lambda run: records.append(run.run()),
-    )  # fmt: skip
+    )
     run, phases = played.run, records[-1].played()
     if run.guard:
         run.engine.call(bring_up_to_date, run.guard)

@@ -47,9 +47,22 @@ _KINDS = {
 }
 _LOCATION = {"workloads.calls": "sut.proxy"}
 _COSTS = (
-    "backend", "backend_receive", "backend_transmit", "copy", "driver_receive", "driver_transmit", "emulation", "event",
-    "exit", "frontend_receive", "frontend_transmit", "interrupt_exit", "packet", "receive", "transmit",
-)  # fmt: skip
+    "backend",
+    "backend_receive",
+    "backend_transmit",
+    "copy",
+    "driver_receive",
+    "driver_transmit",
+    "emulation",
+    "event",
+    "exit",
+    "frontend_receive",
+    "frontend_transmit",
+    "interrupt_exit",
+    "packet",
+    "receive",
+    "transmit",
+)
 _TIMES = ("coalescing_time", "cycle", "hold", "interval", "packet_gap", "playout", "quantum", "sending_grid")
 _RENAMED = {f"{work}_ns": f"{work}_cost" for work in _COSTS} | {f"{time}_ns": time for time in _TIMES}
 """Keys of the first form that named a unit, which their values have to say."""

@@ -6,15 +6,23 @@ from vftsim.spec import shipped_dir
 
 DATA = shipped_dir("calibration") / "sip-lab" / "data"
 STATISTICS = {
-    "mean": "Mean", "sd": "Standard Deviation", "min": "Minimum", "max": "Maximum", "p50": "Percentile 50",
-    "p90": "Percentile 90", "p95": "Percentile 95", "p99": "Percentile 99",
-}  # fmt: skip
+    "mean": "Mean",
+    "sd": "Standard Deviation",
+    "min": "Minimum",
+    "max": "Maximum",
+    "p50": "Percentile 50",
+    "p90": "Percentile 90",
+    "p95": "Percentile 95",
+    "p99": "Percentile 99",
+}
 SUMMARY = {
-    "Effective Load": "effective_saps", "CPU host": "cpu_percent", "Memory host": "memory_mb",
+    "Effective Load": "effective_saps",
+    "CPU host": "cpu_percent",
+    "Memory host": "memory_mb",
     "global IHS %": "ihs_global_percent",
     **{f"Ratio {s} %": f"ratio_{s}_percent" for s in ("ims_rereg", "ims_reg", "ims_uac", "ims_dereg", "ims_msgc")},
     **{f"IHS {s} %": f"ihs_{s}_percent" for s in ("ims_rereg", "ims_reg", "ims_uac", "ims_dereg", "ims_msgc")},
-}  # fmt: skip
+}
 
 
 def rows(name, **where):
@@ -49,10 +57,13 @@ def tables():
 def by_step(title, found, unit, statistics):
     head = [["", "", title], ["Step", "Requested Load", *(STATISTICS[s] for s in statistics)]]
     return head + [
-        ["Pre-reg" if row["step_index"] == "0" else row["step_index"], row["requested_saps"],
-         *(row[f"{s}_{unit}"] for s in statistics)]
+        [
+            "Pre-reg" if row["step_index"] == "0" else row["step_index"],
+            row["requested_saps"],
+            *(row[f"{s}_{unit}"] for s in statistics),
+        ]
         for row in found
-    ]  # fmt: skip
+    ]
 
 
 def as_text():

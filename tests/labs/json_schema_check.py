@@ -17,8 +17,10 @@ def mistakes(schema, value, root=None, where="$"):
             branch = "else" if mistakes(rule, value, root) else "then"
             found += mistakes(schema.get(branch, {}), value, root, where)
         else:
-            found += [f"{where}{m}" if m.startswith((".", "[")) else f"{where}: {m}" for m in
-                      _RULES[keyword](rule, value, root, schema)]  # fmt: skip
+            found += [
+                f"{where}{m}" if m.startswith((".", "[")) else f"{where}: {m}"
+                for m in _RULES[keyword](rule, value, root, schema)
+            ]
     return found
 
 

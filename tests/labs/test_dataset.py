@@ -56,7 +56,7 @@ DATA_MISTAKES = {
     "environment": ({"runs": ("garden", "gardn")}, "runs.csv:4: where: 'gardn' is no environment of dataset.yaml; did"),
     "twice": ({"runs": ("step_1,2", "step_1,1")}, "runs.csv:3: cpu_percent: gives cpu of 'home', 'step_1', repeat '1'"),
     "nothing": ({"delays": ("wire", "pcap")}, "delays.csv: has no rows with source 'wire'"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("changed", "message"), DATA_MISTAKES.values(), ids=DATA_MISTAKES)

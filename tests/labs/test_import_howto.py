@@ -12,9 +12,11 @@ from vftsim.labs.importing import importers
 FILES = Path(__file__).parent / "files"
 PAGE = (Path(__file__).parents[2] / "docs" / "howto-import.md").read_text(encoding="utf-8")
 NAMES = {
-    "sipp_uac_rtt.csv": "uac_rtt.csv", "sipp_uac_stat.csv": "uac_stat.csv", "cgroup_v2.txt": "cpu.stat.txt",
+    "sipp_uac_rtt.csv": "uac_rtt.csv",
+    "sipp_uac_stat.csv": "uac_stat.csv",
+    "cgroup_v2.txt": "cpu.stat.txt",
     "sadf_u.csv": "sar.csv",
-}  # fmt: skip
+}
 
 
 def test_the_commands_of_the_page_make_a_dataset(tmp_path, monkeypatch, capsys):

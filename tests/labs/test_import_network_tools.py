@@ -164,12 +164,15 @@ def test_iperf3_written_reads_back():
 
 @pytest.mark.parametrize(
     ("old", "new", "match"),
-    [('"end":', '"End":', "is none of the files"), ('{\n\t"start"', '{"error": "refused", "start"', "failed: refused"),
-     ('"intervals":\t[{', '"intervals":\t[{},{', "intervals.0.sum: field required"),
-     ('"sum_received":\t{', '"sum_received":\t{}, "was":\t{', "end.sum_received.start: field required"),
-     ('"bits_per_second":\t', '"bits_per_second":\t' + "9" * 400, "bits_per_second: "),
-     ('"streams":\t[', '"streams":\t[3,', "streams")],
-)  # fmt: skip
+    [
+        ('"end":', '"End":', "is none of the files"),
+        ('{\n\t"start"', '{"error": "refused", "start"', "failed: refused"),
+        ('"intervals":\t[{', '"intervals":\t[{},{', "intervals.0.sum: field required"),
+        ('"sum_received":\t{', '"sum_received":\t{}, "was":\t{', "end.sum_received.start: field required"),
+        ('"bits_per_second":\t', '"bits_per_second":\t' + "9" * 400, "bits_per_second: "),
+        ('"streams":\t[', '"streams":\t[3,', "streams"),
+    ],
+)
 def test_iperf3_that_is_no_test(old, new, match):
     text = source("iperf3_tcp.json", old, new).text
     with pytest.raises(ModelFileError, match=match):

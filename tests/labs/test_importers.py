@@ -11,18 +11,30 @@ from vftsim.labs.importing import Source, Window, figures_of, importer_for, impo
 
 FILES = Path(__file__).parent / "files"
 KINDS = {
-    "sipp_uac_stat.csv": "sipp-stat", "linux_lab/A_base_r50_n1_uac_stat.csv": "sipp-stat",
-    "sipp_uac_rtt.csv": "sipp-rtt", "linux_lab/A_base_r50_n1_uac_rtt_first.csv": "sipp-rtt",
-    "sipp_uac_counts.csv": "sipp-counts", "sipp_uas_counts.csv": "sipp-counts",
+    "sipp_uac_stat.csv": "sipp-stat",
+    "linux_lab/A_base_r50_n1_uac_stat.csv": "sipp-stat",
+    "sipp_uac_rtt.csv": "sipp-rtt",
+    "linux_lab/A_base_r50_n1_uac_rtt_first.csv": "sipp-rtt",
+    "sipp_uac_counts.csv": "sipp-counts",
+    "sipp_uas_counts.csv": "sipp-counts",
     "linux_lab/F_out1_r200_n1_uac_counts.csv": "sipp-counts",
-    "sipp_uac_screen.log": "sipp-screen", "sipp_uas_screen.log": "sipp-screen",
-    "sadf_u.csv": "sadf", "sar_u.txt": "sar", "sar_all_24.txt": "sar",
-    "cgroup_v1.txt": "cgroup-cpu", "cgroup_v2.txt": "cgroup-cpu",
-    "httperf_ok.txt": "httperf", "httperf_overload.txt": "httperf",
-    "iperf2_tcp.txt": "iperf2", "iperf2_two.txt": "iperf2", "iperf2_udp.txt": "iperf2",
+    "sipp_uac_screen.log": "sipp-screen",
+    "sipp_uas_screen.log": "sipp-screen",
+    "sadf_u.csv": "sadf",
+    "sar_u.txt": "sar",
+    "sar_all_24.txt": "sar",
+    "cgroup_v1.txt": "cgroup-cpu",
+    "cgroup_v2.txt": "cgroup-cpu",
+    "httperf_ok.txt": "httperf",
+    "httperf_overload.txt": "httperf",
+    "iperf2_tcp.txt": "iperf2",
+    "iperf2_two.txt": "iperf2",
+    "iperf2_udp.txt": "iperf2",
     "iperf2_udp_server.txt": "iperf2",
-    "iperf3_tcp.json": "iperf3", "iperf3_two.json": "iperf3", "iperf3_udp.json": "iperf3",
-}  # fmt: skip
+    "iperf3_tcp.json": "iperf3",
+    "iperf3_two.json": "iperf3",
+    "iperf3_udp.json": "iperf3",
+}
 
 
 def read(name, start=0.0, end=float("inf"), old="", new=""):
@@ -153,10 +165,12 @@ BROKEN = {
     "cgroup": ("cgroup_v2.txt", {"old": "user_usec", "new": "usage"}, "cgroup_v2.txt"),
     "cgroup back": ("cgroup_v2.txt", {"old": "1450064974", "new": "1"}, "cgroup_v2.txt:7: usage_usec: is less than in"),
     "cgroup clock": (
-        "cgroup_v2.txt", {"old": "1795290799.705947224", "new": "1795290799.1"}, "cgroup_v2.txt:6: is a time that"
+        "cgroup_v2.txt",
+        {"old": "1795290799.705947224", "new": "1795290799.1"},
+        "cgroup_v2.txt:6: is a time that",
     ),
     "cgroup word": ("cgroup_v2.txt", {"old": "usage_usec 1450064974", "new": "?"}, "cgroup_v2.txt:7: is neither a"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("name", "change", "message"), BROKEN.values(), ids=BROKEN)

@@ -87,12 +87,14 @@ WRONG = {
         lambda d: d["tables"]["delays"]["columns"]["p50_ms"].update(metric="SES1"),
     ),
     "no environment of a table": (
-        "sip-lab/data/dataset.yaml", lambda d: d["tables"]["steps"]["keys"].pop("environment")
+        "sip-lab/data/dataset.yaml",
+        lambda d: d["tables"]["steps"]["keys"].pop("environment"),
     ),
     "an environment twice": (
-        "sip-lab/data/dataset.yaml", lambda d: d["tables"]["steps"].update(constant={"environment": "native"})
+        "sip-lab/data/dataset.yaml",
+        lambda d: d["tables"]["steps"].update(constant={"environment": "native"}),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", WRONG)

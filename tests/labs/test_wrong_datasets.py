@@ -57,7 +57,7 @@ IN_THE_FILE = {
     "format unknown": ("file: runs.csv", "file: runs.csv\n    format: excel", ":9: tables.runs.format"),
     "not a mapping": (DATASET, "runs.csv\n", "dataset.yaml"),
     "empty": (DATASET, "", "dataset.yaml"),
-}  # fmt: skip
+}
 IN_THE_TABLE = {
     "percent sign": (",20,", ",20 %,", "runs.csv:2: cpu: '20 %' is not a number"),
     "unit in the cell": (",50\n", ",50/s\n", "runs.csv:2: rate: '50/s' is not a number"),
@@ -72,7 +72,7 @@ IN_THE_TABLE = {
     "n/a": (",20,", ",n/a,", "runs.csv:2: cpu: 'n/a' is not a number"),
     "no such phase": ("step_1", "one", "has no observations"),
     "a spreadsheet": (RUNS, "PK\x03\x04\x00\xff", "runs.csv"),
-}  # fmt: skip
+}
 
 
 def told(folder, capsys, dataset=DATASET, runs=RUNS):

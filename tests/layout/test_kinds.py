@@ -21,9 +21,15 @@ _KINDS = (
 """Rooms in which a file is a kind; of mechanisms the files stand among what all of them share."""
 _ROOMS = {*(each.rstrip(".") for each in _KINDS), "vftsim.platform.protection"}
 _MECHANISMS = {
-    "adaptive_interval", "checkpoint", "coarse_lockstep", "event_sync", "hypervisor_epoch", "lockstep",
-    "micro_checkpoint", "replication",
-}  # fmt: skip
+    "adaptive_interval",
+    "checkpoint",
+    "coarse_lockstep",
+    "event_sync",
+    "hypervisor_epoch",
+    "lockstep",
+    "micro_checkpoint",
+    "replication",
+}
 _SHARED = {f"vftsim.workloads.{name}" for name in ("arrivals", "offer", "parts", "ramp", "wire")}
 _INTERVALS = get_args(estimate.Kind)
 
@@ -48,9 +54,11 @@ def uses_of_kinds(path: Path) -> list[int]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     names = {
         alias.asname or alias.name
-        for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
-        for alias in node.names if _knows(node.module or "", alias.name) or _is_kind(node.module or "", alias.name)
-    }  # fmt: skip
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if _knows(node.module or "", alias.name) or _is_kind(node.module or "", alias.name)
+    }
     return [node.lineno for node in _run(tree) if _is_use(node, names)]
 
 

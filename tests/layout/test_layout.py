@@ -123,12 +123,15 @@ def test_model_rooms_do_not_look_at_the_wall_clock(path: Path) -> None:
 
 def test_no_model_class_has_its_annotations_read_from_text() -> None:
     """Pydantic reads each by itself, and those of all bases again: 0.08 s of the start of every command."""
-    code = "; ".join([
-        "import vftsim.composition.model",
-        "from vftsim.spec import Spec",
-        "all = lambda one: [one, *(sub for each in one.__subclasses__() for sub in all(each))]",
-        "texts = {one.__module__ for one in all(Spec) for said in one.__annotations__.values() if type(said) is str}",
-        "print(*sorted(name for name in texts if name.startswith('vftsim.')))",
-    ])  # fmt: skip
+    code = "; ".join(
+        [
+            "import vftsim.composition.model",
+            "from vftsim.spec import Spec",
+            "all = lambda one: [one, *(sub for each in one.__subclasses__() for sub in all(each))]",
+            "texts = {one.__module__ for one in all(Spec) "
+            "if any(type(said) is str for said in one.__annotations__.values())}",
+            "print(*sorted(name for name in texts if name.startswith('vftsim.')))",
+        ]
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=_ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [], "leave out: from __future__ import annotations"

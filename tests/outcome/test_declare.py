@@ -101,8 +101,10 @@ def test_a_record_is_rebuilt_from_its_data_exactly():
 
 def test_phases_are_called_by_their_load():
     assert [Phase(name, load, 0, 1, {}).word for name, load in (("step_2", 50.0), ("step_3", 12.5), ("", 4.0))] == [
-        "at_50", "at_12_5", "",
-    ]  # fmt: skip
+        "at_50",
+        "at_12_5",
+        "",
+    ]
 
 
 def test_totals_between_two_readings_and_what_is_no_total_as_it_is_now():
@@ -146,9 +148,7 @@ def test_percentiles_are_those_of_all_replications_together():
 def test_differences_of_pairs_lie_between_the_two_and_cover_a_shift(name):
     """The second shop differs from the first in every replication: no difference of a thing with itself."""
     entry = estimators()[name]
-    first, second = (
-        [entry.observe(each) for each in drawn(seed)] for seed in (3, 4)
-    )  # fmt: skip
+    first, second = ([entry.observe(each) for each in drawn(seed)] for seed in (3, 4))
     same = entry.estimator.difference(first, first, 0.95)
     assert same.mean == 0.0
     found = entry.estimator.difference(first, second, 0.95)

@@ -69,7 +69,7 @@ from .park_kernel import (
     seen,
     tally,
     visitors,
-)  # fmt: skip
+)
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
 BLOWS = ("primary_crash", "pause")
@@ -80,12 +80,17 @@ _PROTECTION: dict[str, dict[str, Any]] = {
     "lockstep": {
         "cost": {"execution": 1.3, "output": 10 * US},
         "failover": {
-            "heartbeat_interval": 3 * MS, "heartbeat_timeout": 9 * MS, "log_timeout": 8 * MS, "go_live": 2 * MS,
-            "announcement": 1 * MS, "storage_latency": 500 * US, "secondary_delay": 1 * MS,
+            "heartbeat_interval": 3 * MS,
+            "heartbeat_timeout": 9 * MS,
+            "log_timeout": 8 * MS,
+            "go_live": 2 * MS,
+            "announcement": 1 * MS,
+            "storage_latency": 500 * US,
+            "secondary_delay": 1 * MS,
         },
         "reprotection": None,
     },
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -131,11 +136,21 @@ class Park:
     """A case in an engine; ``load`` packets or attempts in the first 60 ms, unless ``visits`` says when."""
 
     def __init__(
-        self, engine: str, case: Case, *, seed: int = 1, load: int = 300, ring: int = 8, visits: Iterable[int] = (),
-        blows: list[dict[str, Any]] | None = None, protection: dict[str, Any] | None = None,
-        most_waiting: int = 1000, application: dict[str, Any] | None = None, path: dict[str, Any] | None = None,
+        self,
+        engine: str,
+        case: Case,
+        *,
+        seed: int = 1,
+        load: int = 300,
+        ring: int = 8,
+        visits: Iterable[int] = (),
+        blows: list[dict[str, Any]] | None = None,
+        protection: dict[str, Any] | None = None,
+        most_waiting: int = 1000,
+        application: dict[str, Any] | None = None,
+        path: dict[str, Any] | None = None,
         scenarios: Iterable[str] = ("IMS_UAC", "IMS_MSGC", "IMS_REREG"),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.case = case
         self.engine = make_engine(linked(), engine, lambda: None)
         self._pick = Random(seed)
@@ -160,9 +175,14 @@ class Park:
             {"kind": case.protection, **_PROTECTION.get(case.protection, {}), **(protection or {})}
         )
         self.guard = protect.add_guard(
-            self.engine, self.spec, self.guest, [self.port], [self.program], most_waiting=most_waiting,
+            self.engine,
+            self.spec,
+            self.guest,
+            [self.port],
+            [self.program],
+            most_waiting=most_waiting,
             sender=self.driver,
-        )  # fmt: skip
+        )
         cpu.start(self.engine, self.host, self.scheduling)
         self.io.start()
         load_spec = CyclicLoadSpec(busy=3 * MS, period=10 * MS)
@@ -198,9 +218,12 @@ class Park:
         engine, kind = self.engine, self.case.path
         if kind == "moderated":
             row, port = engine.add(
-                ports, domain=self.guest, path=engine.number(moderated.moderated), application=self.program,
+                ports,
+                domain=self.guest,
+                path=engine.number(moderated.moderated),
+                application=self.program,
                 saves_ring=moderated.Moderated.saves_ring,
-            )  # fmt: skip
+            )
             port.row = row
             moderated.install(engine, row, moderated.GuestNicSpec(ring=32, moderation=100 * US), 3 * US, 2 * US)
         else:
@@ -268,8 +291,9 @@ class Park:
         own = {
             ("guard", "no room"): int(self.engine.rows(guards)[self.guard].no_room),
             ("network card", "lost"): int(self.engine.rows(guards)[self.guard].card_lost),
-            ("card", "ring full"): int(nic.ring_full), ("card", "down"): int(nic.down),
-        }  # fmt: skip
+            ("card", "ring full"): int(nic.ring_full),
+            ("card", "down"): int(nic.down),
+        }
         if self.case.application == "sip_server":
             own["socket buffer", "full"] = int(self.engine.rows(sip_servers)[self.server].buffer_full)
         own |= {("link", str(number)): int(row.queue_full) for number, row in enumerate(self.rows(links))}
@@ -340,7 +364,9 @@ class Park:
         """What came of it, to compare engines."""
         own = self.engine.rows(tally)[1]
         made: dict[str, Any] = {
-            "drops": self.drop_counts(), "in_use": self.packets_in_use(), "events": self.engine.events,
+            "drops": self.drop_counts(),
+            "in_use": self.packets_in_use(),
+            "events": self.engine.events,
             "timeline": account.timeline(self.engine, self.guard),
             "counters": account.counters(self.engine, self.guard),
             "run_ns": [int(one.run_ns) for one in self.rows(vcpus)],
@@ -348,7 +374,7 @@ class Park:
             "links": [(int(one.sent), int(one.delivered), int(one.free_ns)) for one in self.rows(links)],
             "seen": [(int(one.time_ns), int(one.number)) for one in self.rows(seen)],
             "tally": (int(own.sent), int(own.delivered), int(own.lost), int(own.copied), int(own.discarded)),
-        }  # fmt: skip
+        }
         if self.case.application == "sip_server":
             server = self.engine.rows(sip_servers)[self.server]
             made["server"] = (int(server.received), int(server.taken), int(server.lost_in_crash))

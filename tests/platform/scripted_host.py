@@ -94,9 +94,13 @@ class ScriptedHost:
         self.script = script
         self.last: dict[tuple[int, int], int] = {}
         self.host = build.add_host(
-            engine, script["pcpus"], self.spec, script["switch_cost_ns"], observed=True,
+            engine,
+            script["pcpus"],
+            self.spec,
+            script["switch_cost_ns"],
+            observed=True,
             cpu_speed=script.get("cpu_speed", 1.0),
-        )  # fmt: skip
+        )
         self.domains = [
             build.add_domain(
                 engine, self.host, DomainScheduling(**d["scheduling"]), d["vcpus"], d["affinity"], d["quantum_ns"]
@@ -118,9 +122,13 @@ class ScriptedHost:
         engine, script = self.engine, self.script
         for at_ns, domain, kind, vcpu, demand_ns, then in script["jobs"]:
             row, _ = engine.add(
-                scripted_jobs, domain=self.domains[domain], kind=_KINDS[kind], vcpu=vcpu, demand_ns=demand_ns,
+                scripted_jobs,
+                domain=self.domains[domain],
+                kind=_KINDS[kind],
+                vcpu=vcpu,
+                demand_ns=demand_ns,
                 then=then + 1,
-            )  # fmt: skip
+            )
             if at_ns >= 0:
                 engine.at(at_ns, EventKind.ARRIVAL, row - 1, engine.number(on_job), row)
         for number, (from_ns, to_ns, domain) in enumerate(script["pauses"]):

@@ -71,14 +71,20 @@ def note_answer(sim: Sim, program: Application, tag: int) -> None:
 @cache
 def linked() -> Linked:
     kinds = {
-        scheduler: [native], path: [], workload: [], application: [asker, disk_bound.disk_bound], disk: [local, array],
+        scheduler: [native],
+        path: [],
+        workload: [],
+        application: [asker, disk_bound.disk_bound],
+        disk: [local, array],
         protection: [spec.part for spec in protections().values()],
         fault: [spec.part for spec in FAULTS.values()],
-    }  # fmt: skip
+    }
     return link(
-        [*cpu.ENTRIES, *protect.ENTRIES, *disk_bound.ENTRIES], kinds, [*protect.ACTIONS, on_ask],
+        [*cpu.ENTRIES, *protect.ENTRIES, *disk_bound.ENTRIES],
+        kinds,
+        [*protect.ACTIONS, on_ask],
         [*cpu.TABLES, *protect.TABLES, *disk_bound.TABLES, feeds, answers],
-    )  # fmt: skip
+    )
 
 
 class DiskLab:
@@ -263,8 +269,13 @@ def test_lockstep_logs_what_is_read_and_prices_each_operation():
     assert logged == {True: 4096 + 32, False: 32}
 
 
-HA = {"kind": "ha_restart", "heartbeat_interval": 5 * MS, "heartbeat_timeout": 10 * MS, "placement": 0,
-      "boot_time": 10 * MS}  # fmt: skip
+HA = {
+    "kind": "ha_restart",
+    "heartbeat_interval": 5 * MS,
+    "heartbeat_timeout": 10 * MS,
+    "placement": 0,
+    "boot_time": 10 * MS,
+}
 
 
 def test_a_crash_loses_what_is_not_on_the_disk():
@@ -315,10 +326,13 @@ def test_buffered_writes_are_done_without_the_disk_and_a_flush_waits_for_it():
     assert lab.answered() == [(3.0, 1), (24.0, 2)]
 
 
-@pytest.mark.parametrize(("hits", "expected"), [
-    (0.0, [(4.0, 1), (4.0, 2), (24.0, 3), (24.0, 4), (28.0, 5)]),
-    (100.0, [(0.5, 1), (0.5, 2), (0.5, 3), (0.5, 4), (24.0, 5)]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("hits", "expected"),
+    [
+        (0.0, [(4.0, 1), (4.0, 2), (24.0, 3), (24.0, 4), (28.0, 5)]),
+        (100.0, [(0.5, 1), (0.5, 2), (0.5, 3), (0.5, 4), (24.0, 5)]),
+    ],
+)
 def test_an_array_out_of_reach(hits, expected):
     """Two disks; the third and fourth are under way at 6 ms, the fifth comes at 10 (to no cache)."""
     loss = {"kind": "storage_loss", "at": "6 ms", "duration": "14 ms"}

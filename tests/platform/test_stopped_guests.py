@@ -16,10 +16,13 @@ CRASH = [{"kind": "primary_crash", "at": "20 ms"}]
 PLAIN_LOG = {"log": {"timer_rate": 0}, "cost": {"execution": 1.0, "output": 0, "entry": 0, "kibibyte": 0}}
 
 ROOM = {
-    "native": (32, ("eth0", "receive ring full")), "direct": (32, ("eth0", "receive ring full")),
-    "paravirtual": (8, ("receive ring", "no slot")), "emulated": (8, ("emulated receive ring", "full")),
-    "stub_domain": (8, ("emulated receive ring", "full")), "moderated": (32, ("card", "ring full")),
-}  # fmt: skip
+    "native": (32, ("eth0", "receive ring full")),
+    "direct": (32, ("eth0", "receive ring full")),
+    "paravirtual": (8, ("receive ring", "no slot")),
+    "emulated": (8, ("emulated receive ring", "full")),
+    "stub_domain": (8, ("emulated receive ring", "full")),
+    "moderated": (32, ("card", "ring full")),
+}
 
 
 def seen(park: Park) -> list[tuple[int, int]]:
@@ -57,8 +60,13 @@ def test_a_guest_that_boots_again_has_lost_what_it_had_and_what_came_meanwhile(p
     assert park.drop_counts() == {("socket buffer", "lost in crash"): 12, down: 10}
 
 
-DRIVER = {"native": "driver_receive_cost", "direct": "driver_receive_cost", "paravirtual": "frontend_receive_cost",
-          "emulated": "driver_receive_cost", "stub_domain": "driver_receive_cost"}  # fmt: skip
+DRIVER = {
+    "native": "driver_receive_cost",
+    "direct": "driver_receive_cost",
+    "paravirtual": "frontend_receive_cost",
+    "emulated": "driver_receive_cost",
+    "stub_domain": "driver_receive_cost",
+}
 
 
 @pytest.mark.parametrize("path", DRIVER)
@@ -133,8 +141,9 @@ def test_what_waits_on_the_way_out_is_lost_with_its_host(crash_ns: int, answered
         park = slow_way_out(protection, blows=crash).run(300 * MS)
         assert [number for _, number in seen(park)] == list(range(1, answered + 1))
     assert park.drop_counts() == {
-        ("guest", "lost in crash"): in_ring + 8, ("socket buffer", "lost in crash"): 20 - answered - in_ring - 8
-    }  # fmt: skip
+        ("guest", "lost in crash"): in_ring + 8,
+        ("socket buffer", "lost in crash"): 20 - answered - in_ring - 8,
+    }
     assert park.packets_in_use() == 0
 
 
@@ -167,10 +176,15 @@ def test_protection_makes_the_work_of_packets_dearer(path: str):
 def busy_server(protection: str, blows: list[dict[str, Any]], engine: str = "simpy") -> Park:
     """Twelve registrations in a row at a server of four processes whose back-end takes 5 ms to send a datagram."""
     return Park(
-        engine, Case("sip_server", protection=protection, scheduler="native"), ring=2, blows=blows,
-        visits=[2 * MS + 300 * US * number for number in range(12)], application={"processes": 4},
-        path={"backend_transmit_cost": 5 * MS, "backend_receive_cost": 0}, scenarios=["IMS_REREG"],
-    )  # fmt: skip
+        engine,
+        Case("sip_server", protection=protection, scheduler="native"),
+        ring=2,
+        blows=blows,
+        visits=[2 * MS + 300 * US * number for number in range(12)],
+        application={"processes": 4},
+        path={"backend_transmit_cost": 5 * MS, "backend_receive_cost": 0},
+        scenarios=["IMS_REREG"],
+    )
 
 
 def test_processes_of_a_sip_server_sleep_while_the_way_out_has_no_room():

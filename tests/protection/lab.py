@@ -187,12 +187,14 @@ def linked(*others: Kind) -> Linked:
         {
             scheduler: [schedulers()["native"].part],
             protection: others or [spec.part for spec in protections().values()],
-            fault: [spec.part for spec in FAULTS.values()], path: [tapped], application: [answerer],
+            fault: [spec.part for spec in FAULTS.values()],
+            path: [tapped],
+            application: [answerer],
             workload: [visitors],
         },
         [on_visit, on_job, on_look, on_end, *protect.ACTIONS],
         [*build.TABLES, *protect.TABLES, answers, taps, deliveries, lags, log_end],
-    )  # fmt: skip
+    )
 
 
 class Lab:
@@ -217,9 +219,12 @@ class Lab:
         )
         nic = script["nic"]
         moderated.install(
-            engine, self.port, moderated.GuestNicSpec(ring=nic["ring"], moderation=nic["moderation_ns"]),
-            nic["interrupt_cost_ns"], nic["packet_cost_ns"],
-        )  # fmt: skip
+            engine,
+            self.port,
+            moderated.GuestNicSpec(ring=nic["ring"], moderation=nic["moderation_ns"]),
+            nic["interrupt_cost_ns"],
+            nic["packet_cost_ns"],
+        )
         parameters = dict(script["protection"])
         channel = dict(parameters.get("channel", {}))
         is_shared = bool(channel.pop("shared", False))
@@ -240,9 +245,14 @@ class Lab:
         for number, (at_ns, size, demand_ns, outputs) in enumerate(script["packets"]):
             sizes = [*outputs, 0, 0, 0]
             row, _ = engine.add(
-                answers, size_bytes=size, demand_ns=demand_ns, outputs=len(outputs), first_bytes=sizes[0],
-                second_bytes=sizes[1], third_bytes=sizes[2],
-            )  # fmt: skip
+                answers,
+                size_bytes=size,
+                demand_ns=demand_ns,
+                outputs=len(outputs),
+                first_bytes=sizes[0],
+                second_bytes=sizes[1],
+                third_bytes=sizes[2],
+            )
             engine.at(at_ns, EventKind.DELIVERY, number, engine.number(on_visit), row)
         for number, (at_ns, demand_ns) in enumerate(script["jobs"]):
             engine.at(at_ns, EventKind.TIMER, number, engine.number(on_job), demand_ns)
@@ -265,16 +275,19 @@ class Lab:
         nic = engine.rows(moderated.guest_nics)[self.port]
         lost = [int(engine.rows(drops)[place].count) for place in (nic.ring_full, nic.down, wire.queue_full)]
         return {
-            "seen": self.listed(taps, 10), "delivered": self.listed(deliveries, 1),
+            "seen": self.listed(taps, 10),
+            "delivered": self.listed(deliveries, 1),
             "lags": [number for _, number in self.listed(lags, 0)],
-            "timeline": account.timeline(engine, self.guard), "counters": account.counters(engine, self.guard),
+            "timeline": account.timeline(engine, self.guard),
+            "counters": account.counters(engine, self.guard),
             "summary": in_seconds(self.spec.measured(engine, self.guard)),
-            "stopped_ns": int(own.stopped_ns), "stopped": bool(own.stopped), "dead": bool(own.dead),
+            "stopped_ns": int(own.stopped_ns),
+            "stopped": bool(own.stopped),
+            "dead": bool(own.dead),
             "run_ns": int(engine.rows(vcpus)[1].run_ns),
-            "nic": (int(nic.received), lost[0], lost[1], int(nic.interrupts),
-                    int(nic.ring.length + nic.taken.length)),
+            "nic": (int(nic.received), lost[0], lost[1], int(nic.interrupts), int(nic.ring.length + nic.taken.length)),
             "link": (int(wire.sent), lost[2], int(wire.delivered), int(wire.sent_bytes)),
-        }  # fmt: skip
+        }
 
     def pair_values(self) -> dict[str, Any]:
         if self.spec.kind != "lockstep":  # type: ignore[attr-defined]
@@ -285,14 +298,18 @@ class Lab:
         log, replay = pair.log, pair.secondary
         return {
             "state": state_name(engine, self.guard),
-            "log": tuple(int(v) for v in (log.entries, log.train_entries, log.unsent_bytes, log.last_depart_ns,
-                                          log.last_arrival_ns)),
+            "log": tuple(
+                int(v)
+                for v in (log.entries, log.train_entries, log.unsent_bytes, log.last_depart_ns, log.last_arrival_ns)
+            ),
             "replay": tuple(int(v) for v in (own.replayed_ns + replay.busy_ns, replay.end_ns, replay.lag_ns)),
-            "commit": tuple(int(v) for v in (pair.issued, pair.released, engine.call(count_waiting, own.pair),
-                                             pair.visible, pair.wait_ns)),
+            "commit": tuple(
+                int(v)
+                for v in (pair.issued, pair.released, engine.call(count_waiting, own.pair), pair.visible, pair.wait_ns)
+            ),
             "throttle": (float(throttle.share), float(throttle.lowest_share)),
             "free_ns": int(engine.rows(channels)[self.guard].free_ns),
-        }  # fmt: skip
+        }
 
 
 __all__ = ["Lab", "guard", "linked"]

@@ -109,7 +109,9 @@ class Pair:
 def free_log(factor: float) -> Pair:
     """Return a pair whose log costs nothing and is there at once: a secondary so many times as slow falls behind."""
     return Pair(
-        log={**QUIET, "timer_rate": 1000.0, "timer_entry": 1}, channel={"rate": 10**12, "latency": 0, "ack": 0},
+        log={**QUIET, "timer_rate": 1000.0, "timer_entry": 1},
+        channel={"rate": 10**12, "latency": 0, "ack": 0},
         cost={"entry": 0, "kibibyte": 0, "output": 0, "timer": 0},
-        secondary={"factor": factor, "entry_cost": 0}, throttle={"lag_limit": 10 * S},
-    )  # fmt: skip
+        secondary={"factor": factor, "entry_cost": 0},
+        throttle={"lag_limit": 10 * S},
+    )

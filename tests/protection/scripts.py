@@ -21,21 +21,36 @@ S = 1_000_000_000
 Script = dict[str, Any]
 
 QUICK_FAILOVER = {
-    "heartbeat_interval": 3 * MS, "heartbeat_timeout": 9 * MS, "log_timeout": 8 * MS, "go_live": 2 * MS,
-    "announcement": 1 * MS, "storage_latency": 500_000, "secondary_delay": 1 * MS,
-}  # fmt: skip
-QUICK_COPY = {"delay": 5 * MS, "memory": 200_000, "rate": 800_000_000, "dirty_rate": 80_000_000, "stop_below": 4096,
-              "resume": 300_000}  # fmt: skip
+    "heartbeat_interval": 3 * MS,
+    "heartbeat_timeout": 9 * MS,
+    "log_timeout": 8 * MS,
+    "go_live": 2 * MS,
+    "announcement": 1 * MS,
+    "storage_latency": 500_000,
+    "secondary_delay": 1 * MS,
+}
+QUICK_COPY = {
+    "delay": 5 * MS,
+    "memory": 200_000,
+    "rate": 800_000_000,
+    "dirty_rate": 80_000_000,
+    "stop_below": 4096,
+    "resume": 300_000,
+}
 
 
 def script(**parts: Any) -> Script:
     """A script with what is not given left at simple values."""
     plain: Script = {
-        "protection": {"kind": "lockstep"}, "faults": [], "packets": [], "jobs": [], "looks": [],
+        "protection": {"kind": "lockstep"},
+        "faults": [],
+        "packets": [],
+        "jobs": [],
+        "looks": [],
         "nic": {"ring": 256, "moderation_ns": 0, "interrupt_cost_ns": 0, "packet_cost_ns": 0},
         "link": {"rate_bits_per_s": 1_000_000_000, "latency_ns": 0, "queue_bytes": 256 * 1024},
         "until_ns": 20 * MS,
-    }  # fmt: skip
+    }
     return {**plain, **parts}
 
 
@@ -54,15 +69,18 @@ def any_script(seed: int) -> Script:
         jobs=[(_instant(pick), pick.randint(1, 20 * MS)) for _ in range(pick.randrange(4))],
         looks=sorted(_instant(pick) for _ in range(pick.randrange(10))),
         nic={
-            "ring": pick.choice([2, 256, 256]), "moderation_ns": pick.choice([0, 125_000]),
-            "interrupt_cost_ns": pick.choice([0, 9_000]), "packet_cost_ns": pick.choice([0, 4_000]),
+            "ring": pick.choice([2, 256, 256]),
+            "moderation_ns": pick.choice([0, 125_000]),
+            "interrupt_cost_ns": pick.choice([0, 9_000]),
+            "packet_cost_ns": pick.choice([0, 4_000]),
         },
         link={
-            "rate_bits_per_s": pick.choice([5_000_000, 1_000_000_000]), "latency_ns": 0,
+            "rate_bits_per_s": pick.choice([5_000_000, 1_000_000_000]),
+            "latency_ns": 0,
             "queue_bytes": pick.choice([3000, 256 * 1024]),
         },
         until_ns=150 * MS,
-    )  # fmt: skip
+    )
 
 
 def _instant(pick: Random) -> int:
@@ -75,34 +93,52 @@ def _protection(pick: Random) -> dict[str, Any]:
         return _lockstep(pick)
     if kind == "none":
         return {"kind": "none"}
-    return {"kind": kind, "heartbeat_interval": 2 * MS, "heartbeat_timeout": 5 * MS, "placement": 100_000,
-            "boot_time": pick.choice([1 * MS, 9 * MS])}  # fmt: skip
+    return {
+        "kind": kind,
+        "heartbeat_interval": 2 * MS,
+        "heartbeat_timeout": 5 * MS,
+        "placement": 100_000,
+        "boot_time": pick.choice([1 * MS, 9 * MS]),
+    }
 
 
 def _lockstep(pick: Random) -> dict[str, Any]:
     secondary = {
-        "factor": pick.choice([0.3, 1.0, 1.5, 7.0]), "entry_cost": pick.choice([0, 5_000, 400_000]),
+        "factor": pick.choice([0.3, 1.0, 1.5, 7.0]),
+        "entry_cost": pick.choice([0, 5_000, 400_000]),
         "buffer": pick.choice([100, 900, 20_000, 512 * 1024, 512 * 1024]),
-    }  # fmt: skip
+    }
     throttle = {
-        "lag_limit": pick.choice([0, 1 * MS, 1 * S]), "caught_up": pick.choice([0, 2 * MS]),
-        "step": pick.choice([3.0, 12.5, 40.0]), "period": pick.choice([2 * MS, 7 * MS]),
+        "lag_limit": pick.choice([0, 1 * MS, 1 * S]),
+        "caught_up": pick.choice([0, 2 * MS]),
+        "step": pick.choice([3.0, 12.5, 40.0]),
+        "period": pick.choice([2 * MS, 7 * MS]),
         "cycle": pick.choice([900_001, 3 * MS]),
-    }  # fmt: skip
+    }
     channel = {
-        "shared": pick.random() < 0.3, "rate": pick.choice([1_000_000, 20_000_000, 20_000_000, 1_000_000_000]),
-        "latency": pick.choice([0, 74_500, 2 * MS, 7 * MS]), "ack": pick.choice([0, 64]),
-    }  # fmt: skip
+        "shared": pick.random() < 0.3,
+        "rate": pick.choice([1_000_000, 20_000_000, 20_000_000, 1_000_000_000]),
+        "latency": pick.choice([0, 74_500, 2 * MS, 7 * MS]),
+        "ack": pick.choice([0, 64]),
+    }
     failover = {
-        **QUICK_FAILOVER, "fencing": pick.random() < 0.7, "secondary_delay": pick.choice([0, 1 * MS]),
+        **QUICK_FAILOVER,
+        "fencing": pick.random() < 0.7,
+        "secondary_delay": pick.choice([0, 1 * MS]),
         "log_timeout": pick.choice([8 * MS, 20 * MS]),
-    }  # fmt: skip
+    }
     cost = {"execution": pick.choice([1.0, 1.21]), "output": pick.choice([0, 10_000])}
     return {
-        "kind": "lockstep", "log": _log(pick), "secondary": secondary, "throttle": throttle, "channel": channel,
-        "failover": failover, "cost": cost, "reprotection": pick.choice([None, QUICK_COPY]),
+        "kind": "lockstep",
+        "log": _log(pick),
+        "secondary": secondary,
+        "throttle": throttle,
+        "channel": channel,
+        "failover": failover,
+        "cost": cost,
+        "reprotection": pick.choice([None, QUICK_COPY]),
         "active_from": pick.choice([None, None, None, "11 ms"]),
-    }  # fmt: skip
+    }
 
 
 def _log(pick: Random) -> dict[str, Any]:

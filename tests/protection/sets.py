@@ -51,14 +51,18 @@ class Setting:
     def parameters(self, kind: str = "checkpoint", **more: Any) -> dict[str, Any]:
         """Return what a model file would say."""
         own: dict[str, Any] = {
-            "kind": kind, "interval": self.interval, "rule": self.rule, "suspend_request": 0,
+            "kind": kind,
+            "interval": self.interval,
+            "rule": self.rule,
+            "suspend_request": 0,
             "pause": {"fixed": self.fixed_pause, "page": self.page_pause},
             "state": {"fixed": self.fixed_bytes, "page": self.page_bytes},
             "memory": {"working_set": self.working_set, "touch_rate": self.touch_rate},
             "channel": {"rate": self.rate, "latency": self.round_trip // 2, "ack": 0},
-            "disk": {"write_rate": self.disk_rate}, "reprotection": None,
+            "disk": {"write_rate": self.disk_rate},
+            "reprotection": None,
             "failover": {"timeout": S + 2 * self.interval},
-        }  # fmt: skip
+        }
         return {**own, **more}
 
     def pages(self, run_ns: float) -> float:

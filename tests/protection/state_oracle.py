@@ -106,8 +106,10 @@ class Oracle:
         before = [(time_ns, number) for time_ns, number in world.seen if time_ns <= crash_ns]
         after = [(time_ns, number) for time_ns, number in world.seen if time_ns > crash_ns]
         return [
-            *self.missing_bytes(), *self._before(crash_ns, before), *self._after(crash_ns, after, world),
-        ]  # fmt: skip
+            *self.missing_bytes(),
+            *self._before(crash_ns, before),
+            *self._after(crash_ns, after, world),
+        ]
 
     def _before(self, crash_ns: int, seen: list[tuple[int, int]]) -> list[str]:
         due_ns = self.due()

@@ -65,8 +65,9 @@ def test_an_output_after_a_pause_in_the_traffic_waits_once():
 
 
 def test_it_is_never_shorter_than_allowed():
-    plant = adaptive(QUICK.but(fixed_pause=100 * US, working_set=0), own={"shortest": "7 ms"}, chunk_ns=MS,
-                     chunk_is_output=True)  # fmt: skip
+    plant = adaptive(
+        QUICK.but(fixed_pause=100 * US, working_set=0), own={"shortest": "7 ms"}, chunk_ns=MS, chunk_is_output=True
+    )
     assert period_ns(plant) == 7 * MS
 
 

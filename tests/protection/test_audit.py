@@ -24,21 +24,37 @@ KINDS: dict[str, dict[str, Any]] = {
     "original epochs": {"kind": "hypervisor_epoch", "protocol": "original", **STATES},
     "revised epochs": {"kind": "hypervisor_epoch", **STATES},
     "coarse_lockstep": {
-        "kind": "coarse_lockstep", "divergence_rate": 20.0, "missing": 1.0, "packet_timeout": 9 * MS, **STATES
+        "kind": "coarse_lockstep",
+        "divergence_rate": 20.0,
+        "missing": 1.0,
+        "packet_timeout": 9 * MS,
+        **STATES,
     },
-}  # fmt: skip
+}
 ASKS = [1_100_003 * i for i in range(1, 250)]
 FLAPS = [
     {"kind": "channel_loss", "at": "31000011 ns", "duration": "7 ms", "repeat": {"every": "40 ms", "most": 4}},
-    {"kind": "channel_degradation", "at": "44 ms", "duration": "9 ms", "rate": "30 %", "delay": "2 ms",
-     "repeat": {"every": "23 ms", "most": 8}},
+    {
+        "kind": "channel_degradation",
+        "at": "44 ms",
+        "duration": "9 ms",
+        "rate": "30 %",
+        "delay": "2 ms",
+        "repeat": {"every": "23 ms", "most": 8},
+    },
     {"kind": "pause", "at": "60 ms", "duration": "5 ms", "repeat": {"every": "50 ms", "most": 3}},
-]  # fmt: skip
+]
 
 
 def fields(kind: str, **more: Any) -> dict[str, Any]:
-    return {"protection": KINDS[kind], "asks": ASKS, "chunk_ns": 1_700_001, "chunk_is_output": True,
-            "until_ns": 300 * MS, **more}  # fmt: skip
+    return {
+        "protection": KINDS[kind],
+        "asks": ASKS,
+        "chunk_ns": 1_700_001,
+        "chunk_is_output": True,
+        "until_ns": 300 * MS,
+        **more,
+    }
 
 
 @pytest.mark.parametrize("engine_type", ENGINES)
@@ -152,8 +168,9 @@ measure: {warm_up: 100 ms, duration: 1 s}
 """
 BY_DESIGN = {
     "past the queue": "{kind: checkpoint, interval: 25 ms, real_time_below: 65536 B}",
-    "on the host": "{kind: micro_checkpoint}", "restarted": "{kind: ha_restart}",
-}  # fmt: skip
+    "on the host": "{kind: micro_checkpoint}",
+    "restarted": "{kind: ha_restart}",
+}
 
 
 def exchange(tmp_path: Any, *overrides: str) -> Any:

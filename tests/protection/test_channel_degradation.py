@@ -80,9 +80,11 @@ class Watched:
         pick = Random(seed)
         self.rate, self.latency_ns = 20_000_000, pick.choice([0, 500 * US, 2 * MS])
         self.pair = Pair(
-            log=QUIET, channel={"rate": self.rate, "latency": self.latency_ns}, reprotection=None,
+            log=QUIET,
+            channel={"rate": self.rate, "latency": self.latency_ns},
+            reprotection=None,
             failover={"secondary_delay": 0, "heartbeat_interval": 7 * MS},
-        )  # fmt: skip
+        )
         time_ns, self.written, self.taken = 0, [], []
         for number in range(1, 40):
             time_ns += pick.randint(1, 2 * MS)
@@ -150,9 +152,12 @@ def test_a_channel_lost_while_degraded_shows_nothing_underivable(seed):
 @pytest.mark.parametrize("engine_type", [ENGINES[0], pytest.param(ENGINES[1], marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("fields", "like"),
-    [({"rate": "50 %"}, A.but(rate=500_000_000)), ({"delay": "4 ms"}, A.but(round_trip=A.round_trip + 8 * MS)),
-     ({"rate": "20 %"}, A.but(rate=200_000_000))],
-)  # fmt: skip
+    [
+        ({"rate": "50 %"}, A.but(rate=500_000_000)),
+        ({"delay": "4 ms"}, A.but(round_trip=A.round_trip + 8 * MS)),
+        ({"rate": "20 %"}, A.but(rate=200_000_000)),
+    ],
+)
 def test_epochs_settle_at_the_closed_form_of_the_degraded_channel(fields, like, engine_type):
     expected = like.steady()
     plant = settled(A, until_ns=100 * expected.period, faults=[said("103.3 ms", **fields)], engine_type=engine_type)

@@ -318,8 +318,12 @@ def test_checkpoints_that_cost_nothing_hold_only_until_the_next_one():
 
 
 def test_an_endless_interval_costs_nothing_and_holds_everything():
-    plant = Plant(A.but(interval=3600 * S).parameters(failover={"timeout": "3700 s"}), until_ns=S, chunk_ns=MS,
-                  chunk_is_output=True).run()  # fmt: skip
+    plant = Plant(
+        A.but(interval=3600 * S).parameters(failover={"timeout": "3700 s"}),
+        until_ns=S,
+        chunk_ns=MS,
+        chunk_is_output=True,
+    ).run()
     assert plant.run_ns == S
     assert plant.seen == []
 
@@ -333,10 +337,14 @@ def test_a_guest_that_runs_on_until_it_stops_lengthens_the_period_by_that():
 
 @pytest.mark.parametrize(
     ("field", "values", "better"),
-    [("rate", (10**9, 2 * 10**9, 10**10), True), ("touch_rate", (5e3, 1e4, 2e4, 1e5), False),
-     ("round_trip", (0, 150 * US, 5 * MS, 40 * MS), False), ("fixed_pause", (0, 500 * US, 5 * MS), False),
-     ("page_bytes", (1000, 4104, 40_000), False)],
-)  # fmt: skip
+    [
+        ("rate", (10**9, 2 * 10**9, 10**10), True),
+        ("touch_rate", (5e3, 1e4, 2e4, 1e5), False),
+        ("round_trip", (0, 150 * US, 5 * MS, 40 * MS), False),
+        ("fixed_pause", (0, 500 * US, 5 * MS), False),
+        ("page_bytes", (1000, 4104, 40_000), False),
+    ],
+)
 def test_a_better_parameter_never_holds_outputs_longer_or_slows_the_guest(field, values, better):
     """With the same chunks: common random numbers."""
     holds, runs = [], []

@@ -8,8 +8,13 @@ from vftsim.testing.plant import ENGINES, MS, US, Plant, S, play
 from .sets import A
 
 COPY = {"delay": 20 * MS, "memory": 1_000_000, "resume": 1 * MS}
-FAILOVER = {"timeout": 50 * MS, "backup_timeout": 50 * MS, "activation_record": 4 * MS, "go_live": 30 * MS,
-            "announcement": 7 * MS}  # fmt: skip
+FAILOVER = {
+    "timeout": 50 * MS,
+    "backup_timeout": 50 * MS,
+    "activation_record": 4 * MS,
+    "go_live": 30 * MS,
+    "announcement": 7 * MS,
+}
 CRASH = {"kind": "primary_crash", "at": "203.3 ms"}
 # The state of 200 ms has not gone through: the one of 175 ms survives, its wire was quiet until 200 ms + pause.
 HEARD_NS = 203_300_000 + 75_000
@@ -17,8 +22,14 @@ HEARD_NS = 203_300_000 + 75_000
 
 def run(*faults, failover=None, until_ns=500 * MS, engine_type=ENGINES[0], chunk_ns=371_713, **more):
     parameters = A.parameters(reprotection=COPY, **{"failover": {**FAILOVER, **(failover or {})}, **more})
-    return play(protection=parameters, chunk_ns=chunk_ns, chunk_is_output=True, faults=list(faults), until_ns=until_ns,
-                engine_type=engine_type)  # fmt: skip
+    return play(
+        protection=parameters,
+        chunk_ns=chunk_ns,
+        chunk_is_output=True,
+        faults=list(faults),
+        until_ns=until_ns,
+        engine_type=engine_type,
+    )
 
 
 @pytest.mark.parametrize("engine_type", ENGINES)
@@ -26,10 +37,15 @@ def test_the_parts_of_an_outage_make_the_whole(engine_type):
     played = run(CRASH, engine_type=engine_type)
     declared = HEARD_NS + 50 * MS
     assert played.run.timeline == [
-        (0, "protected"), (203_300_000, "primary crash"), (declared, "failure declared"),
-        (declared + 4 * MS, "state restored"), (declared + 34 * MS, "secondary live"),
-        (declared + 41 * MS, "reachable"), (declared + 54 * MS, "copy begins"), (declared + 66 * MS, "protected"),
-    ]  # fmt: skip
+        (0, "protected"),
+        (203_300_000, "primary crash"),
+        (declared, "failure declared"),
+        (declared + 4 * MS, "state restored"),
+        (declared + 34 * MS, "secondary live"),
+        (declared + 41 * MS, "reachable"),
+        (declared + 54 * MS, "copy begins"),
+        (declared + 66 * MS, "protected"),
+    ]
     cut = played.cuts[0]
     assert (cut.rollback_ns, cut.outputs_underivable) == (28_300_000, 0)
     assert played.run.summary["rollback_ns"] == cut.rollback_ns

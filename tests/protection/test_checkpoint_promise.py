@@ -60,10 +60,16 @@ def crash_instants() -> tuple[int, ...]:
     state = alive().states[EPOCH]
     batch = sum(alive().states[EPOCH - 1].taken_ns < i <= state.taken_ns for i in alive().issued.values())
     bounds = [
-        alive().states[EPOCH - 1].acknowledged_ns + 2 * MS, state.taken_ns, state.sent_ns, state.departs_ns,
-        state.departs_ns + RULES.way_ns, state.acknowledged_ns, state.acknowledged_ns + batch * RULES.spacing_ns,
-        state.applied_ns, alive().states[EPOCH + 1].taken_ns,
-    ]  # fmt: skip
+        alive().states[EPOCH - 1].acknowledged_ns + 2 * MS,
+        state.taken_ns,
+        state.sent_ns,
+        state.departs_ns,
+        state.departs_ns + RULES.way_ns,
+        state.acknowledged_ns,
+        state.acknowledged_ns + batch * RULES.spacing_ns,
+        state.applied_ns,
+        alive().states[EPOCH + 1].taken_ns,
+    ]
     bounds.sort()
     inside = [
         low + (2 * i + 1) * (high - low) // (2 * PER_PHASE) for low, high in pairwise(bounds) for i in range(PER_PHASE)

@@ -22,16 +22,27 @@ TIMEOUT_NS, HEARTBEAT_NS, ACTIVATION_NS, GO_LIVE_NS, WAY_NS = 30 * MS, 7 * MS, 5
 
 def parameters(**more: Any) -> dict[str, Any]:
     return {
-        "kind": "coarse_lockstep", "heartbeat": HEARTBEAT_NS, "jitter": 300 * US, "divergence_rate": 20.0,
-        "memory": {"working_set": 100, "touch_rate": 10_000.0}, "state": {"fixed": 65536},
-        "channel": {"rate": 1_000_000_000, "latency": WAY_NS, "ack": 0}, "reprotection": None,
-        "failover": {"timeout": TIMEOUT_NS, "go_live": GO_LIVE_NS, "backup_timeout": 50 * MS}, **more,
-    }  # fmt: skip
+        "kind": "coarse_lockstep",
+        "heartbeat": HEARTBEAT_NS,
+        "jitter": 300 * US,
+        "divergence_rate": 20.0,
+        "memory": {"working_set": 100, "touch_rate": 10_000.0},
+        "state": {"fixed": 65536},
+        "channel": {"rate": 1_000_000_000, "latency": WAY_NS, "ack": 0},
+        "reprotection": None,
+        "failover": {"timeout": TIMEOUT_NS, "go_live": GO_LIVE_NS, "backup_timeout": 50 * MS},
+        **more,
+    }
 
 
 # A checkpoint of 50 ms and nothing else.
-HALF_TENTH = {"suspend": 50 * MS, "state": {"fixed": 0}, "memory": {"working_set": 0, "touch_rate": 0.0}, "jitter": 0,
-              "channel": {"rate": 1_000_000_000, "latency": 0, "ack": 0}}  # fmt: skip
+HALF_TENTH = {
+    "suspend": 50 * MS,
+    "state": {"fixed": 0},
+    "memory": {"working_set": 0, "touch_rate": 0.0},
+    "jitter": 0,
+    "channel": {"rate": 1_000_000_000, "latency": 0, "ack": 0},
+}
 
 
 @pytest.mark.parametrize(("rate", "expected"), [(0.01, 1.00276), (1.0, 1.0500), (10.0, 1.500)])
@@ -39,8 +50,9 @@ def test_slowdown_by_divergences_with_a_period(rate, expected):
     """Runs of (1 - exp(-v T)) / v in the mean, each followed by a checkpoint; band of 4 standard errors."""
     runs = 8000
     mean_s = -math.expm1(-rate * 20) / rate
-    plant = Plant(parameters(divergence_rate=rate, **HALF_TENTH), chunk_ns=1000 * S,
-                  until_ns=int(runs * (mean_s + 0.05) * S)).run()  # fmt: skip
+    plant = Plant(
+        parameters(divergence_rate=rate, **HALF_TENTH), chunk_ns=1000 * S, until_ns=int(runs * (mean_s + 0.05) * S)
+    ).run()
     assert plant.engine.now_ns / plant.run_ns - 1 == pytest.approx(expected - 1, rel=4 / math.sqrt(runs))
     assert plant.summary["states_taken"] == pytest.approx(runs, rel=4 / math.sqrt(runs))
     periodic = plant.summary.get("periodic_checkpoints", 0) / plant.summary["states_taken"]
@@ -49,8 +61,12 @@ def test_slowdown_by_divergences_with_a_period(rate, expected):
 
 def test_equal_outputs_wait_for_the_slower_replica():
     """The larger of two exponentials of mean j: 1.5 j; its standard deviation is 1.12 j."""
-    plant = Plant(parameters(divergence_rate=1e-6, period=3600 * S, jitter=100 * US), chunk_ns=20 * MS,
-                  chunk_is_output=True, until_ns=400 * S).run()  # fmt: skip
+    plant = Plant(
+        parameters(divergence_rate=1e-6, period=3600 * S, jitter=100 * US),
+        chunk_ns=20 * MS,
+        chunk_is_output=True,
+        until_ns=400 * S,
+    ).run()
     holds = plant.holds()
     mean_ns = sum(holds) / len(holds)
     assert len(holds) > 19_000
@@ -94,8 +110,16 @@ PER_PHASE = 15
 def run(crash_ns: int = 0, spoil: Any = None, **more: Any) -> Plant:
     faults = [{"kind": "primary_crash", "at": f"{crash_ns} ns"}] if crash_ns else []
     until_ns = crash_ns + 80 * MS if crash_ns else 400 * MS
-    return Plant(parameters(), asks=ASKS, chunk_ns=CHUNK_NS, chunk_is_output=True, faults=faults, until_ns=until_ns,
-                 spoil=spoil, **{"engine_type": engine_of_many(spoil), **more}).run()  # fmt: skip
+    return Plant(
+        parameters(),
+        asks=ASKS,
+        chunk_ns=CHUNK_NS,
+        chunk_is_output=True,
+        faults=faults,
+        until_ns=until_ns,
+        spoil=spoil,
+        **{"engine_type": engine_of_many(spoil), **more},
+    ).run()
 
 
 @cache

@@ -36,9 +36,11 @@ def linked() -> Linked:
         fault: [spec.part for spec in FAULTS.values()],
     }
     return link(
-        [*cpu.ENTRIES, *protect.ENTRIES, *cpu_bound.ENTRIES], kinds, protect.ACTIONS,
+        [*cpu.ENTRIES, *protect.ENTRIES, *cpu_bound.ENTRIES],
+        kinds,
+        protect.ACTIONS,
         [*cpu.TABLES, *protect.TABLES, *cpu_bound.TABLES, feeds],
-    )  # fmt: skip
+    )
 
 
 class Process:
@@ -70,8 +72,13 @@ class Process:
 
 
 CRASH = {"kind": "primary_crash", "at": "33 ms"}
-HA = {"kind": "ha_restart", "heartbeat_interval": 5 * MS, "heartbeat_timeout": 10 * MS, "placement": 0,
-      "boot_time": 12 * MS}  # fmt: skip
+HA = {
+    "kind": "ha_restart",
+    "heartbeat_interval": 5 * MS,
+    "heartbeat_timeout": 10 * MS,
+    "placement": 0,
+    "boot_time": 12 * MS,
+}
 
 
 def test_bursts_cost_what_protection_makes_them_cost():

@@ -46,7 +46,7 @@ def test_outputs_of_a_guest_behind_a_dead_card_are_lost_too():
     loss = [{"kind": "nic_loss", "at": "10 ms", "duration": "7 ms"}]
     park = Park(
         "simpy", Case(scheduler="native"), visits=[8 * MS, 18 * MS], blows=loss, application={"packet_cost": 5 * MS}
-    ).run(60 * MS)  # fmt: skip
+    ).run(60 * MS)
     assert [number for _, number in park.result()["seen"]] == [2]
     assert park.drop_counts() == {("network card", "lost"): 1}
 
@@ -55,8 +55,13 @@ def test_a_failover_leaves_the_dead_card_behind_and_nothing_else_does():
     """No mechanism watches the card: until the host crashes nobody answers, for all that the pair is in step."""
     loss, crash = {"kind": "nic_loss", "at": "20 ms"}, {"kind": "primary_crash", "at": "100 ms"}
     protection = {"kind": "lockstep", "failover": QUICK_FAILOVER, "reprotection": None}
-    park = Park("simpy", Case(protection="lockstep", scheduler="native"), blows=[loss, crash],
-                visits=[each * MS for each in range(1, 150)], protection=protection).run(300 * MS)  # fmt: skip
+    park = Park(
+        "simpy",
+        Case(protection="lockstep", scheduler="native"),
+        blows=[loss, crash],
+        visits=[each * MS for each in range(1, 150)],
+        protection=protection,
+    ).run(300 * MS)
     times = [time_ns for time_ns, _ in park.result()["seen"]]
     live_ns = {what: time_ns for time_ns, what in park.result()["timeline"]}["secondary live"]
     assert not any(21 * MS < time_ns < live_ns for time_ns in times)
@@ -94,9 +99,11 @@ def test_the_lock_waits_for_the_storage(engine: Any):
     assert live_ns == declared_ns + 500 * US + 2 * MS
     # From before until after; from between asking and having it; over before; and two that overlap, out of order.
     outages = [
-        ([("15 ms", "45 ms")], 60 * MS), ([(f"{declared_ns + 400 * US} ns", "10 ms")], declared_ns + 10_400 * US),
-        ([("5 ms", "16 ms")], declared_ns), ([("40 ms", "20 ms"), ("21 ms", "25 ms")], 60 * MS),
-    ]  # fmt: skip
+        ([("15 ms", "45 ms")], 60 * MS),
+        ([(f"{declared_ns + 400 * US} ns", "10 ms")], declared_ns + 10_400 * US),
+        ([("5 ms", "16 ms")], declared_ns),
+        ([("40 ms", "20 ms"), ("21 ms", "25 ms")], 60 * MS),
+    ]
     for given, asked_ns in outages:
         faults = [{"kind": "storage_loss", "at": at, "duration": duration} for at, duration in given]
         assert fenced(*faults, engine=engine)["secondary live"] == asked_ns + 500 * US + 2 * MS
@@ -109,8 +116,13 @@ def test_storage_that_never_comes_back_lets_nobody_go_live_unless_nothing_fences
 
 
 def test_a_restart_boots_when_its_disks_can_be_reached():
-    own = {"kind": "ha_restart", "heartbeat_interval": 2 * MS, "heartbeat_timeout": 5 * MS, "placement": 3 * MS,
-           "boot_time": 9 * MS}  # fmt: skip
+    own = {
+        "kind": "ha_restart",
+        "heartbeat_interval": 2 * MS,
+        "heartbeat_timeout": 5 * MS,
+        "placement": 3 * MS,
+        "boot_time": 9 * MS,
+    }
     faults = [{"kind": "primary_crash", "at": "20 ms"}, {"kind": "storage_loss", "at": "10 ms", "duration": "40 ms"}]
     assert (50 * MS + 9 * MS, "booted") in lab(own, *faults)["timeline"]
     assert (20 * MS + 17 * MS, "booted") in lab(own, faults[0])["timeline"]
@@ -123,9 +135,12 @@ def test_both_paths_lost_and_the_storage_too():
     for duration_ms, fenced_ns in ((30, 203_300_000 + 52 * MS), (200, 403_300_000)):
         faults[1]["duration"] = f"{duration_ms} ms"
         run = play(
-            protection=A.parameters(reprotection=None, failover=failover), chunk_ns=371_713, chunk_is_output=True,
-            faults=faults, until_ns=600 * MS,
-        ).run  # fmt: skip
+            protection=A.parameters(reprotection=None, failover=failover),
+            chunk_ns=371_713,
+            chunk_is_output=True,
+            faults=faults,
+            until_ns=600 * MS,
+        ).run
         assert run.moments["primary fenced"] == fenced_ns
         assert run.moments["secondary live"] > fenced_ns
 
@@ -143,8 +158,12 @@ def test_a_secondary_at_half_its_speed_falls_behind_and_stays_behind():
         pair.run(until_s * S - 1)
         behind[until_s] = pair.lag_ns() / S
     # At 2 s half a second of the primary's work is left: it would take a whole second at half the speed.
-    assert behind == {1: pytest.approx(0, abs=0.01), 2: pytest.approx(1, rel=0.01), 3: pytest.approx(0.5, rel=0.01),
-                      5: pytest.approx(0.5, rel=0.01)}  # fmt: skip
+    assert behind == {
+        1: pytest.approx(0, abs=0.01),
+        2: pytest.approx(1, rel=0.01),
+        3: pytest.approx(0.5, rel=0.01),
+        5: pytest.approx(0.5, rel=0.01),
+    }
 
 
 def test_a_backlog_is_replayed_at_the_new_speed_and_the_takeover_waits_for_it():
@@ -153,10 +172,13 @@ def test_a_backlog_is_replayed_at_the_new_speed_and_the_takeover_waits_for_it():
     lives = {}
     for speed in (100, 50):
         pair = Pair(
-            log=QUIET, channel={"rate": 10**12, "latency": 0, "ack": 0}, secondary={"entry_cost": entry_ns},
-            cost={"entry": 0, "kibibyte": 0, "output": 0}, reprotection=None,
+            log=QUIET,
+            channel={"rate": 10**12, "latency": 0, "ack": 0},
+            secondary={"entry_cost": entry_ns},
+            cost={"entry": 0, "kibibyte": 0, "output": 0},
+            reprotection=None,
             failover={"heartbeat_interval": S, "heartbeat_timeout": 3 * S, "log_timeout": 10 * S, "go_live": 100 * MS},
-        )  # fmt: skip
+        )
         pair.at(6 * S, pair.input, 1)
         if speed < 100:
             pair.strike(SlowBackup(at=Instant("run", 7 * S), speed=50.0))
@@ -171,8 +193,14 @@ def test_a_backlog_is_replayed_at_the_new_speed_and_the_takeover_waits_for_it():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_under_comparison_outputs_wait_for_the_slow_replica(engine: Any):
     """A guest that computes: after w of work the other is w behind at half the speed, until they are made equal."""
-    own = {"kind": "coarse_lockstep", "divergence_rate": 0.001, "jitter": 0, "period": S, "reprotection": None,
-           "memory": {"working_set": 0}}  # fmt: skip
+    own = {
+        "kind": "coarse_lockstep",
+        "divergence_rate": 0.001,
+        "jitter": 0,
+        "period": S,
+        "reprotection": None,
+        "memory": {"working_set": 0},
+    }
     slow = {"kind": "slow_backup", "at": "100 ms", "speed": "50 %", "duration": "200 ms"}
     plant = Plant(
         own, chunk_ns=10 * MS, chunk_is_output=True, faults=[slow], until_ns=900 * MS, engine_type=engine

@@ -24,8 +24,11 @@ PER_PHASE = 38
 
 
 def parameters(setting: Setting = A, **more: Any) -> dict[str, Any]:
-    own = {"suspend": setting.fixed_pause, "heartbeat": HEARTBEAT_NS,
-           "failover": {"timeout": TIMEOUT_NS, "go_live": GO_LIVE_NS, "backup_timeout": 50 * MS}}  # fmt: skip
+    own = {
+        "suspend": setting.fixed_pause,
+        "heartbeat": HEARTBEAT_NS,
+        "failover": {"timeout": TIMEOUT_NS, "go_live": GO_LIVE_NS, "backup_timeout": 50 * MS},
+    }
     plain = setting.parameters("event_sync", **{**own, **more})
     return {k: v for k, v in plain.items() if k not in ("rule", "suspend_request", "interval", "pause")}
 
@@ -118,8 +121,15 @@ watched_sync = watched(event_sync)
 
 
 def run(**fields: Any) -> dict[str, Any]:
-    return {"protection": parameters(), "asks": ASKS, "chunk_ns": CHUNK_NS, "chunk_is_output": True,
-            "part": watched_sync, "engine_type": engine_of_many(fields.get("spoil")), **fields}  # fmt: skip
+    return {
+        "protection": parameters(),
+        "asks": ASKS,
+        "chunk_ns": CHUNK_NS,
+        "chunk_is_output": True,
+        "part": watched_sync,
+        "engine_type": engine_of_many(fields.get("spoil")),
+        **fields,
+    }
 
 
 @cache
@@ -131,8 +141,14 @@ def alive() -> Oracle:
 def crash_instants() -> tuple[int, ...]:
     own = alive()
     one = next(k for k in range(4, 99) if own.taken[k + 1] > own.acks[k] + MS)  # the guest runs after it
-    bounds = [own.taken[one], own.taken[one] + SUSPEND_NS, own.departs[one], own.departs[one] + A.round_trip // 2,
-              own.acks[one], own.taken[one + 1]]  # fmt: skip
+    bounds = [
+        own.taken[one],
+        own.taken[one] + SUSPEND_NS,
+        own.departs[one],
+        own.departs[one] + A.round_trip // 2,
+        own.acks[one],
+        own.taken[one + 1],
+    ]
     inside = [a + (2 * i + 1) * (b - a) // (2 * PER_PHASE) for a, b in pairwise(bounds) for i in range(PER_PHASE)]
     return tuple(sorted({t + d for t in bounds for d in (-1, 0, 1)} | set(inside)))
 

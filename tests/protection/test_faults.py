@@ -65,8 +65,11 @@ def test_faults_that_cannot_be_are_refused():
 
 
 def test_phases_begin_where_the_benchmark_begins_them():
-    run = lab({"kind": "none"}, {"kind": "pause", "at": "step 2 + 1 s", "duration": "1 ms"},
-              load={"steps": {**LOAD["steps"], "most": 2}})  # fmt: skip
+    run = lab(
+        {"kind": "none"},
+        {"kind": "pause", "at": "step 2 + 1 s", "duration": "1 ms"},
+        load={"steps": {**LOAD["steps"], "most": 2}},
+    )
     phases = {p.name: p.start_ns for p in run.play()}
     assert phases["step_1"] == ramp_of(run.spec).time_of("step 1", 0) == 7 * S
     assert phases["step_2"] == run.spec.time_of(Instant("step 2", 0))

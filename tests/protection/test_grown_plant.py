@@ -15,9 +15,12 @@ LATENCY = 300 * US
 RATE = 2_000_000
 CHANNEL = {"rate": RATE, "latency": LATENCY, "ack": 0}
 STATES = {
-    "channel": CHANNEL, "reprotection": None, "state": {"fixed": 500}, "memory": {"working_set": 0, "touch_rate": 0.0},
+    "channel": CHANNEL,
+    "reprotection": None,
+    "state": {"fixed": 500},
+    "memory": {"working_set": 0, "touch_rate": 0.0},
     "failover": {"timeout": 300 * MS, "go_live": 20 * MS},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", ["primary", "backup"])
@@ -31,8 +34,12 @@ def test_lockstep_keeps_its_promise_at_the_boundaries_of_an_outputs_way(pair: st
 def test_what_lockstep_could_not_send_it_sends_when_the_channel_works_again() -> None:
     """20 packets of 500 bytes come while it is away: 40 ms at 2 Mbit/s, and no output leaves before they have."""
     asks = [10 * MS + 100 * US * i for i in range(20)]
-    own = {"kind": "lockstep", "log": {"timer_rate": 0.0, "packet_entry": 0, "transport_overhead": 1.0},
-           "channel": {"rate": RATE, "latency": LATENCY}, "reprotection": None}  # fmt: skip
+    own = {
+        "kind": "lockstep",
+        "log": {"timer_rate": 0.0, "packet_entry": 0, "transport_overhead": 1.0},
+        "channel": {"rate": RATE, "latency": LATENCY},
+        "reprotection": None,
+    }
     loss = {"kind": "channel_loss", "at": "9 ms", "duration": "5 ms"}
     plant = Plant(own, asks=asks, size_bytes=500, faults=[loss], until_ns=200 * MS).run()
     bytes_in = 20 * 500
@@ -45,8 +52,14 @@ def test_what_epochs_could_not_send_they_send_when_the_channel_works_again() -> 
     """20 packets are forwarded while it is away; nobody answers before they have left and are acknowledged."""
     asks = [10 * MS + 10 * US * i for i in range(20)]
     loss = {"kind": "channel_loss", "at": "9 ms", "duration": "20 ms"}
-    plant = Plant({"kind": "hypervisor_epoch", "entry": 64, **STATES}, asks=asks, size_bytes=500, service_ns=5 * MS,
-                  faults=[loss], until_ns=300 * MS).run()  # fmt: skip
+    plant = Plant(
+        {"kind": "hypervisor_epoch", "entry": 64, **STATES},
+        asks=asks,
+        size_bytes=500,
+        service_ns=5 * MS,
+        faults=[loss],
+        until_ns=300 * MS,
+    ).run()
     assert {number for _, number in plant.seen} == set(range(20))
     assert min(time_ns for time_ns, _ in plant.seen) >= 29 * MS + 20 * 564 * 8 * S // RATE + 2 * LATENCY
 
@@ -67,8 +80,9 @@ def test_a_backup_issues_only_its_last_event_or_epoch_again(kind: str) -> None:
     alive = Plant(own, asks=asks, chunk_ns=13_700_001, chunk_is_output=True, until_ns=600 * MS).run()
     crash_ns = alive.seen[-1][0] + 100
     faults = [{"kind": "primary_crash", "at": f"{crash_ns} ns"}]
-    plant = play(protection=own, asks=asks, chunk_ns=13_700_001, chunk_is_output=True, faults=faults,
-                 until_ns=3 * S).run  # fmt: skip
+    plant = play(
+        protection=own, asks=asks, chunk_ns=13_700_001, chunk_is_output=True, faults=faults, until_ns=3 * S
+    ).run
     before = [(time_ns, number) for time_ns, number in plant.seen if time_ns <= crash_ns]
     counted = Counter(number for _, number in plant.seen)
     again = [number for _, number in before if counted[number] > 1]
@@ -82,8 +96,14 @@ def test_a_backup_issues_only_its_last_event_or_epoch_again(kind: str) -> None:
 def test_a_state_whose_channel_was_lost_on_its_way_takes_the_rest_of_its_time(part: int) -> None:
     """A state of 40 ms on the wire, cut after some eighths: the rest leaves when the channel works again."""
     wire_ns = 40 * MS
-    own = {"kind": "checkpoint", "interval": 100 * MS, "suspend_request": 0, "pause": {"fixed": 0, "page": 0},
-           **STATES, "state": {"fixed": RATE * wire_ns // S // 8}}  # fmt: skip
+    own = {
+        "kind": "checkpoint",
+        "interval": 100 * MS,
+        "suspend_request": 0,
+        "pause": {"fixed": 0, "page": 0},
+        **STATES,
+        "state": {"fixed": RATE * wire_ns // S // 8},
+    }
     cut_ns = 100 * MS + wire_ns * part // 8
     loss = {"kind": "channel_loss", "at": f"{cut_ns} ns", "duration": "70 ms"}
     plant = Plant(own, asks=[90 * MS], faults=[loss], until_ns=400 * MS).run()
@@ -93,8 +113,12 @@ def test_a_state_whose_channel_was_lost_on_its_way_takes_the_rest_of_its_time(pa
 
 def test_nothing_is_compared_while_a_checkpoint_makes_the_replicas_equal() -> None:
     own: dict[str, Any] = {
-        "kind": "coarse_lockstep", "divergence_rate": 30.0, "jitter": 2 * MS, "suspend": 8 * MS, **STATES
-    }  # fmt: skip
+        "kind": "coarse_lockstep",
+        "divergence_rate": 30.0,
+        "jitter": 2 * MS,
+        "suspend": 8 * MS,
+        **STATES,
+    }
     plant = Plant(own, chunk_ns=400_003, chunk_is_output=True, until_ns=2 * S, part=watched(coarse_lockstep)).run()
     equal_ns = 8 * MS + 500 * 8 * S // RATE + 2 * LATENCY
     stops = [time_ns for time_ns, _ in plant.stops if time_ns + equal_ns < 2 * S]

@@ -25,11 +25,19 @@ EPOCH_NS = MS
 
 def parameters(protocol: str, instructions: int = 50_000, **more: Any) -> dict[str, Any]:
     return {
-        "kind": "hypervisor_epoch", "protocol": protocol, "epoch_instructions": instructions,
-        "instruction_rate": 50e6, "boundary": BOUNDARY_NS, "message": MESSAGE, "entry": 64, "heartbeat": HEARTBEAT_NS,
-        "channel": {"rate": 1_000_000_000, "latency": ROUND_TRIP_NS // 2, "ack": 0}, "reprotection": None,
-        "failover": {"timeout": TIMEOUT_NS, "go_live": GO_LIVE_NS, "backup_timeout": 50 * MS}, **more,
-    }  # fmt: skip
+        "kind": "hypervisor_epoch",
+        "protocol": protocol,
+        "epoch_instructions": instructions,
+        "instruction_rate": 50e6,
+        "boundary": BOUNDARY_NS,
+        "message": MESSAGE,
+        "entry": 64,
+        "heartbeat": HEARTBEAT_NS,
+        "channel": {"rate": 1_000_000_000, "latency": ROUND_TRIP_NS // 2, "ack": 0},
+        "reprotection": None,
+        "failover": {"timeout": TIMEOUT_NS, "go_live": GO_LIVE_NS, "backup_timeout": 50 * MS},
+        **more,
+    }
 
 
 @pytest.mark.parametrize("engine_type", ENGINES)

@@ -14,9 +14,16 @@ from .test_cpu_bound import CRASH, Process
 
 US = 1_000
 FREE = {
-    "entry": 0, "kibibyte": 0, "timer": 0, "output": 0, "clock_read": 0, "disk_operation": 0, "batch": 0,
-    "context_switch": 0, "exit": 0,
-}  # fmt: skip
+    "entry": 0,
+    "kibibyte": 0,
+    "timer": 0,
+    "output": 0,
+    "clock_read": 0,
+    "disk_operation": 0,
+    "batch": 0,
+    "context_switch": 0,
+    "exit": 0,
+}
 UNTIMED = {**QUIET, "output_entry": 100, "event_entry": 10}
 
 

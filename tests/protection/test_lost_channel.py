@@ -20,10 +20,11 @@ WAY_NS = 75 * US
 TAKEOVER = {"go_live": 20 * MS, "announcement": 7 * MS}
 STATES = {**TAKEOVER, "timeout": 90 * MS, "backup_timeout": 90 * MS}
 LOCKSTEP = {
-    "kind": "lockstep", "reprotection": None,
+    "kind": "lockstep",
+    "reprotection": None,
     "channel": {"rate": 20_000_000, "latency": WAY_NS, "ack": 0},
     "failover": {**TAKEOVER, "heartbeat_interval": 7 * MS, "heartbeat_timeout": 90 * MS, "log_timeout": 90 * MS},
-}  # fmt: skip
+}
 MECHANISMS = {
     "lockstep": LOCKSTEP,
     "checkpoint": A.parameters(reprotection=None, failover=STATES),
@@ -40,8 +41,15 @@ ASKS = [700_003 * i for i in range(1, 500)]
 
 
 def run(kind, *faults, until_ns=400 * MS, **more):
-    return play(protection=MECHANISMS[kind], asks=ASKS, chunk_ns=CHUNK_NS, chunk_is_output=True, until_ns=until_ns,
-                faults=list(faults), **{"engine_type": engine_of_many(), **more}).run  # fmt: skip
+    return play(
+        protection=MECHANISMS[kind],
+        asks=ASKS,
+        chunk_ns=CHUNK_NS,
+        chunk_is_output=True,
+        until_ns=until_ns,
+        faults=list(faults),
+        **{"engine_type": engine_of_many(), **more},
+    ).run
 
 
 def loss(at_ns=LOST_NS, until_ns=BACK_NS):
@@ -144,8 +152,14 @@ def test_without_either_host_the_service_ends(kind):
 def test_a_backup_that_fences_its_primary_goes_on_from_the_loss(kind):
     """The guest serves until the channel fails, not only until protection begins, and again once the backup is live."""
     own = {**MECHANISMS[kind], "failover": {**STATES, "fencing": True, "timeout": 40 * MS}}
-    world = play(protection=own, asks=ASKS, chunk_ns=CHUNK_NS, chunk_is_output=True, until_ns=400 * MS,
-                 faults=[{"kind": "channel_loss", "at": f"{LOST_NS} ns"}]).run  # fmt: skip
+    world = play(
+        protection=own,
+        asks=ASKS,
+        chunk_ns=CHUNK_NS,
+        chunk_is_output=True,
+        until_ns=400 * MS,
+        faults=[{"kind": "channel_loss", "at": f"{LOST_NS} ns"}],
+    ).run
     fenced_ns = world.moments["primary fenced"]
     assert len([t for t, _ in world.seen if t < LOST_NS]) > 15
     assert judge(kind, fenced_ns, world) == []

@@ -36,20 +36,37 @@ def test_outputs_wait_for_the_end_of_their_epoch():
 @pytest.mark.parametrize("engine_type", ENGINES)
 def test_a_guest_error_goes_back_to_the_last_state(engine_type):
     error = {"kind": "guest_error", "at": "180 ms"}
-    played = play(protection=MICRO, chunk_ns=CHUNK_NS, chunk_is_output=True, until_ns=400 * MS, faults=[error],
-                  engine_type=engine_type)  # fmt: skip
+    played = play(
+        protection=MICRO,
+        chunk_ns=CHUNK_NS,
+        chunk_is_output=True,
+        until_ns=400 * MS,
+        faults=[error],
+        engine_type=engine_type,
+    )
     assert played.cuts[0].rollback_ns == 30 * MS
     assert played.run.timeline == [
-        (0, "protected"), (180 * MS, "guest error"), (180 * MS, "failure declared"), (180 * MS, "state restored"),
-        (200 * MS, "secondary live"), (200 * MS, "reachable"), (200 * MS, "copy begins"), (200 * MS, "protected"),
-    ]  # fmt: skip
+        (0, "protected"),
+        (180 * MS, "guest error"),
+        (180 * MS, "failure declared"),
+        (180 * MS, "state restored"),
+        (200 * MS, "secondary live"),
+        (200 * MS, "reachable"),
+        (200 * MS, "copy begins"),
+        (200 * MS, "protected"),
+    ]
     numbers = [number for _, number in played.run.seen]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), "each output left once"
 
 
 def test_a_crash_of_the_host_takes_the_copies_with_it():
-    played = play(protection=MICRO, chunk_ns=CHUNK_NS, chunk_is_output=True, until_ns=400 * MS,
-                  faults=[{"kind": "primary_crash", "at": "180 ms"}])  # fmt: skip
+    played = play(
+        protection=MICRO,
+        chunk_ns=CHUNK_NS,
+        chunk_is_output=True,
+        until_ns=400 * MS,
+        faults=[{"kind": "primary_crash", "at": "180 ms"}],
+    )
     assert played.cuts == ()
     assert played.run.timeline == [(0, "protected"), (180 * MS, "primary crash")]
     assert max(time_ns for time_ns, _ in played.run.seen) < 180 * MS
@@ -57,8 +74,13 @@ def test_a_crash_of_the_host_takes_the_copies_with_it():
 
 def test_shipped_states_survive_a_crash():
     shipped = {**MICRO, "shipped": True, "reprotection": COPY, "failover": {"timeout": 100 * MS}}
-    played = play(protection=shipped, chunk_ns=CHUNK_NS, chunk_is_output=True, until_ns=800 * MS,
-                  faults=[{"kind": "primary_crash", "at": "180 ms"}])  # fmt: skip
+    played = play(
+        protection=shipped,
+        chunk_ns=CHUNK_NS,
+        chunk_is_output=True,
+        until_ns=800 * MS,
+        faults=[{"kind": "primary_crash", "at": "180 ms"}],
+    )
     assert played.run.summary["failovers"] == 1
     assert played.run.summary["state_bytes"] > 0
     numbers = [number for _, number in played.run.seen]
@@ -66,6 +88,11 @@ def test_shipped_states_survive_a_crash():
 
 
 def test_without_this_mechanism_a_guest_error_ends_the_service():
-    played = play(protection=A.parameters(), until_ns=400 * MS, chunk_ns=CHUNK_NS, chunk_is_output=True,
-                  faults=[{"kind": "guest_error", "at": "180 ms"}])  # fmt: skip
+    played = play(
+        protection=A.parameters(),
+        until_ns=400 * MS,
+        chunk_ns=CHUNK_NS,
+        chunk_is_output=True,
+        faults=[{"kind": "guest_error", "at": "180 ms"}],
+    )
     assert played.run.timeline == [(0, "protected"), (180 * MS, "guest error")]

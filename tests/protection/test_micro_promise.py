@@ -30,8 +30,15 @@ seen_micro = watched(micro_checkpoint)
 def plant(shipped: bool, **fields: Any) -> dict[str, Any]:
     own = SETTING.parameters("micro_checkpoint", failover=FAILOVER, shipped=shipped, restore=RESTORE_NS)
     parameters = {k: v for k, v in own.items() if k not in ("rule", "suspend_request")}
-    return {"protection": parameters, "asks": ASKS, "chunk_ns": CHUNK_NS, "chunk_is_output": True, "part": seen_micro,
-            "engine_type": engine_of_many(fields.get("spoil")), **fields}  # fmt: skip
+    return {
+        "protection": parameters,
+        "asks": ASKS,
+        "chunk_ns": CHUNK_NS,
+        "chunk_is_output": True,
+        "part": seen_micro,
+        "engine_type": engine_of_many(fields.get("spoil")),
+        **fields,
+    }
 
 
 class LocalOracle(Oracle):
@@ -75,8 +82,17 @@ def alive(shipped: bool) -> Oracle:
 def instants(shipped: bool) -> tuple[int, ...]:
     """Boundaries of an epoch and 1 ns around them, and instants in each of its phases."""
     before, state, after = alive(shipped).states[EPOCH - 1 : EPOCH + 2]
-    bounds = sorted({before.acknowledged_ns, state.taken_ns, state.sent_ns, state.departs_ns, state.acknowledged_ns,
-                     after.taken_ns, after.sent_ns})  # fmt: skip
+    bounds = sorted(
+        {
+            before.acknowledged_ns,
+            state.taken_ns,
+            state.sent_ns,
+            state.departs_ns,
+            state.acknowledged_ns,
+            after.taken_ns,
+            after.sent_ns,
+        }
+    )
     inside = [a + (2 * i + 1) * (b - a) // (2 * PER_PHASE) for a, b in pairwise(bounds) for i in range(PER_PHASE)]
     return tuple(sorted({t + d for t in bounds for d in (-1, 0, 1)} | set(inside)))
 

@@ -31,10 +31,14 @@ class Watched:
         rate, latency_ns = pick.choice([1_000_000, 20_000_000]), pick.choice([0, 500_000, 2 * MS])
         entry_cost_ns = pick.choice([0, 5_000, 300 * MS])
         self.pair = Pair(
-            part, log=QUIET, channel={"rate": rate, "latency": latency_ns}, reprotection=None,
-            secondary={"entry_cost": entry_cost_ns}, cost={"entry": 0, "kibibyte": 0, "output": 0},
+            part,
+            log=QUIET,
+            channel={"rate": rate, "latency": latency_ns},
+            reprotection=None,
+            secondary={"entry_cost": entry_cost_ns},
+            cost={"entry": 0, "kibibyte": 0, "output": 0},
             failover={"go_live": GO_LIVE_NS},
-        )  # fmt: skip
+        )
         self.pair.guard.audit.ends_run = False
         self.oracle = Oracle(Rules(rate, latency_ns, entry_cost_ns, GO_LIVE_NS))
         time_ns = 0

@@ -10,8 +10,13 @@ from vftsim.platform.io.paths import moderated
 from vftsim.platform.protection import passes
 from vftsim.testing.plant import ENGINES, play
 
-DRIVER = {"native": "driver_receive_cost", "direct": "driver_receive_cost", "paravirtual": "frontend_receive_cost",
-          "emulated": "driver_receive_cost", "stub_domain": "driver_receive_cost"}  # fmt: skip
+DRIVER = {
+    "native": "driver_receive_cost",
+    "direct": "driver_receive_cost",
+    "paravirtual": "frontend_receive_cost",
+    "emulated": "driver_receive_cost",
+    "stub_domain": "driver_receive_cost",
+}
 SAVED_BY_PATH = ("emulated", "stub_domain")
 INTERVAL_NS = 25 * MS
 
@@ -19,8 +24,15 @@ INTERVAL_NS = 25 * MS
 def checkpoints(ring: str, **more: Any) -> dict[str, Any]:
     state = {"receive_ring": ring}
     failover = {"timeout": 2 * INTERVAL_NS, "go_live": 10 * MS}
-    return {"interval": INTERVAL_NS, "suspend_request": 0, "reprotection": None, "state": state, "failover": failover,
-            "memory": {"working_set": 0}, **more}  # fmt: skip
+    return {
+        "interval": INTERVAL_NS,
+        "suspend_request": 0,
+        "reprotection": None,
+        "state": state,
+        "failover": failover,
+        "memory": {"working_set": 0},
+        **more,
+    }
 
 
 @pytest.mark.parametrize(
@@ -35,10 +47,13 @@ def test_what_the_driver_had_in_its_hands_is_restored_and_the_ring_as_the_path_h
 
     def build() -> Park:
         return Park(
-            "simpy", Case(path=path, protection="checkpoint", scheduler="native"), path={DRIVER[path]: 5 * MS},
-            visits=[45 * MS, 45 * MS + 500 * US, 46 * MS, 55 * MS, 300 * MS], protection=checkpoints(ring),
+            "simpy",
+            Case(path=path, protection="checkpoint", scheduler="native"),
+            path={DRIVER[path]: 5 * MS},
+            visits=[45 * MS, 45 * MS + 500 * US, 46 * MS, 55 * MS, 300 * MS],
+            protection=checkpoints(ring),
             blows=[{"kind": "primary_crash", "at": "60 ms"}],
-        )  # fmt: skip
+        )
 
     park = passes.play(build, lambda made: made.engine, lambda made: made.run(400 * MS)).run
     is_saved = ring == "saved" or (ring == "by_path" and path in SAVED_BY_PATH)
@@ -56,10 +71,16 @@ def moderate(engine: Any) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("engine_type", ENGINES)
-@pytest.mark.parametrize(("kind", "ring", "restored"), [
-    ("checkpoint", "by_path", 3), ("checkpoint", "lost", 0), ("micro_checkpoint", "by_path", 3),
-    ("coarse_lockstep", "by_path", 3), ("coarse_lockstep", "lost", 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "ring", "restored"),
+    [
+        ("checkpoint", "by_path", 3),
+        ("checkpoint", "lost", 0),
+        ("micro_checkpoint", "by_path", 3),
+        ("coarse_lockstep", "by_path", 3),
+        ("coarse_lockstep", "lost", 0),
+    ],
+)
 def test_packets_that_wait_for_a_moderated_interrupt(engine_type: Any, kind: str, ring: str, restored: int):
     """The first packet raises its interrupt; three wait for the next when the state is taken, or the host crashes."""
     is_compared = kind == "coarse_lockstep"
@@ -72,10 +93,14 @@ def test_packets_that_wait_for_a_moderated_interrupt(engine_type: Any, kind: str
     mine = {"coarse_lockstep": {"divergence_rate": 0.001, "jitter": 0}, "micro_checkpoint": {"shipped": True}}
     crash_ns = end_ns if is_compared else 199 * MS
     played = play(
-        protection={"kind": kind, **own, **mine.get(kind, {})}, asks=[end_ns - each * US for each in (110, 90, 80, 70)],
-        faults=[{"kind": "primary_crash", "at": f"{crash_ns} ns"}], until_ns=700 * MS, spoil=moderate,
-        engine_type=engine_type, guest_runs=False,
-    ).run  # fmt: skip
+        protection={"kind": kind, **own, **mine.get(kind, {})},
+        asks=[end_ns - each * US for each in (110, 90, 80, 70)],
+        faults=[{"kind": "primary_crash", "at": f"{crash_ns} ns"}],
+        until_ns=700 * MS,
+        spoil=moderate,
+        engine_type=engine_type,
+        guest_runs=False,
+    ).run
     live_ns = played.moments["secondary live"]
     assert [number for time_ns, number in played.entered if time_ns >= live_ns] == [1, 2, 3][:restored]
     assert played.lost_at_the_card == 3 - restored

@@ -28,9 +28,10 @@ def test_a_compile_is_slowed_as_published(tmp_path: Any, period_s: float, overhe
     protection = f"{{kind: checkpoint, interval: {period_s * 1e3:g} ms, pause: {pause}}}"
     rates = [
         run_model(load_model(path, [f"domains.vm.protection={each}"]).spec, 1, 0)
-        .whole.outcomes["domains.vm.applications.compile"].rate
+        .whole.outcomes["domains.vm.applications.compile"]
+        .rate
         for each in ("{kind: none}", protection)
-    ]  # fmt: skip
+    ]
     assert rates[0] / rates[1] - 1 == pytest.approx(overhead, abs=0.02)
     assert DERIVE["fits"](period_s, overhead)
 

@@ -83,8 +83,14 @@ def test_one_output_shortens_the_interval_and_silence_lengthens_it_again():
 # A copy
 
 
-COPY = {"delay": 20 * MS, "memory": 50_000_000, "rate": 800_000_000, "dirty_rate": 8_000_000, "resume": 1 * MS,
-        "stop_below": 1_000_000}  # fmt: skip
+COPY = {
+    "delay": 20 * MS,
+    "memory": 50_000_000,
+    "rate": 800_000_000,
+    "dirty_rate": 8_000_000,
+    "resume": 1 * MS,
+    "stop_below": 1_000_000,
+}
 PULSE_NS, TAKEN_BY_PULSE_NS = 10 * MS, 1 * MS
 """At the default, a tenth of the CPU."""
 

@@ -15,15 +15,26 @@ from .test_event_sync import parameters as events
 from .test_hypervisor_epoch import parameters as epochs
 
 COPY = {"delay": 20 * MS, "memory": 1_000_000, "resume": 1 * MS}
-FAILOVER = {"timeout": 50 * MS, "backup_timeout": 50 * MS, "activation_record": 4 * MS, "go_live": 30 * MS,
-            "announcement": 7 * MS}  # fmt: skip
+FAILOVER = {
+    "timeout": 50 * MS,
+    "backup_timeout": 50 * MS,
+    "activation_record": 4 * MS,
+    "go_live": 30 * MS,
+    "announcement": 7 * MS,
+}
 CRASH_NS = 103_300_000
 ASKS = [3_333_333 * i for i in range(1, 100)]
 LOCKSTEP = {
-    "kind": "lockstep", "reprotection": COPY,
-    "failover": {"heartbeat_interval": 10 * MS, "heartbeat_timeout": 50 * MS, "log_timeout": 50 * MS,
-                 "go_live": 30 * MS, "announcement": 7 * MS},
-}  # fmt: skip
+    "kind": "lockstep",
+    "reprotection": COPY,
+    "failover": {
+        "heartbeat_interval": 10 * MS,
+        "heartbeat_timeout": 50 * MS,
+        "log_timeout": 50 * MS,
+        "go_live": 30 * MS,
+        "announcement": 7 * MS,
+    },
+}
 MECHANISMS = {
     "lockstep": LOCKSTEP,
     "checkpoint": A.parameters(reprotection=COPY, failover=FAILOVER),
@@ -35,8 +46,9 @@ MECHANISMS = {
 
 def run(kind, *faults, **more):
     blows = [{"kind": what, "at": f"{time_ns} ns"} for what, time_ns in faults]
-    return play(protection=MECHANISMS[kind], chunk_ns=900_001, chunk_is_output=True, until_ns=400 * MS, faults=blows,
-                **more).run  # fmt: skip
+    return play(
+        protection=MECHANISMS[kind], chunk_ns=900_001, chunk_is_output=True, until_ns=400 * MS, faults=blows, **more
+    ).run
 
 
 @pytest.mark.thorough
@@ -46,8 +58,13 @@ def test_two_copies_never_live_and_nothing_leaves_a_dead_host(kind):
     timeline = run(kind, ("primary_crash", CRASH_NS)).timeline[1:]
     moments = {what: time_ns for time_ns, what in timeline}
     assert [what for what in moments if what != "state restored"] == [
-        "primary crash", "failure declared", "secondary live", "reachable", "copy begins", "protected",
-    ]  # fmt: skip
+        "primary crash",
+        "failure declared",
+        "secondary live",
+        "reachable",
+        "copy begins",
+        "protected",
+    ]
     live_ns, protected_ns = moments["secondary live"], moments["protected"]
     for start_ns, end_ns in pairwise(time_ns for time_ns, _ in timeline):
         for time_ns in (start_ns + 1, (start_ns + end_ns) // 2, end_ns - 1):

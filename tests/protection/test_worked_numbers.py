@@ -45,10 +45,13 @@ def test_mean_number_of_outputs_held():
 def test_replay_and_detection_run_at_the_same_time(remaining_ns, outage_ns):
     """Outage = max(detection + lock, replay that is left) + go-live; the sum would be 3.155 and 8.105 s."""
     pair = Pair(
-        log=QUIET, channel={"rate": 10**12, "latency": 0, "ack": 0}, secondary={"entry_cost": remaining_ns},
-        cost={"entry": 0, "kibibyte": 0, "output": 0}, reprotection=None,
+        log=QUIET,
+        channel={"rate": 10**12, "latency": 0, "ack": 0},
+        secondary={"entry_cost": remaining_ns},
+        cost={"entry": 0, "kibibyte": 0, "output": 0},
+        reprotection=None,
         failover={"heartbeat_interval": S, "heartbeat_timeout": 3 * S, "log_timeout": 10 * S, "go_live": 100 * MS},
-    )  # fmt: skip
+    )
     crash_ns = 7 * S
     pair.at(crash_ns - 1, pair.input, 1)  # one byte: it leaves, arrives and begins to be replayed at once
     pair.crash_at(crash_ns)

@@ -33,10 +33,20 @@ def shipped():
 def fake_results():
     """Equal figures for every run, so that each comparison is a tie."""
     figures = {
-        "mbit_per_s": 100.0, "sent_mbit_per_s": 100.0, "jitter_us": 10.0, "loss_percent": 0.0, "rate_per_s": 20.0,
-        "reply_rate_per_s": 20.0, "errors": 3.0, "low_errors": 0.0, "onset_per_s": 21.0, "answered_percent": 100.0,
-        "replies_per_s": 800.0, "replies": 34.0, "first_5_s": 25.0,
-    } | {key: study.printed("httperf_example", key) for key in PRINTED}  # fmt: skip
+        "mbit_per_s": 100.0,
+        "sent_mbit_per_s": 100.0,
+        "jitter_us": 10.0,
+        "loss_percent": 0.0,
+        "rate_per_s": 20.0,
+        "reply_rate_per_s": 20.0,
+        "errors": 3.0,
+        "low_errors": 0.0,
+        "onset_per_s": 21.0,
+        "answered_percent": 100.0,
+        "replies_per_s": 800.0,
+        "replies": 34.0,
+        "first_5_s": 25.0,
+    } | {key: study.printed("httperf_example", key) for key in PRINTED}
     return {name: {key: [value] * 3 for key, value in figures.items()} for name in RECORD.tasks()}
 
 

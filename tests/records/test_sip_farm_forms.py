@@ -58,8 +58,11 @@ def test_r5_with_the_split_of_r6():
 def test_r7_is_limited_by_none_of_the_processors():
     found = bounds(costs_after(), RUNS["R7"])
     assert {name: round(value) for name, value in found.items()} == {
-        FRONT: 3764, BACK: 2758, farm.ALL_PROCESSORS: 1981, STORAGE: 1050,
-    }  # fmt: skip
+        FRONT: 3764,
+        BACK: 2758,
+        farm.ALL_PROCESSORS: 1981,
+        STORAGE: 1050,
+    }
     assert farm.without_storage(costs_after()) / farm.rate("R7") == pytest.approx(1.89, abs=0.01)
 
 

@@ -42,37 +42,82 @@ COST = "domains.sut.applications.proxy.touch_cost"
 FIT = {
     "format": 1,
     "calibration": {
-        "name": "tiny", "model": "tiny.yaml", "dataset": ".", "environment": "bare", "in_sample": ["step_1"],
+        "name": "tiny",
+        "model": "tiny.yaml",
+        "dataset": ".",
+        "environment": "bare",
+        "in_sample": ["step_1"],
         "parameters": [{"path": COST, "low": "1 ms", "high": "8 ms", "start": "4 ms", "meaning": "cost of a message"}],
     },
     "parameters": {COST: {"value": 4e6, "low_95": 3.6e6, "high_95": 4.4e6}},
     "correlations": {},
-}  # fmt: skip
+}
 SMALL = tiny(
-    subscribers="600", pre_registration="{duration: 1 s, rate: 20 /s, transient: 500 ms}",
+    subscribers="600",
+    pre_registration="{duration: 1 s, rate: 20 /s, transient: 500 ms}",
     steps="{initial: 10 /s, increment: 10 /s, duration: 3 s, transient: 1 s, most: 3}",
-)  # fmt: skip
+)
 COMMANDS = {
     "run": ["run", "tiny.yaml", "-n", "2"],
     "compare": ["compare", "tiny.yaml", "tiny.yaml+domains.sut.cpu_inflation=1.2", "-n", "2"],
     "failover": ["failover", "tiny.yaml", "--protection", "lockstep", "-n", "2", "--after", "4 s"],
     "availability": [
-        "availability", "tiny.yaml", "--mtbf", "8760 h", "--protection", "none,lockstep", "-n", "2", "--after", "4 s",
+        "availability",
+        "tiny.yaml",
+        "--mtbf",
+        "8760 h",
+        "--protection",
+        "none,lockstep",
+        "-n",
+        "2",
+        "--after",
+        "4 s",
     ],
     "ramp": ["capacity", "tiny.yaml", "-n", "3"],
-    "levels": ["capacity", "server.yaml", "--probability", "0.5", "--resolution", "2", "--budget", "24",
-               "--objective", "load.latency.p95 <= 5.5"],
+    "levels": [
+        "capacity",
+        "server.yaml",
+        "--probability",
+        "0.5",
+        "--resolution",
+        "2",
+        "--budget",
+        "24",
+        "--objective",
+        "load.latency.p95 <= 5.5",
+    ],
     "predict": ["predict", "tiny.yaml", "--fit", "fit.json", "--draws", "2"],
     "decision": ["compare", "server.yaml", "--protection", "none,checkpoint", "--no-prices", "-n", "2"],
     "sweep": ["sweep", "server.yaml", "--grid", "workloads.load.clients=5,15", "-n", "2"],
     "study": ["study", "study.yaml"],
-    "sensitivity": ["sensitivity", "server.yaml", "--figure", "load.latency.p95",
-                    "--range", "workloads.load.clients=5..15", "--range", "hosts.host.cpu_speed=0.8..1.2",
-                    "--trajectories", "2", "--samples", "4"],
-    "optimize": ["optimize", "server.yaml", "--choose", "hosts.host.pcpus=1,2",
-                 "--choose", "workloads.load.clients=5,10", "--objective", "load.latency.p95 <= 20", "--looks", "4"],
+    "sensitivity": [
+        "sensitivity",
+        "server.yaml",
+        "--figure",
+        "load.latency.p95",
+        "--range",
+        "workloads.load.clients=5..15",
+        "--range",
+        "hosts.host.cpu_speed=0.8..1.2",
+        "--trajectories",
+        "2",
+        "--samples",
+        "4",
+    ],
+    "optimize": [
+        "optimize",
+        "server.yaml",
+        "--choose",
+        "hosts.host.pcpus=1,2",
+        "--choose",
+        "workloads.load.clients=5,10",
+        "--objective",
+        "load.latency.p95 <= 20",
+        "--looks",
+        "4",
+    ],
     "pilot": ["pilot", "tiny.yaml", "--set", "workloads.calls.steps.duration=60 s"],
-}  # fmt: skip
+}
 """How a result of each kind is made, but for where it goes."""
 
 
@@ -128,9 +173,13 @@ def calibrated():
 def validated():
     """Two predicted runs, one of which missed its target."""
     spec = RunValidationSpec(
-        name="lab", model="lab-virtual", dataset="lab", environments={"bare": ()}, predicted=("bare/a",),
+        name="lab",
+        model="lab-virtual",
+        dataset="lab",
+        environments={"bare": ()},
+        predicted=("bare/a",),
         quantities=("cpu",),
-    )  # fmt: skip
+    )
     rows = [
         Row("bare", f"step_{n}", "cpu", "in" if n < 3 else "out", 10.0 * n, 10.5 * n, 9.0 * n, 12.0 * n, 5, {})
         for n in range(1, 5)

@@ -88,8 +88,18 @@ def is_place(value, result):
 
 def test_a_page_reads_from_the_question_to_where_it_comes_from(made):
     text = made("ramp").page
-    order = ["Capacity by the lab", "at least 30", 'class="warn"', 'class="cards"', "Charts", "<svg", "Ramps by step",
-             "How far the model is known", "How to get it again", "all values written out"]  # fmt: skip
+    order = [
+        "Capacity by the lab",
+        "at least 30",
+        'class="warn"',
+        'class="cards"',
+        "Charts",
+        "<svg",
+        "Ramps by step",
+        "How far the model is known",
+        "How to get it again",
+        "all values written out",
+    ]
     places = [text.index(each) for each in order]
     assert places == sorted(places)
 

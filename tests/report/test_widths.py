@@ -51,8 +51,10 @@ def interval(value, half):
 
 def test_an_interval_stands_behind_its_figure_where_there_is_room_and_below_where_there_is_none():
     table = Table(("name", "a figure", "another"), [["first", interval(12.3456, 0.12), interval(1e6, 2e4)]])
-    wide, narrow = as_text([table], 80).splitlines(), as_text([Table(["n" * 30, *table.columns[1:]], [
-        ["n" * 30, *table.rows[0][1:]]])], 60).splitlines()  # fmt: skip
+    wide, narrow = (
+        as_text([table], 80).splitlines(),
+        as_text([Table(["n" * 30, *table.columns[1:]], [["n" * 30, *table.rows[0][1:]]])], 60).splitlines(),
+    )
     assert wide[2].split() == ["first", "12.35", "±", "0.12", "1,000,000", "±", "20,000"]
     assert narrow[2].split()[1:] == ["12.35", "1,000,000"]
     assert narrow[3].split() == ["±", "0.12", "±", "20,000"]

@@ -25,11 +25,13 @@ pytestmark = pytest.mark.thorough
 MODELS = list_shipped("models")
 SECOND = 10**9
 SHORT = {
-    "workloads.calls.pre_registration.duration": 4 * SECOND, "workloads.calls.pre_registration.transient": SECOND,
+    "workloads.calls.pre_registration.duration": 4 * SECOND,
+    "workloads.calls.pre_registration.transient": SECOND,
     "workloads.calls.stir.duration": SECOND,
-    "workloads.calls.steps.duration": SECOND, "workloads.calls.steps.transient": SECOND // 4,
+    "workloads.calls.steps.duration": SECOND,
+    "workloads.calls.steps.transient": SECOND // 4,
     "workloads.calls.sample_period": SECOND // 4,
-}  # fmt: skip
+}
 """A benchmark of seconds; what is shorter stays, and what is left out."""
 
 

@@ -47,13 +47,21 @@ def fingerprint(phases: Sequence[PhaseRecord]) -> str:
     return json.dumps(
         [
             [
-                p.name, p.start_ns, p.measure_from_ns, p.end_ns, p.attempts, p.inadequate, p.not_started, p.dropped,
-                {name: delays.to_dict() for name, delays in sorted(p.delays.items())}, p.series,
+                p.name,
+                p.start_ns,
+                p.measure_from_ns,
+                p.end_ns,
+                p.attempts,
+                p.inadequate,
+                p.not_started,
+                p.dropped,
+                {name: delays.to_dict() for name, delays in sorted(p.delays.items())},
+                p.series,
             ]
             for p in phases
         ],
         sort_keys=True,
-    )  # fmt: skip
+    )
 
 
 def run(spec: ModelSpec, seed: int = 7, replication: int = 0) -> tuple[Run, Sequence[PhaseRecord]]:

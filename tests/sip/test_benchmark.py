@@ -124,9 +124,15 @@ class Play:
         attempt, stream = sim.attempts[row], sim.sip_streams[row]
         stream.uses = 1  # the row is not used again: failures may come later
         begun = Begun(
-            row, self.series.records[attempt.phase], Scenario(attempt.scenario), attempt.start_ns, attempt.counted,
-            attempt.ring_ns, attempt.hold_ns, tuple(stream.demands),
-        )  # fmt: skip
+            row,
+            self.series.records[attempt.phase],
+            Scenario(attempt.scenario),
+            attempt.start_ns,
+            attempt.counted,
+            attempt.ring_ns,
+            attempt.hold_ns,
+            tuple(stream.demands),
+        )
         self.begun.append(begun)
         if self.judge(begun, len(self.begun)):
             self.note_inadequate(begun)

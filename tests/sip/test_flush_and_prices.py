@@ -165,10 +165,15 @@ def test_the_same_work_is_done_under_every_process_scheduler() -> None:
 @pytest.mark.slow
 def test_both_engines_play_the_same_lab_with_all_of_it() -> None:
     server = {
-        "touch_cost": 2_800 * US, "database_cost": 200 * US, "location_write_cost": 2 * MS,
-        "location_flush_period": 5 * S, "timers_wait_for_flush": True, "nonces_good_once": True,
-        "growth_with_utilization": 0.5, "repeated_request_cost": 0.65,
-    }  # fmt: skip
+        "touch_cost": 2_800 * US,
+        "database_cost": 200 * US,
+        "location_write_cost": 2 * MS,
+        "location_flush_period": 5 * S,
+        "timers_wait_for_flush": True,
+        "nonces_good_once": True,
+        "growth_with_utilization": 0.5,
+        "repeated_request_cost": 0.65,
+    }
     spec = _guest_lab("o1", **server, **FLUSH)
     played = [Run(spec, 7, 0, engine=engine).run().played() for engine in ("simpy", "compiled")]
     assert max(phase.ihs_percent() for phase in played[0]) > 0

@@ -61,9 +61,16 @@ def test_a_run_measures_every_delay_and_every_series() -> None:
         assert 0 < min(phase.series["cpu_percent"]) <= max(phase.series["cpu_percent"]) <= 100.0
 
 
-@pytest.mark.parametrize(("pre_s", "transient_ms", "measured_ms", "samples"), [
-    (2.0, 4_000, 8_000, 8), (2.3, 4_000, 8_000, 8), (2.0, 3_700, 8_000, 8), (2.0, 0, 6_000, 6), (2.0, 4_000, 7_900, 7),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("pre_s", "transient_ms", "measured_ms", "samples"),
+    [
+        (2.0, 4_000, 8_000, 8),
+        (2.3, 4_000, 8_000, 8),
+        (2.0, 3_700, 8_000, 8),
+        (2.0, 0, 6_000, 6),
+        (2.0, 4_000, 7_900, 7),
+    ],
+)
 def test_a_phase_of_t_seconds_has_t_samples_which_hold_all_that_happened_in_it(
     pre_s: float, transient_ms: int, measured_ms: int, samples: int
 ) -> None:
@@ -174,9 +181,11 @@ def test_nothing_is_lost_or_made_up_in_any_small_lab(
     """Every datagram, every CPU nanosecond, every attempt and every subscriber is accounted for."""
     path = {"packet_cost": packet_ns, "interrupt_cost": packet_ns}
     spec = small_lab(
-        server, {"initial": float(saps), "duration": 4 * S, "transient": 1 * S, "most": 1},
-        {"stir": StirSpec(duration=0)}, path,
-    )  # fmt: skip
+        server,
+        {"initial": float(saps), "duration": 4 * S, "transient": 1 * S, "most": 1},
+        {"stir": StirSpec(duration=0)},
+        path,
+    )
     lab, phases = run(spec, seed)
     for phase in phases:
         for scenario in Scenario:

@@ -55,9 +55,11 @@ def test_a_busy_neighbour_on_the_same_core_delays_calls_and_takes_no_work_away()
     """A neighbour of equal shares uses half the core: the server still does all its work, but some of it later."""
     _, alone = play("lab-virtual")
     lab, beside = play(
-        "lab-virtual", "domains.vmkernel.affinity=[0]", "domains.vmkernel.applications.background.busy=50 ms",
+        "lab-virtual",
+        "domains.vmkernel.affinity=[0]",
+        "domains.vmkernel.applications.background.busy=50 ms",
         "domains.vmkernel.applications.background.period=100 ms",
-    )  # fmt: skip
+    )
     assert beside[-1].attempts == alone[-1].attempts
     assert beside[-1].ihs_percent() == 0.0
     assert beside[-1].delays["SES1"].mean > alone[-1].delays["SES1"].mean

@@ -89,11 +89,13 @@ def test_a_stop_that_comes_again_stops_the_guest_each_time() -> None:
     """10 ms every 50 ms, a fifth of the time: an INVITE that meets a stop waits for its rest, 1 ms on average."""
     steps = {"most": 1, "duration": 10 * S, "transient": 2 * S, "initial": 30.0}
     quiet, stopped = (
-        run(small_lab({"touch_cost": 10 * US, "register_touch_cost": 10 * US, "demand_cv": 0.0}, steps).model_copy(
-            update={"faults": faults}
-        ))[1][-1]
+        run(
+            small_lab({"touch_cost": 10 * US, "register_touch_cost": 10 * US, "demand_cv": 0.0}, steps).model_copy(
+                update={"faults": faults}
+            )
+        )[1][-1]
         for faults in ((), (Pause(kind="pause", at="step 1", duration=10 * MS, repeat=REPEATED),))
-    )  # fmt: skip
+    )
     apart_ms = (stopped.delays["SES2"].mean - quiet.delays["SES2"].mean) / MS
     assert apart_ms == pytest.approx(10 * 10 / 2 / 50, rel=0.4)  # n about 120, sd 2.6 ms
     assert stopped.delays["SES2"].max / MS == pytest.approx(10, abs=1)
@@ -132,11 +134,17 @@ def test_outputs_that_are_held_leave_together_at_multiples() -> None:
 def test_both_engines_do_the_same() -> None:
     """Everything at once: script, wake-ups, growth, no challenge, reactions, constant times, stops, held outputs."""
     spec = small_lab(
-        {"script": SCRIPT, "wakeup_cost": 300 * US, "wakeup_idle": 1 * MS, "growth_with_utilization": -0.5,
-         "growth_up_to": 40.0, "challenges": False},
+        {
+            "script": SCRIPT,
+            "wakeup_cost": 300 * US,
+            "wakeup_idle": 1 * MS,
+            "growth_with_utilization": -0.5,
+            "growth_up_to": 40.0,
+            "challenges": False,
+        },
         {"most": 1, "duration": 6 * S, "transient": 1 * S},
         {"ring_time": 0, "hold_time": 100 * MS, "time_cv": 0.0, "reaction_time": 90 * US},
         {"release_every": 20 * MS, "moderation": 0},
-    ).model_copy(update={"faults": (Pause(kind="pause", at="step 1", duration=5 * MS, repeat=REPEATED),)})  # fmt: skip
+    ).model_copy(update={"faults": (Pause(kind="pause", at="step 1", duration=5 * MS, repeat=REPEATED),)})
     both = [fingerprint(Run(spec, 7, 0, engine=engine).run().played()) for engine in ("simpy", "compiled")]
     assert both[0] == both[1]

@@ -10,9 +10,13 @@ from vftsim.workloads.ims_bench.verdict import end, limit_ns, measure
 from vftsim.workloads.sip.messages import Message, Scenario
 
 LIMITS = {
-    metrics.SES1: "session_setup_ns", metrics.SES2: "session_setup_ns", metrics.REL1: "release_ns",
-    metrics.PMM1: "message_ns", metrics.REG4: "reregistration_ns", metrics.REG1: "registration_ns",
-}  # fmt: skip
+    metrics.SES1: "session_setup_ns",
+    metrics.SES2: "session_setup_ns",
+    metrics.REL1: "release_ns",
+    metrics.PMM1: "message_ns",
+    metrics.REG4: "reregistration_ns",
+    metrics.REG1: "registration_ns",
+}
 
 
 def with_limits() -> Bench:

@@ -71,9 +71,20 @@ def thaw_domain(sim: Sim, domain: int, _: int) -> int:
 
 
 ENTRIES = (
-    *cpu.ENTRIES, start, make_ready, give, freeze_domain, thaw_domain, start_server, begin_arrivals, begin_batches,
-    judge_overdue, begin_sampling, end_sampling, busy_now,
-)  # fmt: skip
+    *cpu.ENTRIES,
+    start,
+    make_ready,
+    give,
+    freeze_domain,
+    thaw_domain,
+    start_server,
+    begin_arrivals,
+    begin_batches,
+    judge_overdue,
+    begin_sampling,
+    end_sampling,
+    busy_now,
+)
 
 
 @cache

@@ -108,18 +108,34 @@ def test_it_prints_and_is_json(year, capsys):
 
 def silent(retry="0 ms"):
     """Clients that never ask again once an answer is lost."""
-    return Model("silent", ModelSpec.model_validate({
-        "format": 2, "name": "silent", "networks": {"lan": {"rate": "1 Gbit/s", "latency": "0 us"}},
-        "hosts": {"host": {"pcpus": 1}}, "measure": {"warm_up": "1 s", "duration": "1 s"},
-        "domains": {"vm": {
-            "interfaces": {"eth0": {"path": {"kind": "native"}}},
-            "applications": {"srv": {"kind": "service", "demand": "10 us", "pages_per_request": 0}},
-        }},
-        "workloads": {"load": {
-            "kind": "request_response", "to": "vm", "clients": 4, "turn_around": "100 ms", "turn_around_cv": 1.0,
-            "retry": retry,
-        }},
-    }))  # fmt: skip
+    return Model(
+        "silent",
+        ModelSpec.model_validate(
+            {
+                "format": 2,
+                "name": "silent",
+                "networks": {"lan": {"rate": "1 Gbit/s", "latency": "0 us"}},
+                "hosts": {"host": {"pcpus": 1}},
+                "measure": {"warm_up": "1 s", "duration": "1 s"},
+                "domains": {
+                    "vm": {
+                        "interfaces": {"eth0": {"path": {"kind": "native"}}},
+                        "applications": {"srv": {"kind": "service", "demand": "10 us", "pages_per_request": 0}},
+                    }
+                },
+                "workloads": {
+                    "load": {
+                        "kind": "request_response",
+                        "to": "vm",
+                        "clients": 4,
+                        "turn_around": "100 ms",
+                        "turn_around_cv": 1.0,
+                        "retry": retry,
+                    }
+                },
+            }
+        ),
+    )
 
 
 def test_clients_that_never_ask_again_are_not_an_outage_without_end(capsys):

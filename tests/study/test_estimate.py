@@ -20,10 +20,13 @@ from vftsim.study.limits import Limits, check, ended_beyond
 from vftsim.study.model import load_model, shipped_models
 
 SHORT_BENCH = (
-    "workloads.calls.steps.most=1", "workloads.calls.steps.duration=20 s", "workloads.calls.steps.transient=5 s",
-    "workloads.calls.pre_registration.duration=10 s", "workloads.calls.pre_registration.transient=5 s",
+    "workloads.calls.steps.most=1",
+    "workloads.calls.steps.duration=20 s",
+    "workloads.calls.steps.transient=5 s",
+    "workloads.calls.pre_registration.duration=10 s",
+    "workloads.calls.pre_registration.transient=5 s",
     "workloads.calls.stir.duration=10 s",
-)  # fmt: skip
+)
 SHORT = ("measure.duration=300 ms", "measure.warm_up=100 ms")
 
 
@@ -120,7 +123,7 @@ ENDLESS = [
     ("lab-virtual-ft", "domains.sut.protection.failover.heartbeat_interval=1 ns"),
     ("xen-media", "domains.cpu1.applications.job.cycle=1 ns"),
     ("xen-media", "domains.media.protection={kind: checkpoint, interval: 1 ns}"),
-]  # fmt: skip
+]
 
 
 def test_no_more_is_expected_than_the_clients_line_carries():
@@ -277,8 +280,14 @@ def test_time_that_is_not_over_interrupts_nothing():
 
 def test_durations_are_said_in_the_unit_that_fits():
     assert [duration_in_words(s) for s in (0.05, 45, 89, 90, 7200, 4e9, 1e15)] == [
-        "0.05 seconds", "45 seconds", "89 seconds", "2 minutes", "2 hours", "127 years", "3.2e+07 years",
-    ]  # fmt: skip
+        "0.05 seconds",
+        "45 seconds",
+        "89 seconds",
+        "2 minutes",
+        "2 hours",
+        "127 years",
+        "3.2e+07 years",
+    ]
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads memory as Linux shows it")

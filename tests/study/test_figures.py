@@ -76,9 +76,7 @@ def test_a_wrong_name_is_refused_before_the_work(loop, name, message, monkeypatc
 
 
 def test_models_are_compared_on_any_figure_with_pairs(loop):
-    found = compare_study(
-        [loop(), loop("domains.vm.protection=null")], 3, figures=["load.latency.p99_9"], jobs=1
-    )  # fmt: skip
+    found = compare_study([loop(), loop("domains.vm.protection=null")], 3, figures=["load.latency.p99_9"], jobs=1)
     (address,) = found.addresses
     less, plain, held = found.difference_of(1, address), found.estimate(1, address), found.estimate(0, address)
     assert less.mean == pytest.approx(plain.mean - held.mean)
@@ -167,9 +165,13 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     from vftsim.workloads.ims_bench.metrics import PhaseRecord
 
     lost = declare.ratio(
-        PhaseRecord.declared["dropped"], PhaseRecord.declared["attempts"], unit="%", headline=True, label="lost",
+        PhaseRecord.declared["dropped"],
+        PhaseRecord.declared["attempts"],
+        unit="%",
+        headline=True,
+        label="lost",
         observed_as="lost",
-    )  # fmt: skip
+    )
     lost.__set_name__(PhaseRecord, "lost_share")
     monkeypatch.setattr(PhaseRecord, "declared", {**PhaseRecord.declared, "lost_share": lost})
     found = run_study(tiny, 2, seed=7, jobs=1)

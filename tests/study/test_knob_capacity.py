@@ -105,7 +105,7 @@ def test_the_command_prints_the_answer_and_writes_json(server, capsys):
         ({"objectives": ("load.dropped <= 0",), "method": "ramp"}, "--method ramp"),
         ({"objectives": ("load.dropped <= 0",), "loss_limit_percent": 1.0}, "--loss-limit: the limit is said with"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_answered_is_said(server, change, message):
     with pytest.raises(UsageError, match=message):
         knob_capacity(server, asking(**change))

@@ -107,7 +107,7 @@ def test_tcp_names_the_clients_link_where_the_line_is_faster(written, capsys):
     ("workload", "application", "bits_per_s"),
     [(RTP, "{kind: media_relay}", 40 * 238 * 8 * 50), (CALLS, "{kind: signaling_server}", 100 * 5 * 700 * 8)],
     ids=["rtp", "calls"],
-)  # fmt: skip
+)
 def test_more_than_the_line_carries_is_said(written, workload, application, bits_per_s):
     """40 streams are 3.8 Mbit/s, 100 calls a second 2.8 Mbit/s; the line has 1 Mbit/s."""
     native = "{kind: native, event_cost: 0, driver_receive_cost: 0, driver_transmit_cost: 0}"

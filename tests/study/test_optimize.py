@@ -52,9 +52,12 @@ def test_a_protected_pair_pays_for_two_hosts():
 def test_a_cost_is_the_sum_of_its_parts():
     spec = load_model("xen-media", ["domains.dom0.vcpus=2"]).spec
     table = PriceTable(
-        name="t", host=100.0, core=10.0, keys={"domains.dom0.weight": 0.5},
+        name="t",
+        host=100.0,
+        core=10.0,
+        keys={"domains.dom0.weight": 0.5},
         parts={"hosts.host.scheduler.kind=credit": 7.0, "hosts.host.scheduler.kind=credit2": 1000.0},
-    )  # fmt: skip
+    )
     cost, paid = cost_of(table, spec)
     assert cost == 100.0 + 10.0 * spec.hosts["host"].pcpus + 0.5 * spec.domains["dom0"].weight + 7.0
     assert paid["hosts.host.scheduler.kind=credit2"] == 0.0

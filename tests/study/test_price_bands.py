@@ -28,12 +28,34 @@ domains:
 measure: {warm_up: 200 ms, duration: 2 s}
 """
 SETTINGS = {
-    "log.buffer", "cost.settling", "cost.plain_exit", "cost.execution", "cost.exits", "secondary.buffer",
-    "throttle.period", "throttle.least_share", "throttle.cycle", "failover.heartbeat_interval",
-    "reprotection.cpu_share", "reprotection.resume", "outputs.most", "outputs.spacing", "disk.apply_rate",
-    "state.compression_cost", "failover.storage_latency", "heartbeat", "interval", "missing", "epoch_instructions",
-    "simulated_rate", "simulated_cost", "message", "entry", "adaptive", "cost.form",
-}  # fmt: skip
+    "log.buffer",
+    "cost.settling",
+    "cost.plain_exit",
+    "cost.execution",
+    "cost.exits",
+    "secondary.buffer",
+    "throttle.period",
+    "throttle.least_share",
+    "throttle.cycle",
+    "failover.heartbeat_interval",
+    "reprotection.cpu_share",
+    "reprotection.resume",
+    "outputs.most",
+    "outputs.spacing",
+    "disk.apply_rate",
+    "state.compression_cost",
+    "failover.storage_latency",
+    "heartbeat",
+    "interval",
+    "missing",
+    "epoch_instructions",
+    "simulated_rate",
+    "simulated_cost",
+    "message",
+    "entry",
+    "adaptive",
+    "cost.form",
+}
 """Parameters that are assumed and have no range: sizes, settings, what defaults turn off."""
 
 
@@ -71,8 +93,11 @@ def test_a_price_that_a_model_gives_is_its_own():
     keys = {each.key for each in own.prices()}
     assert "cost.entry" not in keys
     assert {"cost.output", "log.timer_entry"} <= keys
-    assert not any(each.key.startswith("cost.") for each in LockstepSpec(cost={"execution": 1.1}).prices() if each.key
-                   in ("cost.clock_read", "cost.disk_operation", "cost.batch", "cost.exit"))  # fmt: skip
+    assert not any(
+        each.key.startswith("cost.")
+        for each in LockstepSpec(cost={"execution": 1.1}).prices()
+        if each.key in ("cost.clock_read", "cost.disk_operation", "cost.batch", "cost.exit")
+    )
 
 
 def test_prices_are_set_where_they_are_nested():
@@ -175,8 +200,9 @@ def test_an_outage_moves_by_what_its_parts_do(job):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spec", [CheckpointSpec(interval="50 ms"), HypervisorEpochSpec(), LockstepSpec()],
-                         ids=lambda spec: spec.kind)  # fmt: skip
+@pytest.mark.parametrize(
+    "spec", [CheckpointSpec(interval="50 ms"), HypervisorEpochSpec(), LockstepSpec()], ids=lambda spec: spec.kind
+)
 def test_bands_hold_laboratories_whose_prices_are_drawn(job, spec):
     """200 laboratories, prices drawn from the ranges; 95 % of them should lie within: 90 to 97 or, narrower, more."""
     from dataclasses import replace
@@ -187,8 +213,13 @@ def test_bands_hold_laboratories_whose_prices_are_drawn(job, spec):
     model = with_own(spec)
     played = [(each, figures_of(each.model)) for each in variants(model, "vm") if not each.is_of_failure]
     base = figures_of(model)
-    names = ("domains.vm.applications.db.rate", "domains.vm.applications.db.duration.mean", "domains.vm.cpu",
-             "domains.vm.protection.stopped", "domains.vm.protection.channel")  # fmt: skip
+    names = (
+        "domains.vm.applications.db.rate",
+        "domains.vm.applications.db.duration.mean",
+        "domains.vm.cpu",
+        "domains.vm.protection.stopped",
+        "domains.vm.protection.channel",
+    )
     bands = {name: band for name in names if (band := band_of(effects_of(played, base, name)))}
     streams, prices = Streams(7, 0), [each for each in spec.prices() if not each.is_of_failure]
     inside = dict.fromkeys(bands, 0)

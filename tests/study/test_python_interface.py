@@ -95,9 +95,12 @@ def test_sensitivity_decisions_and_mechanisms(tmp_path):
     )
     assert {each.name for each in found.effects} == {text.partition("=")[0] for text in ranges}
     best = vftsim.optimize(
-        server, ["hosts.host.pcpus=1,2", "workloads.load.clients=5"], ["load.latency.p95 <= 20"], looks=2,
+        server,
+        ["hosts.host.pcpus=1,2", "workloads.load.clients=5"],
+        ["load.latency.p95 <= 20"],
+        looks=2,
         directory=tmp_path / "optimize",
-    )  # fmt: skip
+    )
     assert best.to_pandas().shape[0] == 2
     decided = vftsim.decide(server, "none,checkpoint", ["load.latency.p95 <= 100 ms"], 2, prices=False)
     assert "checkpoint" in str(decided)

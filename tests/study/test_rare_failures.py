@@ -73,8 +73,13 @@ def test_a_years_downtime_has_the_interval_of_its_outages(model):
 
 def test_a_year_in_which_somebody_restarts_has_no_interval(model, capsys):
     """One crash of ten did not come back, or none did: how long a restart by hand takes is assumed."""
-    once = year_of(study_of(model, [crash(k, outage_s=math.inf if k == 3 else None) for k in range(10)]),
-                 "lockstep", YEAR_S, 77.0, 10.0)  # fmt: skip
+    once = year_of(
+        study_of(model, [crash(k, outage_s=math.inf if k == 3 else None) for k in range(10)]),
+        "lockstep",
+        YEAR_S,
+        77.0,
+        10.0,
+    )
     never = year_of(study_of(model, [crash(k, outage_s=math.inf) for k in range(10)]), "none", YEAR_S, 77.0, 10.0)
     assert once["downtime_interval"] == never["downtime_interval"] == "none"
     assert never["came_back_high"] == pytest.approx(1.0 - 0.025**0.1)
@@ -107,8 +112,9 @@ def test_a_point_of_a_sweep_at_which_some_runs_collapsed_has_no_interval_of_its_
     """Two of twelve: 2.1 to 48.4 %."""
     mixed, well = (dict(found_at(beyond)) for beyond in ((3, 7), ()))
     assert (mixed["workloads.calls.step_1.cpu"].kind, well["workloads.calls.step_1.cpu"].kind) == (
-        "range", "skew-corrected t",
-    )  # fmt: skip
+        "range",
+        "skew-corrected t",
+    )
     share = mixed["workloads.calls.step_1.beyond"]
     assert (share.low, share.high) == pytest.approx((2.086, 48.41), abs=0.01)
     assert "workloads.calls.step_1.beyond" not in well

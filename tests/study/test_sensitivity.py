@@ -115,8 +115,11 @@ def test_what_makes_no_sense_is_refused(change, why):
 def test_ranges_are_read_as_a_user_writes_them():
     name, span = read_range("domains.sut.protection.interval=10 ms..0.1 s log")
     assert (name, span.at(0.0), span.at(0.5), span.at(1.0)) == (
-        "domains.sut.protection.interval", "10 ms", "31622.8 us", "100 ms",
-    )  # fmt: skip
+        "domains.sut.protection.interval",
+        "10 ms",
+        "31622.8 us",
+        "100 ms",
+    )
     assert read_range("streams=200..400")[1].is_whole
     assert not read_range("x.y=0.5..2")[1].is_whole
     for wrong in ("streams", "streams=5", "streams=5..4", "a.b=1 ms..2"):
@@ -157,8 +160,11 @@ def test_fitted_parameters_have_the_ranges_of_their_intervals():
 
 def test_names_are_as_short_as_tells_them_apart():
     assert shortened(["a.b.c", "a.d.c", "x.y", "streams"]) == {
-        "a.b.c": "b.c", "a.d.c": "d.c", "x.y": "y", "streams": "streams",
-    }  # fmt: skip
+        "a.b.c": "b.c",
+        "a.d.c": "d.c",
+        "x.y": "y",
+        "streams": "streams",
+    }
 
 
 def test_the_library_is_named_where_it_is_missing(monkeypatch, capsys, tmp_path):
@@ -182,5 +188,6 @@ def test_the_command_says_everything_as_data(tmp_path, capsys):
     said = json.loads(capsys.readouterr().out)
     assert said["figure"] == DOM0
     assert {each["factor"] for each in said["factors"]} == {
-        "workloads.media.streams", "domains.dom0.driver.receive_cost",
-    }  # fmt: skip
+        "workloads.media.streams",
+        "domains.dom0.driver.receive_cost",
+    }

@@ -183,9 +183,17 @@ def test_a_model_without_streams_is_refused(server):
 
 def test_nothing_delivered_and_nothing_dropped_is_no_success(server, monkeypatch):
     empty = FlowResult(
-        delivered=0, dropped=0, late=0, loss_events=0, loss_bursts=0, delay=DelayHistogram(), jitter_ns=0.0,
-        playout_ns=60_000_000, is_voice=True, seconds=0.5,
-    )  # fmt: skip
+        delivered=0,
+        dropped=0,
+        late=0,
+        loss_events=0,
+        loss_bursts=0,
+        delay=DelayHistogram(),
+        jitter_ns=0.0,
+        playout_ns=60_000_000,
+        is_voice=True,
+        seconds=0.5,
+    )
     phase = Phase("", None, 0, 1, {"workloads.media": empty})
     record = RunRecord(phases=(phase,), drops={}, in_flight=0, events=0, timelines={}, offers={})
     monkeypatch.setattr(StreamLoad, "run", lambda *_: record)

@@ -119,14 +119,36 @@ def test_a_result_directory_has_manifest_tables_and_plots(tiny, tmp_path):
     assert manifest["replications"] == [0, 1]
     assert manifest["state"] == "finished"
     assert manifest["models"][0]["sha256"] == tiny.digest()
-    assert {"vftsim", "git", "seed", "stream_scheme", "bit_generator", "python", "os", "packages", "command_line",
-            "started_utc", "ended_utc", "workers"} <= set(manifest)  # fmt: skip
+    assert {
+        "vftsim",
+        "git",
+        "seed",
+        "stream_scheme",
+        "bit_generator",
+        "python",
+        "os",
+        "packages",
+        "command_line",
+        "started_utc",
+        "ended_utc",
+        "workers",
+    } <= set(manifest)
     assert {p.name for p in (folder / "plots").iterdir()} == {"over_time.png", "ihs.png", "delays.png"}
     assert {p.name for p in folder.iterdir()} == {
-        "manifest.json", "model.yaml", "summary.csv", "steps.csv", "per_second.csv", "delays.csv", "percentiles.csv",
-        "series.csv", "figures.csv", "windows.csv", "drops.csv",
-        "plots", "vftsim.sqlite",
-    }  # fmt: skip
+        "manifest.json",
+        "model.yaml",
+        "summary.csv",
+        "steps.csv",
+        "per_second.csv",
+        "delays.csv",
+        "percentiles.csv",
+        "series.csv",
+        "figures.csv",
+        "windows.csv",
+        "drops.csv",
+        "plots",
+        "vftsim.sqlite",
+    }
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 

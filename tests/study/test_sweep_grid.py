@@ -47,8 +47,11 @@ def test_dotted_keys_and_lists():
 def test_a_benchmark_can_be_put_under_another_scheduler():
     grid = make_grid("lab-virtual", "credit,esxi", ["domains.sut.cap=0 %,50 %"])
     assert [(p.variant.scheduler, p.values["domains.sut.cap"]) for p in grid.points] == [
-        ("credit", "0 %"), ("credit", "50 %"), ("esxi", "0 %"), ("esxi", "50 %"),
-    ]  # fmt: skip
+        ("credit", "0 %"),
+        ("credit", "50 %"),
+        ("esxi", "0 %"),
+        ("esxi", "50 %"),
+    ]
     assert all(point.model.spec.hosts["host"].scheduler.kind == point.variant.scheduler for point in grid.points)
 
 
@@ -123,9 +126,17 @@ def media(delivered, dropped):
     delay = DelayHistogram()
     delay.add_many([1_000_000] * delivered)
     own = FlowResult(
-        delivered=delivered, dropped=dropped, late=0, loss_events=int(dropped > 0), loss_bursts=int(dropped > 0),
-        delay=delay, jitter_ns=0.0, playout_ns=60_000_000, is_voice=True, seconds=1.0,
-    )  # fmt: skip
+        delivered=delivered,
+        dropped=dropped,
+        late=0,
+        loss_events=int(dropped > 0),
+        loss_bursts=int(dropped > 0),
+        delay=delay,
+        jitter_ns=0.0,
+        playout_ns=60_000_000,
+        is_voice=True,
+        seconds=1.0,
+    )
     return RunRecord((Phase("", 20.0, 0, 10**9, {"workloads.media": own}),), {}, 0, 0, {}, {})
 
 

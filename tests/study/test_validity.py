@@ -134,9 +134,11 @@ def test_a_search_of_the_load_by_its_key_marks_it_and_of_another_key_names_it(pa
 
 def test_a_sweep_marks_figures_of_loads_outside_and_names_its_axes(path, tmp_path):
     grid = make_grid(
-        str(path), None, ["workloads.calls.steps.initial=10/s,25/s", "domains.sut.cpu_inflation=1,1.1"],
+        str(path),
+        None,
+        ["workloads.calls.steps.initial=10/s,25/s", "domains.sut.cpu_inflation=1,1.1"],
         ["workloads.calls.steps.most=1"],
-    )  # fmt: skip
+    )
     found = run_sweep(grid, tmp_path, 1, 1, 1)
     text, said = str(found), found.for_machines()["outside_calibration"]
     assert "not covered by the calibration: domains.sut.cpu_inflation\n" in text

@@ -227,9 +227,15 @@ def test_cores_are_those_that_joblib_counts():
 
 @pytest.mark.parametrize(
     ("said", "cores"),
-    [({"cpu.max": "150000 100000"}, 2), ({"cpu.max": "50000 100000"}, 1), ({"cpu.max": "max 100000"}, 8),
-     ({"quota": "300000", "period": "100000"}, 3), ({"quota": "-1", "period": "100000"}, 8), ({}, 8)],
-)  # fmt: skip
+    [
+        ({"cpu.max": "150000 100000"}, 2),
+        ({"cpu.max": "50000 100000"}, 1),
+        ({"cpu.max": "max 100000"}, 8),
+        ({"quota": "300000", "period": "100000"}, 3),
+        ({"quota": "-1", "period": "100000"}, 8),
+        ({}, 8),
+    ],
+)
 def test_a_container_gets_the_cores_of_its_quota(said, cores, tmp_path, monkeypatch):
     for name, text in said.items():
         (tmp_path / name).write_text(f"{text}\n")

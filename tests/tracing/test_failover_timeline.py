@@ -18,9 +18,13 @@ PROTOCOL = ["primary crash", "failure declared", "state restored", "secondary li
 def protected(**changes):
     """A relay whose state goes to another host every 25 ms; its host crashes after 2 s."""
     spec = host(
-        {"kind": "moderated"}, streams=5, media={"protection": {"kind": "checkpoint", "interval": "25 ms"}},
-        faults=[{"kind": "primary_crash", "at": "2 s"}], measure={"warm_up": 0, "duration": 5 * S}, **changes,
-    )  # fmt: skip
+        {"kind": "moderated"},
+        streams=5,
+        media={"protection": {"kind": "checkpoint", "interval": "25 ms"}},
+        faults=[{"kind": "primary_crash", "at": "2 s"}],
+        measure={"warm_up": 0, "duration": 5 * S},
+        **changes,
+    )
     return spec.model_copy(update={"workloads": {"media": spec.workloads["media"]}})
 
 

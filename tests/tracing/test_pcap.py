@@ -59,10 +59,13 @@ def media():
     """Six streams of 200 packets a second for 6 s through one relay that a competitor on its pCPU keeps waiting."""
     relay = {"kind": "media_relay", "packet_cost": 500_000, "threads": 1, "receive_buffer_bytes": 2048}
     spec = host(
-        {"kind": "paravirtual"}, streams=6, pcpus=1, scheduler={"kind": "credit", "version": "3.2"},
+        {"kind": "paravirtual"},
+        streams=6,
+        pcpus=1,
+        scheduler={"kind": "credit", "version": "3.2"},
         domains={"cpu": {"applications": {"job": {"kind": "cpu_bound"}}}},
         media={"applications": {"relay": relay, "server": {"kind": "signaling_server", "packet_cost": 100_000}}},
-    )  # fmt: skip
+    )
     rtp = spec.workloads["media"].model_copy(update={"interval": 5 * MS})
     spec = spec.model_copy(update={"workloads": {"media": rtp}})
     return run_traced(spec, 1, 0, 0, 6 * S, "simpy")
@@ -125,9 +128,14 @@ def test_tshark_finds_the_response_times(sip, tmp_path):
     step = next(each for phase, _, each in record.of_kind(PhaseRecord) if phase.name == "step_2")
     sent, answered = {}, {}
     for time, call, method, code, source in fields(
-        tmp_path / "sip.pcap", "sip.CSeq.method == INVITE", "frame.time_epoch", "sip.Call-ID", "sip.Method",
-        "sip.Status-Code", "ip.dst",
-    ):  # fmt: skip
+        tmp_path / "sip.pcap",
+        "sip.CSeq.method == INVITE",
+        "frame.time_epoch",
+        "sip.Call-ID",
+        "sip.Method",
+        "sip.Status-Code",
+        "ip.dst",
+    ):
         if method == "INVITE":
             sent.setdefault(call, in_ns(time))
         elif code == "200" and not source.startswith("10.255."):

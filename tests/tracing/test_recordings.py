@@ -75,8 +75,11 @@ def test_each_tool_gives_the_same_schedule(tool, written):
     ran = sorted((names[one.vcpu], one.start_ns / MS, one.end_ns / MS, one.reason) for one in trace.slices)
     waited = sorted((names[one.vcpu], one.start_ns / MS, one.end_ns / MS) for one in trace.waits)
     assert ran == [
-        (a, 0, 2, "preempted"), (a, 5, 9, "preempted"), (b, 2, 5, "blocked"), (b, 9, 10, "blocked"),
-    ]  # fmt: skip
+        (a, 0, 2, "preempted"),
+        (a, 5, 9, "preempted"),
+        (b, 2, 5, "blocked"),
+        (b, 9, 10, "blocked"),
+    ]
     assert waited == [(a, 2, 5), (a, 9, 10), (b, 0, 2), (b, 7, 9)]
     assert {one.pcpu for one in trace.slices} <= {0, 1}
     assert trace.end_ns == 10 * MS

@@ -16,10 +16,14 @@ from vftsim.ui.app import build
 from vftsim.ui.desk import Desk
 
 ROOT = Path(__file__).resolve().parents[2]
-MODEL = tiny(
-    subscribers="600", pre_registration="{duration: 1 s, rate: 20 /s, transient: 500 ms}",
-    steps="{initial: 10 /s, increment: 10 /s, duration: 3 s, transient: 1 s, most: 2}",
-) + '\ncalibrated: {by: "tiny, first step", loads: [10 /s, 15 /s]}\n'  # fmt: skip
+MODEL = (
+    tiny(
+        subscribers="600",
+        pre_registration="{duration: 1 s, rate: 20 /s, transient: 500 ms}",
+        steps="{initial: 10 /s, increment: 10 /s, duration: 3 s, transient: 1 s, most: 2}",
+    )
+    + '\ncalibrated: {by: "tiny, first step", loads: [10 /s, 15 /s]}\n'
+)
 LOOPBACK = "http://127.0.0.1:8765"
 ASKED = "model=tiny.yaml&ask=run&n=1&quick=0"
 LONGEST_S = 60.0

@@ -19,14 +19,75 @@ from vftsim.ui.desk import Desk
 from vftsim.ui.knobs import knobs_of
 
 SECRETS = ("secret-of-mine", "root:x:0")
-_PATHS = ["/"] * 6 + ["/progress", "/report", "/studies", "/page.js", "/begin", "/stop", "/../secret.yaml",
-          "//etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/page.html.j2", "/store", "/page.js/..", "/\u0663"]  # fmt: skip
+_PATHS = ["/"] * 6 + [
+    "/progress",
+    "/report",
+    "/studies",
+    "/page.js",
+    "/begin",
+    "/stop",
+    "/../secret.yaml",
+    "//etc/passwd",
+    "/%2e%2e/%2e%2e/etc/passwd",
+    "/page.html.j2",
+    "/store",
+    "/page.js/..",
+    "/\u0663",
+]
 _NAMES = ["model", "ask", "n", "seed", "quick", "protection", "objective", "knob", "token", "address", "4.a", "x", ""]
-_VALUES = ["", "0", "1", "3", "50", "51", "-1", "1e9", "999999999", "9" * 30, "٣", "run", "capacity", "failover",
-           "protection", "lab-virtual", "secret.yaml", "../secret.yaml", "/etc/passwd", "none,lockstep", "all", "null",
-           "[0, 1]", "{a: 1}", "&a", "*a", "!!python/object:os.system", "$(id)", "; id", "--help", "-o /tmp/x", "4 us",
-           "true", "outage <= 3 s", "<script>", "'\"", "\x00", "\r\nx: y", "\ud7ff", "ü" * 40, "x" * 120, "nan", "inf",
-           "native", "checkpoint", "credit", "10 %", ".5", "1_000", "0x10", "1:30"]  # fmt: skip
+_VALUES = [
+    "",
+    "0",
+    "1",
+    "3",
+    "50",
+    "51",
+    "-1",
+    "1e9",
+    "999999999",
+    "9" * 30,
+    "٣",
+    "run",
+    "capacity",
+    "failover",
+    "protection",
+    "lab-virtual",
+    "secret.yaml",
+    "../secret.yaml",
+    "/etc/passwd",
+    "none,lockstep",
+    "all",
+    "null",
+    "[0, 1]",
+    "{a: 1}",
+    "&a",
+    "*a",
+    "!!python/object:os.system",
+    "$(id)",
+    "; id",
+    "--help",
+    "-o /tmp/x",
+    "4 us",
+    "true",
+    "outage <= 3 s",
+    "<script>",
+    "'\"",
+    "\x00",
+    "\r\nx: y",
+    "\ud7ff",
+    "ü" * 40,
+    "x" * 120,
+    "nan",
+    "inf",
+    "native",
+    "checkpoint",
+    "credit",
+    "10 %",
+    ".5",
+    "1_000",
+    "0x10",
+    "1:30",
+]
 
 
 def request(client, draw, keys):
@@ -35,7 +96,7 @@ def request(client, draw, keys):
     pairs = [
         (f"{draw.randint(0, 4)}.{draw.choice(keys)}" if draw.random() < 0.5 else draw.choice(_NAMES), value(draw))
         for _ in range(draw.choice([0, 1, 1, 2, 3, 5, 8]))
-    ]  # fmt: skip
+    ]
     text = "&".join(f"{quote(name, safe='')}={quote(text, safe='')}" for name, text in pairs)
     if draw.random() < 0.1:
         text = "".join(chr(draw.choice([*range(33, 127), 37, 38, 61])) for _ in range(draw.randint(0, 300)))

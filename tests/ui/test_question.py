@@ -28,10 +28,15 @@ def test_a_question_has_one_address_and_is_read_from_it():
             for k in draw.choices(range(4), k=4)
         )
         question = Question(
-            "xen-media", draw.choice(["", *QUESTIONS]), draw.randint(1, 50), draw.randint(0, 10**9 - 1),
-            draw.random() < 0.5, draw.choice(["none", "none,lockstep"]), draw.choice(["", "outage <= 3 s"]),
+            "xen-media",
+            draw.choice(["", *QUESTIONS]),
+            draw.randint(1, 50),
+            draw.randint(0, 10**9 - 1),
+            draw.random() < 0.5,
+            draw.choice(["none", "none,lockstep"]),
+            draw.choice(["", "outage <= 3 s"]),
             columns=columns,
-        )  # fmt: skip
+        )
         assert read(question.address) == question
         assert len(question.configurations) == 1 + sum(map(bool, columns[1:]))
 
@@ -51,10 +56,26 @@ def test_a_variant_has_the_changes_of_today_and_kinds_of_parts_come_first():
 
 @pytest.mark.parametrize(
     "text",
-    ["model=/etc/passwd", "ask=sweep", "n=0", "n=51", "n=٣", "seed=-1", "seed=1e3", "quick=yes", "other=1", "4.a=1",
-     "protection=all of it", "objective=fast", "0.a=" + "x" * 101, "0." + "a" * 200 + "=1", "0.a=%00", "0.a=1%0a2",
-     "&".join(f"knob=k{n}" for n in range(201))],
-)  # fmt: skip
+    [
+        "model=/etc/passwd",
+        "ask=sweep",
+        "n=0",
+        "n=51",
+        "n=٣",
+        "seed=-1",
+        "seed=1e3",
+        "quick=yes",
+        "other=1",
+        "4.a=1",
+        "protection=all of it",
+        "objective=fast",
+        "0.a=" + "x" * 101,
+        "0." + "a" * 200 + "=1",
+        "0.a=%00",
+        "0.a=1%0a2",
+        "&".join(f"knob=k{n}" for n in range(201)),
+    ],
+)
 def test_what_is_no_question_is_refused(text):
     with pytest.raises(UsageError):
         read(text)
@@ -62,10 +83,17 @@ def test_what_is_no_question_is_refused(text):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"name": "x"}, {"extends": "/etc/passwd"}, {"domains.sut.vcpus": "65"}, {"domains.sut.vcpus": "{a: 1}"},
-     {"domains.sut.protection.kind": "magic"}, {"domains.sut.protection.interval": "10 ms"},
-     {"workloads.calls.to": "other"}, {"domains.sut.interfaces.eth0.path": "{kind: native}"}],
-)  # fmt: skip
+    [
+        {"name": "x"},
+        {"extends": "/etc/passwd"},
+        {"domains.sut.vcpus": "65"},
+        {"domains.sut.vcpus": "{a: 1}"},
+        {"domains.sut.protection.kind": "magic"},
+        {"domains.sut.protection.interval": "10 ms"},
+        {"workloads.calls.to": "other"},
+        {"domains.sut.interfaces.eth0.path": "{kind: native}"},
+    ],
+)
 def test_what_is_no_knob_or_no_value_of_one_is_refused(changes):
     (configuration,) = Question("lab-virtual", columns=(changes, {}, {}, {})).configurations
     with pytest.raises(VftsimError):

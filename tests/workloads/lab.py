@@ -91,8 +91,13 @@ def linked(programs, workloads, parts, guarded=False):
     entries = [e for module in parts for e in module.ENTRIES]
     actions = [a for module in parts for a in module.ACTIONS]
     tables = [t for module in parts for t in module.TABLES]
-    kinds = {scheduler: [native], path: [moderated.moderated], application: list(programs), workload: list(workloads),
-             protection: [beat]}  # fmt: skip
+    kinds = {
+        scheduler: [native],
+        path: [moderated.moderated],
+        application: list(programs),
+        workload: list(workloads),
+        protection: [beat],
+    }
     if guarded:
         entries += [each for each in protect.ENTRIES if each is not guard_port]
         actions += protect.ACTIONS
@@ -110,8 +115,21 @@ def linked(programs, workloads, parts, guarded=False):
 class Lab:
     """One guest; ``linked`` names the kinds and the modules that a test uses."""
 
-    def __init__(self, kernel, engine="simpy", *, pcpus=1, latency_ns=50_000, rate=10**9, queue=256 * 1024,
-                 quantum_ns=FOREVER_QUANTUM_NS, packet_ns=0, interrupt_ns=0, seed=1, **nic):  # fmt: skip
+    def __init__(
+        self,
+        kernel,
+        engine="simpy",
+        *,
+        pcpus=1,
+        latency_ns=50_000,
+        rate=10**9,
+        queue=256 * 1024,
+        quantum_ns=FOREVER_QUANTUM_NS,
+        packet_ns=0,
+        interrupt_ns=0,
+        seed=1,
+        **nic,
+    ):
         self.feeder = None
         self.engine = make_engine(kernel, engine, self.on_input)
         self.feeder = Feeder(self.engine)

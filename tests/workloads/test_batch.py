@@ -60,8 +60,16 @@ def mean_value_analysis(processes, demand_s, delay_s):
 @pytest.mark.parametrize("processes", [2, 6])
 def test_exponential_jobs_are_those_of_mean_value_analysis(processes):
     """D 3 ms in three visits, Z 2 x 4 ms + 3 ms; 100 s are 15,000 to 30,000 transactions."""
-    spec = {"processes": processes, "demand": 3 * MS, "demand_cv": 1.0, "disk_operations": 2, "disk_wait": 4 * MS,
-            "disk_cv": 1.0, "think": 3 * MS, "think_cv": 1.0}  # fmt: skip
+    spec = {
+        "processes": processes,
+        "demand": 3 * MS,
+        "demand_cv": 1.0,
+        "disk_operations": 2,
+        "disk_wait": 4 * MS,
+        "disk_cv": 1.0,
+        "think": 3 * MS,
+        "think_cv": 1.0,
+    }
     found = Jobs(spec, 100 * S).result
     assert found.rate == pytest.approx(mean_value_analysis(processes, 0.003, 0.011), rel=0.02)
 

@@ -52,8 +52,10 @@ class Bulk(lab.Lab):
 
     def rates(self, skip=2):
         """Mbit/s of each client without the first intervals."""
-        return [sum(c for _, _, c in r.intervals[skip:]) * 8 / sum(e - b for b, e, _ in r.intervals[skip:]) / 1e6
-                for r in self.results]  # fmt: skip
+        return [
+            sum(c for _, _, c in r.intervals[skip:]) * 8 / sum(e - b for b, e, _ in r.intervals[skip:]) / 1e6
+            for r in self.results
+        ]
 
 
 @pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
@@ -132,8 +134,9 @@ def test_processor_bounds_the_rate():
 
 def test_segmentation_offload_divides_the_cost():
     """45 segments a packet: the cost of a packet falls on 45 segments, and the line is full again."""
-    found = Bulk(100 * MS, costs={"segment_cost": 20 * US, "copy_cost": 0, "ack_cost": 5 * US},
-                 segmentation_offload=True)  # fmt: skip
+    found = Bulk(
+        100 * MS, costs={"segment_cost": 20 * US, "copy_cost": 0, "ack_cost": 5 * US}, segmentation_offload=True
+    )
     assert found.rates()[0] == pytest.approx(LINE / 1e6, rel=0.01)
     assert found.busy_ns() < 10 * MS
 
@@ -174,9 +177,18 @@ def test_a_reboot_ends_the_connections():
 @pytest.mark.slow
 def test_engines_agree_on_losses():
     """Three clients, drops, recoveries: to the last segment."""
-    both = [Bulk(60 * MS, clients=3, network={"switched": True}, window=256 * 1024, engine=engine,
-                 costs={"segment_cost": 3 * US, "copy_cost": 200, "ack_cost": US}, packet_ns=2 * US)
-            for engine in ("simpy", "compiled")]  # fmt: skip
+    both = [
+        Bulk(
+            60 * MS,
+            clients=3,
+            network={"switched": True},
+            window=256 * 1024,
+            engine=engine,
+            costs={"segment_cost": 3 * US, "copy_cost": 200, "ack_cost": US},
+            packet_ns=2 * US,
+        )
+        for engine in ("simpy", "compiled")
+    ]
     assert both[0].results == both[1].results
     assert both[0].dropped() == both[1].dropped() > 0
     assert both[0].busy_ns() == both[1].busy_ns()

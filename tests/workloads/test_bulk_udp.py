@@ -17,8 +17,18 @@ LINE = 1470 / FRAME * 1e9
 
 class Bulk(lab.Lab):
     def __init__(self, duration_ns, sink=None, network=None, until_ns=None, **spec):
-        lab_keys = {"engine", "pcpus", "latency_ns", "queue", "rate_host", "packet_ns", "interrupt_ns", "moderation",
-                    "quantum_ns", "ring"}  # fmt: skip
+        lab_keys = {
+            "engine",
+            "pcpus",
+            "latency_ns",
+            "queue",
+            "rate_host",
+            "packet_ns",
+            "interrupt_ns",
+            "moderation",
+            "quantum_ns",
+            "ring",
+        }
         own = {key: spec.pop(key) for key in list(spec) if key in lab_keys}
         super().__init__(KERNEL, **({"rate": own.pop("rate_host", 10**9)} | own))
         self.run_program(add_udp_sink(self.engine, self.domain, UdpSinkSpec(**({"read_cost": 0} | (sink or {})))))
@@ -59,9 +69,14 @@ def test_a_slow_client_sends_less_than_it_offers():
 def test_jitter_under_interrupt_moderation(spacing_us, period_us, read_us):
     """Closed form 2 (s - g) (1 - s / t) for whole batches; J itself swings around it."""
     found = Bulk(
-        400 * MS, rate=int(1470 * 8 / (spacing_us * 1e-6)), sink={"read_cost": int(read_us * US)}, packet_ns=1,
-        moderation=int(period_us * US), rate_host=10**10, latency_ns=0,
-    ).results[0]  # fmt: skip
+        400 * MS,
+        rate=int(1470 * 8 / (spacing_us * 1e-6)),
+        sink={"read_cost": int(read_us * US)},
+        packet_ns=1,
+        moderation=int(period_us * US),
+        rate_host=10**10,
+        latency_ns=0,
+    ).results[0]
     expected = moderation_jitter_ns(spacing_us * 1e3, period_us * 1e3, read_us * 1e3)
     assert found.mean_difference_ns == pytest.approx(expected, rel=0.02)
     assert found.jitter_ns == pytest.approx(expected, rel=0.75)
@@ -121,10 +136,18 @@ def test_engines_agree():
 def line_shared(clients, read_us, shared=False):
     """Clients that offer a gigabit each, paused by the switch, into a guest of two processors."""
     return Bulk(
-        100 * MS, clients=clients, rate=10**9, network={"switched": True, "flow_control": True}, pcpus=2,
-        sink={"read_cost": read_us * US, "shared_buffer": shared}, packet_ns=US, interrupt_ns=2 * US, spread=MS,
-        until_ns=100 * MS, engine="compiled",
-    ).results  # fmt: skip
+        100 * MS,
+        clients=clients,
+        rate=10**9,
+        network={"switched": True, "flow_control": True},
+        pcpus=2,
+        sink={"read_cost": read_us * US, "shared_buffer": shared},
+        packet_ns=US,
+        interrupt_ns=2 * US,
+        spread=MS,
+        until_ns=100 * MS,
+        engine="compiled",
+    ).results
 
 
 @pytest.mark.slow

@@ -125,8 +125,13 @@ def test_every_call_costs_what_its_messages_cost(make):
 def test_fractions_are_made_up_by_whole_operations(make):
     """2.5 disk operations a lookup and 0.25 lookups a call: 2 and 3 in turn, of every fourth call."""
     own = "domains.front.applications.sip.operations.invite.asks.0.times=0.25"
-    spec = make(own, "domains.back.applications.cluster.operations.lookup.disk_operations=2.5",
-                "domains.front.count=1", "workloads.calls.rate=200 /s", "measure.duration=1010 ms")  # fmt: skip
+    spec = make(
+        own,
+        "domains.back.applications.cluster.operations.lookup.disk_operations=2.5",
+        "domains.front.count=1",
+        "workloads.calls.rate=200 /s",
+        "measure.duration=1010 ms",
+    )
     record, _ = measured(spec)
     assert record.whole.outcomes[CLUSTER].message_rate * 1.01 == pytest.approx(50, abs=1e-6)
     assert record.whole.outcomes[CLUSTER].disk_rate * 1.01 == pytest.approx(125, abs=1.01)
@@ -134,8 +139,13 @@ def test_fractions_are_made_up_by_whole_operations(make):
 
 def test_threads_and_disks_bound_what_they_hold(make):
     """One thread and a disk of 1 ms: 1 / 1.04 ms lookups a second, whatever is asked; 256 threads use two disks."""
-    changes = ["domains.back.applications.cluster.threads=1", "workloads.calls.rate=1900 /s",
-               "workloads.calls.retransmits=false", "measure.warm_up=100 ms", "measure.duration=150 ms"]  # fmt: skip
+    changes = [
+        "domains.back.applications.cluster.threads=1",
+        "workloads.calls.rate=1900 /s",
+        "workloads.calls.retransmits=false",
+        "measure.warm_up=100 ms",
+        "measure.duration=150 ms",
+    ]
     record, _ = measured(make(*changes))
     assert record.whole.outcomes[CLUSTER].message_rate == pytest.approx(1 / 1.04e-3, rel=0.01)
     assert record.whole.outcomes[CLUSTER].busy_threads == pytest.approx(1.0, rel=0.01)
@@ -162,9 +172,12 @@ def restarted(domain):
     base = copy.deepcopy(PLAIN)
     base["domains"]["front"]["count"] = 1
     base["domains"][domain]["protection"] = {
-        "kind": "ha_restart", "heartbeat_interval": "20 ms", "heartbeat_timeout": "100 ms", "placement": "100 ms",
+        "kind": "ha_restart",
+        "heartbeat_interval": "20 ms",
+        "heartbeat_timeout": "100 ms",
+        "placement": "100 ms",
         "boot_time": "300 ms",
-    }  # fmt: skip
+    }
     base["faults"] = [{"kind": "primary_crash", "at": "1 s"}]
     return base
 
@@ -179,8 +192,13 @@ def run_to_the_end(spec):
 @pytest.mark.thorough
 def test_requests_survive_a_back_end_that_is_booted(make):
     """What it had in hand is asked again; no thread of a front end is lost, and no call fails."""
-    spec = make("workloads.calls.rate=300 /s", "measure.duration=4 s", "domains.back.disks.data.service=10 ms",
-                "domains.back.disks.data.disks=40", base=restarted("back"))  # fmt: skip
+    spec = make(
+        "workloads.calls.rate=300 /s",
+        "measure.duration=4 s",
+        "domains.back.disks.data.service=10 ms",
+        "domains.back.disks.data.disks=40",
+        base=restarted("back"),
+    )
     run, load, servers = run_to_the_end(spec)
     back = servers[-1]
     assert back.boots == 1
@@ -195,9 +213,15 @@ def test_requests_survive_a_back_end_that_is_booted(make):
 @pytest.mark.thorough
 def test_calls_of_a_front_end_that_is_booted_fail_or_are_repeated(make):
     """Callers without an answer repeat; those told that it is under way give up after 64 T1."""
-    spec = make("workloads.calls.rate=300 /s", "workloads.calls.t1=50 ms", "workloads.calls.t2=400 ms",
-                "measure.duration=6 s", "domains.back.disks.data.service=10 ms", "domains.back.disks.data.disks=40",
-                base=restarted("front"))  # fmt: skip
+    spec = make(
+        "workloads.calls.rate=300 /s",
+        "workloads.calls.t1=50 ms",
+        "workloads.calls.t2=400 ms",
+        "measure.duration=6 s",
+        "domains.back.disks.data.service=10 ms",
+        "domains.back.disks.data.disks=40",
+        base=restarted("front"),
+    )
     _, load, servers = run_to_the_end(spec)
     assert servers[1].boots == 1
     assert 0 < load.failed < 30
@@ -206,8 +230,13 @@ def test_calls_of_a_front_end_that_is_booted_fail_or_are_repeated(make):
 
 
 def test_the_run_begins_in_the_steady_state_and_holds_a_row_for_each_call(make):
-    spec = make("workloads.calls.established=true", "workloads.calls.hold=60 s", "workloads.calls.rate=400 /s",
-                "measure.warm_up=100 ms", "measure.duration=500 ms")  # fmt: skip
+    spec = make(
+        "workloads.calls.established=true",
+        "workloads.calls.hold=60 s",
+        "workloads.calls.rate=400 /s",
+        "measure.warm_up=100 ms",
+        "measure.duration=500 ms",
+    )
     run, load, servers = run_to_the_end(spec)
     assert load.earlier == pytest.approx(0.6 * 400, abs=2)
     assert load.active == pytest.approx(0.6 * 400, abs=4)
@@ -230,8 +259,12 @@ def test_mistakes_are_said_with_their_place(make):
 @pytest.mark.slow
 def test_both_engines_give_the_same(make):
     """A back end that is booted, and R7 above its bound with random costs."""
-    over = ["measure.warm_up=50 ms", "measure.duration=200 ms", "workloads.calls.rate=1200 /s",
-            "domains.front.applications.sip.demand_cv=1"]  # fmt: skip
+    over = [
+        "measure.warm_up=50 ms",
+        "measure.duration=200 ms",
+        "workloads.calls.rate=1200 /s",
+        "domains.front.applications.sip.demand_cv=1",
+    ]
     booted = make("workloads.calls.rate=300 /s", "measure.duration=4 s", base=restarted("back"))
     for spec in (load("sip-farm-r7", ModelSpec, over), booted):
         one, two = (run_model(spec, 3, 0, engine=engine) for engine in ("simpy", "compiled"))

@@ -11,11 +11,18 @@ US, MS, S = 1000, 1_000_000, 1_000_000_000
 PARTS = (batch, bulk_tcp, bulk_udp, request_response, service, udp_sink, web_server)
 KERNEL = lab.linked(
     (batch.batch, bulk_tcp.tcp_sink, service.service, udp_sink.udp_sink, web_server.prefork_web_server),
-    (bulk_tcp.bulk_tcp, bulk_udp.bulk_udp, request_response.request_response, web_server.httperf), PARTS, True,
-)  # fmt: skip
+    (bulk_tcp.bulk_tcp, bulk_udp.bulk_udp, request_response.request_response, web_server.httperf),
+    PARTS,
+    True,
+)
 CRASH = {"kind": "primary_crash", "at": "2 s"}
-RESTART = {"kind": "ha_restart", "heartbeat_interval": S // 10, "heartbeat_timeout": S, "placement": S // 2,
-           "boot_time": 2 * S}  # fmt: skip
+RESTART = {
+    "kind": "ha_restart",
+    "heartbeat_interval": S // 10,
+    "heartbeat_timeout": S,
+    "placement": S // 2,
+    "boot_time": 2 * S,
+}
 BACK_NS = 3_000_000_000 + 2_500_000_000
 """Last heartbeat at 2 s, silence of 1 s, placement and boot 2.5 s."""
 
@@ -30,9 +37,13 @@ def guarded(program, protection=None, *blows, **host):
 
 
 def loop(protection, *blows, until_ns=S, **clients):
-    made = guarded(lambda own: service.add_service(
-        own.engine, own.feeder, own.domain, service.ServiceSpec(demand=20 * US), own.streams, 0
-    ), protection, *blows)  # fmt: skip
+    made = guarded(
+        lambda own: service.add_service(
+            own.engine, own.feeder, own.domain, service.ServiceSpec(demand=20 * US), own.streams, 0
+        ),
+        protection,
+        *blows,
+    )
     spec = request_response.RequestResponseSpec(spread=0, turn_around=0, **clients)
     row = request_response.add_request_response(made.engine, made.feeder, made.port, spec, made.streams, 0, 0)
     made.engine.call(request_response.start_exchange, row)
@@ -65,8 +76,11 @@ def test_a_closed_loop_survives_a_restart():
 
 @pytest.mark.thorough
 def test_lockstep_keeps_tcp_connections_through_a_crash():
-    made = guarded(lambda own: bulk_tcp.add_tcp_program(own.engine, own.domain, bulk_tcp.TcpSinkSpec()),
-                   {"kind": "lockstep", "reprotection": None}, CRASH)  # fmt: skip
+    made = guarded(
+        lambda own: bulk_tcp.add_tcp_program(own.engine, own.domain, bulk_tcp.TcpSinkSpec()),
+        {"kind": "lockstep", "reprotection": None},
+        CRASH,
+    )
     spec = bulk_tcp.BulkTcpSpec(duration=9 * S, interval=S, spread=0, window=4 * 1448, delayed_ack=0)
     row = bulk_tcp.add_bulk_tcp(made.engine, made.feeder, made.port, spec, made.streams, 0)
     made.engine.call(bulk_tcp.start_bulk_tcp, row)
@@ -80,9 +94,14 @@ def test_lockstep_keeps_tcp_connections_through_a_crash():
 
 
 def test_a_restart_resets_the_connections_of_a_web_server():
-    made = guarded(lambda own: web_server.add_web_server(
-        own.engine, own.domain, web_server.PreforkWebServerSpec(script=50 * MS), own.streams, 0
-    ), RESTART, CRASH, quantum_ns=6 * MS)  # fmt: skip
+    made = guarded(
+        lambda own: web_server.add_web_server(
+            own.engine, own.domain, web_server.PreforkWebServerSpec(script=50 * MS), own.streams, 0
+        ),
+        RESTART,
+        CRASH,
+        quantum_ns=6 * MS,
+    )
     made.engine.call(web_server.start_web_server, made.program)
     spec = web_server.HttperfSpec(rate=10.0, connections=100, timeout=20 * S)
     row = web_server.add_httperf(made.engine, made.feeder, made.port, spec, made.streams, 0)
@@ -97,9 +116,13 @@ def test_a_restart_resets_the_connections_of_a_web_server():
 
 
 def test_batch_jobs_lose_what_they_had_begun():
-    made = guarded(lambda own: batch.add_batch(
-        own.engine, own.feeder, own.domain, batch.BatchSpec(demand=300 * MS), own.streams, 0, 0
-    ), RESTART, CRASH)  # fmt: skip
+    made = guarded(
+        lambda own: batch.add_batch(
+            own.engine, own.feeder, own.domain, batch.BatchSpec(demand=300 * MS), own.streams, 0, 0
+        ),
+        RESTART,
+        CRASH,
+    )
     made.engine.call(batch.start_batch, made.program)
     made.run(BACK_NS + S)
     found = batch.batch_work_of(made.engine, made.program)

@@ -25,9 +25,7 @@ class Loop(lab.Lab):
         if beat_ns:
             self.hold_in_beats(beat_ns)
         spec = RequestResponseSpec(**({"spread": 0} | (clients or {})))
-        self.row = add_request_response(
-            self.engine, self.feeder, self.port, spec, self.streams, 0, warmup_ns
-        )  # fmt: skip
+        self.row = add_request_response(self.engine, self.feeder, self.port, spec, self.streams, 0, warmup_ns)
         self.start()
         self.engine.call(request_response.start_exchange, self.row)
 
@@ -70,9 +68,12 @@ def repair_model(clients, think_s, service_s):
 @pytest.mark.parametrize("clients", [1, 4, 12])
 def test_exponential_clients_are_the_machine_repair_model(clients):
     """Think 10 ms, service 2 ms; 60 s are some 6,000 to 30,000 rounds: standard error below 1.2 %."""
-    loop = Loop({"demand": 2 * MS, "demand_cv": 1.0},
-                {"clients": clients, "turn_around": 10 * MS, "turn_around_cv": 1.0, "request_size": 64},
-                latency_ns=0, rate=10**12)  # fmt: skip
+    loop = Loop(
+        {"demand": 2 * MS, "demand_cv": 1.0},
+        {"clients": clients, "turn_around": 10 * MS, "turn_around_cv": 1.0, "request_size": 64},
+        latency_ns=0,
+        rate=10**12,
+    )
     loop.run(60 * S)
     assert loop.result.rate == pytest.approx(repair_model(clients, 0.010, 0.002), rel=0.03)
 

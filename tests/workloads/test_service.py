@@ -25,18 +25,25 @@ CLOSED = {"kind": "request_response", "to": "web", "retry": "0 s", "turn_around_
 def model(tiers, users, seconds=10.0, *, rate="100 Gbit/s", latency="0 us", warm_up="1 s", **domains):
     """Return a model of services by name, each in a domain with vCPUs of its own; ``domains`` has more of them."""
     of = {
-        name: {"interfaces": CARD, "applications": {name: {"kind": "service", "threads": 1000, **tier}},
-               **domains.get(name, {})}
+        name: {
+            "interfaces": CARD,
+            "applications": {name: {"kind": "service", "threads": 1000, **tier}},
+            **domains.get(name, {}),
+        }
         for name, tier in tiers.items()
-    }  # fmt: skip
+    }
     first = 0
     for each in of.values():
         each["affinity"] = list(range(first, first := first + each.get("vcpus", 1)))
-    return ModelSpec.model_validate({
-        "hosts": {"host": {"pcpus": first}}, "networks": {"lan": {"rate": rate, "latency": latency}},
-        "domains": of, "workloads": {"users": users},
-        "measure": {"warm_up": warm_up, "duration": f"{seconds} s"},
-    })  # fmt: skip
+    return ModelSpec.model_validate(
+        {
+            "hosts": {"host": {"pcpus": first}},
+            "networks": {"lan": {"rate": rate, "latency": latency}},
+            "domains": of,
+            "workloads": {"users": users},
+            "measure": {"warm_up": warm_up, "duration": f"{seconds} s"},
+        }
+    )
 
 
 def played(spec, engine="compiled"):
@@ -175,8 +182,12 @@ def test_a_trace_tells_waiting_for_other_tiers_from_work():
     users = next(packet for packet in trace.packets if packet.flow == "users" and packet.end == "delivered")
     works, waits = "application: works", "application: waits for disk or others"
     assert [(part.name, round(part.length_ns / MS, 1)) for part in explain(users, trace)] == [
-        ("network to the host", 1.0), (works, 1.0), (works, 0.1), (waits, 14.0), ("network to the client", 1.0),
-    ]  # fmt: skip
+        ("network to the host", 1.0),
+        (works, 1.0),
+        (works, 0.1),
+        (waits, 14.0),
+        ("network to the client", 1.0),
+    ]
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -244,8 +255,10 @@ def test_an_empty_cache_fills_as_the_collector_of_coupons():
 
 def test_a_call_is_repeated_after_twice_the_time_and_everybody_works_on_it():
     """350 ms of work: asked at 0, 100 and 300 ms; the first answer counts, all three are worked on."""
-    tiers = {"web": {"demand": "1 ms", "calls": [{"to": "app", "timeout": "100 ms", "retries": 2}]},
-             "app": {"demand": "350 ms"}}  # fmt: skip
+    tiers = {
+        "web": {"demand": "1 ms", "calls": [{"to": "app", "timeout": "100 ms", "retries": 2}]},
+        "app": {"demand": "350 ms"},
+    }
     users = {**ALONE, "turn_around": "10 s"}
     seen, of = played(model(tiers, users, 5, app={"vcpus": 4}, warm_up="0 s"))
     assert seen.latency.max == pytest.approx(351 * MS, abs=3_000)
@@ -261,7 +274,7 @@ def test_a_call_that_is_given_up_fails_the_requests_above_it_at_once():
         "web": {"demand": "1 ms", "calls": [{"to": "app", "timeout": "2 s"}]},
         "app": {"demand": "1 ms", "calls": [BRIEF]},
         "db": {"demand": "350 ms"},
-    }  # fmt: skip
+    }
     seen, of = played(model(tiers, {**ALONE, "turn_around": "10 s"}, 5, db={"vcpus": 4}, warm_up="0 s"))
     assert (seen.answers, seen.failed, seen.requests) == (0, 1, 1)
     assert (of["app"].failed, of["web"].failed, of["web"].calls_failed) == (1, 1, {"app": 1})
@@ -282,12 +295,21 @@ def test_requests_at_a_rate_are_given_up_after_their_last_repetition():
 
 def everything(**changes):
     """All that services can do, at random, with a crash of the middle tier."""
-    return load("three-tier", ModelSpec, [
-        "measure.warm_up=200 ms", "measure.duration=2 s", "workloads.users.turn_around=100 ms",
-        "workloads.users.clients=30", "domains.app.vcpus=1", "domains.app.applications.logic.calls.0.probability=70 %",
-        "domains.web.applications.pages.calls.0.timeout=60 ms", "domains.db.applications.reading.threads=4",
-        *(f"{key}={value}" for key, value in changes.items()),
-    ])  # fmt: skip
+    return load(
+        "three-tier",
+        ModelSpec,
+        [
+            "measure.warm_up=200 ms",
+            "measure.duration=2 s",
+            "workloads.users.turn_around=100 ms",
+            "workloads.users.clients=30",
+            "domains.app.vcpus=1",
+            "domains.app.applications.logic.calls.0.probability=70 %",
+            "domains.web.applications.pages.calls.0.timeout=60 ms",
+            "domains.db.applications.reading.threads=4",
+            *(f"{key}={value}" for key, value in changes.items()),
+        ],
+    )
 
 
 CRASH = {"faults": "[{kind: primary_crash, at: 700 ms, domain: app}]"}
@@ -299,8 +321,9 @@ def test_engines_agree_on_tiers_that_fail(kind, monkeypatch):
     spec = everything(**CRASH, **{"domains.app.protection": f"{{kind: {kind}}}"})
     found = [run_model(spec, 3, 0, engine=engine).to_dict() for engine in ("simpy", "compiled")]
     if kind == "checkpoint":
-        monkeypatch.setattr("vftsim.composition.run.make_engine",
-                            lambda *given: BoundsCheckedEngine(link.all_parts(), given[2]))  # fmt: skip
+        monkeypatch.setattr(
+            "vftsim.composition.run.make_engine", lambda *given: BoundsCheckedEngine(link.all_parts(), given[2])
+        )
         found.append(run_model(spec, 3, 0).to_dict())
     assert len({json.dumps(each, sort_keys=True, default=str) for each in found}) == 1
 

@@ -32,8 +32,14 @@ from vftsim.workloads.service import application as service
 
 US, MS, S = 1000, 1_000_000, 1_000_000_000
 PARTS = (batch, bulk_tcp, bulk_udp, burden, request_response, service, udp_sink, web_server)
-PROGRAMS = [batch.batch, bulk_tcp.tcp_sink, bulk_tcp.tcp_source, udp_sink.udp_sink, service.service,
-            web_server.prefork_web_server]  # fmt: skip
+PROGRAMS = [
+    batch.batch,
+    bulk_tcp.tcp_sink,
+    bulk_tcp.tcp_source,
+    udp_sink.udp_sink,
+    service.service,
+    web_server.prefork_web_server,
+]
 WORKLOADS = [bulk_tcp.bulk_tcp, bulk_udp.bulk_udp, request_response.request_response, web_server.httperf]
 
 
@@ -46,23 +52,34 @@ def test_all_of_them_link_with_every_scheduler_path_and_mechanism():
     tasks = {kind.name: kind for spec in io_paths().values() for kind in spec.tasks}
     made = link(
         [*cpu.ENTRIES, *io.ENTRIES, *protect.ENTRIES, *of_all("ENTRIES")],
-        {scheduler: [spec.part for spec in schedulers().values()],
-         path: [moderated, *(spec.part for spec in io_paths().values())], task: list(tasks.values()),
-         protection: [spec.part for spec in protections().values()], fault: [spec.part for spec in FAULTS.values()],
-         application: PROGRAMS, workload: WORKLOADS},
+        {
+            scheduler: [spec.part for spec in schedulers().values()],
+            path: [moderated, *(spec.part for spec in io_paths().values())],
+            task: list(tasks.values()),
+            protection: [spec.part for spec in protections().values()],
+            fault: [spec.part for spec in FAULTS.values()],
+            application: PROGRAMS,
+            workload: WORKLOADS,
+        },
         [*protect.ACTIONS, *of_all("ACTIONS")],
         [*cpu.TABLES, *io.TABLES, *protect.TABLES, *of_all("TABLES")],
-    )  # fmt: skip
+    )
     assert {"tcp_connections", "http_connections"} <= set(made.tables)
 
 
 KERNEL = link(
     [*cpu.ENTRIES, *io.ENTRIES, lab.boot_program, *of_all("ENTRIES")],
-    {scheduler: [native], path: [paravirtual], task: list(Paravirtual.tasks), application: PROGRAMS,
-     workload: WORKLOADS, protection: []},
+    {
+        scheduler: [native],
+        path: [paravirtual],
+        task: list(Paravirtual.tasks),
+        application: PROGRAMS,
+        workload: WORKLOADS,
+        protection: [],
+    },
     of_all("ACTIONS"),
     [*cpu.TABLES, *io.TABLES, *burden.TABLES, cards, drops, flows, bucket_ends, *of_all("TABLES")],
-)  # fmt: skip
+)
 
 
 class XenLab:
@@ -105,9 +122,12 @@ class XenLab:
 @pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
 def test_threads_sleep_while_the_ring_is_full(engine):
     """Sixteen clients, four threads: the back-end's 50 us a packet bound the rate, and no answer is lost."""
-    xen = XenLab(lambda own: service.add_service(
-        own.engine, own.feeder, own.domain, service.ServiceSpec(threads=4, demand=US), own.streams, 0
-    ), engine=engine)  # fmt: skip
+    xen = XenLab(
+        lambda own: service.add_service(
+            own.engine, own.feeder, own.domain, service.ServiceSpec(threads=4, demand=US), own.streams, 0
+        ),
+        engine=engine,
+    )
     spec = request_response.RequestResponseSpec(clients=16, turn_around=0, retry=0)
     row = request_response.add_request_response(xen.engine, xen.feeder, xen.port, spec, xen.streams, 0, 0)
     xen.start(request_response.start_exchange, row)
@@ -137,10 +157,16 @@ def test_tcp_comes_through_a_ring_of_two_slots(direction):
 
 
 def test_a_reply_comes_through_a_ring_of_one_slot():
-    xen = XenLab(lambda own: web_server.add_web_server(
-        own.engine, own.domain, web_server.PreforkWebServerSpec(script=MS, reply_size=500_000, output_share=50.0),
-        own.streams, 0,
-    ), backend_us=3000)  # fmt: skip
+    xen = XenLab(
+        lambda own: web_server.add_web_server(
+            own.engine,
+            own.domain,
+            web_server.PreforkWebServerSpec(script=MS, reply_size=500_000, output_share=50.0),
+            own.streams,
+            0,
+        ),
+        backend_us=3000,
+    )
     spec = web_server.HttperfSpec(rate=1000.0, connections=20, retry=60 * S)
     row = web_server.add_httperf(xen.engine, xen.feeder, xen.port, spec, xen.streams, 0)
     xen.engine.call(web_server.start_web_server, xen.program)

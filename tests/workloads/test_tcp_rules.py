@@ -7,18 +7,34 @@ import pytest
 from vftsim.workloads.tcp import receiver, sender
 
 MS = 1_000_000
-BULK = SimpleNamespace(window=1000, initial_window=10, first_rto_ns=1000 * MS, min_rto_ns=1, most_segments=1,
-                       delayed_ack_ns=40 * MS)  # fmt: skip
+BULK = SimpleNamespace(
+    window=1000, initial_window=10, first_rto_ns=1000 * MS, min_rto_ns=1, most_segments=1, delayed_ack_ns=40 * MS
+)
 SIM = SimpleNamespace(now_ns=0)
 
 
 def connection(**values):
     """A sender with 20 segments under way, which knows no round trip."""
     made = SimpleNamespace(
-        una=100, nxt=120, window=20, threshold=1000, credit=0, duplicates=0, is_recovering=False, recover=0, resend=-1,
-        rtt_ns=0, deviation_ns=0, rto_ns=1000 * MS, due_ns=0, timer=0, timeouts=0, recoveries=0, retransmitted=0,
+        una=100,
+        nxt=120,
+        window=20,
+        threshold=1000,
+        credit=0,
+        duplicates=0,
+        is_recovering=False,
+        recover=0,
+        resend=-1,
+        rtt_ns=0,
+        deviation_ns=0,
+        rto_ns=1000 * MS,
+        due_ns=0,
+        timer=0,
+        timeouts=0,
+        recoveries=0,
+        retransmitted=0,
         end_ns=1 << 60,
-    )  # fmt: skip
+    )
     made.__dict__.update(values)
     return made
 

@@ -157,8 +157,9 @@ def test_the_record_s_collapse():
 
 def test_the_printed_example():
     """One cost of 145 ms, everything else documented: figures of the example that it was not fitted to."""
-    found = Web({"script": 145 * MS, "reply_size": 508_564},
-                {"rate": 100.0, "connections": 200, "timeout": 5 * S}).report()  # fmt: skip
+    found = Web(
+        {"script": 145 * MS, "reply_size": 508_564}, {"rate": 100.0, "connections": 200, "timeout": 5 * S}
+    ).report()
     assert found.replies == pytest.approx(34, rel=0.25)
     assert found.requests == pytest.approx(173, rel=0.1)
     assert found.concurrent == pytest.approx(192, rel=0.03)
@@ -166,8 +167,10 @@ def test_the_printed_example():
     assert found.connection_ms[1] == pytest.approx(3263.0, rel=0.2)
     assert found.response_ms == pytest.approx(2491.6, rel=0.1)
     assert found.samples == 1
-    wrong = Web({"script": 145 * MS, "reply_size": 508_564, "start_servers": 150},
-                {"rate": 100.0, "connections": 200, "timeout": 5 * S}).report()  # fmt: skip
+    wrong = Web(
+        {"script": 145 * MS, "reply_size": 508_564, "start_servers": 150},
+        {"rate": 100.0, "connections": 200, "timeout": 5 * S},
+    ).report()
     assert abs(wrong.connect_ms - 306.7) > 2 * abs(found.connect_ms - 306.7)
 
 
@@ -214,7 +217,14 @@ def test_what_protection_makes_work_cost():
 
 @pytest.mark.slow
 def test_engines_agree_on_the_printed_example():
-    both = [Web({"script": 145 * MS, "reply_size": 508_564}, {"rate": 100.0, "connections": 200, "timeout": 5 * S},
-                packet_ns=10 * US, engine=engine) for engine in ("simpy", "compiled")]  # fmt: skip
+    both = [
+        Web(
+            {"script": 145 * MS, "reply_size": 508_564},
+            {"rate": 100.0, "connections": 200, "timeout": 5 * S},
+            packet_ns=10 * US,
+            engine=engine,
+        )
+        for engine in ("simpy", "compiled")
+    ]
     assert both[0].report().text() == both[1].report().text()
     assert both[0].busy_ns() == both[1].busy_ns()

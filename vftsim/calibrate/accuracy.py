@@ -117,10 +117,18 @@ def rows_of(
         low, high = central_range(values)
         rows.append(
             Row(
-                environment, phase, quantity, sample_of(spec, phase), data[phase, quantity],
-                float(np.mean(values)), low, high, len(values), nulls_of(spec, data, phase, quantity),
+                environment,
+                phase,
+                quantity,
+                sample_of(spec, phase),
+                data[phase, quantity],
+                float(np.mean(values)),
+                low,
+                high,
+                len(values),
+                nulls_of(spec, data, phase, quantity),
             )
-        )  # fmt: skip
+        )
     return rows
 
 
@@ -226,8 +234,11 @@ def _cpu(spec: EnvironmentSpec, targets: TargetsSpec, rows: list[Row]) -> Verdic
 
 def _median(what: str, limit: float, rows: list[Row]) -> Verdict:
     median = 100.0 * float(np.median([abs(row.error) for row in rows])) if rows else float("nan")
-    return Verdict(f"median error of the delay percentiles, {what}, at most {limit:g} %", median <= limit,
-                   f"{median:.1f} % over {len(rows)} percentiles")  # fmt: skip
+    return Verdict(
+        f"median error of the delay percentiles, {what}, at most {limit:g} %",
+        median <= limit,
+        f"{median:.1f} % over {len(rows)} percentiles",
+    )
 
 
 def _worst(what: str, limit: float, rows: list[Row]) -> Verdict:
@@ -235,8 +246,11 @@ def _worst(what: str, limit: float, rows: list[Row]) -> Verdict:
         return Verdict(f"worst error of the delay percentiles, {what}", False, "no rows")
     worst = max(rows, key=lambda r: abs(r.error))
     error = 100.0 * worst.error
-    return Verdict(f"worst error of the delay percentiles, {what}, at most {limit:g} %", abs(error) <= limit,
-                   f"{error:+.0f} % ({worst.quantity})")  # fmt: skip
+    return Verdict(
+        f"worst error of the delay percentiles, {what}, at most {limit:g} %",
+        abs(error) <= limit,
+        f"{error:+.0f} % ({worst.quantity})",
+    )
 
 
 def _stop(phase: str, targets: TargetsSpec, rows: list[Row]) -> Verdict:

@@ -69,10 +69,19 @@ def _rows(rows: list[Row]) -> str:
     for row in rows:
         curves = (f"{row.nulls[null]:.4g}" if null in row.nulls else "" for null in _NULLS)
         lines.append(
-            (row.environment, row.phase, row.quantity, f"{row.measured:g}", f"{row.predicted:.2f}",
-             f"{row.low:.2f} to {row.high:.2f}", str(row.n), _error(row.quantity, row.error),
-             "yes" if row.is_inside else "no", *curves)
-        )  # fmt: skip
+            (
+                row.environment,
+                row.phase,
+                row.quantity,
+                f"{row.measured:g}",
+                f"{row.predicted:.2f}",
+                f"{row.low:.2f} to {row.high:.2f}",
+                str(row.n),
+                _error(row.quantity, row.error),
+                "yes" if row.is_inside else "no",
+                *curves,
+            )
+        )
     return markdown_table(
         (
             "environment",
@@ -93,21 +102,33 @@ def _rows(rows: list[Row]) -> str:
 def _capacities(found: Validated) -> str:
     """Attempts a second under several limits on the share of inadequately handled attempts."""
     lines = [
-        (row.environment, f"{row.limit_percent:g} %", str(row.measured), f"{row.predicted:.0f}",
-         "{:.0f} to {:.0f}".format(*row.range), str(len(row.replications)),
-         *(f"{row.nulls[null]:.0f}" if null in row.nulls else "" for null in _NULLS))
+        (
+            row.environment,
+            f"{row.limit_percent:g} %",
+            str(row.measured),
+            f"{row.predicted:.0f}",
+            "{:.0f} to {:.0f}".format(*row.range),
+            str(len(row.replications)),
+            *(f"{row.nulls[null]:.0f}" if null in row.nulls else "" for null in _NULLS),
+        )
         for row in found.capacities
-    ]  # fmt: skip
+    ]
     head = ("environment", "limit", "measured", "predicted (median)", "central 90 %", "n", *_NULLS)
     return markdown_table(head, lines)
 
 
 def _ratios(found: Validated) -> str:
     lines = [
-        (f"{row.environment} to {row.reference}", f"{row.limit_percent:g} %", f"{row.measured:.3f}",
-         f"{row.predicted:.3f}", f"{row.low:.3f} to {row.high:.3f}", str(row.n))
+        (
+            f"{row.environment} to {row.reference}",
+            f"{row.limit_percent:g} %",
+            f"{row.measured:.3f}",
+            f"{row.predicted:.3f}",
+            f"{row.low:.3f} to {row.high:.3f}",
+            str(row.n),
+        )
         for row in found.ratios
-    ]  # fmt: skip
+    ]
     return markdown_table(("capacities", "limit", "measured", "predicted (median)", "central 90 %", "n"), lines)
 
 

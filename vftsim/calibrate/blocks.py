@@ -29,19 +29,22 @@ def prediction_blocks(found: Prediction, advised_draws: int) -> list[Block]:
     several = len(found.structures) > 1
     columns = ["figure", "mean", "between runs", "parameters", *(["structures"] if several else []), "nine of ten runs"]
     table = Table(
-        [*columns, "n"], [_predicted(figure, several, figure.name in found.outside) for figure in found.figures],
+        [*columns, "n"],
+        [_predicted(figure, several, figure.name in found.outside) for figure in found.figures],
         "Prediction",
         f"{found.draws} points of {found.runs} runs"
         + (f" in each of {len(found.structures)} structures: {', '.join(found.structures)}" if several else "")
         + ". Between runs, parameters: standard deviations of one run by its traffic and by the fitted numbers. "
-        "Nine of ten runs: traffic and numbers together" + (", of the widest structure" if several else "")
+        "Nine of ten runs: traffic and numbers together"
+        + (", of the widest structure" if several else "")
         + "; n: runs that have the figure. The fit's own intervals are taken as they are.",
-    )  # fmt: skip
+    )
     first = next((figure for figure in found.figures if figure.name.startswith("ramp/")), found.figures[0])
     return [
         *head(found.manifest["models"], found.manifest["seed"]),
         Answer(
-            f"nine of ten runs have {first.low:.4g} to {first.high:.4g}", f"What will {first.name} be?",
+            f"nine of ten runs have {first.low:.4g} to {first.high:.4g}",
+            f"What will {first.name} be?",
             f"mean {first.mean:.4g}, with the chance of the traffic and of the fitted numbers",
         ),
         Cards([Card(each.name, _ranged(each)) for each in found.figures[:4]]),
@@ -49,7 +52,7 @@ def prediction_blocks(found: Prediction, advised_draws: int) -> list[Block]:
         table,
         *(Note(line) for line in _remarks(found, advised_draws)),
         *(outside_notes(found.model) if found.outside else []),
-    ]  # fmt: skip
+    ]
 
 
 def _ranged(figure: Figure) -> Estimate:
@@ -144,9 +147,13 @@ def _residuals(residuals: Mapping[tuple[str, str], float]) -> Chart:
     points = [Point(value, float(names.index(phase))) for (phase, _), value in sorted(residuals.items())]
     # A place is the number of its name: here the phase.
     return Chart(
-        "Residuals by phase", "", "simulated less measured, in units of the scatter",
-        [Series("observations", [Point(point.y, point.x) for point in points], "dots")], [(0.0, "")], names=names,
-    )  # fmt: skip
+        "Residuals by phase",
+        "",
+        "simulated less measured, in units of the scatter",
+        [Series("observations", [Point(point.y, point.x) for point in points], "dots")],
+        [(0.0, "")],
+        names=names,
+    )
 
 
 def _ends(done: Calibrated) -> Table:
@@ -186,11 +193,13 @@ def validated_runs_blocks(found: ValidatedRuns) -> list[Block]:
         _verdict(name, verdicts),
         rows_table(found.rows, f"Predicted runs: {name}", f"n={found.spec.replications}, seed {found.spec.seed}"),
         Table(
-            ("target", "", "found"), [[v.text, result(v, "MISSED"), v.found] for v in verdicts],
-            "Declared accuracy", texts=3,
+            ("target", "", "found"),
+            [[v.text, result(v, "MISSED"), v.found] for v in verdicts],
+            "Declared accuracy",
+            texts=3,
         ),
         *_beside_nulls(found.rows),
-    ]  # fmt: skip
+    ]
 
 
 def _beside_nulls(rows: Sequence[Row]) -> list[Note]:
@@ -202,11 +211,15 @@ def rows_table(rows: Iterable[Row], title: str, caption: str) -> Table:
     columns = ("run", "", "quantity", "measured", "predicted", "error")
     body: list[Sequence[Cell]] = [
         [
-            f"{row.environment}/{row.phase}", "fitted" if row.sample == "in" else "", row.quantity, row.measured,
-            Estimate(row.predicted, (row.high - row.low) / 2.0, row.low, row.high, row.n, 0.9, "range"), error_of(row),
+            f"{row.environment}/{row.phase}",
+            "fitted" if row.sample == "in" else "",
+            row.quantity,
+            row.measured,
+            Estimate(row.predicted, (row.high - row.low) / 2.0, row.low, row.high, row.n, 0.9, "range"),
+            error_of(row),
         ]
         for row in rows
-    ]  # fmt: skip
+    ]
     return Table(columns, body, title, f"{caption}; (x to y): central 90 % of the runs", texts=3)
 
 
@@ -214,9 +227,10 @@ def _verdict(name: str, verdicts: Sequence[Verdict]) -> Answer:
     met = sum(verdict.passed for verdict in verdicts)
     missed = [verdict.text for verdict in verdicts if not verdict.passed]
     return Answer(
-        f"{met} of {len(verdicts)} declared targets are met", f"How well does the model predict {name}?",
+        f"{met} of {len(verdicts)} declared targets are met",
+        f"How well does the model predict {name}?",
         f"missed: {'; '.join(missed)}" if missed else "",
-    )  # fmt: skip
+    )
 
 
 def _measured_charts(rows: Sequence[Row]) -> list[Block]:
@@ -241,7 +255,10 @@ def _beside(title: str, quantity: str, steps: Sequence[tuple[int, Row]]) -> Char
     fitted_to = [step for step, row in steps if row.sample == "in"]
     is_delay = "/p" in quantity
     return Chart(
-        title, "step", f"{quantity} ({'ms' if is_delay else '%'})",
+        title,
+        "step",
+        f"{quantity} ({'ms' if is_delay else '%'})",
         [Series("predicted, central 90 %", predicted), Series("measured", measured, "measured")],
-        within=(min(fitted_to), max(fitted_to)) if fitted_to else None, scale="log" if is_delay else "linear",
-    )  # fmt: skip
+        within=(min(fitted_to), max(fitted_to)) if fitted_to else None,
+        scale="log" if is_delay else "linear",
+    )

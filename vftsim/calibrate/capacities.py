@@ -61,11 +61,16 @@ class CapacityRow:
         """Return it as plain data."""
         low, high = self.range
         return {
-            "environment": self.environment, "limit_percent": self.limit_percent, "measured": self.measured,
-            "predicted": self.predicted, "low": low, "high": high, "n": len(self.replications),
+            "environment": self.environment,
+            "limit_percent": self.limit_percent,
+            "measured": self.measured,
+            "predicted": self.predicted,
+            "low": low,
+            "high": high,
+            "n": len(self.replications),
             "nulls": dict(self.nulls),
             "replications": list(self.replications),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +94,24 @@ def capacity_rows(
     steps = load_steps(data)
     return [
         CapacityRow(
-            environment, limit, capacity_at(steps, limit),
-            tuple(float(capacity_at(load_steps(run), limit)) for run in runs), nulls,
+            environment,
+            limit,
+            capacity_at(steps, limit),
+            tuple(float(capacity_at(load_steps(run), limit)) for run in runs),
+            nulls,
         )
-        for limit in LIMITS_PERCENT if steps
-    ]  # fmt: skip
+        for limit in LIMITS_PERCENT
+        if steps
+    ]
 
 
 def null_capacities(cpu: Base, loads: Sequence[float]) -> dict[str, float]:
     """Return the last of some loads, ascending, at which each null model has CPU left."""
     curves: dict[str, Callable[[float], float | None]] = {
-        LINE: partial(cpu.curve, degree=1), PARABOLA: partial(cpu.curve, degree=2), QUEUE: cpu.queue,
-    }  # fmt: skip
+        LINE: partial(cpu.curve, degree=1),
+        PARABOLA: partial(cpu.curve, degree=2),
+        QUEUE: cpu.queue,
+    }
     found = {}
     for null, curve in curves.items():
         needed = [curve(load) for load in loads]
@@ -120,8 +131,16 @@ def ratio_rows(rows: Iterable[CapacityRow]) -> list[RatioRow]:
         ratios = [mine / other for mine, other in pairs if other > 0]
         if first is not row and ratios and first.measured:
             low, high = central_range(ratios)
-            found.append(RatioRow(
-                row.environment, first.environment, row.limit_percent, row.measured / first.measured,
-                float(np.median(ratios)), low, high, len(ratios),
-            ))  # fmt: skip
+            found.append(
+                RatioRow(
+                    row.environment,
+                    first.environment,
+                    row.limit_percent,
+                    row.measured / first.measured,
+                    float(np.median(ratios)),
+                    low,
+                    high,
+                    len(ratios),
+                )
+            )
     return found

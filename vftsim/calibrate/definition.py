@@ -88,10 +88,12 @@ class CalibrationSpec(Spec):
     replications: int = Field(1, ge=1, le=64, description="Replications averaged in every simulation of the fit.")
     most_evaluations: int = Field(12, ge=1, le=1000, description="Limit on the optimiser's steps, of each search.")
     starts: int = Field(
-        1, ge=1, le=16,
+        1,
+        ge=1,
+        le=16,
         description="Points that a search begins at: the declared starts, then points spread over the bounds. Each is "
         "searched with the first replication; where the best one ends, the search goes on with all.",
-    )  # fmt: skip
+    )
 
     @property
     def searches(self) -> int:

@@ -135,11 +135,14 @@ class DrawableFit:
             The model lacks a key that was fitted.
         """
         own = {name: float(read(spec, name)) for name in drawn}
-        return with_values(spec, {
-            name: value if self._is_absolute(name) else own[name] * value / self.values[name]
-            for name, value in drawn.items()
-            if self._concerns(name, own[name])
-        })  # fmt: skip
+        return with_values(
+            spec,
+            {
+                name: value if self._is_absolute(name) else own[name] * value / self.values[name]
+                for name, value in drawn.items()
+                if self._concerns(name, own[name])
+            },
+        )
 
     def _is_absolute(self, name: str) -> bool:
         return name in self.undetermined or self.values[name] == 0.0

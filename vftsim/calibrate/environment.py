@@ -38,18 +38,25 @@ def run_environment(
     """
     ramp = ramp_spec(spec, validation)
     runs: list[PredictedRamp] = played(
-        Kept(store, _said(validation, ramp, "ramp"), from_ramp, to_ramp), _ramp,
-        {r: (ramp, validation.seed, r) for r in range(validation.replications)}, jobs, progress, f"{spec.name}: ramp",
-    )  # fmt: skip
+        Kept(store, _said(validation, ramp, "ramp"), from_ramp, to_ramp),
+        _ramp,
+        {r: (ramp, validation.seed, r) for r in range(validation.replications)},
+        jobs,
+        progress,
+        f"{spec.name}: ramp",
+    )
     step = environment.edge_step
     if step is None:
         return runs, []
     one = edge_spec(spec, validation, step)
     edge: list[Observations] = played(
-        Kept(store, _said(validation, one, f"step {step}"), from_observations, to_observations), _edge,
-        {r: (one, step, validation.seed, r) for r in range(validation.edge_replications)}, jobs, progress,
+        Kept(store, _said(validation, one, f"step {step}"), from_observations, to_observations),
+        _edge,
+        {r: (one, step, validation.seed, r) for r in range(validation.edge_replications)},
+        jobs,
+        progress,
         f"{spec.name}: step {step}",
-    )  # fmt: skip
+    )
     return runs, edge
 
 

@@ -131,9 +131,8 @@ def delay_percentiles() -> frozenset[str]:
         name
         for kind in list(Outcome.kinds.values())
         for name, entry in _named("", kind)
-        if entry.figure.known_as[:1] == (f"PX_TRT-{entry.figure.observed_as}",)
-        and "/p" in name and "." not in name
-    )  # fmt: skip
+        if entry.figure.known_as[:1] == (f"PX_TRT-{entry.figure.observed_as}",) and "/p" in name and "." not in name
+    )
 
 
 def check_present(seen: Observations, keys: Mapping[tuple[str, str], object]) -> None:
@@ -200,5 +199,8 @@ def check_units(dataset: Dataset) -> None:
         if unit is not None and unit != seen.unit:
             raise ModelFileError(
                 f"{quantity} is in {unit} in the model, not in {seen.unit}; mend the unit in {dataset.path.name}, or "
-                "name another metric", seen.file, 1, seen.column,
-            )  # fmt: skip
+                "name another metric",
+                seen.file,
+                1,
+                seen.column,
+            )

@@ -144,9 +144,14 @@ class _Search:
             return value
 
         return least_squares(
-            objective, start, jac=partial(self._jacobian, replications=replications), bounds=(0.0, 1.0),
-            max_nfev=self.evaluate.problem.definition.most_evaluations, xtol=2e-3, ftol=2e-3,
-        )  # fmt: skip
+            objective,
+            start,
+            jac=partial(self._jacobian, replications=replications),
+            bounds=(0.0, 1.0),
+            max_nfev=self.evaluate.problem.definition.most_evaluations,
+            xtol=2e-3,
+            ftol=2e-3,
+        )
 
     def best(self, starts: Sequence[Array], replications: int) -> tuple[Any, list[End]]:
         """Search from every start; return the end of the whole search, and where each start ended if there are more."""
@@ -189,11 +194,13 @@ def at_measured_traffic(seen: Observations, data: Observations, up_to: float = m
     """
     return {
         (phase, quantity): value * _traffic(data, phase, data) / _traffic(seen, phase, data)
-        if quantity == "cpu" and (phase, "load") in data and _traffic(seen, phase, data) > 0
+        if quantity == "cpu"
+        and (phase, "load") in data
+        and _traffic(seen, phase, data) > 0
         and data.get((phase, "cpu"), 0.0) <= up_to
         else value
         for (phase, quantity), value in seen.items()
-    }  # fmt: skip
+    }
 
 
 def _traffic(of: Observations, phase: str, data: Observations) -> float:

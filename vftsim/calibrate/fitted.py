@@ -72,12 +72,19 @@ def from_record(record: dict[str, Any]) -> Fit:
         {path: float(each[key]) for path, each in parameters.items()} for key in ("value", "low_95", "high_95")
     )
     return Fit(
-        values, low, high,
+        values,
+        low,
+        high,
         {(each["phase"], each["quantity"]): each["scaled_residual"] for each in record["residuals"]},
-        record["cost"], record["evaluations"], record["not_identified"], record["correlations"],
-        [path for path, each in parameters.items() if not each.get("identified", True)], None,
-        [End(**end) for end in record.get("ends", ())], record.get("chance_of_runs", {}).get("share_of_variance", {}),
-    )  # fmt: skip
+        record["cost"],
+        record["evaluations"],
+        record["not_identified"],
+        record["correlations"],
+        [path for path, each in parameters.items() if not each.get("identified", True)],
+        None,
+        [End(**end) for end in record.get("ends", ())],
+        record.get("chance_of_runs", {}).get("share_of_variance", {}),
+    )
 
 
 def _sensitivity(fit: Fit) -> dict[str, Any] | None:

@@ -81,17 +81,25 @@ def left_out(known: Mapping[str, Ramp], ramp: Ramp, runs: Sequence[Observations]
 def section(found: Sequence[LeftOut]) -> str:
     """Return the table with what it says, as Markdown."""
     lines = [
-        (each.system, each.learned_from, f"{each.full_by}: {each.full:.0f}", f"{each.low:.0f} to {each.high:.0f}",
-         *(f"{value} {'held' if held else '**not**'}" for value, held in zip(each.measured, each.held, strict=True)))
+        (
+            each.system,
+            each.learned_from,
+            f"{each.full_by}: {each.full:.0f}",
+            f"{each.low:.0f} to {each.high:.0f}",
+            *(f"{value} {'held' if held else '**not**'}" for value, held in zip(each.measured, each.held, strict=True)),
+        )
         for each in found
-    ]  # fmt: skip
+    ]
     limits = (f"{limit:g} %" for limit in LIMITS_PERCENT)
-    return "\n\n".join((
-        "## Seen to tip, each system left out",
-        "Loads at which other systems tipped, as shares of the load that fills the CPU, against the capacity of the "
-        f"system left out at each limit: {counts(found)}.",
-        markdown_table(("system left out", "learned from", "full load", "range", *limits), lines),
-    ))  # fmt: skip
+    return "\n\n".join(
+        (
+            "## Seen to tip, each system left out",
+            "Loads at which other systems tipped, as shares of the load that fills the CPU, against the capacity "
+            "of the "
+            f"system left out at each limit: {counts(found)}.",
+            markdown_table(("system left out", "learned from", "full load", "range", *limits), lines),
+        )
+    )
 
 
 def counts(found: Sequence[LeftOut]) -> str:

@@ -39,5 +39,7 @@ def check_measured(node: Node, patterns: Iterable[str], measured: Iterable[str],
             hint = did_you_mean(pattern, names) or ";"
             raise ModelFileError(
                 f"nothing called {shown(pattern)} was measured{hint} the dataset has {listing(names)}",
-                node.file, node.line, "quantities",
-            )  # fmt: skip
+                node.file,
+                node.line,
+                "quantities",
+            )

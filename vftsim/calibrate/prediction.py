@@ -153,9 +153,15 @@ class Prediction(Printed):
         plain: list[dict[str, Any]] = data["figures"]
         figures = (Figure(**(row | {k: math.nan for k, v in row.items() if v is None})) for row in plain)
         return cls(
-            model_of(said), tuple(data["structures"]), tuple(figures), data["draws"], data["runs"], said,
-            tuple(data["undetermined"]), data["refused"],
-        )  # fmt: skip
+            model_of(said),
+            tuple(data["structures"]),
+            tuple(figures),
+            data["draws"],
+            data["runs"],
+            said,
+            tuple(data["undetermined"]),
+            data["refused"],
+        )
 
     def blocks(self) -> list[Block]:
         """Return the prediction as blocks."""
@@ -164,11 +170,17 @@ class Prediction(Printed):
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
         return {
-            "manifest": self.manifest, "structures": list(self.structures), "draws": self.draws, "runs": self.runs,
-            "range_percent": RANGE_PERCENT, "range_holds": list(self.range_holds),
-            "undetermined": list(self.undetermined), "refused": self.refused, "outside_calibration": list(self.outside),
+            "manifest": self.manifest,
+            "structures": list(self.structures),
+            "draws": self.draws,
+            "runs": self.runs,
+            "range_percent": RANGE_PERCENT,
+            "range_holds": list(self.range_holds),
+            "undetermined": list(self.undetermined),
+            "refused": self.refused,
+            "outside_calibration": list(self.outside),
             "figures": rows(self.to_pandas()),
-        }  # fmt: skip
+        }
 
 
 def _is_outside(spec: ModelSpec, phase: str) -> bool:
@@ -237,9 +249,15 @@ def predict(
         _check_quantities(figures, first)
         found[name] = first + places[name].in_order(pool, {n: task for n, task in own.items() if n})
     how = manifest(
-        [model], command="predict", seed=seed, replications=range(draws * runs), wanted=draws * runs, jobs=workers,
-        started=started, state="finished",
-    )  # fmt: skip
+        [model],
+        command="predict",
+        seed=seed,
+        replications=range(draws * runs),
+        wanted=draws * runs,
+        jobs=workers,
+        started=started,
+        state="finished",
+    )
     said = tuple(figure_of(name, list(found.values()), runs) for name in named(figures, found.values()))
     untold = {key for _, drawn in structures.values() for fit in drawn for key in fit.undetermined}
     refused = sum(count for _, count in points.values())
@@ -341,9 +359,17 @@ def figure_of(name: str, structures: Sequence[Sequence[Mapping[str, float]]], ru
         high.append(ends[1])
     whole = count == of
     return Figure(
-        name, statistics.fmean(means), max(inner) if whole else math.nan, max(outer) if whole else math.nan,
-        min(means), max(means), min(low), max(high), count, of,
-    )  # fmt: skip
+        name,
+        statistics.fmean(means),
+        max(inner) if whole else math.nan,
+        max(outer) if whole else math.nan,
+        min(means),
+        max(means),
+        min(low),
+        max(high),
+        count,
+        of,
+    )
 
 
 def parts(values: Sequence[float], runs: int) -> tuple[float, float]:

@@ -118,17 +118,25 @@ def run_calibration(name_or_path: str, jobs: int, progress: Progress, store: Sto
         data = measured_runs(dataset, definition.runs)
         specs = run_models(tree, definition, definition.runs)
     check_measured(
-        place(tree, "quantities"), set(definition.quantities) - {"delays"},
-        [*read_dataset(dataset).units(), "touches"], definition.in_sample,
-    )  # fmt: skip
+        place(tree, "quantities"),
+        set(definition.quantities) - {"delays"},
+        [*read_dataset(dataset).units(), "touches"],
+        definition.in_sample,
+    )
     started = utc_now()
     progress.total(definition.searches * definition.most_evaluations)
     kept = Kept(store, _said(definition, specs, data))
     result = fit(definition, specs, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"), kept)
     how = manifest(
-        [model], command="calibrate", seed=definition.seed, replications=range(definition.replications),
-        wanted=definition.replications, jobs=jobs, started=started, state="finished",
-    )  # fmt: skip
+        [model],
+        command="calibrate",
+        seed=definition.seed,
+        replications=range(definition.replications),
+        wanted=definition.replications,
+        jobs=jobs,
+        started=started,
+        state="finished",
+    )
     return Calibrated(definition, spec, result, fitted.as_record(definition, spec, data, result, how))
 
 

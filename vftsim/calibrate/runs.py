@@ -65,8 +65,10 @@ def run_models(
 def _set(file: Path, tree: Node, environment: str | None, phase: str | None, further: Sequence[str] = ()) -> ModelSpec:
     """Return the model with its settings; one that does not fit is told by its place in the definition."""
     said = [
-        *_settings(tree, "overrides"), *_settings(tree, "environments", environment), *_settings(tree, "phases", phase)
-    ]  # fmt: skip
+        *_settings(tree, "overrides"),
+        *_settings(tree, "environments", environment),
+        *_settings(tree, "phases", phase),
+    ]
     try:
         return load_model(file, [*(str(node.value) for _, node in said), *further]).spec
     except ModelFileError as error:

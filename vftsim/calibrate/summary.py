@@ -54,14 +54,20 @@ class Group:
         """Return it as plain data."""
         found = {null: self.nearer(null) for null in NAMES}
         return {
-            "environment": self.environment, "sample": SAMPLES[self.sample], "kind": self.kind, "rows": len(self.rows),
-            "median_error": float(np.median(self.errors)), "worst_error": self.errors[-1],
-            "inside": sum(row.is_inside for row in self.rows), "cannot_tell": self.cannot_tell,
+            "environment": self.environment,
+            "sample": SAMPLES[self.sample],
+            "kind": self.kind,
+            "rows": len(self.rows),
+            "median_error": float(np.median(self.errors)),
+            "worst_error": self.errors[-1],
+            "inside": sum(row.is_inside for row in self.rows),
+            "cannot_tell": self.cannot_tell,
             "nulls": {
                 null: {"median_error": median, "nearer": f"{nearer} of {judged}"}
-                for null, (median, nearer, judged) in found.items() if judged
+                for null, (median, nearer, judged) in found.items()
+                if judged
             },
-        }  # fmt: skip
+        }
 
 
 def groups_of(rows: Iterable[Row]) -> list[Group]:
@@ -76,8 +82,17 @@ def groups_of(rows: Iterable[Row]) -> list[Group]:
 def table(groups: Sequence[Group]) -> str:
     """Return the groups as Markdown."""
     nulls = [null for null in NAMES if any(group.nearer(null)[2] for group in groups)]
-    head = ("environment", "sample", "kind", "rows", "median error", "worst error", "inside",
-            *(f"{null}: median error, nearer in" for null in nulls), "cannot tell")  # fmt: skip
+    head = (
+        "environment",
+        "sample",
+        "kind",
+        "rows",
+        "median error",
+        "worst error",
+        "inside",
+        *(f"{null}: median error, nearer in" for null in nulls),
+        "cannot tell",
+    )
     return markdown_table(head, [_line(group, nulls) for group in groups])
 
 
@@ -89,10 +104,16 @@ def _line(group: Group, nulls: Sequence[str]) -> tuple[str, ...]:
         cells.append(f"{factor * median:.1f}{unit}, {nearer} of {judged}" if judged else "")
     errors, inside = group.errors, sum(row.is_inside for row in group.rows)
     return (
-        group.environment, SAMPLES[group.sample], group.kind, str(len(group.rows)),
-        f"{factor * float(np.median(errors)):.1f}{unit}", f"{factor * errors[-1]:.1f}{unit}",
-        f"{inside} of {len(group.rows)}", *cells, f"{group.cannot_tell} of {len(group.rows)}",
-    )  # fmt: skip
+        group.environment,
+        SAMPLES[group.sample],
+        group.kind,
+        str(len(group.rows)),
+        f"{factor * float(np.median(errors)):.1f}{unit}",
+        f"{factor * errors[-1]:.1f}{unit}",
+        f"{inside} of {len(group.rows)}",
+        *cells,
+        f"{group.cannot_tell} of {len(group.rows)}",
+    )
 
 
 def told(rows: Iterable[Row]) -> str:

@@ -64,13 +64,17 @@ class Validated(Printed):
         said, data = read_manifest(folder), read_answer(folder)
         rows, edge = ([Row.from_plain(row) for row in data[name]] for name in ("rows", "edge_rows"))
         return cls(
-            ValidationSpec.model_validate(data["validation"]), rows, edge,
+            ValidationSpec.model_validate(data["validation"]),
+            rows,
+            edge,
             [(v["environment"], Verdict.from_plain(v)) for v in data["verdicts"]],
             data["warnings"],
             [CapacityRow.from_data(row) for row in data["capacities"]],
-            [RatioRow(**row) for row in data["ratios"]], [LeftOut.from_data(each) for each in data["left_out"]],
-            collapse={name: (each["collapsed"], each["n"]) for name, each in data["collapse"].items()}, manifest=said,
-        )  # fmt: skip
+            [RatioRow(**row) for row in data["ratios"]],
+            [LeftOut.from_data(each) for each in data["left_out"]],
+            collapse={name: (each["collapsed"], each["n"]) for name, each in data["collapse"].items()},
+            manifest=said,
+        )
 
     def for_machines(self) -> dict[str, Any]:
         """Return rows and verdicts as plain data: what ``--json`` prints."""
@@ -172,7 +176,13 @@ def run_validation(
             found.collapse[name] = (bad, len(edge))
     found.ratios = ratio_rows(found.capacities)
     found.manifest = manifest(
-        list(models.values()), command="validate", seed=spec.seed, replications=range(spec.replications),
-        wanted=spec.replications, jobs=jobs, started=started, state="finished",
-    )  # fmt: skip
+        list(models.values()),
+        command="validate",
+        seed=spec.seed,
+        replications=range(spec.replications),
+        wanted=spec.replications,
+        jobs=jobs,
+        started=started,
+        state="finished",
+    )
     return found

@@ -209,8 +209,11 @@ def run_runs(
     wanted = set(environments) or set(spec.environments)
     if unknown := wanted - set(spec.environments):
         raise UsageError(f"no environment '{min(unknown)}'; there are {', '.join(spec.environments)}")
-    runs = [run for run in (run_of(label, spec.environments) for label in (*spec.fitted, *spec.predicted))
-            if run[0] in wanted]  # fmt: skip
+    runs = [
+        run
+        for run in (run_of(label, spec.environments) for label in (*spec.fitted, *spec.predicted))
+        if run[0] in wanted
+    ]
     dataset = dataset_path(place(tree, "dataset"))
     data = measured_runs(dataset, runs)
     check_measured(place(tree, "quantities"), spec.quantities, read_dataset(dataset).units())
@@ -227,9 +230,15 @@ def run_runs(
     found.left_out = list(_left_out(dataset, found.simulated))
     found.verdicts = [("", verdict_beside(spec, target, found.rows, data, repeats)) for target in spec.targets]
     found.manifest = manifest(
-        [Model(name, each) for name, each in models.items()], command="validate", seed=spec.seed,
-        replications=range(spec.replications), wanted=spec.replications, jobs=jobs, started=started, state="finished",
-    )  # fmt: skip
+        [Model(name, each) for name, each in models.items()],
+        command="validate",
+        seed=spec.seed,
+        replications=range(spec.replications),
+        wanted=spec.replications,
+        jobs=jobs,
+        started=started,
+        state="finished",
+    )
     return found
 
 
@@ -292,8 +301,9 @@ def rows_of(
             low, high = central_range(values)
             sample = "in" if label in spec.fitted else "out"
             nulls = nulls_of(spec, alone, label, quantity, data[label, "load"]) if (label, "load") in data else {}
-            yield Row(environment, phase, quantity, sample, measured, float(np.mean(values)), low, high,
-                      len(values), nulls)  # fmt: skip
+            yield Row(
+                environment, phase, quantity, sample, measured, float(np.mean(values)), low, high, len(values), nulls
+            )
 
 
 def verdict_beside(
@@ -328,8 +338,9 @@ def verdict(
     unit = unit_of_figure(about[0].quantity) or ""
     return Verdict(
         f"{what} within {target.points:g} {'points' if unit == '%' else unit} beyond the range of repeats",
-        met == len(beyond), f"{met} of {len(beyond)}; worst {beyond[worst]:.1f} ({worst})",
-    )  # fmt: skip
+        met == len(beyond),
+        f"{met} of {len(beyond)}; worst {beyond[worst]:.1f} ({worst})",
+    )
 
 
 def _is_about(target: RunTarget, row: Row) -> bool:

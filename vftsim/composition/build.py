@@ -140,9 +140,11 @@ class BuiltModel:
         spec = self.spec
         on_it = [
             interface
-            for domain in spec.domains.values() if spec.host_of(domain) == host
-            for interface in domain.interfaces.values() if spec.network_of(domain, interface) == network
-        ]  # fmt: skip
+            for domain in spec.domains.values()
+            if spec.host_of(domain) == host
+            for interface in domain.interfaces.values()
+            if spec.network_of(domain, interface) == network
+        ]
         if spec.networks[network].background and (on_it or len(spec.hosts) == 1):
             return True
         if any(not interface.path.has_host_ring for interface in on_it):
@@ -185,11 +187,20 @@ class BuiltModel:
         self.disks[name] = tuple(own_disks.values())
         for key, application in spec.applications.items():
             home = Home(
-                self.engine, row, f"{name}.{key}", number, spec.cpu_inflation, spec.guest_scheduler, self.streams,
-                self.feeder, host.io.place,
+                self.engine,
+                row,
+                f"{name}.{key}",
+                number,
+                spec.cpu_inflation,
+                spec.guest_scheduler,
+                self.streams,
+                self.feeder,
+                host.io.place,
                 lambda load: self._has_one_program(name, spec) and hide(self.engine, load, host.spec.scheduler),
-                own_disks, self._kinds, self.window_ns,
-            )  # fmt: skip
+                own_disks,
+                self._kinds,
+                self.window_ns,
+            )
             self.programs[f"{name}.{key}"] = application.install(home)
             self._kinds[application.kind] += 1
 
@@ -208,9 +219,11 @@ class BuiltModel:
         spec = self.specs[name]
         owned = {
             self.spec.nic_of(domain, interface)
-            for domain in self.specs.values() if self.spec.host_of(domain) == host.name
-            for interface in domain.interfaces.values() if interface.path.needs_driver_domain
-        }  # fmt: skip
+            for domain in self.specs.values()
+            if self.spec.host_of(domain) == host.name
+            for interface in domain.interfaces.values()
+            if interface.path.needs_driver_domain
+        }
         rows = [row for nic, row in host.io.nics.items() if nic in owned]
         assert spec.driver is not None
         return host.io.add_driver_domain(spec.driver, self.domains[name], rows)
@@ -257,10 +270,17 @@ class BuiltModel:
         link = int(self.engine.rows(cards)[card].from_host) if card else 0
         mechanism = self.protection_of(name)
         guard = protect.add_guard(
-            self.engine, mechanism, self.domains[name], own, programs, link, self.feeder, self.streams,
+            self.engine,
+            mechanism,
+            self.domains[name],
+            own,
+            programs,
+            link,
+            self.feeder,
+            self.streams,
             disks=self.disks[name],
             sender=self.domains.get(mechanism.sent_by or self.spec.driver_of(host.name) or "", 0),
-        )  # fmt: skip
+        )
         host.io.places[f"outputs of {name}", "no room when released"] = int(self.engine.rows(guards)[guard].no_room)
         host.io.places[f"network card of {name}", "lost"] = int(self.engine.rows(guards)[guard].card_lost)
         self.guards[name] = guard
@@ -272,15 +292,28 @@ class BuiltModel:
         for driver, domain in self.spec.drivers_of(name).items():
             program = f"{domain}.{application}"
             target = Target(
-                self.engine, self.feeder, name, self._kinds[workload.kind], self.ports[program, key],
-                self.programs[program], spec,
-                self.domains[domain], self.guards.get(domain, 0), wire.rate, wire.latency,
+                self.engine,
+                self.feeder,
+                name,
+                self._kinds[workload.kind],
+                self.ports[program, key],
+                self.programs[program],
+                spec,
+                self.domains[domain],
+                self.guards.get(domain, 0),
+                wire.rate,
+                wire.latency,
                 tuple(self.domains[each] for each in self.spec.copies(workload.agents)) if workload.agents else (),
                 self.specs[domain].memory_available,
-                self.window_ns, self.window_ns[1], network in host.cards, self.streams, self.agenda,
+                self.window_ns,
+                self.window_ns[1],
+                network in host.cards,
+                self.streams,
+                self.agenda,
                 {f"{where} {why}": row for (where, why), row in host.io.places.items() if why in OVERLOAD},
-                self._on_phase, self._on_measure,
-            )  # fmt: skip
+                self._on_phase,
+                self._on_measure,
+            )
             self._kinds[workload.kind] += 1
             self.drivers[driver] = workload.install(target)
 
@@ -335,8 +368,9 @@ class BuiltModel:
         domain = self.specs[program.rpartition(".")[0]]
         return {
             self.spec.network_of(domain, interface): self.ports[program, key]
-            for key, interface in domain.interfaces.items() if (program, key) in self.ports
-        }  # fmt: skip
+            for key, interface in domain.interfaces.items()
+            if (program, key) in self.ports
+        }
 
     def _start_background(self, host: BuiltHost) -> None:
         own = {

@@ -97,8 +97,15 @@ def all_parts() -> Linked:
     """Return the kernel of every part of the package; not of what other distributions bring."""
     discover_parts()
     registries: list[PartRegistry[Any]] = [
-        schedulers(), guest_schedulers(), io_paths(), disk_kinds(), APPLICATIONS, WORKLOADS, protections(), FAULTS,
-    ]  # fmt: skip
+        schedulers(),
+        guest_schedulers(),
+        io_paths(),
+        disk_kinds(),
+        APPLICATIONS,
+        WORKLOADS,
+        protections(),
+        FAULTS,
+    ]
     parts: list[Any] = [spec for registry in registries for spec in registry.values() if is_ours(spec)]
     found: dict[str, dict[Any, None]] = {}
     for name in ("tasks", "kinds", "entries", "actions", "tables"):

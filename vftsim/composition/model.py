@@ -134,9 +134,10 @@ class ModelSpec(Spec):
         """Return the host and the network by which a workload's packets arrive, and the key of their interface."""
         domain = self.domains[self.target_of(workload)[0]]
         key = next(
-            key for key, interface in domain.interfaces.items()
+            key
+            for key, interface in domain.interfaces.items()
             if workload.via in (None, self.network_of(domain, interface))
-        )  # fmt: skip
+        )
         return self.host_of(domain), self.network_of(domain, domain.interfaces[key]), key
 
     def nic_of(self, domain: DomainSpec, interface: InterfaceSpec) -> str:

@@ -93,9 +93,14 @@ class Run:
         self._on_phase = on_phase
         self._links = dict[str, tuple[int, int]]()
         self.built = BuiltModel(
-            self.engine, spec, Streams(seed, replication), self.agenda, self._phase_over, self._phase_begins,
+            self.engine,
+            spec,
+            Streams(seed, replication),
+            self.agenda,
+            self._phase_over,
+            self._phase_begins,
             observed=observed,
-        )  # fmt: skip
+        )
         self._find_links()
         self._start = self._end = self._before = self._read()
         self.phased = spec.phased is not None
@@ -286,7 +291,7 @@ class Run:
                 context_switches=int(rows(hosts)[host.row].context_switches),
                 interrupts=sum(int(rows(nics)[row].interrupts) for row in host.io.nics.values()),
                 scheduler=host.spec.scheduler.counters(self.engine, host.row),
-            )  # fmt: skip
+            )
         for name, (row, rate) in self._links.items():
             found[name] = LinkUse(sent_bytes=int(rows(links)[row].sent_bytes), rate_bits_per_s=rate)
         for name, guard in built.guards.items():

@@ -293,8 +293,9 @@ def _slots_of(kind: type) -> tuple[str, ...]:
     private = f"_{kind.__name__.lstrip('_')}"
     return tuple(
         f"{private}{name}" if name.startswith("__") and not name.endswith("__") else name
-        for name in names if name not in ("__dict__", "__weakref__")
-    )  # fmt: skip
+        for name in names
+        if name not in ("__dict__", "__weakref__")
+    )
 
 
 def _put_slot(name: str, thing: Any, value: Any) -> None:

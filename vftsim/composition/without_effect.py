@@ -40,8 +40,9 @@ def remarks(spec: ModelSpec) -> list[str]:
     cut = [
         f"workloads.{name}: its test lasts {format_duration(workload.test_ns())}, and a run {length}: its figures are "
         "of a part"
-        for name, workload in spec.workloads.items() if workload.test_ns() > spec.longest_ns
-    ]  # fmt: skip
+        for name, workload in spec.workloads.items()
+        if workload.test_ns() > spec.longest_ns
+    ]
     return [*(said for name in spec.domains if (said := _idle_vcpus(spec, name))), *cut, *_beyond_line(spec)]
 
 

@@ -170,9 +170,18 @@ def optimize(
     read = [read_objective(text) for text in objectives]
     asked = tuple(replace(one, figure=one_figure(one.figure, base.spec)) for one in read)
     request = Request(
-        str(model), tuple(overrides), base, dict(read_choice(text) for text in choose), asked,
-        read_prices(None if prices is None else str(prices)), confidence, looks, budget, seed, quick,
-    )  # fmt: skip
+        str(model),
+        tuple(overrides),
+        base,
+        dict(read_choice(text) for text in choose),
+        asked,
+        read_prices(None if prices is None else str(prices)),
+        confidence,
+        looks,
+        budget,
+        seed,
+        quick,
+    )
     target = Path(f"optimize-{Path(model).stem}" if directory is None else directory)
     with make_progress(f"optimize {base.name}", not progress) as show:
         return optimize_study(request, target, jobs, force=force, progress=show)

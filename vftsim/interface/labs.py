@@ -76,11 +76,15 @@ def predict(
     chosen = as_model(model, quick=quick)
     fits, others = ([read_fit(name) for name in names] for names in (fit, structure))
     return answered(
-        "predict", f"predict {chosen.name}", directory, force, progress,
+        "predict",
+        f"predict {chosen.name}",
+        directory,
+        force,
+        progress,
         lambda store, show: predict_study(
             chosen, fits, others, draws, replications, seed, jobs, figures=tuple(figures), progress=show, store=store
         ),
-    )  # fmt: skip
+    )
 
 
 def validate(

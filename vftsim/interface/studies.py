@@ -126,16 +126,28 @@ def capacity(
         raise UsageError(f"method '{method}' is neither 'ramp' nor 'search'")
     chosen = as_model(model, quick=quick)
     request = CapacityRequest(
-        seed=seed, jobs=jobs, quick=quick, method=method, replications=replications,
-        ihs_limit_percent=ihs_limit_percent, loss_limit_percent=loss_limit_percent,
-        after_stop_ns=None if after_stop_s is None else round(after_stop_s * 1e9), vary=vary,
-        objectives=tuple(objectives), prices=prices, headroom_percent=headroom_percent,
+        seed=seed,
+        jobs=jobs,
+        quick=quick,
+        method=method,
+        replications=replications,
+        ihs_limit_percent=ihs_limit_percent,
+        loss_limit_percent=loss_limit_percent,
+        after_stop_ns=None if after_stop_s is None else round(after_stop_s * 1e9),
+        vary=vary,
+        objectives=tuple(objectives),
+        prices=prices,
+        headroom_percent=headroom_percent,
         labs=None if labs is None else Path(labs),
-    )  # fmt: skip
+    )
     return answered(
-        "capacity", f"capacity of {chosen.name}", directory, force, progress,
+        "capacity",
+        f"capacity of {chosen.name}",
+        directory,
+        force,
+        progress,
         lambda store, show: find_capacity(chosen, replace(request, store=store, progress=show)),
-    )  # fmt: skip
+    )
 
 
 def compare(
@@ -168,11 +180,15 @@ def compare(
 
     chosen = [as_model(each, quick=quick) for each in models]
     return answered(
-        "compare", "compare", directory, force, progress,
+        "compare",
+        "compare",
+        directory,
+        force,
+        progress,
         lambda store, show: compare_study(
             chosen, replications, seed, jobs, figures=figures, progress=show, store=store
         ),
-    )  # fmt: skip
+    )
 
 
 def decide(
@@ -215,11 +231,15 @@ def decide(
     chosen, kinds = as_model(model, quick=quick), kinds_named(protection)
     asked = Asked(tuple(read_objective(text) for text in objectives), bands=prices)
     return answered(
-        "compare", "compare", directory, force, progress,
+        "compare",
+        "compare",
+        directory,
+        force,
+        progress,
         lambda store, show: decide_study(
             chosen, kinds, replications, seed, jobs, asked=asked, progress=show, store=store
         ),
-    )  # fmt: skip
+    )
 
 
 def sweep(
@@ -330,9 +350,17 @@ def failover(
 
     def study(store: Store | None, show: Progress) -> FailoverStudy:
         found = failover_study(
-            chosen, count, seed, jobs, load=load, domain=domain, span_ns=round(over_s * 1e9), after_ns=after_ns,
-            progress=show, store=store,
-        )  # fmt: skip
+            chosen,
+            count,
+            seed,
+            jobs,
+            load=load,
+            domain=domain,
+            span_ns=round(over_s * 1e9),
+            after_ns=after_ns,
+            progress=show,
+            store=store,
+        )
         if not prices:
             return found
         return with_bands(found, seed, jobs, load=load, domain=domain, after_ns=after_ns, progress=show, store=store)
@@ -384,12 +412,24 @@ def availability(
     chosen, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
     after_ns = None if after_s is None else round(after_s * 1e9)
     return answered(
-        "availability", f"failovers of {chosen.name}", directory, force, progress,
+        "availability",
+        f"failovers of {chosen.name}",
+        directory,
+        force,
+        progress,
         lambda store, show: availability_study(
-            chosen, kinds_named(protection), mtbf_s, count, seed, jobs, restart_s=restart_s, after_ns=after_ns,
-            progress=show, store=store,
+            chosen,
+            kinds_named(protection),
+            mtbf_s,
+            count,
+            seed,
+            jobs,
+            restart_s=restart_s,
+            after_ns=after_ns,
+            progress=show,
+            store=store,
         ),
-    )  # fmt: skip
+    )
 
 
 def pilot(
@@ -421,6 +461,10 @@ def pilot(
 
     chosen = as_model(model, quick=quick)
     return answered(
-        "pilot", f"pilots of {chosen.name}", directory, force, progress,
+        "pilot",
+        f"pilots of {chosen.name}",
+        directory,
+        force,
+        progress,
         lambda store, show: warm_up_study(chosen, seed, jobs, load, progress=show, store=store),
-    )  # fmt: skip
+    )

@@ -68,8 +68,10 @@ def _factory(record: type[Record], name: str, hint: Any) -> Callable[[], Any]:
         return lambda: [make() for _ in range(count)]
     if isinstance(hint, type) and (hint in _SCALARS or issubclass(hint, Record)):
         return hint
-    raise TypeError(f"{record.__name__}.{name}: {hint!r} is no type of a field; use int, float, bool, a record, or "
-                    "Annotated[list[...], count]")  # fmt: skip
+    raise TypeError(
+        f"{record.__name__}.{name}: {hint!r} is no type of a field; use int, float, bool, a record, or "
+        "Annotated[list[...], count]"
+    )
 
 
 def _element(record: type[Record], name: str, hint: Any) -> tuple[Any, int]:

@@ -23,9 +23,13 @@ _SLOTS = 1 << 14
 _ENTRY: Any = [("ns", "i8"), ("order", "i8"), ("token", "i8"), ("place", "i8"), ("action", "i4"), ("after", "i4")]
 
 NUMBERS: list[Any] = [
-    ("tokens", "i8"), ("planned", "i8"), ("heap_length", "i8"), ("slot", "i8"), ("entries_used", "i8"),
+    ("tokens", "i8"),
+    ("planned", "i8"),
+    ("heap_length", "i8"),
+    ("slot", "i8"),
+    ("entries_used", "i8"),
     ("entries_unused", "i4"),
-]  # fmt: skip
+]
 ARRAYS: list[Any] = [("heap", _ENTRY, MOST_EVENTS), ("slots", "i4", _SLOTS), ("entries", _ENTRY, MOST_EVENTS)]
 """What the queue keeps in the state; row 0 of ``entries`` is nobody."""
 

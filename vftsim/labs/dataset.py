@@ -67,8 +67,10 @@ class Dataset:
             hint = did_you_mean(environment, known) or ";"
             raise ModelFileError(
                 f"there is no environment {shown(environment)}{hint} environments: {listing(known)}",
-                str(self.path), 0, "environments",
-            )  # fmt: skip
+                str(self.path),
+                0,
+                "environments",
+            )
         found = [each for each in self.measurements if each.environment == environment]
         if not found:
             raise ModelFileError(f"no table has rows for the environment '{environment}'", str(self.path))
@@ -164,9 +166,16 @@ def _of_row(spec: DatasetSpec, table: TableSpec, row: Row, rule: RowRule | None)
         value = row.number(name, column.optional)
         if value is not None:
             yield Measurement(
-                environment, phase, repeat, quantity(str(column.metric or named), column.statistic),
-                observed(value, column.unit), observed_unit(column.unit), row.file, row.line, name,
-            )  # fmt: skip
+                environment,
+                phase,
+                repeat,
+                quantity(str(column.metric or named), column.statistic),
+                observed(value, column.unit),
+                observed_unit(column.unit),
+                row.file,
+                row.line,
+                name,
+            )
 
 
 def _needed(table: TableSpec) -> list[str]:
@@ -196,5 +205,7 @@ def _refuse_second(first: Measurement, second: Measurement) -> None:
     raise ModelFileError(
         f"gives {first.quantity} of '{first.environment}', '{first.phase}'{repeat} a second time, first in "
         f"{Path(first.file).name} line {first.line}; repeats need a column of their own (keys: repeat)",
-        second.file, second.line, second.column,
-    )  # fmt: skip
+        second.file,
+        second.line,
+        second.column,
+    )

@@ -88,11 +88,12 @@ def _metric_of(**has: Any) -> dict[str, Any]:
 
 _TABLE_RULES: dict[str, Any] = {
     "allOf": [
-        _one_of_keys("environment"), _one_of_keys("phase"),
+        _one_of_keys("environment"),
+        _one_of_keys("phase"),
         {"anyOf": [_metric_of(), _metric_of(rows={"minItems": 1}), _metric_of(metric_column={"type": "string"})]},
     ],
     "dependentRequired": {"rename": ["metric_column"]},
-}  # fmt: skip
+}
 """What the validators below ask for, as an editor can check it while one types."""
 
 
@@ -121,8 +122,10 @@ class TableSpec(Spec):
             given = [getattr(self.keys, key), getattr(self.constant, key)]
             if given.count(None) != 1:
                 how = "says twice" if None not in given else "does not say"
-                raise ValueError(f"{how} in which {key} a row was measured; give it either under keys (a column) "
-                                 "or under constant (one for all rows)")  # fmt: skip
+                raise ValueError(
+                    f"{how} in which {key} a row was measured; give it either under keys (a column) "
+                    "or under constant (one for all rows)"
+                )
         return self
 
     @model_validator(mode="after")

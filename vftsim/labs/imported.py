@@ -27,8 +27,14 @@ from vftsim.spec.suggest import listing
 SCHEMA_FILE = "dataset.schema.json"
 _KEYS = ["environment", "phase", "repeat", "metric", "source"]
 _STATISTICS = ("n", "mean", "sd", "min", "p50", "p90", "p95", "p99", "max")
-_DIMENSIONS = {"ms": ("delays", "_ms"), "/s": ("rates", "_per_s"), "%": ("shares", "_percent"), "MB": ("sizes", "_mb"),
-               "Mbit/s": ("throughputs", "_mbit_per_s"), "count": ("counts", "_count")}  # fmt: skip
+_DIMENSIONS = {
+    "ms": ("delays", "_ms"),
+    "/s": ("rates", "_per_s"),
+    "%": ("shares", "_percent"),
+    "MB": ("sizes", "_mb"),
+    "Mbit/s": ("throughputs", "_mbit_per_s"),
+    "count": ("counts", "_count"),
+}
 _DIGITS = 10
 _HEAD = (
     f"# yaml-language-server: $schema={SCHEMA_FILE}\n# Written by vftsim import; names and descriptions are yours.\n"

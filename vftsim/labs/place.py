@@ -53,5 +53,8 @@ def refuse(node: Node, key: str, what: str, names: tuple[str, ...]) -> NoReturn:
     hint = did_you_mean(name, names) or ";"
     raise ModelFileError(
         f"there is no {what} {shown(name)} beside {Path(node.file).name} and none is shipped by that name{hint} "
-        f"shipped: {listing(names)}", node.file, node.line, key,
-    )  # fmt: skip
+        f"shipped: {listing(names)}",
+        node.file,
+        node.line,
+        key,
+    )

@@ -253,8 +253,11 @@ def _ramp(document: Document, name: str, said: MeasuredRamp) -> Ramp:
     if full is None or is_bound(steps, UNDISTURBED_PERCENT):
         raise ModelFileError(
             f"'{said.environment}' tells of no tipping: it takes two steps or more with load, cpu and at most "
-            f"{UNDISTURBED_PERCENT:g} % inadequately handled, and one above with more", node.file, node.line, "dataset",
-        )  # fmt: skip
+            f"{UNDISTURBED_PERCENT:g} % inadequately handled, and one above with more",
+            node.file,
+            node.line,
+            "dataset",
+        )
     source = (dataset.path.resolve(), said.environment or "")
     return Ramp(name, tuple(steps), calm[-1].load, steps[len(calm)].load, full, source)
 

@@ -41,8 +41,10 @@ class Row:
         if not cell:
             raise ModelFileError(
                 "the cell is empty; write the number, or 'optional: true' for the column if it was not measured",
-                self.file, self.line, column,
-            )  # fmt: skip
+                self.file,
+                self.line,
+                column,
+            )
         return number(cell, self.file, self.line, column)
 
 

@@ -204,9 +204,12 @@ class Phase:
         """Return it as plain data."""
         outcomes = {owner: outcome.to_dict() for owner, outcome in self.outcomes.items()}
         return {
-            "name": self.name, "load": self.load, "begin_ns": self.begin_ns, "end_ns": self.end_ns,
+            "name": self.name,
+            "load": self.load,
+            "begin_ns": self.begin_ns,
+            "end_ns": self.end_ns,
             "outcomes": outcomes,
-        }  # fmt: skip
+        }
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Phase:

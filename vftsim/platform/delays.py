@@ -99,8 +99,13 @@ def histogram(engine: Engine, row: int) -> DelayHistogram:
     own = engine.rows(delays)[row]
     buckets = np.asarray(own.buckets)
     counts = [(int(bucket), int(buckets[bucket])) for bucket in np.flatnonzero(buckets)]
-    return DelayHistogram.from_dict({
-        "count": int(own.counted), "sum_ns": int(own.sum_ns), "buckets": counts,
-        "sum_squares_ns2": (int(own.squares_high) << _WORD_BITS) + int(own.squares_low),
-        "min_ns": int(own.min_ns), "max_ns": int(own.max_ns),
-    })  # fmt: skip
+    return DelayHistogram.from_dict(
+        {
+            "count": int(own.counted),
+            "sum_ns": int(own.sum_ns),
+            "buckets": counts,
+            "sum_squares_ns2": (int(own.squares_high) << _WORD_BITS) + int(own.squares_low),
+            "min_ns": int(own.min_ns),
+            "max_ns": int(own.max_ns),
+        }
+    )

@@ -83,15 +83,18 @@ class Judgement(Printed):
         first, *further = [*self.scores(), ""]
         return [
             *([Answer(first, "Predicted against stated")] if first else []),
-            *(Note(each) for each in further if each), Note(self.ran),
-            *(
-                Shown(table.columns, table.rows, table.title, texts=len(table.columns)) for table in self.tables()
+            *(Note(each) for each in further if each),
+            Note(self.ran),
+            *(Shown(table.columns, table.rows, table.title, texts=len(table.columns)) for table in self.tables()),
+            Facts(
+                "How to get it again",
+                [
+                    ("command", f"vftsim record {self.record.name}"),
+                    ("vftsim", __version__),
+                    *((name, f"{value:g}") for name, value in self.record.budget.items()),
+                ],
             ),
-            Facts("How to get it again", [
-                ("command", f"vftsim record {self.record.name}"), ("vftsim", __version__),
-                *((name, f"{value:g}") for name, value in self.record.budget.items()),
-            ]),
-        ]  # fmt: skip
+        ]
 
     def print_tables(self) -> None:
         """Print everything for people."""
@@ -104,9 +107,13 @@ class Judgement(Printed):
     def names(self) -> Names:
         """Return what an expression may name once everything was run."""
         names: dict[str, Any] = {
-            **self.record.names, "mean": self.mean, "each": self.each, "means": self.means, "results": self.results,
+            **self.record.names,
+            "mean": self.mean,
+            "each": self.each,
+            "means": self.means,
+            "results": self.results,
             "span": self.span,
-        }  # fmt: skip
+        }
         return with_values(names, self.record.spec.values)
 
     def each(self, run: str, figure: str) -> np.ndarray:
@@ -136,7 +143,7 @@ class Judgement(Printed):
         return {
             name: [self._row(each, {**self.names, **case}) for each in group for case in self.record.cases(each.over)]
             for name, group in self.record.spec.statements.items()
-        }  # fmt: skip
+        }
 
     def _row(self, statement: Statement, names: Names) -> Row:
         names = {**names, "value": evaluate(statement.value, names)}
@@ -175,10 +182,11 @@ class Judgement(Printed):
     def count(self, group: str, verdict: str = "*", null: str = "*", note: str = "") -> int:
         """Return how many statements of a group have a verdict, and their null model, or a note."""
         return sum(
-            fnmatch.fnmatch(row.verdict, verdict) and fnmatch.fnmatch(row.null, null)
+            fnmatch.fnmatch(row.verdict, verdict)
+            and fnmatch.fnmatch(row.null, null)
             and (not note or bool(row.notes.get(note)))
             for row in self.groups[group]
-        )  # fmt: skip
+        )
 
     def by_verdict(self, group: str) -> str:
         """Return how many statements have which verdict, as text."""

@@ -103,9 +103,18 @@ class Record:
     def names(self) -> Names:
         """Return what an expression may name before anything was run."""
         plain: dict[str, Any] = {
-            "abs": abs, "min": _least, "max": _greatest, "sum": _total, "round": round, "len": len, "mean_of": _mean,
-            "known": _known, "cell": partial(cell, self.folder), "axis": self.axis, "model": self.model,
-        }  # fmt: skip
+            "abs": abs,
+            "min": _least,
+            "max": _greatest,
+            "sum": _total,
+            "round": round,
+            "len": len,
+            "mean_of": _mean,
+            "known": _known,
+            "cell": partial(cell, self.folder),
+            "axis": self.axis,
+            "model": self.model,
+        }
         return {**plain, **_forms(self.spec.forms), **self.budget, "budget": self.budget}
 
     def cases(self, axes: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -224,11 +233,12 @@ def _forms(name: str | None) -> dict[str, Any]:
         return {}
     module = importlib.import_module(f"vftsim.records.forms.{name}")
     return {
-        key: each for key, each in vars(module).items()
+        key: each
+        for key, each in vars(module).items()
         if not key.startswith("_")
         and (isinstance(each, str | int | float | dict) or getattr(each, "__module__", "") == module.__name__)
         and not inspect.isclass(each)
-    }  # fmt: skip
+    }
 
 
 def _of_run(record: RunRecord) -> dict[str, Any]:
@@ -242,7 +252,7 @@ def _of_run(record: RunRecord) -> dict[str, Any]:
         "figure": partial(_figure, record),
         "between": lambda begin, end: first(end) - first(begin),
         "times": lambda what: float(sum(word == what for _, word in moments)),
-    }  # fmt: skip
+    }
 
 
 def _figure(record: RunRecord, address: str) -> float:

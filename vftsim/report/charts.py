@@ -30,11 +30,24 @@ _WIDTH_IN, _HEIGHT_IN = 5.4, 3.3
 _LONGEST_NAMES = 24
 _MOST_TICKS = 9
 _STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none", "svg.hashsalt": "vftsim", "font.size": 11, "axes.edgecolor": INK, "axes.labelcolor": INK,
-    "text.color": INK, "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
-    "axes.grid": True, "grid.color": GRID, "grid.alpha": 0.4, "grid.linewidth": 0.7, "figure.facecolor": "none",
-    "axes.facecolor": "none", "axes.axisbelow": True,
-}  # fmt: skip
+    "svg.fonttype": "none",
+    "svg.hashsalt": "vftsim",
+    "font.size": 11,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": GRID,
+    "grid.alpha": 0.4,
+    "grid.linewidth": 0.7,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "axes.axisbelow": True,
+}
 
 
 def figure_of(charts: Sequence[Chart | Bars], columns: int = 1) -> Figure:

@@ -89,9 +89,10 @@ def _arranged(title: str, blocks: Sequence[Block]) -> dict[str, Any]:
     answer = next((n for n, block in enumerate(blocks) if isinstance(block, Answer)), 0)
     about = [block for block in blocks[:answer] if isinstance(block, Note) and not block.warns]
     rest = [
-        block for block in blocks
+        block
+        for block in blocks
         if not isinstance(block, apart) and block not in about and not (isinstance(block, Note) and block.warns)
-    ]  # fmt: skip
+    ]
     return {
         "title": title,
         "about": about,
@@ -113,9 +114,13 @@ def _drawn(chart: Chart | Bars, prefix: str) -> dict[str, Any]:
     label = Markup.escape(f"{chart.title}. The figures are in the table below the chart.")
     drawn = svg_of(chart, prefix).replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
     return {
-        "title": chart.title, "prefix": prefix, "svg": Markup(drawn), "names": series_names(chart),
-        "tips": json.dumps(_tips(chart, prefix), ensure_ascii=False), "table": _table_of(chart),
-    }  # fmt: skip
+        "title": chart.title,
+        "prefix": prefix,
+        "svg": Markup(drawn),
+        "names": series_names(chart),
+        "tips": json.dumps(_tips(chart, prefix), ensure_ascii=False),
+        "table": _table_of(chart),
+    }
 
 
 def _tips(chart: Chart | Bars, prefix: str) -> dict[str, list[str]]:

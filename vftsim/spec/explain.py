@@ -110,8 +110,9 @@ def explain(
     named = [
         f"{word} '{other.key}'"
         for word, kind in (("unknown key", "extra_forbidden"), ("missing key", "missing"))
-        for other in others if other.kind == kind and other.file != ORIGIN
-    ]  # fmt: skip
+        for other in others
+        if other.kind == kind and other.file != ORIGIN
+    ]
     more = f" (and {len(others)} more{': ' + ', '.join(named[:_MOST_NAMED]) if named else ''})" if others else ""
     if spoilt_by and first.file != ORIGIN:
         place = f"{first.key}: " if first.key else ""

@@ -34,9 +34,17 @@ _MAX_EXPONENT = 4
 _MOST_KNOWN, _KNOWN_AGAIN = 8192, (str, int, float)
 """Values that were read or written are known again: the models of a grid hold the same ones at every point."""
 _ALIASES = {
-    "µs": "us", "μs": "us", "second": "s", "seconds": "s", "minute": "min", "minutes": "min", "hour": "h",
-    "hours": "h", "day": "d", "days": "d",
-}  # fmt: skip
+    "µs": "us",
+    "μs": "us",
+    "second": "s",
+    "seconds": "s",
+    "minute": "min",
+    "minutes": "min",
+    "hour": "h",
+    "hours": "h",
+    "day": "d",
+    "days": "d",
+}
 """Other ways to write a unit."""
 
 

@@ -38,8 +38,11 @@ _FLOAT = re.compile(
 )
 
 _OF_TAG: dict[str, type | tuple[type, ...]] = {
-    "int": WrittenInt, "float": WrittenFloat, "bool": bool, "null": type(None),
-}  # fmt: skip
+    "int": WrittenInt,
+    "float": WrittenFloat,
+    "bool": bool,
+    "null": type(None),
+}
 
 Scalar = str | bool | WrittenInt | WrittenFloat | None
 

@@ -95,10 +95,13 @@ class AvailabilityStudy(Printed):
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
         return {
-            "manifest": self.manifest, "mtbf_s": self.mtbf_s, "restart_s": self.restart_s,
-            "availability": rows(self.to_pandas()), "refused": self.refused,
+            "manifest": self.manifest,
+            "mtbf_s": self.mtbf_s,
+            "restart_s": self.restart_s,
+            "availability": rows(self.to_pandas()),
+            "refused": self.refused,
             "outside_calibration": self.outside,
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +195,15 @@ def availability_study(
         study = failover_study(each, crashes, seed, workers, after_ns=after_ns, progress=progress, store=store)
         table.append(year_of(study, kind, mtbf_s, restart_s, rate_of(model)))
     said = manifest(
-        [model], command="availability", seed=seed, replications=range(crashes), wanted=crashes, jobs=workers,
-        started=started, state="finished",
-    )  # fmt: skip
+        [model],
+        command="availability",
+        seed=seed,
+        replications=range(crashes),
+        wanted=crashes,
+        jobs=workers,
+        started=started,
+        state="finished",
+    )
     return AvailabilityStudy(model, mtbf_s, restart_s, tuple(table), refused, said)
 
 
@@ -234,13 +243,17 @@ def year_of(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, at
     alone = Pair(mtbf_s, outage_s, reprotection_s, restart_s).unprotected if is_pair else 1.0 - share
     crashes_a_year = YEAR_S / mtbf_s
     return {
-        "mechanism": kind, "outage_s": outage_s, "reprotection_s": reprotection_s, "unavailability": share,
+        "mechanism": kind,
+        "outage_s": outage_s,
+        "reprotection_s": reprotection_s,
+        "unavailability": share,
         "nines": nines(share),
-        "downtime_s_per_year": share * YEAR_S, "unprotected_h_per_year": alone * YEAR_S / 3600.0,
+        "downtime_s_per_year": share * YEAR_S,
+        "unprotected_h_per_year": alone * YEAR_S / 3600.0,
         "failed_per_year": _failed(study, attempts_per_s * restart_s) * crashes_a_year,
         "not_asked_again": sum(each.is_unasked for each in study.failovers),
         **year_columns(study, lambda mean_s: unavailable(mean_s) * YEAR_S, lambda failed: failed * crashes_a_year),
-    }  # fmt: skip
+    }
 
 
 def _outage_s(study: FailoverStudy, restart_s: float) -> float:

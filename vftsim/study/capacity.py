@@ -86,12 +86,16 @@ class CapacityStudy(Printed):
         table = []
         if self.ramp is not None:
             prices = self.with_prices
-            table.append({
-                "capacity": "ramp", **estimate_columns(self.ramp.estimate), **self.ramp.columns(),
-                "with_prices_low": prices.low if prices else math.nan,
-                "with_prices_high": prices.high if prices else math.nan,
-                "deciding_price": self.band.decides if self.band else "",
-            })  # fmt: skip
+            table.append(
+                {
+                    "capacity": "ramp",
+                    **estimate_columns(self.ramp.estimate),
+                    **self.ramp.columns(),
+                    "with_prices_low": prices.low if prices else math.nan,
+                    "with_prices_high": prices.high if prices else math.nan,
+                    "deciding_price": self.band.decides if self.band else "",
+                }
+            )
         for name, search in self.searches.items():
             table.append({"capacity": name, **answer_columns(search.result)})
         return frame(table)
@@ -99,8 +103,10 @@ class CapacityStudy(Printed):
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
         data: dict[str, Any] = {
-            "manifest": self.manifest, "capacity": rows(self.to_pandas()), "outside_calibration": self.outside,
-        }  # fmt: skip
+            "manifest": self.manifest,
+            "capacity": rows(self.to_pandas()),
+            "outside_calibration": self.outside,
+        }
         if self.ramp is not None:
             data["ramp"] = {
                 "ihs_limit_percent": self.ramp.limit_percent,
@@ -171,17 +177,29 @@ def sip_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
         request.refuse(OF_A_RAMP, "tells of a ramp's steps; a search has none")
         request.refuse({"replications": "--replications"}, "a search runs as many as it needs; --budget bounds them")
         return search_study(
-            model, request.seed, request.jobs, settings=request.settings(SearchSettings()), stop=_stop(request),
-            ihs_limit_percent=request.ihs_limit_percent, progress=request.progress, store=request.store,
-        )  # fmt: skip
+            model,
+            request.seed,
+            request.jobs,
+            settings=request.settings(SearchSettings()),
+            stop=_stop(request),
+            ihs_limit_percent=request.ihs_limit_percent,
+            progress=request.progress,
+            store=request.store,
+        )
     of_a_search = {"probability": "--probability", "resolution": "--resolution", "budget": "--budget"}
     request.refuse(of_a_search, "goes with --method search")
     replications = DEFAULT_REPLICATIONS if request.replications is None else request.replications
     return ramp_study(
-        model, replications, request.seed, request.jobs, ihs_limit_percent=request.ihs_limit_percent,
-        known=experience_of(request.labs, request.headroom_percent), prices=request.prices, progress=request.progress,
+        model,
+        replications,
+        request.seed,
+        request.jobs,
+        ihs_limit_percent=request.ihs_limit_percent,
+        known=experience_of(request.labs, request.headroom_percent),
+        prices=request.prices,
+        progress=request.progress,
         store=request.store,
-    )  # fmt: skip
+    )
 
 
 def _stop(request: CapacityRequest) -> Stop | None:
@@ -220,9 +238,15 @@ def ramp_study(
     ramp = ramp_capacity_of(model, done.ordered(), ihs_limit_percent, CONFIDENCE, known)
     state = "interrupted" if done.interrupted else "finished"
     said = manifest(
-        [model], command="capacity", seed=seed, replications=sorted(done.records), wanted=replications,
-        jobs=workers, started=started, state=state,
-    )  # fmt: skip
+        [model],
+        command="capacity",
+        seed=seed,
+        replications=sorted(done.records),
+        wanted=replications,
+        jobs=workers,
+        started=started,
+        state=state,
+    )
     band = None
     if prices and not done.interrupted:
         band = ramp_band(model, seed, workers, ihs_limit_percent, progress=progress, store=store)
@@ -267,9 +291,15 @@ def search_study(
     interrupted = any(each.interrupted for each in searches.values())
     most = max(probe.runs for each in searches.values() for probe in each.result.probes)
     said = manifest(
-        [model], command="capacity", seed=seed, replications=range(most), wanted=chosen.runs_per_level,
-        jobs=workers, started=started, state="interrupted" if interrupted else "finished",
-    )  # fmt: skip
+        [model],
+        command="capacity",
+        seed=seed,
+        replications=range(most),
+        wanted=chosen.runs_per_level,
+        jobs=workers,
+        started=started,
+        state="interrupted" if interrupted else "finished",
+    )
     return CapacityStudy(
         said,
         steady=searches.get("steady"),

@@ -84,9 +84,13 @@ class CheckReport:
         """Return everything as plain data: what ``--json`` prints."""
         studies = [{**s.identity, "generation": s.generation, "replications": s.replications} for s in self.studies]
         return {
-            "directory": str(self.folder), "command": self.command, "studies": studies, "damage": self.damage,
-            "notes": self.notes, "repaired": self.repaired,
-        }  # fmt: skip
+            "directory": str(self.folder),
+            "command": self.command,
+            "studies": studies,
+            "damage": self.damage,
+            "notes": self.notes,
+            "repaired": self.repaired,
+        }
 
 
 @dataclass(slots=True)

@@ -46,10 +46,15 @@ def _capacities(found: Comparison) -> list[Block]:
     first = found.capacities[0].model.label
     body = [[each.model.label, *_ends(each), _doc(each)] for each in found.capacities]
     beside: list[list[Cell]] = [
-        [each.model.label, _measured(each), found.ratio(n) if n else "1", found.difference(n) if n else "",
-         str(len(each.runs))]
+        [
+            each.model.label,
+            _measured(each),
+            found.ratio(n) if n else "1",
+            found.difference(n) if n else "",
+            str(len(each.runs)),
+        ]
         for n, each in enumerate(found.capacities)
-    ]  # fmt: skip
+    ]
     caption = (
         "Passes: highest load step that at least half of the ramps pass (in how many); fails: the step above. DOC: "
         "integer load of the last step within the limit, of the middle ramp; n ramps with the same traffic for all; "
@@ -60,8 +65,9 @@ def _capacities(found: Comparison) -> list[Block]:
     points = [Point.of(float(place), each.estimate) for place, each in enumerate(found.capacities)]
     measured = [
         Point(float(place), each.model.spec.measured.capacity)
-        for place, each in enumerate(found.capacities) if each.model.spec.measured.capacity is not None
-    ]  # fmt: skip
+        for place, each in enumerate(found.capacities)
+        if each.model.spec.measured.capacity is not None
+    ]
     series = [Series("simulated", points, "dots"), *([Series("measured", measured, "measured")] if measured else [])]
     names = [each.model.label for each in found.capacities]
     ratio = found.ratio(1) if len(names) == 2 else None

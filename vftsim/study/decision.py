@@ -194,9 +194,13 @@ class Decision(Printed):
         if band is None or own is None:
             return {}
         return {
-            "replications_low": own.low, "replications_high": own.high, "prices_low": own.mean + band.below,
-            "prices_high": own.mean + band.above, "decided_by": band.decides, "decided_share": band.share,
-        }  # fmt: skip
+            "replications_low": own.low,
+            "replications_high": own.high,
+            "prices_low": own.mean + band.below,
+            "prices_high": own.mean + band.above,
+            "decided_by": band.decides,
+            "decided_share": band.share,
+        }
 
     @property
     def outside(self) -> list[list[str]] | None:
@@ -214,17 +218,23 @@ class Decision(Printed):
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
         return {
-            "manifest": self.manifest, "comparison": rows(self.to_pandas()), "mtbf_s": self.asked.mtbf_s,
+            "manifest": self.manifest,
+            "comparison": rows(self.to_pandas()),
+            "mtbf_s": self.asked.mtbf_s,
             "restart_s": self.asked.restart_s,
             "objectives": [
-                {"objective": str(one), "figure": self.figure_of(one),
-                 "met": {kind: self.verdict(kind, one) for kind in self.protected}}
+                {
+                    "objective": str(one),
+                    "figure": self.figure_of(one),
+                    "met": {kind: self.verdict(kind, one) for kind in self.protected},
+                }
                 for one in self.asked.objectives
             ],
-            "order": self.ordered, "refused": dict(self.refused),
+            "order": self.ordered,
+            "refused": dict(self.refused),
             "notes": {kind: list(said) for kind, said in self.notes.items()},
             "outside_calibration": self.outside,
-        }  # fmt: skip
+        }
 
 
 def decision_takes(models: Sequence[Model], replications: int, *, bands: bool = True) -> Needs:
@@ -288,9 +298,15 @@ def decide(
         if found[kind].year is None:
             notes[kind].append("no year: a run ended before the guest was back")
     said = manifest(
-        list(models.values()), command="compare", seed=seed, replications=common, wanted=replications, jobs=workers,
-        started=started, state="interrupted" if interrupted else "finished",
-    )  # fmt: skip
+        list(models.values()),
+        command="compare",
+        seed=seed,
+        replications=common,
+        wanted=replications,
+        jobs=workers,
+        started=started,
+        state="interrupted" if interrupted else "finished",
+    )
     of_prices: dict[str, dict[str, Band]] = {}
     if question.bands and not interrupted:
         of_prices = _bands(models, name, domain, question, seed, workers, progress, store)
@@ -322,9 +338,15 @@ def _shorter(model: Model) -> Model:
 
 
 def _bands(
-    models: Mapping[str, Model], entry: str, domain: str, asked: Asked, seed: int, jobs: int,
-    progress: Progress | None, store: Store | None,
-) -> dict[str, dict[str, Band]]:  # fmt: skip
+    models: Mapping[str, Model],
+    entry: str,
+    domain: str,
+    asked: Asked,
+    seed: int,
+    jobs: int,
+    progress: Progress | None,
+    store: Store | None,
+) -> dict[str, dict[str, Band]]:
     """Play every price at both ends of its range, once, and return what that makes of each mechanism's figures."""
     ends = {kind: [each for each, _ in _ends(model, entry)] for kind, model in models.items()}
     base = {kind: _shorter(model) for kind, model in models.items()}
@@ -338,13 +360,18 @@ def _bands(
         return {}
     summaries = [Summary(kind, each.ordered(), CONFIDENCE) for (kind, _), each in zip(of_run, done, strict=True)]
     unprotected = next((each for (kind, _), each in zip(of_run, summaries, strict=True) if kind == NONE), None)
-    runs = iter([
-        Protected(
-            model, domain, each, computed(model, domain, each, unprotected),
-            ramp_capacity_of(model, own.ordered()) if model.spec.ramp is not None else None,
-        )
-        for (_, model), each, own in zip(of_run, summaries, done, strict=True)
-    ])  # fmt: skip
+    runs = iter(
+        [
+            Protected(
+                model,
+                domain,
+                each,
+                computed(model, domain, each, unprotected),
+                ramp_capacity_of(model, own.ordered()) if model.spec.ramp is not None else None,
+            )
+            for (_, model), each, own in zip(of_run, summaries, done, strict=True)
+        ]
+    )
     of_base = {kind: next(runs) for kind in base}
     crashes = iter(
         one_crash_each(

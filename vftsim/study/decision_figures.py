@@ -60,10 +60,15 @@ class Quantity:
 
 
 _OF_GUARD = (
-    ("output_held", "output held, ms"), ("stopped", "stopped, %"), ("channel", "channel, Mbit/s"),
-    ("breaches", "breaches"), ("backup_cpu", "CPU, 2nd host, %"), ("memory", "memory here, MB"),
-    ("backup_memory", "memory, 2nd host, MB"), ("backup_disk", "disk, 2nd host, MB/s"),
-)  # fmt: skip
+    ("output_held", "output held, ms"),
+    ("stopped", "stopped, %"),
+    ("channel", "channel, Mbit/s"),
+    ("breaches", "breaches"),
+    ("backup_cpu", "CPU, 2nd host, %"),
+    ("memory", "memory here, MB"),
+    ("backup_memory", "memory, 2nd host, MB"),
+    ("backup_disk", "disk, 2nd host, MB/s"),
+)
 _OWN = {
     CAPACITY: Quantity(CAPACITY, "capacity (DOC), /s", "/s", COST),
     WORK: Quantity(WORK, "work done, % of none", "%", COST),
@@ -72,8 +77,10 @@ _OWN = {
 }
 _OF_CRASH = {
     OUTAGE: (OUTAGE, "outage, s", "s"),
-    **{f"{OUTAGE}.{part.removesuffix('_s')}": (part, part.removesuffix("_s").replace("_", " ") + ", s", "s")
-       for part in PARTS},
+    **{
+        f"{OUTAGE}.{part.removesuffix('_s')}": (part, part.removesuffix("_s").replace("_", " ") + ", s", "s")
+        for part in PARTS
+    },
     "requests_lost": ("requests_lost", "further requests lost", ""),
     "packets_lost": ("packets_lost", "further packets lost", ""),
     "rolled_back": ("rollback_s", "rolled back, s", "s"),
@@ -82,7 +89,7 @@ _OF_CRASH = {
     "outputs_again": ("outputs_issued_again", "outputs again", ""),
     "outputs_underivable": ("outputs_underivable", "outputs unknown to backup", ""),
     "unprotected": ("unprotected_s", "unprotected, s", "s"),
-}  # fmt: skip
+}
 _OF_YEAR = {
     DOWNTIME: ("downtime_s_per_year", "down, s/year", "s"),
     "nines": ("nines", "nines", ""),

@@ -82,15 +82,21 @@ class Needs:
     def times(self, count: float) -> Needs:
         """Return what so many of it take."""
         return replace(
-            self, events=self.events * count, seconds=self.seconds * count, record_bytes=self.record_bytes * count,
+            self,
+            events=self.events * count,
+            seconds=self.seconds * count,
+            record_bytes=self.record_bytes * count,
             runs=self.runs * count,
-        )  # fmt: skip
+        )
 
     def __add__(self, other: Needs) -> Needs:
         return Needs(
-            self.events + other.events, self.seconds + other.seconds, max(self.worker_bytes, other.worker_bytes),
-            self.record_bytes + other.record_bytes, self.runs + other.runs,
-        )  # fmt: skip
+            self.events + other.events,
+            self.seconds + other.seconds,
+            max(self.worker_bytes, other.worker_bytes),
+            self.record_bytes + other.record_bytes,
+            self.runs + other.runs,
+        )
 
     def workers(self, jobs: int) -> int:
         """Return how many of so many workers have something to do."""
@@ -130,9 +136,12 @@ def needs_of(spec: ModelSpec) -> Needs:
     under_way = sum(spec.workloads[name].in_flight(course) for name, course in courses.items())
     build_s = sum(domain.count for domain in spec.domains.values()) * _SECONDS_A_DOMAIN + under_way * _SECONDS_UNDER_WAY
     return Needs(
-        events, _SECONDS_TO_START + build_s + events / EVENTS_PER_S[engine] + drawing_ns * 1e-9,
-        _BYTES[engine] + under_way * _BYTES_UNDER_WAY + samples * _BYTES_A_SAMPLE, samples * _BYTES_A_SAMPLE, 1.0,
-    )  # fmt: skip
+        events,
+        _SECONDS_TO_START + build_s + events / EVENTS_PER_S[engine] + drawing_ns * 1e-9,
+        _BYTES[engine] + under_way * _BYTES_UNDER_WAY + samples * _BYTES_A_SAMPLE,
+        samples * _BYTES_A_SAMPLE,
+        1.0,
+    )
 
 
 def length_ns(spec: ModelSpec) -> int:
@@ -169,9 +178,10 @@ def _steady_per_s(spec: ModelSpec) -> float:
     """Return the events a second of what has a period and of programs that compute by themselves."""
     return sum(1.0 / period_s for period_s in _periods_s(spec)) * _EVENTS_A_PERIOD + sum(
         domain.count * program.events_per_s(domain.vcpus)
-        for name, domain in spec.domains.items() if not _is_alone(spec, name)
+        for name, domain in spec.domains.items()
+        if not _is_alone(spec, name)
         for program in domain.applications.values()
-    )  # fmt: skip
+    )
 
 
 def _events_of_packets(spec: ModelSpec) -> dict[str, float]:

@@ -174,11 +174,14 @@ class FailoverStudy(Printed):
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
         return {
-            "manifest": self.manifest, "mechanism": self.mechanism, "load": self.load,
+            "manifest": self.manifest,
+            "mechanism": self.mechanism,
+            "load": self.load,
             "outside_calibration": self.outside,
             "bands": {name: asdict(band) for name, band in self.bands.items()},
-            "figures": rows(self.to_pandas()), "failovers": [asdict(each) for each in self.failovers],
-        }  # fmt: skip
+            "figures": rows(self.to_pandas()),
+            "failovers": [asdict(each) for each in self.failovers],
+        }
 
 
 def failover_study(
@@ -232,9 +235,15 @@ def failover_study(
     worthwhile = worthwhile_jobs(workers, [plan.spec] * crashes)
     found = kept.in_order(Workers(simulate_crash, worthwhile, show.say, show.advance), plan.tasks)
     how = manifest(
-        [model], command="failover", seed=seed, replications=range(crashes), wanted=crashes, jobs=workers,
-        started=started, state="finished",
-    )  # fmt: skip
+        [model],
+        command="failover",
+        seed=seed,
+        replications=range(crashes),
+        wanted=crashes,
+        jobs=workers,
+        started=started,
+        state="finished",
+    )
     return plan.study(model, found, how)
 
 
@@ -257,9 +266,15 @@ def with_bands(
     if not ends:
         return study
     played = one_crash_each(
-        [own, *(each.model for each in ends)], seed, workers, load=load, domain=domain,
-        after_ns=after_ns, progress=progress, store=store,
-    )  # fmt: skip
+        [own, *(each.model for each in ends)],
+        seed,
+        workers,
+        load=load,
+        domain=domain,
+        after_ns=after_ns,
+        progress=progress,
+        store=store,
+    )
     base, *others = (_means(each) for each in played)
     told = list(zip(ends, others, strict=True))
     bands = {figure: band_of(effects_of(told, base, figure)) for figure in study.figures()}
@@ -283,9 +298,16 @@ def _means(study: FailoverStudy) -> Callable[[str], float]:
 
 
 def one_crash_each(
-    models: Sequence[Model], seed: int, jobs: int, *, load: float | None = None, domain: str | None = None,
-    after_ns: int | None = None, progress: Progress | None = None, store: Store | None = None,
-) -> list[FailoverStudy]:  # fmt: skip
+    models: Sequence[Model],
+    seed: int,
+    jobs: int,
+    *,
+    load: float | None = None,
+    domain: str | None = None,
+    after_ns: int | None = None,
+    progress: Progress | None = None,
+    store: Store | None = None,
+) -> list[FailoverStudy]:
     """Let the host of each model crash once, at the same instant."""
     plans = [_planned(model, 1, seed, load, domain, SPAN_NS, after_ns) for model in models]
     kept = [

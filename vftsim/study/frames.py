@@ -82,6 +82,10 @@ def estimate_columns(estimate: Estimate) -> dict[str, Any]:
         low, high, interval = math.nan, math.nan, "none"
     confidence = math.nan if interval in {"none", "range"} else estimate.confidence
     return {
-        "estimate": estimate.mean, "low": low, "high": high, "n": estimate.n,
-        "confidence": confidence, "interval": interval,
-    }  # fmt: skip
+        "estimate": estimate.mean,
+        "low": low,
+        "high": high,
+        "n": estimate.n,
+        "confidence": confidence,
+        "interval": interval,
+    }

@@ -249,10 +249,15 @@ def level_capacity(
         except KeyboardInterrupt:
             interrupted = True
     said = manifest(
-        [model], command="capacity", seed=request.seed, replications=range(max(p.runs for p in result.probes)),
-        wanted=settings.runs_per_level, jobs=jobs, started=started,
+        [model],
+        command="capacity",
+        seed=request.seed,
+        replications=range(max(p.runs for p in result.probes)),
+        wanted=settings.runs_per_level,
+        jobs=jobs,
+        started=started,
         state="interrupted" if interrupted else "finished",
-    )  # fmt: skip
+    )
     return LevelCapacity(model, study.names, result, settings, figures, watched, resources, said, missing)
 
 

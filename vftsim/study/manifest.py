@@ -68,12 +68,17 @@ def manifest(
         "command_line": [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv else [],
         "models": [
             {
-                "label": model.label, "workloads": list(model.workloads), "name": model.name,
+                "label": model.label,
+                "workloads": list(model.workloads),
+                "name": model.name,
                 "set": list(model.assignments),
-                "notes": list(model.notes), "without_effect": without_effect(model.spec),
+                "notes": list(model.notes),
+                "without_effect": without_effect(model.spec),
                 "remarks": remarks(model.spec),
-                "not_covered": not_covered(model.spec), "costs": cost_notes(model.spec),
-                "sha256": model.digest(), "resolved": model.resolved(),
+                "not_covered": not_covered(model.spec),
+                "costs": cost_notes(model.spec),
+                "sha256": model.digest(),
+                "resolved": model.resolved(),
             }
             for model in models
         ],
@@ -92,7 +97,7 @@ def manifest(
         "started_utc": started,
         "ended_utc": utc_now(),
         "state": state,
-    }  # fmt: skip
+    }
 
 
 def identity(model: Model, seed: int) -> dict[str, Any]:

@@ -18,15 +18,31 @@ _FORM = re.compile(
     rf"\s*(?P<figure>[^<>=]+?)\s*(?P<relation><=|>=|<|>)\s*(?P<value>{_NUMBER})\s*(?P<unit>[a-zA-Z%/][a-zA-Z%/]*)?\s*"
 )
 _SIZES: Mapping[str, tuple[str, float]] = {
-    "ns": ("time", 1e-9), "us": ("time", 1e-6), "ms": ("time", 1e-3), "s": ("time", 1.0), "min": ("time", 60.0),
-    "h": ("time", 3600.0), "d": ("time", 86_400.0), "%": ("share", 1.0), "/s": ("rate", 1.0),
-    "kbit/s": ("bits", 1e-3), "Mbit/s": ("bits", 1.0), "Gbit/s": ("bits", 1e3), "B": ("bytes", 1e-6),
-    "kB": ("bytes", 1e-3), "MB": ("bytes", 1.0), "GB": ("bytes", 1e3), "MB/s": ("byte rate", 1.0),
-}  # fmt: skip
+    "ns": ("time", 1e-9),
+    "us": ("time", 1e-6),
+    "ms": ("time", 1e-3),
+    "s": ("time", 1.0),
+    "min": ("time", 60.0),
+    "h": ("time", 3600.0),
+    "d": ("time", 86_400.0),
+    "%": ("share", 1.0),
+    "/s": ("rate", 1.0),
+    "kbit/s": ("bits", 1e-3),
+    "Mbit/s": ("bits", 1.0),
+    "Gbit/s": ("bits", 1e3),
+    "B": ("bytes", 1e-6),
+    "kB": ("bytes", 1e-3),
+    "MB": ("bytes", 1.0),
+    "GB": ("bytes", 1e3),
+    "MB/s": ("byte rate", 1.0),
+}
 """What units measure, and how large they are."""
 _RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
-    "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
-}  # fmt: skip
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
 
 
 @dataclass(frozen=True, slots=True)

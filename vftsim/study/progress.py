@@ -152,10 +152,18 @@ class Bar(Silent):
 
         share = TextColumn("{task.percentage:>3.0f} %")
         self._bar: RichProgress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), share, TimeElapsedColumn(),
-            TextColumn("left:"), Remaining(), TextColumn("{task.fields[text]}"),
-            console=Console(stderr=True), transient=True, get_time=time.monotonic,
-        )  # fmt: skip
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            share,
+            TimeElapsedColumn(),
+            TextColumn("left:"),
+            Remaining(),
+            TextColumn("{task.fields[text]}"),
+            console=Console(stderr=True),
+            transient=True,
+            get_time=time.monotonic,
+        )
         self._total = self._done = 0
         self._task = self._bar.add_task(title, total=None, text="")
 

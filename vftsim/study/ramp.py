@@ -184,44 +184,59 @@ class RampCapacity:
         """Return the answer as columns of a table."""
         passes, fails, tipping, measured = self.passes, self.fails, self.tipping, self.model.spec.measured.capacity
         return {
-            "passes_saps": passes.saps if passes else math.nan, "ramps_passing": passes.passed if passes else 0,
+            "passes_saps": passes.saps if passes else math.nan,
+            "ramps_passing": passes.passed if passes else 0,
             "fails_saps": fails.saps if fails else math.nan,
             "ramps_failing": len(self.runs) - fails.passed if fails else 0,
             "ramps_unfailed": self.unfailed,
             "measured_saps": math.nan if measured is None else measured,
             **(tipping.columns() if tipping else NO_COLUMNS),
-        }  # fmt: skip
+        }
 
     def limits_table(self) -> pd.DataFrame:
         """Return one row a limit: the capacity under it, and what was measured."""
-        return frame([
-            {
-                "limit_percent": each.limit_percent, **estimate_columns(each.estimate), "ramps_unfailed": each.unfailed,
-                "measured": math.nan if each.measured is None else float(each.measured),
-            }
-            for each in self.by_limit
-        ])  # fmt: skip
+        return frame(
+            [
+                {
+                    "limit_percent": each.limit_percent,
+                    **estimate_columns(each.estimate),
+                    "ramps_unfailed": each.unfailed,
+                    "measured": math.nan if each.measured is None else float(each.measured),
+                }
+                for each in self.by_limit
+            ]
+        )
 
     def stop_steps(self) -> pd.DataFrame:
         """Return how often which step was the first over the limit, with binomial intervals."""
         counts = Counter((end.stop_step, end.stop_saps) for _, end in self.runs)
-        return frame([
-            {
-                "stop_step": step, "requested_saps": saps, "runs": count,
-                **estimate_columns(binomial_interval(count, len(self.runs), self.confidence)),
-            }
-            for (step, saps), count in sorted(counts.items())
-        ])  # fmt: skip
+        return frame(
+            [
+                {
+                    "stop_step": step,
+                    "requested_saps": saps,
+                    "runs": count,
+                    **estimate_columns(binomial_interval(count, len(self.runs), self.confidence)),
+                }
+                for (step, saps), count in sorted(counts.items())
+            ]
+        )
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a replication."""
-        return frame([
-            {
-                "model": self.model.label, "replication": replication, "doc_saps": end.doc_saps,
-                "effective_saps": end.effective_saps, "stop_step": end.stop_step, "stop_requested_saps": end.stop_saps,
-            }
-            for replication, end in self.runs
-        ])  # fmt: skip
+        return frame(
+            [
+                {
+                    "model": self.model.label,
+                    "replication": replication,
+                    "doc_saps": end.doc_saps,
+                    "effective_saps": end.effective_saps,
+                    "stop_step": end.stop_step,
+                    "stop_requested_saps": end.stop_saps,
+                }
+                for replication, end in self.runs
+            ]
+        )
 
 
 def ramp_capacity_of(

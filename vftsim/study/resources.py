@@ -190,13 +190,16 @@ def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> pd.DataFra
     ranked = sorted(kept, key=lambda name: (_GROUPS.index(name[1]), -means[name]))
     # Nothing is lost where no replication ever dropped a packet after the warm-up.
     ranked = [name for name in ranked if name[1] != "packets/s" or means[name] > 0.0]
-    return frame([
-        {
-            "resource": name[0], "unit": name[1],
-            **estimate_columns(mean_interval([use.get(name, 0.0) for use in uses], confidence)),
-        }
-        for name in ranked
-    ])  # fmt: skip
+    return frame(
+        [
+            {
+                "resource": name[0],
+                "unit": name[1],
+                **estimate_columns(mean_interval([use.get(name, 0.0) for use in uses], confidence)),
+            }
+            for name in ranked
+        ]
+    )
 
 
 def limit_in_words(table: pd.DataFrame) -> str:

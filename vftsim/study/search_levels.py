@@ -161,9 +161,12 @@ def answer_columns(result: CapacityResult) -> dict[str, Any]:
     if result.answer != "between":
         columns["estimate"] = math.nan
     return {
-        **columns, "answer": result.answer, "resolved": result.resolved, "non_monotone": result.non_monotone,
+        **columns,
+        "answer": result.answer,
+        "resolved": result.resolved,
+        "non_monotone": result.non_monotone,
         "budget_ended": result.budget_ended,
-    }  # fmt: skip
+    }
 
 
 def probe_table(result: CapacityResult, confidence: float, load: str) -> pd.DataFrame:
@@ -171,13 +174,18 @@ def probe_table(result: CapacityResult, confidence: float, load: str) -> pd.Data
 
     The share itself leans towards the verdict, since a load is left when its runs have decided it.
     """
-    return frame([
-        {
-            load: probe.level, "runs": probe.runs, "beyond_limit": probe.beyond, "decision": str(probe.decision),
-            **estimate_columns(sequential_binomial_interval(probe.beyond, probe.runs, confidence)),
-        }
-        for probe in result.probes
-    ])  # fmt: skip
+    return frame(
+        [
+            {
+                load: probe.level,
+                "runs": probe.runs,
+                "beyond_limit": probe.beyond,
+                "decision": str(probe.decision),
+                **estimate_columns(sequential_binomial_interval(probe.beyond, probe.runs, confidence)),
+            }
+            for probe in result.probes
+        ]
+    )
 
 
 def search_to_plain(result: CapacityResult, settings: SearchSettings) -> dict[str, Any]:

@@ -37,9 +37,13 @@ def stream_capacity(model: Model, request: CapacityRequest) -> LevelCapacity:
         raise UsageError(f"--resolution: a whole number of streams, got {request.resolution:g}")
     load, calls = StreamLoad(model.spec, request.seed, limit), calls_per_stream(model.spec)
     names = LoadNames(
-        "streams", "media streams", f"lose at most {limit:g} % of their media packets",
-        {"loss_limit_percent": limit, "calls_per_s_per_stream": calls}, {"calls/s": calls}, is_counted=True,
-    )  # fmt: skip
+        "streams",
+        "media streams",
+        f"lose at most {limit:g} % of their media packets",
+        {"loss_limit_percent": limit, "calls_per_s_per_stream": calls},
+        {"calls/s": calls},
+        is_counted=True,
+    )
     study = LevelStudy(load, names, saturating_streams(load), limit)
     return level_capacity(model, request, STREAM_SEARCH, study)
 

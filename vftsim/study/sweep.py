@@ -199,11 +199,14 @@ class SweepResult(Printed):
     def for_machines(self) -> dict[str, Any]:
         """Return manifest, results and refusals as plain data: what ``--json`` prints."""
         return {
-            "manifest": self.manifest, "confidence": self.confidence, "results": rows(self.results),
+            "manifest": self.manifest,
+            "confidence": self.confidence,
+            "results": rows(self.results),
             "outside_calibration": self.outside,
-            "refused": self.refusals, "without_effect": [list(pair) for pair in self.without_effect()],
+            "refused": self.refusals,
+            "without_effect": [list(pair) for pair in self.without_effect()],
             **({"crossovers": rows(self.crossovers)} if self.grid.protections else {}),
-        }  # fmt: skip
+        }
 
     def write_files(self, folder: Path) -> None:
         """Write results, replications, plot and manifest into a directory."""
@@ -321,11 +324,20 @@ def _one_of_each_variant(grid: Grid) -> list[ModelSpec]:
 def _manifest(grid: Grid, seed: int, replications: int, jobs: int, started: str, interrupted: bool) -> dict[str, Any]:
     state = "interrupted" if interrupted else "finished"
     said = manifest(
-        [grid.base], command="sweep", seed=seed, replications=list(range(replications)), wanted=replications,
-        jobs=jobs, started=started, state=state,
-    )  # fmt: skip
+        [grid.base],
+        command="sweep",
+        seed=seed,
+        replications=list(range(replications)),
+        wanted=replications,
+        jobs=jobs,
+        started=started,
+        state=state,
+    )
     axes: Mapping[str, Any] = {axis.name: {"keys": axis.keys, "values": axis.values} for axis in grid.axes}
     sweep = {
-        "schedulers": grid.schedulers, "protections": grid.protections, "axes": axes, "points": len(grid.points),
-    }  # fmt: skip
+        "schedulers": grid.schedulers,
+        "protections": grid.protections,
+        "axes": axes,
+        "points": len(grid.points),
+    }
     return {**said, "sweep": sweep}

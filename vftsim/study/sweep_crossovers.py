@@ -12,9 +12,20 @@ from vftsim.study.sweep_figures import Figures
 from vftsim.study.sweep_grid import AnyAxis, Grid, Point
 
 COLUMNS = (
-    "metric", "before", "after", "axis", "unit", "held", "estimate", "low", "high", "n", "interval", "from_point",
+    "metric",
+    "before",
+    "after",
+    "axis",
+    "unit",
+    "held",
+    "estimate",
+    "low",
+    "high",
+    "n",
+    "interval",
+    "from_point",
     "to_point",
-)  # fmt: skip
+)
 """``before`` and ``after``: the mechanism that has less on either side; ``held``: the values of the other axes."""
 
 _PROTECTION = ".protection."
@@ -55,9 +66,13 @@ def _held(grid: Grid, point: Point, axis: AnyAxis) -> str:
 
 
 def _of_pair(
-    axis: AnyAxis, places: tuple[list[float], str], held: str, kinds: tuple[str, str],
-    lines: tuple[list[Mapping[int, Figures]], list[Mapping[int, Figures]]], confidence: float,
-) -> Iterator[dict[str, Any]]:  # fmt: skip
+    axis: AnyAxis,
+    places: tuple[list[float], str],
+    held: str,
+    kinds: tuple[str, str],
+    lines: tuple[list[Mapping[int, Figures]], list[Mapping[int, Figures]]],
+    confidence: float,
+) -> Iterator[dict[str, Any]]:
     numbers, unit = places
     order = sorted(range(len(numbers)), key=lambda n: numbers[n])
     common = sorted(set.intersection(*(set(found) for line in lines for found in line)))
@@ -66,10 +81,20 @@ def _of_pair(
         for one in crossovers([numbers[n] for n in order], first, second, confidence):
             before, after = kinds if one.first_is_lower_before else kinds[::-1]
             yield {
-                "metric": metric, "before": before, "after": after, "axis": axis.name, "unit": unit, "held": held,
-                "estimate": one.at.mean, "low": one.at.low, "high": one.at.high, "n": one.at.n,
-                "interval": one.at.kind, "from_point": one.low, "to_point": one.high,
-            }  # fmt: skip
+                "metric": metric,
+                "before": before,
+                "after": after,
+                "axis": axis.name,
+                "unit": unit,
+                "held": held,
+                "estimate": one.at.mean,
+                "low": one.at.low,
+                "high": one.at.high,
+                "n": one.at.n,
+                "interval": one.at.kind,
+                "from_point": one.low,
+                "to_point": one.high,
+            }
 
 
 def _metrics(lines: Sequence[Sequence[Mapping[int, Figures]]]) -> list[str]:

@@ -38,9 +38,10 @@ def sweep_figure(grid: Grid, results: pd.DataFrame, shown: Mapping[str, Address]
     several = len(grid.schedulers) > 1 or len(grid.protections) > 1
     facet = _facet(rest, several)
     lines = [
-        *(["scheduler"] if len(grid.schedulers) > 1 else []), *(["protection"] if len(grid.protections) > 1 else []),
+        *(["scheduler"] if len(grid.schedulers) > 1 else []),
+        *(["protection"] if len(grid.protections) > 1 else []),
         *(axis.name for axis in rest if axis is not facet),
-    ]  # fmt: skip
+    ]
     columns = facet.values if facet else ("",)
     figure = Figure(figsize=(max(6.0, 3.4 * len(columns)), 0.2 + 3.0 * len(shown)), layout="constrained")
     FigureCanvasAgg(figure)
@@ -82,9 +83,16 @@ def _draw(ax: Axes, rows: pd.DataFrame, over: AnyAxis, lines: list[str]) -> None
         names = key if isinstance(key, tuple) else (key,)
         label = ", ".join(v if n in _NAMES else f"{n} {v}" for n, v in zip(lines, names, strict=True))
         ax.errorbar(
-            points["x"], points["estimate"], [below, above], label=label or None, capsize=3, markersize=4.5,
-            linewidth=1.2, marker=_MARKERS[number % len(_MARKERS)], color=_COLORS[number % len(_COLORS)],
-        )  # fmt: skip
+            points["x"],
+            points["estimate"],
+            [below, above],
+            label=label or None,
+            capsize=3,
+            markersize=4.5,
+            linewidth=1.2,
+            marker=_MARKERS[number % len(_MARKERS)],
+            color=_COLORS[number % len(_COLORS)],
+        )
     numbers = [position[v] for v in over.values]
     ax.set_xticks(numbers, list(over.values), rotation=0 if sum(map(len, over.values)) < 25 else 30)
     ax.grid(alpha=0.25)

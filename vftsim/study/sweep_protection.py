@@ -23,9 +23,12 @@ MEANINGS = {
     "lag_limit": "lag of a lockstep secondary that slows the primary down",
 }
 _KEYS = {
-    "checkpoint_interval": "interval", "dirty_rate": "memory.touch_rate", "bandwidth": "channel.rate",
-    "round_trip": "channel.latency", "lag_limit": "throttle.lag_limit",
-}  # fmt: skip
+    "checkpoint_interval": "interval",
+    "dirty_rate": "memory.touch_rate",
+    "bandwidth": "channel.rate",
+    "round_trip": "channel.latency",
+    "lag_limit": "throttle.lag_limit",
+}
 
 
 def _half(text: str) -> str:

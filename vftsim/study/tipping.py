@@ -96,23 +96,33 @@ class Tipping:
         """Return it as columns of a table."""
         low, high = self.seen_saps
         return {
-            "full_saps": self.full_saps, "tipped_from_saps": low, "tipped_to_saps": high, "safe_saps": self.safe_saps,
-        }  # fmt: skip
+            "full_saps": self.full_saps,
+            "tipped_from_saps": low,
+            "tipped_to_saps": high,
+            "safe_saps": self.safe_saps,
+        }
 
     def for_machines(self) -> dict[str, Any]:
         """Return it as plain data, with every system that it rests on."""
         low, high = self.shares
         return {
-            **self.columns(), "headroom_percent": self.headroom_percent, "low_share": low, "high_share": high,
+            **self.columns(),
+            "headroom_percent": self.headroom_percent,
+            "low_share": low,
+            "high_share": high,
             "systems_tipped_below_safe": self.tipped_below,
             "systems": [
                 {
-                    "system": ramp.system, "carried": ramp.carried, "tipped": ramp.tipped, "full": ramp.full,
-                    "carried_share": ramp.shares[0], "tipped_share": ramp.shares[1],
+                    "system": ramp.system,
+                    "carried": ramp.carried,
+                    "tipped": ramp.tipped,
+                    "full": ramp.full,
+                    "carried_share": ramp.shares[0],
+                    "tipped_share": ramp.shares[1],
                 }
                 for ramp in self.others
             ],
-        }  # fmt: skip
+        }
 
 
 NO_COLUMNS = dict.fromkeys(("full_saps", "tipped_from_saps", "tipped_to_saps", "safe_saps"), math.nan)

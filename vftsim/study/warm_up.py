@@ -91,24 +91,30 @@ class WarmUpStudy(Printed):
         return [
             *(Note(note) for note in self.model.notes),
             Table(
-                ("series", "MSER-5 s", "needed s"), rows, f"Start-up at {self.load_saps:g} SAPS",
+                ("series", "MSER-5 s", "needed s"),
+                rows,
+                f"Start-up at {self.load_saps:g} SAPS",
                 f"{PILOTS} pilots averaged; needed: twice the cut of MSER-5, at most a quarter of the step.",
             ),
             *(Note(f"{name}: {one}") for name, one in self.found.items() if not isinstance(one, WarmUp)),
             Answer(answer, f"Transient of {transient_s:g} s"),
-        ]  # fmt: skip
+        ]
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a series."""
-        return frame([
-            {
-                "series": name, "load_saps": self.load_saps, "pilots": PILOTS,
-                "mser5_s": found.mser_cut * self.period_ns / 1e9 if isinstance(found, WarmUp) else None,
-                "needed_s": found.cut * self.period_ns / 1e9 if isinstance(found, WarmUp) else None,
-                "transient_s": self.transient_ns / 1e9,
-            }
-            for name, found in self.found.items()
-        ])  # fmt: skip
+        return frame(
+            [
+                {
+                    "series": name,
+                    "load_saps": self.load_saps,
+                    "pilots": PILOTS,
+                    "mser5_s": found.mser_cut * self.period_ns / 1e9 if isinstance(found, WarmUp) else None,
+                    "needed_s": found.cut * self.period_ns / 1e9 if isinstance(found, WarmUp) else None,
+                    "transient_s": self.transient_ns / 1e9,
+                }
+                for name, found in self.found.items()
+            ]
+        )
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -150,9 +156,15 @@ def warm_up_study(
     series = kept.in_order(Workers(_samples, workers, show.say, show.advance), tasks)
     found = {name: _cut([run[name] for run in series]) for name in SERIES}
     how = manifest(
-        [model], command="pilot", seed=seed, replications=range(PILOTS), wanted=PILOTS, jobs=workers, started=started,
+        [model],
+        command="pilot",
+        seed=seed,
+        replications=range(PILOTS),
+        wanted=PILOTS,
+        jobs=workers,
+        started=started,
         state="finished",
-    )  # fmt: skip
+    )
     return WarmUpStudy(model, load, ramp.sample_period_ns, ramp.transient_ns, found, how)
 
 

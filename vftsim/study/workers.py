@@ -215,10 +215,15 @@ def _parallel(
     make_ready()
     # Workers stay when idle: a capacity search comes back for the next level at once.
     pool = joblib.Parallel(
-        n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered", mmap_mode=None,
-        max_nbytes=None, initializer=_begin_worker,
+        n_jobs=jobs,
+        backend="loky",
+        batch_size=1,
+        return_as="generator_unordered",
+        mmap_mode=None,
+        max_nbytes=None,
+        initializer=_begin_worker,
         initargs=(os.getpid(), threading.current_thread() is threading.main_thread(), gc.get_threshold()),
-    )  # fmt: skip
+    )
     calls = (joblib.delayed(_numbered)(function, index, tasks[index]) for index in indices)
     with _passing_on_a_blocked_mask():
         results = pool(calls)

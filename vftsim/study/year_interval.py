@@ -33,9 +33,13 @@ def year_columns(
     lost = [float(sum(each.failed.values())) for each in study.recovered]
     attempts = stratified_interval(lost, CONFIDENCE) if back == crashes and any(lost) else None
     return {
-        **_ends("downtime", outage, downtime_s), **_ends("failed", attempts, failed),
-        "crashes": crashes, "came_back": back, "came_back_low": came_back.low, "came_back_high": came_back.high,
-    }  # fmt: skip
+        **_ends("downtime", outage, downtime_s),
+        **_ends("failed", attempts, failed),
+        "crashes": crashes,
+        "came_back": back,
+        "came_back_low": came_back.low,
+        "came_back_high": came_back.high,
+    }
 
 
 def nines(unavailability: float) -> float:

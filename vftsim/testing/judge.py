@@ -37,9 +37,15 @@ CRASHES = 12
 _SPAN_NS = 120 * MS
 _FLAPS = (
     {"kind": "channel_loss", "at": "31000011 ns", "duration": "7 ms", "repeat": {"every": "40 ms", "most": 4}},
-    {"kind": "channel_degradation", "at": "44 ms", "duration": "9 ms", "rate": "30 %", "delay": "2 ms",
-     "repeat": {"every": "23 ms", "most": 8}},
-)  # fmt: skip
+    {
+        "kind": "channel_degradation",
+        "at": "44 ms",
+        "duration": "9 ms",
+        "rate": "30 %",
+        "delay": "2 ms",
+        "repeat": {"every": "23 ms", "most": 8},
+    },
+)
 _PAUSES = ({"kind": "pause", "at": "60 ms", "duration": "5 ms", "repeat": {"every": "50 ms", "most": 3}},)
 _LIVE = "secondary live"
 _SERVICES_NS = (0, 900 * US)
@@ -134,9 +140,13 @@ def _plays(mechanism: ProtectionSpec, crashes: int, until_ns: int) -> Iterator[t
 def _fields(service_ns: int, faults: Sequence[Mapping[str, Any]] = (), until_ns: int = 500 * MS) -> dict[str, Any]:
     asks = [1_100_003 * number for number in range(1, 110)]
     return {
-        "asks": asks, "chunk_ns": 1_700_001, "chunk_is_output": True, "service_ns": service_ns,
-        "faults": [dict(each) for each in faults], "until_ns": until_ns,
-    }  # fmt: skip
+        "asks": asks,
+        "chunk_ns": 1_700_001,
+        "chunk_is_output": True,
+        "service_ns": service_ns,
+        "faults": [dict(each) for each in faults],
+        "until_ns": until_ns,
+    }
 
 
 def _played(mechanism: ProtectionSpec, name: str, fields: Mapping[str, Any], found: _Found) -> Plant | None:

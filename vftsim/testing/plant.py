@@ -64,12 +64,16 @@ def in_seconds(own: Any) -> dict[str, Any]:
     as_they_are = ("dirty_pages", "most_outputs_held", "outputs_dropped")
     named = {name: getattr(own, name) for name in as_they_are if name in own.held}
     for name, ours, factor in (
-        ("stopped_ns", "stopped_s", 1e-9), ("backup_cpu_ns", "secondary_cpu_s", 1e-9),
+        ("stopped_ns", "stopped_s", 1e-9),
+        ("backup_cpu_ns", "secondary_cpu_s", 1e-9),
         ("sender_cpu_ns", "sender_cpu_s", 1e-9),
-        ("longest_held_ns", "longest_output_wait_ms", 1e-6), ("longest_pause_ns", "longest_pause_ms", 1e-6),
-        ("interval_ns", "interval_ms", 1e-6), ("channel_bytes", "state_bytes", 1), ("channel_bytes", "log_bytes", 1),
+        ("longest_held_ns", "longest_output_wait_ms", 1e-6),
+        ("longest_pause_ns", "longest_pause_ms", 1e-6),
+        ("interval_ns", "interval_ms", 1e-6),
+        ("channel_bytes", "state_bytes", 1),
+        ("channel_bytes", "log_bytes", 1),
         ("most_uncommitted_bytes", "most_uncommitted_disk_bytes", 1),
-    ):  # fmt: skip
+    ):
         if name in own.held and getattr(own, name) is not None:
             named[ours] = getattr(own, name) * factor
     named["output_wait_ms"] = own.held_ns * 1e-6 / max(1, own.released)
@@ -246,13 +250,28 @@ def linked(*others: Kind) -> Linked:
     return link(
         [*build.ENTRIES, *protect.ENTRIES, start_computing],
         {
-            scheduler: [schedulers()["native"].part], protection: kinds,
-            fault: [spec.part for spec in FAULTS.values()], path: [wire], application: [server], workload: [clients],
+            scheduler: [schedulers()["native"].part],
+            protection: kinds,
+            fault: [spec.part for spec in FAULTS.values()],
+            path: [wire],
+            application: [server],
+            workload: [clients],
         },
         [on_answer, on_ask, on_probe, *protect.ACTIONS],
-        [*build.TABLES, *protect.TABLES, habits, chunk_lengths, feeds, entered, issued, seen, probes, stops,
-         output_buffers],
-    )  # fmt: skip
+        [
+            *build.TABLES,
+            *protect.TABLES,
+            habits,
+            chunk_lengths,
+            feeds,
+            entered,
+            issued,
+            seen,
+            probes,
+            stops,
+            output_buffers,
+        ],
+    )
 
 
 @cache

@@ -54,10 +54,15 @@ class Step:
 
 
 _BETWEEN = {
-    AT_HOST: "network to the host", RETURNED: "network to the client", RELEASED: "held by the protection",
+    AT_HOST: "network to the host",
+    RETURNED: "network to the client",
+    RELEASED: "held by the protection",
     PROGRAM_WAITED: "application: waits for disk or others",
-    PUT_OUT: "waits for room", ENTERED: "enters the guest", DROPPED: "waits, and ends", DISCARDED: "waits, and ends",
-}  # fmt: skip
+    PUT_OUT: "waits for room",
+    ENTERED: "enters the guest",
+    DROPPED: "waits, and ends",
+    DISCARDED: "waits, and ends",
+}
 
 
 def steps(packet: PacketTrace) -> list[Step]:
@@ -131,10 +136,13 @@ def exchanges(trace: Trace) -> list[Exchange]:
             streams.setdefault((one.flow, one.stream, one.entity), []).append(one)
     found = [Exchange(tuple(_chain(own))) for own in streams.values() if any(one.end == "delivered" for one in own)]
     inside = [
-        one for one in found
-        if len(one.chain) > 1 and one.chain[0].begun == CLIENT and one.chain[0].begin_ns >= trace.start_ns
+        one
+        for one in found
+        if len(one.chain) > 1
+        and one.chain[0].begun == CLIENT
+        and one.chain[0].begin_ns >= trace.start_ns
         and one.chain[-1].end_ns < trace.end_ns
-    ]  # fmt: skip
+    ]
     return sorted(inside, key=lambda one: one.chain[-1].end_ns)
 
 

@@ -35,11 +35,20 @@ CLIENT, GUEST, COPY = "client", "guest", "copy"
 """Where a packet began; a copy is one that protection made, of which the beginning is not seen."""
 
 _NAMES = {
-    ARRIVED: "arrived", SENT: "sent", AT_HOST: "reaches the host", ENTERED: "enters the guest",
-    PROGRAM_TAKEN: "application taken", PROGRAM_DONE: "application done", PUT_OUT: "put out",
+    ARRIVED: "arrived",
+    SENT: "sent",
+    AT_HOST: "reaches the host",
+    ENTERED: "enters the guest",
+    PROGRAM_TAKEN: "application taken",
+    PROGRAM_DONE: "application done",
+    PUT_OUT: "put out",
     PROGRAM_WAITED: "application goes on",
-    RELEASED: "let go", DELIVERED: "leaves the host", RETURNED: "delivered", DISCARDED: "discarded", ENDED: "taken in",
-}  # fmt: skip
+    RELEASED: "let go",
+    DELIVERED: "leaves the host",
+    RETURNED: "delivered",
+    DISCARDED: "discarded",
+    ENDED: "taken in",
+}
 _ENDS = {RETURNED: "delivered", DROPPED: "dropped", DISCARDED: "discarded", ENDED: "taken in"}
 _COLUMNS = (
     "packet",
@@ -162,9 +171,19 @@ class PacketReader:
         self.kept.sort(key=lambda own: (own.begin_ns, own.flow, own.stream, own.number))
 
     def _take(
-        self, packet: int, what: int, place: int, time_ns: int, spent_ns: int, flow: int, port: int, stream: int,
-        entity: int, message: int, size_bytes: int,
-    ) -> None:  # fmt: skip
+        self,
+        packet: int,
+        what: int,
+        place: int,
+        time_ns: int,
+        spent_ns: int,
+        flow: int,
+        port: int,
+        stream: int,
+        entity: int,
+        message: int,
+        size_bytes: int,
+    ) -> None:
         identity, own = self._alive.get(packet, (None, None))
         if own is None or identity != (flow, stream) or _begins(own, what, time_ns):
             if own is not None:

@@ -55,11 +55,14 @@ def scheduled(trace: Trace) -> list[Scheduled]:
         waits_ms.setdefault(wait.vcpu, []).append((wait.end_ns - wait.start_ns) / 1e6)
     found = [
         Scheduled(
-            trace.vcpu_names[vcpu], 100.0 * ran_ns.get(vcpu, 0) / span_ns, begins.get(vcpu, 0) * 1e9 / span_ns,
-            ran_ns.get(vcpu, 0) / begins[vcpu] / 1e6 if vcpu in begins else 0.0, sorted(waits_ms.get(vcpu, ())),
+            trace.vcpu_names[vcpu],
+            100.0 * ran_ns.get(vcpu, 0) / span_ns,
+            begins.get(vcpu, 0) * 1e9 / span_ns,
+            ran_ns.get(vcpu, 0) / begins[vcpu] / 1e6 if vcpu in begins else 0.0,
+            sorted(waits_ms.get(vcpu, ())),
         )
         for vcpu in {*ran_ns, *waits_ms}
-    ]  # fmt: skip
+    ]
     return sorted(found, key=lambda each: (-each.share_percent, each.name))
 
 

@@ -31,9 +31,12 @@ _LONGEST_ADDRESS, _LONGEST_BODY = 8_000, 32_000
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; "
     "img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "x-content-type-options": "nosniff", "cache-control": "no-store", "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin", "cross-origin-opener-policy": "same-origin",
-}  # fmt: skip
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
 
 
 class Guard:
@@ -62,12 +65,16 @@ def build(desk: Desk) -> Starlette:
     routes = _Routes(desk)
     return Starlette(
         routes=[
-            Route("/", routes.index), Route("/progress", routes.progress), Route("/report", routes.report),
-            Route("/studies", routes.past), Route("/page.js", routes.script),
-            Route("/begin", routes.begin, methods=["POST"]), Route("/stop", routes.stop, methods=["POST"]),
+            Route("/", routes.index),
+            Route("/progress", routes.progress),
+            Route("/report", routes.report),
+            Route("/studies", routes.past),
+            Route("/page.js", routes.script),
+            Route("/begin", routes.begin, methods=["POST"]),
+            Route("/stop", routes.stop, methods=["POST"]),
         ],
         middleware=[Middleware(Guard), Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS))],
-    )  # fmt: skip
+    )
 
 
 class _Routes:

@@ -63,8 +63,9 @@ def knobs_of(spec: ModelSpec) -> dict[str, Knob]:
     """Return the knobs of a model by key, in the order of its file."""
     prices = {
         f"domains.{name}.protection.{each.key}": each.price
-        for name, domain in spec.domains.items() for each in domain.protection.prices()
-    }  # fmt: skip
+        for name, domain in spec.domains.items()
+        for each in domain.protection.prices()
+    }
     found = {}
     data = spec.model_dump(mode="json", exclude=set(_APART))
     for key, shape, value, kinds in _leaves(Shape(ModelSpec), data):
@@ -111,8 +112,10 @@ def _knob(key: str, shape: Shape, value: Any, kinds: tuple[str, ...], mark: str)
         return None
     limits = [
         f"{word} {_written(shape, limit)}"
-        for each in shape.metadata for name, word in _BOUNDS if (limit := getattr(each, name, None)) is not None
-    ]  # fmt: skip
+        for each in shape.metadata
+        for name, word in _BOUNDS
+        if (limit := getattr(each, name, None)) is not None
+    ]
     return Knob(key, written, help_, ", ".join([bounds, *limits]), (), mark)
 
 

@@ -39,14 +39,23 @@ def question_page(desk: Desk, question: Question, mistake: str = "") -> tuple[st
     shown = dict.fromkeys([*(first_of(today.spec, knobs) if today else ()), *question.knobs, *changed])
     asked = posed if question.ask else []
     text = _template().render(
-        _frame(question.model), past=None, question=question, questions=QUESTIONS, models=list(desk.models),
-        columns=COLUMNS, token=desk.token, mistake=mistake, **(_about(today) if today else {}),
+        _frame(question.model),
+        past=None,
+        question=question,
+        questions=QUESTIONS,
+        models=list(desk.models),
+        columns=COLUMNS,
+        token=desk.token,
+        mistake=mistake,
+        **(_about(today) if today else {}),
         shown=[knobs[key] for key in shown if key in knobs],
-        others=[knob for key, knob in knobs.items() if key not in shown], result=Markup(result),
+        others=[knob for key, knob in knobs.items() if key not in shown],
+        result=Markup(result),
         asked=[(each, shlex.join(["vftsim", *desk.runs.command(each.study)])) for each in asked],
-        is_busy=is_busy(asked), is_done=all(each.state.word == "done" for each in asked),
+        is_busy=is_busy(asked),
+        is_done=all(each.state.word == "done" for each in asked),
         is_begun=any(each.state.word == "stopped" for each in asked),
-    )  # fmt: skip
+    )
     return text, 400 if mistake else 200
 
 
@@ -94,9 +103,12 @@ def _row(study: Study, state: State) -> dict[str, str]:
         begun = ""
     ask = dict(parse_qsl(study.address)).get("ask", "")
     return {
-        "address": study.address, "title": QUESTIONS.get(ask, ask), "command": shlex.join(["vftsim", *study.words]),
-        "state": state.word, "begun": begun,
-    }  # fmt: skip
+        "address": study.address,
+        "title": QUESTIONS.get(ask, ask),
+        "command": shlex.join(["vftsim", *study.words]),
+        "state": state.word,
+        "begun": begun,
+    }
 
 
 def _frame(title: str) -> dict[str, Any]:

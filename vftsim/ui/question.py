@@ -105,10 +105,13 @@ class Question:
     def address(self) -> str:
         """Return the one address of this question, without what it has by default."""
         told = [
-            ("ask", self.ask, ""), ("n", str(self.runs), str(_DEFAULT_RUNS)), ("seed", str(self.seed), "1"),
-            ("quick", "1" if self.is_quick else "0", "1"), ("protection", self.protection, _PROTECTIONS),
+            ("ask", self.ask, ""),
+            ("n", str(self.runs), str(_DEFAULT_RUNS)),
+            ("seed", str(self.seed), "1"),
+            ("quick", "1" if self.is_quick else "0", "1"),
+            ("protection", self.protection, _PROTECTIONS),
             ("objective", self.objective, ""),
-        ]  # fmt: skip
+        ]
         changes = [(f"{n}.{key}", value) for n, own in enumerate(self.columns) for key, value in own.items()]
         pairs = [("model", self.model), *((name, value) for name, value, default in told if value != default)]
         return urlencode([*pairs, *(("knob", key) for key in self.knobs), *changes])

@@ -207,8 +207,11 @@ class Runs:
                 return _REFUSED
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "vftsim", *self.command(study)],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+            )
         return _STOPPED if self._process is None else self._process.wait()
 
     def _is_as_asked(self, study: Study) -> bool:

@@ -51,9 +51,14 @@ def serve(
         try:
             tell(f"vftsim: http://{LOOPBACK}:{listening.getsockname()[1]}/ - Ctrl-C ends it; studies are in '{store}'")
             config = uvicorn.Config(
-                build(desk), log_level="warning", access_log=False, lifespan="off", limit_concurrency=64,
-                timeout_graceful_shutdown=2, server_header=False,
-            )  # fmt: skip
+                build(desk),
+                log_level="warning",
+                access_log=False,
+                lifespan="off",
+                limit_concurrency=64,
+                timeout_graceful_shutdown=2,
+                server_header=False,
+            )
             uvicorn.Server(config).run(sockets=[listening])
         finally:
             desk.runs.close()

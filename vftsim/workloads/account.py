@@ -133,9 +133,14 @@ def add_account(
     """Open the account of a flow whose streams send every ``interval_ns``; return its row."""
     install_buckets(engine)
     row, _ = engine.add(
-        accounts, warmup_ns=warmup_ns, wire_ns=wire_ns, late_ns=late_ns, last_loss_ns=-LOSS_EVENT_GAP_NS,
-        together_ns=interval_ns + interval_ns // 2, delays=engine.new(delays),
-    )  # fmt: skip
+        accounts,
+        warmup_ns=warmup_ns,
+        wire_ns=wire_ns,
+        late_ns=late_ns,
+        last_loss_ns=-LOSS_EVENT_GAP_NS,
+        together_ns=interval_ns + interval_ns // 2,
+        delays=engine.new(delays),
+    )
     engine.call(add_streams, row, streams)
     return row
 

@@ -98,8 +98,11 @@ class NicFeeder:
         """Return the next arrivals of all sources, none at the end."""
         while True:
             # A source may still have packets at the time of its last one.
-            open_ends = [(int(one.times_ns[-1]) if one.times_ns.size else -1, n)
-                         for n, one in enumerate(self._drawn) if one.is_open]  # fmt: skip
+            open_ends = [
+                (int(one.times_ns[-1]) if one.times_ns.size else -1, n)
+                for n, one in enumerate(self._drawn)
+                if one.is_open
+            ]
             end_ns, first_open = min(open_ends, default=(_FOREVER_NS, 0))
             parts = [one.split(int(np.searchsorted(one.times_ns, end_ns))) for one in self._drawn]
             columns = [np.concatenate(column) for column in zip(*parts, strict=True)] or [_NOTHING] * 3

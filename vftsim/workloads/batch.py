@@ -64,20 +64,41 @@ class BatchSpec(Spec):
 MIXES: Mapping[str, Mapping[str, Any]] = {
     "specjbb": {"processes": 4, "demand": 500_000, "demand_cv": 0.5, "pages": 40},
     "kernel_compile": {
-        "processes": 4, "demand": 1_500_000_000, "demand_cv": 0.7, "disk_operations": 6, "pages": 20_000,
+        "processes": 4,
+        "demand": 1_500_000_000,
+        "demand_cv": 0.7,
+        "disk_operations": 6,
+        "pages": 20_000,
     },
     "random_disk_io": {
-        "processes": 16, "demand": 100_000, "disk_operations": 1, "disk_wait": 8_000_000, "disk_cv": 0.5, "pages": 4,
+        "processes": 16,
+        "demand": 100_000,
+        "disk_operations": 1,
+        "disk_wait": 8_000_000,
+        "disk_cv": 0.5,
+        "pages": 4,
     },
     "database": {
-        "processes": 20, "demand": 4_000_000, "demand_cv": 1.0, "disk_operations": 5, "disk_wait": 6_000_000,
-        "disk_cv": 0.7, "pages": 60,
+        "processes": 20,
+        "demand": 4_000_000,
+        "demand_cv": 1.0,
+        "disk_operations": 5,
+        "disk_wait": 6_000_000,
+        "disk_cv": 0.7,
+        "pages": 60,
     },
     "exchange_users": {
-        "processes": 200, "demand": 8_000_000, "demand_cv": 1.0, "disk_operations": 4, "disk_wait": 8_000_000,
-        "disk_cv": 0.7, "think": 10_000_000_000, "think_cv": 1.0, "pages": 80,
+        "processes": 200,
+        "demand": 8_000_000,
+        "demand_cv": 1.0,
+        "disk_operations": 4,
+        "disk_wait": 8_000_000,
+        "disk_cv": 0.7,
+        "think": 10_000_000_000,
+        "think_cv": 1.0,
+        "pages": 80,
     },
-}  # fmt: skip
+}
 """Values of :class:`BatchSpec` for kinds of job by name.  Assumption: orders of magnitude, until somebody measures."""
 
 
@@ -268,10 +289,18 @@ def add_batch(
     install_buckets(engine)
     share_ns = spec.demand // (spec.disk_operations + 1)
     row, own = engine.add(
-        batches, domain=domain, share_ns=share_ns, operations=spec.disk_operations, disk_ns=spec.disk_wait,
-        disk_bytes=spec.disk_size, disk_reads=spec.disk_reads / 100.0,
-        think_ns=spec.think, pages=spec.pages, warmup_ns=warmup_ns, durations=engine.new(delays),
-    )  # fmt: skip
+        batches,
+        domain=domain,
+        share_ns=share_ns,
+        operations=spec.disk_operations,
+        disk_ns=spec.disk_wait,
+        disk_bytes=spec.disk_size,
+        disk_reads=spec.disk_reads / 100.0,
+        think_ns=spec.think,
+        pages=spec.pages,
+        warmup_ns=warmup_ns,
+        durations=engine.new(delays),
+    )
     own.row = row
     first = engine.call(add_processes, row, spec.processes)
     for n in range(spec.processes):
@@ -302,7 +331,11 @@ def batch_work_of(engine: Engine, program: int) -> BatchWork:
     own = engine.rows(batches)[engine.rows(applications)[program].own]
     measured_ns = engine.now_ns - int(own.warmup_ns)
     return BatchWork(
-        begun=int(own.begun), ended=int(own.ended), transactions=int(own.measured),
-        disk_operations=int(own.disk_operations), pages_written=int(own.pages_written),
-        duration=histogram(engine, int(own.durations)), seconds=measured_ns / _S,
-    )  # fmt: skip
+        begun=int(own.begun),
+        ended=int(own.ended),
+        transactions=int(own.measured),
+        disk_operations=int(own.disk_operations),
+        pages_written=int(own.pages_written),
+        duration=histogram(engine, int(own.durations)),
+        seconds=measured_ns / _S,
+    )

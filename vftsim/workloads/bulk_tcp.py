@@ -95,10 +95,14 @@ def bulk_tcp_result(engine: Engine, row: int) -> list[TcpConnectionResult]:
             before = int(each.segments)
         found.append(
             TcpConnectionResult(
-                n + 1, tuple(parts), int(own.retransmitted), int(own.timeouts), int(own.recoveries),
+                n + 1,
+                tuple(parts),
+                int(own.retransmitted),
+                int(own.timeouts),
+                int(own.recoveries),
                 int(own.acknowledgements),
             )
-        )  # fmt: skip
+        )
     return found
 
 

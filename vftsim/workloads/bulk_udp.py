@@ -163,9 +163,14 @@ TABLES = (udp_bulks, udp_flows, *station_part.TABLES)
 def add_bulk_udp(engine: Engine, port: int, spec: BulkUdpSpec, streams: Streams, number: int) -> int:
     """Add the clients of a port; ``number`` says whose draws are theirs.  Return the row of the workload."""
     row, bulk = engine.add(
-        udp_bulks, port=port, payload_bytes=spec.payload, frame_bytes=spec.payload + HEADER_BYTES,
-        gap_parts=spec.payload * 8 * _S * 1024 // spec.rate, send_ns=spec.send_cost, duration_ns=spec.duration,
-    )  # fmt: skip
+        udp_bulks,
+        port=port,
+        payload_bytes=spec.payload,
+        frame_bytes=spec.payload + HEADER_BYTES,
+        gap_parts=spec.payload * 8 * _S * 1024 // spec.rate,
+        send_ns=spec.send_cost,
+        duration_ns=spec.duration,
+    )
     bulk.row = row
     bulk.flow, flow = engine.add(flows, workload=engine.number(bulk_udp), own=row, port=port)
     flow.row = bulk.flow
@@ -214,8 +219,15 @@ def _flow_result(engine: Engine, bulk: UdpBulk, n: int) -> UdpFlowResult:
     span_s = max(1, min(engine.now_ns, int(own.end_ns)) - int(own.first_ns)) / _S
     bits = int(bulk.payload_bytes) * 8
     return UdpFlowResult(
-        client=n + 1, sent=int(own.sent), sent_bits_per_s=int(own.sent) * bits / span_s, received=int(own.received),
-        received_bits_per_s=int(own.received) * bits / span_s, lost=int(own.skipped) - int(own.late),
-        total=int(own.highest), late=int(own.late), jitter_ns=float(own.jitter_ns),
-        mean_difference_ns=int(own.difference_ns) / max(1, int(own.received) - 1), socket_drops=int(own.dropped),
-    )  # fmt: skip
+        client=n + 1,
+        sent=int(own.sent),
+        sent_bits_per_s=int(own.sent) * bits / span_s,
+        received=int(own.received),
+        received_bits_per_s=int(own.received) * bits / span_s,
+        lost=int(own.skipped) - int(own.late),
+        total=int(own.highest),
+        late=int(own.late),
+        jitter_ns=float(own.jitter_ns),
+        mean_difference_ns=int(own.difference_ns) / max(1, int(own.received) - 1),
+        socket_drops=int(own.dropped),
+    )

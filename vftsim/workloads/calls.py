@@ -168,8 +168,13 @@ class CallsWorkload(SignalingSpec, WorkloadSpec):
     def install(self, target: Target) -> flow.FlowDriver:
         """Add the calls."""
         driver = flow.FlowDriver(
-            target, calls, size_bytes=MESSAGE_BYTES, streams=1, late_ns=self.hold,
-            asked_bits_per_s=self.wire_bits_per_s, waits_for_line=False,
-        )  # fmt: skip
+            target,
+            calls,
+            size_bytes=MESSAGE_BYTES,
+            streams=1,
+            late_ns=self.hold,
+            asked_bits_per_s=self.wire_bits_per_s,
+            waits_for_line=False,
+        )
         driver.sends(CallSource(self, target.streams, driver.flow, target.end_ns))
         return driver

@@ -185,11 +185,16 @@ def add_disk_bound(
     Returns its row.
     """
     row, own = engine.add(
-        disk_bounds, domain=domain, disk=disk, processes=spec.processes, size_bytes=spec.size,
-        flush_every=spec.flush_every, execution=1.0,
+        disk_bounds,
+        domain=domain,
+        disk=disk,
+        processes=spec.processes,
+        size_bytes=spec.size,
+        flush_every=spec.flush_every,
+        execution=1.0,
         compute=feeder.add(_Draws(streams, number, spec, "compute"), _AT_ONCE),
         choice=feeder.add(_Draws(streams, number, spec, "choice"), _AT_ONCE),
-    )  # fmt: skip
+    )
     rows = [engine.add(processes, owner=row)[0] for _ in range(spec.processes)]
     own.first_process = rows[0]
     own.program, program = engine.add(applications, program=engine.number(disk_bound), own=row, domain=domain)

@@ -48,9 +48,18 @@ class FlowDriver(Driver):
     """
 
     def __init__(
-        self, target: Target, kind: Kind, *, size_bytes: int, streams: int, late_ns: int, interval_ns: int = 0,
-        is_voice: bool = False, asked_bits_per_s: float = 0.0, waits_for_line: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        target: Target,
+        kind: Kind,
+        *,
+        size_bytes: int,
+        streams: int,
+        late_ns: int,
+        interval_ns: int = 0,
+        is_voice: bool = False,
+        asked_bits_per_s: float = 0.0,
+        waits_for_line: bool = False,
+    ) -> None:
         engine = self.engine = target.engine
         self._is_voice = is_voice
         self._asked_bits_per_s = asked_bits_per_s
@@ -60,9 +69,7 @@ class FlowDriver(Driver):
         self._is_bounded = waits_for_line or not target.is_linked
         begin_ns, end_ns = target.window_ns
         self._seconds = (end_ns - begin_ns) / 1e9
-        self.flow, flow = engine.add(
-            flows, workload=engine.number(kind), port=target.port, size_bytes=size_bytes
-        )  # fmt: skip
+        self.flow, flow = engine.add(flows, workload=engine.number(kind), port=target.port, size_bytes=size_bytes)
         flow.row = self.flow
         wire_ns = 0 if target.is_linked else 2 * target.latency_ns
         self.account = add_account(
@@ -86,11 +93,17 @@ class FlowDriver(Driver):
         """Return what its clients saw."""
         own: Any = self.engine.rows(accounts)[self.account]
         return FlowResult(
-            delivered=int(own.delivered), dropped=int(own.dropped), late=int(own.late),
-            loss_events=int(own.loss_events), loss_bursts=int(own.loss_bursts),
-            delay=histogram(self.engine, int(own.delays)), jitter_ns=mean_jitter_ns(self.engine, self.account),
-            playout_ns=int(own.late_ns), is_voice=self._is_voice, seconds=self._seconds,
-        )  # fmt: skip
+            delivered=int(own.delivered),
+            dropped=int(own.dropped),
+            late=int(own.late),
+            loss_events=int(own.loss_events),
+            loss_bursts=int(own.loss_bursts),
+            delay=histogram(self.engine, int(own.delays)),
+            jitter_ns=mean_jitter_ns(self.engine, self.account),
+            playout_ns=int(own.late_ns),
+            is_voice=self._is_voice,
+            seconds=self._seconds,
+        )
 
     def offer(self) -> Offer | None:
         """Return what it was asked to send on the wire, and what of that the line carries."""

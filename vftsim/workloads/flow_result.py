@@ -51,9 +51,16 @@ class FlowResult(Outcome):
     playout_ns: int = kept()
     is_voice: bool = kept()
     loss = declare.ratio(
-        dropped, delivered, dropped, unit="%", label="packets lost", short="lost", better="lower", headline=True,
+        dropped,
+        delivered,
+        dropped,
+        unit="%",
+        label="packets lost",
+        short="lost",
+        better="lower",
+        headline=True,
         known_as=("loss_percent",),
-    )  # fmt: skip
+    )
     loss_event_rate = declare.rate(loss_events, label="loss events", better="lower", known_as=("loss_events_per_s",))
     jitter = declare.number(
         source=lambda own: own.jitter_ns / _MS, unit="ms", better="lower", headline=True, known_as=("jitter_ms",)

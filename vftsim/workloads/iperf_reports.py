@@ -16,9 +16,9 @@ def iperf2_of_tcp(results: Sequence[TcpConnectionResult]) -> Iperf2Report:
     """Return the client's report: intervals, then whole times, with sums where there are several connections."""
     lines: list[Iperf2Line] = []
     for n in range(max(len(result.intervals) for result in results)):
-        lines += _with_sum([
-            _line(str(result.client), *result.intervals[n]) for result in results if n < len(result.intervals)
-        ])  # fmt: skip
+        lines += _with_sum(
+            [_line(str(result.client), *result.intervals[n]) for result in results if n < len(result.intervals)]
+        )
     lines += _with_sum([_line(str(r.client), 0.0, r.intervals[-1][1], r.bytes) for r in results])
     return Iperf2Report(tuple(lines))
 
@@ -38,17 +38,21 @@ def iperf2_of_udp(result: UdpFlowResult, seconds: float) -> Iperf2Report:
     connection = str(result.client)
     sent = Iperf2Line(connection, 0.0, seconds, result.sent_bits_per_s * seconds / 8, result.sent_bits_per_s)
     served = Iperf2Line(
-        connection, 0.0, seconds, result.received_bits_per_s * seconds / 8, result.received_bits_per_s,
-        result.jitter_ns * _NS_MS, result.lost, result.total,
-    )  # fmt: skip
+        connection,
+        0.0,
+        seconds,
+        result.received_bits_per_s * seconds / 8,
+        result.received_bits_per_s,
+        result.jitter_ns * _NS_MS,
+        result.lost,
+        result.total,
+    )
     return Iperf2Report((sent,), (served,), result.sent)
 
 
 def iperf3_of_tcp(results: Sequence[TcpConnectionResult]) -> Iperf3Report:
     """Return the report of a test; what was sent is what was received in order, retransmissions apart."""
-    return Iperf3Report(
-        "TCP", tuple(Iperf3Stream(r.intervals, r.bytes, r.bytes, r.retransmitted) for r in results)
-    )  # fmt: skip
+    return Iperf3Report("TCP", tuple(Iperf3Stream(r.intervals, r.bytes, r.bytes, r.retransmitted) for r in results))
 
 
 def iperf3_of_udp(results: Sequence[UdpFlowResult], seconds: float) -> Iperf3Report:
@@ -59,6 +63,11 @@ def iperf3_of_udp(results: Sequence[UdpFlowResult], seconds: float) -> Iperf3Rep
 def _datagram_stream(result: UdpFlowResult, seconds: float) -> Iperf3Stream:
     sent = round(result.sent_bits_per_s * seconds / 8)
     return Iperf3Stream(
-        ((0.0, seconds, sent),), sent, round(result.received_bits_per_s * seconds / 8), None,
-        result.jitter_ns * _NS_MS, result.lost, result.total,
-    )  # fmt: skip
+        ((0.0, seconds, sent),),
+        sent,
+        round(result.received_bits_per_s * seconds / 8),
+        None,
+        result.jitter_ns * _NS_MS,
+        result.lost,
+        result.total,
+    )

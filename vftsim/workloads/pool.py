@@ -258,8 +258,14 @@ class PoolProgram(Program):
     def __init__(self, spec: PoolSpec, home: Home) -> None:
         self.engine = home.engine
         self.name = home.name
-        self.row = add_pool(home.engine, home.domain, spec.part, spec, home.place("socket buffer", "full"),
-                            home.place("guest", "lost in crash"))  # fmt: skip
+        self.row = add_pool(
+            home.engine,
+            home.domain,
+            spec.part,
+            spec,
+            home.place("socket buffer", "full"),
+            home.place("guest", "lost in crash"),
+        )
         if home.cpu_inflation != 1.0:
             self.record.packet_ns = round(spec.packet_cost * home.cpu_inflation)
 

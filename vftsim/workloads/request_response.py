@@ -291,9 +291,14 @@ def add_request_response(
     """Add the clients of a port; ``number`` says whose draws are theirs.  Return the row of the exchange."""
     install_buckets(engine)
     row, own = engine.add(
-        exchanges, port=port, request_bytes=spec.request_size, turn_around_ns=spec.turn_around, retry_ns=spec.retry,
-        warmup_ns=warmup_ns, latency=engine.new(delays),
-    )  # fmt: skip
+        exchanges,
+        port=port,
+        request_bytes=spec.request_size,
+        turn_around_ns=spec.turn_around,
+        retry_ns=spec.retry,
+        warmup_ns=warmup_ns,
+        latency=engine.new(delays),
+    )
     own.row = row
     own.flow, flow = engine.add(flows, workload=engine.number(request_response), own=row, port=port)
     flow.row = own.flow
@@ -315,10 +320,16 @@ def add_open_requests(
     install_buckets(engine)
     gap_ns = max(1, round(_S / spec.rate))
     row, own = engine.add(
-        exchanges, port=port, request_bytes=spec.request_size, retry_ns=spec.timeout, gap_ns=gap_ns,
+        exchanges,
+        port=port,
+        request_bytes=spec.request_size,
+        retry_ns=spec.timeout,
+        gap_ns=gap_ns,
         gaps=gamma_feed(feeder, streams, "open_requests.gap", number, gap_ns, spec.gap_cv),
-        most_tries=spec.retries + 1, warmup_ns=warmup_ns, latency=engine.new(delays),
-    )  # fmt: skip
+        most_tries=spec.retries + 1,
+        warmup_ns=warmup_ns,
+        latency=engine.new(delays),
+    )
     own.row = row
     own.flow, flow = engine.add(flows, workload=engine.number(open_requests), own=row, port=port)
     flow.row = own.flow
@@ -342,10 +353,15 @@ def request_loop_of(engine: Engine, row: int) -> RequestLoop:
     """Return what an exchange has measured up to now."""
     own = engine.rows(exchanges)[row]
     return RequestLoop(
-        requests=int(own.sent), answered=int(own.answered), answers=int(own.measured), failed=int(own.failed),
-        repeated=int(own.repeated), dropped=int(own.dropped), latency=histogram(engine, int(own.latency)),
+        requests=int(own.sent),
+        answered=int(own.answered),
+        answers=int(own.measured),
+        failed=int(own.failed),
+        repeated=int(own.repeated),
+        dropped=int(own.dropped),
+        latency=histogram(engine, int(own.latency)),
         seconds=(engine.now_ns - int(own.warmup_ns)) / _S,
-    )  # fmt: skip
+    )
 
 
 class OpenLoop(Outcome):
@@ -370,7 +386,13 @@ def open_loop_of(engine: Engine, row: int) -> OpenLoop:
     own = engine.rows(exchanges)[row]
     errors, given_up = int(own.failed), int(own.given_up)
     return OpenLoop(
-        offered=int(own.offered), answers=int(own.measured), errors=errors, given_up=given_up,
-        failures=errors + given_up, repeated=int(own.repeated), dropped=int(own.dropped),
-        latency=histogram(engine, int(own.latency)), seconds=(engine.now_ns - int(own.warmup_ns)) / _S,
-    )  # fmt: skip
+        offered=int(own.offered),
+        answers=int(own.measured),
+        errors=errors,
+        given_up=given_up,
+        failures=errors + given_up,
+        repeated=int(own.repeated),
+        dropped=int(own.dropped),
+        latency=histogram(engine, int(own.latency)),
+        seconds=(engine.now_ns - int(own.warmup_ns)) / _S,
+    )

@@ -210,9 +210,15 @@ class RtpWorkload(RtpStreamsSpec, WorkloadSpec):
     def install(self, target: Target) -> flow.FlowDriver:
         """Add the streams."""
         driver = flow.FlowDriver(
-            target, rtp_streams, size_bytes=self.frame_bytes, streams=self.streams, late_ns=self.playout,
-            interval_ns=self.interval, is_voice=True, asked_bits_per_s=self.wire_bits_per_s,
+            target,
+            rtp_streams,
+            size_bytes=self.frame_bytes,
+            streams=self.streams,
+            late_ns=self.playout,
+            interval_ns=self.interval,
+            is_voice=True,
+            asked_bits_per_s=self.wire_bits_per_s,
             waits_for_line=True,
-        )  # fmt: skip
+        )
         driver.sends(RtpSource(self, target.streams, driver.flow, target.end_ns, target.rate_bits_per_s))
         return driver

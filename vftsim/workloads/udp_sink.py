@@ -140,9 +140,14 @@ def add_udp_sink(engine: Engine, domain: int, spec: UdpSinkSpec) -> int:
     socket_full, _ = engine.add(drops)
     lost_in_boot, _ = engine.add(drops)
     row, own = engine.add(
-        udp_sinks, domain=domain, read_ns=spec.read_cost, is_shared=spec.shared_buffer, socket_full=socket_full,
-        most_waiting=max(1, spec.receive_buffer // spec.packet_charge), lost_in_boot=lost_in_boot,
-    )  # fmt: skip
+        udp_sinks,
+        domain=domain,
+        read_ns=spec.read_cost,
+        is_shared=spec.shared_buffer,
+        socket_full=socket_full,
+        most_waiting=max(1, spec.receive_buffer // spec.packet_charge),
+        lost_in_boot=lost_in_boot,
+    )
     own.row = row
     own.program = add_program(engine, udp_sink, row, domain)
     return int(own.program)

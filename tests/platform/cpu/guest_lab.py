@@ -111,9 +111,13 @@ class GuestLab:
     def job(self, name: str, demand_ms: float, at_ms: float | None = None, then: int = 0) -> int:
         """A job of a process, ``irq`` for interrupt work, any other name for a job of no process; return its row."""
         row, _ = self.engine.add(
-            guest_jobs, domain=self.domain, process=self.processes.get(name, 0), demand_ns=round(demand_ms * MS),
-            then=then, is_interrupt=name == "irq",
-        )  # fmt: skip
+            guest_jobs,
+            domain=self.domain,
+            process=self.processes.get(name, 0),
+            demand_ns=round(demand_ms * MS),
+            then=then,
+            is_interrupt=name == "irq",
+        )
         self._names[row] = name
         if at_ms is not None:
             self.at(at_ms, on_begin, row)

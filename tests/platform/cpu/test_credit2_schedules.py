@@ -41,9 +41,18 @@ def test_three_on_two_pcpus_are_not_even():
     lab.hog(*"ABC")
     lab.run(40)
     assert lab.recorder.decisions == [
-        (0, 0, "A"), (0, 1, "B"), (10, 0, "C"), (10.5, 1, "A"), (20, 0, "B"), (21, 1, "C"), (22.5, 1, "A"),
-        (29.55, 0, "C"), (32.05, 1, "B"), (35.55, 1, "A"), (38.65, 0, "B"),
-    ]  # fmt: skip
+        (0, 0, "A"),
+        (0, 1, "B"),
+        (10, 0, "C"),
+        (10.5, 1, "A"),
+        (20, 0, "B"),
+        (21, 1, "C"),
+        (22.5, 1, "A"),
+        (29.55, 0, "C"),
+        (32.05, 1, "B"),
+        (35.55, 1, "A"),
+        (38.65, 0, "B"),
+    ]
 
 
 def test_a_cap_is_overdrawn_by_the_least_slice_and_pays_for_it():
@@ -58,9 +67,17 @@ def test_a_cap_is_overdrawn_by_the_least_slice_and_pays_for_it():
     lab.burst("A", 2.86, demand_ms=3)
     lab.run(40)
     assert lab.decisions() == [
-        (1.48, "A"), (1.98, "-"), (2.33, "A"), (2.73, "-"), (2.86, "A"), (3.86, "-"), (10, "A"), (11, "-"),
-        (20, "A"), (21, "-"),
-    ]  # fmt: skip
+        (1.48, "A"),
+        (1.98, "-"),
+        (2.33, "A"),
+        (2.73, "-"),
+        (2.86, "A"),
+        (3.86, "-"),
+        (10, "A"),
+        (11, "-"),
+        (20, "A"),
+        (21, "-"),
+    ]
 
 
 def test_two_vcpus_draw_on_one_cap():
@@ -76,8 +93,14 @@ def test_two_vcpus_draw_on_one_cap():
     lab.hog("A")
     lab.run(29)
     assert lab.decisions() == [
-        (0, "A0"), (2.5, "-"), (10, "A1"), (12.5, "-"), (20, "A0"), (21, "A1"), (22.75, "-"),
-    ]  # fmt: skip
+        (0, "A0"),
+        (2.5, "-"),
+        (10, "A1"),
+        (12.5, "-"),
+        (20, "A0"),
+        (21, "A1"),
+        (22.75, "-"),
+    ]
 
 
 def test_budget_that_is_given_back_lets_a_parked_vcpu_go_on():
@@ -124,8 +147,14 @@ def test_who_has_never_run_belongs_to_its_home():
     lab.burst("D", 1.2, demand_ms=1)
     lab.run(8)
     assert lab.decisions() == [
-        (0, "C"), (0.05, "-"), (0.1, "A"), (1.2, "B"), (2.2, "D"), (3.2, "C"), (4.2, "A"),
-    ]  # fmt: skip
+        (0, "C"),
+        (0.05, "-"),
+        (0.1, "A"),
+        (1.2, "B"),
+        (2.2, "D"),
+        (3.2, "C"),
+        (4.2, "A"),
+    ]
 
 
 def test_a_woken_vcpu_asks_its_own_pcpu_before_that_of_least_credit():

@@ -40,8 +40,13 @@ def test_a_wake_after_the_period_begins_a_new_one(wakes_ms: int):
     lab.run(80)
     again = wakes_ms + 20
     assert lab.decisions() == [
-        (0, "A"), (5, "-"), (wakes_ms, "A"), (wakes_ms + 5, "-"), (again, "A"), (again + 3, "-"),
-    ]  # fmt: skip
+        (0, "A"),
+        (5, "-"),
+        (wakes_ms, "A"),
+        (wakes_ms + 5, "-"),
+        (again, "A"),
+        (again + 3, "-"),
+    ]
 
 
 def test_a_slice_that_is_not_used_is_not_saved():
@@ -65,8 +70,17 @@ def test_extra_time_goes_in_pieces_by_weight():
     lab.hog("A", "B")
     lab.run(6.2)
     assert lab.decisions() == [
-        (0, "A"), (0.5, "B"), (1, "A"), (1.5, "B"), (2, "A"), (3, "B"), (3.5, "A"), (4.5, "B"), (5, "A"), (6, "B"),
-    ]  # fmt: skip
+        (0, "A"),
+        (0.5, "B"),
+        (1, "A"),
+        (1.5, "B"),
+        (2, "A"),
+        (3, "B"),
+        (3.5, "A"),
+        (4.5, "B"),
+        (5, "A"),
+        (6, "B"),
+    ]
 
 
 def test_extra_time_that_was_slept_through_is_not_made_up_for():
@@ -97,9 +111,13 @@ def test_a_guarantee_comes_before_extra_time_and_may_have_some_too():
     lab.hog("A", "B")
     lab.run(16)
     assert lab.recorder.classes == [
-        (0, "A", "slice"), (2, "B", "extra"), (5, "A", "extra"), (8, "B", "extra"), (10, "A", "slice"),
+        (0, "A", "slice"),
+        (2, "B", "extra"),
+        (5, "A", "extra"),
+        (8, "B", "extra"),
+        (10, "A", "slice"),
         (15, "B", "extra"),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_vcpu_stays_on_its_pcpu():
@@ -148,6 +166,15 @@ def test_a_latency_hint_grows_back_to_the_whole_period_and_no_further():
     lab.hog("A", at_ms=250)
     lab.run(595)
     assert lab.decisions() == [
-        (250, "A"), (255, "-"), (270, "A"), (280, "-"), (310, "A"), (330, "-"), (390, "A"), (415, "-"), (490, "A"),
-        (515, "-"), (590, "A"),
-    ]  # fmt: skip
+        (250, "A"),
+        (255, "-"),
+        (270, "A"),
+        (280, "-"),
+        (310, "A"),
+        (330, "-"),
+        (390, "A"),
+        (415, "-"),
+        (490, "A"),
+        (515, "-"),
+        (590, "A"),
+    ]

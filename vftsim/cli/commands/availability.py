@@ -56,9 +56,17 @@ def availability(
 
     def study(store: Store | None, progress: Progress) -> AvailabilityStudy:
         return availability_study(
-            chosen, kinds, mtbf_s, count, common.seed, common.jobs, restart_s=restart_s, after_ns=after_ns,
-            progress=progress, store=store,
-        )  # fmt: skip
+            chosen,
+            kinds,
+            mtbf_s,
+            count,
+            common.seed,
+            common.jobs,
+            restart_s=restart_s,
+            after_ns=after_ns,
+            progress=progress,
+            store=store,
+        )
 
     label = f"failovers of {chosen.name}"
     common.show(common.answer("availability", label, lambda: year_takes(chosen, kinds, count, after_ns), study))

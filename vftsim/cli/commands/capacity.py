@@ -109,19 +109,34 @@ def capacity(
 ) -> None:
     """Say what load a system carries, with an interval, and what limits it."""
     request = _request(
-        method, loss_limit, ihs_limit, after_stop, window, headroom, labs=labs, probability=probability,
-        resolution=resolution, budget=budget, replications=replications, seed=common.seed, jobs=common.jobs,
-        quick=common.quick, vary=vary,
-        objectives=tuple(objective or ()), prices=prices,
-    )  # fmt: skip
+        method,
+        loss_limit,
+        ihs_limit,
+        after_stop,
+        window,
+        headroom,
+        labs=labs,
+        probability=probability,
+        resolution=resolution,
+        budget=budget,
+        replications=replications,
+        seed=common.seed,
+        jobs=common.jobs,
+        quick=common.quick,
+        vary=vary,
+        objectives=tuple(objective or ()),
+        prices=prices,
+    )
     common.check_force()
     from vftsim.study.find_capacity import capacity_takes, find_capacity
 
     chosen = common.model(model, scale)
     study = common.answer(
-        "capacity", f"capacity of {chosen.name}", lambda: capacity_takes(chosen, request),
+        "capacity",
+        f"capacity of {chosen.name}",
+        lambda: capacity_takes(chosen, request),
         lambda store, progress: find_capacity(chosen, replace(request, progress=progress, store=store)),
-    )  # fmt: skip
+    )
     common.show(study)
     if study.interrupted:
         from vftsim.cli.main import interrupted

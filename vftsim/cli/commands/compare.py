@@ -101,11 +101,13 @@ def compare(
         if given:
             raise UsageError(f"{option} judges mechanisms: name them with --protection")
     result = common.answer(
-        "compare", "compare", lambda: total([each.spec for each in chosen], replications),
+        "compare",
+        "compare",
+        lambda: total([each.spec for each in chosen], replications),
         lambda store, progress: compare_study(
             chosen, replications, common.seed, common.jobs, progress=progress, store=store, figures=figure or ()
         ),
-    )  # fmt: skip
+    )
     common.show(result)
     if result.interrupted:
         from vftsim.cli.main import interrupted
@@ -147,11 +149,13 @@ def _mechanisms(models: list[Model], named: str, replications: int, asked: Asked
     kinds = kinds_named(named)
     each = list(fitting(models[0], kinds)[0].values())
     result = common.answer(
-        "compare", "compare", lambda: decision_takes(each, replications, bands=asked.bands),
+        "compare",
+        "compare",
+        lambda: decision_takes(each, replications, bands=asked.bands),
         lambda store, progress: decide(
             models[0], kinds, replications, common.seed, common.jobs, asked=asked, progress=progress, store=store
         ),
-    )  # fmt: skip
+    )
     common.show(result)
     if result.interrupted:
         from vftsim.cli.main import interrupted

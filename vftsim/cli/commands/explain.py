@@ -57,10 +57,15 @@ def explain(
     found = explained(recorded_window(model, set_, seed, replication, start, length), of.value, packet)
     if as_json:
         data: dict[str, Any] = {
-            of.value: found.number, "of": found.of_all, "title": found.title, "flow": found.flow,
-            "stream": found.stream, "seed": seed, "delay_ns": found.delay_ns,
+            of.value: found.number,
+            "of": found.of_all,
+            "title": found.title,
+            "flow": found.flow,
+            "stream": found.stream,
+            "seed": seed,
+            "delay_ns": found.delay_ns,
             "parts": [{"name": part.name, "length_ns": part.length_ns} for part in found.parts],
-        }  # fmt: skip
+        }
         print_json(data)
         return
     what = {Of.packet: "sent and delivered", Of.exchange: "begun and ended", Of.output: "held and let go"}[of]

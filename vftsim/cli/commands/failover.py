@@ -77,15 +77,29 @@ def failover(
 
     def study(store: Store | None, progress: Progress) -> FailoverStudy:
         found = failover_study(
-            chosen, count, common.seed, common.jobs, load=load, domain=domain, span_ns=span_ns, after_ns=after_ns,
-            progress=progress, store=store,
-        )  # fmt: skip
+            chosen,
+            count,
+            common.seed,
+            common.jobs,
+            load=load,
+            domain=domain,
+            span_ns=span_ns,
+            after_ns=after_ns,
+            progress=progress,
+            store=store,
+        )
         if not prices:
             return found
         return with_bands(
-            found, common.seed, common.jobs, load=load, domain=domain, after_ns=after_ns, progress=progress,
+            found,
+            common.seed,
+            common.jobs,
+            load=load,
+            domain=domain,
+            after_ns=after_ns,
+            progress=progress,
             store=store,
-        )  # fmt: skip
+        )
 
     found = common.answer("failover", f"failovers of {chosen.name}", needs, study)
     if plot is not None:

@@ -150,9 +150,14 @@ def _renames(given: list[str] | None) -> dict[str, str]:
 def _as_dict(row: Imported) -> dict[str, object]:
     figure = row.figure
     return {
-        "environment": row.environment, "phase": row.phase, "repeat": row.repeat, "source": row.source,
-        "metric": figure.metric, "unit": figure.unit, "statistics": figure.statistics,
-    }  # fmt: skip
+        "environment": row.environment,
+        "phase": row.phase,
+        "repeat": row.repeat,
+        "source": row.source,
+        "metric": figure.metric,
+        "unit": figure.unit,
+        "statistics": figure.statistics,
+    }
 
 
 def _show(output: Path, rows: list[Imported]) -> None:
@@ -161,12 +166,17 @@ def _show(output: Path, rows: list[Imported]) -> None:
     shown = ("n", "mean", "p50", "p90", "p99", "max", "total")
     lines = [
         (
-            row.phase, row.figure.metric, row.figure.unit, row.source,
+            row.phase,
+            row.figure.metric,
+            row.figure.unit,
+            row.source,
             *(f"{row.figure.statistics[s]:.4g}" if s in row.figure.statistics else "" for s in shown),
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     print_table(
-        f"Imported into {output}", ("phase", "metric", "unit", "source", *shown), lines,
+        f"Imported into {output}",
+        ("phase", "metric", "unit", "source", *shown),
+        lines,
         f"{len(rows)} figures; {output / 'dataset.yaml'} describes them",
-    )  # fmt: skip
+    )

@@ -61,9 +61,18 @@ def optimize(
     objectives = tuple(replace(one, figure=one_figure(one.figure, base.spec)) for one in asked)
     level = options.parse_quantity("--confidence", confidence, PERCENT, "%") / 100.0
     request = Request(
-        model, tuple(common.set_ or ()), base, dict(chosen), objectives, read_prices(prices), level, looks, budget,
-        common.seed, common.quick,
-    )  # fmt: skip
+        model,
+        tuple(common.set_ or ()),
+        base,
+        dict(chosen),
+        objectives,
+        read_prices(prices),
+        level,
+        looks,
+        budget,
+        common.seed,
+        common.quick,
+    )
     request.check()
     folder = common.output or Path(f"optimize-{Path(model).stem}")
     with common.taking(request.takes, f"optimize {base.name}") as progress:

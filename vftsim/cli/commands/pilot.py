@@ -29,9 +29,9 @@ def pilot(
     common.check_force()
     chosen = common.model(model)
     study = common.answer(
-        "pilot", f"pilots of {chosen.name}", lambda: pilots_take(chosen, load),
-        lambda store, progress: warm_up_study(
-            chosen, common.seed, common.jobs, load, progress=progress, store=store
-        ),
-    )  # fmt: skip
+        "pilot",
+        f"pilots of {chosen.name}",
+        lambda: pilots_take(chosen, load),
+        lambda store, progress: warm_up_study(chosen, common.seed, common.jobs, load, progress=progress, store=store),
+    )
     common.show(study)

@@ -56,9 +56,17 @@ def predict(
 
     def study(store: Store | None, progress: Progress) -> Prediction:
         return predict_study(
-            chosen, fits, others, draws, replications, common.seed, common.jobs, figures=tuple(wanted),
-            progress=progress, store=store,
-        )  # fmt: skip
+            chosen,
+            fits,
+            others,
+            draws,
+            replications,
+            common.seed,
+            common.jobs,
+            figures=tuple(wanted),
+            progress=progress,
+            store=store,
+        )
 
     label = f"predict {chosen.name}"
     common.show(common.answer("predict", label, lambda: total([chosen.spec], points * replications), study))

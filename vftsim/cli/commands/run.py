@@ -100,9 +100,17 @@ def run(
     runs = replications if rule is None else rule.budget
     with common.taking(lambda: total([chosen.spec], runs), f"run {chosen.name}") as progress:
         result = run_study(
-            chosen, replications, common.seed, common.jobs, directory=common.output, force=common.force, resume=resume,
-            progress=progress, rule=rule, shard=share,
-        )  # fmt: skip
+            chosen,
+            replications,
+            common.seed,
+            common.jobs,
+            directory=common.output,
+            force=common.force,
+            resume=resume,
+            progress=progress,
+            rule=rule,
+            shard=share,
+        )
     options.say_remarks(result.remarks)
     common.show(result)
     if result.interrupted:

@@ -55,9 +55,18 @@ def sensitivity(
     base = common.model(model)
     spans = spans_named(base.spec, range_ or [], prices=prices, fit=fit)
     request = Request(
-        model, tuple(common.set_ or ()), figure, spans, base, trajectories, samples, most, replications, common.seed,
+        model,
+        tuple(common.set_ or ()),
+        figure,
+        spans,
+        base,
+        trajectories,
+        samples,
+        most,
+        replications,
+        common.seed,
         common.quick,
-    )  # fmt: skip
+    )
     request.check()
     folder = common.output or Path(f"sensitivity-{Path(model).stem}")
     with common.taking(request.takes, f"sensitivity of {base.name}") as progress:

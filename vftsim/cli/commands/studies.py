@@ -41,7 +41,11 @@ def _about(said: dict[str, Any]) -> dict[str, Any]:
     labels = list(dict.fromkeys(model["label"] for model in said.get("models", [])))
     points = (said.get("study") or said.get("sweep") or {}).get("points", len(labels))
     return {
-        "command": said["command"], "models": ", ".join(labels), "points": points,
-        "replications": said.get("replications_wanted", ""), "seed": said.get("seed", ""),
-        "state": said.get("state", ""), "started_utc": said.get("started_utc", ""),
-    }  # fmt: skip
+        "command": said["command"],
+        "models": ", ".join(labels),
+        "points": points,
+        "replications": said.get("replications_wanted", ""),
+        "seed": said.get("seed", ""),
+        "state": said.get("state", ""),
+        "started_utc": said.get("started_utc", ""),
+    }

@@ -74,9 +74,16 @@ def sweep(
     folder = common.output or Path("-".join(["sweep", *(about if scheduler or protection else [*about, "default"])]))
     with common.taking(lambda: plan.takes(replications), f"sweep of {plan.base.name}") as progress:
         result = run_sweep(
-            plan.grid(), folder, replications, common.seed, common.jobs, force=common.force, progress=progress,
-            shard=share, figures=figure or (),
-        )  # fmt: skip
+            plan.grid(),
+            folder,
+            replications,
+            common.seed,
+            common.jobs,
+            force=common.force,
+            progress=progress,
+            shard=share,
+            figures=figure or (),
+        )
     options.say_remarks(result.remarks)
     common.show(result)
     tables = "results.csv, replications.csv, " + ("crossovers.csv, " if result.grid.protections else "")

@@ -133,9 +133,12 @@ class Function(Expressions):
     def _do_For(self, node: ast.For) -> None:  # noqa: N802
         numbers, target = node.iter, node.target
         if (
-            node.orelse or not isinstance(target, ast.Name) or not isinstance(numbers, ast.Call)
-            or not isinstance(numbers.func, ast.Name) or numbers.func.id != "range"
-        ):  # fmt: skip
+            node.orelse
+            or not isinstance(target, ast.Name)
+            or not isinstance(numbers, ast.Call)
+            or not isinstance(numbers.func, ast.Name)
+            or numbers.func.id != "range"
+        ):
             self.refuse(node, "only for ... in range(...)")
         values = [self.value(v) for v in numbers.args]
         if REAL in [kind for _, kind in values]:

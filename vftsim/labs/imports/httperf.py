@@ -147,16 +147,27 @@ def read_report(source: Source) -> HttperfReport:
     if not connections or not duration_s > 0:
         source.refuse("is the report of a test without a connection or a duration")
     return HttperfReport(
-        connections=int(connections), requests=int(requests), replies=int(replies), duration_s=duration_s,
-        concurrent=int(found["concurrent"][0]), connection_ms=_five(found["connection"]),
-        connect_ms=found["connect"][0], replies_per_connection=found["length"][0], request_bytes=found["request"][0],
-        reply_rate=(low, mean, high, math.nan, deviation), samples=int(samples),
-        response_ms=found["reply"][0], transfer_ms=found["reply"][1],
-        header_bytes=found["size"][0], content_bytes=found["size"][1], footer_bytes=found["size"][2],
-        status=_status(found["status"]), net_bytes_per_s=found["net"][0] * 1024,
+        connections=int(connections),
+        requests=int(requests),
+        replies=int(replies),
+        duration_s=duration_s,
+        concurrent=int(found["concurrent"][0]),
+        connection_ms=_five(found["connection"]),
+        connect_ms=found["connect"][0],
+        replies_per_connection=found["length"][0],
+        request_bytes=found["request"][0],
+        reply_rate=(low, mean, high, math.nan, deviation),
+        samples=int(samples),
+        response_ms=found["reply"][0],
+        transfer_ms=found["reply"][1],
+        header_bytes=found["size"][0],
+        content_bytes=found["size"][1],
+        footer_bytes=found["size"][2],
+        status=_status(found["status"]),
+        net_bytes_per_s=found["net"][0] * 1024,
         errors={name: int(count) for name, count in zip(ERRORS, found["errors"], strict=True)},
         cpu_s=(_value(source, cpu[1], "CPU time"), _value(source, cpu[2], "CPU time")) if cpu else None,
-    )  # fmt: skip
+    )
 
 
 def _value(source: Source, text: str, name: str) -> float:

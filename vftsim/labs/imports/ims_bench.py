@@ -14,9 +14,16 @@ from vftsim.labs.importing import Figure, Importer, Source, register
 from vftsim.labs.report_text import Heading, Table, blocks
 
 _STATISTICS = {
-    "mean": "mean", "standard deviation": "sd", "minimum": "min", "maximum": "max", "variance": "",
-    "percentile 50": "p50", "percentile 90": "p90", "percentile 95": "p95", "percentile 99": "p99",
-}  # fmt: skip
+    "mean": "mean",
+    "standard deviation": "sd",
+    "minimum": "min",
+    "maximum": "max",
+    "variance": "",
+    "percentile 50": "p50",
+    "percentile 90": "p90",
+    "percentile 95": "p95",
+    "percentile 99": "p99",
+}
 _DELAY = re.compile(r"PX_TRT-(?P<name>[A-Z]+[0-9]+) \((?P<unit>msec)\)")
 _STEP = re.compile(r"(?P<pre>Pre-?reg\w*)|(?:Step )?(?P<step>[0-9]{1,3})", re.IGNORECASE)
 _SCENARIO = re.compile(r"\b(ims_[a-z]+)\b")
@@ -31,10 +38,15 @@ _SUMMARY = (
     (re.compile(r"sipp mem .*"), "generator_memory", "MB"),
 )
 _TITLES = (
-    ("effective load", "load", "/s"), ("sipp cpu", "generator_cpu", "%"), ("sipp mem", "generator_memory", "MB"),
-    ("cpu", "cpu", "%"), ("memory", "memory", "MB"), ("retransmit", "retransmissions", "/s"),
-    ("ihs per use_case", "ihs_each_second/global", "%"), ("ihs per scenario", "ihs_each_second", "%"),
-)  # fmt: skip
+    ("effective load", "load", "/s"),
+    ("sipp cpu", "generator_cpu", "%"),
+    ("sipp mem", "generator_memory", "MB"),
+    ("cpu", "cpu", "%"),
+    ("memory", "memory", "MB"),
+    ("retransmit", "retransmissions", "/s"),
+    ("ihs per use_case", "ihs_each_second/global", "%"),
+    ("ihs per scenario", "ihs_each_second", "%"),
+)
 
 
 @dataclass(slots=True)
@@ -99,8 +111,9 @@ def _steps(report: _Report, table: Table, heading: str) -> None:
         if phase is None or len(values) != len(statistics):
             report.source.refuse(
                 f"a row of this table needs a step, its load and {len(statistics)} numbers, found {len(row)} cells",
-                line, title,
-            )  # fmt: skip
+                line,
+                title,
+            )
         numbers = {s: report.source.number(v, line, title) for s, v in zip(statistics, values, strict=True) if s}
         report.add(phase, *metric, numbers)
 
@@ -130,7 +143,10 @@ def _phase(cell: str) -> str | None:
 
 register(
     Importer(
-        "ims-bench", "report of IMS Bench SIPp, HTML or text with tabs",
-        lambda text: "Requested" in text and ("PX_TRT" in text or "IMS Bench" in text), _read, windowed=False,
+        "ims-bench",
+        "report of IMS Bench SIPp, HTML or text with tabs",
+        lambda text: "Requested" in text and ("PX_TRT" in text or "IMS Bench" in text),
+        _read,
+        windowed=False,
     )
-)  # fmt: skip
+)

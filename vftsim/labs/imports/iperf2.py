@@ -121,12 +121,15 @@ def _line(source: Source, number: int, found: re.Match[str]) -> Iperf2Line:
 
     connection, begin, end, size, size_unit, rate, rate_unit, jitter, lost, total = found.groups()
     return Iperf2Line(
-        connection, value(begin, "Interval"), value(end, "Interval"),
+        connection,
+        value(begin, "Interval"),
+        value(end, "Interval"),
         value(size, "Transfer") * 1024.0 ** _PREFIXES.index(size_unit),
         value(rate, "Bandwidth") * 1000.0 ** _PREFIXES.index(rate_unit),
         None if jitter is None else value(jitter, "Jitter"),
-        None if lost is None else int(value(lost, "Lost")), None if total is None else int(value(total, "Total")),
-    )  # fmt: skip
+        None if lost is None else int(value(lost, "Lost")),
+        None if total is None else int(value(total, "Total")),
+    )
 
 
 def _read(source: Source) -> list[Figure]:

@@ -90,9 +90,11 @@ def _span(begin_s: float, end_s: float, size_bytes: int) -> dict[str, Any]:
 def _datagrams(stream: Iperf3Stream) -> dict[str, Any]:
     share = 100.0 * (stream.lost_packets or 0) / stream.packets if stream.packets else 0.0
     return {
-        "jitter_ms": stream.jitter_ms, "lost_packets": stream.lost_packets, "packets": stream.packets,
+        "jitter_ms": stream.jitter_ms,
+        "lost_packets": stream.lost_packets,
+        "packets": stream.packets,
         "lost_percent": share,
-    }  # fmt: skip
+    }
 
 
 _Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]

@@ -54,7 +54,9 @@ def _check_other(source: Source, line: int, text: str) -> None:
 
 register(
     Importer(
-        "sar", "sysstat sar -u, printed",
-        lambda text: re.match(r"Linux \S+ \(.*\)", text) is not None and "%idle" in text[:2000], _read,
+        "sar",
+        "sysstat sar -u, printed",
+        lambda text: re.match(r"Linux \S+ \(.*\)", text) is not None and "%idle" in text[:2000],
+        _read,
     )
-)  # fmt: skip
+)

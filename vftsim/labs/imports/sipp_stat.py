@@ -5,8 +5,16 @@ from __future__ import annotations
 from vftsim.labs.importing import Figure, Importer, Source, of_values, register
 from vftsim.labs.sipp import delay_name, epoch_s, span_s, table
 
-_NEEDED = ("StartTime", "LastResetTime", "CurrentTime", "IncomingCall(P)", "OutgoingCall(P)", "SuccessfulCall(P)",
-           "FailedCall(P)", "Retransmissions(P)")  # fmt: skip
+_NEEDED = (
+    "StartTime",
+    "LastResetTime",
+    "CurrentTime",
+    "IncomingCall(P)",
+    "OutgoingCall(P)",
+    "SuccessfulCall(P)",
+    "FailedCall(P)",
+    "Retransmissions(P)",
+)
 _CALLS = {
     "load": ("IncomingCall(P)", "OutgoingCall(P)"),
     "completed": ("SuccessfulCall(P)",),

@@ -53,9 +53,14 @@ def guest_kinds(specs: Iterable[GuestSchedulerSpec]) -> list[Kind]:
 
 
 def add_host(
-    engine: Engine, pcpu_count: int, spec: SchedulerSpec, switch_cost_ns: int = 0, *, observed: bool = False,
+    engine: Engine,
+    pcpu_count: int,
+    spec: SchedulerSpec,
+    switch_cost_ns: int = 0,
+    *,
+    observed: bool = False,
     cpu_speed: float = 1.0,
-) -> int:  # fmt: skip
+) -> int:
     """Add a host; its domains must be added before the next host's.  Returns its row.
 
     All CPU work on it takes its stated time divided by ``cpu_speed``; what the hypervisor does between pieces of work
@@ -71,9 +76,14 @@ def add_host(
             f"cpu_speed {cpu_speed} must be between 0.001 and 1000; 1 is the speed that work is stated for"
         )
     row, host = engine.add(
-        hosts, pcpus=pcpu_count, switch_cost_ns=switch_cost_ns, observed=observed, cpu_speed=cpu_speed,
-        scheduler=engine.number(spec.part), begin_ns=engine.now_ns,
-    )  # fmt: skip
+        hosts,
+        pcpus=pcpu_count,
+        switch_cost_ns=switch_cost_ns,
+        observed=observed,
+        cpu_speed=cpu_speed,
+        scheduler=engine.number(spec.part),
+        begin_ns=engine.now_ns,
+    )
     host.row = row
     for number in range(pcpu_count):
         pcpu_row, pcpu = engine.add(pcpus, host=row, number=number, idle_since_ns=engine.now_ns)

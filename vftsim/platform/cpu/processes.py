@@ -27,11 +27,47 @@ NICE_0 = 1024
 
 # Linux kernel/sched: weights of the nice levels -20 to 19, about 1.25 times a step.
 WEIGHTS = (
-    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
-    9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
-    1024, 820, 655, 526, 423, 335, 272, 215, 172, 137,
-    110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
-)  # fmt: skip
+    88761,
+    71755,
+    56483,
+    46273,
+    36291,
+    29154,
+    23254,
+    18705,
+    14949,
+    11916,
+    9548,
+    7620,
+    6100,
+    4904,
+    3906,
+    3121,
+    2501,
+    1991,
+    1586,
+    1277,
+    1024,
+    820,
+    655,
+    526,
+    423,
+    335,
+    272,
+    215,
+    172,
+    137,
+    110,
+    87,
+    70,
+    56,
+    45,
+    36,
+    29,
+    23,
+    18,
+    15,
+)
 
 
 class Process(Record):
@@ -331,10 +367,15 @@ def forget_jobs(sim: Sim, domain: Domain) -> None:
 def share_processes(kind: Kind) -> Kind:
     """Give a kind of guest scheduler what schedulers of processes have in common; return it."""
     shared: tuple[tuple[Any, Any], ...] = (
-        (slots.enqueue, enqueue), (slots.go_on, go_on), (slots.charge_job, charge_job), (slots.run_over, run_over),
-        (slots.job_done, job_done), (slots.jobs_waiting, jobs_waiting), (slots.forget_jobs, forget_jobs),
+        (slots.enqueue, enqueue),
+        (slots.go_on, go_on),
+        (slots.charge_job, charge_job),
+        (slots.run_over, run_over),
+        (slots.job_done, job_done),
+        (slots.jobs_waiting, jobs_waiting),
+        (slots.forget_jobs, forget_jobs),
         (make_room, give_way),
-    )  # fmt: skip
+    )
     for slot, function in shared:
         kind.implements(slot)(function)
     return kind

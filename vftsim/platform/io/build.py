@@ -87,9 +87,13 @@ class Io:
     def add_nic(self, name: str, spec: NicSpec) -> int:
         """Add a network interface; nothing comes to it before it is fed."""
         row, nic = self.engine.add(
-            nics, number=len(self.nics), capacity=spec.receive_ring_packets, coalescing_time_ns=spec.coalescing_time,
-            coalescing_packets=spec.coalescing_packets, drop_place=self.place(name, "receive ring full"),
-        )  # fmt: skip
+            nics,
+            number=len(self.nics),
+            capacity=spec.receive_ring_packets,
+            coalescing_time_ns=spec.coalescing_time,
+            coalescing_packets=spec.coalescing_packets,
+            drop_place=self.place(name, "receive ring full"),
+        )
         nic.row = row
         self.engine.rows(arrivals)[row].is_complete = True
         self.nics[name] = row
@@ -103,16 +107,35 @@ class Io:
         return row
 
     def add_stage(
-        self, owner: str, name: str, task: Kind, domain: int, *, event_ns: int, packet_ns: int, ring: int = 0,
-        nic: int = 0, on_first_vcpu: bool = False, vcpu: int = 0, budget: int = NAPI_BUDGET, parallel: int = 1,
-    ) -> int:  # fmt: skip
+        self,
+        owner: str,
+        name: str,
+        task: Kind,
+        domain: int,
+        *,
+        event_ns: int,
+        packet_ns: int,
+        ring: int = 0,
+        nic: int = 0,
+        on_first_vcpu: bool = False,
+        vcpu: int = 0,
+        budget: int = NAPI_BUDGET,
+        parallel: int = 1,
+    ) -> int:
         """Add a stage that takes from ``ring`` or from ``nic`` and runs as jobs unless it has a vCPU."""
         if on_first_vcpu:
             vcpu = int(self.engine.rows(domains)[domain].first_vcpu)
         row, stage = self.engine.add(
-            stages, task=self.engine.number(task), domain=domain, vcpu=vcpu, nic=nic, event_ns=event_ns,
-            packet_ns=packet_ns, budget=budget, parallel=parallel,
-        )  # fmt: skip
+            stages,
+            task=self.engine.number(task),
+            domain=domain,
+            vcpu=vcpu,
+            nic=nic,
+            event_ns=event_ns,
+            packet_ns=packet_ns,
+            budget=budget,
+            parallel=parallel,
+        )
         stage.row = row
         if ring:
             self.serve(row, ring)
@@ -130,9 +153,16 @@ class Io:
     ) -> int:
         """Add the stage by which packets enter a guest, on its first vCPU."""
         stage = self.add_stage(
-            site.name, name, guest_driver, site.domain, event_ns=event_ns, packet_ns=packet_ns, ring=ring, nic=nic,
+            site.name,
+            name,
+            guest_driver,
+            site.domain,
+            event_ns=event_ns,
+            packet_ns=packet_ns,
+            ring=ring,
+            nic=nic,
             on_first_vcpu=True,
-        )  # fmt: skip
+        )
         down, lost = self.place("guest", "disconnected"), self.place("guest", "lost in crash")
         for row in site.ports:
             end = self.engine.rows(guest_ends)[row]
@@ -152,20 +182,39 @@ class Io:
             receive_vcpu, transmit_vcpu, parallel = 0, 0, count
         for nic in owned:
             self.add_stage(
-                "", "driver domain receive", receiving, domain, nic=nic, vcpu=receive_vcpu, event_ns=spec.event_cost,
-                packet_ns=spec.receive_cost, budget=spec.budget_packets, parallel=parallel,
-            )  # fmt: skip
+                "",
+                "driver domain receive",
+                receiving,
+                domain,
+                nic=nic,
+                vcpu=receive_vcpu,
+                event_ns=spec.event_cost,
+                packet_ns=spec.receive_cost,
+                budget=spec.budget_packets,
+                parallel=parallel,
+            )
         return self.add_stage(
-            "", "driver domain transmit", transmitting, domain, vcpu=transmit_vcpu, event_ns=spec.event_cost,
-            packet_ns=spec.transmit_cost, budget=spec.budget_packets, parallel=parallel,
-        )  # fmt: skip
+            "",
+            "driver domain transmit",
+            transmitting,
+            domain,
+            vcpu=transmit_vcpu,
+            event_ns=spec.event_cost,
+            packet_ns=spec.transmit_cost,
+            budget=spec.budget_packets,
+            parallel=parallel,
+        )
 
     def add_port(self, owner: str, domain: int, nic: int, application: int, spec: IoPathSpec) -> int:
         """Add a guest's end of a path for one application; its path is connected when all ports of the domain exist."""
         row, port = self.engine.add(
-            ports, domain=domain, nic=nic, application=application, path=self.engine.number(spec.part),
+            ports,
+            domain=domain,
+            nic=nic,
+            application=application,
+            path=self.engine.number(spec.part),
             saves_ring=spec.saves_ring,
-        )  # fmt: skip
+        )
         port.row = row
         self.owners[row] = owner
         return row

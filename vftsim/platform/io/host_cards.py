@@ -63,9 +63,14 @@ def start_background(engine: Engine, card: int, number: int, spec: BackgroundTra
     """Start a card's background traffic; ``number`` orders its bursts among those of one instant."""
     link = int(engine.rows(cards)[card].from_host)
     row, _ = engine.add(
-        bursts, link=link, number=number, size_bytes=spec.burst, period_ns=spec.period,
-        duration_ns=long_transmission_ns(spec.burst, int(engine.rows(links)[link].rate_bits_per_s)), dropped=dropped,
-    )  # fmt: skip
+        bursts,
+        link=link,
+        number=number,
+        size_bytes=spec.burst,
+        period_ns=spec.period,
+        duration_ns=long_transmission_ns(spec.burst, int(engine.rows(links)[link].rate_bits_per_s)),
+        dropped=dropped,
+    )
     engine.at(engine.now_ns + spec.period, EventKind.DEVICE, 1 + number, engine.number(on_burst), row)
 
 

@@ -15,9 +15,16 @@ _S = 1_000_000_000
 _EXIT_NS = 4_000
 _PRICES = ("entry", "kibibyte", "timer", "output", "clock_read", "disk_operation", "batch", "exit", "context_switch")
 _ONLY_COUNTED = (
-    "log.clock_read_rate", "log.disk_reads", "cost.clock_read", "cost.disk_operation", "cost.batch",
-    "cost.context_switch", "cost.exit", "cost.plain_exit", "cost.settling",
-)  # fmt: skip
+    "log.clock_read_rate",
+    "log.disk_reads",
+    "cost.clock_read",
+    "cost.disk_operation",
+    "cost.batch",
+    "cost.context_switch",
+    "cost.exit",
+    "cost.plain_exit",
+    "cost.settling",
+)
 _PositiveBitRate = Annotated[BitRate, Field(gt=0)]
 _PositiveBytes = Annotated[ByteCount, Field(gt=0)]
 

@@ -28,8 +28,16 @@ from vftsim.platform.protection.when import Instant
 from vftsim.sampling import Streams
 
 ENTRIES = (
-    announce_fault, begin_now, bring_up_to_date, foresee, guard_disk, guard_port, guard_program, lag_now, missing_now,
-)  # fmt: skip
+    announce_fault,
+    begin_now,
+    bring_up_to_date,
+    foresee,
+    guard_disk,
+    guard_port,
+    guard_program,
+    lag_now,
+    missing_now,
+)
 ACTIONS = (on_begin, on_fault)
 TABLES = (cuts, faults, foresights, guarded_programs, moments, senders, tallies)
 

@@ -158,9 +158,12 @@ class CheckpointFields(ReplicationFields):
         """Return what :attr:`outcome` holds of the run so far."""
         own, found = engine.rows(checkpoints)[guard], super().holds(engine, guard)
         return {
-            **found, "states": found["counted"].get("states_taken", 0), "paused_ns": int(own.paused_ns),
-            "longest_pause_ns": int(own.longest_pause_ns), "interval_ns": self._adapted_ns(engine, guard),
-        }  # fmt: skip
+            **found,
+            "states": found["counted"].get("states_taken", 0),
+            "paused_ns": int(own.paused_ns),
+            "longest_pause_ns": int(own.longest_pause_ns),
+            "interval_ns": self._adapted_ns(engine, guard),
+        }
 
     def _adapted_ns(self, engine: Engine, guard: int) -> int | None:
         """Return the interval that a guard has now, if it adapts."""

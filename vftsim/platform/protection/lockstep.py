@@ -167,14 +167,16 @@ class LockstepSpec(LockstepFields, ProtectionSpec):
         own, found = engine.rows(locksteps)[guard], super().holds(engine, guard)
         pair = engine.rows(pairs)[own.pair]
         return {
-            **found, "counted": {**found["counted"], **counts(engine, guard)},
+            **found,
+            "counted": {**found["counted"], **counts(engine, guard)},
             "channel_bytes": int(engine.rows(channels)[guard].sent_bytes),
             "backup_cpu_ns": int(own.replayed_ns + pair.secondary.busy_ns),
             "memory": self.log.buffer / _MB,
             "backup_memory": ((self.reprotection or ReprotectionSpec()).memory + self.secondary.buffer) / _MB,
-            "held_ns": int(own.waited_ns + pair.wait_ns), "released": int(own.released + pair.released),
+            "held_ns": int(own.waited_ns + pair.wait_ns),
+            "released": int(own.released + pair.released),
             "lowest_cpu_share": float(engine.rows(throttles)[guard].lowest_share),
-        }  # fmt: skip
+        }
 
     def forget_extremes(self, engine: Engine, guard: int) -> None:
         """Have the lowest share begin with the present one."""

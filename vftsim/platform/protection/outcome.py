@@ -53,27 +53,49 @@ class Protection(Outcome):
     first_breach: dict[str, int] | None = kept()
     counted: dict[str, float] = declare.total(by="name", known_as=("",))
     output_held = declare.ratio(
-        held_ns, released, factor=1e-6, unit="ms", label="output held, mean", short="held", better="lower",
-        headline=True, known_as=("output_wait_ms",),
-    )  # fmt: skip
+        held_ns,
+        released,
+        factor=1e-6,
+        unit="ms",
+        label="output held, mean",
+        short="held",
+        better="lower",
+        headline=True,
+        known_as=("output_wait_ms",),
+    )
     stopped = declare.rate(
-        stopped_ns, factor=1e-7, unit="%", label="guest stands still", short="stopped", better="lower", headline=True,
+        stopped_ns,
+        factor=1e-7,
+        unit="%",
+        label="guest stands still",
+        short="stopped",
+        better="lower",
+        headline=True,
         known_as=("stopped_percent",),
-    )  # fmt: skip
+    )
     channel = declare.rate(
-        channel_bytes, factor=8e-6, unit="Mbit/s", label="channel", better="lower", headline=True,
+        channel_bytes,
+        factor=8e-6,
+        unit="Mbit/s",
+        label="channel",
+        better="lower",
+        headline=True,
         known_as=("channel_mbit_per_s",),
-    )  # fmt: skip
+    )
     backup_cpu = declare.rate(
-        backup_cpu_ns, factor=1e-7, unit="%", label="CPU of the second host", better="lower",
+        backup_cpu_ns,
+        factor=1e-7,
+        unit="%",
+        label="CPU of the second host",
+        better="lower",
         known_as=("backup_cpu_percent",),
-    )  # fmt: skip
+    )
     backup_disk = declare.rate(
         backup_disk_bytes, factor=1e-6, unit="MB/s", label="disk of the second host", better="lower"
     )
     sender_cpu = declare.rate(
         sender_cpu_ns, factor=1e-7, unit="%", label="CPU for sending", better="lower", known_as=("sender_cpu_percent",)
-    )  # fmt: skip
+    )
 
 
 def named_breach(first: Mapping[str, int]) -> str:
@@ -89,9 +111,18 @@ def held_by_every(engine: Engine, guard: int) -> dict[str, Any]:
     own = engine.rows(guards)[guard].audit
     first = ("flow", "issued_ns", "left_ns", "known_ns")
     return {
-        "judged": int(own.judged), "breaches": int(own.breaches),
+        "judged": int(own.judged),
+        "breaches": int(own.breaches),
         "first_breach": {name: int(getattr(own, f"first_{name}")) for name in first} if own.breaches else None,
-        "stopped_ns": machine.stood_still_ns(engine, guard), "released": 0, "held_ns": 0, "longest_held_ns": 0,
-        "channel_bytes": 0, "backup_cpu_ns": 0, "sender_cpu_ns": 0, "backup_disk_bytes": 0,
-        "memory": 0.0, "backup_memory": 0.0, "counted": dict(counters(engine, guard)),
-    }  # fmt: skip
+        "stopped_ns": machine.stood_still_ns(engine, guard),
+        "released": 0,
+        "held_ns": 0,
+        "longest_held_ns": 0,
+        "channel_bytes": 0,
+        "backup_cpu_ns": 0,
+        "sender_cpu_ns": 0,
+        "backup_disk_bytes": 0,
+        "memory": 0.0,
+        "backup_memory": 0.0,
+        "counted": dict(counters(engine, guard)),
+    }

@@ -62,10 +62,12 @@ def holds(engine: Engine, guard: int) -> dict[str, int]:
     """Return what became of the outputs of a guard."""
     own = engine.rows(output_buffers)[guard]
     return {
-        "held_ns": int(own.hold_ns), "released": int(own.released), "longest_held_ns": int(own.longest_ns),
+        "held_ns": int(own.hold_ns),
+        "released": int(own.released),
+        "longest_held_ns": int(own.longest_ns),
         "most_outputs_held": int(own.peak),
         "outputs_dropped": int(engine.rows(drops)[int(own.full)].count),
-    }  # fmt: skip
+    }
 
 
 def forget_extremes(engine: Engine, guard: int) -> None:

@@ -23,10 +23,18 @@ from vftsim.spec import load, shipped_dir
 MODELS = tuple(dict.fromkeys([*claims.MODELS.values(), *claims.BESIDE.values()]))
 TIMEOUT_S, TEST_S = 5.0, 20.0
 PRINTED = (
-    "requests", "test_duration", "concurrent_connections_max", "connection_time_min", "connection_time_mean",
-    "connection_time_median", "connection_time_sd", "connection_time_max", "connection_time_connect",
-    "reply_time_response", "reply_time_transfer",
-)  # fmt: skip
+    "requests",
+    "test_duration",
+    "concurrent_connections_max",
+    "connection_time_min",
+    "connection_time_mean",
+    "connection_time_median",
+    "connection_time_sd",
+    "connection_time_max",
+    "connection_time_connect",
+    "reply_time_response",
+    "reply_time_transfer",
+)
 """Figures of httperf's printed example that nothing is fitted on."""
 TELLING = ("connection_time_sd", "connection_time_connect", "reply_time_transfer")
 """Figures on which a wrong model should be twice as far off."""
@@ -80,15 +88,20 @@ def example_figures(record: RunRecord) -> dict[str, float]:
     own = record.of("workloads.web")
     life = {name: getattr(own.lifetime, name) * 1e-6 if own.lifetime.count else 0.0 for name in ("min", "mean", "max")}
     return {
-        "replies": float(own.replies), "first_5_s": 5.0 * own.sampled, "requests": float(own.requests),
-        "test_duration": own.duration_s, "concurrent_connections_max": float(own.concurrent),
-        "connection_time_min": life["min"], "connection_time_mean": life["mean"],
+        "replies": float(own.replies),
+        "first_5_s": 5.0 * own.sampled,
+        "requests": float(own.requests),
+        "test_duration": own.duration_s,
+        "concurrent_connections_max": float(own.concurrent),
+        "connection_time_min": life["min"],
+        "connection_time_mean": life["mean"],
         "connection_time_median": own.lifetime.percentile(50) * 1e-6 if own.lifetime.count else 0.0,
         "connection_time_sd": own.lifetime.sd * 1e-6 if own.lifetime.count > 1 else 0.0,
-        "connection_time_max": life["max"], "connection_time_connect": own.connect_ms,
+        "connection_time_max": life["max"],
+        "connection_time_connect": own.connect_ms,
         "reply_time_response": own.response.mean * 1e-6 if own.response.count else 0.0,
         "reply_time_transfer": own.transfer_ms,
-    }  # fmt: skip
+    }
 
 
 def web(
@@ -241,15 +254,18 @@ def example_rows(results: Results) -> list[tuple[str, ...]]:
     far = [sum(abs(off[key][n]) >= 2.0 * abs(off[key][0]) for key in TELLING) for n in range(1, len(models))]
     return [
         *(
-            (key.replace("_", " "), f"{printed('httperf_example', key):g}",
-             *(f"{v:.4g} ({e:+.0%})" for v, e in zip(values[key], off[key], strict=True)))
+            (
+                key.replace("_", " "),
+                f"{printed('httperf_example', key):g}",
+                *(f"{v:.4g} ({e:+.0%})" for v, e in zip(values[key], off[key], strict=True)),
+            )
             for key in values
         ),
         ("median error", "12 %", *(f"{each:.1%}" for each in medians)),
         ("worst", "45 %", *(f"{w} {off[w][n]:+.0%}".replace("_", " ") for n, w in enumerate(worst))),
         ("verdict", "", *("holds" if each else "missed" for each in kept)),
         (f"twice as far off, of {len(TELLING)}", "", "", *map(str, far)),
-    ]  # fmt: skip
+    ]
 
 
 def _claims() -> Sequence[Mapping[str, str]]:
@@ -267,9 +283,13 @@ def _shared_evenly() -> Results:
                 "tcp": {"mbit_per_s": share},
                 "udp": {"sent_mbit_per_s": share, "jitter_us": jitter_us, "loss_percent": 0.0},
                 "web": {
-                    "rate_per_s": most, "reply_rate_per_s": most, "onset_per_s": most, "errors": 0.0, "low_errors": 0.0,
+                    "rate_per_s": most,
+                    "reply_rate_per_s": most,
+                    "onset_per_s": most,
+                    "errors": 0.0,
+                    "low_errors": 0.0,
                 },
-            }  # fmt: skip
+            }
             for test, figures in tests.items():
                 found[f"{test} {model} {n}"] = {name: [value, value] for name, value in figures.items()}
     return found

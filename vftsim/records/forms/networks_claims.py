@@ -70,13 +70,17 @@ _LOSS = Metric("udp", "loss_percent", 0.1, 5.0, 1.0, 1.0)
 _JITTER = Metric("udp", "jitter_us", 1.0, math.inf, 5.0, 100.0)
 _MOST = Metric("web", "rate_per_s", 1.0, 2.0, 1.0, is_shared=True)
 _METRICS: dict[str, Metric] = {
-    "datagram_loss": _LOSS, "jitter": _JITTER, "max_request_rate": _MOST, "request_rate_before_saturation": _MOST,
-    "reply_capacity_extra_load": _MOST, "web_server_performance": _MOST,
+    "datagram_loss": _LOSS,
+    "jitter": _JITTER,
+    "max_request_rate": _MOST,
+    "request_rate_before_saturation": _MOST,
+    "reply_capacity_extra_load": _MOST,
+    "web_server_performance": _MOST,
     "reply_rate": Metric("web", "reply_rate_per_s", 1.0, 2.0, 1.0),
     "error_extra_load": Metric("web", "errors", 1.0, 2.0, 1.0),
     "error_low_load": Metric("web", "low_errors", 1.0, 2.0, 1.0),
     "error_onset_rate": Metric("web", "onset_per_s", 1.0, 2.0, 1.0),
-}  # fmt: skip
+}
 
 
 def judge(claims: Sequence[Mapping[str, str]], results: Results, *, beside: bool = False) -> list[Statement]:
@@ -221,9 +225,14 @@ def _up_to(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
 
 
 _ALONE: dict[str, Callable[[Metric, Series, Sequence[int]], Verdict]] = {
-    "increases_with_clients": _rises, "decreases_with_clients": _falls, "negligible": _little, "slight": _little,
-    "zero": _zero, "shared_among_clients": _shared, "up_to": _up_to,
-}  # fmt: skip
+    "increases_with_clients": _rises,
+    "decreases_with_clients": _falls,
+    "negligible": _little,
+    "slight": _little,
+    "zero": _zero,
+    "shared_among_clients": _shared,
+    "up_to": _up_to,
+}
 
 
 def _in_words(row: Mapping[str, str]) -> str:

@@ -63,10 +63,14 @@ class Layout:
 
 
 RUNS = {
-    "R1": Layout(0, 0, False, False), "R2": Layout(1, 1, False, False), "R3": Layout(15, 1, False, False),
-    "R4": Layout(0, 0, True, False), "R5": Layout(1, 1, True, False), "R6": Layout(15, 1, True, False),
+    "R1": Layout(0, 0, False, False),
+    "R2": Layout(1, 1, False, False),
+    "R3": Layout(15, 1, False, False),
+    "R4": Layout(0, 0, True, False),
+    "R5": Layout(1, 1, True, False),
+    "R6": Layout(15, 1, True, False),
     "R7": Layout(13, 7, True, True),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,12 +236,16 @@ def call_figures(record: RunRecord) -> dict[str, float]:
     """Return what callers saw, and the processors that the farm kept busy."""
     found, cpu = record.of("workloads.calls"), record.pcpus()
     return {
-        "processors_used": sum(cpu.values()) - _callers(cpu), "generators_used": _callers(cpu),
+        "processors_used": sum(cpu.values()) - _callers(cpu),
+        "generators_used": _callers(cpu),
         "front_cpu": max(share for name, share in cpu.items() if name.startswith("front")),
-        "response_ms": found.response.mean * 1e-6, "longest_ms": found.response.max * 1e-6,
-        "failed": float(found.failed), "calls_per_s": found.rate, "offered_per_s": found.offered_rate,
+        "response_ms": found.response.mean * 1e-6,
+        "longest_ms": found.response.max * 1e-6,
+        "failed": float(found.failed),
+        "calls_per_s": found.rate,
+        "offered_per_s": found.offered_rate,
         "retransmissions_percent": found.retransmissions,
-    }  # fmt: skip
+    }
 
 
 def bounds_and_calls(spec: ModelSpec, record: RunRecord) -> dict[str, float]:

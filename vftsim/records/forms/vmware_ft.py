@@ -95,8 +95,9 @@ def guest_costs(model: ModelSpec, direction: str) -> tuple[float, float, float]:
     program: Any = guest.applications["sink" if direction == "receive" else "source"]
     return (
         way.packet_cost + program.segment_cost + program.copy_cost * segment_bytes(model)[0] / 1024,
-        way.packet_cost + program.ack_cost, way.interrupt_cost / way.moderation if way.moderation else 0.0,
-    )  # fmt: skip
+        way.packet_cost + program.ack_cost,
+        way.interrupt_cost / way.moderation if way.moderation else 0.0,
+    )
 
 
 def segment_bytes(model: ModelSpec) -> tuple[int, int]:

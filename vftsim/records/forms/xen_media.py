@@ -257,10 +257,14 @@ class MediaJudgement(Judgement):
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
         models = {
-            name: {"costs_us": list(costs_of(name)), "results": results,
-                   "judged": [asdict(one) for one in self.judged[name]], "score": score(self.judged[name])}
+            name: {
+                "costs_us": list(costs_of(name)),
+                "results": results,
+                "judged": [asdict(one) for one in self.judged[name]],
+                "score": score(self.judged[name]),
+            }
             for name, results in self.models.items()
-        }  # fmt: skip
+        }
         return {"budget": dict(self.record.budget), "right": RIGHT, "chance": self.chance, "models": models}
 
 

@@ -27,13 +27,15 @@ def availability_blocks(study: AvailabilityStudy) -> list[Block]:
     mark = MARK if study.outside else ""
     crashes = Table(_OF_CRASHES, [_of_crashes(row) for row in study.rows], f"Failovers{mark}")
     table = Table(
-        _OF_YEAR, [_of_a_year(row) for row in study.rows], f"A year{mark}",
+        _OF_YEAR,
+        [_of_a_year(row) for row in study.rows],
+        f"A year{mark}",
         "Outage and time unprotected: means of the simulated failovers; the year: a Markov model of failures, failover "
         "and re-protection. What does not come back by itself somebody restarts by hand, and has it back after "
         f"--restart ({study.restart_s:g} s): assumed, not simulated as that of ha_restart is. Came back: share of "
         "crashes (binomial, at least 95 %, Clopper and Pearson). ± or [..]: 95 % interval of the simulated outages, "
         "failures taken as given, from ten crashes on that all came back; (x to y): of the lowest and highest crash.",
-    )  # fmt: skip
+    )
     assumed = (
         f"Each host fails once in {study.mtbf_s / 86_400:.4g} days on average; second outage {study.restart_s:g} s"
     )
@@ -73,8 +75,10 @@ def _costs(study: AvailabilityStudy) -> list[str]:
 
 def _charts(study: AvailabilityStudy) -> list[Block]:
     names = [str(row["mechanism"]) for row in study.rows]
-    shown = (("Down in a year", "downtime", "downtime_s_per_year", "seconds a year"),
-             ("Attempts that fail in a year", "failed", "failed_per_year", "attempts a year"))  # fmt: skip
+    shown = (
+        ("Down in a year", "downtime", "downtime_s_per_year", "seconds a year"),
+        ("Attempts that fail in a year", "failed", "failed_per_year", "attempts a year"),
+    )
     charts: list[Block] = []
     for title, name, figure, unit in shown:
         cells = [_of_year(row, name, figure) for row in study.rows]
@@ -100,10 +104,12 @@ def _of_crashes(row: Mapping[str, Any]) -> list[Cell]:
 
 def _of_a_year(row: Mapping[str, Any]) -> list[Cell]:
     return [
-        row["mechanism"], _nines(row["nines"]),
-        _of_year(row, "downtime", "downtime_s_per_year"), _known(row["unprotected_h_per_year"]),
+        row["mechanism"],
+        _nines(row["nines"]),
+        _of_year(row, "downtime", "downtime_s_per_year"),
+        _known(row["unprotected_h_per_year"]),
         _of_year(row, "failed", "failed_per_year"),
-    ]  # fmt: skip
+    ]
 
 
 def _known(value: float) -> float | str | None:

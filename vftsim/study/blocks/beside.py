@@ -52,18 +52,24 @@ def beside(
         *(Note(f"{label}: {note.text}") for label, blocks in named for note in _about(blocks)),
         *(replace(a, question=f"{label}: {a.question}") for label, blocks in named for a in _of(blocks, Answer)),
         *(Note(f"{label}: {note.text}", True) for label, blocks in named for note in _of(blocks, Note) if note.warns),
-        Cards([
-            replace(card, label=f"{label}: {card.label}")
-            for label, blocks in named for cards in _of(blocks, Cards) for card in cards.cards
-        ]),
+        Cards(
+            [
+                replace(card, label=f"{label}: {card.label}")
+                for label, blocks in named
+                for cards in _of(blocks, Cards)
+                for card in cards.cards
+            ]
+        ),
         *_charts(named),
         differences(manifests, labels),
-    ]  # fmt: skip
+    ]
     for title in dict.fromkeys(table.title for _, blocks in named for table in _of(blocks, Table)):
         found += [
             replace(table, title=f"{title}, {label}" if title else label)
-            for label, blocks in named for table in _of(blocks, Table) if table.title == title
-        ]  # fmt: skip
+            for label, blocks in named
+            for table in _of(blocks, Table)
+            if table.title == title
+        ]
     found += [
         replace(each, title=f"{label}: {each.title}") for label, blocks in named for each in _of(blocks, Timeline)
     ]
@@ -96,6 +102,8 @@ def _together(own: Sequence[tuple[str, Chart]]) -> list[Series]:
     """Return the lines of a chart of several results, then what was measured: so each result has its own colour."""
     lines = [
         replace(series, name=f"{label}: {series.name}")
-        for label, chart in own for series in chart.series if series.style != "measured"
-    ]  # fmt: skip
+        for label, chart in own
+        for series in chart.series
+        if series.style != "measured"
+    ]
     return [*lines, *(series for series in own[0][1].series if series.style == "measured")]

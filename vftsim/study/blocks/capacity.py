@@ -71,12 +71,18 @@ def ramp_blocks(ramp: RampCapacity) -> list[Block]:
     blocks += [
         Cards([Card("DOC of the middle ramp", doc, "SAPS"), *_measured_card(measured), Card("ramps", str(n))]),
         Chart(
-            "Ramps that pass a step", "attempts a second", "ramps (%)", [Series("simulated", points)],
-            [(50.0, "half of the ramps")], within(spec), at=at,
+            "Ramps that pass a step",
+            "attempts a second",
+            "ramps (%)",
+            [Series("simulated", points)],
+            [(50.0, "half of the ramps")],
+            within(spec),
+            at=at,
         ),
         Table(columns, body, "Ramps by step", f"n={n} ramps; {_BINOMIAL}"),
-        *_limits(ramp), *_tipping(ramp),
-    ]  # fmt: skip
+        *_limits(ramp),
+        *_tipping(ramp),
+    ]
     if outside(spec, ramp.loads):
         blocks += outside_notes(ramp.model)
     return [*blocks, *unfailed_notes(ramp)]

@@ -105,9 +105,11 @@ def failover_charts(study: FailoverStudy) -> list[Chart | Bars]:
     rows = [(str(rank), [float(getattr(each, part)) for part in PARTS]) for rank, each in enumerate(seen, 1)]
     steps = [Point(0.0, 0.0), *(Point(each.outage_s, 100.0 * rank / total) for rank, each in enumerate(seen, 1))]
     shares = Chart(
-        "Outages no longer than this", "outage as clients see it (s)", "share of crashes (%)",
+        "Outages no longer than this",
+        "outage as clients see it (s)",
+        "share of crashes (%)",
         [Series("crashes", steps, "steps")],
-    )  # fmt: skip
+    )
     bars = Bars("Outages in their parts, a bar a crash", "seconds since the last packet", _PARTS, rows)
     return [bars, shares] if seen else [shares]
 

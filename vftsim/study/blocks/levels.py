@@ -25,10 +25,16 @@ def level_blocks(found: LevelCapacity) -> list[Block]:
     blocks: list[Block] = [
         *head([varied(model, spec, names.key) for model in found.manifest["models"]], found.manifest["seed"]),
         search_answer(
-            "Capacity", found.result, found.settings, names.unit, names.within,
-            form=".0f" if names.is_counted else ".4g", of_load=of_load, missing=found.missing,
+            "Capacity",
+            found.result,
+            found.settings,
+            names.unit,
+            names.within,
+            form=".0f" if names.is_counted else ".4g",
+            of_load=of_load,
+            missing=found.missing,
         ),
-    ]  # fmt: skip
+    ]
     if text := _with_the_load(found):
         blocks.append(Note(text))
     blocks += [*doubts(found.result, found.interrupted, found.missing), *_curves(found)]
@@ -63,21 +69,29 @@ def _curves(found: LevelCapacity) -> list[Block]:
     curve, shares = rows(found.curve()), share_of(found.result, found.settings.confidence)
     body: list[list[Cell]] = [
         [
-            marked(of_load, row[key]), str(row["runs"]), share,
-            *(_range(row, name) for name in found.judged), str(row["decision"]),
+            marked(of_load, row[key]),
+            str(row["runs"]),
+            share,
+            *(_range(row, name) for name in found.judged),
+            str(row["decision"]),
         ]
         for row, share in zip(curve, shares, strict=True)
-    ]  # fmt: skip
+    ]
     figures = [name.replace("_percent", " %") for name in found.judged]
     charts: list[Block] = [curve_chart("Runs beyond the limit", key, found.result, found.settings, of_load)]
     for name, words in zip(found.judged, figures, strict=True):
         points = [Point.of(row[key], e) for row in curve if isinstance(e := _range(row, name), Estimate)]
         limits = None if of_load is None else within(of_load)
         charts.append(Chart(words, key, words, [Series("mean of the runs", points)], within=limits))
-    return [*charts, Table(
-        (key, "runs", "runs beyond the limit %", *figures, "verdict"), body, "Runs by load",
-        f"{SEQUENTIAL} Figures: mean over the runs, lowest and highest run.",
-    )]  # fmt: skip
+    return [
+        *charts,
+        Table(
+            (key, "runs", "runs beyond the limit %", *figures, "verdict"),
+            body,
+            "Runs by load",
+            f"{SEQUENTIAL} Figures: mean over the runs, lowest and highest run.",
+        ),
+    ]
 
 
 def _range(row: Mapping[str, Any], figure: str) -> Estimate | str:

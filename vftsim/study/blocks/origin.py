@@ -28,9 +28,11 @@ def origin_blocks(manifest: Mapping[str, Any]) -> list[Block]:
     return [
         *([Facts("How far the model is known", trust)] if trust else []),
         Facts("How to get it again", said),
-        *(Listing(f"The model {model['label']}, all values written out", in_yaml(model["resolved"])) for model in
-          manifest["models"]),
-    ]  # fmt: skip
+        *(
+            Listing(f"The model {model['label']}, all values written out", in_yaml(model["resolved"]))
+            for model in manifest["models"]
+        ),
+    ]
 
 
 def command_of(manifest: Mapping[str, Any]) -> str:

@@ -42,9 +42,12 @@ def schedule_blocks(model: Trace, recorded: Trace, pairs: Mapping[str, str]) -> 
         *(Answer(text, "Model and recording") for text in _gap(paired)),
         *([Table(columns, rows, "Beside each other", spans)] if rows else []),
         *([Table(columns, others, "The others" if rows else "Who ran", "" if rows else spans)] if others else []),
-        *([Note(f"{len(rest) - len(shown)} with less, or that only waited, are left out.")] if rest[len(shown):]
-          else []),
-    ]  # fmt: skip
+        *(
+            [Note(f"{len(rest) - len(shown)} with less, or that only waited, are left out.")]
+            if rest[len(shown) :]
+            else []
+        ),
+    ]
 
 
 def _nothing(name: str) -> Scheduled:

@@ -127,9 +127,13 @@ def curve_chart(title: str, x: str, result: CapacityResult, settings: SearchSett
     ]
     most = 100.0 * (1.0 - settings.probability)
     return Chart(
-        title, x, "share of runs (%)", [Series("simulated", points)], [(most, f"limit {most:.4g} %")],
+        title,
+        x,
+        "share of runs (%)",
+        [Series("simulated", points)],
+        [(most, f"limit {most:.4g} %")],
         None if spec is None else within(spec),
-    )  # fmt: skip
+    )
 
 
 def resources_blocks(found: pd.DataFrame, title: str) -> list[Block]:

@@ -137,8 +137,9 @@ def _crossover(row: Any, result: SweepResult) -> list[Cell]:
     return [
         f"{_head(result.shown[row.metric], several=True)}: {row.before} below, {row.after} above",
         Estimate(row.estimate, half, row.low, row.high, row.n, result.confidence, row.interval),
-        f"{row.from_point:g} and {row.to_point:g}", _axis_of(row),
-    ]  # fmt: skip
+        f"{row.from_point:g} and {row.to_point:g}",
+        _axis_of(row),
+    ]
 
 
 def _axis_of(row: Any) -> str:

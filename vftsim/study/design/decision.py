@@ -89,9 +89,10 @@ class Decision(Printed):
         for name in self.request.figures:
             found = one.figures.get(name)
             row |= {
-                name: found.mean if found else None, f"{name}_low": found.low if found else None,
+                name: found.mean if found else None,
+                f"{name}_low": found.low if found else None,
                 f"{name}_high": found.high if found else None,
-            }  # fmt: skip
+            }
         return row
 
     def to_pandas(self) -> pd.DataFrame:
@@ -108,14 +109,18 @@ class Decision(Printed):
         """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
-            "objectives": [str(one) for one in self.request.objectives], "confidence": self.request.confidence,
-            "unit": self.request.prices.unit, "settled": self.is_settled, "runs": self.runs,
+            "objectives": [str(one) for one in self.request.objectives],
+            "confidence": self.request.confidence,
+            "unit": self.request.prices.unit,
+            "settled": self.is_settled,
+            "runs": self.runs,
             "winner": self._row(self.winner) if self.winner else None,
             "runner_up": self._row(self.runner_up) if self.runner_up else None,
             "with_fresh_seeds": [self._row(each) for each in self.again.values()],
             "fronts": {name: [each.number for each in front] for name, front in self.fronts.items()},
-            "refused": dict(self.refused), "configurations": rows(self.table),
-        }  # fmt: skip
+            "refused": dict(self.refused),
+            "configurations": rows(self.table),
+        }
 
     def write_files(self, folder: Path) -> None:
         """Write the configurations, all of the answer, the fronts and the manifest."""
@@ -151,14 +156,22 @@ def optimize(
         search = Search(request, first, fresh)
         winner = search.run()
         said = manifest(
-            [request.base], command=COMMAND, seed=request.seed, replications=[], wanted=0, jobs=workers,
-            started=started, state="finished",
-        )  # fmt: skip
+            [request.base],
+            command=COMMAND,
+            seed=request.seed,
+            replications=[],
+            wanted=0,
+            jobs=workers,
+            started=started,
+            state="finished",
+        )
         said["optimize"] = {
             "choices": {name: list(values) for name, values in request.choices.items()},
-            "objectives": [str(one) for one in request.objectives], "confidence": request.confidence,
-            "prices": request.prices.model_dump(mode="json"), "points": len(search.candidates),
-        }  # fmt: skip
+            "objectives": [str(one) for one in request.objectives],
+            "confidence": request.confidence,
+            "prices": request.prices.model_dump(mode="json"),
+            "points": len(search.candidates),
+        }
         settled = not search.unknown_below(winner) and not any(
             each.is_left_open for each in search.candidates[: _place(search, winner)]
         )

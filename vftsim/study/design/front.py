@@ -28,9 +28,12 @@ def front_figure(found: Decision) -> Figure:
                 ax.plot([each.cost for each in shown], places, marker, color=color, label=verdict, markersize=5)
         front = found.fronts[one.figure]
         ax.step(
-            [each.cost for each in front], [each.figures[one.figure].mean for each in front], where="post",
-            color=COLORS[0], linewidth=0.9,
-        )  # fmt: skip
+            [each.cost for each in front],
+            [each.figures[one.figure].mean for each in front],
+            where="post",
+            color=COLORS[0],
+            linewidth=0.9,
+        )
         if found.winner is not None:
             at = found.winner.figures[one.figure].mean
             ax.plot([found.winner.cost], [at], "o", markersize=12, markerfacecolor="none", color="black")

@@ -51,10 +51,15 @@ def write_points(folder: Path, points: Sequence[StudyPoint]) -> None:
         own = model.resolved()
         first = firsts.setdefault(point.label, own)
         changes = [[list(path), value] for path, value in _changes(first, own)]
-        entries.append({
-            "number": point.number, "model": point.label, "values": dict(point.values), "sha256": model.digest(),
-            "changes": changes,
-        })  # fmt: skip
+        entries.append(
+            {
+                "number": point.number,
+                "model": point.label,
+                "values": dict(point.values),
+                "sha256": model.digest(),
+                "changes": changes,
+            }
+        )
     write_json(folder / NAME, {"models": firsts, "points": entries}, indent=None)
 
 

@@ -42,10 +42,15 @@ def study_figure(found: StudyResult) -> Figure | None:
                     and (estimate := found.responses.estimate(point.number, address.text)) is not None
                 ]
                 ax.errorbar(
-                    [x for x, _ in shown], [e.mean for _, e in shown],
+                    [x for x, _ in shown],
+                    [e.mean for _, e in shown],
                     [[_reach(e.mean - e.low) for _, e in shown], [_reach(e.high - e.mean) for _, e in shown]],
-                    fmt="o", markersize=3.5, linewidth=0.8, color=color, label=label,
-                )  # fmt: skip
+                    fmt="o",
+                    markersize=3.5,
+                    linewidth=0.8,
+                    color=color,
+                    label=label,
+                )
             if row == len(addresses) - 1:
                 ax.set_xlabel(f"{name} ({unit})" if unit else name)
             if column == 0:

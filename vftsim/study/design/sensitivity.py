@@ -214,17 +214,23 @@ class Sensitivity(Printed):
         found = []
         for rank, one in enumerate(self.effects, 1):
             row: dict[str, Any] = {
-                "rank": rank, "factor": one.name, "from": one.span.at(0.0), "to": one.span.at(1.0),
+                "rank": rank,
+                "factor": one.name,
+                "from": one.span.at(0.0),
+                "to": one.span.at(1.0),
                 "difference_at_from": one.low.mean if one.low else None,
                 "difference_at_to": one.high.mean if one.high else None,
-                "mu_star": one.effect.value, "mu_star_low": one.effect.low, "mu_star_high": one.effect.high,
+                "mu_star": one.effect.value,
+                "mu_star_low": one.effect.low,
+                "mu_star_high": one.effect.high,
                 "sigma": one.sigma,
-            }  # fmt: skip
+            }
             for name, index in (("first_order", one.first), ("total", one.total)):
                 row |= {
-                    name: index.value if index else None, f"{name}_low": index.low if index else None,
+                    name: index.value if index else None,
+                    f"{name}_low": index.low if index else None,
                     f"{name}_high": index.high if index else None,
-                }  # fmt: skip
+                }
             found.append(row)
         return frame(found)
 
@@ -241,11 +247,14 @@ class Sensitivity(Printed):
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
         return {
-            "manifest": self.manifest, "figure": self.figure, "unit": self.unit,
+            "manifest": self.manifest,
+            "figure": self.figure,
+            "unit": self.unit,
             "own": {"estimate": self.own.mean, "low": self.own.low, "high": self.own.high},
             "over_ranges": {"median": self.spread.mean, "low": self.spread.low, "high": self.spread.high},
-            "depends_on": [each.name for each in self.deciding], "factors": rows(self.table),
-        }  # fmt: skip
+            "depends_on": [each.name for each in self.deciding],
+            "factors": rows(self.table),
+        }
 
     def write_files(self, folder: Path) -> None:
         """Write the table, all of the answer, the tornado plot and the manifest."""
@@ -292,13 +301,22 @@ def _found(request: Request, figure: str, evaluate: Evaluator, started: str, job
         Effect(e.name, e.span, e.low, e.high, e.effect, e.sigma, *indices.get(e.name, (None, None))) for e in effects
     ]
     said = manifest(
-        [request.base], command=COMMAND, seed=request.seed, replications=list(range(request.replications)),
-        wanted=request.replications, jobs=jobs, started=started, state="finished",
-    )  # fmt: skip
+        [request.base],
+        command=COMMAND,
+        seed=request.seed,
+        replications=list(range(request.replications)),
+        wanted=request.replications,
+        jobs=jobs,
+        started=started,
+        state="finished",
+    )
     said["sensitivity"] = {
-        "figure": figure, "ranges": {name: [span.at(0.0), span.at(1.0)] for name, span in request.spans.items()},
-        "trajectories": request.trajectories, "samples": request.samples, "points": evaluate.runs,
-    }  # fmt: skip
+        "figure": figure,
+        "ranges": {name: [span.at(0.0), span.at(1.0)] for name, span in request.spans.items()},
+        "trajectories": request.trajectories,
+        "samples": request.samples,
+        "points": evaluate.runs,
+    }
     order = sorted(done, key=lambda each: each.weight, reverse=True)
     return Sensitivity(request, figure, unit, own, order, _spread(outputs), said, evaluate.runs)
 
@@ -354,9 +372,14 @@ def _screened(
     shares = sample.sample(_problem(names), request.trajectories, num_levels=LEVELS, seed=seed)
     outputs = np.array(_outputs(request, figure, evaluate, names, shares.tolist()))
     found = analyze.analyze(
-        _problem(names), shares, outputs, num_resamples=RESAMPLES, conf_level=request.confidence, num_levels=LEVELS,
+        _problem(names),
+        shares,
+        outputs,
+        num_resamples=RESAMPLES,
+        conf_level=request.confidence,
+        num_levels=LEVELS,
         seed=seed,
-    )  # fmt: skip
+    )
     effects = []
     for number, name in enumerate(names):
         value, half = float(found["mu_star"][number]), float(found["mu_star_conf"][number])
@@ -393,9 +416,13 @@ def _indices(
     if len(set(outputs)) < 2:
         raise UsageError(f"sensitivity: '{figure}' is the same at all points; wider ranges may change it")
     found = analyze.analyze(
-        _problem(names), np.array(outputs), calc_second_order=False, num_resamples=RESAMPLES,
-        conf_level=request.confidence, seed=seed,
-    )  # fmt: skip
+        _problem(names),
+        np.array(outputs),
+        calc_second_order=False,
+        num_resamples=RESAMPLES,
+        conf_level=request.confidence,
+        seed=seed,
+    )
 
     def index(kind: str, number: int) -> Index:
         value, half = float(found[kind][number]), float(found[f"{kind}_conf"][number])

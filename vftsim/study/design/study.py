@@ -114,10 +114,12 @@ class StudyResult(Printed):
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
         return {
-            "manifest": self.manifest, "confidence": self.spec.confidence / 100.0, "results": rows(self.results),
+            "manifest": self.manifest,
+            "confidence": self.spec.confidence / 100.0,
+            "results": rows(self.results),
             "refused": {self.points[number].name: why for number, why in self.refused.items()},
             "unreached": self.unreached,
-        }  # fmt: skip
+        }
 
     def write_files(self, folder: Path) -> None:
         """Write results, runs, points, the study as it was asked for, figure and manifest."""
@@ -221,15 +223,22 @@ def run_study_file(
 def _rule(spec: StudySpec) -> StoppingRule:
     assert spec.precision is not None
     return StoppingRule(
-        spec.precision.of or spec.responses, relative_half_width=spec.precision.percent / 100.0,
-        confidence=spec.confidence / 100.0, budget=spec.precision.most,
-    )  # fmt: skip
+        spec.precision.of or spec.responses,
+        relative_half_width=spec.precision.percent / 100.0,
+        confidence=spec.confidence / 100.0,
+        budget=spec.precision.most,
+    )
 
 
 def _until_known(
-    spec: StudySpec, rule: StoppingRule, runner: Runner, responses: Responses, wanted: list[int], jobs: int,
+    spec: StudySpec,
+    rule: StoppingRule,
+    runner: Runner,
+    responses: Responses,
+    wanted: list[int],
+    jobs: int,
     show: Progress,
-) -> list[int]:  # fmt: skip
+) -> list[int]:
     """Run replications of each point until the rule holds there; return the points where it does not.
 
     What a point needs follows from its own replications, so shares of points are those of the whole.
@@ -278,8 +287,13 @@ def _manifest(
     firsts = {point.label: point.model for point in reversed(points)}
     most = max(wanted)
     said = manifest(
-        [firsts[label] for label in dict.fromkeys(point.label for point in points)], command=COMMAND, seed=spec.seed,
-        replications=list(range(most)), wanted=most, jobs=jobs, started=started,
+        [firsts[label] for label in dict.fromkeys(point.label for point in points)],
+        command=COMMAND,
+        seed=spec.seed,
+        replications=list(range(most)),
+        wanted=most,
+        jobs=jobs,
+        started=started,
         state="interrupted" if interrupted else "finished",
-    )  # fmt: skip
+    )
     return {**said, "study": {**spec.model_dump(mode="json"), "points": len(points)}}

@@ -47,9 +47,14 @@ def template(name: str) -> str:
     values = [_text(knob, share) for share in (0.5, 1.0, 1.5)]
     leading = list(dict.fromkeys(a.text for a in catalogue(model.spec) if a.entry.leads and "*" not in a.text))[:_FEW]
     return _TEXT.format(
-        label=model.name, name=name, key=knob.key, values=", ".join(values), low=values[0], high=values[-1],
+        label=model.name,
+        name=name,
+        key=knob.key,
+        values=", ".join(values),
+        low=values[0],
+        high=values[-1],
         responses="\n".join(f"  - {text}" for text in leading),
-    )  # fmt: skip
+    )
 
 
 def _load_key(spec: ModelSpec) -> str:

@@ -44,13 +44,15 @@ def tables(label: str, records: Records) -> dict[str, pd.DataFrame]:
         "percentiles": frame([row for each in same.values() for row in _percentile_rows(each)]),
         "series": joined(samples) if samples else frame(),
         "windows": frame([row for number, record in records for row in _window_rows(number, record)]),
-        "timeline": frame([
-            {"replication": number, "domain": domain, "time_s": time_ns / 1e9, "what": what}
-            for number, record in records
-            for domain, timeline in record.timelines.items()
-            for time_ns, what in sorted(timeline)
-        ]),
-    }  # fmt: skip
+        "timeline": frame(
+            [
+                {"replication": number, "domain": domain, "time_s": time_ns / 1e9, "what": what}
+                for number, record in records
+                for domain, timeline in record.timelines.items()
+                for time_ns, what in sorted(timeline)
+            ]
+        ),
+    }
     drops = [
         {"replication": number, "place": place, "cause": cause, "packets": count}
         for number, record in records
@@ -139,9 +141,12 @@ def _series_rows(number: int, phase: Phase, owner: str, outcome: Outcome) -> Ite
             entries: list[Entry] = list(figure.entries(outcome))
             statistics = {entry.path[1] if entry.path[1:] else "mean": entry.value(outcome) for entry in entries}
             yield {
-                "replication": number, **_key(phase), "quantity": figure.metric, "seconds": float(len(samples)),
+                "replication": number,
+                **_key(phase),
+                "quantity": figure.metric,
+                "seconds": float(len(samples)),
                 **statistics,
-            }  # fmt: skip
+            }
 
 
 def _samples(number: int, phase: Phase, owner: str, outcome: Outcome) -> Iterator[pd.DataFrame]:
@@ -168,10 +173,12 @@ def _delays(records: Records) -> Iterator[tuple[dict[str, Any], int, tuple[Any, 
 def _delay_row(place: dict[str, Any], number: int, delay: tuple[Any, Any]) -> dict[str, Any]:
     figure, distribution = delay
     statistics = {
-        "mean": distribution.mean, "sd": distribution.sd if distribution.count > 1 else math.nan,
-        "min": distribution.min, "max": distribution.max,
+        "mean": distribution.mean,
+        "sd": distribution.sd if distribution.count > 1 else math.nan,
+        "min": distribution.min,
+        "max": distribution.max,
         **{path_word(f"p{percent:g}"): distribution.percentile(percent) for percent in figure.percents},
-    }  # fmt: skip
+    }
     return {
         "replication": number,
         **place,
@@ -192,9 +199,14 @@ def _percentile_rows(delays: Sequence[tuple[dict[str, Any], int, Any, tuple[Any,
             delays, found.own, found.beyond, found.beyond_body, strict=True
         ):
             yield {
-                "replication": number, **place, "percent": percent, f"own_{figure.unit}": own / figure.unit_ns,
-                f"pooled_{figure.unit}": found.pooled / figure.unit_ns, "beyond": beyond, "beyond_p90": beyond_body,
-            }  # fmt: skip
+                "replication": number,
+                **place,
+                "percent": percent,
+                f"own_{figure.unit}": own / figure.unit_ns,
+                f"pooled_{figure.unit}": found.pooled / figure.unit_ns,
+                "beyond": beyond,
+                "beyond_p90": beyond_body,
+            }
 
 
 def _figure_rows(number: int, record: RunRecord) -> Iterator[dict[str, Any]]:
@@ -212,6 +224,11 @@ def _window_rows(number: int, record: RunRecord) -> Iterator[dict[str, Any]]:
             if isinstance(outcome, RESOURCES):
                 for figure, value in outcome.columns().items():
                     yield {
-                        "replication": number, "window": phase.name or WHOLE, "begin_s": phase.begin_ns / 1e9,
-                        "end_s": phase.end_ns / 1e9, "resource": owner, "figure": figure, "value": value,
-                    }  # fmt: skip
+                        "replication": number,
+                        "window": phase.name or WHOLE,
+                        "begin_s": phase.begin_ns / 1e9,
+                        "end_s": phase.end_ns / 1e9,
+                        "resource": owner,
+                        "figure": figure,
+                        "value": value,
+                    }

@@ -129,7 +129,7 @@ class BulkTcpWorkload(BulkTcpSpec, WorkloadSpec):
                 retransmitted=sum(each.retransmitted for each in found),
                 timeouts=sum(each.timeouts for each in found),
                 report=iperf2_of_tcp(found).text() if has_report else "",
-            )  # fmt: skip
+            )
 
         def offered() -> Offer | None:
             """TCP asks for all that the line carries; say where the clients' own links carry less, and are full."""
@@ -226,7 +226,7 @@ class BulkUdpWorkload(BulkUdpSpec, WorkloadSpec):
                 difference={name: each.mean_difference_ns * 1e-6 for name, each in found.items()},
                 lost={name: each.lost for name, each in found.items()},
                 datagrams={name: each.total for name, each in found.items()},
-            )  # fmt: skip
+            )
 
         def offered() -> Offer:
             sent = sum(each.sent_bits_per_s for each in bulk_udp.bulk_udp_result(engine, row))

@@ -113,11 +113,13 @@ class FarmProgram(RowProgram):
         engine, home = self.engine, self._home
         demand_ns = round(spec.demand * home.cpu_inflation)
         row, own = engine.add(
-            operations, demand_ns=demand_ns, disk_operations=spec.disk_operations,
+            operations,
+            demand_ns=demand_ns,
+            disk_operations=spec.disk_operations,
             demands=gamma_feed(
                 home.feeder, home.streams, "farm_server.demand", 16 * number + message, demand_ns, self.spec.demand_cv
             ),
-        )  # fmt: skip
+        )
         own.row = row
         is_front = message == Message.INVITE and self.spec.passes_to is None
         own.outputs = (2.0 if is_front else 1.0) + sum(ask.times for ask in spec.asks)
@@ -138,9 +140,14 @@ class FarmProgram(RowProgram):
     def _add_ask(self, spec: AskSpec, ways: list[tuple[int, int]]) -> int:
         first, count = self._add_routes(ways)
         row, _ = self.engine.add(
-            asks, message=int(Message[spec.message.upper()]), size_bytes=spec.size, times=spec.times,
-            first_route=first, routes=count, turn=int(self._own.row) % count,
-        )  # fmt: skip
+            asks,
+            message=int(Message[spec.message.upper()]),
+            size_bytes=spec.size,
+            times=spec.times,
+            first_route=first,
+            routes=count,
+            turn=int(self._own.row) % count,
+        )
         return row
 
     def _add_routes(self, ways: Iterable[tuple[int, int]]) -> tuple[int, int]:
@@ -169,11 +176,12 @@ class FarmProgram(RowProgram):
         """Return what it did, and how many threads had a message; of what it never does nothing is known."""
         used, own = self.spec.operations.values(), self._own
         return FarmWork(
-            messages=int(own.handled), busy_ns=int(own.busy_ns),
+            messages=int(own.handled),
+            busy_ns=int(own.busy_ns),
             asked=int(own.asked) if any(each.asks for each in used) else None,
             disk_operations=int(own.disk_operations) if any(each.disk_operations for each in used) else None,
             seconds=max(1.0, float(self.engine.now_ns - own.warmup_ns)) / _S,
-        )  # fmt: skip
+        )
 
 
 @APPLICATIONS.register
@@ -199,10 +207,17 @@ class FarmServer(FarmServerSpec, DirtyPagesFields, ApplicationSpec):
         """Add it to a domain."""
         engine = home.engine
         row, own = engine.add(
-            farm_servers, domain=home.domain, threads=self.threads, most_waiting=self.backlog, retry_ns=self.retry,
-            repeat_share=self.repeat_share, warmup_ns=home.window_ns[0], disk=next(iter(home.disks.values()), 0),
-            socket_full=home.place(f"{home.name} socket", "full"), lost_in_boot=home.place("guest", "lost in crash"),
-        )  # fmt: skip
+            farm_servers,
+            domain=home.domain,
+            threads=self.threads,
+            most_waiting=self.backlog,
+            retry_ns=self.retry,
+            repeat_share=self.repeat_share,
+            warmup_ns=home.window_ns[0],
+            disk=next(iter(home.disks.values()), 0),
+            socket_full=home.place(f"{home.name} socket", "full"),
+            lost_in_boot=home.place("guest", "lost in crash"),
+        )
         own.row = row
         own.program = burden.add_program(engine, farm_server, row, home.domain)
         own.flow, flow = engine.add(flows, workload=engine.number(farm_request), own=row)
@@ -276,12 +291,17 @@ class FarmCalls(FarmCallsSpec, WorkloadSpec):
 
         def measured() -> CallsSeen:
             return CallsSeen(
-                offered=int(load.offered), answered=int(load.answered), failed=int(load.failed),
-                messages=int(load.messages), repeated=int(load.repeated), dropped=int(load.dropped),
-                active_calls=int(load.active), most_active_calls=int(load.most_active),
+                offered=int(load.offered),
+                answered=int(load.answered),
+                failed=int(load.failed),
+                messages=int(load.messages),
+                repeated=int(load.repeated),
+                dropped=int(load.dropped),
+                active_calls=int(load.active),
+                most_active_calls=int(load.most_active),
                 response=histogram(engine, int(load.responses)),
                 registration=histogram(engine, int(load.registrations)) if self.registered else DelayHistogram(),
                 seconds=seconds,
-            )  # fmt: skip
+            )
 
         return RowDriver(target, int(load.flow), lambda: engine.call(calls.start_calls, row), measured)

@@ -38,9 +38,7 @@ class BatchApplication(BatchSpec, ApplicationSpec):
         """Add it to a domain."""
         engine, number = home.engine, home.others.get(self.kind, 0)
         slower = self.model_copy(update={"demand": round(self.demand * home.cpu_inflation)})
-        row = batch.add_batch(
-            engine, home.feeder, home.domain, slower, home.streams, number, home.window_ns[0]
-        )  # fmt: skip
+        row = batch.add_batch(engine, home.feeder, home.domain, slower, home.streams, number, home.window_ns[0])
         return RowProgram(
             home, row, lambda: engine.call(batch.start_batch, row), lambda: batch.batch_work_of(engine, row)
         )

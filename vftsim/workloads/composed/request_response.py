@@ -50,9 +50,12 @@ class RequestResponseWorkload(RequestResponseSpec, WorkloadSpec):
 
         flow = int(engine.rows(exchanges)[row].flow)
         return RowDriver(
-            target, flow, lambda: engine.call(request_response.start_exchange, row),
-            lambda: request_response.request_loop_of(engine, row), offered,
-        )  # fmt: skip
+            target,
+            flow,
+            lambda: engine.call(request_response.start_exchange, row),
+            lambda: request_response.request_loop_of(engine, row),
+            offered,
+        )
 
 
 @WORKLOADS.register
@@ -88,9 +91,11 @@ class OpenRequestsWorkload(OpenRequestsSpec, WorkloadSpec):
             engine, target.feeder, target.port, self, target.streams, target.number, target.window_ns[0]
         )
         return RowDriver(
-            target, int(engine.rows(exchanges)[row].flow), lambda: engine.call(request_response.start_exchange, row),
+            target,
+            int(engine.rows(exchanges)[row].flow),
+            lambda: engine.call(request_response.start_exchange, row),
             lambda: request_response.open_loop_of(engine, row),
-        )  # fmt: skip
+        )
 
 
 def _over_tiers(server: ApplicationSpec | None, course: Course, of: Callable[[ApplicationSpec | None], float]) -> float:

@@ -91,6 +91,8 @@ class HttperfWorkload(HttperfSpec, WorkloadSpec):
         row = web_server.add_httperf(engine, target.feeder, target.port, self, target.streams, target.number)
         flow = int(engine.rows(http_loads)[row].flow)
         return RowDriver(
-            target, flow, lambda: engine.call(web_server.start_httperf, row, 0),
+            target,
+            flow,
+            lambda: engine.call(web_server.start_httperf, row, 0),
             lambda: web_server.web_test_of(engine, row),
-        )  # fmt: skip
+        )

@@ -367,13 +367,23 @@ def add_calls(
     install_buckets(engine)
     gap_ns = round(_S / spec.rate)
     row, load = engine.add(
-        farm_loads, port=port, gap_ns=gap_ns, is_registered=spec.registered, retransmits=spec.retransmits,
+        farm_loads,
+        port=port,
+        gap_ns=gap_ns,
+        is_registered=spec.registered,
+        retransmits=spec.retransmits,
         gaps=gamma_feed(feeder, streams, "farm_calls.gap", number, gap_ns, spec.gap_cv),
         earlier_gaps=gamma_feed(feeder, streams, "farm_calls.earlier", number, gap_ns, spec.gap_cv),
-        hold_ns=spec.hold, earlier_ns=spec.hold if spec.established else 0, t1_ns=spec.t1, t2_ns=spec.t2,
-        message_bytes=spec.message_size, message_cost_ns=spec.message_cost, warmup_ns=warmup_ns,
-        responses=engine.new(delays), registrations=engine.new(delays),
-    )  # fmt: skip
+        hold_ns=spec.hold,
+        earlier_ns=spec.hold if spec.established else 0,
+        t1_ns=spec.t1,
+        t2_ns=spec.t2,
+        message_bytes=spec.message_size,
+        message_cost_ns=spec.message_cost,
+        warmup_ns=warmup_ns,
+        responses=engine.new(delays),
+        registrations=engine.new(delays),
+    )
     load.row = row
     load.flow, flow = engine.add(flows, workload=engine.number(farm_calls), own=row, port=port)
     flow.row = load.flow

@@ -143,7 +143,7 @@ class Manager:
         self._rows[row] = self.series.records[row] = record
         self._draws = PhaseDraws(
             self._streams, number, shares, spec.ring_time, spec.hold_time, self._demand_cv, spec.time_cv
-        )  # fmt: skip
+        )
         self._next_chunk = 0
         bench = engine.rows(benches)[self.bench]
         bench.phase = row

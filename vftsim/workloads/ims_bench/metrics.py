@@ -33,8 +33,18 @@ included, which no threshold limits."""
 
 SES1, SES2, REL1, PMM1, REG1, REG2, REG4, REG1_OF_REG, REG1_OF_DEREG, INVITE200 = range(len(HISTOGRAMS))
 
-PER_SECOND = ("load", "cpu_percent", "memory_mb", "ihs_all", "ihs_uac", "retransmissions_all",
-              "retransmissions_uac", "retransmissions_reg", "lag_ms", "completed")  # fmt: skip
+PER_SECOND = (
+    "load",
+    "cpu_percent",
+    "memory_mb",
+    "ihs_all",
+    "ihs_uac",
+    "retransmissions_all",
+    "retransmissions_uac",
+    "retransmissions_reg",
+    "lag_ms",
+    "completed",
+)
 
 
 _MIX_TOLERANCE = 1.0
@@ -46,9 +56,13 @@ def _delay(name: str, part: str, **about: Any) -> Any:
     known_as = (f"PX_TRT-{metric}",) if metric in DELAYS else (metric,)
     is_whole = "/" not in name  # a report has REG1 once, of all registrations
     return declare.delays(
-        source=lambda own: own.delays[name], part=part, better="lower", known_as=known_as,
-        observed_as=name * is_whole, **about,
-    )  # fmt: skip
+        source=lambda own: own.delays[name],
+        part=part,
+        better="lower",
+        known_as=known_as,
+        observed_as=name * is_whole,
+        **about,
+    )
 
 
 def _sampled(name: str, *known_as: str, **about: Any) -> Any:
@@ -101,21 +115,37 @@ class PhaseRecord(StepOutcome):
         attempts, of_whole=True, unit="%", label="share of the attempts", known_as=("ratio_*_percent", "ratio_percent")
     )
     cpu = _sampled(
-        "cpu_percent", "cpu_percent", unit="%", label="CPU of the server, sampled", short="CPU", headline=True,
-        drawn=True, observed_as="cpu",
-    )  # fmt: skip
+        "cpu_percent",
+        "cpu_percent",
+        unit="%",
+        label="CPU of the server, sampled",
+        short="CPU",
+        headline=True,
+        drawn=True,
+        observed_as="cpu",
+    )
     cpu_sd = declare.number(
-        source=lambda own: own.cpu_spread, unit="%", label="CPU of the server, standard deviation of samples",
+        source=lambda own: own.cpu_spread,
+        unit="%",
+        label="CPU of the server, standard deviation of samples",
         observed_as="cpu_sd",
-    )  # fmt: skip
+    )
     touches = declare.number(
         source=lambda own: own.touches_per_attempt, unit="count", label="messages of an attempt", observed_as="touches"
     )
     memory = _sampled("memory_mb", "memory_mb", unit="MB", label="memory free", observed_as="memory")
     ihs = declare.ratio(
-        inadequate, attempts, unit="%", label="inadequately handled", short="IHS", better="lower", headline=True,
-        known_as=("ihs_*_percent", "ihs_percent"), limit="limit_percent", observed_as="ihs",
-    )  # fmt: skip
+        inadequate,
+        attempts,
+        unit="%",
+        label="inadequately handled",
+        short="IHS",
+        better="lower",
+        headline=True,
+        known_as=("ihs_*_percent", "ihs_percent"),
+        limit="limit_percent",
+        observed_as="ihs",
+    )
     beyond = declare.verdict(
         source=lambda own: not own.is_within, label="runs beyond the limit", known_as=("runs_beyond_limit_percent",)
     )
@@ -135,9 +165,14 @@ class PhaseRecord(StepOutcome):
         "ihs_uac", "ihs_uac_percent", unit="%", label="calls badly handled, sampled", part="ims_uac"
     )
     retransmissions = _sampled(
-        "retransmissions_all", "retransmissions_per_s", "retransmissions_all_per_s", unit="/s",
-        label="retransmissions", short="repeated", observed_as="retransmissions",
-    )  # fmt: skip
+        "retransmissions_all",
+        "retransmissions_per_s",
+        "retransmissions_all_per_s",
+        unit="/s",
+        label="retransmissions",
+        short="repeated",
+        observed_as="retransmissions",
+    )
     retransmissions_of_calls = _sampled("retransmissions_uac", "retransmissions_uac_per_s", unit="/s", part="ims_uac")
     retransmissions_of_registrations = _sampled(
         "retransmissions_reg", "retransmissions_reg_per_s", unit="/s", part="ims_reg"
@@ -152,12 +187,24 @@ class PhaseRecord(StepOutcome):
         """Return the empty record of a phase that begins."""
         none = [0] * len(Scenario)
         return cls(
-            name=name, index=index, requested_saps=requested_saps, limit_percent=limit_percent,
-            sample_period_ns=sample_period_ns, start_ns=0, measure_from_ns=0, end_ns=0,
-            judged_until_ns=0, judged_attempts=[*none], judged_inadequate=[*none], attempts=[*none],
-            inadequate=[*none], not_started=0, dropped=0,
-            delays={name: DelayHistogram() for name in HISTOGRAMS}, series={name: [] for name in PER_SECOND},
-        )  # fmt: skip
+            name=name,
+            index=index,
+            requested_saps=requested_saps,
+            limit_percent=limit_percent,
+            sample_period_ns=sample_period_ns,
+            start_ns=0,
+            measure_from_ns=0,
+            end_ns=0,
+            judged_until_ns=0,
+            judged_attempts=[*none],
+            judged_inadequate=[*none],
+            attempts=[*none],
+            inadequate=[*none],
+            not_started=0,
+            dropped=0,
+            delays={name: DelayHistogram() for name in HISTOGRAMS},
+            series={name: [] for name in PER_SECOND},
+        )
 
     def end(self, end_ns: int) -> None:
         """Take note of its end."""

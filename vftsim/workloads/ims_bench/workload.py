@@ -44,8 +44,13 @@ class ImsBenchWorkload(ImsBenchSpec, RampSpec):
     speaks: ClassVar[str] = "sip"
     needs_link: ClassVar[bool] = True
     entries: ClassVar[tuple[Any, ...]] = (
-        begin_arrivals, begin_batches, judge_overdue, begin_sampling, end_sampling, busy_now,
-    )  # fmt: skip
+        begin_arrivals,
+        begin_batches,
+        judge_overdue,
+        begin_sampling,
+        end_sampling,
+        busy_now,
+    )
 
     most_steps_key: ClassVar[str] = "steps.most"
     limit_key: ClassVar[str] = "steps.stop_above_ihs"
@@ -248,15 +253,27 @@ class BenchDriver(Driver):
         bench.domain, bench.message_cost_ns = next(iter(target.agents_domains), 0), spec.message_cost
         fill_pools(engine, bench, spec.subscribers, int(spec.subscribers * spec.registered / 100.0))
         add_sampler(
-            engine, self.bench, program.server, target.domain, target.guard, spec.sample_period,
+            engine,
+            self.bench,
+            program.server,
+            target.domain,
+            target.guard,
+            spec.sample_period,
             list(target.drop_places.values()),
-        )  # fmt: skip
+        )
         memory = (target.memory_bytes, application.memory_per_attempt, application.memory_per_transaction)
         self.series = Series(engine, memory, has_lag=target.guard != 0)
         self.manager = Manager(
-            engine, target.agenda, self.bench, spec, target.streams, application.demand_cv, self.series,
-            target.on_phase, target.on_measure,
-        )  # fmt: skip
+            engine,
+            target.agenda,
+            self.bench,
+            spec,
+            target.streams,
+            application.demand_cv,
+            self.series,
+            target.on_phase,
+            target.on_measure,
+        )
         self._owner, self._limit_percent = f"workloads.{target.name}", spec.steps.stop_above_ihs
 
     def begin(self) -> None:

@@ -83,12 +83,25 @@ class ServiceProgram(RowProgram):
             home.feeder, home.streams, "service.cache", entity, call.cache_hit, is_drawn=call.cache_entries > 0
         )
         row, plan = engine.add(
-            plans, service=int(self._own.row), next_plan=int(self._own.first_plan),
-            is_parallel=call.when == "parallel", count=call.count, chance=chance, choices=choices, hit=hit,
-            lookups=lookups, entries=call.cache_entries, filled=call.cache_entries,
-            cost_ns=round(call.cost * home.cpu_inflation), size_bytes=call.size, timeout_ns=call.timeout,
-            retries=call.retries, first_route=ways[0], routes=len(ways), turn=self._number % len(ways),
-        )  # fmt: skip
+            plans,
+            service=int(self._own.row),
+            next_plan=int(self._own.first_plan),
+            is_parallel=call.when == "parallel",
+            count=call.count,
+            chance=chance,
+            choices=choices,
+            hit=hit,
+            lookups=lookups,
+            entries=call.cache_entries,
+            filled=call.cache_entries,
+            cost_ns=round(call.cost * home.cpu_inflation),
+            size_bytes=call.size,
+            timeout_ns=call.timeout,
+            retries=call.retries,
+            first_route=ways[0],
+            routes=len(ways),
+            turn=self._number % len(ways),
+        )
         plan.row = row
         return row
 
@@ -127,12 +140,18 @@ class ServiceProgram(RowProgram):
     def _measured_here(self) -> ServiceWork:
         own, now_ns = self._own, self.engine.now_ns
         return ServiceWork(
-            requests=int(own.handled), failed=int(own.failed), busy_ns=int(own.busy_ns),
-            response=histogram(self.engine, int(own.response)), wait=histogram(self.engine, int(own.wait)),
-            calls=self._of_plans("made"), hits=self._of_plans("hits"), repeated=self._of_plans("repeated"),
-            calls_failed=self._of_plans("failed"), transfers=int(own.transfers) if self._spec.uses_a_disk else None,
+            requests=int(own.handled),
+            failed=int(own.failed),
+            busy_ns=int(own.busy_ns),
+            response=histogram(self.engine, int(own.response)),
+            wait=histogram(self.engine, int(own.wait)),
+            calls=self._of_plans("made"),
+            hits=self._of_plans("hits"),
+            repeated=self._of_plans("repeated"),
+            calls_failed=self._of_plans("failed"),
+            transfers=int(own.transfers) if self._spec.uses_a_disk else None,
             seconds=max(1.0, float(now_ns - own.warmup_ns)) / _S,
-        )  # fmt: skip
+        )
 
     def _of_plans(self, count: str) -> dict[str, int] | None:
         found = dict.fromkeys((to for to, _ in self._plans), 0)
@@ -201,9 +220,15 @@ class ServiceApplication(ServiceSpec, DirtyPagesFields, ApplicationSpec):
             raise UsageError(f"{home.name}: its domain has no disk {self.disk or ''}; give it one under `disks`")
         slower = self.model_copy(update={"demand": round(self.demand * home.cpu_inflation)})
         row = add_service(
-            home.engine, home.feeder, home.domain, slower, home.streams, home.others.get(self.kind, 0), disk,
+            home.engine,
+            home.feeder,
+            home.domain,
+            slower,
+            home.streams,
+            home.others.get(self.kind, 0),
+            disk,
             home.window_ns[0],
-        )  # fmt: skip
+        )
         own = service_of(home.engine, row)
         own.socket_full = home.place(f"{home.name} socket", "full")
         own.lost_in_boot = home.place("guest", "lost in crash")
@@ -211,21 +236,38 @@ class ServiceApplication(ServiceSpec, DirtyPagesFields, ApplicationSpec):
 
 
 def add_service(
-    engine: Engine, feeder: Feeder, domain: int, spec: ServiceSpec, streams: Streams, number: int, disk: int = 0,
+    engine: Engine,
+    feeder: Feeder,
+    domain: int,
+    spec: ServiceSpec,
+    streams: Streams,
+    number: int,
+    disk: int = 0,
     warmup_ns: int = 0,
-) -> int:  # fmt: skip
+) -> int:
     """Add a service that calls nobody yet to a domain; ``number`` says whose draws are its own.
 
     Returns its application row.
     """
     install_buckets(engine)
     row, own = engine.add(
-        services, domain=domain, threads=spec.threads, demand_ns=spec.demand, answer_bytes=spec.answer_size,
+        services,
+        domain=domain,
+        threads=spec.threads,
+        demand_ns=spec.demand,
+        answer_bytes=spec.answer_size,
         demands=gamma_feed(feeder, streams, "service.demand", number, spec.demand, spec.demand_cv),
-        most_waiting=spec.backlog, reads=spec.reads, writes=spec.writes, transfer_bytes=spec.transfer_size, disk=disk,
-        socket_full=engine.add(drops)[0], lost_in_boot=engine.add(drops)[0], warmup_ns=warmup_ns,
-        response=engine.new(delays), wait=engine.new(delays),
-    )  # fmt: skip
+        most_waiting=spec.backlog,
+        reads=spec.reads,
+        writes=spec.writes,
+        transfer_bytes=spec.transfer_size,
+        disk=disk,
+        socket_full=engine.add(drops)[0],
+        lost_in_boot=engine.add(drops)[0],
+        warmup_ns=warmup_ns,
+        response=engine.new(delays),
+        wait=engine.new(delays),
+    )
     own.row = row
     own.program = burden.add_program(engine, service, row, domain)
     if spec.calls:

@@ -115,9 +115,14 @@ def write_record(sim: Sim, server: SipServer) -> None:
     if rules.flush_in_timer_process:
         prepare_ns = max(1, int(cost_ns * (1.0 - rules.write_share)))
         submit_for(
-            sim, domains(sim)[server.domain], server.timer_process, prepare_ns, on_prepared, server.row,
+            sim,
+            domains(sim)[server.domain],
+            server.timer_process,
+            prepare_ns,
+            on_prepared,
+            server.row,
             max(1, cost_ns - prepare_ns),
-        )  # fmt: skip
+        )
     else:
         submit_background(sim, domains(sim)[server.domain], cost_ns, on_written, server.row, 0)
 

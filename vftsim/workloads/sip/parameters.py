@@ -34,9 +34,17 @@ class ScriptSpec(Spec):
     def by_message(self) -> list[int]:
         """CPU time of the script for each received message, in the order of their numbers."""
         units = (
-            self.registration, self.registration, self.invite, self.reply, self.reply, self.ack, self.bye, self.reply,
-            self.message, self.reply,
-        )  # fmt: skip
+            self.registration,
+            self.registration,
+            self.invite,
+            self.reply,
+            self.reply,
+            self.ack,
+            self.bye,
+            self.reply,
+            self.message,
+            self.reply,
+        )
         return [round(self.cost * each) for each in units]
 
     def without_effect(self) -> dict[str, str]:

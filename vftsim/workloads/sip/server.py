@@ -85,24 +85,49 @@ from vftsim.workloads.sip.transactions import drop_use
 from vftsim.workloads.sip.worker import put_down, send_now, work_on
 
 sip_server = application.kind("sip_server")
-_SAME_NAMES = ("processes", "work_after_send", "growth_per_transaction", "growth_per_active_worker",
-               "growth_per_attempt", "growth_with_utilization", "nonces_good_once", "flush_in_timer_process",
-               "timers_wait_for_flush", "challenges")  # fmt: skip
+_SAME_NAMES = (
+    "processes",
+    "work_after_send",
+    "growth_per_transaction",
+    "growth_per_active_worker",
+    "growth_per_attempt",
+    "growth_with_utilization",
+    "nonces_good_once",
+    "flush_in_timer_process",
+    "timers_wait_for_flush",
+    "challenges",
+)
 _TIMES = {
-    "touch_cost_ns": "touch_cost", "register_touch_cost_ns": "register_touch_cost", "relay_cost_ns": "relay_cost",
+    "touch_cost_ns": "touch_cost",
+    "register_touch_cost_ns": "register_touch_cost",
+    "relay_cost_ns": "relay_cost",
     "database_cost_ns": "database_cost",
-    "timer_period_ns": "timer_period", "removal_cost_ns": "removal_cost", "housekeeping_cost_ns": "housekeeping_cost",
-    "flush_period_ns": "location_flush_period", "write_cost_ns": "location_write_cost",
-    "stall_period_ns": "stall_period", "stall_ns": "stall_duration", "t1_ns": "t1", "t2_ns": "t2",
-    "reply_timeout_ns": "reply_timeout", "ringing_timeout_ns": "ringing_timeout", "utilization_ns": "utilization_time",
-    "wakeup_cost_ns": "wakeup_cost", "wakeup_idle_ns": "wakeup_idle",
-}  # fmt: skip
+    "timer_period_ns": "timer_period",
+    "removal_cost_ns": "removal_cost",
+    "housekeeping_cost_ns": "housekeeping_cost",
+    "flush_period_ns": "location_flush_period",
+    "write_cost_ns": "location_write_cost",
+    "stall_period_ns": "stall_period",
+    "stall_ns": "stall_duration",
+    "t1_ns": "t1",
+    "t2_ns": "t2",
+    "reply_timeout_ns": "reply_timeout",
+    "ringing_timeout_ns": "ringing_timeout",
+    "utilization_ns": "utilization_time",
+    "wakeup_cost_ns": "wakeup_cost",
+    "wakeup_idle_ns": "wakeup_idle",
+}
 
 
 def add_server(
-    engine: Engine, domain: int, program: int, spec: SipServerSpec, cpu_inflation: float = 1.0,
-    packet_cost_ns: int = 0, guest: GuestSchedulerSpec | None = None,
-) -> int:  # fmt: skip
+    engine: Engine,
+    domain: int,
+    program: int,
+    spec: SipServerSpec,
+    cpu_inflation: float = 1.0,
+    packet_cost_ns: int = 0,
+    guest: GuestSchedulerSpec | None = None,
+) -> int:
     """Make an application row a SIP server of a domain; return the server's row.
 
     Parameters

@@ -6,20 +6,39 @@ from vftsim.workloads.sip.messages import Message
 from vftsim.workloads.wire import ETHERNET_AND_IP_BYTES, Address, Seen, Wire
 
 _NAMES = {
-    Message.REGISTER: "REGISTER", Message.REGISTER_CREDENTIALS: "REGISTER", Message.INVITE: "INVITE",
-    Message.RINGING: "180 Ringing", Message.OK_INVITE: "200 OK", Message.ACK: "ACK", Message.BYE: "BYE",
-    Message.OK_BYE: "200 OK", Message.MESSAGE: "MESSAGE", Message.OK_MESSAGE: "200 OK",
-    Message.UNAUTHORIZED: "401 Unauthorized", Message.OK_REGISTER: "200 OK", Message.TRYING: "100 Trying",
+    Message.REGISTER: "REGISTER",
+    Message.REGISTER_CREDENTIALS: "REGISTER",
+    Message.INVITE: "INVITE",
+    Message.RINGING: "180 Ringing",
+    Message.OK_INVITE: "200 OK",
+    Message.ACK: "ACK",
+    Message.BYE: "BYE",
+    Message.OK_BYE: "200 OK",
+    Message.MESSAGE: "MESSAGE",
+    Message.OK_MESSAGE: "200 OK",
+    Message.UNAUTHORIZED: "401 Unauthorized",
+    Message.OK_REGISTER: "200 OK",
+    Message.TRYING: "100 Trying",
     Message.REQUEST_TIMEOUT: "408 Request Timeout",
-}  # fmt: skip
+}
 """The first words of messages, or their numbers and reasons."""
 
 _METHODS = {
-    Message.REGISTER: "REGISTER", Message.REGISTER_CREDENTIALS: "REGISTER", Message.INVITE: "INVITE",
-    Message.RINGING: "INVITE", Message.OK_INVITE: "INVITE", Message.ACK: "ACK", Message.BYE: "BYE",
-    Message.OK_BYE: "BYE", Message.MESSAGE: "MESSAGE", Message.OK_MESSAGE: "MESSAGE", Message.UNAUTHORIZED: "REGISTER",
-    Message.OK_REGISTER: "REGISTER", Message.TRYING: "INVITE", Message.REQUEST_TIMEOUT: "INVITE",
-}  # fmt: skip
+    Message.REGISTER: "REGISTER",
+    Message.REGISTER_CREDENTIALS: "REGISTER",
+    Message.INVITE: "INVITE",
+    Message.RINGING: "INVITE",
+    Message.OK_INVITE: "INVITE",
+    Message.ACK: "ACK",
+    Message.BYE: "BYE",
+    Message.OK_BYE: "BYE",
+    Message.MESSAGE: "MESSAGE",
+    Message.OK_MESSAGE: "MESSAGE",
+    Message.UNAUTHORIZED: "REGISTER",
+    Message.OK_REGISTER: "REGISTER",
+    Message.TRYING: "INVITE",
+    Message.REQUEST_TIMEOUT: "INVITE",
+}
 """The method that a message belongs to: that of its CSeq."""
 
 _OF_CALLEE = (Message.RINGING, Message.OK_INVITE, Message.OK_BYE, Message.OK_MESSAGE)

@@ -194,11 +194,20 @@ class _Reactions:
 def add_bulk_tcp(engine: Engine, feeder: Feeder, port: int, spec: BulkTcpSpec, streams: Streams, number: int) -> int:
     """Add the clients of a port; ``number`` says whose draws are theirs.  Return the row of the workload."""
     row, bulk = engine.add(
-        bulks, port=port, is_upload=spec.direction == "upload", segment_bytes=spec.mss, header_bytes=HEADER_BYTES,
-        most_segments=spec.most_segments, window=max(2, spec.window // spec.mss), initial_window=spec.initial_window,
-        delayed_ack_ns=spec.delayed_ack, min_rto_ns=spec.min_rto, first_rto_ns=spec.first_rto,
-        duration_ns=spec.duration, interval_ns=spec.interval,
-    )  # fmt: skip
+        bulks,
+        port=port,
+        is_upload=spec.direction == "upload",
+        segment_bytes=spec.mss,
+        header_bytes=HEADER_BYTES,
+        most_segments=spec.most_segments,
+        window=max(2, spec.window // spec.mss),
+        initial_window=spec.initial_window,
+        delayed_ack_ns=spec.delayed_ack,
+        min_rto_ns=spec.min_rto,
+        first_rto_ns=spec.first_rto,
+        duration_ns=spec.duration,
+        interval_ns=spec.interval,
+    )
     bulk.row = row
     bulk.flow, flow = engine.add(flows, workload=engine.number(bulk_tcp), own=row, port=port)
     flow.row = bulk.flow

@@ -254,9 +254,14 @@ def add_tcp_program(engine: Engine, domain: int, spec: TcpSinkSpec | TcpSourceSp
     lost_in_boot, _ = engine.add(drops)
     unknown, _ = engine.add(drops)
     row, own = engine.add(
-        tcp_programs, domain=domain, segment_ns=spec.segment_cost, copy_ns=spec.copy_cost, ack_ns=spec.ack_cost,
-        lost_in_boot=lost_in_boot, unknown=unknown,
-    )  # fmt: skip
+        tcp_programs,
+        domain=domain,
+        segment_ns=spec.segment_cost,
+        copy_ns=spec.copy_cost,
+        ack_ns=spec.ack_cost,
+        lost_in_boot=lost_in_boot,
+        unknown=unknown,
+    )
     own.row = row
     own.program = add_program(engine, spec.part, row, domain)
     return int(own.program)

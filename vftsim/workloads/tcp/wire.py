@@ -34,8 +34,19 @@ class TcpWire(Wire):
         number, expected = (1 + first * self.mss, 1) if count else (1, 1 + first * self.mss)
         # 52 bytes of headers are 20 of IP and 32 here: two of padding and the time stamp option (RFC 7323).
         option = struct.pack("!BBBBII", 1, 1, 8, 10, packet.begin_ns // 1_000_000 & 0xFFFFFFFF, 0)
-        head = struct.pack(
-            "!HHIIBBHHH", source.port, target.port, number & 0xFFFFFFFF, expected & 0xFFFFFFFF, 8 << 4, 0x10, 65535,
-            0, 0,
-        ) + option  # fmt: skip
+        head = (
+            struct.pack(
+                "!HHIIBBHHH",
+                source.port,
+                target.port,
+                number & 0xFFFFFFFF,
+                expected & 0xFFFFFFFF,
+                8 << 4,
+                0x10,
+                65535,
+                0,
+                0,
+            )
+            + option
+        )
         return _TCP, head, len(head) + count * self.mss

@@ -245,11 +245,19 @@ def add_httperf(engine: Engine, feeder: Feeder, port: int, spec: HttperfSpec, st
     install_buckets(engine)
     gap_ns = round(_S / spec.rate)
     row, load = engine.add(
-        http_loads, port=port, gap_ns=gap_ns, connections=spec.connections, timeout_ns=spec.timeout,
-        gaps=gamma_feed(feeder, streams, "httperf.gap", number, gap_ns, spec.gap_cv), request_bytes=spec.request_size,
-        retry_ns=spec.retry, linear_retries=spec.linear_retries, sample_ns=spec.sample, lifetimes=engine.new(delays),
+        http_loads,
+        port=port,
+        gap_ns=gap_ns,
+        connections=spec.connections,
+        timeout_ns=spec.timeout,
+        gaps=gamma_feed(feeder, streams, "httperf.gap", number, gap_ns, spec.gap_cv),
+        request_bytes=spec.request_size,
+        retry_ns=spec.retry,
+        linear_retries=spec.linear_retries,
+        sample_ns=spec.sample,
+        lifetimes=engine.new(delays),
         response_times=engine.new(delays),
-    )  # fmt: skip
+    )
     load.row = row
     load.flow, flow = engine.add(flows, workload=engine.number(httperf), own=row, port=port)
     flow.row = load.flow

@@ -369,14 +369,27 @@ def add_web_server(
     output_ns = round(spec.script * spec.output_share / 100.0)
     accept_full, _ = engine.add(drops)
     row, own = engine.add(
-        prefork_servers, domain=domain, start_servers=spec.start_servers, min_spare=spec.min_spare,
-        max_spare=spec.max_spare, max_clients=spec.max_clients, maintenance_ns=spec.maintenance,
-        backlog=spec.accept_queue, before_ns=spec.script - output_ns, piece_ns=output_ns // pieces, pieces=pieces,
-        piece_bytes=wire_bytes(PIECE_BYTES), last_bytes=wire_bytes(spec.reply_size - (pieces - 1) * PIECE_BYTES),
-        aborts=spec.abort_when_closed, memory_bytes=spec.swap.memory, base_bytes=spec.swap.base,
-        process_bytes=spec.swap.process, read_bytes_per_s=spec.swap.read_rate, accept_full=accept_full,
+        prefork_servers,
+        domain=domain,
+        start_servers=spec.start_servers,
+        min_spare=spec.min_spare,
+        max_spare=spec.max_spare,
+        max_clients=spec.max_clients,
+        maintenance_ns=spec.maintenance,
+        backlog=spec.accept_queue,
+        before_ns=spec.script - output_ns,
+        piece_ns=output_ns // pieces,
+        pieces=pieces,
+        piece_bytes=wire_bytes(PIECE_BYTES),
+        last_bytes=wire_bytes(spec.reply_size - (pieces - 1) * PIECE_BYTES),
+        aborts=spec.abort_when_closed,
+        memory_bytes=spec.swap.memory,
+        base_bytes=spec.swap.base,
+        process_bytes=spec.swap.process,
+        read_bytes_per_s=spec.swap.read_rate,
+        accept_full=accept_full,
         phase_ns=int(streams.uniforms("prefork.maintenance", number, count=1)[0] * spec.maintenance),
-    )  # fmt: skip
+    )
     own.row = row
     own.first_place = add_places(engine, domain, spec.max_clients, guest or RoundRobinGuest())[0]
     own.program = add_program(engine, prefork_web_server, row, domain)

@@ -33,9 +33,14 @@ class WebTest(Outcome):
     sampled: float = declare.number(label="replies a second, mean of samples over 5 s", better="higher")
     report: str = kept()
     answered = declare.ratio(
-        replies, connections, unit="%", label="connections answered", better="higher", headline=True,
+        replies,
+        connections,
+        unit="%",
+        label="connections answered",
+        better="higher",
+        headline=True,
         known_as=("answered_percent",),
-    )  # fmt: skip
+    )
     reply_rate = declare.rate(replies, label="replies", better="higher", headline=True)
 
 
@@ -44,12 +49,21 @@ def web_test_of(engine: Engine, row: int) -> WebTest:
     load: HttpLoad = engine.rows(http_loads)[row]
     found = httperf_report(engine, row)
     return WebTest(
-        connections=found.connections, requests=found.requests, replies=found.replies, timeouts=int(load.timeouts),
-        resets=int(load.resets), concurrent=found.concurrent, duration_s=found.duration_s, connect_ms=found.connect_ms,
-        transfer_ms=found.transfer_ms, response=histogram(engine, int(load.response_times)),
-        lifetime=histogram(engine, int(load.lifetimes)), report=found.text(),
-        sampled=found.reply_rate[1], seconds=found.duration_s,
-    )  # fmt: skip
+        connections=found.connections,
+        requests=found.requests,
+        replies=found.replies,
+        timeouts=int(load.timeouts),
+        resets=int(load.resets),
+        concurrent=found.concurrent,
+        duration_s=found.duration_s,
+        connect_ms=found.connect_ms,
+        transfer_ms=found.transfer_ms,
+        response=histogram(engine, int(load.response_times)),
+        lifetime=histogram(engine, int(load.lifetimes)),
+        report=found.text(),
+        sampled=found.reply_rate[1],
+        seconds=found.duration_s,
+    )
 
 
 def httperf_report(engine: Engine, row: int, header_bytes: int = 200, footer_bytes: int = 2) -> HttperfReport:
@@ -63,18 +77,26 @@ def httperf_report(engine: Engine, row: int, header_bytes: int = 200, footer_byt
     replies, connects, responses = int(load.replies), int(load.connects), int(load.responses)
     content = int(load.bytes_received) / replies - header_bytes - footer_bytes if replies else 0.0
     return HttperfReport(
-        connections=int(load.begun), requests=int(load.requests), replies=replies, duration_s=duration_s,
-        concurrent=int(load.most_active), connection_ms=_lifetimes(engine, load),
+        connections=int(load.begun),
+        requests=int(load.requests),
+        replies=replies,
+        duration_s=duration_s,
+        concurrent=int(load.most_active),
+        connection_ms=_lifetimes(engine, load),
         connect_ms=int(load.connect_ns) / connects / _MS if connects else 0.0,
-        replies_per_connection=1.0 if replies else 0.0, request_bytes=float(load.request_bytes),
-        reply_rate=_reply_rates(load), samples=int(load.samples),
+        replies_per_connection=1.0 if replies else 0.0,
+        request_bytes=float(load.request_bytes),
+        reply_rate=_reply_rates(load),
+        samples=int(load.samples),
         response_ms=int(load.response_ns) / responses / _MS if responses else 0.0,
         transfer_ms=int(load.transfer_ns) / replies / _MS if replies else 0.0,
-        header_bytes=float(header_bytes), content_bytes=content, footer_bytes=float(footer_bytes),
+        header_bytes=float(header_bytes),
+        content_bytes=content,
+        footer_bytes=float(footer_bytes),
         status=(0, replies, 0, 0, 0),
         net_bytes_per_s=(int(load.bytes_sent) + int(load.bytes_received)) / duration_s,
         errors={"client-timo": int(load.timeouts), "connreset": int(load.resets)},
-    )  # fmt: skip
+    )
 
 
 def _lifetimes(engine: Engine, load: HttpLoad) -> tuple[float, float, float, float, float]:

@@ -150,10 +150,20 @@ class Credit(SchedulerSpec):
         own.boosts_wakes = self.boost
         own.tickle_rule = TICKLES[rules.tickle]
         for name in (
-            "exact_debit", "accounting_in_tick", "weight_per_vcpu", "idle_credit_divisor", "carries_residue",
-            "rate_limit_remainder", "boosts_migrated", "boosts_unparked", "idle_has_slice", "tick_moves_running",
-            "kicks_preempted", "steals_in_turn", "tickled_are_busy",
-        ):  # fmt: skip
+            "exact_debit",
+            "accounting_in_tick",
+            "weight_per_vcpu",
+            "idle_credit_divisor",
+            "carries_residue",
+            "rate_limit_remainder",
+            "boosts_migrated",
+            "boosts_unparked",
+            "idle_has_slice",
+            "tick_moves_running",
+            "kicks_preempted",
+            "steals_in_turn",
+            "tickled_are_busy",
+        ):
             setattr(own, name, getattr(rules, name))
 
     def counters(self, engine: Engine, host: int) -> dict[str, int]:

@@ -57,17 +57,30 @@ class DeviceModelCosts(RingPathSpec):
         send_ring = io.add_ring(name, "emulated transmit ring", self.ring_packets)
         tap_out = io.add_ring(name, "tap transmit queue", self.tap_packets)
         io.add_guest_driver(
-            site, "guest driver", ring=guest_ring, event_ns=self.event_cost,
+            site,
+            "guest driver",
+            ring=guest_ring,
+            event_ns=self.event_cost,
             packet_ns=self.driver_receive_cost + self.accesses_receive * self.exit_cost,
-        )  # fmt: skip
+        )
         io.add_stage(
-            name, "device model receive", injecting, model, ring=tap, event_ns=self.event_cost,
+            name,
+            "device model receive",
+            injecting,
+            model,
+            ring=tap,
+            event_ns=self.event_cost,
             packet_ns=self.copy_cost + self.accesses_receive * self.emulation_cost,
-        )  # fmt: skip
+        )
         io.add_stage(
-            name, "device model transmit", fetching, model, ring=send_ring, event_ns=self.event_cost,
+            name,
+            "device model transmit",
+            fetching,
+            model,
+            ring=send_ring,
+            event_ns=self.event_cost,
             packet_ns=self.copy_cost + self.accesses_transmit * self.emulation_cost,
-        )  # fmt: skip
+        )
         io.serve(site.transmit, tap_out)
         for row in site.ports:
             port, own = io.engine.rows(ports)[row], io.engine.rows(device_models)[row]
