@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vftsim.tracing.trace import Slice, Trace
+from vftsim.tracing.schedule import Slice
+from vftsim.tracing.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Literal
 
 from vftsim.errors import ModelFileError, UsageError
-from vftsim.tracing.trace import Slice, Trace, Wait
+from vftsim.tracing.schedule import Schedule
+from vftsim.tracing.trace import Trace
 
 MOST_BYTES = 1_000_000_000
 _LOOKED_AT = 1000
@@ -165,61 +166,21 @@ def _traced(events: list[Event]) -> Trace:
     names = {event.who: event.name for event in events}
     cpus = {cpu: n for n, cpu in enumerate(sorted({event.cpu for event in events if event.cpu >= 0}))}
     span_ns = events[-1].time_ns - events[0].time_ns if events else 0
-    schedule = _Schedule(Trace(0, span_ns, len(cpus), list(names.values())))
+    trace = Trace(0, span_ns, len(cpus), list(names.values()))
+    schedule, seen = Schedule(trace), set[int]()
     who = {each: n for n, each in enumerate(names)}
     for event in events:
         now_ns, one = event.time_ns - events[0].time_ns, who[event.who]
         if event.what == "woken":
             schedule.wake(one, now_ns)
-        elif event.what == "enters":
-            schedule.enter(cpus[event.cpu], one, now_ns)
+            continue
+        cpu = cpus[event.cpu]
+        if event.what == "enters":
+            schedule.dispatch(cpu, one, now_ns)
         else:
-            schedule.leave(cpus[event.cpu], one, now_ns, is_runnable=event.what == "leaves runnable")
+            if cpu not in seen:  # what a CPU did before its first event began with the recording, or when it was woken
+                schedule.dispatch(cpu, one, schedule.waits_since_ns(one, 0))
+            schedule.stop(cpu, one, now_ns, is_runnable=event.what == "leaves runnable")
+        seen.add(cpu)
     schedule.close()
-    return schedule.trace
-
-
-class _Schedule:
-    """Who runs where, and who waits since when."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
-        self._running: dict[int, tuple[int, int]] = {}
-        self._waiting: dict[int, int] = {}
-        self._seen: set[int] = set()
-
-    def wake(self, one: int, now_ns: int) -> None:
-        """Let one wait, unless it runs."""
-        if all(one != running for running, _ in self._running.values()):
-            self._waiting.setdefault(one, now_ns)
-
-    def enter(self, cpu: int, one: int, now_ns: int) -> None:
-        """Let one run on a CPU."""
-        self._end_wait(one, now_ns)
-        self._running[cpu] = (one, now_ns)
-        self._seen.add(cpu)
-
-    def leave(self, cpu: int, one: int, now_ns: int, *, is_runnable: bool) -> None:
-        """End its slice; what a CPU did before its first event began with the recording, or when it was woken."""
-        woken_ns = self._waiting.pop(one, 0)
-        _, since_ns = self._running.pop(cpu, (one, now_ns if cpu in self._seen else woken_ns))
-        self._seen.add(cpu)
-        self._end_slice(cpu, one, since_ns, now_ns, "preempted" if is_runnable else "blocked")
-        if is_runnable:
-            self._waiting[one] = now_ns
-
-    def close(self) -> None:
-        """Cut what goes on at the end of the recording."""
-        for cpu, (one, since_ns) in self._running.items():
-            self._end_slice(cpu, one, since_ns, self.trace.end_ns, "window")
-        for one in list(self._waiting):
-            self._end_wait(one, self.trace.end_ns)
-
-    def _end_slice(self, cpu: int, one: int, since_ns: int, now_ns: int, reason: str) -> None:
-        if now_ns > since_ns:
-            self.trace.slices.append(Slice(cpu, one, since_ns, now_ns, "", reason))
-
-    def _end_wait(self, one: int, now_ns: int) -> None:
-        since_ns = self._waiting.pop(one, now_ns)
-        if now_ns > since_ns:
-            self.trace.waits.append(Wait(one, since_ns, now_ns))
+    return trace

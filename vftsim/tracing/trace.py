@@ -24,6 +24,7 @@ from vftsim.platform.protection.mechanism import lag_now
 from vftsim.platform.protection.passes import play
 from vftsim.platform.protection.when import Instant
 from vftsim.tracing.packets import PacketReader, PacketTrace
+from vftsim.tracing.schedule import Schedule, Slice, Wait
 from vftsim.workloads.parts import WorkloadSpec
 
 SAMPLE_NS, MOST_SAMPLES = 50_000, 20_000
@@ -32,28 +33,6 @@ LOOK_BACK_NS = 10_000_000_000
 """Packets are followed from so long before a window on, so that those under way at its begin are known."""
 USUAL_LENGTH_NS, USUAL_FAILOVER_NS, BEFORE_FAULT_NS = 100_000_000, 10_000_000_000, 300_000_000
 _SAMPLE_ENTITY, _WATCH_ENTITY = 1, 2
-_REASONS = ("preempted", "blocked")
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """A vCPU had a pCPU; switching costs included."""
-
-    pcpu: int
-    vcpu: int
-    start_ns: int
-    end_ns: int
-    priority: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """A vCPU was runnable and had no pCPU."""
-
-    vcpu: int
-    start_ns: int
-    end_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +106,14 @@ def _end_ns(one: Slice) -> int:
     return one.end_ns
 
 
-class _Schedule:
-    """Reads an observed host's notes and keeps what falls into a window."""
+class _Notes:
+    """Reads an observed host's notes into the schedule of a trace."""
 
     def __init__(self, run: Run, trace: Trace) -> None:
         self._run = run
-        self._trace = trace
         self._pcpus = {row: number for number, row in enumerate(_pcpu_rows(run))}
         self._vcpus = {row: number for number, (_, _, row) in enumerate(run.built.vcpu_rows())}
-        self._running: dict[int, tuple[int, int, str]] = {}
-        self._waiting: dict[int, int] = {}
+        self.schedule = Schedule(trace)
 
     def read(self) -> None:
         """Take over all notes since the last time."""
@@ -149,50 +126,16 @@ class _Schedule:
     def _take(self, what: int, pcpu_row: int, vcpu_row: int, now_ns: int, value: int) -> None:
         pcpu, vcpu = self._pcpus.get(pcpu_row, -1), self._vcpus[vcpu_row]
         if what == WOKEN:
-            self._waiting[vcpu] = now_ns
+            self.schedule.wake(vcpu, now_ns)
         elif what == DISPATCHED:
-            self._end_wait(vcpu, now_ns)
-            self._running[pcpu] = (vcpu, now_ns, self._name(value))
+            self.schedule.dispatch(pcpu, vcpu, now_ns, self._name(value))
         elif what == STOPPED:
-            self._end_slice(pcpu, self._running.pop(pcpu, None), now_ns, _REASONS[value == BLOCKED])
-            if value != BLOCKED:
-                self._waiting[vcpu] = now_ns
+            self.schedule.stop(pcpu, vcpu, now_ns, is_runnable=value != BLOCKED)
         else:
-            self._cut(vcpu, now_ns, self._name(value))
+            self.schedule.change_priority(vcpu, now_ns, self._name(value))
 
     def _name(self, priority: int) -> str:
         return next(iter(self._run.spec.hosts.values())).scheduler.priority_name(priority)
-
-    def _cut(self, vcpu: int, now_ns: int, priority: str) -> None:
-        """Cut a slice where its priority changes."""
-        for pcpu, begun in self._running.items():
-            if begun[0] == vcpu and begun[2] != priority:
-                self._end_slice(pcpu, begun, now_ns, "priority")
-                self._running[pcpu] = (vcpu, now_ns, priority)
-                return
-
-    def close(self) -> None:
-        """End the window: cut what is going on."""
-        for pcpu, begun in self._running.items():
-            self._end_slice(pcpu, begun, self._trace.end_ns, "window")
-        for vcpu in list(self._waiting):
-            self._end_wait(vcpu, self._trace.end_ns)
-
-    def _end_slice(self, pcpu: int, begun: tuple[int, int, str] | None, now_ns: int, reason: str) -> None:
-        if begun is None:
-            return
-        vcpu, since_ns, priority = begun
-        start_ns, end_ns = max(since_ns, self._trace.start_ns), min(now_ns, self._trace.end_ns)
-        if end_ns > start_ns:
-            self._trace.slices.append(Slice(pcpu, vcpu, start_ns, end_ns, priority, reason))
-
-    def _end_wait(self, vcpu: int, now_ns: int) -> None:
-        since_ns = self._waiting.pop(vcpu, None)
-        if since_ns is None:
-            return
-        start_ns, end_ns = max(since_ns, self._trace.start_ns), min(now_ns, self._trace.end_ns)
-        if end_ns > start_ns:
-            self._trace.waits.append(Wait(vcpu, start_ns, end_ns))
 
 
 def usual_window_ns(spec: ModelSpec, start_ns: int | None, length_ns: int | None) -> tuple[int, int]:
@@ -252,10 +195,10 @@ class _Traced:
         self.trace.domains = list(run.built.domains)
         self.trace.rings = {name: [] for name, _ in run.built.occupancies()}
         self.trace.lags = {name: [] for name in run.built.guards}
-        self._schedule = _Schedule(run, self.trace)
+        self._notes = _Notes(run, self.trace)
         self._packets = PacketReader(run, *window_ns)
         self._stopped_ns: dict[str, int] = {}
-        run.listeners += [self._schedule, self._packets]
+        run.listeners += [self._notes, self._packets]
         if self._start_ns < LOOK_BACK_NS:
             self._watch()
         else:
@@ -274,7 +217,7 @@ class _Traced:
             run.check_conservation()
         else:
             self.record = run.finish()
-        self._schedule.close()
+        self._notes.schedule.close()
         self._packets.read()
         self._packets.close()
         for name, guard in run.built.guards.items():
