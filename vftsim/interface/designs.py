@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -157,30 +156,24 @@ def optimize(
     progress : bool
         Say on standard error how far it is, in a notebook too.
     """
-    from vftsim.study.design.candidates import read_choice
     from vftsim.study.design.decision import optimize as optimize_study
     from vftsim.study.design.optimize import Request
-    from vftsim.study.design.prices import read_prices
-    from vftsim.study.figures.catalogue import one_figure
     from vftsim.study.model import load_model
-    from vftsim.study.objective import read_objective
     from vftsim.study.progress import make_progress
 
     base = as_model(load_model(str(model), overrides), quick=quick)
-    read = [read_objective(text) for text in objectives]
-    asked = tuple(replace(one, figure=one_figure(one.figure, base.spec)) for one in read)
-    request = Request(
+    request = Request.read(
         str(model),
-        tuple(overrides),
+        overrides,
         base,
-        dict(read_choice(text) for text in choose),
-        asked,
-        read_prices(None if prices is None else str(prices)),
-        confidence,
-        looks,
-        budget,
-        seed,
-        quick,
+        choose,
+        objectives,
+        None if prices is None else str(prices),
+        confidence=confidence,
+        looks=looks,
+        budget=budget,
+        seed=seed,
+        quick=quick,
     )
     target = Path(f"optimize-{Path(model).stem}" if directory is None else directory)
     with make_progress(f"optimize {base.name}", not progress) as show:

@@ -339,7 +339,7 @@ def failover(
     progress : bool
         Say on standard error how far it is, in a notebook too.
     """
-    from vftsim.study.failover import DEFAULT_CRASHES, failover_study, with_bands
+    from vftsim.study.failover import DEFAULT_CRASHES, failover_study
     from vftsim.study.protections import under
     from vftsim.study.replicate import fewer_crashes
 
@@ -349,7 +349,7 @@ def failover(
     after_ns = None if after_s is None else round(after_s * 1e9)
 
     def study(store: Store | None, show: Progress) -> FailoverStudy:
-        found = failover_study(
+        return failover_study(
             chosen,
             count,
             seed,
@@ -358,12 +358,10 @@ def failover(
             domain=domain,
             span_ns=round(over_s * 1e9),
             after_ns=after_ns,
+            prices=prices,
             progress=show,
             store=store,
         )
-        if not prices:
-            return found
-        return with_bands(found, seed, jobs, load=load, domain=domain, after_ns=after_ns, progress=show, store=store)
 
     return answered("failover", f"failovers of {chosen.name}", directory, force, progress, study)
 

@@ -194,6 +194,7 @@ def failover_study(
     domain: str | None = None,
     span_ns: int = SPAN_NS,
     after_ns: int | None = None,
+    prices: bool = False,
     progress: Progress | None = None,
     store: Store | None = None,
 ) -> FailoverStudy:
@@ -213,6 +214,8 @@ def failover_study(
         Length of the stretch over which the crashes are spread.
     after_ns : int, optional
         How long a run goes on after the stretch, beside the time of a restart.
+    prices : bool
+        Play prices of the mechanism at both ends of their ranges too, a crash each, for bands.
     progress : Progress, optional
     store : Store, optional
 
@@ -244,37 +247,29 @@ def failover_study(
         started=started,
         state="finished",
     )
-    return plan.study(model, found, how)
+    study = plan.study(model, found, how)
+    if not prices:
+        return study
+
+    def crashes_of(models: Sequence[Model]) -> list[FailoverStudy]:
+        return one_crash_each(
+            models, seed, workers, load=load, domain=domain, after_ns=after_ns, progress=progress, store=store
+        )
+
+    return _with_bands(study, domain, crashes_of)
 
 
-def with_bands(
-    study: FailoverStudy,
-    seed: int,
-    jobs: int | None = None,
-    *,
-    load: float | None = None,
-    domain: str | None = None,
-    after_ns: int | None = None,
-    progress: Progress | None = None,
-    store: Store | None = None,
+def _with_bands(
+    study: FailoverStudy, domain: str | None, crashes_of: Callable[[Sequence[Model]], list[FailoverStudy]]
 ) -> FailoverStudy:
     """Return failovers with what the ranges of prices make of them: one crash at each end of each."""
-    own, workers = study.model, checked_jobs(jobs)
+    own = study.model
     name = _domain_of(own, domain)
     entry = next(each for each in own.spec.domains if name in own.spec.copies(each))
     ends = [each for each in variants(own, entry) if each.is_of_failure]
     if not ends:
         return study
-    played = one_crash_each(
-        [own, *(each.model for each in ends)],
-        seed,
-        workers,
-        load=load,
-        domain=domain,
-        after_ns=after_ns,
-        progress=progress,
-        store=store,
-    )
+    played = crashes_of([own, *(each.model for each in ends)])
     base, *others = (_means(each) for each in played)
     told = list(zip(ends, others, strict=True))
     bands = {figure: band_of(effects_of(told, base, figure)) for figure in study.figures()}

@@ -25,7 +25,7 @@ from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
-from vftsim.study.replicate import check_study
+from vftsim.study.replicate import Task, check_study
 from vftsim.study.store import Store
 from vftsim.study.workers import Workers, checked_jobs
 
@@ -123,13 +123,6 @@ class WarmUpStudy(Printed):
         return {"manifest": self.manifest, "is_enough": self.is_enough, "series": series, "averaged": averaged}
 
 
-@dataclass(frozen=True, slots=True)
-class _Pilot:
-    spec: ModelSpec
-    seed: int
-    replication: int
-
-
 def warm_up_study(
     model: Model,
     seed: int,
@@ -149,7 +142,7 @@ def warm_up_study(
     ramp, workers, started = ramp_of(model.spec), checked_jobs(jobs), utc_now()
     check_study(PILOTS, seed, workers)
     pilot, load = _pilot(model, load_saps)
-    tasks = {n: _Pilot(pilot, seed, n) for n in range(PILOTS)}
+    tasks = {n: Task(pilot, seed, n) for n in range(PILOTS)}
     kept = Kept(store, {**identity(model, seed), "pilot": load})
     show = progress or Silent()
     show.total(PILOTS - kept.there(tasks))
@@ -184,7 +177,7 @@ def _pilot(model: Model, load_saps: float | None) -> tuple[ModelSpec, float]:
     return with_ramp(spec, own.with_times(0, own.transient_ns + own.step_ns())), load
 
 
-def _samples(pilot: _Pilot) -> dict[str, list[float]]:
+def _samples(pilot: Task) -> dict[str, list[float]]:
     step = Run(pilot.spec, pilot.seed, pilot.replication).run().steps()[0]
     return {name: step.samples(figure) for name, figure in SERIES.items()}
 

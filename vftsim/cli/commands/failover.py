@@ -59,7 +59,7 @@ def failover(
     common.check_force(plot)
     from vftsim.cli.files import check_target, write_whole
     from vftsim.spec import DURATION
-    from vftsim.study.failover import DEFAULT_CRASHES, bands_take, crashes_take, failover_study, with_bands
+    from vftsim.study.failover import DEFAULT_CRASHES, bands_take, crashes_take, failover_study
     from vftsim.study.protections import under
     from vftsim.study.replicate import fewer_crashes
 
@@ -76,7 +76,7 @@ def failover(
         return found + bands_take(chosen, load, domain, after_ns) if prices else found
 
     def study(store: Store | None, progress: Progress) -> FailoverStudy:
-        found = failover_study(
+        return failover_study(
             chosen,
             count,
             common.seed,
@@ -85,18 +85,7 @@ def failover(
             domain=domain,
             span_ns=span_ns,
             after_ns=after_ns,
-            progress=progress,
-            store=store,
-        )
-        if not prices:
-            return found
-        return with_bands(
-            found,
-            common.seed,
-            common.jobs,
-            load=load,
-            domain=domain,
-            after_ns=after_ns,
+            prices=prices,
             progress=progress,
             store=store,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,6 @@ import typer
 
 from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
-from vftsim.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
@@ -46,34 +44,23 @@ def optimize(
     Killed or interrupted, the same command goes on.
     """
     from vftsim.spec import PERCENT
-    from vftsim.study.design.candidates import read_choice
     from vftsim.study.design.decision import optimize as decide
     from vftsim.study.design.optimize import Request
-    from vftsim.study.design.prices import read_prices
-    from vftsim.study.figures.catalogue import one_figure
-    from vftsim.study.objective import read_objective
 
     base = common.model(model)
-    chosen = [read_choice(text) for text in choose]
-    if len({name for name, _ in chosen}) < len(chosen):
-        raise UsageError("--choose: a name is given twice; put all its values into one")
-    asked = [read_objective(text) for text in objective]
-    objectives = tuple(replace(one, figure=one_figure(one.figure, base.spec)) for one in asked)
-    level = options.parse_quantity("--confidence", confidence, PERCENT, "%") / 100.0
-    request = Request(
+    request = Request.read(
         model,
-        tuple(common.set_ or ()),
+        common.set_ or (),
         base,
-        dict(chosen),
-        objectives,
-        read_prices(prices),
-        level,
-        looks,
-        budget,
-        common.seed,
-        common.quick,
+        choose,
+        objective,
+        prices,
+        confidence=options.parse_quantity("--confidence", confidence, PERCENT, "%") / 100.0,
+        looks=looks,
+        budget=budget,
+        seed=common.seed,
+        quick=common.quick,
     )
-    request.check()
     folder = common.output or Path(f"optimize-{Path(model).stem}")
     with common.taking(request.takes, f"optimize {base.name}") as progress:
         found = decide(request, folder, common.jobs, force=common.force, progress=progress)

@@ -23,14 +23,24 @@ from typing import Any
 
 from vftsim.errors import UsageError
 from vftsim.stats import bonferroni
-from vftsim.study.design.candidates import MET, OPEN, REFUSED, STEPS, Candidate, candidates_of, verdict_of
+from vftsim.study.design.candidates import (
+    MET,
+    OPEN,
+    REFUSED,
+    STEPS,
+    Candidate,
+    candidates_of,
+    read_choice,
+    verdict_of,
+)
 from vftsim.study.design.evaluate import Evaluator
 from vftsim.study.design.points import StudyPoint
-from vftsim.study.design.prices import PriceTable
+from vftsim.study.design.prices import PriceTable, read_prices
 from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.extras import extra
+from vftsim.study.figures.catalogue import one_figure
 from vftsim.study.model import Model
-from vftsim.study.objective import Objective
+from vftsim.study.objective import Objective, read_objective
 
 COMMAND, EXTRA = "optimize", "optimize"
 FEW = 3
@@ -78,6 +88,33 @@ class Request:
     budget: int = 2000
     seed: int = 1
     quick: bool = False
+
+    @classmethod
+    def read(
+        cls,
+        model: str,
+        settings: Sequence[str],
+        base: Model,
+        choose: Sequence[str],
+        objectives: Sequence[str],
+        prices: str | None,
+        **limits: Any,
+    ) -> Request:
+        """Return what words ask for: ``NAME=V,V`` of choices, ``FIGURE <= X`` of objectives, a file of prices.
+
+        Raises
+        ------
+        UsageError
+            A word is not understood, or it makes no sense.
+        """
+        chosen = [read_choice(text) for text in choose]
+        if len({name for name, _ in chosen}) < len(chosen):
+            raise UsageError("--choose: a name is given twice; put all its values into one")
+        asked = [read_objective(text) for text in objectives]
+        whole = tuple(replace(one, figure=one_figure(one.figure, base.spec)) for one in asked)
+        found = cls(model, tuple(settings), base, dict(chosen), whole, read_prices(prices), **limits)
+        found.check()
+        return found
 
     def check(self) -> None:
         """Refuse what makes no sense.
