@@ -16,11 +16,11 @@ from unittest.mock import Mock
 
 import pytest
 
+from tests.study.searches import search_study
 from vftsim.cli.main import main
 from vftsim.errors import UsageError, WorkerLostError
 from vftsim.study.database import DATABASE
 from vftsim.study.executor import on_cluster
-from vftsim.study.search import search_capacity
 from vftsim.study.search_levels import SearchSettings
 from vftsim.study.versions import different, versions
 from vftsim.study.workers import Workers
@@ -108,8 +108,9 @@ def test_a_cluster_gives_what_one_process_gives(cluster, tmp_path, tiny_path, ti
     settings = SearchSettings(probability=0.5, resolution=8.0, budget=16)
     with on_cluster(cluster.address) as used:
         assert used.count() == 2
-        far = search_capacity(tiny, 3, 2, settings)
-    assert far.result == search_capacity(tiny, 3, 1, settings).result, "a search looks at what came before it goes on"
+        far = search_study(tiny, 3, 2, settings=settings).searches["steady"]
+    here = search_study(tiny, 3, 1, settings=settings).searches["steady"]
+    assert far.result == here.result, "a search looks at what came before it goes on"
     capsys.readouterr()
 
 

@@ -6,9 +6,9 @@ from contextlib import closing
 
 import pytest
 
+from tests.study.searches import search_study
 from vftsim.cli.main import main
 from vftsim.study import replicate as replicate_module
-from vftsim.study.capacity import search_study
 from vftsim.study.constant_load import ConstantLoad
 from vftsim.study.database import DATABASE
 from vftsim.study.kept import Kept, keep_answer, kept_in

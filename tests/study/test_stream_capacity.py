@@ -10,16 +10,18 @@ import pytest
 
 from vftsim.cli.main import main
 from vftsim.composition.record import RunRecord
-from vftsim.composition.views import calls_of, streams_of
+from vftsim.composition.run import Run
+from vftsim.composition.views import STREAMS, calls_of, loaded_by, streams_of
 from vftsim.errors import UsageError
 from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
 from vftsim.study.capacity_request import CapacityRequest
-from vftsim.study.judged_run import JudgedRun
+from vftsim.study.knob_capacity import KnobLoad
 from vftsim.study.model import load_model
+from vftsim.study.objective import Objective
 from vftsim.study.resources import WatchedRun, limit_in_words, resource_table, watch
 from vftsim.study.stream_capacity import stream_capacity
-from vftsim.study.stream_load import StreamLoad, at_streams, saturating_streams
+from vftsim.study.stream_load import WithCalls, at_streams, saturating_streams
 from vftsim.study.workers import Workers
 from vftsim.workloads.flow_result import FlowResult
 
@@ -48,6 +50,15 @@ measure:
 FILLS = 20
 
 
+def searched_streams(model, request):
+    return stream_capacity(model, request).searches["streams"]
+
+
+def load_of(model):
+    limit = Objective(f"{loaded_by(model.spec, STREAMS)}.loss", "<=", 0.1)
+    return KnobLoad(model.spec, 1, WithCalls(), (limit,))
+
+
 def watched(load, streams, replication):
     measure = load.spec.measure
     return watch(WatchedRun(load, streams, replication, measure.warm_up, measure.warm_up + measure.duration))
@@ -62,16 +73,15 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(server):
-    return stream_capacity(server, CapacityRequest(seed=3, jobs=1, resolution=1.0, probability=0.5))
+    return searched_streams(server, CapacityRequest(seed=3, jobs=1, resolution=1.0, probability=0.5))
 
 
 def test_the_pilot_finds_the_load_that_fills_the_cpu(server):
     """50 packets of 1 ms for each stream, and 24 / 2 calls of 5 packets of 1 us: 5.0005 % of the CPU."""
-    load = StreamLoad(server.spec, 1, 0.1)
-    assert saturating_streams(load) == pytest.approx(20.0, rel=0.02)
+    assert saturating_streams(server.spec, 1) == pytest.approx(20.0, rel=0.02)
     capped = load_model("xen-media", ["domains.media.cap=10 %"])
     free = load_model("xen-media")
-    ratio = saturating_streams(StreamLoad(capped.spec, 1, 0.1)) / saturating_streams(StreamLoad(free.spec, 1, 0.1))
+    ratio = saturating_streams(capped.spec, 1) / saturating_streams(free.spec, 1)
     assert 0.01 < ratio < 0.2, "a cap of a tenth of a pCPU bounds the media VM"
 
 
@@ -81,8 +91,8 @@ def test_the_search_finds_the_load_that_fills_the_cpu(found):
     assert estimate.low <= FILLS < estimate.high <= FILLS + 1
     assert found.result.resolved
     curve = found.curve().set_index("streams")
-    assert curve["loss_percent_mean"].is_monotonic_increasing
-    assert curve["loss_percent_mean"][21.0] == pytest.approx(100 / 21, rel=0.05)
+    assert curve["workloads.media.loss_mean"].is_monotonic_increasing
+    assert curve["workloads.media.loss_mean"][21.0] == pytest.approx(100 / 21, rel=0.05)
     assert found.watched_level == 21.0
 
 
@@ -93,7 +103,7 @@ def test_the_cpu_is_named_and_the_buffer_that_overflows(found):
 
 
 def test_the_answer_does_not_depend_on_the_number_of_workers(server, found):
-    two = stream_capacity(server, CapacityRequest(seed=3, jobs=2, resolution=1.0, probability=0.5))
+    two = searched_streams(server, CapacityRequest(seed=3, jobs=2, resolution=1.0, probability=0.5))
     assert two.result == found.result
     assert two.figures == found.figures
     assert two.resources.equals(found.resources)
@@ -101,11 +111,11 @@ def test_the_answer_does_not_depend_on_the_number_of_workers(server, found):
 
 @pytest.mark.slow
 def test_a_looser_limit_carries_more(server, found):
-    loose = stream_capacity(
+    loose = searched_streams(
         server, CapacityRequest(seed=3, jobs=1, resolution=1.0, probability=0.5, loss_limit_percent=20.0)
     )
     assert loose.result.estimate.low > found.result.estimate.high
-    assert loose.for_machines()["streams"]["loss_limit_percent"] == 20.0
+    assert loose.for_machines()["loss_limit_percent"] == 20.0
 
 
 def test_calls_go_with_streams_and_the_first_streams_stay_the_same(server):
@@ -155,7 +165,7 @@ def test_ctrl_c_keeps_what_was_judged(server, monkeypatch):
         return run(self, tasks)
 
     monkeypatch.setattr(Workers, "as_they_come", pressed)
-    study = stream_capacity(server, CapacityRequest(seed=3, jobs=1))
+    study = searched_streams(server, CapacityRequest(seed=3, jobs=1))
     assert study.interrupted
     assert sum(probe.runs for probe in study.result.probes) == 2
     assert study.resources.empty
@@ -165,8 +175,8 @@ def test_ctrl_c_while_resources_are_watched_keeps_the_capacity(server, found, mo
     def pressed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("vftsim.study.level_capacity.watch", pressed)
-    study = stream_capacity(server, CapacityRequest(seed=3, jobs=1, resolution=1.0, probability=0.5))
+    monkeypatch.setattr("vftsim.study.level_search.watch", pressed)
+    study = searched_streams(server, CapacityRequest(seed=3, jobs=1, resolution=1.0, probability=0.5))
     assert study.interrupted
     assert study.result == found.result
 
@@ -196,13 +206,13 @@ def test_nothing_delivered_and_nothing_dropped_is_no_success(server, monkeypatch
     )
     phase = Phase("", None, 0, 1, {"workloads.media": empty})
     record = RunRecord(phases=(phase,), drops={}, in_flight=0, events=0, timelines={}, offers={})
-    monkeypatch.setattr(StreamLoad, "run", lambda *_: record)
-    assert StreamLoad(server.spec, 1, 0.1)(5, 0) == JudgedRun({"loss_percent": 100.0}, False)
+    monkeypatch.setattr(Run, "run", lambda _: record)
+    assert not load_of(server)(5, 0)
 
 
 def test_a_pinned_driver_domain_is_the_limit_not_the_host():
     """Stated of pinning 2.1: one core for the driver domain.  At 800 streams that core is full, the host is not."""
-    load = StreamLoad(load_model("xen-media-turnkey", ["domains.dom0.affinity=[0]"]).quick().spec, 1, 0.1)
+    load = load_of(load_model("xen-media-turnkey", ["domains.dom0.affinity=[0]"]).quick())
     table = resource_table([watched(load, 800, n) for n in range(2)], 0.95)
     use = table.set_index("resource")["estimate"]
     assert table["resource"].iloc[0] == "dom0: pinned to pCPU 0"
@@ -212,14 +222,14 @@ def test_a_pinned_driver_domain_is_the_limit_not_the_host():
 
 
 def test_driver_work_on_one_vcpu_names_that_vcpu():
-    load = StreamLoad(load_model("xen-media-turnkey", ["domains.dom0.driver.placement=one"]).quick().spec, 1, 0.1)
+    load = load_of(load_model("xen-media-turnkey", ["domains.dom0.driver.placement=one"]).quick())
     table = resource_table([watched(load, 700, 0)], 0.95)
     assert table["resource"].iloc[0] == "dom0: vCPU 0"
     assert table["estimate"].iloc[0] > 95.0
 
 
 def test_cpu_bound_guests_are_shown_but_limit_nothing():
-    load = StreamLoad(load_model("xen-media", ["domains.dom0.cap=5 %"]).quick().spec, 1, 0.1)
+    load = load_of(load_model("xen-media", ["domains.dom0.cap=5 %"]).quick())
     table = resource_table([watched(load, 100, 0)], 0.95)
     assert table["resource"].iloc[0] == "dom0: ceiling of 0.05 pCPUs"
     assert set(table["unit"][table["resource"].str.startswith("cpu")]) == {"pCPUs"}

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from tests.study.searches import search_study
 from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
-from vftsim.study.capacity import CapacityStudy, ramp_study, search_study
+from vftsim.study.capacity import CapacityStudy
 from vftsim.study.compare import Comparison, compare_study
 from vftsim.study.constant_load import ConstantLoad, Stop
 from vftsim.study.judged_run import JudgedRun
@@ -15,8 +16,8 @@ from vftsim.study.model import load_model
 from vftsim.study.progress import Silent
 from vftsim.study.ramp import RampCapacity
 from vftsim.study.resources import WatchedRun, watch
-from vftsim.study.search import saturating_saps
 from vftsim.study.search_levels import QUICK_SEARCH, SearchMapper, SearchSettings, search_levels
+from vftsim.study.sip_capacity import ramp_study, saturating_saps
 from vftsim.workloads.ims_bench.workload import busy_ns
 from vftsim.workloads.ramp import RampEnd
 
@@ -131,11 +132,11 @@ def test_saturation_is_where_the_arithmetic_puts_it(tiny):
 def test_search_brackets_and_names_the_cpu(tiny):
     settings = SearchSettings(resolution=8.0, low=8.0, high=56.0, runs_per_level=12, budget=30)
     study = search_study(tiny, 1, 1, settings=settings)
-    found = study.steady
+    found = study.searches["steady"]
     assert 0.0 <= found.result.estimate.low < found.result.estimate.high <= 48.0
     assert found.resources["resource"].iloc[0] == "1 pCPU"
     assert 50.0 < found.resources["estimate"].iloc[0] <= 100.0
-    curve = found.to_pandas()
+    curve = found.curve()
     assert curve["load_saps"].is_monotonic_increasing
     assert curve["estimate"].iloc[-1] > curve["estimate"].iloc[0]
     assert set(study.for_machines()["steady"]) >= {"ihs_limit_percent", "beyond_limit_by_load", "resources"}
@@ -167,7 +168,7 @@ def test_a_load_may_take_what_it_takes_to_pass():
 @pytest.mark.thorough
 def test_search_does_not_depend_on_the_number_of_workers(tiny):
     settings = SearchSettings(resolution=8.0, low=8.0, high=40.0, runs_per_level=5, budget=12)
-    one, two = (search_study(tiny, 1, jobs, settings=settings).steady for jobs in (1, 2))
+    one, two = (search_study(tiny, 1, jobs, settings=settings).searches["steady"] for jobs in (1, 2))
     assert one.result == two.result
     assert one.resources.equals(two.resources)
 
@@ -199,8 +200,8 @@ def test_failover_safe_capacity_is_below_the_steady_one(tiny):
     settings = SearchSettings(resolution=8.0, low=4.0, high=36.0, runs_per_level=8, budget=8)
     study = search_study(tiny, 1, 1, settings=settings, stop=Stop(3 * S, 5 * S, 3 * S))
     assert set(study.searches) == {"after_stop", "recovery"}
-    assert study.after_stop.result.estimate.high < 36.0
-    assert study.recovery.stop.length_ns == 32 * S
+    assert study.searches["after_stop"].result.estimate.high < 36.0
+    assert study.searches["recovery"].names.details["stop_ns"] == 32 * S
 
 
 @pytest.mark.thorough

@@ -5,11 +5,11 @@ import json
 import pytest
 from tiny import TINY
 
+from tests.study.searches import search_study
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
 from vftsim.report.terminal import as_text
 from vftsim.study.availability import availability_study
-from vftsim.study.capacity import ramp_study, search_study
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.compare import compare_study
 from vftsim.study.decision import decide
@@ -19,6 +19,7 @@ from vftsim.study.model import load_model
 from vftsim.study.results import RunResult, model_yaml
 from vftsim.study.run import run_study
 from vftsim.study.search_levels import SearchSettings
+from vftsim.study.sip_capacity import ramp_study
 from vftsim.study.sweep import run_sweep
 from vftsim.study.sweep_grid import make_grid
 from vftsim.study.validity import MARK, as_fitted, is_outside, not_covered_line, outside, with_changes
@@ -112,7 +113,7 @@ def test_a_comparison_names_the_domain_of_each_model(fitted, tiny, path):
 @pytest.mark.thorough
 def test_a_search_marks_its_answer_and_its_curve(path):
     found = search_study(load_model(path, BRIEF), seed=1, jobs=1, settings=SHORT)
-    text, tried = str(found), found.steady.loads
+    text, tried = str(found), found.searches["steady"].loads
     assert found.for_machines()["outside_calibration"] == sorted(load for load in tried if not 10 <= load <= 20)
     for load in tried:
         assert (row_of(text, f"{load:g} ")[1] == "*") == (not 10 <= load <= 20)
@@ -124,7 +125,8 @@ def test_a_search_of_the_load_by_its_key_marks_it_and_of_another_key_names_it(pa
     model = load_model(path, BRIEF)
     asked = {"seed": 1, "jobs": 1, "probability": 0.5, "budget": 16, "objectives": ("calls.step_1.ihs <= 10",)}
     load = knob_capacity(model, CapacityRequest(vary="workloads.calls.steps.initial", **asked))
-    assert load.for_machines()["outside_calibration"] == sorted(x for x in load.loads if not 10 <= x <= 20)
+    (searched,) = load.searches.values()
+    assert load.for_machines()["outside_calibration"] == sorted(x for x in searched.loads if not 10 <= x <= 20)
     assert str(load).count(BELOW) == 1
     cost = knob_capacity(model, CapacityRequest(vary="domains.sut.applications.proxy.touch_cost", **asked))
     assert cost.for_machines()["outside_calibration"] == []

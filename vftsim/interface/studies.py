@@ -13,7 +13,7 @@ from vftsim.interface.common import answered, as_model
 
 if TYPE_CHECKING:
     from vftsim.study.availability import AvailabilityStudy
-    from vftsim.study.capacity_request import CapacityAnswer
+    from vftsim.study.capacity import CapacityStudy
     from vftsim.study.compare import Comparison
     from vftsim.study.decision import Decision
     from vftsim.study.failover import FailoverStudy
@@ -81,7 +81,7 @@ def capacity(
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
-) -> CapacityAnswer:
+) -> CapacityStudy:
     """Return what a system carries.
 
     Parameters

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from vftsim.errors import UsageError
 from vftsim.study.progress import Progress
@@ -17,7 +17,7 @@ from vftsim.study.search_levels import QUICK_SEARCH, SearchSettings
 from vftsim.study.store import Store
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 OF_A_RAMP = {"labs": "--labs", "headroom_percent": "--headroom"}
@@ -25,27 +25,6 @@ OF_A_RAMP = {"labs": "--labs", "headroom_percent": "--headroom"}
 
 _ROOM = 3
 """Budget that is advised, in runs that a load takes to pass: two loads near the capacity take as many, undecided."""
-
-
-class CapacityAnswer(Protocol):
-    """What a capacity study hands back."""
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the study was ended early."""
-        ...
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return one row a capacity, with its interval."""
-        ...
-
-    def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
-        ...
-
-    def print_tables(self) -> None:
-        """Print everything for people."""
-        ...
 
 
 @dataclass(frozen=True)

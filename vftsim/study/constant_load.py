@@ -63,9 +63,9 @@ class ConstantLoad:
     limit_percent: float
     stop: Stop | None = None
 
-    def __call__(self, saps: float, replication: int) -> JudgedRun:
+    def __call__(self, level: float, replication: int) -> JudgedRun:
         """Tell whether the run was within the limit."""
-        record = self.prepare(saps, replication).run()
+        record = self.prepare(level, replication).run()
         is_within = record.steps()[0].ended_within(self.limit_percent)
         return JudgedRun({}, is_within, short_offer(record, [self.spec.phased or ""]))
 
@@ -73,9 +73,13 @@ class ConstantLoad:
         """Return the record of the run."""
         return self.prepare(saps, replication).run()
 
-    def prepare(self, saps: float, replication: int) -> Run:
+    def at(self, level: float) -> ModelSpec:
+        """Return the model at so many attempts a second."""
+        return at_load(self.spec, level, self.stop)
+
+    def prepare(self, level: float, replication: int) -> Run:
         """Return the run, ready to begin."""
-        return Run(at_load(self.spec, saps, self.stop), self.seed, replication)
+        return Run(self.at(level), self.seed, replication)
 
 
 def at_load(spec: ModelSpec, saps: float, stop: Stop | None = None) -> ModelSpec:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from vftsim.composition.views import streams_of
-from vftsim.study.capacity import sip_capacity
+from vftsim.study.capacity import CapacityStudy
 from vftsim.study.capacity_bands import bands_take
-from vftsim.study.capacity_request import CapacityAnswer, CapacityRequest
+from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.constant_load import Stop, at_load
 from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.knob_capacity import KNOB_SEARCH, knob_capacity
 from vftsim.study.model import Model
 from vftsim.study.replicate import DEFAULT_REPLICATIONS
 from vftsim.study.search_levels import SearchSettings
+from vftsim.study.sip_capacity import sip_capacity
 from vftsim.study.stream_capacity import STREAM_SEARCH, stream_capacity
 
 
@@ -34,7 +35,7 @@ def capacity_takes(model: Model, request: CapacityRequest) -> Needs:
     return needs_of(at_first).times(searches * request.settings(SearchSettings()).budget)
 
 
-def find_capacity(model: Model, request: CapacityRequest) -> CapacityAnswer:
+def find_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
     """Return the answer: in the key that was asked for, else attempts a second of a benchmark, else media streams.
 
     Raises

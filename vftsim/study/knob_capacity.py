@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Protocol
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
 from vftsim.errors import UsageError
 from vftsim.spec.suggest import listing
+from vftsim.study.capacity import CapacityStudy, searched
 from vftsim.study.capacity_request import OF_A_RAMP, CapacityRequest
 from vftsim.study.figures.catalogue import catalogue, one_figure
 from vftsim.study.figures.summary import figures_in
 from vftsim.study.judged_run import JudgedRun, short_offer
-from vftsim.study.knob import Knob, knob_of
-from vftsim.study.level_capacity import LevelCapacity, LevelStudy, LoadNames, level_capacity
+from vftsim.study.knob import knob_of
+from vftsim.study.level_search import LevelStudy, LoadNames
 from vftsim.study.model import Model
 from vftsim.study.objective import Objective, in_units, read_objective
 from vftsim.study.search_levels import SearchSettings
@@ -29,30 +31,52 @@ KNOB_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=80, budget=3
 _ABOVE_OWN = 2.0
 
 
+class Turned(Protocol):
+    """What is turned to reach a level."""
+
+    def at(self, spec: ModelSpec, level: float) -> ModelSpec:
+        """Return a model at a level."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class KnobLoad:
-    """Tells whether a replication meets the objectives at a level of a knob; what a capacity search calls."""
+    """Tells whether a replication meets the objectives at a level of a knob; what a capacity search calls.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    seed : int
+    knob : Turned
+    objectives : tuple of Objective
+        On whole addresses of figures.
+    offered : tuple of str
+        Workloads that must have sent what they were asked.
+    """
 
     spec: ModelSpec
     seed: int
-    knob: Knob
+    knob: Turned
     objectives: tuple[Objective, ...]
+    offered: tuple[str, ...] = ()
 
     def __call__(self, level: float, replication: int) -> JudgedRun:
-        """Run and judge; of a workload's key, whether it was offered too."""
-        run = self.prepare(level, replication)
-        record = run.run()
+        """Run and judge."""
+        record = self.prepare(level, replication).run()
         judged = figures_in(record, [one.figure for one in self.objectives])
-        sort, _, rest = self.knob.key.partition(".")
-        short = short_offer(record, [rest.partition(".")[0]]) if sort == "workloads" else None
-        return JudgedRun(judged, all(one.holds(judged[one.figure]) for one in self.objectives), short)
+        is_within = all(one.holds(judged[one.figure]) for one in self.objectives)
+        return JudgedRun(judged, is_within, short_offer(record, self.offered))
+
+    def at(self, level: float) -> ModelSpec:
+        """Return the model at a level."""
+        return self.knob.at(self.spec, level)
 
     def prepare(self, level: float, replication: int) -> Run:
         """Return the run, ready to begin."""
-        return Run(self.knob.at(self.spec, level), self.seed, replication)
+        return Run(self.at(level), self.seed, replication)
 
 
-def knob_capacity(model: Model, request: CapacityRequest) -> LevelCapacity:
+def knob_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
     """Search for the largest value of the knob that was asked for, or that the model's first workload declares.
 
     Raises
@@ -75,10 +99,12 @@ def knob_capacity(model: Model, request: CapacityRequest) -> LevelCapacity:
     said = " and ".join(str(one) for one in objectives)
     unit = f"{knob.unit} " if knob.unit else ""
     details = {"unit": knob.unit, "objectives": [asdict(one) for one in objectives]}
-    names = LoadNames(key, f"{unit}({key})", f"have {said}", details, is_counted=knob.is_whole)
-    load = KnobLoad(model.spec, request.seed, knob, objectives)
+    names = LoadNames(key, f"{unit}({key})", "Capacity", f"have {said}", details, is_counted=knob.is_whole)
+    sort, _, rest = key.partition(".")
+    offered = (rest.partition(".")[0],) if sort == "workloads" else ()
+    load = KnobLoad(model.spec, request.seed, knob, objectives, offered)
     study = LevelStudy(load, names, _ABOVE_OWN * knob.value, {"key": key, **details})
-    return level_capacity(model, request, KNOB_SEARCH, study)
+    return searched(model, request, request.settings(KNOB_SEARCH), {key: study})
 
 
 def _loaded(spec: ModelSpec) -> str | None:

@@ -9,12 +9,17 @@ in ten seconds fails a fifth of runs of two.
 
 from __future__ import annotations
 
+from vftsim.composition.views import CALLS, STREAMS, loaded_by
 from vftsim.errors import UsageError
+from vftsim.study.capacity import CapacityStudy, searched
 from vftsim.study.capacity_request import OF_A_RAMP, CapacityRequest
-from vftsim.study.level_capacity import LevelCapacity, LevelStudy, LoadNames, level_capacity
+from vftsim.study.figures.catalogue import one_figure
+from vftsim.study.knob_capacity import KnobLoad
+from vftsim.study.level_search import LevelStudy, LoadNames
 from vftsim.study.model import Model
+from vftsim.study.objective import Objective
 from vftsim.study.search_levels import SearchSettings
-from vftsim.study.stream_load import StreamLoad, calls_per_stream, saturating_streams
+from vftsim.study.stream_load import WithCalls, calls_per_stream, saturating_streams
 
 LOSS_LIMIT_PERCENT = 0.1
 STREAM_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=80, budget=300)
@@ -22,7 +27,7 @@ STREAM_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=80, budget
 than these pass and fail by chance."""
 
 
-def stream_capacity(model: Model, request: CapacityRequest) -> LevelCapacity:
+def stream_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
     """Search for the media streams that a host carries.
 
     Raises
@@ -35,17 +40,21 @@ def stream_capacity(model: Model, request: CapacityRequest) -> LevelCapacity:
     limit = _checked_limit(model, request)
     if request.resolution is not None and request.resolution != int(request.resolution):
         raise UsageError(f"--resolution: a whole number of streams, got {request.resolution:g}")
-    load, calls = StreamLoad(model.spec, request.seed, limit), calls_per_stream(model.spec)
+    spec, calls = model.spec, calls_per_stream(model.spec)
+    offered = tuple(name for kind in (STREAMS, CALLS) if (name := loaded_by(spec, kind)))
     names = LoadNames(
         "streams",
         "media streams",
+        "Capacity",
         f"lose at most {limit:g} % of their media packets",
         {"loss_limit_percent": limit, "calls_per_s_per_stream": calls},
         {"calls/s": calls},
         is_counted=True,
     )
-    study = LevelStudy(load, names, saturating_streams(load), limit)
-    return level_capacity(model, request, STREAM_SEARCH, study)
+    loss = Objective(one_figure(f"{offered[0]}.loss", spec), "<=", limit)
+    load = KnobLoad(spec, request.seed, WithCalls(), (loss,), offered)
+    study = LevelStudy(load, names, saturating_streams(spec, request.seed), limit)
+    return searched(model, request, request.settings(STREAM_SEARCH), {"streams": study})
 
 
 def _checked_limit(model: Model, request: CapacityRequest) -> float:

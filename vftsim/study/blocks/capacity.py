@@ -1,4 +1,4 @@
-"""Capacities of a system with a benchmark as blocks: the lab's ramp, and searches at constant load."""
+"""Capacities of a system as blocks: by the lab's ramp, and by searches."""
 
 from __future__ import annotations
 
@@ -9,43 +9,28 @@ from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, 
 from vftsim.report.blocks import in_words as words_of
 from vftsim.stats import binomial_interval
 from vftsim.study.blocks.head import head, marked, missing_notes, outside_notes, within
-from vftsim.study.blocks.search import (
-    SEQUENTIAL,
-    beside_the_ramp,
-    curve_chart,
-    doubts,
-    resources_blocks,
-    search_answer,
-    share_of,
-)
+from vftsim.study.blocks.levels import level_blocks
 from vftsim.study.validity import marked as marked_text
-from vftsim.study.validity import outside
+from vftsim.study.validity import outside, varied
 
 if TYPE_CHECKING:
     from vftsim.study.capacity import CapacityStudy
     from vftsim.study.ramp import RampCapacity
-    from vftsim.study.search import SearchCapacity
 
 _BINOMIAL = "[..]: binomial interval, at least 95 % (Clopper and Pearson); '<', '>': bound, none or all."
 
 
 def capacity_blocks(study: CapacityStudy) -> list[Block]:
     """Return the capacities of one system."""
-    blocks: list[Block] = [*head(study.manifest["models"], study.manifest["seed"])]
+    models = study.manifest["models"]
+    for search in study.searches.values():
+        models = [varied(model, search.model.spec, search.names.key) for model in models]
+    blocks: list[Block] = [*head(models, study.manifest["seed"])]
     if study.ramp is not None:
         blocks += ramp_blocks(study.ramp)
         blocks += _of_prices(study)
-    if study.steady is not None:
-        blocks += _search(study.steady, "Capacity at constant load")
-        if not study.steady.resources.empty:
-            at = study.steady.result.estimate.mean
-            blocks.append(Note(f"Limiting resource: {study.steady.resources['resource'].iloc[0]}"))
-            blocks += resources_blocks(study.steady.resources, f"Resources at {at:.4g} SAPS")
-    if study.after_stop is not None and study.after_stop.stop is not None:
-        length_s = study.after_stop.stop.length_ns / 1e9
-        blocks += _search(study.after_stop, f"Failover-safe capacity: recovers after a stop of {length_s:g} s")
-    if study.recovery is not None:
-        blocks += _search(study.recovery, "Load from which a collapsed server (stop of 32 s) recovers by itself")
+    for search in study.searches.values():
+        blocks += level_blocks(search)
     return blocks
 
 
@@ -175,26 +160,3 @@ def _answer(ramp: RampCapacity) -> str:
 def _spread(ramp: RampCapacity) -> str:
     spread = f"{min(ramp.docs):g} to {max(ramp.docs):g}"
     return f"{spread} or more" if ramp.unfailed else spread
-
-
-def _search(search: SearchCapacity, title: str) -> list[Block]:
-    spec, result, settings = search.model.spec, search.result, search.settings
-    limit = f"within {search.limit_percent:g} % IHS"
-    blocks: list[Block] = [
-        search_answer(title, result, settings, "SAPS", limit, of_load=spec, missing=search.missing),
-        *doubts(result, search.interrupted, search.missing),
-    ]
-    if result.answer == "between":
-        judged_s = None if search.stop is None else (search.stop.observed_ns / 1e9, search.stop.window_ns / 1e9)
-        blocks.append(Note(beside_the_ramp(spec, result.estimate.mean, settings, judged_s)))
-    what = "collapse: not within the limit a window after the stop" if search.stop else "IHS beyond the limit"
-    shares = share_of(result, settings.confidence)
-    body: list[list[Cell]] = [
-        [marked(spec, probe.level), str(probe.runs), share, str(probe.decision)]
-        for probe, share in zip(result.probes, shares, strict=True)
-    ]
-    blocks += [
-        curve_chart(f"Probability of {what}", "attempts a second", result, settings, spec),
-        Table(("SAPS", "runs", "share of runs %", "verdict"), body, f"Probability of {what}", SEQUENTIAL),
-    ]
-    return [*blocks, *(outside_notes(search.model) if outside(spec, search.loads) else [])]

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vftsim.report.blocks import Block, Cell, Chart, Note, Point, Series, Table
 from vftsim.stats import Estimate
-from vftsim.study.blocks.head import head, marked, outside_notes, within
-from vftsim.study.blocks.search import SEQUENTIAL, curve_chart, doubts, resources_blocks, search_answer, share_of
+from vftsim.study.blocks.head import marked, outside_notes, within
+from vftsim.study.blocks.search import (
+    SEQUENTIAL,
+    beside_the_ramp,
+    curve_chart,
+    doubts,
+    resources_blocks,
+    search_answer,
+    share_of,
+)
+from vftsim.study.level_search import SAPS, LevelSearch
 from vftsim.study.resources import limit_in_words
 from vftsim.study.results import rows
-from vftsim.study.validity import is_load, outside, varied
-
-if TYPE_CHECKING:
-    from vftsim.study.level_capacity import LevelCapacity
+from vftsim.study.validity import outside
 
 
-def level_blocks(found: LevelCapacity) -> list[Block]:
+def level_blocks(found: LevelSearch) -> list[Block]:
     """Return the load that a system carries under a limit, and what limits it."""
-    spec, names = found.model.spec, found.names
-    of_load = spec if is_load(spec, names.key) else None
+    names, of_load, result = found.names, found.of_load, found.result
     blocks: list[Block] = [
-        *head([varied(model, spec, names.key) for model in found.manifest["models"]], found.manifest["seed"]),
         search_answer(
-            "Capacity",
-            found.result,
+            names.title,
+            result,
             found.settings,
             names.unit,
             names.within,
@@ -37,18 +41,22 @@ def level_blocks(found: LevelCapacity) -> list[Block]:
     ]
     if text := _with_the_load(found):
         blocks.append(Note(text))
-    blocks += [*doubts(found.result, found.interrupted, found.missing), *_curves(found)]
+    blocks += doubts(result, found.interrupted, found.missing)
+    if names.key == SAPS and result.answer == "between":
+        blocks.append(Note(beside_the_ramp(found.model.spec, result.estimate.mean, found.settings, names.judged_s)))
+    blocks += _curves(found)
     if of_load and outside(of_load, found.loads):
         blocks += outside_notes(found.model)
     if found.resources.empty:
         return blocks
     highest = "the highest load tried" if found.missing is None else "the highest load offered"
-    judged = "the lowest load that fails" if found.watched_level >= found.result.estimate.high else highest
+    judged = "the lowest load that fails" if found.watched_level >= result.estimate.high else highest
     blocks.append(Note(f"Limiting resource: {limit_in_words(found.resources)}"))
-    return [*blocks, *resources_blocks(found.resources, f"Resources at {found.watched_level:g} {names.unit}, {judged}")]
+    at = f"{found.watched_level:.4g} {names.unit}"
+    return [*blocks, *resources_blocks(found.resources, f"Resources at {at}, {judged}")]
 
 
-def _with_the_load(found: LevelCapacity) -> str:
+def _with_the_load(found: LevelSearch) -> str:
     """Return for how long a run measures, and what else goes with the load."""
     names, at_it = found.names, found.result.estimate.mean
     goes = [f"{each:.3g} {what} for each" for what, each in names.per_unit.items() if each]
@@ -62,10 +70,10 @@ def _with_the_load(found: LevelCapacity) -> str:
     return f"A run measures {measure.duration / 1e9:g} s after {measure.warm_up / 1e9:g} s. {with_it}".rstrip()
 
 
-def _curves(found: LevelCapacity) -> list[Block]:
+def _curves(found: LevelSearch) -> list[Block]:
     """Return the runs beyond the limit, and the figures that are judged, over the load."""
-    key, spec = found.names.key, found.model.spec
-    of_load = spec if is_load(spec, key) else None
+    key, of_load = found.names.key, found.of_load
+    axis = found.names.axis or key
     curve, shares = rows(found.curve()), share_of(found.result, found.settings.confidence)
     body: list[list[Cell]] = [
         [
@@ -78,18 +86,18 @@ def _curves(found: LevelCapacity) -> list[Block]:
         for row, share in zip(curve, shares, strict=True)
     ]
     figures = [name.replace("_percent", " %") for name in found.judged]
-    charts: list[Block] = [curve_chart("Runs beyond the limit", key, found.result, found.settings, of_load)]
+    charts: list[Block] = [curve_chart("Runs beyond the limit", axis, found.result, found.settings, of_load)]
     for name, words in zip(found.judged, figures, strict=True):
         points = [Point.of(row[key], e) for row in curve if isinstance(e := _range(row, name), Estimate)]
         limits = None if of_load is None else within(of_load)
-        charts.append(Chart(words, key, words, [Series("mean of the runs", points)], within=limits))
+        charts.append(Chart(words, axis, words, [Series("mean of the runs", points)], within=limits))
     return [
         *charts,
         Table(
-            (key, "runs", "runs beyond the limit %", *figures, "verdict"),
+            (axis, "runs", "runs beyond the limit %", *figures, "verdict"),
             body,
             "Runs by load",
-            f"{SEQUENTIAL} Figures: mean over the runs, lowest and highest run.",
+            SEQUENTIAL + (" Figures: mean over the runs, lowest and highest run." if figures else ""),
         ),
     ]
 

@@ -1,7 +1,8 @@
 """A capacity found by judging whole runs at levels of one load: search, curve, and the resources at the limit.
 
-The load is a number of the model, the judgement a condition on what a run measured; media streams and any other key
-of a model (:mod:`vftsim.study.knob_capacity`) share all of this.
+The load is a number of the model, the judgement a condition on what a run measured.  Attempts a second of a benchmark
+(:mod:`.sip_capacity`), media streams (:mod:`.stream_capacity`) and any other key of a model (:mod:`.knob_capacity`)
+share all of this.
 """
 
 from __future__ import annotations
@@ -9,42 +10,38 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
-from vftsim.report.blocks import Block
 from vftsim.stats import CapacityResult
-from vftsim.study.blocks.levels import level_blocks
-from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.frames import frame
 from vftsim.study.judged_run import JudgedRun
 from vftsim.study.kept import Kept
-from vftsim.study.manifest import identity, manifest, utc_now
+from vftsim.study.manifest import identity
 from vftsim.study.model import Model
 from vftsim.study.offered import Missing, rows_of
-from vftsim.study.opened import model_of, number, read_answer, read_manifest
-from vftsim.study.printed import Printed
-from vftsim.study.progress import Silent
-from vftsim.study.replicate import check_study
+from vftsim.study.opened import number
+from vftsim.study.progress import Progress, Silent
 from vftsim.study.resources import WatchedRun, from_rows, resource_table, to_rows, watch
 from vftsim.study.results import rows
 from vftsim.study.search_levels import (
     SearchMapper,
     SearchSettings,
-    answer_columns,
     probe_table,
     search_from_plain,
     search_levels,
     search_to_plain,
 )
-from vftsim.study.validity import is_load, outside
-from vftsim.study.workers import Workers, checked_jobs
+from vftsim.study.store import Store
+from vftsim.study.validity import is_load
+from vftsim.study.workers import Workers
 
 if TYPE_CHECKING:
     import pandas as pd
 
+SAPS = "load_saps"
+"""Key of the attempts a second of a benchmark."""
 WATCHED_REPLICATIONS = 10
 
 
@@ -53,6 +50,10 @@ class JudgedLoad(Protocol):
 
     def __call__(self, level: float, replication: int) -> JudgedRun:
         """Run and judge."""
+        ...
+
+    def at(self, level: float) -> ModelSpec:
+        """Return the model at a level."""
         ...
 
     def prepare(self, level: float, replication: int) -> Run:
@@ -70,26 +71,35 @@ class LoadNames:
         Of the load in tables and JSON: ``streams``.
     unit : str
         Behind a figure for people: ``media streams``.
+    title : str
+        What the answer says: ``Capacity``.
     within : str
         What runs within the limit do, as the end of a sentence: ``lose at most 0.1 % of their media packets``.
     details : mapping
         What else the JSON says of limit and load.
     per_unit : mapping
         What goes with each unit of the load, by unit: ``{"calls/s": 0.1}``.
+    axis : str
+        The load at a table or chart, where that is not its key.
+    judged_s : (float, float), optional
+        After a stop of a benchmark: for how long attempts are judged, and how long after it.
     is_counted : bool
         Whether the load is a whole number.
     """
 
     key: str
     unit: str
+    title: str
     within: str
     details: Mapping[str, Any] = field(default_factory=dict)
     per_unit: Mapping[str, float] = field(default_factory=dict)
+    axis: str = ""
+    judged_s: tuple[float, float] | None = None
     is_counted: bool = False
 
 
 @dataclass(frozen=True)
-class LevelCapacity(Printed):
+class LevelSearch:
     """A capacity found by search.
 
     Parameters
@@ -103,8 +113,8 @@ class LevelCapacity(Printed):
     watched_level : float
         Load whose resources were watched: the lowest that failed, or the highest that passed if none did.
     resources : DataFrame
-        Use of the resources there, the limiting one first; empty after an interruption.
-    manifest : dict
+        Use of the resources there, the limiting one first; empty after an interruption, and of a search with a stop.
+    interrupted : bool
     missing : Missing, optional
         What was not offered at the lowest load that failed.
     """
@@ -116,18 +126,19 @@ class LevelCapacity(Printed):
     figures: dict[float, dict[str, list[float]]]
     watched_level: float
     resources: pd.DataFrame
-    manifest: dict[str, Any]
+    interrupted: bool = False
     missing: Missing | None = None
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the study was ended early."""
-        return bool(self.manifest["state"] == "interrupted")
 
     @property
     def loads(self) -> list[float]:
         """Levels at which runs were judged."""
         return [probe.level for probe in self.result.probes]
+
+    @property
+    def of_load(self) -> ModelSpec | None:
+        """The model, where the levels are attempts a second of its benchmark."""
+        spec, key = self.model.spec, self.names.key
+        return spec if key == SAPS or is_load(spec, key) else None
 
     @property
     def judged(self) -> tuple[str, ...]:
@@ -149,26 +160,15 @@ class LevelCapacity(Printed):
             table[f"{name}_largest"] = [max(values, default=math.nan) for values in known]
         return table
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return one row: the capacity with its interval."""
-        return frame([{"capacity": self.names.key, **answer_columns(self.result)}])
-
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
+        """Return everything as plain data."""
         return {
-            "manifest": self.manifest,
-            "outside_calibration": outside(
-                self.model.spec, self.loads if is_load(self.model.spec, self.names.key) else ()
-            ),
-            "capacity": rows(self.to_pandas()),
+            **self.names.details,
             "not_offered": rows_of([self.missing] if self.missing else []),
-            self.names.key: {
-                **self.names.details,
-                "probability": self.settings.probability,
-                "beyond_limit_by_load": rows(self.curve()),
-                "watched": self.watched_level,
-                "resources": rows(self.resources),
-            },
+            "probability": self.settings.probability,
+            "beyond_limit_by_load": rows(self.curve()),
+            "watched": self.watched_level,
+            "resources": rows(self.resources),
             "search": {
                 **search_to_plain(self.result, self.settings),
                 "names": asdict(self.names),
@@ -177,23 +177,17 @@ class LevelCapacity(Printed):
         }
 
     @classmethod
-    def opened(cls, folder: Path) -> LevelCapacity:
-        """Return what the directory of a result holds."""
-        said, data = read_manifest(folder), read_answer(folder)
+    def from_machines(cls, model: Model, data: Mapping[str, Any], *, interrupted: bool) -> LevelSearch:
+        """Rebuild what :meth:`for_machines` returned."""
         result, settings = search_from_plain(data["search"])
         names = LoadNames(**data["search"]["names"])
         figures = {
-            level: {name: [number(x) for x in values] for name, values in own.items()}
-            for level, own in data["search"]["figures"]
+            level: {name: [number(x) for x in values] for name, values in judged.items()}
+            for level, judged in data["search"]["figures"]
         }
         missing = next((Missing(**each) for each in data["not_offered"]), None)
-        own = data[names.key]
-        resources = frame(own["resources"])
-        return cls(model_of(said), names, result, settings, figures, own["watched"], resources, said, missing)
-
-    def blocks(self) -> list[Block]:
-        """Return the capacity as blocks."""
-        return level_blocks(self)
+        watched, resources = data["watched"], frame(data["resources"])
+        return cls(model, names, result, settings, figures, watched, resources, interrupted, missing)
 
 
 @dataclass(frozen=True)
@@ -208,17 +202,27 @@ class LevelStudy:
         Load that would fill the system: where to look.
     judged_by : any
         Plain data that says what a run is judged by; runs kept in a store under another are not taken.
+    is_watched : bool
+        Whether resources are looked at; where a run stands still for a while they say little.
     """
 
     load: JudgedLoad
     names: LoadNames
     saturated: float
     judged_by: Any
+    is_watched: bool = True
 
 
-def level_capacity(
-    model: Model, request: CapacityRequest, thorough: SearchSettings, study: LevelStudy
-) -> LevelCapacity:
+def search_level(
+    model: Model,
+    seed: int,
+    jobs: int,
+    settings: SearchSettings,
+    study: LevelStudy,
+    *,
+    progress: Progress | None = None,
+    store: Store | None = None,
+) -> LevelSearch:
     """Search for the capacity, and watch the resources at the limit.
 
     Raises
@@ -226,12 +230,9 @@ def level_capacity(
     Interrupted
         Ctrl-C before a single run was judged.
     """
-    jobs = checked_jobs(request.jobs)
-    check_study(1, request.seed, jobs)
-    settings, started = request.settings(thorough), utc_now()
-    kept = Kept(request.store, identity(model, request.seed), JudgedRun.to_plain, JudgedRun.from_plain)
+    kept = Kept(store, identity(model, seed), JudgedRun.to_plain, JudgedRun.from_plain)
     judged_by = {"limit": study.judged_by, "offered": True}
-    mapper = SearchMapper(jobs, request.progress or Silent(), study.names.unit, kept.at(judged_by=judged_by))
+    mapper = SearchMapper(jobs, progress or Silent(), study.names.unit, kept.at(judged_by=judged_by))
     result, missing = search_levels(study.load, study.saturated, settings, mapper, whole=study.names.is_counted)
     # Runs of a batch beyond a level's decision are left out, as in the search: --jobs must not matter.
     figures = {p.level: _by_name(mapper.outcomes[p.level][: p.runs]) for p in result.probes}
@@ -239,26 +240,16 @@ def level_capacity(
     watched = failed[0] if failed else result.probes[-1].level if missing is None else result.estimate.low
     watched = watched or result.probes[0].level
     resources, interrupted = frame(), mapper.interrupted
-    if not interrupted:
+    if study.is_watched and not interrupted:
         try:
-            window_ns = _window_ns(model.spec)
+            window_ns = _window_ns(study.load.at(watched))
             tasks = {n: WatchedRun(study.load, watched, n, *window_ns) for n in range(WATCHED_REPLICATIONS)}
             of_watching = Kept(kept.store, kept.identity, to_rows, from_rows).at(watched=watched, load=study.names.key)
             uses = of_watching.in_order(Workers(watch, jobs, mapper.progress.say), tasks)
             resources = resource_table(uses, settings.confidence)
         except KeyboardInterrupt:
             interrupted = True
-    said = manifest(
-        [model],
-        command="capacity",
-        seed=request.seed,
-        replications=range(max(p.runs for p in result.probes)),
-        wanted=settings.runs_per_level,
-        jobs=jobs,
-        started=started,
-        state="interrupted" if interrupted else "finished",
-    )
-    return LevelCapacity(model, study.names, result, settings, figures, watched, resources, said, missing)
+    return LevelSearch(model, study.names, result, settings, figures, watched, resources, interrupted, missing)
 
 
 def _by_name(runs: Sequence[JudgedRun]) -> dict[str, list[float]]:

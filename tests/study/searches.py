@@ -1,0 +1,11 @@
+"""Searches of a SIP benchmark with the settings of a test."""
+
+from vftsim.study.capacity import searched
+from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.sip_capacity import constant_load_studies
+
+
+def search_study(model, seed, jobs, *, settings, stop=None, store=None):
+    """The capacity at constant load; with a stop the failover-safe capacity."""
+    request = CapacityRequest(seed=seed, jobs=jobs, store=store)
+    return searched(model, request, settings, constant_load_studies(model, seed, None, stop))
