@@ -245,6 +245,9 @@ def _not_allowed(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
     choices = [c.strip("'") for c in str(context.get("expected", "")).replace(" or ", ", ").split(", ")]
     name = _subject(spot)
     hint = did_you_mean(given, choices) if isinstance(given, str) else ""
+    if isinstance(given, (int, float)) and not isinstance(given, bool):
+        # YAML reads 4.10 as 4.1: only quotes keep what was written.
+        hint = "; that is a number, and these are texts: put it in quotes, '\"...\"'"
     return f"{name}must be one of {listing(choices)}, got {shown(given)}{hint}"
 
 
