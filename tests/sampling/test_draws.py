@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
 from vftsim.sampling import (
     Streams,
@@ -115,3 +116,21 @@ def test_categorical_by_hand():
 def test_impossible_parameters_are_refused(call):
     with pytest.raises(ValueError, match=r"must|at least|above|need|sum|exceeds"):
         call(np.array([0.25, 0.99]))
+
+
+@pytest.mark.parametrize("cv", [0.05, 0.3, 0.5, 1.3, 2.2, 2.3, 4.0])
+def test_tabled_gamma_is_the_inverse_function(cv):
+    """To 2e-11 of the mean, at the ends of cells, beside them, within them, and in the tails, which are not tabled."""
+    ends = np.arange(1, 1024) / 1024.0
+    spread = np.random.default_rng(7).random(20_000)
+    uniforms = np.concatenate([ends, ends - 1e-12, ends + 1e-12, spread, [0.0, 1e-12, 1.0 - 1e-12]])
+    shape = 1.0 / cv**2
+    mean_ns = 1e12
+    exact = special.gammaincinv(shape, uniforms) * (mean_ns / shape)
+    assert np.max(np.abs(gamma_ns(uniforms, mean_ns, cv) - exact)) <= 0.5 + 2e-11 * mean_ns
+
+
+def test_a_gamma_value_does_not_depend_on_its_neighbours():
+    uniforms = np.random.default_rng(8).random(500)
+    together = gamma_ns(uniforms, 2e6, 0.5).tolist()
+    assert together == [int(gamma_ns(uniforms[n : n + 1], 2e6, 0.5)[0]) for n in range(500)]

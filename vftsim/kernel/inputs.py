@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
+from vftsim.kernel.columns import columns_of
 from vftsim.kernel.declare import Failure, Sim, Table, fail, part
 from vftsim.kernel.engine import Engine
 from vftsim.kernel.record import Record
@@ -81,9 +82,11 @@ class Feeder:
 
     def fill(self) -> None:
         """Fill up every feed that runs low; for an engine's ``on_input``."""
-        for row in self._sources:
-            own = self.engine.rows(feeds)[row]
-            if own.filled - own.taken < LOW:
+        # By column: fields of single records are slow where the rows are numpy's, and there are hundreds of feeds.
+        first = next(iter(self._sources), 0)
+        columns = columns_of(self.engine, feeds, ("filled", "taken", "is_complete"), first, first + len(self._sources))
+        for row, (filled, taken, is_complete) in enumerate(zip(*columns, strict=True), first):
+            if filled - taken < LOW and not is_complete:
                 self._fill(row)
 
     def _fill(self, row: int) -> None:
