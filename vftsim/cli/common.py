@@ -131,12 +131,11 @@ class Study(Work):
         study: Callable[[Store | None, Progress], Answered],
     ) -> Answered:
         """Return a study's answer, its runs and itself kept in the directory that was named."""
-        from vftsim.study.kept import keep_answer, kept_in
+        from vftsim.study.kept import answer_in
 
-        with self.taking(needs, label) as progress, kept_in(self.output, command, self.force) as store:
-            found = study(store, progress)
-            keep_answer(store, found)
-        options.say_remarks(store.remarks if store else ())
+        with self.taking(needs, label) as progress:
+            found, remarks = answer_in(self.output, command, self.force, lambda store: study(store, progress))
+        options.say_remarks(remarks)
         return found
 
     def print(self, result: Any) -> None:

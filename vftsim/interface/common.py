@@ -34,13 +34,9 @@ def answered(
     study: Callable[[Store | None, Progress], Answered],
 ) -> Answered:
     """Return a study's answer; with a directory, its runs and itself are kept there."""
-    from vftsim.study.kept import keep_answer, kept_in
+    from vftsim.study.kept import answer_in
     from vftsim.study.progress import make_progress
 
-    with (
-        kept_in(None if directory is None else Path(directory), command, force) as store,
-        make_progress(label, not progress) as show,
-    ):
-        found = study(store, show)
-        keep_answer(store, found)
-    return found
+    folder = None if directory is None else Path(directory)
+    with make_progress(label, not progress) as show:
+        return answer_in(folder, command, force, lambda store: study(store, show))[0]

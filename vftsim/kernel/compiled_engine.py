@@ -122,12 +122,6 @@ class CompiledEngine(RewindableEngine):
         rows: Sequence[Any] = self._rows[table.name]
         return rows
 
-    def column(self, table: Table[Any], name: str, first: int, count: int) -> list[Any]:
-        """Return one field of consecutive rows."""
-        rows: Any = self.rows(table)
-        values: list[Any] = rows[name][first : first + count].tolist()
-        return values
-
     def new(self, table: Table[Any]) -> int:
         """Take a row of a table."""
         return self._do(_NEW, self._tables.index(table.name))

@@ -68,10 +68,6 @@ class Engine(ABC):
             setattr(row, name, value)
         return number, row
 
-    def column(self, table: Table[Any], name: str, first: int, count: int) -> list[Any]:
-        """Return one field of consecutive rows."""
-        return [getattr(row, name) for row in self.rows(table)[first : first + count]]
-
     def number(self, what: Action | Entry | Kind | Any) -> int:
         """Return the number by which records know a callback or a kind."""
         return self.linked.number(what)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from vftsim.study.files import write_file, write_json
 from vftsim.study.printed import Printed
@@ -29,6 +29,9 @@ class Answer(Protocol):
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data, the manifest under its name."""
         ...
+
+
+Answered = TypeVar("Answered", bound=Answer)
 
 
 def _same(data: Any) -> Any:
@@ -142,6 +145,16 @@ def going_on_in(directory: Path, command: str, force: bool = False) -> Iterator[
                 raise
             kept = sum(count for _, count in store.studies())
             raise Interrupted(f"{kept} finished runs are in '{directory}', the same command goes on") from None
+
+
+def answer_in(
+    directory: Path | None, command: str, force: bool, study: Callable[[Store | None], Answered]
+) -> tuple[Answered, list[str]]:
+    """Return a study's answer, its runs and itself kept in a directory if one was named, and remarks on that."""
+    with kept_in(directory, command, force) as store:
+        found = study(store)
+        keep_answer(store, found)
+    return found, store.remarks if store is not None else []
 
 
 def keep_answer(store: Store | None, answer: Answer) -> None:

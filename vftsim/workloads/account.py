@@ -12,6 +12,7 @@ burst ratio of the E-model is made of.
 from typing import Any
 
 from vftsim.kernel import Engine, Record, Sim, Table, entry, part
+from vftsim.kernel.columns import columns_of
 from vftsim.platform.delays import add_delay, bucket_ends, delays, install_buckets
 from vftsim.platform.io.packet import Flow, packets
 
@@ -156,6 +157,6 @@ def mean_jitter_ns(engine: Engine, account: int) -> float:
     """Mean of |D| over the packets of all streams; 0 if no stream has received two packets."""
     own: Any = engine.rows(accounts)[account]
     first, count = int(own.first_stream), int(own.streams)
-    received = engine.column(stream_ends, "received", first, count)
+    received, differences_ns = columns_of(engine, stream_ends, ("received", "differences_ns"), first, first + count)
     pairs = sum(packets - 1 for packets in received if packets > 1)
-    return sum(engine.column(stream_ends, "differences_ns", first, count)) / pairs if pairs else 0.0
+    return sum(differences_ns) / pairs if pairs else 0.0
