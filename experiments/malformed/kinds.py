@@ -248,7 +248,7 @@ def _directory(choose: random.Random) -> Input:
         "vftsim.sqlite",
         "manifest.json",
         "summary.csv",
-        "plots",
+        "charts.png",
         ".vftsim.lock",
         ".vftsim.holder",
         ".vftsim-writing",

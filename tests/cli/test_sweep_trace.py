@@ -25,7 +25,7 @@ def test_sweep_without_a_model_prints_a_table_and_keeps_its_files(tmp_path, caps
     assert {p.name for p in (tmp_path / "sweep-credit").iterdir()} == {
         "results.csv",
         "replications.csv",
-        "sweep.png",
+        "charts.png",
         "blocks.json",
         "manifest.json",
         "vftsim.sqlite",

@@ -1,16 +1,20 @@
 """Pages: the same bytes for the same result, every figure that of ``--json``, nothing from outside, small."""
 
 import json
+import math
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
+from matplotlib.collections import PolyCollection
 
 import vftsim
 from tests.report.conftest import COMMANDS
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Answer, Chart, Note, Point, Series, Table
+from vftsim.report.blocks import Answer, Bars, Chart, Note, Point, Series, Table
+from vftsim.report.charts import figure_of
 from vftsim.report.html import fragment, page
 from vftsim.study.files import to_json
 
@@ -140,6 +144,41 @@ def test_a_fit_and_a_validation_have_pages(calibrated, validated):
     assert "1 of 2 declared targets are met" in found.texts["h1"]
 
 
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_the_picture_of_a_directory_shows_the_charts_of_the_page(made, kind):
+    charts = [block for block in vftsim.open(made(kind).folder).blocks() if isinstance(block, Chart | Bars)]
+    assert (made(kind).folder / "charts.png").exists() == bool(charts)
+    titles = re.findall(r"<figcaption>([^<]+)", made(kind).page)
+    assert [unescape(title) for title in titles] == [chart.title for chart in charts]
+    if charts:
+        assert [axes.get_title("left") for axes in figure_of(charts).axes] == [chart.title for chart in charts]
+
+
+def test_a_picture_has_what_was_measured_the_limits_and_what_is_not_calibrated():
+    simulated = Series("simulated", [Point(float(x), x + 1.0, x + 0.5, x + 1.5) for x in range(4)])
+    sampled = Series("sampled", [Point(0.0, 1.0, 0.0, 2.0), Point(1.0, math.nan), Point(2.0, 3.0, 2.0, 4.0)], "curve")
+    measured = Series("measured", [Point(1.0, 2.5)], "measured")
+    chart = Chart("of", "x", "y", [simulated, sampled, measured], [(3.0, "limit 3")], (0.0, 2.0), at=[(1.0, "here")])
+    (axes,) = figure_of([chart]).axes
+    marks = {line.get_label(): (line.get_marker(), list(line.get_xdata())) for line in axes.get_lines()}
+    assert marks["measured"] == ("x", [1.0])
+    assert marks["simulated"][1] == [0.0, 1.0, 2.0, 3.0]
+    assert [text.get_text() for text in axes.texts] == ["limit 3", "here"]
+    (shade,) = [patch for patch in axes.patches if patch.get_gid() == "shade-1"]
+    assert shade.get_x() == 2.0
+    bands = [each for each in axes.collections if isinstance(each, PolyCollection)]
+    assert bands[0].get_paths()[0].get_extents().bounds == (0.0, 0.5, 3.0, 4.0)
+    assert len(bands[1].get_paths()) == 2, "a curve has a gap where it is not a number"
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["simulated", "sampled", "measured"]
+    table = Read(page("t", [chart])).texts
+    assert "sampled" not in table["th"], "a curve stands in no table"
+
+
+def test_points_at_one_place_stand_in_one_table_each():
+    chart = Chart("of", "cost", "loss", [Series("misses", [Point(1.0, 7.0), Point(1.0, 8.0)], "dots")])
+    assert Read(page("t", [chart])).figures == [7.0, 8.0]
+
+
 def test_a_notebook_shows_a_result_and_a_plot_is_drawn_on_its_axes(made):
     from matplotlib.figure import Figure
 
@@ -147,7 +186,7 @@ def test_a_notebook_shows_a_result_and_a_plot_is_drawn_on_its_axes(made):
     assert result._repr_html_().startswith("<style>")
     axes = Figure().subplots()
     assert result.plot(axes) is axes
-    assert axes.get_title() == "Outages in their parts, a bar a crash"
+    assert axes.get_title("left") == "Outages in their parts, a bar a crash"
     assert result.plot(chart="Outages no longer than this").get_xlabel() == "outage as clients see it (s)"
     with pytest.raises(UsageError, match="charts: Outages in their parts"):
         result.plot(chart="none such")

@@ -157,7 +157,7 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     """Declared from outside: nothing in study, report or calibrate is told."""
     from vftsim.calibrate.figures import observations_of
     from vftsim.outcome import declare
-    from vftsim.report.plots import run_figures
+    from vftsim.study.blocks.run_charts import run_charts
     from vftsim.study.figures.catalogue import one_figure
     from vftsim.study.precision import precision_rule
     from vftsim.study.run import run_study
@@ -178,7 +178,7 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     name = "workloads.calls.at_10.lost_share"
     assert name in set(found.summary["figure"]), "in files and JSON"
     assert "lost, %" in str(found), "in the terminal"
-    assert "lost_share" in run_figures("tiny", found.records), "as a plot"
+    assert "lost, workloads.calls" in {chart.title for chart in run_charts(found)}, "as a chart"
     assert "workloads.calls.step_1.lost_share" in point_figures(found.records, (), 0.95).found, "in a sweep"
     assert one_figure("calls.at_10.lost_share", tiny.spec), "as an objective"
     assert precision_rule(tiny, 5.0, ["calls.step_1.lost_share"], 20).metrics == ("calls.step_1.lost_share",)

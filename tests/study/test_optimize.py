@@ -224,7 +224,7 @@ def test_the_choice_is_that_of_all_runs_and_goes_on_when_ended(tmp_path, monkeyp
             optimize(request(choices=FEW), tmp_path / "s", 1)
     again = optimize(request(choices=FEW), tmp_path / "s", 1)
     assert again.to_pandas().equals(whole.to_pandas())
-    for name in ("configurations.csv", "answer.json", "fronts.png", "manifest.json"):
+    for name in ("configurations.csv", "answer.json", "charts.png", "manifest.json"):
         assert (tmp_path / "s" / name).stat().st_size > 0
 
 

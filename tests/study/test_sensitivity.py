@@ -69,7 +69,7 @@ def test_shares_are_those_of_the_closed_form(tmp_path):
     assert "depends on these two of 3 factors: workloads.media.streams" in " ".join(said.split())
     table = found.to_pandas()
     assert list(table["rank"]) == [1, 2, 3]
-    for name in ("sensitivity.csv", "answer.json", "tornado.png", "manifest.json"):
+    for name in ("sensitivity.csv", "answer.json", "charts.png", "manifest.json"):
         assert (tmp_path / "s" / name).stat().st_size > 0
 
 

@@ -30,7 +30,7 @@ factors:
 responses: [media.loss, domains.dom0.cpu]
 replications: 2
 """
-FILES = ("results.csv", "replications.csv", "points.json", "study.png")
+FILES = ("results.csv", "replications.csv", "points.json", "charts.png")
 
 
 def written(folder, text=SMALL, **more):

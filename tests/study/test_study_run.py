@@ -112,7 +112,7 @@ def test_json_round_trip(result):
 
 
 @pytest.mark.thorough
-def test_a_result_directory_has_manifest_tables_and_plots(tiny, tmp_path):
+def test_a_result_directory_has_manifest_tables_and_charts(tiny, tmp_path):
     folder = tmp_path / "out"
     run_study(tiny, 2, seed=7, jobs=1, directory=folder)
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -133,7 +133,6 @@ def test_a_result_directory_has_manifest_tables_and_plots(tiny, tmp_path):
         "ended_utc",
         "workers",
     } <= set(manifest)
-    assert {p.name for p in (folder / "plots").iterdir()} == {"over_time.png", "ihs.png", "delays.png"}
     assert {p.name for p in folder.iterdir()} == {
         "manifest.json",
         "model.yaml",
@@ -146,7 +145,7 @@ def test_a_result_directory_has_manifest_tables_and_plots(tiny, tmp_path):
         "figures.csv",
         "windows.csv",
         "drops.csv",
-        "plots",
+        "charts.png",
         "vftsim.sqlite",
     }
     assert [p.name for p in tmp_path.iterdir()] == ["out"]

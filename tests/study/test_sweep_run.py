@@ -26,7 +26,7 @@ from vftsim.study.sweep import run_sweep
 from vftsim.study.sweep_grid import make_grid
 from vftsim.study.workers import Interrupted
 
-FILES = ("results.csv", "replications.csv", "sweep.png")
+FILES = ("results.csv", "replications.csv", "charts.png")
 SMALL = ["workloads.signaling=null", "measure.duration=100 ms", "measure.warm_up=300 ms"]
 LONG = ["workloads.signaling=null", "measure.duration=100 s", "measure.warm_up=300 ms"]
 """So long that a sweep can be killed before it ends."""
@@ -170,5 +170,5 @@ def test_models_of_a_large_grid_are_not_kept_and_no_figure_is_drawn(tmp_path, mo
     result = run_sweep(grid, tmp_path / "s", 1, 1, 1)
     assert [point.model.spec.workloads["media"].streams for point in grid.points] == [*streams]
     assert result.finished == len(streams)
-    assert not (tmp_path / "s" / "sweep.png").exists()
+    assert not (tmp_path / "s" / "charts.png").exists()
     assert "12 points are too many to show: see results.csv" in as_text(result.blocks())

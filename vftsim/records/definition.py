@@ -81,7 +81,7 @@ class Curve(Spec):
     budget: dict[str, int | float] = Field(description="What of the record's budget differs.")
     points: Runs = Field(description="Its points.")
     show: Items[str] = Field(description="Numbers of the axes that say which point it is.")
-    draw: str = Field(description="Function of the forms that draws the points.")
+    chart: str = Field(description="Function of the forms that makes a chart of the points.")
 
 
 class Rows(Spec):

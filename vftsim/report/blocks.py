@@ -117,11 +117,15 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """Points that belong together: simulated ones on a line, of a distribution on steps, or measured ones."""
+    """Points that belong together: simulated ones on a line, of a distribution on steps, or measured ones.
+
+    A curve has too many points to tell one from the other: they are drawn as one line, with a gap where a value is not
+    a number, and stand in no table.
+    """
 
     name: str
     points: Sequence[Point]
-    style: Literal["line", "steps", "dots", "measured"] = "line"
+    style: Literal["line", "curve", "steps", "dots", "measured"] = "line"
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,8 @@ class Chart:
     names : sequence of str
     at : sequence of (float, str)
         Values of x worth a line, with what they say.
+    reach : (float, float), optional
+        What the axis of y reaches at least: that of charts that are compared.
     """
 
     title: str
@@ -154,6 +160,7 @@ class Chart:
     scale: Literal["linear", "log", "symlog"] = "linear"
     names: Sequence[str] = ()
     at: Sequence[tuple[float, str]] = ()
+    reach: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from io import BytesIO
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ COLORS = ("#1b6ca8", "#c04a30", "#33743d", "#7b4b94", "#946f00", "#555555", "#0b
 INK, GRID, SHADE = "#1c2328", "#c9d0d6", "#cccccc"
 _MARKERS = "osD^vP*X"
 _WIDTH_IN, _HEIGHT_IN = 5.4, 3.3
+_LEFT_IN, _NAMES_IN = 0.95, 0.19
 _LONGEST_NAMES = 24
 _MOST_TICKS = 9
 _STYLE: dict[Any, Any] = {
@@ -51,34 +53,44 @@ _STYLE: dict[Any, Any] = {
 
 
 def figure_of(charts: Sequence[Chart | Bars], columns: int = 1) -> Figure:
-    """Return charts on one figure, as it is written into a file."""
+    """Return charts on one figure, as it is written into a file: each below its title and the names of its lines."""
     with mpl.rc_context({**_STYLE, "figure.facecolor": "white"}):
-        rows = math.ceil(len(charts) / columns)
-        figure = Figure(figsize=(_WIDTH_IN * 1.2 * columns, _HEIGHT_IN * 1.2 * rows), layout="constrained")
+        rows = [charts[first : first + columns] for first in range(0, len(charts), columns)]
+        heights = [max(_height_in(chart) + _head_in(chart) for chart in row) for row in rows]
+        figure = Figure(figsize=(_WIDTH_IN * min(columns, len(charts)), sum(heights)))
         FigureCanvasAgg(figure)
-        places = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axes, chart in zip(places, charts, strict=False):
-            draw(chart, axes)
-            axes.set_title(chart.title, fontsize=11)
-        for axes in places[len(charts) :]:
-            axes.set_visible(False)
+        for number, row in enumerate(rows):
+            for column, chart in enumerate(row):
+                draw(chart, _placed(chart, figure, column * _WIDTH_IN, sum(heights[:number])))
         return figure
 
 
-def draw(chart: Chart | Bars, axes: Axes, *, with_legend: bool = True) -> None:
-    """Draw a chart on axes."""
+def draw(chart: Chart | Bars, axes: Axes, *, with_head: bool = True) -> None:
+    """Draw a chart on axes, with its title and the names of its lines above them."""
     _draw_bars(chart, axes) if isinstance(chart, Bars) else _draw_chart(chart, axes)
-    labels = axes.get_legend_handles_labels()[1]
-    if with_legend and len(labels) > 1:
-        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": len(labels)}
-        axes.legend(fontsize=8, frameon=False, **(below if isinstance(chart, Bars) else {}))
+    if not with_head:
+        return
+    named, lines = series_names(chart), _lines_of_names(chart)
+    if len(named) > 1:
+        axes.legend(
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            borderaxespad=0.2,
+            ncols=math.ceil(len(named) / lines),
+            columnspacing=1.2,
+            handlelength=1.6,
+            fontsize=9,
+            frameon=False,
+        )
+    above = 6 + 72 * _NAMES_IN * lines + 2 * bool(lines)
+    axes.set_title(chart.title, fontsize=11, fontweight="bold", loc="left", pad=above)
 
 
-def empty_axes() -> Axes:
-    """Return axes of a figure of its own."""
-    figure = Figure(figsize=(_WIDTH_IN * 1.2, _HEIGHT_IN * 1.2), layout="constrained")
+def empty_figure(width_in: float = 1.2 * _WIDTH_IN, height_in: float = 1.2 * _HEIGHT_IN) -> tuple[Figure, Axes]:
+    """Return a figure that needs no display, and its axes."""
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure.subplots()
+    return figure, figure.subplots()
 
 
 def svg_of(chart: Chart | Bars, prefix: str) -> str:
@@ -87,16 +99,49 @@ def svg_of(chart: Chart | Bars, prefix: str) -> str:
     Lines and points are in groups named ``PREFIX-series-N``, as :func:`series_names` lists them.
     """
     with mpl.rc_context(_STYLE):
-        height = _HEIGHT_IN if not _rows(chart) else max(1.2, 0.75 + 0.28 * _rows(chart))
-        figure = Figure(figsize=(_WIDTH_IN, height))
-        names = chart.names if isinstance(chart, Chart) else [label for label, _ in chart.rows]
-        left_in = max(0.82 if isinstance(chart, Bars) or not names else 0.0, 0.25 + 0.085 * _longest(names))
-        # Margins that fit the labels exactly would take longer to find than all the rest takes to draw.
-        figure.subplots_adjust(left_in / _WIDTH_IN, 0.5 / height, 1.0 - 0.15 / _WIDTH_IN, 1.0 - 0.1 / height)
-        draw(chart, figure.subplots(), with_legend=False)
+        figure = Figure(figsize=(_WIDTH_IN, _height_in(chart)))
+        draw(chart, _placed(chart, figure), with_head=False)
         out = BytesIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return _for_a_page(out.getvalue().decode(), prefix)
+
+
+def _placed(chart: Chart | Bars, figure: Figure, left_in: float = 0.0, top_in: float | None = None) -> Axes:
+    """Return axes for a chart, with room for its labels, at a place of a figure; without ``top_in`` no head is there.
+
+    Margins that fit the labels exactly would take longer to find than all the rest takes to draw.
+    """
+    names = chart.names if isinstance(chart, Chart) else [label for label, _ in chart.rows]
+    labels_in = max(_LEFT_IN if isinstance(chart, Bars) or not names else 0.0, 0.25 + 0.085 * _longest(names))
+    head_in = 0.1 if top_in is None else _head_in(chart)
+    height_in = _height_in(chart) - 0.5 - (0.1 if top_in is None else 0.0)
+    width, height = figure.get_size_inches()
+    bottom_in = height - (top_in or 0.0) - head_in - height_in
+    return figure.add_axes(
+        (
+            (left_in + labels_in) / width,
+            bottom_in / height,
+            (_WIDTH_IN - labels_in - 0.15) / width,
+            height_in / height,
+        )
+    )
+
+
+def _height_in(chart: Chart | Bars) -> float:
+    return _HEIGHT_IN if not _rows(chart) else max(1.2, 0.75 + 0.28 * _rows(chart))
+
+
+def _head_in(chart: Chart | Bars) -> float:
+    return 0.42 + _NAMES_IN * _lines_of_names(chart)
+
+
+def _lines_of_names(chart: Chart | Bars) -> int:
+    """Return how many lines the names above a chart take: as many in each as the longest leave room for."""
+    widths_in = [0.45 + 0.066 * len(name) for name, _ in series_names(chart)]
+    room_in = _WIDTH_IN - _LEFT_IN - 0.1
+    if len(widths_in) < 2 or sum(widths_in) <= room_in:
+        return min(len(widths_in) - 1, 1)
+    return math.ceil(len(widths_in) / max(1, int(room_in / max(widths_in))))
 
 
 def series_names(chart: Chart | Bars) -> list[tuple[str, bool]]:
@@ -142,6 +187,9 @@ def _draw_chart(chart: Chart, axes: Axes) -> None:
         axes.set_ylim(len(chart.names) - 0.5, -0.5)
         axes.set_xlabel(chart.y)
         return
+    if chart.reach is not None:
+        bottom, top = axes.get_ylim()
+        axes.set_ylim(min(bottom, chart.reach[0]), max(top, 1.07 * chart.reach[1]))
     _shade(chart, axes)
     axes.set_xlabel(chart.x)
     axes.set_ylabel(chart.y)
@@ -156,24 +204,32 @@ def _draw_chart(chart: Chart, axes: Axes) -> None:
 
 def _draw_series(chart: Chart, series: Series, number: int, axes: Axes) -> None:
     known = [point for point in series.points if math.isfinite(point.y)]
+    if chart.names:  # one below the other, but what was measured upon what was simulated
+        simulated = sum(each.style != "measured" for each in chart.series)
+        below = 0.0 if series.style == "measured" else 0.18 * (number - (simulated - 1) / 2)
+        known = [replace(point, x=point.x + below) for point in known]
     xs, ys = [point.x for point in known], [point.y for point in known]
     if chart.names:
         xs, ys = ys, xs
     color, gid = COLORS[number % len(COLORS)], f"series-{number}"
-    if series.style == "measured":
-        made: list[Any] = axes.plot(xs, ys, "x", color=INK, label=series.name, markersize=7, markeredgewidth=2)
+    if series.style == "curve":
+        xs, ys, lows, highs = ([getattr(p, what) for p in series.points] for what in ("x", "y", "low", "high"))
+        made: list[Any] = axes.plot(xs, ys, color=color, label=series.name, linewidth=1.0)
+        made.append(axes.fill_between(xs, lows, highs, color=color, alpha=0.25, linewidth=0))
+    elif series.style == "measured":
+        made = axes.plot(xs, ys, "x", color=INK, label=series.name, markersize=7, markeredgewidth=2)
     elif series.style == "steps":
         made = axes.step(xs, ys, where="post", color=color, label=series.name)
     else:
         style = "" if series.style == "dots" else "-"
-        marker = _MARKERS[number % len(_MARKERS)]
+        marker = _MARKERS[(number + number // len(COLORS)) % len(_MARKERS)]
         made = axes.plot(xs, ys, marker + style, color=color, label=series.name, markersize=4.5, linewidth=1.5)
-        made += _intervals(chart, known, color, axes)
+        made += _intervals(chart, known, color, axes, series.style)
     for artist in made:
         artist.set_gid(gid)
 
 
-def _intervals(chart: Chart, points: Sequence[Any], color: str, axes: Axes) -> list[Any]:
+def _intervals(chart: Chart, points: Sequence[Any], color: str, axes: Axes, style: str) -> list[Any]:
     """Draw intervals: bars, and a band between them where a line goes through."""
     known = [point for point in points if math.isfinite(point.low) and math.isfinite(point.high)]
     if not known:
@@ -182,7 +238,7 @@ def _intervals(chart: Chart, points: Sequence[Any], color: str, axes: Axes) -> l
     if chart.names:
         return [axes.hlines(places, lows, highs, color=color, linewidth=2.2, alpha=0.55)]
     found: list[Any] = [axes.vlines(places, lows, highs, color=color, linewidth=2.2, alpha=0.55)]
-    if len(known) == len(points) > 1:
+    if style == "line" and len(known) == len(points) > 1:
         found.append(axes.fill_between(places, lows, highs, color=color, alpha=0.13, linewidth=0))
     return found
 

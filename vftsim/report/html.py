@@ -111,7 +111,9 @@ def _drawn(chart: Chart | Bars, prefix: str) -> dict[str, Any]:
 
     from vftsim.report.charts import series_names, svg_of  # noqa: PLC0415 - matplotlib takes its time
 
-    label = Markup.escape(f"{chart.title}. The figures are in the table below the chart.")
+    table = _table_of(chart)
+    where = "in the table below the chart" if table.rows else "in the tables of the result"
+    label = Markup.escape(f"{chart.title}. The figures are {where}.")
     drawn = svg_of(chart, prefix).replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
     return {
         "title": chart.title,
@@ -119,7 +121,7 @@ def _drawn(chart: Chart | Bars, prefix: str) -> dict[str, Any]:
         "svg": Markup(drawn),
         "names": series_names(chart),
         "tips": json.dumps(_tips(chart, prefix), ensure_ascii=False),
-        "table": _table_of(chart),
+        "table": table,
     }
 
 
@@ -137,6 +139,7 @@ def _tips(chart: Chart | Bars, prefix: str) -> dict[str, list[str]]:
             if math.isfinite(point.y)
         ]
         for n, series in enumerate(chart.series)
+        if series.style != "curve"
     }
 
 
@@ -155,10 +158,18 @@ def _table_of(chart: Chart | Bars) -> Table:
     """Return the figures of a chart, for who reads or cannot see it."""
     if isinstance(chart, Bars):
         return Table(("", *chart.parts), [[label, *lengths] for label, lengths in chart.rows])
-    places = dict.fromkeys((point.x, _place(chart, point)) for series in chart.series for point in series.points)
-    found = [{point.x: _cell(point) for point in series.points} for series in chart.series]
-    rows = [[words, *(each.get(x) for each in found)] for x, words in sorted(places)]
-    return Table((chart.x, *(series.name for series in chart.series)), rows)
+    listed = [series for series in chart.series if series.style != "curve"]
+    found: list[dict[float, list[Cell]]] = [{} for _ in listed]
+    for series, own in zip(listed, found, strict=True):
+        for point in series.points:
+            own.setdefault(point.x, []).append(_cell(point))
+    places = dict.fromkeys((point.x, _place(chart, point)) for series in listed for point in series.points)
+    rows = [
+        [words, *(cells[n] if n < len(cells) else None for cells in (own.get(x, []) for own in found))]
+        for x, words in sorted(places)
+        for n in range(max(len(own.get(x, [])) for own in found))
+    ]
+    return Table((chart.x, *(series.name for series in listed)), rows)
 
 
 def _known(cell: Cell) -> dict[str, str] | None:

@@ -161,8 +161,7 @@ def keep_answer(store: Store | None, answer: Answer) -> None:
     """Write an answer's main table, the whole of it and the manifest beside the store."""
     if store is not None:
         data = answer.for_machines()
-        # What no class reads back describes itself.
-        described = answer if isinstance(answer, Printed) and not hasattr(answer, "opened") else None
+        described = answer if isinstance(answer, Printed) else None
         keep_data(store, data, data["manifest"], answer.to_pandas(), described)
 
 

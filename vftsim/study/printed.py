@@ -68,16 +68,15 @@ class Printed:
         UsageError
             There is no such chart.
         """
-        from vftsim.report.charts import draw, empty_axes
+        from vftsim.report.charts import draw, empty_figure
 
         charts = [block for block in self.blocks() if isinstance(block, Chart | Bars)]
         titles = [each.title for each in charts]
         number = titles.index(chart) if chart in titles else chart
         if not isinstance(number, int) or not 0 <= number < len(charts):
             raise UsageError(f"no chart '{chart}'; charts: {', '.join(titles) or 'none'}")
-        axes = empty_axes() if ax is None else ax
+        axes = empty_figure()[1] if ax is None else ax
         draw(charts[number], axes)
-        axes.set_title(titles[number])
         return axes
 
     def estimates(self) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord as Record
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Block
+from vftsim.report.blocks import Bars, Block, Chart
 from vftsim.study.blocks.run import run_blocks
+from vftsim.study.blocks.run_charts import run_charts
 from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.tables import summary_table, tables
 from vftsim.study.files import write_file, write_json
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from vftsim.stats import ReplicationResult
 
 CONFIDENCE = 0.95
+CHARTS = "charts.png"
+_FEW = 4
 FORMAT = 4
 """Version of the form of results: phases of outcomes, each with the limit that it is judged by."""
 
@@ -110,12 +113,6 @@ class RunResult(Printed):
             columns=["table", "metric", "scenario", "statistic", "step_index", "requested_saps"], errors="ignore"
         )
 
-    def figures(self) -> dict[str, Figure]:
-        """Return the plots by name."""
-        from vftsim.report.plots import run_figures  # noqa: PLC0415 - matplotlib takes its time
-
-        return run_figures(self.model.name, self.records)
-
     @classmethod
     def opened(cls, folder: Path) -> RunResult:
         """Return what the directory of a result holds."""
@@ -158,14 +155,21 @@ class RunResult(Printed):
         return run_blocks(self, everything)
 
     def write_files(self, folder: Path) -> None:
-        """Write manifest, resolved model, tables and plots."""
+        """Write manifest, resolved model, tables and charts."""
         for name, table in {"summary": self.summary, **self.tables}.items():
             write_file(folder / f"{name}.csv", csv_text(table).encode())
         write_file(folder / "model.yaml", model_yaml(self.model).encode())
-        (folder / "plots").mkdir(exist_ok=True)
-        for name, figure in self.figures().items():
-            write_figure(figure, folder / "plots" / f"{name}.png")
+        write_charts(folder, run_charts(self))
         write_json(folder / MANIFEST, self.manifest)
+
+
+def write_charts(folder: Path, blocks: Sequence[Block]) -> None:
+    """Write the charts among blocks, those of a page, on one figure into a directory; nothing where there is none."""
+    charts = [block for block in blocks if isinstance(block, Chart | Bars)]
+    if charts:
+        from vftsim.report.charts import figure_of  # noqa: PLC0415 - matplotlib takes its time
+
+        write_figure(figure_of(charts, 1 if len(charts) == 1 else 2 if len(charts) <= _FEW else 3), folder / CHARTS)
 
 
 def write_figure(figure: Figure, path: Path) -> None:

@@ -15,7 +15,7 @@ from vftsim.report.blocks import Block
 from vftsim.study.files import write_json
 from vftsim.study.opened import read_answer, read_data, read_manifest
 from vftsim.study.printed import Printed
-from vftsim.study.results import rows
+from vftsim.study.results import rows, write_charts
 from vftsim.study.store import ANSWER
 
 if TYPE_CHECKING:
@@ -94,8 +94,12 @@ class Stored(Printed):
 
 
 def write_blocks(folder: Path, result: Printed) -> None:
-    """Write what a result says of itself into its directory."""
-    entries = [{"is": type(block).__name__, **_plain(block)} for block in result.blocks()]
+    """Write a result's charts into its directory, and what it says of itself if no class reads that back."""
+    blocks = result.blocks()
+    write_charts(folder, blocks)
+    if hasattr(result, "opened"):
+        return
+    entries = [{"is": type(block).__name__, **_plain(block)} for block in blocks]
     write_json(folder / BLOCKS, {"title": result.title, "blocks": entries}, indent=None)
 
 

@@ -27,7 +27,7 @@ from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
-from vftsim.study.results import CONFIDENCE, csv_text, rows, write_figure
+from vftsim.study.results import CONFIDENCE, csv_text, rows
 from vftsim.study.shard import WHOLE, Shard
 from vftsim.study.store import MANIFEST, Opening, Store
 from vftsim.study.stored import write_blocks
@@ -139,7 +139,7 @@ class SweepResult(Printed):
 
     @property
     def is_drawn(self) -> bool:
-        """Whether ``sweep.png`` is among the files: nobody reads a figure of more points."""
+        """Whether charts are among the files: nobody reads charts of more points."""
         return len(self.grid.points) <= MOST_DRAWN
 
     @property
@@ -209,16 +209,11 @@ class SweepResult(Printed):
         }
 
     def write_files(self, folder: Path) -> None:
-        """Write results, replications, plot and manifest into a directory."""
-        from vftsim.study.sweep_plot import sweep_figure  # noqa: PLC0415 - matplotlib takes its time
-
+        """Write results, replications, charts and manifest into a directory."""
         write_file(folder / "results.csv", csv_text(self.results).encode())
         write_file(folder / "replications.csv", csv_text(self.replications).encode())
         if self.grid.protections:
             write_file(folder / "crossovers.csv", csv_text(self.crossovers).encode())
-        figure = sweep_figure(self.grid, self.results, self.drawn) if self.is_drawn else None
-        if figure is not None:
-            write_figure(figure, folder / "sweep.png")
         write_blocks(folder, self)
         write_json(folder / MANIFEST, self.manifest)
 

@@ -66,4 +66,4 @@ def optimize(
         found = decide(request, folder, common.jobs, force=common.force, progress=progress)
     options.say_remarks(found.remarks)
     common.show(found)
-    common.say_written(folder, "configurations.csv, answer.json, fronts.png, manifest.json, vftsim.sqlite")
+    common.say_written(folder, "configurations.csv, answer.json, charts.png, manifest.json, vftsim.sqlite")

@@ -94,7 +94,7 @@ def _experiments(record: Record, output: Path | None, jobs: int, common: Work) -
 
 def _curve(record: Record, name: str, output: Path | None, jobs: int, *, as_json: bool, quiet: bool) -> None:
     from vftsim.cli.files import write_whole
-    from vftsim.report.plots import new_figure
+    from vftsim.report.charts import figure_of
     from vftsim.report.screen import print_json, print_table, print_text
     from vftsim.study.progress import make_progress
     from vftsim.study.results import write_figure
@@ -103,8 +103,7 @@ def _curve(record: Record, name: str, output: Path | None, jobs: int, *, as_json
     with make_progress(f"record {record.name}, {name}", quiet) as progress:
         points = record.run_curve(name, jobs, progress)
     if output is not None:
-        figure, (ax,) = new_figure(7.0, 4.0)
-        record.names[curve.draw](points, ax)
+        figure = figure_of([record.names[curve.chart](points)])
         write_whole(output, lambda path: write_figure(figure, path))
     if as_json:
         print_json({"curve": name, "budget": dict(record.budget), "points": points})

@@ -120,7 +120,7 @@ def run(
         where = f" in '{common.output}'; --resume continues" if common.output else ", shown above"
         raise interrupted(f"{kept} are kept{where}")
     if common.output is not None:
-        common.say_written(common.output, "summary.csv, tables, plots/, model.yaml, manifest.json, vftsim.sqlite")
+        common.say_written(common.output, "summary.csv, tables, charts.png, model.yaml, manifest.json, vftsim.sqlite")
 
 
 def _rule(model: Model, precision: str | None, figures: list[str], most: int | None) -> StoppingRule | None:

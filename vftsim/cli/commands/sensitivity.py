@@ -73,4 +73,4 @@ def sensitivity(
         found = study(request, folder, common.jobs, force=common.force, progress=progress)
     options.say_remarks(found.remarks)
     common.show(found)
-    common.say_written(folder, "sensitivity.csv, answer.json, tornado.png, manifest.json, vftsim.sqlite")
+    common.say_written(folder, "sensitivity.csv, answer.json, charts.png, manifest.json, vftsim.sqlite")

@@ -87,7 +87,7 @@ def sweep(
     options.say_remarks(result.remarks)
     common.show(result)
     tables = "results.csv, replications.csv, " + ("crossovers.csv, " if result.grid.protections else "")
-    figures = "sweep.png, " if result.is_drawn else "no figure of so many points, "
+    figures = "charts.png, " if result.is_drawn else "no charts of so many points, "
     common.say_written(folder, f"{tables}{figures}manifest.json, vftsim.sqlite")
     if result.interrupted:
         from vftsim.cli.main import interrupted

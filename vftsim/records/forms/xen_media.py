@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
@@ -23,11 +23,9 @@ from vftsim.records.forms import xen_nulls
 from vftsim.records.forms.xen_statements import VERDICTS, Judged, Outcome
 from vftsim.records.judge import Judgement, Table
 from vftsim.records.tables import rows_of
+from vftsim.report.blocks import Chart, Point, Series
 from vftsim.report.markdown import markdown_table
 from vftsim.spec import load, shipped_dir
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _MEDIA = ("loss_percent", "loss_events_per_s", "delay_", "jitter_ms", "r_factor", "mos")
 RIGHT = "any vCPU"
@@ -276,32 +274,39 @@ def _costs(model: str) -> str:
 # Curves
 
 
-def draw_duty(points: Sequence[Mapping[str, Any]], ax: Axes) -> None:
-    """Draw loss over duty, a line a cycle, with the 1-2 % the study calls unacceptable marked."""
-    ax.axhspan(1.0, 2.0, color="0.85", label="1-2 %, called unacceptable")
-    for number, cycle in enumerate(sorted({p["cycle_ms"] for p in points})):
-        line = [p for p in points if p["cycle_ms"] == cycle]
-        duty, losses = [p["duty_percent"] for p in line], [p["loss_percent"] for p in line]
-        ax.plot(duty, [_mean(each) for each in losses], marker="o", color=f"C{number}", label=f"cycle {cycle} ms")
-        ax.fill_between(duty, list(map(min, losses)), list(map(max, losses)), color=f"C{number}", alpha=0.2)
-    ax.set_xlabel("duty of the CPU-bound guests (%)")
-    ax.set_ylabel("loss of the default mixed case (%)")
-    ax.legend()
+def duty_chart(points: Sequence[Mapping[str, Any]]) -> Chart:
+    """Return loss over duty, a line a cycle, with the 1-2 % the study calls unacceptable marked."""
+    cycles = sorted({p["cycle_ms"] for p in points})
+    return Chart(
+        "Loss of the default mixed case",
+        "duty of the CPU-bound guests (%)",
+        "loss (%)",
+        [
+            _line(f"cycle {cycle} ms", "duty_percent", "loss_percent", [p for p in points if p["cycle_ms"] == cycle])
+            for cycle in cycles
+        ],
+        [(1.0, ""), (2.0, "1-2 %, called unacceptable")],
+    )
 
 
-def draw_load(points: Sequence[Mapping[str, Any]], ax: Axes) -> None:
-    """Draw delay over the number of streams; loss is written where there is any."""
-    streams = [p["streams"] for p in points]
-    for name, label in (("delay_p99_ms", "99th percentile"), ("delay_mean_ms", "mean")):
-        ax.plot(streams, [_mean(p[name]) for p in points], marker="o", label=label)
-    for point in points:
-        loss = _mean(point["loss_percent"])
-        if loss > 0.0:
-            ax.annotate(f"{loss:.2g} % lost", (point["streams"], _mean(point["delay_p99_ms"])))
-    ax.set_ylim(bottom=0.0)
-    ax.set_xlabel("media streams")
-    ax.set_ylabel("delay, there and back (ms)")
-    ax.legend()
+def load_chart(points: Sequence[Mapping[str, Any]]) -> Chart:
+    """Return delay over the number of streams; loss is written where there is any."""
+    lost = [(p["streams"], loss) for p in points if (loss := _mean(p["loss_percent"])) > 0.0]
+    return Chart(
+        "Delay over the streams",
+        "media streams",
+        "delay, there and back (ms)",
+        [
+            _line(label, "streams", name, points)
+            for name, label in (("delay_p99_ms", "99th percentile"), ("delay_mean_ms", "mean"))
+        ],
+        at=[(streams, f"{loss:.2g} % lost") for streams, loss in lost],
+    )
+
+
+def _line(name: str, x: str, y: str, points: Sequence[Mapping[str, Any]]) -> Series:
+    """Return means of replications between the lowest and the highest."""
+    return Series(name, [Point(p[x], _mean(p[y]), min(p[y]), max(p[y])) for p in points])
 
 
 def _mean(values: Sequence[float]) -> float:

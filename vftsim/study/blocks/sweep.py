@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any, Literal
 
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Marked, Note, Series, Table
 from vftsim.report.blocks import Point as Dot
 from vftsim.spec import DURATION
 from vftsim.stats import Estimate
-from vftsim.study.blocks.head import INTERVALS, head, outside_notes
-from vftsim.study.blocks.run import scale_of
+from vftsim.study.blocks.head import INTERVALS, head, outside_notes, within
+from vftsim.study.blocks.run_charts import scale_of
 from vftsim.study.crossovers import numbers_of
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.tables import short_owner
 from vftsim.study.protection_costs import cost_notes
 from vftsim.study.sweep_grid import SHORT_MEANINGS
 from vftsim.study.sweep_protection import MEANINGS
-from vftsim.study.validity import MARK, is_of_load_outside
+from vftsim.study.validity import MARK, is_load, is_of_load_outside
 
 if TYPE_CHECKING:
     from vftsim.study.sweep import SweepResult
-    from vftsim.study.sweep_grid import Grid, Point
+    from vftsim.study.sweep_grid import AnyAxis, Grid, Point
 
-_MOST_LINES, _MOST_CHARTS = 8, 2
+_MOST_LINES, _MOST_CHARTS = 8, 5
 _MEANINGS = SHORT_MEANINGS | MEANINGS
 
 
@@ -50,32 +51,68 @@ def sweep_blocks(result: SweepResult) -> list[Block]:
     ]
 
 
-def _charts(result: SweepResult) -> list[Block]:
-    """Return each figure that is drawn over the axis with most values, a line for each setting of the others."""
+def _charts(result: SweepResult) -> list[Chart]:
+    """Return each figure that is drawn over the axis with most values, a line for each setting of the others.
+
+    Where an axis is left that need not tell lines apart, each of its values has a chart of its own.
+    """
     grid = result.grid
     wide = [axis for axis in grid.axes if len(axis.values) > 1]
     if not wide or not result.is_drawn:
         return []
     # The last of the axes with most values varies fastest in the table.
     over = max(reversed(wide), key=lambda axis: len(axis.values))
+    apart = _apart([axis for axis in wide if axis is not over], len(grid.schedulers) > 1 or len(grid.protections) > 1)
+    return [chart for name in result.drawn for chart in _of_figure(result, name, over, apart)]
+
+
+def _apart(rest: list[AnyAxis], has_several_variants: bool) -> AnyAxis | None:
+    """Return the axis that has a chart for each value."""
+    fit = [axis for axis in rest if len(axis.values) <= _MOST_CHARTS]
+    return fit[-1] if fit and (len(rest) > 1 or has_several_variants) else None
+
+
+def _of_figure(result: SweepResult, name: str, over: AnyAxis, apart: AnyAxis | None) -> list[Chart]:
+    """Return the charts of one figure, all on one scale."""
+    grid, address = result.grid, result.drawn[name]
     found = numbers_of(over.values)
     places = dict(zip(over.values, range(len(over.values)) if found is None else found[0], strict=True))
-    charts: list[Block] = []
-    for name, address in result.drawn.items():
-        lines: dict[str, list[Dot]] = {}
-        for point, known in zip(grid.points, result.points, strict=True):
-            if name in known.found:
-                others = _label(point, grid, without=over.name) or address.entry.head
-                place = float(places[point.values[over.name]])
-                lines.setdefault(others, []).append(Dot.of(place, known.found[name][1]))
-        for begin in range(0, min(len(lines), _MOST_LINES * _MOST_CHARTS), _MOST_LINES):
-            own = list(lines.items())[begin : begin + _MOST_LINES]
-            series = [Series(words, points) for words, points in own]
-            title = f"{short_owner(address.owner)}: {address.entry.words}"
-            if len(lines) > _MOST_LINES:
-                title += f" ({begin + 1} to {begin + len(own)} of {len(lines)})"
-            charts.append(Chart(title, over.name, address.entry.words, series, scale=scale_of(series)))
-    return charts
+    lines: dict[str, dict[str, list[Dot]]] = {}
+    for point, known in zip(grid.points, result.points, strict=True):
+        if name in known.found:
+            without = {over.name} if apart is None else {over.name, apart.name}
+            panel = "" if apart is None else f"{apart.name}={point.values[apart.name]}"
+            line = _label(point, grid, without) or address.entry.head
+            dot = Dot.of(float(places[point.values[over.name]]), known.found[name][1])
+            lines.setdefault(panel, {}).setdefault(line, []).append(dot)
+    style: Literal["line", "dots"] = "line" if found else "dots"
+    panels = {
+        panel: [Series(words, sorted(dots, key=lambda dot: dot.x), style) for words, dots in own.items()]
+        for panel, own in lines.items()
+    }
+    every = [series for own in panels.values() for series in own]
+    known_ys = [y for series in every for dot in series.points for y in (dot.y, dot.high) if math.isfinite(y)]
+    title = f"{short_owner(address.owner)}: {address.entry.words}"
+    return [
+        Chart(
+            ", ".join(filter(None, (title, panel, _which(begin, own)))),
+            f"{over.name} ({found[1]})" if found and found[1] else over.name,
+            address.entry.words,
+            own[begin : begin + _MOST_LINES],
+            within=within(grid.base.spec) if any(is_load(grid.base.spec, key) for key in over.keys) else None,
+            scale=scale_of(every),
+            names=() if found else over.values,
+            reach=(min(known_ys), max(known_ys)) if len(panels) > 1 and known_ys else None,
+        )
+        for panel, own in panels.items()
+        for begin in range(0, min(len(own), 2 * _MOST_LINES), _MOST_LINES)
+    ]
+
+
+def _which(begin: int, lines: list[Series]) -> str:
+    """Return which lines a chart has, if not all."""
+    end = min(begin + _MOST_LINES, len(lines))
+    return f"{begin + 1} to {end} of {len(lines)}" if len(lines) > _MOST_LINES else ""
 
 
 def _points(result: SweepResult) -> Table:
@@ -93,13 +130,15 @@ def _points(result: SweepResult) -> Table:
     return Table(["point", *heads, "n"], rows)
 
 
-def _label(point: Point, grid: Grid, without: str = "") -> str:
+def _label(point: Point, grid: Grid, without: Collection[str] = ()) -> str:
     """Return what tells a point from the others: variants of which there are several, axes by their last word."""
     several = {"scheduler": len(grid.schedulers) > 1, "protection": len(grid.protections) > 1}
     names = [name for what, name in point.variant.names.items() if several[what]]
     last = [axis.name.rpartition(".")[2] for axis in grid.axes]
     axes = {axis.name: word if last.count(word) == 1 else axis.name for axis, word in zip(grid.axes, last, strict=True)}
-    return ", ".join([*names, *(f"{axes[name]}={value}" for name, value in point.values.items() if name != without)])
+    return ", ".join(
+        [*names, *(f"{axes[name]}={value}" for name, value in point.values.items() if name not in without)]
+    )
 
 
 def _head(address: Address, *, several: bool) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vftsim.report.blocks import Answer, Block, Cell, Note, Table
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import not_fitted_notes
+from vftsim.study.blocks.run_charts import scale_of
+from vftsim.study.crossovers import numbers_of
+from vftsim.study.sweep_grid import MOST_DRAWN
 from vftsim.study.validity import not_covered, not_covered_line
 
 if TYPE_CHECKING:
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 100
 _MOST_LISTED = 10
+_MOST_CHARTS = 4
+"""Of figures, and of factors."""
 
 
 def study_blocks(found: StudyResult) -> list[Block]:
@@ -34,9 +39,29 @@ def study_blocks(found: StudyResult) -> list[Block]:
         *([Note(line, warns=True)] if (line := not_covered_line([*keys])) else []),
         *not_fitted_notes(found.manifest["models"]),
         Answer(f"{spec.name}: {said + ' ' if said else ''}{len(found.points)} points, {found.finished} runs."),
+        *_charts(found),
         Table(heads, table),
         *(Note(text) for text in _notes(found)),
     ]
+
+
+def _charts(found: StudyResult) -> list[Chart]:
+    """Return every figure over every factor that is a number: a dot a point, the other factors anywhere in theirs."""
+    if len(found.points) > MOST_DRAWN:
+        return []
+    axes = {name: numbers_of([point.values[name] for point in found.points]) for name in found.points[0].values}
+    varied = [(name, axis) for name, axis in axes.items() if axis is not None and len(set(axis[0])) > 1]
+    charts = []
+    for address in found.responses.addresses[:_MOST_CHARTS]:
+        for name, (places, unit) in varied[:_MOST_CHARTS]:
+            dots: dict[str, list[Point]] = {}
+            for point in found.points:
+                if (estimate := found.responses.estimate(point.number, address.text)) is not None:
+                    dots.setdefault(point.label, []).append(Point.of(places[point.number], estimate))
+            series = [Series(label, own, "dots") for label, own in dots.items()]
+            title, x = f"{address.text} over {name}", f"{name} ({unit})" if unit else name
+            charts.append(Chart(title, x, _head(address.text, address.entry.unit), series, scale=scale_of(series)))
+    return charts
 
 
 def _head(text: str, unit: str) -> str:

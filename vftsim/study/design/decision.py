@@ -19,7 +19,7 @@ from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
-from vftsim.study.results import csv_text, rows, write_figure
+from vftsim.study.results import csv_text, rows
 from vftsim.study.store import ANSWER, MANIFEST
 from vftsim.study.stored import write_blocks
 from vftsim.study.workers import checked_jobs
@@ -123,12 +123,9 @@ class Decision(Printed):
         }
 
     def write_files(self, folder: Path) -> None:
-        """Write the configurations, all of the answer, the fronts and the manifest."""
-        from vftsim.study.design.front import front_figure  # noqa: PLC0415 - matplotlib takes its time
-
+        """Write the configurations, all of the answer, charts and the manifest."""
         write_file(folder / "configurations.csv", csv_text(self.table).encode())
         write_json(folder / ANSWER, self.for_machines())
-        write_figure(front_figure(self), folder / "fronts.png")
         write_blocks(folder, self)
         write_json(folder / MANIFEST, self.manifest)
 

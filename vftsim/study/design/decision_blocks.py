@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vftsim.report.blocks import Answer, Block, Cell, Note, Table, plain
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain
 from vftsim.spec.suggest import listing
 from vftsim.study.blocks.head import head
-from vftsim.study.design.candidates import OPEN, STEPS
+from vftsim.study.blocks.run_charts import scale_of
+from vftsim.study.design.candidates import MET, MISSED, OPEN, STEPS
 from vftsim.study.design.optimize import FEW
 
 if TYPE_CHECKING:
     from vftsim.study.design.candidates import Candidate
     from vftsim.study.design.decision import Decision
+    from vftsim.study.objective import Objective
 
 _MOST_ON_FRONT = 8
 
@@ -23,8 +25,34 @@ def decision_blocks(found: Decision) -> list[Block]:
     blocks += [Answer(text) for text in _answers(found)]
     if found.winner is not None:
         blocks.append(_evidence(found))
+    blocks += [_chart(found, one) for one in found.request.objectives]
     blocks += [_front(found, name, front) for name, front in found.fronts.items() if front]
     return [*blocks, *(Note(text) for text in _notes(found))]
+
+
+def _chart(found: Decision, one: Objective) -> Chart:
+    """Return every configuration that was looked at by its cost, and the front that nothing cheaper beats."""
+    seen = [each for each in found.candidates if one.figure in each.figures]
+    series = [
+        Series(verdict, [Point.of(each.cost, each.figures[one.figure]) for each in own], "dots")
+        for verdict in (MET, MISSED, OPEN)
+        if (own := [each for each in seen if each.verdict == verdict])
+    ]
+    front = [Point(each.cost, each.figures[one.figure].mean) for each in found.fronts[one.figure]]
+    return Chart(
+        f"Cost against {one.figure}",
+        _cost_words(found),
+        one.figure,
+        [*series, Series("nothing cheaper is better", front, "steps")],
+        [(one.value, str(one))],
+        scale=scale_of(series),
+        at=[(found.winner.cost, "the choice")] if found.winner is not None else (),
+    )
+
+
+def _cost_words(found: Decision) -> str:
+    unit = found.request.prices.unit
+    return f"cost ({unit})" if unit else "cost"
 
 
 def _cost(found: Decision, one: Candidate) -> str:
@@ -67,11 +95,10 @@ def _evidence(found: Decision) -> Table:
 
 
 def _front(found: Decision, name: str, front: list[Candidate]) -> Table:
-    unit = found.request.prices.unit
     table: list[list[Cell]] = [
         [each.name, plain(each.cost), each.figures[name], each.verdict] for each in front[:_MOST_ON_FRONT]
     ]
-    return Table(["cheapest for its figure", f"cost ({unit})" if unit else "cost", name, "verdict"], table)
+    return Table(["cheapest for its figure", _cost_words(found), name, "verdict"], table)
 
 
 def _notes(found: Decision) -> list[str]:

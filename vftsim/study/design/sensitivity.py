@@ -38,7 +38,7 @@ from vftsim.study.model import Model
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
-from vftsim.study.results import csv_text, rows, write_figure
+from vftsim.study.results import csv_text, rows
 from vftsim.study.store import ANSWER, MANIFEST
 from vftsim.study.stored import write_blocks
 from vftsim.study.workers import checked_jobs
@@ -257,12 +257,9 @@ class Sensitivity(Printed):
         }
 
     def write_files(self, folder: Path) -> None:
-        """Write the table, all of the answer, the tornado plot and the manifest."""
-        from vftsim.study.design.tornado import tornado  # noqa: PLC0415 - matplotlib takes its time
-
+        """Write the table, all of the answer, charts and the manifest."""
         write_file(folder / "sensitivity.csv", csv_text(self.table).encode())
         write_json(folder / ANSWER, self.for_machines())
-        write_figure(tornado(self), folder / "tornado.png")
         write_blocks(folder, self)
         write_json(folder / MANIFEST, self.manifest)
 

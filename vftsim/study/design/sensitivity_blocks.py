@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from vftsim.report.blocks import Answer, Block, Cell, Note, Table, plain
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain
 from vftsim.spec.suggest import listing
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import head
@@ -34,9 +34,28 @@ def sensitivity_blocks(found: Sensitivity) -> list[Block]:
     return [
         *head(found.manifest["models"], found.manifest["seed"]),
         *(Answer(text) for text in _answers(found)),
+        *_charts(found, short),
         Table(["factor", "total share", "first order", f"mu*{unit}"], shares),
         Table(["one at a time", "range", f"at low{unit}", f"at high{unit}"], ends),
         *(Note(text) for text in _notes(found)),
+    ]
+
+
+def _charts(found: Sensitivity, short: Mapping[str, str]) -> list[Chart]:
+    """Return what each factor does by itself, and its share of the variance."""
+    confidence, samples = found.request.confidence, found.request.samples
+    ends = [(end, each) for end in ("low", "high") for each in [[getattr(one, end) for one in found.effects]]]
+    series = [
+        Series(f"at its {end} end", [Point.of(float(n), e) for n, e in enumerate(estimates) if e is not None], "dots")
+        for end, estimates in ends
+    ]
+    totals = [None if one.total is None else one.total.estimate(confidence, samples) for one in found.effects]
+    shares = [Point.of(float(n), total) for n, total in enumerate(totals) if total is not None]
+    names, unit = [short[one.name] for one in found.effects], f" ({found.unit})" if found.unit else ""
+    difference = f"difference from the model as it is{unit}"
+    return [
+        Chart(f"{found.figure}, one factor at a time", "", difference, series, [(0.0, "")], names=names),
+        Chart("Total share of the variance", "", "share", [Series("total share", shares, "dots")], names=names),
     ]
 
 

@@ -25,11 +25,10 @@ from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
-from vftsim.study.results import csv_text, rows, write_figure
+from vftsim.study.results import csv_text, rows
 from vftsim.study.shard import WHOLE, Shard
 from vftsim.study.store import MANIFEST, Opening, Store
 from vftsim.study.stored import write_blocks
-from vftsim.study.sweep_grid import MOST_DRAWN
 from vftsim.study.workers import Interrupted, checked_jobs
 
 if TYPE_CHECKING:
@@ -122,15 +121,10 @@ class StudyResult(Printed):
         }
 
     def write_files(self, folder: Path) -> None:
-        """Write results, runs, points, the study as it was asked for, figure and manifest."""
-        from vftsim.study.design.plot import study_figure  # noqa: PLC0415 - matplotlib takes its time
-
+        """Write results, runs, points, the study as it was asked for, charts and manifest."""
         write_file(folder / "results.csv", csv_text(self.results).encode())
         write_file(folder / "replications.csv", csv_text(self.replications).encode())
         write_points(folder, self.points)
-        figure = study_figure(self) if len(self.points) <= MOST_DRAWN else None
-        if figure is not None:
-            write_figure(figure, folder / "study.png")
         write_blocks(folder, self)
         write_json(folder / MANIFEST, self.manifest)
 
