@@ -147,8 +147,8 @@ class Chart:
     names : sequence of str
     at : sequence of (float, str)
         Values of x worth a line, with what they say.
-    reach : (float, float), optional
-        What the axis of y reaches at least: that of charts that are compared.
+    reach : sequence of float
+        Values of y that the axis has room for: those of charts that are compared.
     """
 
     title: str
@@ -160,7 +160,7 @@ class Chart:
     scale: Literal["linear", "log", "symlog"] = "linear"
     names: Sequence[str] = ()
     at: Sequence[tuple[float, str]] = ()
-    reach: tuple[float, float] | None = None
+    reach: Sequence[float] = ()
 
 
 @dataclass(frozen=True)

@@ -173,6 +173,10 @@ def _draw_chart(chart: Chart, axes: Axes) -> None:
     _scale(chart, axes)
     for number, series in enumerate(chart.series):
         _draw_series(chart, series, number, axes)
+    if chart.reach and axes.get_autoscaley_on():
+        places = [point.x for series in chart.series for point in series.points]
+        axes.update_datalim([(places[0], y) for y in chart.reach])
+        axes.autoscale_view()
     for value, text in chart.limits:
         (axes.axvline if chart.names else axes.axhline)(value, color=INK, linewidth=1.0, linestyle="--")
         if text and not chart.names:
@@ -187,9 +191,6 @@ def _draw_chart(chart: Chart, axes: Axes) -> None:
         axes.set_ylim(len(chart.names) - 0.5, -0.5)
         axes.set_xlabel(chart.y)
         return
-    if chart.reach is not None:
-        bottom, top = axes.get_ylim()
-        axes.set_ylim(min(bottom, chart.reach[0]), max(top, 1.07 * chart.reach[1]))
     _shade(chart, axes)
     axes.set_xlabel(chart.x)
     axes.set_ylabel(chart.y)
@@ -245,7 +246,7 @@ def _intervals(chart: Chart, points: Sequence[Any], color: str, axes: Axes, styl
 
 def _scale(chart: Chart, axes: Axes) -> None:
     values = [y for series in chart.series for point in series.points for y in (point.y, point.low, point.high)]
-    known = [y for y in values if math.isfinite(y)]
+    known = [*chart.reach, *(y for y in values if math.isfinite(y))]
     axis = axes.xaxis if chart.names else axes.yaxis
     set_scale = axes.set_xscale if chart.names else axes.set_yscale
     if chart.scale == "log" and known and min(known) > 0.0:

@@ -91,7 +91,8 @@ def _of_figure(result: SweepResult, name: str, over: AnyAxis, apart: AnyAxis | N
         for panel, own in lines.items()
     }
     every = [series for own in panels.values() for series in own]
-    known_ys = [y for series in every for dot in series.points for y in (dot.y, dot.high) if math.isfinite(y)]
+    seen = {y for series in every for dot in series.points for y in (dot.y, dot.low, dot.high) if math.isfinite(y)}
+    ys = sorted({min(seen), max(seen), min((y for y in seen if y > 0.0), default=0.0)}) if seen else []
     title = f"{short_owner(address.owner)}: {address.entry.words}"
     return [
         Chart(
@@ -102,7 +103,7 @@ def _of_figure(result: SweepResult, name: str, over: AnyAxis, apart: AnyAxis | N
             within=within(grid.base.spec) if any(is_load(grid.base.spec, key) for key in over.keys) else None,
             scale=scale_of(every),
             names=() if found else over.values,
-            reach=(min(known_ys), max(known_ys)) if len(panels) > 1 and known_ys else None,
+            reach=ys if len(panels) > 1 else (),
         )
         for panel, own in panels.items()
         for begin in range(0, min(len(own), 2 * _MOST_LINES), _MOST_LINES)
