@@ -5,10 +5,15 @@ import json
 import pytest
 
 from vftsim.cli.main import main
+from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
+from vftsim.spec.shipped import shipped_dir
 from vftsim.study.blocks.schedules import schedule_blocks
+from vftsim.study.model import load_model
 from vftsim.tracing.recordings import read_recording
 from vftsim.tracing.scheduled import pairs_of, scheduled
+
+RECORDED = shipped_dir("experiments") / "recorded-schedule"
 
 # On CPU 1: a runs from the start, is preempted by b at 2 ms, which sleeps at 5 ms; a goes on; b is woken at 7 ms and
 # runs at 9 ms, when a is preempted once more.
@@ -125,6 +130,22 @@ def test_what_is_no_schedule_is_refused(written, tmp_path):
         read_recording(tmp_path / "nowhere")
     with pytest.raises(ModelFileError, match="nobody runs in it"):
         read_recording(written(PERF.splitlines()[0]))
+
+
+@pytest.mark.thorough
+def test_a_recording_of_a_real_machine_has_the_demand_of_its_program_and_the_rule_of_its_kernel():
+    """The program takes 4 ms of CPU time and sleeps; its kernel has EEVDF, which the model's guests have too."""
+    recording = read_recording(RECORDED / "recorded.txt")
+    real = {one.name.partition("-")[0]: one for one in scheduled(recording)}
+    (periodic,) = [n for n, name in enumerate(recording.vcpu_names) if name.startswith("periodic-")]
+    own = [one for one in recording.slices if one.vcpu == periodic]
+    bursts = sum(one.reason == "blocked" for one in own)
+    assert sum(one.end_ns - one.start_ns for one in own) / bursts == pytest.approx(4 * MS, rel=0.02)
+    assert sum(one.share_percent for one in scheduled(recording)) == pytest.approx(100, abs=1)
+    spec = load_model(str(RECORDED / "guest.yaml")).spec
+    done = run_model(spec, 1, 0).whole.outcomes["domains.machine.applications.periodic"].transactions
+    share_percent = 100 * done * 4 * MS / spec.measure.duration
+    assert share_percent == pytest.approx(real["periodic"].share_percent, rel=0.04)
 
 
 MODEL = """\
