@@ -1,11 +1,40 @@
-"""What is done when the package is built: the engine's machine code and the manual pages are made, for the wheel."""
+"""What is done when the package is built: the engine's machine code, the manual pages and the package page are made."""
 
+import re
 import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+_LINK = re.compile(r"(?P<is_picture>!?)\[(?P<words>[^\]]*)\]\((?P<target>(?!https?:|#)[^)]+)\)")
+
+
+def package_page(readme: str, source: str = "") -> str:
+    """Return the README as it stands on a package page, where a path in the repository leads nowhere.
+
+    Links and pictures lead to ``source``, the address of the repository; without one links are words and pictures gone.
+    """
+
+    def instead(found: re.Match[str]) -> str:
+        if not source:
+            return "" if found["is_picture"] else found["words"]
+        kind = "raw" if found["is_picture"] else "blob"
+        return f"{found['is_picture']}[{found['words']}]({source.rstrip('/')}/{kind}/HEAD/{found['target']})"
+
+    return _LINK.sub(instead, readme)
+
+
+class PackagePage(MetadataHookInterface):
+    """Gives the package the README as its page, with links to the address that ``project.urls`` has as ``Source``."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Add the page to the metadata."""
+        readme = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        text = package_page(readme, metadata.get("urls", {}).get("Source", ""))
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
 class MadeWhenBuilt(BuildHookInterface):
