@@ -100,6 +100,21 @@ def test_a_price_that_a_model_gives_is_its_own():
     )
 
 
+def test_a_price_that_is_set_leaves_its_neighbours_their_ranges(tmp_path):
+    """As a model file says it, and as ``--set`` does."""
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    one = load_model(path, ["domains.vm.protection={kind: micro_checkpoint, pause: {page: 7 us}}"])
+    two = load_model(path, ["domains.vm.protection={kind: micro_checkpoint}", "domains.vm.protection.pause.page=7 us"])
+    own = one.spec.domains["vm"].protection
+    assert own == two.spec.domains["vm"].protection
+    assert own.pause.fixed == type(own)().pause.fixed
+    for model in (one, two):
+        keys = {each.key for each in model.spec.domains["vm"].protection.prices()}
+        assert "pause.fixed" in keys
+        assert "pause.page" not in keys
+
+
 def test_prices_are_set_where_they_are_nested():
     spec = at_prices(CheckpointSpec(), {"pause.page": 7000.0, "failover.go_live": 5e7})
     assert (spec.pause.page, spec.failover.go_live, spec.pause.fixed) == (7000, 50_000_000, 500_000)

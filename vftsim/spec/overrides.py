@@ -2,8 +2,8 @@
 
 The value is YAML: a number, text, ``25 ms``, ``[a, b]``, ``{kind: credit, cap: 50 %}``.  The path goes
 through mappings by key and through lists by index from 0.  A part that the file leaves to its default
-is first written out, so that one of its keys can be set.  The value replaces what stood there; ``null``
-removes the key; a new ``kind`` empties its mapping, as in :mod:`vftsim.spec.extends`.
+stands there as one that says nothing, so that one of its keys can be set.  The value replaces what stood there;
+``null`` removes the key; a new ``kind`` empties its mapping, as in :mod:`vftsim.spec.extends`.
 """
 
 from dataclasses import dataclass
@@ -117,4 +117,8 @@ class _Change:
         declared: Any = field.annotation
         for extra in field.metadata:
             declared = Annotated[declared, extra]
-        return self.placed(TypeAdapter(declared).dump_python(default, mode="json"))
+        # Only what it says itself: the rest keeps its defaults, and with them what is known of those.
+        said = TypeAdapter(declared).dump_python(default, mode="json", exclude_unset=True)
+        if hasattr(default, "kind"):
+            said = {"kind": default.kind, **said}
+        return self.placed(said)

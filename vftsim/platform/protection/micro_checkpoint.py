@@ -66,7 +66,7 @@ class MicroCheckpointSpec(CheckpointFields):
     kind: Literal["micro_checkpoint"] = "micro_checkpoint"
     part: ClassVar[Kind] = micro_checkpoint
     interval: PeriodNs = Field(50 * _MS, description="Length of an epoch. Assumption.")
-    pause: PauseSpec = Field(default_factory=FaultSpec, description="Write protection, and faults.")
+    pause: FaultSpec = Field(default_factory=FaultSpec, description="Write protection, and faults.")
     shipped: bool = Field(False, description="States go to a backup; else they stay on the host.")
     restore: Annotated[DurationNs, assumed(5 * _MS, 100 * _MS)] = Field(
         20 * _MS, description="Going back to the last state after a guest error. Assumption."
