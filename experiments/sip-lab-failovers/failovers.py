@@ -32,8 +32,7 @@ CRASH_S = 110
 def one_failover(saps: int, timeout_s: float, phase: float, replication: int) -> PhaseRecord:
     """Play one step with a crash; ``phase`` is that of the heartbeats, in [0, 1)."""
     overrides = (
-        f"domains.sut.protection.failover.heartbeat_timeout={timeout_s} s",
-        f"domains.sut.protection.failover.log_timeout={timeout_s} s",
+        f"domains.sut.protection.failover.detection.timeout={timeout_s} s",
         "domains.sut.protection.reprotection=null",
         f"faults=[{{kind: primary_crash, at: step 1 + {CRASH_S + phase:.6f} s}}]",
         "workloads.calls.pre_registration.duration=0 s",

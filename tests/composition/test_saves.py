@@ -24,7 +24,7 @@ from vftsim.study.model import load_model, shipped_models
 from .composed import BENCH, checked, interface, media_model, relay, server, sip_model, streams
 
 SOON: dict[str, Any] = {
-    "failover": {"timeout": "300 ms", "go_live": "10 ms"},
+    "failover": {"detection": {"timeout": "300 ms"}, "go_live": "10 ms"},
     "reprotection": {"delay": "20 ms", "memory": "1 MiB", "resume": "5 ms"},
 }
 OFTEN = {"checkpoint": {"interval": "20 ms"}}

@@ -45,6 +45,15 @@ _KINDS = {
     "workloads.media": "rtp",
     "workloads.signaling": "calls",
 }
+_DETECTION = {
+    "heartbeat_interval": ("detection", "heartbeat_interval"),
+    "heartbeat_timeout": ("detection", "timeout"),
+    "log_timeout": ("detection", "log_timeout"),
+    "secondary_delay": ("detection", "secondary_delay"),
+    "placement": ("placement",),
+    "boot_time": ("boot_time",),
+}
+"""Where a failure's parts stand below ``failover``."""
 _LOCATION = {"workloads.calls": "sut.proxy"}
 _COSTS = (
     "backend",
@@ -166,6 +175,9 @@ def _moved(kind: str, path: Path) -> Path:
 
 
 def _renamed(path: Path) -> Path:
+    if "protection" in path and path[-1] in _DETECTION:
+        place = path.index("protection") + 1
+        return (*path[:place], "failover", *_DETECTION[path[-1]])
     return (*path[:-1], _RENAMED.get(path[-1], path[-1]))
 
 

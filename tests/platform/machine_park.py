@@ -76,17 +76,25 @@ BLOWS = ("primary_crash", "pause")
 
 _PROTECTION: dict[str, dict[str, Any]] = {
     "none": {},
-    "ha_restart": {"heartbeat_interval": 2 * MS, "heartbeat_timeout": 5 * MS, "placement": 0, "boot_time": 9 * MS},
+    "ha_restart": {
+        "failover": {
+            "detection": {"heartbeat_interval": 2 * MS, "timeout": 5 * MS},
+            "placement": 0,
+            "boot_time": 9 * MS,
+        },
+    },
     "lockstep": {
         "cost": {"execution": 1.3, "output": 10 * US},
         "failover": {
-            "heartbeat_interval": 3 * MS,
-            "heartbeat_timeout": 9 * MS,
-            "log_timeout": 8 * MS,
+            "detection": {
+                "heartbeat_interval": 3 * MS,
+                "timeout": 9 * MS,
+                "log_timeout": 8 * MS,
+                "secondary_delay": 1 * MS,
+            },
             "go_live": 2 * MS,
             "announcement": 1 * MS,
             "storage_latency": 500 * US,
-            "secondary_delay": 1 * MS,
         },
         "reprotection": None,
     },

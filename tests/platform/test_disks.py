@@ -271,10 +271,11 @@ def test_lockstep_logs_what_is_read_and_prices_each_operation():
 
 HA = {
     "kind": "ha_restart",
-    "heartbeat_interval": 5 * MS,
-    "heartbeat_timeout": 10 * MS,
-    "placement": 0,
-    "boot_time": 10 * MS,
+    "failover": {
+        "detection": {"heartbeat_interval": 5 * MS, "timeout": 10 * MS},
+        "placement": 0,
+        "boot_time": 10 * MS,
+    },
 }
 
 

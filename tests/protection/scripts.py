@@ -21,13 +21,10 @@ S = 1_000_000_000
 Script = dict[str, Any]
 
 QUICK_FAILOVER = {
-    "heartbeat_interval": 3 * MS,
-    "heartbeat_timeout": 9 * MS,
-    "log_timeout": 8 * MS,
+    "detection": {"heartbeat_interval": 3 * MS, "timeout": 9 * MS, "log_timeout": 8 * MS, "secondary_delay": 1 * MS},
     "go_live": 2 * MS,
     "announcement": 1 * MS,
     "storage_latency": 500_000,
-    "secondary_delay": 1 * MS,
 }
 QUICK_COPY = {
     "delay": 5 * MS,
@@ -95,10 +92,11 @@ def _protection(pick: Random) -> dict[str, Any]:
         return {"kind": "none"}
     return {
         "kind": kind,
-        "heartbeat_interval": 2 * MS,
-        "heartbeat_timeout": 5 * MS,
-        "placement": 100_000,
-        "boot_time": pick.choice([1 * MS, 9 * MS]),
+        "failover": {
+            "detection": {"heartbeat_interval": 2 * MS, "timeout": 5 * MS},
+            "placement": 100_000,
+            "boot_time": pick.choice([1 * MS, 9 * MS]),
+        },
     }
 
 
@@ -124,6 +122,9 @@ def _lockstep(pick: Random) -> dict[str, Any]:
     failover = {
         **QUICK_FAILOVER,
         "fencing": pick.random() < 0.7,
+    }
+    failover["detection"] = {
+        **QUICK_FAILOVER["detection"],
         "secondary_delay": pick.choice([0, 1 * MS]),
         "log_timeout": pick.choice([8 * MS, 20 * MS]),
     }

@@ -61,7 +61,7 @@ class Setting:
             "channel": {"rate": self.rate, "latency": self.round_trip // 2, "ack": 0},
             "disk": {"write_rate": self.disk_rate},
             "reprotection": None,
-            "failover": {"timeout": S + 2 * self.interval},
+            "failover": {"detection": {"timeout": S + 2 * self.interval}},
         }
         return {**own, **more}
 

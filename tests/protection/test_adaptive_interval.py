@@ -74,5 +74,5 @@ def test_it_is_never_shorter_than_allowed():
 def test_bounds_that_cannot_be_are_refused():
     with pytest.raises(ValidationError, match="shortest must not be above longest"):
         CheckpointSpec(adaptive={"shortest": S, "longest": MS})
-    with pytest.raises(ValidationError, match=r"failover\.timeout .* must be above"):
+    with pytest.raises(ValidationError, match=r"failover\.detection\.timeout .* must be above"):
         CheckpointSpec(adaptive={"longest": S})

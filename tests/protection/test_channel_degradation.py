@@ -83,7 +83,7 @@ class Watched:
             log=QUIET,
             channel={"rate": self.rate, "latency": self.latency_ns},
             reprotection=None,
-            failover={"secondary_delay": 0, "heartbeat_interval": 7 * MS},
+            failover={"detection": {"secondary_delay": 0, "heartbeat_interval": 7 * MS}},
         )
         time_ns, self.written, self.taken = 0, [], []
         for number in range(1, 40):
@@ -205,7 +205,9 @@ def test_a_channel_that_flaps_delays_and_loses_nothing():
 @pytest.mark.parametrize("fencing", [False, True])
 def test_a_delay_beyond_the_timeout_makes_the_backup_suspect_a_live_primary(fencing):
     """Nothing arrives for 200 ms: without a lock both hosts live, and what they do apart is counted."""
-    own = A.parameters(failover={"timeout": 60 * MS, "backup_timeout": 60 * MS, "fencing": fencing}, reprotection=None)
+    own = A.parameters(
+        failover={"detection": {"timeout": 60 * MS, "backup_timeout": 60 * MS}, "fencing": fencing}, reprotection=None
+    )
     fault = said("203.3 ms", delay="200 ms")
     asks = [3_333_333 * i for i in range(1, 290)]
     plant = play(protection=own, chunk_ns=371_713, chunk_is_output=True, asks=asks, faults=[fault], until_ns=S).run

@@ -319,7 +319,7 @@ def test_checkpoints_that_cost_nothing_hold_only_until_the_next_one():
 
 def test_an_endless_interval_costs_nothing_and_holds_everything():
     plant = Plant(
-        A.but(interval=3600 * S).parameters(failover={"timeout": "3700 s"}),
+        A.but(interval=3600 * S).parameters(failover={"detection": {"timeout": "3700 s"}}),
         until_ns=S,
         chunk_ns=MS,
         chunk_is_output=True,

@@ -9,8 +9,6 @@ from .sets import A
 
 COPY = {"delay": 20 * MS, "memory": 1_000_000, "resume": 1 * MS}
 FAILOVER = {
-    "timeout": 50 * MS,
-    "backup_timeout": 50 * MS,
     "activation_record": 4 * MS,
     "go_live": 30 * MS,
     "announcement": 7 * MS,
@@ -20,8 +18,14 @@ CRASH = {"kind": "primary_crash", "at": "203.3 ms"}
 HEARD_NS = 203_300_000 + 75_000
 
 
-def run(*faults, failover=None, until_ns=500 * MS, engine_type=ENGINES[0], chunk_ns=371_713, **more):
-    parameters = A.parameters(reprotection=COPY, **{"failover": {**FAILOVER, **(failover or {})}, **more})
+def run(*faults, failover=None, timeout=50 * MS, until_ns=500 * MS, engine_type=ENGINES[0], chunk_ns=371_713, **more):
+    parameters = A.parameters(
+        reprotection=COPY,
+        **{
+            "failover": {**FAILOVER, "detection": {"timeout": timeout, "backup_timeout": 50 * MS}, **(failover or {})},
+            **more,
+        },
+    )
     return play(
         protection=parameters,
         chunk_ns=chunk_ns,
@@ -93,14 +97,14 @@ def test_the_disk_of_the_backup_is_waited_for():
 @pytest.mark.parametrize("engine_type", ENGINES)
 def test_a_timeout_shorter_than_the_silence_between_two_states_suspects_a_live_primary(engine_type):
     """Pages make the first pause 0.95 ms, silence 25.95 ms: fenced, the primary is halted; unfenced, both live."""
-    fenced = run(failover={"timeout": 25_600_000, "fencing": True}, until_ns=60 * MS, engine_type=engine_type)
+    fenced = run(failover={"fencing": True}, timeout=25_600_000, until_ns=60 * MS, engine_type=engine_type)
     assert fenced.cuts[0].is_fenced
     assert fenced.run.timeline[1:3] == [(25_675_000, "primary fenced"), (25_675_000, "failure declared")]
-    split = run(failover={"timeout": 25_600_000}, until_ns=300 * MS, engine_type=engine_type)
+    split = run(timeout=25_600_000, until_ns=300 * MS, engine_type=engine_type)
     assert split.cuts == ()
     assert "secondary live too" in split.run.moments
     assert split.run.summary["outputs_while_split"] > 100
-    calm = run(failover={"timeout": 18 * MS + 25 * MS}, until_ns=300 * MS, engine_type=engine_type)
+    calm = run(timeout=18 * MS + 25 * MS, until_ns=300 * MS, engine_type=engine_type)
     assert calm.run.timeline == [(0, "protected")]
 
 
@@ -117,7 +121,7 @@ def test_the_primary_goes_on_alone_without_its_backup_and_loses_nothing():
 def test_both_paths_lost(fencing):
     """The backup hears the silence first and wins the lock; without one, both live and the promise is broken."""
     loss = {"kind": "channel_loss", "at": "203.3 ms"}
-    played = run(loss, failover={"fencing": fencing, "timeout": 52 * MS})
+    played = run(loss, failover={"fencing": fencing}, timeout=52 * MS)
     if fencing:
         assert played.run.moments["primary fenced"] == 203_300_000 + 52 * MS
         assert played.run.summary["failovers"] == 1

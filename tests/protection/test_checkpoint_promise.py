@@ -24,7 +24,7 @@ from .state_oracle import Oracle, Rules
 CHUNK_NS = 700_001
 SETTING = A.but(disk_rate=20_000_000)
 RULES = Rules(SETTING, CHUNK_NS, 60 * MS, 5 * MS, 20 * MS, 30 * US)
-FAILOVER = {"timeout": RULES.timeout_ns, "go_live": RULES.go_live_ns}
+FAILOVER = {"detection": {"timeout": RULES.timeout_ns}, "go_live": RULES.go_live_ns}
 ASKS = [3_333_333 * i for i in range(1, 90)]
 EPOCH = 2
 PER_PHASE = 22

@@ -23,14 +23,16 @@ TIMEOUT_NS, HEARTBEAT_NS, ACTIVATION_NS, GO_LIVE_NS, WAY_NS = 30 * MS, 7 * MS, 5
 def parameters(**more: Any) -> dict[str, Any]:
     return {
         "kind": "coarse_lockstep",
-        "heartbeat": HEARTBEAT_NS,
         "jitter": 300 * US,
         "divergence_rate": 20.0,
         "memory": {"working_set": 100, "touch_rate": 10_000.0},
         "state": {"fixed": 65536},
         "channel": {"rate": 1_000_000_000, "latency": WAY_NS, "ack": 0},
         "reprotection": None,
-        "failover": {"timeout": TIMEOUT_NS, "go_live": GO_LIVE_NS, "backup_timeout": 50 * MS},
+        "failover": {
+            "detection": {"heartbeat_interval": HEARTBEAT_NS, "timeout": TIMEOUT_NS, "backup_timeout": 50 * MS},
+            "go_live": GO_LIVE_NS,
+        },
         **more,
     }
 

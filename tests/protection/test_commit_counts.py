@@ -13,7 +13,7 @@ SLOW = {"rate": 8_000_000, "latency": 50 * MS, "ack": 0}
 
 @pytest.mark.parametrize("held", [1, 3])
 def test_outputs_held_when_the_primary_goes_on_alone_are_counted_once_each(held):
-    pair = Pair(log=QUIET, channel=SLOW, failover={"secondary_delay": 10 * S}, reprotection=None)
+    pair = Pair(log=QUIET, channel=SLOW, failover={"detection": {"secondary_delay": 10 * S}}, reprotection=None)
     for number in range(held):
         pair.at(number * MS, pair.output, number)
     pair.lose_channel_at(10 * MS)

@@ -74,10 +74,11 @@ class Process:
 CRASH = {"kind": "primary_crash", "at": "33 ms"}
 HA = {
     "kind": "ha_restart",
-    "heartbeat_interval": 5 * MS,
-    "heartbeat_timeout": 10 * MS,
-    "placement": 0,
-    "boot_time": 12 * MS,
+    "failover": {
+        "detection": {"heartbeat_interval": 5 * MS, "timeout": 10 * MS},
+        "placement": 0,
+        "boot_time": 12 * MS,
+    },
 }
 
 

@@ -4,7 +4,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from vftsim.platform.protection.mechanism import protections
-from vftsim.testing.plant import MS, US, Plant
+from vftsim.testing.plant import MS, US, Plant, S, play
 
 from .sets import A
 
@@ -18,6 +18,10 @@ SILENCE_NS = {
 """Interval, pause and request to suspend, or the period of heartbeats: by default."""
 
 
+def timeout(silence, **more):
+    return {"detection": {"timeout": silence, **more}}
+
+
 def checked(kind, **fields):
     own = {"shipped": True} if kind == "micro_checkpoint" else {}
     return TypeAdapter(protections()[kind]).validate_python({"kind": kind, **own, **fields})
@@ -25,23 +29,42 @@ def checked(kind, **fields):
 
 @pytest.mark.parametrize("kind", SILENCE_NS)
 def test_a_timeout_within_the_silence_of_a_primary_that_works_is_refused(kind):
-    checked(kind, failover={"timeout": SILENCE_NS[kind] + 1})
-    with pytest.raises(ValidationError, match=r"failover\.timeout \(20 ms\) must be above the .* takes over"):
-        checked(kind, failover={"timeout": 20 * MS})
+    checked(kind, failover=timeout(SILENCE_NS[kind] + 1))
+    with pytest.raises(
+        ValidationError, match=r"failover\.detection\.timeout \(20 ms\) must be above the .* takes over"
+    ):
+        checked(kind, failover=timeout(20 * MS))
     with pytest.raises(ValidationError, match="must be above"):
-        checked(kind, failover={"timeout": SILENCE_NS[kind]})
+        checked(kind, failover=timeout(SILENCE_NS[kind]))
 
 
 def test_just_above_it_nothing_is_taken_for_a_crash():
     """An idle guest dirties nothing: 25.5 ms of silence at the start, less beside each state."""
-    own = A.parameters(failover={"timeout": 25 * MS + 500 * US + 1})
+    own = A.parameters(failover=timeout(25 * MS + 500 * US + 1))
     plant = Plant(own, until_ns=300 * MS, guest_runs=False).run()
     assert [what for _, what in plant.timeline] == ["protected"]
 
 
 def test_heartbeats_that_the_log_is_always_ahead_of_are_said():
     """The log of a host that fails stops with it: 3 s of its silence are over before 5 s of heartbeats'."""
-    found = checked("lockstep", failover={"heartbeat_timeout": "5 s"}).without_effect()
-    assert "log_timeout is always over first" in found["failover.heartbeat_timeout"]
-    for own in ({}, {"heartbeat_timeout": "5 s", "log_timeout": "5 s"}, {"heartbeat_timeout": "4 s"}):
-        assert "failover.heartbeat_timeout" not in checked("lockstep", failover=own).without_effect()
+    found = checked("lockstep", failover=timeout("5 s", log_timeout="3 s")).without_effect()
+    assert "log_timeout is always over first" in found["failover.detection.timeout"]
+    for own in ({}, timeout("5 s"), timeout("4 s", log_timeout="3 s")):
+        assert "failover.detection.timeout" not in checked("lockstep", failover=own).without_effect()
+
+
+@pytest.mark.parametrize("kind", sorted(kind for kind, spec in protections().items() if spec.protects))
+def test_one_setting_says_when_a_crash_is_noticed_whatever_the_mechanism(kind):
+    """Two silences that are 300 ms apart, of the same crash, a ms after a heartbeat and in the midst of an epoch."""
+    own = {"shipped": True} if kind == "micro_checkpoint" else {}
+    declared = [
+        play(
+            protection={"kind": kind, **own, "failover": timeout(silence_ns)},
+            faults=[{"kind": "primary_crash", "at": "71 ms"}],
+            until_ns=2 * S,
+            guest_runs=False,
+        ).run.moments["failure declared"]
+        for silence_ns in (1200 * MS, 1500 * MS)
+    ]
+    assert declared[1] - declared[0] == 300 * MS
+    assert 1200 * MS <= declared[0] <= 71 * MS + 1200 * MS

@@ -118,10 +118,11 @@ def test_storage_that_never_comes_back_lets_nobody_go_live_unless_nothing_fences
 def test_a_restart_boots_when_its_disks_can_be_reached():
     own = {
         "kind": "ha_restart",
-        "heartbeat_interval": 2 * MS,
-        "heartbeat_timeout": 5 * MS,
-        "placement": 3 * MS,
-        "boot_time": 9 * MS,
+        "failover": {
+            "detection": {"heartbeat_interval": 2 * MS, "timeout": 5 * MS},
+            "placement": 3 * MS,
+            "boot_time": 9 * MS,
+        },
     }
     faults = [{"kind": "primary_crash", "at": "20 ms"}, {"kind": "storage_loss", "at": "10 ms", "duration": "40 ms"}]
     assert (50 * MS + 9 * MS, "booted") in lab(own, *faults)["timeline"]
@@ -130,7 +131,7 @@ def test_a_restart_boots_when_its_disks_can_be_reached():
 
 def test_both_paths_lost_and_the_storage_too():
     """Under checkpoints the backup's patience ends at 255.3 ms; nobody is fenced before the storage is back."""
-    failover = {"timeout": 52 * MS, "backup_timeout": 90 * MS, "fencing": True}
+    failover = {"detection": {"timeout": 52 * MS, "backup_timeout": 90 * MS}, "fencing": True}
     faults = [{"kind": "channel_loss", "at": "203.3 ms"}, {"kind": "storage_loss", "at": "203.3 ms", "duration": "S"}]
     for duration_ms, fenced_ns in ((30, 203_300_000 + 52 * MS), (200, 403_300_000)):
         faults[1]["duration"] = f"{duration_ms} ms"
@@ -177,7 +178,10 @@ def test_a_backlog_is_replayed_at_the_new_speed_and_the_takeover_waits_for_it():
             secondary={"entry_cost": entry_ns},
             cost={"entry": 0, "kibibyte": 0, "output": 0},
             reprotection=None,
-            failover={"heartbeat_interval": S, "heartbeat_timeout": 3 * S, "log_timeout": 10 * S, "go_live": 100 * MS},
+            failover={
+                "detection": {"heartbeat_interval": S, "timeout": 3 * S, "log_timeout": 10 * S},
+                "go_live": 100 * MS,
+            },
         )
         pair.at(6 * S, pair.input, 1)
         if speed < 100:

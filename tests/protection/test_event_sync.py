@@ -26,8 +26,10 @@ PER_PHASE = 38
 def parameters(setting: Setting = A, **more: Any) -> dict[str, Any]:
     own = {
         "suspend": setting.fixed_pause,
-        "heartbeat": HEARTBEAT_NS,
-        "failover": {"timeout": TIMEOUT_NS, "go_live": GO_LIVE_NS, "backup_timeout": 50 * MS},
+        "failover": {
+            "detection": {"heartbeat_interval": HEARTBEAT_NS, "timeout": TIMEOUT_NS, "backup_timeout": 50 * MS},
+            "go_live": GO_LIVE_NS,
+        },
     }
     plain = setting.parameters("event_sync", **{**own, **more})
     return {k: v for k, v in plain.items() if k not in ("rule", "suspend_request", "interval", "pause")}

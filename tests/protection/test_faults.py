@@ -60,8 +60,8 @@ def test_faults_that_cannot_be_are_refused():
         lab({"kind": "none"}, {"kind": "channel_loss", "at": "1 s"})
     with pytest.raises(ValidationError, match="1 vCPU at most"):
         lab({"kind": "lockstep"}, vcpus=2)
-    with pytest.raises(ValidationError, match="heartbeat_timeout"):
-        lab({"kind": "lockstep", "failover": {"heartbeat_timeout": "1 ms"}})
+    with pytest.raises(ValidationError, match="heartbeat_interval"):
+        lab({"kind": "lockstep", "failover": {"detection": {"timeout": "1 ms"}}})
 
 
 def test_phases_begin_where_the_benchmark_begins_them():
@@ -88,7 +88,7 @@ def test_unharmed_lockstep_delays_by_a_round_trip_and_costs_cpu():
 
 def test_failover_takes_detection_replay_and_go_live():
     """Log silent from 15.3 s (7 s + 8.3 s) on, 2 s + 10 ms timeout, 5 ms storage, 100 ms go-live, 10 ms MAC."""
-    run = lab({"kind": "lockstep", "failover": {"log_timeout": "2 s"}}, crash())
+    run = lab({"kind": "lockstep", "failover": {"detection": {"log_timeout": "2 s"}}}, crash())
     step = run.play()[-1]
     timeline = {what: time_ns for time_ns, what in run.timeline}
     assert timeline["primary crash"] == 15_300_000_000
@@ -137,7 +137,9 @@ def test_a_crash_before_protection_is_back_ends_the_service():
 
 @pytest.mark.parametrize("kind", ["backup_crash", "channel_loss"])
 def test_losing_the_backup_holds_outputs_until_the_timeout(kind):
-    run = lab({"kind": "lockstep", "failover": {"log_timeout": "2 s"}}, {"kind": kind, "at": "step 1 + 8.3 s"})
+    run = lab(
+        {"kind": "lockstep", "failover": {"detection": {"log_timeout": "2 s"}}}, {"kind": kind, "at": "step 1 + 8.3 s"}
+    )
     run.run()
     timeline = {what: time_ns for time_ns, what in run.timeline}
     assert 2 * S - 2_000_000 < timeline["primary goes on alone"] - 15_300_000_000 < 2 * S + 6_000_000
@@ -167,9 +169,14 @@ def test_without_fencing_both_live():
     assert "outputs_while_split" not in fenced.counters
 
 
+def restart(boot_time):
+    failover = {"detection": {"timeout": "3 s"}, "placement": "1 s", "boot_time": boot_time}
+    return {"kind": "ha_restart", "failover": failover}
+
+
 def test_restart_loses_what_was_in_memory_and_comes_back():
     """Beats at whole seconds: silent since 15 s, declared at 18 s, 1 s placement, 2 s boot."""
-    ha = {"kind": "ha_restart", "heartbeat_timeout": "3 s", "placement": "1 s", "boot_time": "2 s"}
+    ha = restart("2 s")
     run = lab(ha, crash())
     step = run.play()[-1]
     timeline = {what: time_ns for time_ns, what in run.timeline}
@@ -182,7 +189,7 @@ def test_restart_loses_what_was_in_memory_and_comes_back():
 
 def test_a_restart_loses_datagrams_and_accounts_for_all_of_them():
     """A full server crashes: arrived = served + dropped + lost in the crash + in the buffer, over both boots."""
-    ha = {"kind": "ha_restart", "heartbeat_timeout": "3 s", "placement": "1 s", "boot_time": "2 s"}
+    ha = restart("2 s")
     server = {"touch_cost": "20 ms", "register_touch_cost": "20 ms", "socket_buffer": "20 KiB"}
     run = lab(ha, crash(), server=server)
     step = run.play()[-1]
@@ -198,7 +205,7 @@ def test_a_restart_loses_datagrams_and_accounts_for_all_of_them():
 
 def test_a_dead_server_answers_nobody():
     """Its timers would give up 32 s after the crash and send 408s; it is booted after a minute."""
-    ha = {"kind": "ha_restart", "heartbeat_timeout": "3 s", "placement": "1 s", "boot_time": "60 s"}
+    ha = restart("60 s")
     load = {"steps": {"initial": 20.0, "duration": 65 * S, "transient": 1 * S, "most": 1}}
     run = lab(ha, crash(), load=load)
     sent = []

@@ -19,7 +19,7 @@ STATES = {
     "reprotection": None,
     "state": {"fixed": 500},
     "memory": {"working_set": 0, "touch_rate": 0.0},
-    "failover": {"timeout": 300 * MS, "go_live": 20 * MS},
+    "failover": {"detection": {"timeout": 300 * MS}, "go_live": 20 * MS},
 }
 
 

@@ -32,10 +32,12 @@ def parameters(protocol: str, instructions: int = 50_000, **more: Any) -> dict[s
         "boundary": BOUNDARY_NS,
         "message": MESSAGE,
         "entry": 64,
-        "heartbeat": HEARTBEAT_NS,
         "channel": {"rate": 1_000_000_000, "latency": ROUND_TRIP_NS // 2, "ack": 0},
         "reprotection": None,
-        "failover": {"timeout": TIMEOUT_NS, "go_live": GO_LIVE_NS, "backup_timeout": 50 * MS},
+        "failover": {
+            "detection": {"heartbeat_interval": HEARTBEAT_NS, "timeout": TIMEOUT_NS, "backup_timeout": 50 * MS},
+            "go_live": GO_LIVE_NS,
+        },
         **more,
     }
 

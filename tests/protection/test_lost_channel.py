@@ -18,20 +18,22 @@ from .test_hypervisor_epoch import parameters as epochs
 
 WAY_NS = 75 * US
 TAKEOVER = {"go_live": 20 * MS, "announcement": 7 * MS}
-STATES = {**TAKEOVER, "timeout": 90 * MS, "backup_timeout": 90 * MS}
+SILENCE = {"timeout": 90 * MS, "backup_timeout": 90 * MS}
+STATES = {**TAKEOVER, "detection": SILENCE}
+BEATING = {**TAKEOVER, "detection": {**SILENCE, "heartbeat_interval": 7 * MS}}
 LOCKSTEP = {
     "kind": "lockstep",
     "reprotection": None,
     "channel": {"rate": 20_000_000, "latency": WAY_NS, "ack": 0},
-    "failover": {**TAKEOVER, "heartbeat_interval": 7 * MS, "heartbeat_timeout": 90 * MS, "log_timeout": 90 * MS},
+    "failover": {**TAKEOVER, "detection": {"heartbeat_interval": 7 * MS, "timeout": 90 * MS}},
 }
 MECHANISMS = {
     "lockstep": LOCKSTEP,
     "checkpoint": A.parameters(reprotection=None, failover=STATES),
-    "event_sync": events(reprotection=None, failover=STATES),
-    "original": epochs("original", failover=STATES),
-    "revised": epochs("revised", failover=STATES),
-    "coarse_lockstep": coarse(failover=STATES),
+    "event_sync": events(reprotection=None, failover=BEATING),
+    "original": epochs("original", failover=BEATING),
+    "revised": epochs("revised", failover=BEATING),
+    "coarse_lockstep": coarse(failover=BEATING),
 }
 ROLLS_BACK = ("checkpoint", "event_sync")
 AT_MOST_ONCE = ("checkpoint",)
@@ -151,7 +153,11 @@ def test_without_either_host_the_service_ends(kind):
 @pytest.mark.parametrize("kind", [kind for kind in MECHANISMS if kind != "lockstep"])
 def test_a_backup_that_fences_its_primary_goes_on_from_the_loss(kind):
     """The guest serves until the channel fails, not only until protection begins, and again once the backup is live."""
-    own = {**MECHANISMS[kind], "failover": {**STATES, "fencing": True, "timeout": 40 * MS}}
+    said = MECHANISMS[kind]["failover"]
+    own = {
+        **MECHANISMS[kind],
+        "failover": {**said, "fencing": True, "detection": {**said["detection"], "timeout": 40 * MS}},
+    }
     world = play(
         protection=own,
         asks=ASKS,

@@ -73,7 +73,7 @@ def test_a_crash_of_the_host_takes_the_copies_with_it():
 
 
 def test_shipped_states_survive_a_crash():
-    shipped = {**MICRO, "shipped": True, "reprotection": COPY, "failover": {"timeout": 100 * MS}}
+    shipped = {**MICRO, "shipped": True, "reprotection": COPY, "failover": {"detection": {"timeout": 100 * MS}}}
     played = play(
         protection=shipped,
         chunk_ns=CHUNK_NS,

@@ -19,7 +19,7 @@ CHUNK_NS = 700_001
 RESTORE_NS = 20 * MS
 SETTING = A.but(fixed_pause=100 * US, page_pause=5 * US)
 RULES = Rules(SETTING, CHUNK_NS, 60 * MS, 5 * MS, 20 * MS)
-FAILOVER = {"timeout": RULES.timeout_ns, "go_live": RULES.go_live_ns}
+FAILOVER = {"detection": {"timeout": RULES.timeout_ns}, "go_live": RULES.go_live_ns}
 ASKS = [3_333_333 * i for i in range(1, 90)]
 EPOCH = 2
 PER_PHASE = 47

@@ -15,7 +15,7 @@ def test_messages_fail_that_began_in_all_but_the_last_second_and_a_half():
     rate, runs = 40.0, 4
     spec = guarded_spec(
         server={"touch_cost": "0.5 ms"},
-        protection={"kind": "lockstep", "failover": {"log_timeout": "2 s"}, "reprotection": None},
+        protection={"kind": "lockstep", "failover": {"detection": {"log_timeout": "2 s"}}, "reprotection": None},
         faults=[{"kind": "primary_crash", "at": "step 1 + 10 s"}],
         workload={
             "pre_registration": {"duration": 0},

@@ -101,7 +101,7 @@ def test_channel_loss_shows_nothing_underivable_whoever_wins(operations, loss_sh
     pair = Pair(
         log=QUIET,
         channel={"rate": rate},
-        failover={"secondary_delay": hesitation, "heartbeat_interval": 7 * MS},
+        failover={"detection": {"secondary_delay": hesitation, "heartbeat_interval": 7 * MS}},
         reprotection=None,
     )
     recorder = Recorder(pair, rate, operations)

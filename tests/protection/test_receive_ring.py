@@ -23,7 +23,7 @@ INTERVAL_NS = 25 * MS
 
 def checkpoints(ring: str, **more: Any) -> dict[str, Any]:
     state = {"receive_ring": ring}
-    failover = {"timeout": 2 * INTERVAL_NS, "go_live": 10 * MS}
+    failover = {"detection": {"timeout": 2 * INTERVAL_NS}, "go_live": 10 * MS}
     return {
         "interval": INTERVAL_NS,
         "suspend_request": 0,
@@ -85,7 +85,7 @@ def test_packets_that_wait_for_a_moderated_interrupt(engine_type: Any, kind: str
     """The first packet raises its interrupt; three wait for the next when the state is taken, or the host crashes."""
     is_compared = kind == "coarse_lockstep"
     end_ns = 60_001_000 if is_compared else 175 * MS
-    own = checkpoints(ring, failover={"timeout": 300 * MS, "go_live": 10 * MS})
+    own = checkpoints(ring, failover={"detection": {"timeout": 300 * MS}, "go_live": 10 * MS})
     if kind != "checkpoint":
         own.pop("suspend_request")
     if is_compared:

@@ -58,7 +58,7 @@ def test_a_backup_goes_live_when_its_disk_has_applied_what_came_after_the_loss(d
         {"kind": "channel_loss", "at": f"{SENT_NS + 3 * MS} ns", "duration": f"{LOSS_NS} ns"},
         {"kind": "primary_crash", "at": f"{arrived_ns} ns"},
     ]
-    own = setting.parameters(failover={"timeout": 100 * MS, "activation_record": 0, "go_live": 0})
+    own = setting.parameters(failover={"detection": {"timeout": 100 * MS}, "activation_record": 0, "go_live": 0})
     world = play(protection=own, chunk_ns=CHUNK_NS, until_ns=800 * MS, faults=faults).run
     applied_ns = arrived_ns + disk_rate * RUN_NS // 10**9 * 1000 // 60
     assert abs(world.moments["state restored"] - max(arrived_ns + 100 * MS, applied_ns)) <= 1

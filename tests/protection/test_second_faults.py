@@ -16,21 +16,19 @@ from .test_hypervisor_epoch import parameters as epochs
 
 COPY = {"delay": 20 * MS, "memory": 1_000_000, "resume": 1 * MS}
 FAILOVER = {
-    "timeout": 50 * MS,
-    "backup_timeout": 50 * MS,
+    "detection": {"timeout": 50 * MS, "backup_timeout": 50 * MS},
     "activation_record": 4 * MS,
     "go_live": 30 * MS,
     "announcement": 7 * MS,
 }
+BEATING = {**FAILOVER, "detection": {"timeout": 50 * MS, "backup_timeout": 50 * MS, "heartbeat_interval": 7 * MS}}
 CRASH_NS = 103_300_000
 ASKS = [3_333_333 * i for i in range(1, 100)]
 LOCKSTEP = {
     "kind": "lockstep",
     "reprotection": COPY,
     "failover": {
-        "heartbeat_interval": 10 * MS,
-        "heartbeat_timeout": 50 * MS,
-        "log_timeout": 50 * MS,
+        "detection": {"heartbeat_interval": 10 * MS, "timeout": 50 * MS},
         "go_live": 30 * MS,
         "announcement": 7 * MS,
     },
@@ -38,9 +36,9 @@ LOCKSTEP = {
 MECHANISMS = {
     "lockstep": LOCKSTEP,
     "checkpoint": A.parameters(reprotection=COPY, failover=FAILOVER),
-    "event_sync": events(reprotection=COPY, failover=FAILOVER),
-    "hypervisor_epoch": epochs("revised", reprotection=COPY, failover=FAILOVER),
-    "coarse_lockstep": coarse(reprotection=COPY, failover=FAILOVER),
+    "event_sync": events(reprotection=COPY, failover=BEATING),
+    "hypervisor_epoch": epochs("revised", reprotection=COPY, failover=BEATING),
+    "coarse_lockstep": coarse(reprotection=COPY, failover=BEATING),
 }
 
 

@@ -50,7 +50,7 @@ def test_replay_and_detection_run_at_the_same_time(remaining_ns, outage_ns):
         secondary={"entry_cost": remaining_ns},
         cost={"entry": 0, "kibibyte": 0, "output": 0},
         reprotection=None,
-        failover={"heartbeat_interval": S, "heartbeat_timeout": 3 * S, "log_timeout": 10 * S, "go_live": 100 * MS},
+        failover={"detection": {"heartbeat_interval": S, "timeout": 3 * S, "log_timeout": 10 * S}, "go_live": 100 * MS},
     )
     crash_ns = 7 * S
     pair.at(crash_ns - 1, pair.input, 1)  # one byte: it leaves, arrives and begins to be replayed at once

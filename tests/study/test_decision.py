@@ -145,13 +145,13 @@ def test_no_figure_that_rests_on_an_assumption_has_an_interval_of_no_width(tmp_p
         estimate = found.estimate("lockstep", name)
         assert estimate.low < estimate.mean < estimate.high, name
     assert found.estimate("none", "domains.vm.cpu").half_width in (0.0, math.inf)
-    assert found.bands["lockstep"]["outage"].decides == "failover.heartbeat_timeout and failover.log_timeout"
+    assert found.bands["lockstep"]["outage"].decides == "failover.detection.timeout"
     row = next(
         r for r in found.for_machines()["comparison"] if r["figure"] == "outage" and r["mechanism"] == "lockstep"
     )
     assert row["decided_by"] == found.bands["lockstep"]["outage"].decides
     assert row["prices_low"] < row["estimate"] < row["prices_high"]
-    assert "failover.heartbeat_timeout" in "".join(as_text(found.blocks(), 100).split())
+    assert "failover.detection.timeout" in "".join(as_text(found.blocks(), 100).split())
 
 
 # What is asked

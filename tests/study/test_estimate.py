@@ -120,7 +120,7 @@ ENDLESS = [
     ("lab-virtual", "domains.vmkernel.applications.more={kind: periodic_load, busy: 0 s, period: 1 ns}"),
     ("lab-virtual-ft", "domains.sut.protection.throttle.period=1 ns"),
     ("lab-virtual-ft", "domains.sut.protection.throttle.cycle=1 ns"),
-    ("lab-virtual-ft", "domains.sut.protection.failover.heartbeat_interval=1 ns"),
+    ("lab-virtual-ft", "domains.sut.protection.failover.detection.heartbeat_interval=1 ns"),
     ("xen-media", "domains.cpu1.applications.job.cycle=1 ns"),
     ("xen-media", "domains.media.protection={kind: checkpoint, interval: 1 ns}"),
 ]

@@ -37,7 +37,7 @@ SETTINGS = {
     "throttle.period",
     "throttle.least_share",
     "throttle.cycle",
-    "failover.heartbeat_interval",
+    "failover.detection.heartbeat_interval",
     "reprotection.cpu_share",
     "reprotection.resume",
     "outputs.most",
@@ -45,7 +45,6 @@ SETTINGS = {
     "disk.apply_rate",
     "state.compression_cost",
     "failover.storage_latency",
-    "heartbeat",
     "interval",
     "missing",
     "epoch_instructions",
@@ -125,10 +124,9 @@ def test_every_price_is_played_at_both_ends_and_all_together(job):
     of = under(job, "lockstep")
     found = list(variants(of, "vm"))
     assert len({each.price for each in found}) * 2 == len(found)
-    together = next(each for each in found if each.is_high and "heartbeat_timeout" in each.price)
-    assert together.price == "failover.heartbeat_timeout and failover.log_timeout"
-    failover = together.model.spec.domains["vm"].protection.failover
-    assert failover.heartbeat_timeout == failover.log_timeout == 5_000_000_000
+    slow = next(each for each in found if each.is_high and each.price == "failover.detection.timeout")
+    detection = slow.model.spec.domains["vm"].protection.failover.detection
+    assert detection.timeout == detection.log_silence_ns == 5_000_000_000
     dear = next(each for each in variants(under(job, "hypervisor_epoch"), "vm") if each.price == ALL and each.is_high)
     own = dear.model.spec.domains["vm"].protection
     assert (own.boundary, own.instruction_rate) == (444_000, 100e6)

@@ -17,7 +17,7 @@ from vftsim.testing.plant import S
 pytestmark = pytest.mark.thorough
 
 READABLE = (SimpyEngine,)
-SOON = {"failover": {"timeout": "300 ms", "go_live": "20 ms"}}
+SOON = {"failover": {"detection": {"timeout": "300 ms"}, "go_live": "20 ms"}}
 
 
 def spec_of(kind: str) -> ProtectionSpec:

@@ -173,10 +173,11 @@ def restarted(domain):
     base["domains"]["front"]["count"] = 1
     base["domains"][domain]["protection"] = {
         "kind": "ha_restart",
-        "heartbeat_interval": "20 ms",
-        "heartbeat_timeout": "100 ms",
-        "placement": "100 ms",
-        "boot_time": "300 ms",
+        "failover": {
+            "detection": {"heartbeat_interval": "20 ms", "timeout": "100 ms"},
+            "placement": "100 ms",
+            "boot_time": "300 ms",
+        },
     }
     base["faults"] = [{"kind": "primary_crash", "at": "1 s"}]
     return base

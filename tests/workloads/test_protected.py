@@ -18,10 +18,11 @@ KERNEL = lab.linked(
 CRASH = {"kind": "primary_crash", "at": "2 s"}
 RESTART = {
     "kind": "ha_restart",
-    "heartbeat_interval": S // 10,
-    "heartbeat_timeout": S,
-    "placement": S // 2,
-    "boot_time": 2 * S,
+    "failover": {
+        "detection": {"heartbeat_interval": S // 10, "timeout": S},
+        "placement": S // 2,
+        "boot_time": 2 * S,
+    },
 }
 BACK_NS = 3_000_000_000 + 2_500_000_000
 """Last heartbeat at 2 s, silence of 1 s, placement and boot 2.5 s."""

@@ -1,7 +1,7 @@
 """What the ranges of prices make of figures: a band for each, and the price that decides.
 
 Each price is set to either end of its range in a run of its own, all other prices at their values, under the same
-random numbers; prices that are said to move together do.  What a figure moves is taken as piecewise linear between the
+random numbers.  What a figure moves is taken as piecewise linear between the
 ends and the value in use, in the price's logarithm where it is above 0, and as a sum over prices.  Prices are then
 drawn evenly from their ranges, and the band is where 95 % of the figures fall.  It ends where the figures of all runs
 do, two more of which have all prices at their upper and at their lower ends: what saturates does not add up.
@@ -34,12 +34,12 @@ SHARE = 0.95
 
 @dataclass(frozen=True)
 class Variant:
-    """A model with prices of one name at an end of their ranges.
+    """A model with a price, or all of them, at an end of the range.
 
     Parameters
     ----------
     price : str
-        Key of the price; of several that move together, theirs; :data:`ALL`.
+        Key of the price; :data:`ALL`.
     basis : str
     place : float
         Where in the range its value lies, from 0 to 1.
@@ -125,23 +125,19 @@ def variants(model: Model, domain: str) -> Iterator[Variant]:
     """Yield a model with each price of a domain's mechanism at either end of its range."""
     protection = model.spec.domains[domain].protection
     assert isinstance(protection, ProtectionSpec)
-    groups: dict[str, list[Priced]] = {}
-    for each in protection.prices():
-        groups.setdefault(each.price.together or each.key, []).append(each)
+    prices = list(protection.prices())
 
-    def at(first: Priced, keys: str, ends: Mapping[str, float], is_high: bool) -> Variant:
-        spec = with_domain(model.spec, domain, protection=at_prices(protection, ends))
-        played = replace(model, spec=spec)
-        return Variant(keys, first.price.basis, place_of(first), is_high, first.is_of_failure, played)
+    def at(name: str, moved: Sequence[Priced], is_high: bool) -> Variant:
+        ends = {each.key: each.price.high if is_high else each.price.low for each in moved}
+        played = replace(model, spec=with_domain(model.spec, domain, protection=at_prices(protection, ends)))
+        first = moved[0]
+        return Variant(name, first.price.basis, place_of(first), is_high, first.is_of_failure, played)
 
-    for group in groups.values():
-        keys = " and ".join(each.key for each in group)
-        yield at(group[0], keys, {each.key: each.price.low for each in group}, False)
-        yield at(group[0], keys, {each.key: each.price.high for each in group}, True)
-    running = [each for group in groups.values() for each in group if not each.is_of_failure]
+    for each in prices:
+        yield from (at(each.key, [each], is_high) for is_high in (False, True))
+    running = [each for each in prices if not each.is_of_failure]
     if len(running) > 1:
-        yield at(running[0], ALL, {each.key: each.price.low for each in running}, False)
-        yield at(running[0], ALL, {each.key: each.price.high for each in running}, True)
+        yield from (at(ALL, running, is_high) for is_high in (False, True))
 
 
 def place_of(priced: Priced) -> float:

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from vftsim.platform.protection.detection import HeartbeatSpec
 from vftsim.platform.protection.prices import assumed, published
 from vftsim.platform.protection.when import When
 from vftsim.spec.base import Spec
@@ -242,22 +243,34 @@ class ThrottleSpec(Spec):
     cycle: PeriodNs = Field(50 * _MS, description="Length of the duty cycle. Assumption.")
 
 
-class FailoverSpec(Spec):
-    """How a failure is noticed and what follows."""
+class LogSilenceSpec(HeartbeatSpec):
+    """How the hosts notice that the other one is gone: by heartbeats and by the log."""
 
     heartbeat_interval: PeriodNs = Field(1 * _S, description="UDP heartbeats between the hosts. Assumption.")
-    heartbeat_timeout: Annotated[PositiveDurationNs, published(1 * _S, 5 * _S, "S2: a few seconds", "detection")] = (
-        Field(3 * _S, description="Silence of heartbeats that means failure (S2: of the order of a few seconds).")
-    )
-    log_timeout: Annotated[PositiveDurationNs, published(1 * _S, 5 * _S, "S2: a few seconds", "detection")] = Field(
+    timeout: Annotated[PositiveDurationNs, published(1 * _S, 5 * _S, "S2: a few seconds")] = Field(
         3 * _S,
-        description="Silence of log entries or acknowledgements that means failure (S2: a few seconds).",
+        description="Silence of heartbeats, or of log entries and acknowledgements, that means failure (S2: of the "
+        "order of a few seconds).",
+    )
+    log_timeout: PositiveDurationNs | None = Field(
+        None, description="Silence of log entries or acknowledgements that means failure; `timeout` if not given."
     )
     secondary_delay: Annotated[DurationNs, assumed(0, 100 * _MS)] = Field(
         10 * _MS,
         description="How much longer the secondary waits than the primary, so that with both alive "
         "the primary, which runs, wins the race. Assumption.",
     )
+
+    @property
+    def log_silence_ns(self) -> int:
+        """Silence of the log that means failure."""
+        return self.timeout if self.log_timeout is None else self.log_timeout
+
+
+class FailoverSpec(Spec):
+    """How a failure is noticed and what follows."""
+
+    detection: LogSilenceSpec = Field(default_factory=LogSilenceSpec, description="How a failure is noticed.")
     go_live: Annotated[DurationNs, assumed(10 * _MS, 1 * _S)] = Field(
         100 * _MS,
         description="From the end of replay to execution as primary: devices, pending disk I/O. Assumption.",
@@ -314,21 +327,18 @@ class LockstepFields(Spec):
     def without_effect(self) -> dict[str, str]:
         """Return the keys that nothing reads as it stands, each with the reason."""
         found = {} if self.cost.is_counted else dict.fromkeys(_ONLY_COUNTED, "only costs in the form counted read it")
-        failover = self.failover
-        log_ns = failover.log_timeout + failover.secondary_delay
-        if failover.heartbeat_timeout >= failover.heartbeat_interval + log_ns:
-            found["failover.heartbeat_timeout"] = (
-                "log_timeout is always over first, since a host that fails stops the log too; set both"
+        detection = self.failover.detection
+        log_ns = detection.log_silence_ns + detection.secondary_delay
+        if detection.timeout >= detection.heartbeat_interval + log_ns:
+            found["failover.detection.timeout"] = (
+                "log_timeout is always over first, since a host that fails stops the log too; give timeout alone"
             )
         return found
 
     @model_validator(mode="after")
     def _notices_failures(self) -> "LockstepFields":
-        failover = self.failover
-        if failover.heartbeat_timeout < failover.heartbeat_interval:
-            raise ValueError(
-                "failover.heartbeat_timeout must be at least heartbeat_interval, or every pause is a failure"
-            )
-        if self.log.timer_rate and failover.log_timeout * self.log.timer_rate < _S:
-            raise ValueError("failover.log_timeout must be longer than the time between two timer interrupts")
+        detection = self.failover.detection
+        if self.log.timer_rate and detection.log_silence_ns * self.log.timer_rate < _S:
+            name = "timeout" if detection.log_timeout is None else "log_timeout"
+            raise ValueError(f"failover.detection.{name} must be longer than the time between two timer interrupts")
         return self

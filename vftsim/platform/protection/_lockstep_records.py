@@ -163,14 +163,14 @@ def _disk_read_cost_ns(cost: PrimaryCostSpec, size_bytes: int) -> int:
 
 
 def _install_detector(engine: Engine, guard: int, spec: LockstepFields) -> None:
-    failover, log = spec.failover, spec.log
+    said, log = spec.failover.detection, spec.log
     wire = engine.rows(channel.channels)[guard]
     own = engine.rows(detectors)[guard]
-    own.heartbeat_interval_ns = failover.heartbeat_interval
-    own.heartbeat_timeout_ns = failover.heartbeat_timeout
-    own.log_period_ns = round(_S / log.timer_rate) if log.timer_rate else failover.heartbeat_interval
-    own.log_timeout_ns = failover.log_timeout
-    own.secondary_delay_ns = failover.secondary_delay
+    own.heartbeat_interval_ns = said.heartbeat_interval
+    own.heartbeat_timeout_ns = said.timeout
+    own.log_period_ns = round(_S / log.timer_rate) if log.timer_rate else said.heartbeat_interval
+    own.log_timeout_ns = said.log_silence_ns
+    own.secondary_delay_ns = said.secondary_delay
     own.entry_ns = int(wire.latency_ns) + log.timer_entry * BITS_NS // int(wire.rate_bits_per_s)
     own.ack_ns = int(own.entry_ns) + int(wire.ack_ns)
 

@@ -13,6 +13,7 @@ from vftsim.outcome import declare
 from vftsim.platform.protection import channel, machine, memory, output_buffer, reprotection, sender, state_stream
 from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
 from vftsim.platform.protection._replication_records import UNPROTECTED, replications
+from vftsim.platform.protection.detection import DetectionSpec
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.memory import MemorySpec
 from vftsim.platform.protection.outcome import Protection
@@ -21,7 +22,7 @@ from vftsim.platform.protection.sender import SenderSpec, senders
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.platform.protection.when import Instant, When
 from vftsim.spec.base import Spec
-from vftsim.spec.units import DURATION, BitRate, ByteCount, DurationNs, PositiveDurationNs
+from vftsim.spec.units import DURATION, BitRate, ByteCount, DurationNs, PeriodNs, PositiveDurationNs
 
 _US = 1_000
 _MS = 1_000_000
@@ -87,13 +88,25 @@ class OutputQueueSpec(Spec):
     spacing: DurationNs = Field(0, description="Time between two packets of a burst leaving the queue. Assumption: 0.")
 
 
-class TakeoverSpec(Spec):
-    """How a failure is noticed, and what follows."""
+class StateSilenceSpec(DetectionSpec):
+    """How backup and primary notice that the other one is gone: by states and their acknowledgements."""
 
     timeout: PositiveDurationNs = Field(1 * _S, description="Silence after which the backup takes over (Remus: 1 s).")
     backup_timeout: PositiveDurationNs = Field(
         1 * _S, description="Wait for an acknowledgement after which the primary goes on alone (Remus: 1 s)."
     )
+
+
+class BackupHeartbeatSpec(StateSilenceSpec):
+    """How they notice it where heartbeats tell a silent guest from a dead host."""
+
+    heartbeat_interval: PeriodNs = Field(100 * _MS, description="Heartbeats to the backup. Assumption.")
+
+
+class TakeoverSpec(Spec):
+    """How a failure is noticed, and what follows."""
+
+    detection: StateSilenceSpec = Field(default_factory=StateSilenceSpec, description="How a failure is noticed.")
     fencing: bool = Field(
         False, description="A lock on shared storage halts the loser. Remus has none (thesis, Appendix G)."
     )
@@ -107,6 +120,12 @@ class TakeoverSpec(Spec):
     announcement: Annotated[DurationNs, assumed(1 * _MS, 100 * _MS)] = Field(
         10 * _MS, description="From then until the switches have learnt the new place. Assumption."
     )
+
+
+class HeartbeatTakeoverSpec(TakeoverSpec):
+    """How a failure is noticed, also by heartbeats, and what follows."""
+
+    detection: BackupHeartbeatSpec = Field(default_factory=BackupHeartbeatSpec, description="How a failure is noticed.")
 
 
 class ReplicationFields(ProtectionSpec):
@@ -168,12 +187,12 @@ class ReplicationFields(ProtectionSpec):
 
     @model_validator(mode="after")
     def _is_heard_of(self) -> "ReplicationFields":
-        silence_ns = self.longest_silence_ns
-        if self.has_backup and self.failover.timeout <= silence_ns:
-            timeout, silence = DURATION.format(self.failover.timeout), DURATION.format(silence_ns)
+        silence_ns, timeout_ns = self.longest_silence_ns, self.failover.detection.timeout
+        if self.has_backup and timeout_ns <= silence_ns:
+            timeout, silence = DURATION.format(timeout_ns), DURATION.format(silence_ns)
             raise ValueError(
-                f"failover.timeout ({timeout}) must be above the {silence} for which the backup hears nothing of a "
-                "primary that works, or it takes over from it at once"
+                f"failover.detection.timeout ({timeout}) must be above the {silence} for which the backup hears "
+                "nothing of a primary that works, or it takes over from it at once"
             )
         return self
 
@@ -209,8 +228,8 @@ class ReplicationFields(ProtectionSpec):
         own, failover = engine.rows(replications)[guard], self.failover
         own.state = UNPROTECTED
         own.copies_first = self.initial_copy and self.reprotection is not None
-        own.timeout_ns = failover.timeout
-        own.backup_timeout_ns = failover.backup_timeout
+        own.timeout_ns = failover.detection.timeout
+        own.backup_timeout_ns = failover.detection.backup_timeout
         own.is_fenced = failover.fencing
         own.storage_ns = failover.storage_latency if failover.fencing else 0
         own.activation_ns = failover.activation_record
@@ -249,3 +268,21 @@ class ReplicationFields(ProtectionSpec):
         output_buffer.forget_extremes(engine, guard)
         own = engine.rows(state_streams)[guard]
         own.most_uncommitted_bytes = own.most_bytes = 0
+
+
+class HeartbeatFields(ReplicationFields):
+    """Parameters of those of them whose guest may be silent: heartbeats tell it from a dead host."""
+
+    failover: HeartbeatTakeoverSpec = Field(
+        default_factory=HeartbeatTakeoverSpec, description="Detection and takeover."
+    )
+
+    @property
+    def longest_silence_ns(self) -> int:
+        """From one heartbeat to the next."""
+        return self.failover.detection.heartbeat_interval
+
+    def install(self, engine: Engine, guard: int, vm_link: int) -> None:
+        """Write these parameters into the records of a guard."""
+        super().install(engine, guard, vm_link)
+        engine.rows(replications)[guard].heartbeat_ns = self.failover.detection.heartbeat_interval

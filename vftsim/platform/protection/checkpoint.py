@@ -117,7 +117,7 @@ class AdaptiveSpec(Spec):
     """An interval that follows outputs and pauses."""
 
     shortest: PeriodNs = Field(10 * _MS, description="Never shorter. Assumption.")
-    longest: PeriodNs = Field(400 * _MS, description="Never longer; below `failover.timeout`. Assumption.")
+    longest: PeriodNs = Field(400 * _MS, description="Never longer; below `failover.detection.timeout`. Assumption.")
     overhead: Percent = Field(
         5.0, gt=0.0, description="Share of the time that pauses take while outputs wait. Assumption."
     )

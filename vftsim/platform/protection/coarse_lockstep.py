@@ -29,7 +29,7 @@ from vftsim.platform.io.packet import copy, packet_list
 from vftsim.platform.protection import audit, machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_channel import change_state_channel
 from vftsim.platform.protection._replication_crash import crash_followed_primary, look_back_to_loss
-from vftsim.platform.protection._replication_parameters import ReplicationFields
+from vftsim.platform.protection._replication_parameters import HeartbeatFields
 from vftsim.platform.protection._replication_records import (
     FAILING_OVER,
     PROTECTED,
@@ -85,7 +85,7 @@ coarse_lockstep = protection.kind("coarse_lockstep")
 
 
 @PROTECTIONS.register
-class CoarseLockstepSpec(ReplicationFields):
+class CoarseLockstepSpec(HeartbeatFields):
     """Comparison of outputs (COLO)."""
 
     products: ClassVar[tuple[str, ...]] = ("colo",)
@@ -108,17 +108,11 @@ class CoarseLockstepSpec(ReplicationFields):
     suspend: Annotated[DurationNs, assumed(100 * _US, 5 * _MS)] = Field(
         500 * _US, description="Suspending both at a checkpoint. Assumption."
     )
-    heartbeat: PeriodNs = Field(100 * _MS, description="Heartbeats to the secondary. Assumption.")
 
     @property
     def backup_executes(self) -> bool:
         """It does what the primary does."""
         return True
-
-    @property
-    def longest_silence_ns(self) -> int:
-        """From one heartbeat to the next."""
-        return self.heartbeat
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""
@@ -129,7 +123,6 @@ class CoarseLockstepSpec(ReplicationFields):
         own.missing_millionths = round(self.missing * _MILLION / 100)
         own.suspend_ns = self.suspend
         own.secondary_speed = 1.0
-        engine.rows(replications)[guard].heartbeat_ns = self.heartbeat
         if self.state.receive_ring == "by_path":
             engine.rows(replications)[guard].rings = machine.SAVED_RINGS
 

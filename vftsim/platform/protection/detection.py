@@ -7,10 +7,38 @@ seconds.  Before going live a host does an atomic test-and-set on the shared sto
 comes second halts itself.
 
 Both signals are sent on a grid of their periods from time 0.
+
+How a mechanism notices a failure is set at its ``failover.detection``, whatever the mechanism; a :class:`DetectionSpec`
+says so.
 """
+
+from pydantic import Field, model_validator
 
 from vftsim.kernel import Record, Sim, Table, part
 from vftsim.platform.protection.guard import Guard, guards
+from vftsim.spec.base import Spec
+from vftsim.spec.units import PeriodNs, PositiveDurationNs
+
+_S = 1_000_000_000
+
+
+class DetectionSpec(Spec):
+    """How the failure of a host is noticed."""
+
+    timeout: PositiveDurationNs = Field(1 * _S, description="Silence that means failure. Assumption.")
+
+
+class HeartbeatSpec(DetectionSpec):
+    """How the failure of a host is noticed that sends heartbeats to whoever watches it."""
+
+    heartbeat_interval: PeriodNs = Field(1 * _S, description="Time between two heartbeats. Assumption.")
+    timeout: PositiveDurationNs = Field(3 * _S, description="Silence that means failure. Assumption.")
+
+    @model_validator(mode="after")
+    def _is_heard_of(self) -> "HeartbeatSpec":
+        if self.timeout < self.heartbeat_interval:
+            raise ValueError("timeout must be at least heartbeat_interval, or every pause is a failure")
+        return self
 
 
 class Detector(Record):

@@ -21,7 +21,7 @@ from vftsim.platform.io.packet import copy, discard, packet_list
 from vftsim.platform.protection import machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_channel import change_state_channel
 from vftsim.platform.protection._replication_crash import crash_primary
-from vftsim.platform.protection._replication_parameters import ReplicationFields
+from vftsim.platform.protection._replication_parameters import HeartbeatFields
 from vftsim.platform.protection._replication_records import (
     FAILING_OVER,
     abandon,
@@ -58,7 +58,7 @@ from vftsim.platform.protection.replication import (
 )
 from vftsim.platform.protection.rollback import reach_point
 from vftsim.platform.protection.state_stream import state_streams
-from vftsim.spec.units import DurationNs, PeriodNs, RatePerSecond
+from vftsim.spec.units import DurationNs, RatePerSecond
 
 _US = 1_000
 _MS = 1_000_000
@@ -67,7 +67,7 @@ event_sync = protection.kind("event_sync")
 
 
 @PROTECTIONS.register
-class EventSyncSpec(ReplicationFields):
+class EventSyncSpec(HeartbeatFields):
     """Synchronization at each event (Kemari)."""
 
     products: ClassVar[tuple[str, ...]] = ("kemari",)
@@ -82,12 +82,6 @@ class EventSyncSpec(ReplicationFields):
         500 * _US, description="Suspending the guest and finding its dirty pages. Assumption."
     )
     read_rate: RatePerSecond = Field(0.0, le=1e6, description="Disk reads in a second of running; each is an event.")
-    heartbeat: PeriodNs = Field(100 * _MS, description="Heartbeats to the backup. Assumption.")
-
-    @property
-    def longest_silence_ns(self) -> int:
-        """From one heartbeat to the next."""
-        return self.heartbeat
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""
@@ -95,7 +89,6 @@ class EventSyncSpec(ReplicationFields):
         own = engine.rows(event_syncs)[guard]
         own.suspend_ns = self.suspend
         own.read_period_ns = round(1e9 / self.read_rate) if self.read_rate else 0
-        engine.rows(replications)[guard].heartbeat_ns = self.heartbeat
 
 
 class EventSync(Record):

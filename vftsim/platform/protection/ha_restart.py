@@ -10,15 +10,17 @@ way: the cluster has hosts enough.
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, event
 from vftsim.platform.protection import machine
 from vftsim.platform.protection.account import count, note, note_at, word
+from vftsim.platform.protection.detection import HeartbeatSpec, last_heard_ns
 from vftsim.platform.protection.guard import Guard, guards, protection
 from vftsim.platform.protection.mechanism import PROTECTIONS, ProtectionSpec, lose_machine, primary_crash
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.storage import lock_from_ns
+from vftsim.spec.base import Spec
 from vftsim.spec.units import DurationNs, PeriodNs, PositiveDurationNs
 
 _S = 1_000_000_000
@@ -30,6 +32,28 @@ RESTARTS = word("restarts")
 ha_restart = protection.kind("ha_restart")
 
 
+class HostSilenceSpec(HeartbeatSpec):
+    """How the cluster notices that a host is gone."""
+
+    heartbeat_interval: PeriodNs = Field(1 * _S, description="Heartbeats of a host (VMware HA: 1 s).")
+    timeout: PositiveDurationNs = Field(
+        15 * _S, description="Silence after which a host is declared failed (VMware HA: 15 s)."
+    )
+
+
+class RestartSpec(Spec):
+    """How a failure is noticed, and what follows."""
+
+    detection: HostSilenceSpec = Field(default_factory=HostSilenceSpec, description="How a failure is noticed.")
+    placement: Annotated[DurationNs, assumed(1 * _S, 10 * _S)] = Field(
+        2 * _S, description="Choosing a host and registering the VM there. Assumption."
+    )
+    boot_time: Annotated[DurationNs, assumed(20 * _S, 180 * _S)] = Field(
+        60 * _S,
+        description="From power-on until the service answers: kernel, database, server. Assumption.",
+    )
+
+
 @PROTECTIONS.register
 class HaRestartSpec(ProtectionSpec):
     """Restart on another host (VMware HA)."""
@@ -39,23 +63,7 @@ class HaRestartSpec(ProtectionSpec):
     uncalibrated: ClassVar[str] = "placement and boot: assumptions; nothing is charged before a failure"
     kind: Literal["ha_restart"] = "ha_restart"
     part: ClassVar[Kind] = ha_restart
-    heartbeat_interval: PeriodNs = Field(1 * _S, description="Heartbeats of a host (VMware HA: 1 s).")
-    heartbeat_timeout: PositiveDurationNs = Field(
-        15 * _S, description="Silence after which a host is declared failed (VMware HA: 15 s)."
-    )
-    placement: Annotated[DurationNs, assumed(1 * _S, 10 * _S)] = Field(
-        2 * _S, description="Choosing a host and registering the VM there. Assumption."
-    )
-    boot_time: Annotated[DurationNs, assumed(20 * _S, 180 * _S)] = Field(
-        60 * _S,
-        description="From power-on until the service answers: kernel, database, server. Assumption.",
-    )
-
-    @model_validator(mode="after")
-    def _notices_failures(self) -> "HaRestartSpec":
-        if self.heartbeat_timeout < self.heartbeat_interval:
-            raise ValueError("heartbeat_timeout must be at least heartbeat_interval, or every pause is a failure")
-        return self
+    failover: RestartSpec = Field(default_factory=RestartSpec, description="Detection and restart.")
 
     @property
     def breaks_promise(self) -> bool:
@@ -65,14 +73,14 @@ class HaRestartSpec(ProtectionSpec):
     @property
     def restart_ns(self) -> int:
         """A whole timeout, placement and boot."""
-        return self.heartbeat_timeout + self.placement + self.boot_time
+        return self.failover.detection.timeout + self.failover.placement + self.failover.boot_time
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the record of a guard."""
-        own = engine.rows(restarts)[guard]
-        own.heartbeat_interval_ns = self.heartbeat_interval
-        own.heartbeat_timeout_ns = self.heartbeat_timeout
-        own.placement_ns, own.boot_ns = self.placement, self.boot_time
+        own, failover = engine.rows(restarts)[guard], self.failover
+        own.heartbeat_interval_ns = failover.detection.heartbeat_interval
+        own.heartbeat_timeout_ns = failover.detection.timeout
+        own.placement_ns, own.boot_ns = failover.placement, failover.boot_time
 
 
 class Restart(Record):
@@ -94,8 +102,7 @@ def crash(sim: Sim, guard: Guard) -> None:
         return
     lose_machine(sim, guard)
     own = restarts(sim)[guard.row]
-    last_beat_ns = sim.now_ns // own.heartbeat_interval_ns * own.heartbeat_interval_ns
-    declared_ns = last_beat_ns + own.heartbeat_timeout_ns
+    declared_ns = last_heard_ns(sim.now_ns, own.heartbeat_interval_ns, 0) + own.heartbeat_timeout_ns
     note_at(sim, guard, declared_ns, DECLARED)
     # Its disks are on the shared storage: it boots from them when they can be reached.
     found_ns = lock_from_ns(sim, guard, declared_ns + own.placement_ns, 0)

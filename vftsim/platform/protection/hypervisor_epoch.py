@@ -33,7 +33,7 @@ from vftsim.platform.protection import audit, machine, output_buffer
 from vftsim.platform.protection._hypervisor_epoch_records import Epoch, epochs, hypervisor_epoch
 from vftsim.platform.protection._lockstep_records import limit_list, limits
 from vftsim.platform.protection._replication_crash import crash_followed_primary, look_back_to_loss
-from vftsim.platform.protection._replication_parameters import ReplicationFields
+from vftsim.platform.protection._replication_parameters import HeartbeatFields
 from vftsim.platform.protection._replication_records import (
     BROKEN,
     FAILING_OVER,
@@ -78,7 +78,7 @@ from vftsim.platform.protection.replication import (
 )
 from vftsim.platform.protection.rollback import foreseen_limit_ns, reach_point, use_loss
 from vftsim.platform.protection.state_stream import state_streams
-from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, RatePerSecond
+from vftsim.spec.units import ByteCount, DurationNs, RatePerSecond
 
 _US = 1_000
 _MS = 1_000_000
@@ -87,7 +87,7 @@ EPOCHS = word("epochs")
 
 
 @PROTECTIONS.register
-class HypervisorEpochSpec(ReplicationFields):
+class HypervisorEpochSpec(HeartbeatFields):
     """Epochs of instructions (Bressoud and Schneider 1996)."""
 
     products: ClassVar[tuple[str, ...]] = ("bressoud", "epochs")
@@ -112,17 +112,11 @@ class HypervisorEpochSpec(ReplicationFields):
     simulated_cost: DurationNs = Field(15 * _US, description="Simulating one of them. Assumption.")
     message: ByteCount = Field(128, description="What ends an epoch, on the wire. Assumption.")
     entry: ByteCount = Field(64, description="What a packet forwarded takes beside its data. Assumption.")
-    heartbeat: PeriodNs = Field(100 * _MS, description="Heartbeats to the backup. Assumption.")
 
     @property
     def most_vcpus(self) -> int:
         """One: the order of instructions of several is not forwarded."""
         return 1
-
-    @property
-    def longest_silence_ns(self) -> int:
-        """From one heartbeat to the next."""
-        return self.heartbeat
 
     def executed_ns(self, engine: Engine, guard: int) -> int:
         """Return the CPU time of the backup, which does what the primary does an epoch later."""
@@ -139,7 +133,6 @@ class HypervisorEpochSpec(ReplicationFields):
         own.entry_bytes = self.entry
         own.limit_ns = NEVER_NS
         engine.rows(guards)[guard].audit.follows = True
-        engine.rows(replications)[guard].heartbeat_ns = self.heartbeat
 
 
 hypervisor_epoch.implements(begin)(protect)

@@ -133,7 +133,7 @@ class LockstepSpec(LockstepFields, ProtectionSpec):
         if not (log.clock_reads_per_packet or log.clock_read_rate):
             found = [each for each in found if each.key not in ("log.event_entry", "cost.clock_read")]
         vain = set(self.without_effect())
-        return [each for each in found if each.key not in vain or each.price.together]
+        return [each for each in found if each.key not in vain]
 
     @property
     def slowdown(self) -> tuple[float, float]:

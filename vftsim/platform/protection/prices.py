@@ -32,15 +32,12 @@ class Price:
         Between which values it lies, in the parameter's base unit; a higher value costs the guest more.
     source : str
         Who published or measured it.
-    together : str
-        Prices of one such name are high or low together; each by itself if empty.
     """
 
     basis: Basis
     low: float
     high: float
     source: str = ""
-    together: str = ""
 
 
 def assumed(low: float, high: float) -> Price:
@@ -48,9 +45,9 @@ def assumed(low: float, high: float) -> Price:
     return Price("assumed", low, high)
 
 
-def published(low: float, high: float, source: str, together: str = "") -> Price:
+def published(low: float, high: float, source: str) -> Price:
     """A source says it, or within which bounds it lies."""
-    return Price("published", low, high, source, together)
+    return Price("published", low, high, source)
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ class Priced:
         return self.key.partition(".")[0] in _OF_FAILURE
 
 
-_OF_FAILURE = {"failover", "reprotection", "placement", "boot_time", "restore"}
+_OF_FAILURE = {"failover", "reprotection", "restore"}
 
 
 def prices_of(spec: Spec, within: str = "") -> Iterator[Priced]:
