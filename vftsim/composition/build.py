@@ -145,6 +145,9 @@ class BuiltModel:
             for interface in domain.interfaces.values()
             if spec.network_of(domain, interface) == network
         ]
+        guarded_here = [domain for domain in spec.domains.values() if spec.host_of(domain) == host]
+        if any(each.protection.channel_network == network and spec.shares_channel(each) for each in guarded_here):
+            return True
         if spec.networks[network].background and (on_it or len(spec.hosts) == 1):
             return True
         if any(not interface.path.has_host_ring for interface in on_it):
@@ -264,9 +267,7 @@ class BuiltModel:
         host, domain = self.host_of(name), self.specs[name]
         own = [row for (program, _), row in self.ports.items() if program.rpartition(".")[0] == name]
         programs = [p.row for key, p in self.programs.items() if key.rpartition(".")[0] == name and p.row]
-        networks = [self.spec.network_of(domain, interface) for interface in domain.interfaces.values()]
-        network = domain.protection.channel_network
-        card = host.cards.get(network, 0) if network is not None and network in networks else 0
+        card = host.cards.get(domain.protection.channel_network or "", 0)
         link = int(self.engine.rows(cards)[card].from_host) if card else 0
         mechanism = self.protection_of(name)
         guard = protect.add_guard(

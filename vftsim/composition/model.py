@@ -313,10 +313,15 @@ class ModelSpec(Spec):
         for key, interface in domain.interfaces.items():
             yield from self._interface_problems(f"domains.{name}.interfaces.{key}", domain, interface)
 
-    def _shares_channel(self, domain: DomainSpec) -> bool:
-        """Tell whether a mechanism's traffic takes the network of one of the domain's interfaces."""
+    def shares_channel(self, domain: DomainSpec) -> bool:
+        """Tell whether a mechanism's traffic and other traffic of its host take the host's link to one network."""
         network = domain.protection.channel_network
-        return network is not None and network in {self.network_of(domain, each) for each in domain.interfaces.values()}
+        if network is None or network not in self.networks:
+            return False
+        here = [each for each in self.expanded().values() if self.host_of(each) == self.host_of(domain)]
+        used = {self.network_of(each, interface) for each in here for interface in each.interfaces.values()}
+        alike = sum(each.protection.channel_network == network for each in here)
+        return network in used or alike > 1 or bool(self.networks[network].background)
 
     def _peer_problems(self, where: str, domain: DomainSpec, program: ApplicationSpec) -> Iterator[str]:
         own = {self.network_of(domain, interface) for interface in domain.interfaces.values()}
@@ -457,6 +462,6 @@ class ModelSpec(Spec):
             return "a fault of the backup or its channel needs a mechanism that has them"
         if fault.needs_execution and not struck.protection.backup_executes:
             return "a slow backup needs a mechanism whose backup executes: lockstep or coarse_lockstep"
-        if fault.needs_own_channel and self._shares_channel(struck):
-            return "a channel that shares the guest's own network cannot be degraded alone; give it its own"
+        if fault.needs_own_channel and self.shares_channel(struck):
+            return "a channel that shares a network with other traffic cannot be degraded alone; give it its own"
         return ""

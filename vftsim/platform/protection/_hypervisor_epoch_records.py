@@ -12,7 +12,8 @@ class Epoch(Record):
     The present one ends at ``due_ns``, or ``left_ns`` of running after the guest goes on.  The backup's last
     acknowledgement comes at ``acked_ns``, of a message that left at ``departed_ns``.  Messages that would leave after
     ``limit_ns``, the least of ``limits``, die with the primary.  ``copies`` are of outputs since the epoch began.
-    What a lost channel has kept back takes ``unsent_ns`` to leave.
+    What a lost channel has kept back takes ``unsent_ns`` to leave; on a shared wire it is ``unsent_bytes``, those of
+    messages since one found all before it gone.
     """
 
     is_original: bool
@@ -26,6 +27,7 @@ class Epoch(Record):
     departed_ns: int
     acked_ns: int
     unsent_ns: int
+    unsent_bytes: int
     limit_ns: int
     limits: Fifo
     copies: Fifo

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from vftsim.platform.protection._channel_parameters import ChannelFields
 from vftsim.platform.protection.detection import HeartbeatSpec
 from vftsim.platform.protection.prices import assumed, published
 from vftsim.platform.protection.when import When
@@ -189,31 +190,6 @@ class PrimaryCostSpec(Spec):
         return self
 
 
-class ChannelSpec(Spec):
-    """The logging channel."""
-
-    network: str | None = Field(
-        None,
-        description="Network of the model that carries the log; if it is the VM's own, entries share its link with the "
-        "VM's packets. Not given: a card of its own.",
-    )
-    rate: _PositiveBitRate | None = Field(
-        None, description="Rate of a logging card of its own; 1 Gbit/s if not given. Not beside `network`."
-    )
-    latency: DurationNs | None = Field(
-        None,
-        description="One way. Not given: the network's; of a card of its own 74.5 us, which with the acknowledgement "
-        "makes a round trip of 150 us at 1 Gbit/s (S2).",
-    )
-    ack: ByteCount = Field(64, description="Bytes of an acknowledgement.")
-
-    @model_validator(mode="after")
-    def _one_rate(self) -> "ChannelSpec":
-        if self.network is not None and self.rate is not None:
-            raise ValueError("rate: the network has one; change it there, or give the channel no network")
-        return self
-
-
 class SecondarySpec(Spec):
     """The replaying host."""
 
@@ -307,7 +283,7 @@ class ReprotectionSpec(Spec):
     cpu_share: Percent = Field(10.0, description="CPU of the protected VM taken by the copy. Assumption.")
 
 
-class LockstepFields(Spec):
+class LockstepFields(ChannelFields):
     """All parameters of the mechanism, by subject."""
 
     active_from: When | None = Field(
@@ -316,7 +292,6 @@ class LockstepFields(Spec):
     )
     log: LogSpec = Field(default_factory=LogSpec, description="Log entries.")
     cost: PrimaryCostSpec = Field(default_factory=PrimaryCostSpec, description="CPU cost on the primary.")
-    channel: ChannelSpec = Field(default_factory=ChannelSpec, description="Logging channel.")
     secondary: SecondarySpec = Field(default_factory=SecondarySpec, description="Replay.")
     throttle: ThrottleSpec = Field(default_factory=ThrottleSpec, description="Limit of the execution lag.")
     failover: FailoverSpec = Field(default_factory=FailoverSpec, description="Detection and go-live.")

@@ -100,17 +100,9 @@ plans = Table("plans", Plan, 1 << 16, "let fewer faults strike")
 limit_list = Chain(limits, "link")
 
 
-OWN_RATE_BITS_PER_S = 1_000_000_000
-OWN_LATENCY_NS = 74_500
-"""Of a logging card of its own; with the acknowledgement a round trip of 150 us (Scales et al. 2010)."""
-
-
 def install(engine: Engine, guard: int, spec: LockstepFields, shared_link: int) -> None:
     """Write the parameters into the records of a guard; ``shared_link`` carries the log too, 0: its own card."""
-    wire = spec.channel
-    rate_bits_per_s = OWN_RATE_BITS_PER_S if wire.rate is None else wire.rate
-    latency_ns = OWN_LATENCY_NS if wire.latency is None else wire.latency
-    channel.install(engine, guard, rate_bits_per_s, latency_ns, wire.ack, shared_link)
+    spec.install_channel(engine, guard, shared_link)
     own = engine.rows(locksteps)[guard]
     own.state = UNPROTECTED
     own.limit_ns = NEVER_NS

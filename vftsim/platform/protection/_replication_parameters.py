@@ -10,11 +10,11 @@ from pydantic import Field, model_validator
 
 from vftsim.kernel import Engine
 from vftsim.outcome import declare
-from vftsim.platform.protection import channel, machine, memory, output_buffer, reprotection, sender, state_stream
+from vftsim.platform.protection import machine, memory, output_buffer, reprotection, sender, state_stream
+from vftsim.platform.protection._channel_parameters import ChannelFields
 from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
 from vftsim.platform.protection._replication_records import UNPROTECTED, replications
 from vftsim.platform.protection.detection import DetectionSpec
-from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.memory import MemorySpec
 from vftsim.platform.protection.outcome import Protection
 from vftsim.platform.protection.prices import Priced, assumed
@@ -62,14 +62,6 @@ class StateSpec(Spec):
         description="Packets in the guest's receive ring when its state is taken: `saved` with it, or `lost` when its "
         "driver connects anew; `by_path`: saved with an emulated card, lost with Xen's split driver and a real card.",
     )
-
-
-class StateChannelSpec(Spec):
-    """The link on which states travel."""
-
-    rate: _PositiveBitRate = Field(1_000_000_000, description="Rate of the replication network card.")
-    latency: DurationNs = Field(74_500, description="One way; with the acknowledgement a round trip of 150 us (S2).")
-    ack: ByteCount = Field(64, description="Bytes of an acknowledgement.")
 
 
 class DiskMirrorSpec(Spec):
@@ -128,7 +120,7 @@ class HeartbeatTakeoverSpec(TakeoverSpec):
     detection: BackupHeartbeatSpec = Field(default_factory=BackupHeartbeatSpec, description="How a failure is noticed.")
 
 
-class ReplicationFields(ProtectionSpec):
+class ReplicationFields(ChannelFields):
     """Parameters of every mechanism of this sort."""
 
     outcome: ClassVar[type[Protection]] = StatesSent
@@ -138,7 +130,6 @@ class ReplicationFields(ProtectionSpec):
     active_from: When | None = Field(None, description="When protection is turned on; from the start if not given.")
     memory: MemorySpec = Field(default_factory=MemorySpec, description="What the guest writes to.")
     state: StateSpec = Field(default_factory=StateSpec, description="A state on the wire.")
-    channel: StateChannelSpec = Field(default_factory=StateChannelSpec, description="Replication link.")
     outputs: OutputQueueSpec = Field(default_factory=OutputQueueSpec, description="Queue of outputs.")
     disk: DiskMirrorSpec = Field(default_factory=DiskMirrorSpec, description="Mirrored disk writes.")
     sender: SenderSpec = Field(default_factory=SenderSpec, description="CPU time of the driver domain for sending.")
@@ -209,10 +200,10 @@ class ReplicationFields(ProtectionSpec):
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""
         memory.install(engine, guard, self.memory)
-        channel.install(engine, guard, self.channel.rate, self.channel.latency, self.channel.ack)
+        self.install_channel(engine, guard, vm_link)
         output_buffer.install(engine, guard, self.outputs.most, self.outputs.spacing)
         sender.install(engine, guard, self.sender)
-        reprotection.install(engine, guard, self.reprotection, 0)
+        reprotection.install(engine, guard, self.reprotection, vm_link)
         self._install_stream(engine, guard)
         self._install_takeover(engine, guard)
 

@@ -17,8 +17,9 @@ class Replication(Record):
     (:func:`.machine.unplug`).
 
     ``is_cut``: the guest has come to the end of a life that a crash to come destroys.  ``step`` is the token of the
-    mechanism's next event; ``alarm`` that of the backup's timeout, at ``alarm_ns``; ``alone`` that of the primary's;
-    ``live`` that of the takeover.  ``pending`` are packets that the backup sends when it goes live.
+    mechanism's next event, ``piece`` that of the next piece of a state on a shared wire; ``alarm`` that of the backup's
+    timeout, at ``alarm_ns``; ``alone`` that of the primary's; ``live`` that of the takeover.  ``pending`` are packets
+    that the backup sends when it goes live.
     """
 
     state: int
@@ -38,6 +39,7 @@ class Replication(Record):
     rings: int
     stays: bool
     step: int
+    piece: int
     alarm: int
     alarm_ns: int
     alone: int

@@ -6,8 +6,10 @@ equal entries at t_1, t_1 + p, ..., t_n ends at max(d + n S, t_1 + n S, t_n + S)
 entry from which the transmitter is never idle lies at an end of the train, because the entries are
 evenly spaced.
 
-Shared with the VM's own traffic, entries occupy the same transmitter as the outputs.  An entry that
+Shared with other traffic, entries occupy the same transmitter as the outputs.  An entry that
 finds that transmitter's queue full waits for the queue to drain (TCP), and the primary's log buffer grows.
+What is larger than an entry, a state, goes in pieces (:func:`put_piece`): the next one queues when the one before has
+left, behind whatever has come meanwhile, so that it takes what the others leave.
 
 Rate and latency can change while it is in use (:func:`change`).  What was written before keeps its instants; what is
 written afterwards arrives, and is acknowledged, after it.
@@ -19,9 +21,15 @@ entry waits for, and TCP's window, which does not limit on a LAN whose bandwidth
 
 from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.platform.arithmetic import scaled
-from vftsim.platform.io.link import BITS_NS, Link, links, occupy
+from vftsim.platform.io.link import BITS_NS, Link, backlog_ns, links, occupy, reserve
+from vftsim.platform.io.link import transmission_ns as link_transmission_ns
 from vftsim.platform.io.packet import drops
 from vftsim.platform.protection.guard import guards
+
+PIECE_BYTES = 65_536
+"""What TCP hands to a network card at once (Linux: 64 KiB with segmentation offload)."""
+FRAME_BYTES = 1500
+"""The least that it hands over, where the card's queue has no room for more."""
 
 
 class Channel(Record):
@@ -121,12 +129,18 @@ def transmission_ns(channel: Channel, size_bytes: int) -> int:
 
 
 @part
-def push(sim: Sim, channel: Channel, size_bytes: int) -> int:
-    """Write an entry; return when its last bit leaves the primary."""
-    channel.sent_bytes += size_bytes
+def note_idle(sim: Sim, channel: Channel) -> None:
+    """Note that everything before what is written now is gone, if it is."""
     if channel.free_ns <= sim.now_ns and sim.now_ns - channel.idle_ns >= channel.latency_ns:
         channel.idle_before_ns = channel.idle_ns
         channel.idle_ns = sim.now_ns
+
+
+@part
+def push(sim: Sim, channel: Channel, size_bytes: int) -> int:
+    """Write an entry; return when its last bit leaves the primary."""
+    channel.sent_bytes += size_bytes
+    note_idle(sim, channel)
     if channel.shared != 0:
         channel.free_ns = push_shared(sim, channel, links(sim)[channel.shared], size_bytes)
     else:
@@ -142,6 +156,28 @@ def push_shared(sim: Sim, channel: Channel, link: Link, size_bytes: int) -> int:
         if arrival_ns >= 0:
             return max(channel.free_ns, arrival_ns - link.latency_ns)
     return max(channel.free_ns, sim.now_ns + link.queue_ns) + transmission_ns(channel, size_bytes)
+
+
+@part
+def put_piece(sim: Sim, channel: Channel, rest_bytes: int) -> int:
+    """Queue the next piece of what a shared transmitter has to carry; return its size, 0 if there is no room now.
+
+    ``free_ns`` is then when that piece has left, or when there is room for a frame again.
+    """
+    link = links(sim)[channel.shared]
+    room_ns = link.queue_ns - backlog_ns(sim, link)
+    room_bytes = scaled(max(0, room_ns), link.rate_bits_per_s, BITS_NS)
+    frame_bytes = min(rest_bytes, FRAME_BYTES)
+    if backlog_ns(sim, link) > 0 and room_bytes < frame_bytes:
+        channel.free_ns = link.free_ns - max(0, link.queue_ns - link_transmission_ns(link, frame_bytes))
+        return 0
+    # A queue that is shorter than a frame takes one when it is empty.
+    piece_bytes = min(rest_bytes, PIECE_BYTES)
+    size_bytes = min(piece_bytes, max(frame_bytes, room_bytes))
+    reserve(sim, link, size_bytes, link_transmission_ns(link, size_bytes))
+    channel.sent_bytes += size_bytes
+    channel.free_ns = link.free_ns
+    return size_bytes
 
 
 @part

@@ -23,7 +23,7 @@ published.
 Real-time packets that must not wait can be let past the queue (``real_time_below``).  That breaks the promise: what
 they say may be rolled back.  They are counted, and so are those seen that a crash makes underivable.
 
-Left out: sharing the VM's own network card.  See :mod:`.replication` for failures, :mod:`.state_stream` for the wire,
+See :mod:`.replication` for failures, :mod:`.state_stream` for the wire,
 :mod:`.sender` for the driver domain's CPU time.
 """
 

@@ -6,9 +6,10 @@ from pydantic import Field
 
 from vftsim.kernel import Kind, Record, Sim, Table, event, part
 from vftsim.platform.io.disk import disks, guarded_disks, reached
+from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.nic import catch_up, nics
 from vftsim.platform.io.packet import ports
-from vftsim.platform.protection import mechanism
+from vftsim.platform.protection import audit, mechanism
 from vftsim.platform.protection.account import note, word
 from vftsim.platform.protection.channel import channels
 from vftsim.platform.protection.faults import FAULTS, Fault, LastingFault, announce, fault, plan_end, strike
@@ -57,7 +58,7 @@ class NicLoss(LastingFault):
 @nic_loss.implements(announce)
 def announce_card(sim: Sim, blow: Fault) -> None:
     """A channel on the same card is lost with it."""
-    if channels(sim)[blow.guard].shared != 0:
+    if is_on_own_card(sim, guards(sim)[blow.guard]):
         mechanism.expect_channel_loss(sim, guards(sim)[blow.guard], blow.time_ns, blow.duration_ns)
 
 
@@ -70,8 +71,21 @@ def lose_card(sim: Sim, blow: Fault) -> None:
     note(sim, guard, CARD_LOST)
     set_cards(sim, guard, guard.card_lost)
     recoveries(sim)[guard.row].card = plan_end(sim, guard, blow.duration_ns, on_card_works)
-    if channels(sim)[guard.row].shared != 0:
+    if is_on_own_card(sim, guard):
+        audit.lose_channel(sim, guard.audit, blow.duration_ns)
         mechanism.channel_loss(sim, guard, blow.duration_ns)
+
+
+@part
+def is_on_own_card(sim: Sim, guard: Guard) -> bool:
+    """Tell whether the channel of a guard leaves by a card of its guest."""
+    shared = channels(sim)[guard.row].shared
+    row = guard.ports.first
+    while shared != 0 and row != 0:
+        if cards(sim)[ports(sim)[row].card].from_host == shared:
+            return True
+        row = guarded_ports(sim)[row].next_row
+    return False
 
 
 @part

@@ -245,7 +245,12 @@ def go_on(sim: Sim, guard: Guard) -> None:
 def write(sim: Sim, guard: Guard, own: Epoch, size_bytes: int) -> bool:
     """Send a message; False if it is the first that dies with the primary, which is then at its end."""
     channel = channels(sim)[guard.row]
-    depart_ns = push(sim, channel, size_bytes)
+    is_away = channel.shared != 0 and replications(sim)[guard.row].state == BROKEN
+    if own.departed_ns <= sim.now_ns and not is_away:
+        own.unsent_bytes = 0
+    own.unsent_bytes += size_bytes
+    # A wire that others share carries nothing of a channel that is away: that is sent when it works again.
+    depart_ns = sim.now_ns + transmission_ns(channel, own.unsent_bytes) if is_away else push(sim, channel, size_bytes)
     audit.mark(sim, guard.audit)
     audit.send(sim, guard.audit, depart_ns, channel.latency_ns)
     if depart_ns > own.limit_ns and not replications(sim)[guard.row].is_backup_dead:
@@ -330,7 +335,10 @@ def change_message_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency
 def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
     """Lose the channel: what has not left by now is kept, with what is written until it works again."""
     if replications(sim)[guard.row].state == PROTECTED:
-        epochs(sim)[guard.row].unsent_ns = max(0, channels(sim)[guard.row].free_ns - sim.now_ns)
+        own = epochs(sim)[guard.row]
+        own.unsent_ns = max(0, channels(sim)[guard.row].free_ns - sim.now_ns)
+        if own.departed_ns <= sim.now_ns:
+            own.unsent_bytes = 0
     lose_channel(sim, guard, duration_ns)
 
 
@@ -339,9 +347,14 @@ def send_again(sim: Sim, guard: Guard) -> None:
     """Send what has not got through; a guest that waits goes on when that is acknowledged."""
     own = epochs(sim)[guard.row]
     channel = channels(sim)[guard.row]
-    own.departed_ns = sim.now_ns + own.unsent_ns
+    own.departed_ns = sim.now_ns
+    if channel.shared == 0:
+        own.departed_ns += own.unsent_ns
+        channel.free_ns = own.departed_ns
+    elif own.unsent_bytes > 0:
+        own.departed_ns = push(sim, channel, own.unsent_bytes)
+        audit.send(sim, guard.audit, own.departed_ns, channel.latency_ns)
     own.acked_ns = own.departed_ns + channel.latency_ns + channel.ack_ns
-    channel.free_ns = own.departed_ns
     if replications(sim)[guard.row].step == 0:
         wait(sim, guard)
 

@@ -21,7 +21,7 @@ Left out: several vCPUs (replay was uniprocessor); a crash of both hosts; the se
 Parameters and their sources: :mod:`vftsim.platform.protection._lockstep_parameters`.
 """
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
 from vftsim.outcome import declare
@@ -54,7 +54,6 @@ from vftsim.platform.protection.guard import Guard, guards, release
 from vftsim.platform.protection.mechanism import (
     NO_DURATION,
     PROTECTIONS,
-    ProtectionSpec,
     backup_crash,
     change_channel,
     channel_loss,
@@ -88,7 +87,7 @@ class Replay(Protection):
 
 
 @PROTECTIONS.register
-class LockstepSpec(LockstepFields, ProtectionSpec):
+class LockstepSpec(LockstepFields):
     """VMware Fault Tolerance by deterministic replay (vSphere 4); one vCPU only."""
 
     products: ClassVar[tuple[str, ...]] = ("vmware", "vmware_ft", "ft")
@@ -139,17 +138,6 @@ class LockstepSpec(LockstepFields, ProtectionSpec):
     def slowdown(self) -> tuple[float, float]:
         """What logging costs the guest."""
         return self.cost.slowdown
-
-    @property
-    def channel_network(self) -> str | None:
-        """Network that carries the log."""
-        return self.channel.network
-
-    def on_network(self, rate_bits_per_s: int, latency_ns: int) -> Self:
-        """Return these parameters with the channel's rate, and its latency if none is given, those of the network."""
-        own_ns = self.channel.latency
-        found = {"rate": rate_bits_per_s, "latency": latency_ns if own_ns is None else own_ns}
-        return self.model_copy(update={"channel": self.channel.model_copy(update=found)})
 
     def transmitters(self, engine: Engine, guard: int) -> dict[str, tuple[float, int]]:
         """Return bytes sent and rate of the logging channel, if it is its own."""

@@ -154,9 +154,36 @@ def transmit(sim: Sim, guard: Guard) -> None:
     own.step = at(
         sim, state_stream.ack_arrival_ns(sim, guard), EventKind.CHANNEL, ENTITY, on_acknowledgement, guard.row
     )
-    # A first byte that comes too late does not call the alarm off.
+    plan_piece(sim, guard, own)
+    go_on_watching(sim, guard, own)
+
+
+@part
+def go_on_watching(sim: Sim, guard: Guard, own: Replication) -> None:
+    """Let bytes that are sent now call the backup's alarm off, unless the first of them comes too late."""
     if own.state == PROTECTED and not own.is_cut and own.alarm_ns > sim.now_ns + channels(sim)[guard.row].latency_ns:
         watch(sim, guard, own)
+
+
+@part
+def plan_piece(sim: Sim, guard: Guard, own: Replication) -> None:
+    """Plan the next piece of a state on a shared wire, for when the one before has left."""
+    stream = state_streams(sim)[guard.row]
+    own.piece = 0
+    if stream.rest_bytes > 0:
+        own.piece = at(sim, stream.piece_ns, EventKind.CHANNEL, ENTITY, on_piece, guard.row)
+
+
+@event
+def on_piece(sim: Sim, place: int, token: int) -> None:
+    """A shared wire takes the next piece of a state, if the channel works."""
+    guard = guards(sim)[place]
+    own = replications(sim)[place]
+    if token == own.piece and own.state == PROTECTED and state_streams(sim)[place].is_open:
+        state_stream.send_piece(sim, guard)
+        state_stream.plan_apply(state_streams(sim)[place], state_stream.arrival_ns(sim, guard))
+        plan_piece(sim, guard, own)
+        go_on_watching(sim, guard, own)
 
 
 @event
@@ -167,6 +194,11 @@ def on_acknowledgement(sim: Sim, place: int, token: int) -> None:
     if token != own.step:
         return
     own.step = 0
+    due_ns = state_stream.ack_arrival_ns(sim, guard)
+    if own.state == PROTECTED and sim.now_ns < due_ns:
+        # Others have sent on the same wire meanwhile: the state is still on its way.
+        own.step = at(sim, due_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, place)
+        return
     if has_come_back(sim, guard, own):
         state_stream.acknowledge(sim, guard)
         acknowledged(sim, guard)
@@ -354,6 +386,7 @@ def on_mended(sim: Sim, place: int, token: int) -> None:
     own.state = PROTECTED
     own.alone = 0
     state_stream.repair(sim, guard)
+    plan_piece(sim, guard, own)
     if not own.is_cut:
         own.alarm = 0
         watch(sim, guard, own)

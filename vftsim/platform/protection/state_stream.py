@@ -16,7 +16,7 @@ from vftsim.platform.arithmetic import nearest, scaled
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection import audit
 from vftsim.platform.protection.account import count, word
-from vftsim.platform.protection.channel import channels, push
+from vftsim.platform.protection.channel import channels, note_idle, push, put_piece, transmission_ns
 from vftsim.platform.protection.guard import Guard, guards
 from vftsim.platform.protection.machine import run_ns
 from vftsim.platform.protection.memory import clean, dirty_pages, run_since_ns
@@ -37,6 +37,8 @@ class StateStream(Record):
     backup; as long as it has not ``is_sent`` these are of the one before, which was complete at
     ``heard_before_ns``. ``applied_ns`` is when the backup's disk has applied it, ``applied_before_ns`` the one
     before. What is not through by ``lost_ns`` does not get through: the channel or the backup is gone.
+    On a channel that other traffic shares, ``rest_bytes`` of the state have not been put on the wire, and the last
+    piece, of ``piece_bytes``, leaves at ``piece_ns``; ``depart_ns`` is when the rest has left if nobody else sends.
     The largest state had ``most_bytes``, and all states together ``disk_taken_bytes`` of disk writes.
     ``taken_ns`` and ``ran_ns`` are when a state was taken and how much CPU time the guest had used.
     """
@@ -62,6 +64,9 @@ class StateStream(Record):
     applied_ns: int
     applied_before_ns: int
     lost_ns: int
+    rest_bytes: int
+    piece_bytes: int
+    piece_ns: int
     pages_taken: float
     most_uncommitted_bytes: int
     most_bytes: int
@@ -85,6 +90,8 @@ def begin(sim: Sim, guard: Guard) -> None:
     own.applied_before_ns = sim.now_ns
     own.heard_before_ns = sim.now_ns
     own.lost_ns = NEVER_NS
+    own.rest_bytes = own.piece_bytes = 0
+    own.piece_ns = sim.now_ns
     channels(sim)[guard.row].free_ns = sim.now_ns
     audit.begin(sim, guard.audit)
     date(sim, guard, own)
@@ -131,14 +138,37 @@ def send(sim: Sim, guard: Guard) -> None:
     own.heard_before_ns = arrival_ns(sim, guard)
     own.way_ns = channels(sim)[guard.row].latency_ns
     own.sent_from_ns = sim.now_ns
-    # Pages are compressed as they are sent; what takes longer counts for both.
-    depart_ns = push(sim, channels(sim)[guard.row], state_bytes(own))
-    audit.send(sim, guard.audit, depart_ns, own.way_ns)
-    own.depart_ns = max(depart_ns, sim.now_ns + nearest(own.pages * own.page_ns))
+    if channels(sim)[guard.row].shared != 0:
+        note_idle(sim, channels(sim)[guard.row])
+        own.rest_bytes = state_bytes(own)
+        send_piece(sim, guard)
+    else:
+        depart_ns = push(sim, channels(sim)[guard.row], state_bytes(own))
+        audit.send(sim, guard.audit, depart_ns, own.way_ns)
+        own.depart_ns = compressed_ns(own, depart_ns)
     own.is_sent = True
     charge(sim, guard, own.pages)
     own.applied_before_ns = own.applied_ns
     plan_apply(own, arrival_ns(sim, guard))
+
+
+@part
+def compressed_ns(own: StateStream, depart_ns: int) -> int:
+    """Return when a state leaves: pages are compressed as they are sent, and what takes longer counts for both."""
+    return max(depart_ns, own.sent_from_ns + nearest(own.pages * own.page_ns))
+
+
+@part
+def send_piece(sim: Sim, guard: Guard) -> None:
+    """Put the next piece of a state on a shared wire; with the last one it is known when the state has left."""
+    own = state_streams(sim)[guard.row]
+    channel = channels(sim)[guard.row]
+    own.piece_bytes = put_piece(sim, channel, own.rest_bytes)
+    own.piece_ns = channel.free_ns
+    own.rest_bytes -= own.piece_bytes
+    own.depart_ns = compressed_ns(own, own.piece_ns + transmission_ns(channel, own.rest_bytes))
+    if own.rest_bytes == 0:
+        audit.send(sim, guard.audit, own.piece_ns, own.way_ns)
 
 
 @part
@@ -189,10 +219,16 @@ def repair(sim: Sim, guard: Guard) -> None:
     """Let the channel work again: what had not left by then leaves now, what was on the wire is sent once more."""
     own = state_streams(sim)[guard.row]
     rest_ns = max(0, own.depart_ns - max(own.lost_ns, own.sent_from_ns))
+    if own.piece_ns > own.lost_ns:
+        own.rest_bytes += own.piece_bytes
     own.lost_ns = NEVER_NS
     own.sent_from_ns = sim.now_ns
     own.depart_ns = sim.now_ns + rest_ns
     own.way_ns = channels(sim)[guard.row].latency_ns
+    if own.rest_bytes > 0:
+        send_piece(sim, guard)
+        plan_apply(own, arrival_ns(sim, guard))
+        return
     channels(sim)[guard.row].free_ns = own.depart_ns
     plan_apply(own, arrival_ns(sim, guard))
 

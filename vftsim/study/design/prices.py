@@ -10,6 +10,7 @@ from pydantic import Field
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
+from vftsim.platform.protection._channel_parameters import ChannelFields
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.spec import Spec, json_schema, load, shipped_dir
 from vftsim.spec.shipped import is_file
@@ -112,7 +113,6 @@ def _at(data: Any, path: list[str]) -> Any:
 
 def _channel_bit_s(protection: ProtectionSpec) -> float:
     """Return the rate of a channel that is no network of the model."""
-    channel = getattr(protection, "channel", None)
-    if protection.channel_network is not None or channel is None:
+    if not isinstance(protection, ChannelFields) or protection.channel_network is not None:
         return 0.0
-    return float(channel.rate or 0)
+    return float(protection.channel.rate_bits_per_s)

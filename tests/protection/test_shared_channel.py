@@ -1,0 +1,120 @@
+"""A channel on a network of the model: states and log entries share the host's link with everything else on it."""
+
+from typing import Any
+
+import pytest
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import Run, run_model
+from vftsim.platform.io.host_cards import cards
+from vftsim.platform.io.link import links
+from vftsim.platform.io.packet import drops
+from vftsim.platform.protection.channel import channels
+from vftsim.study.model import load_model
+
+MODEL = """
+format: 2
+name: shared
+networks:
+  lan: {rate: 100 Mbit/s, latency: 50 us}
+hosts: {host: {pcpus: 1}}
+domains:
+  vm:
+    interfaces: {eth0: {path: {kind: native}}}
+    applications: {srv: {kind: service, demand: 10 us, answer_size: 1000 B, pages_per_request: 0}}
+    protection: {kind: none}
+workloads: {load: {kind: request_response, to: vm, clients: 2, turn_around: 20 ms, retry: 10 s}}
+measure: {warm_up: 0 ms, duration: 1 s}
+"""
+FEW = "memory: {working_set: 10, touch_rate: 200 /s}"
+KINDS = {
+    "lockstep": "{kind: lockstep, CHANNEL}",
+    "checkpoint": f"{{kind: checkpoint, interval: 25 ms, {FEW}, CHANNEL}}",
+    "micro_checkpoint": f"{{kind: micro_checkpoint, interval: 25 ms, shipped: true, {FEW}, CHANNEL}}",
+    "event_sync": f"{{kind: event_sync, {FEW}, CHANNEL}}",
+    "hypervisor_epoch": "{kind: hypervisor_epoch, epoch_instructions: 200000, CHANNEL}",
+    "coarse_lockstep": f"{{kind: coarse_lockstep, divergence_rate: 20 /s, {FEW}, CHANNEL}}",
+}
+FULL = "networks.lan.background={bulk: {burst: 22500 B, period: 2 ms}}"
+"""90 of 100 Mbit/s."""
+
+
+BURST_BYTES, PERIOD_MS, ANSWER_BYTES = 22_500, 2, 1000
+
+
+def shared(path: Any, kind: str, *changes: str) -> ModelSpec:
+    path = path / "shared.yaml"
+    path.write_text(MODEL, encoding="utf-8")
+    channel = KINDS[kind].replace("CHANNEL", "channel: {network: lan}")
+    return load_model(str(path), [f"domains.vm.protection={channel}", *changes]).spec
+
+
+def played(path: Any, kind: str, *changes: str, engine: str = "simpy") -> tuple[Run, dict[str, Any]]:
+    run = Run(shared(path, kind, *changes), 1, 0, engine=engine)
+    return run, dict(run.run().whole.outcomes)
+
+
+def hold_ms(outcomes: dict[str, Any]) -> float:
+    found = outcomes["domains.vm.protection"]
+    return float(found.held_ns / found.released / 1e6)
+
+
+def sent(run: Run) -> tuple[int, int]:
+    """Bytes that the host's link has carried, and those of the mechanism among them."""
+    card = run.engine.rows(cards)[run.built.hosts["host"].cards["lan"]]
+    channel = run.engine.rows(channels)[run.built.guards["vm"]]
+    assert channel.shared == card.from_host
+    return int(run.engine.rows(links)[int(card.from_host)].sent_bytes), int(channel.sent_bytes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_guest_waits_longer_where_other_traffic_fills_the_link_and_no_byte_is_lost(
+    kind: str, tmp_path: Any
+) -> None:
+    """Of 100 Mbit/s 90 are taken.  Outputs wait; under comparison of outputs it is the guest that stands still."""
+    (_, alone), (run, full) = played(tmp_path, kind), played(tmp_path, kind, FULL)
+    if kind == "coarse_lockstep":
+        before, after = (each["domains.vm.protection"].stopped_ns for each in (alone, full))
+    else:
+        before, after = hold_ms(alone), hold_ms(full)
+    assert after > 1.2 * before
+    lost = run.built.hosts["host"].io.places["background traffic", "queue full"]
+    bursts = (1000 - 1) // PERIOD_MS - int(run.engine.rows(drops)[lost].count)
+    carried, own = sent(run)
+    answers, rest = divmod(carried - own - BURST_BYTES * bursts, ANSWER_BYTES)
+    assert rest == 0
+    assert 0 <= answers - full["workloads.load"].answered <= 2
+    assert own >= 0.99 * full["domains.vm.protection"].channel_bytes > 0
+
+
+FAULTS = [
+    "faults=[{kind: channel_loss, at: 211 ms, duration: 30 ms}, {kind: nic_loss, at: 431 ms, duration: 20 ms},"
+    " {kind: primary_crash, at: 703 ms}]",
+    "domains.vm.protection.failover={detection: {timeout: 200 ms}, go_live: 20 ms}",
+    "domains.vm.protection.reprotection=null",
+    "workloads.load.retry=50 ms",
+    "measure.duration=1.5 s",
+]
+
+
+@pytest.mark.parametrize(
+    "kind", [each if "checkpoint" in each else pytest.param(each, marks=pytest.mark.thorough) for each in KINDS]
+)
+def test_the_promise_holds_where_the_shared_link_is_lost_on_a_states_way(kind: str, tmp_path: Any) -> None:
+    """The channel fails, then the card with all that it carries, then the host; the backup goes on."""
+    beats = [] if "checkpoint" in kind else ["domains.vm.protection.failover.detection.heartbeat_interval=50 ms"]
+    record = run_model(shared(tmp_path, kind, FULL, *FAULTS, *beats), 1, 0, engine="simpy")
+    found = record.whole.outcomes["domains.vm.protection"]
+    assert found.judged >= 10
+    assert found.breaches == 0
+    live_ns = next(time_ns for time_ns, what in record.timelines["vm"] if what == "secondary live")
+    assert 703_000_000 + 100_000_000 < live_ns < 1_100_000_000
+    assert record.whole.outcomes["workloads.load"].answered > found.judged
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_engines_share_alike(kind: str, tmp_path: Any) -> None:
+    found = [played(tmp_path, kind, FULL, engine=engine) for engine in ("simpy", "compiled")]
+    assert sent(found[0][0]) == sent(found[1][0])
+    assert found[0][1] == found[1][1]

@@ -1,0 +1,67 @@
+"""The channel between the hosts as a model sets it, for every mechanism that has one."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from vftsim.kernel import Engine
+from vftsim.platform.protection import channel
+from vftsim.platform.protection.mechanism import ProtectionSpec
+from vftsim.spec.base import Spec
+from vftsim.spec.units import BitRate, ByteCount, DurationNs
+
+OWN_RATE_BITS_PER_S = 1_000_000_000
+OWN_LATENCY_NS = 74_500
+"""Of a card of its own; with the acknowledgement a round trip of 150 us (Scales et al. 2010)."""
+
+
+class ChannelSpec(Spec):
+    """The channel on which states or log entries travel."""
+
+    network: str | None = Field(
+        None,
+        description="Network of the model that carries it; where the host has other traffic there they share its link. "
+        "Not given: a card of its own.",
+    )
+    rate: Annotated[BitRate, Field(gt=0)] | None = Field(
+        None, description="Rate of a card of its own; 1 Gbit/s if not given. Not beside `network`."
+    )
+    latency: DurationNs | None = Field(
+        None,
+        description="One way. Not given: the network's; of a card of its own 74.5 us, which with the acknowledgement "
+        "makes a round trip of 150 us at 1 Gbit/s (S2).",
+    )
+    ack: ByteCount = Field(64, description="Bytes of an acknowledgement.")
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> "ChannelSpec":
+        if self.network is not None and self.rate is not None:
+            raise ValueError("rate: the network has one; change it there, or give the channel no network")
+        return self
+
+    @property
+    def rate_bits_per_s(self) -> int:
+        """Rate, if it is not a network's."""
+        return OWN_RATE_BITS_PER_S if self.rate is None else self.rate
+
+
+class ChannelFields(ProtectionSpec):
+    """Parameters of every mechanism that has a channel to a backup."""
+
+    channel: ChannelSpec = Field(default_factory=ChannelSpec, description="Channel between the hosts.")
+
+    @property
+    def channel_network(self) -> str | None:
+        """Network that carries it."""
+        return self.channel.network
+
+    def on_network(self, rate_bits_per_s: int, latency_ns: int) -> Self:
+        """Return these parameters with the channel's rate, and its latency if none is given, those of the network."""
+        own_ns = self.channel.latency
+        found = {"rate": rate_bits_per_s, "latency": latency_ns if own_ns is None else own_ns}
+        return self.model_copy(update={"channel": self.channel.model_copy(update=found)})
+
+    def install_channel(self, engine: Engine, guard: int, shared_link: int) -> None:
+        """Write the channel into the records of a guard; ``shared_link`` carries it, 0: a card of its own."""
+        latency_ns = OWN_LATENCY_NS if self.channel.latency is None else self.channel.latency
+        channel.install(engine, guard, self.channel.rate_bits_per_s, latency_ns, self.channel.ack, shared_link)
