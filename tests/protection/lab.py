@@ -78,8 +78,7 @@ log_end = Table("log_end", Moment, 1 << 16)
 
 answerer = application.kind("answerer")
 visitors = workload.kind("visitors")
-tapped = path.kind("tapped")
-tapped.implementations.update(moderated.moderated.implementations)
+tapped = path.kind("tapped", base=moderated.moderated)
 
 
 @part

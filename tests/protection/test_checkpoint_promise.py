@@ -136,9 +136,7 @@ def test_passes_that_do_not_agree_end_with_an_error():
 
 
 def variant(name: str) -> Kind:
-    made = Kind(name, checkpoint.sort)
-    made.implementations.update(seen_checkpoint.implementations)
-    return made
+    return Kind(name, seen_checkpoint.sort, seen_checkpoint)
 
 
 at_once = variant("at_once")

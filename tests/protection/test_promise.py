@@ -136,9 +136,7 @@ def test_lockstep_keeps_its_promise_at_stratified_crashes(pair, what, part):
 
 def variant(name: str) -> Kind:
     """A mechanism like lockstep, to be spoilt."""
-    made = Kind(name, lockstep.sort)
-    made.implementations.update(lockstep.implementations)
-    return made
+    return Kind(name, lockstep.sort, lockstep)
 
 
 at_once = variant("at_once")

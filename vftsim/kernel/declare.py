@@ -18,7 +18,8 @@ either engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any, Generic, NoReturn, ParamSpec, Protocol, TypeVar
 
 from vftsim.kernel.record import Record, fields
@@ -216,21 +217,25 @@ class Sort:
         """Declare an operation: ``(sim, record, ...)``, where ``record`` has the field ``by``."""
         return Slot(function, self)
 
-    def kind(self, name: str) -> Kind:
-        """Declare a kind of this sort."""
+    def kind(self, name: str, base: Kind | None = None) -> Kind:
+        """Declare a kind of this sort; what it does not implement it does as ``base``, if it varies another one."""
         if name in self.kinds:
             raise TypeError(f"there are two kinds of {self.name} named {name}")
-        made = self.kinds[name] = Kind(name, self)
+        made = self.kinds[name] = Kind(name, self, base)
         return made
 
 
 class Kind:
     """One kind of a sort: the functions that implement the sort's slots."""
 
-    def __init__(self, name: str, sort: Sort) -> None:
-        self.name = name
-        self.sort = sort
-        self.implementations: dict[str, Part] = {}
+    def __init__(self, name: str, sort: Sort, base: Kind | None = None) -> None:
+        if base is not None and base.sort is not sort:
+            raise TypeError(f"{name}: {base.name} is no {sort.name}")
+        self.name: str = name
+        self.sort: Sort = sort
+        # What is declared of the base later, in its own file, counts too.
+        inherited = [] if base is None else [base.implementations]
+        self.implementations: MutableMapping[str, Part] = ChainMap({}, *inherited)
 
     def implements(self, slot: Callable[P, T]) -> Callable[[Callable[P, T]], Callable[P, T]]:
         """Declare the function that implements ``slot``; a part may serve several kinds."""

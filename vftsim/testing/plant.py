@@ -117,8 +117,7 @@ probes = Table("probes", Finding, 1 << 16)
 
 server = application.kind("server")
 clients = workload.kind("clients")
-wire = path.kind("wire")
-wire.implementations.update(moderated.moderated.implementations)
+wire = path.kind("wire", base=moderated.moderated)
 
 
 packet_delivered = packet.delivered
@@ -232,8 +231,7 @@ WATCHED = "watched_"
 
 def watched(kind: Kind) -> Kind:
     """A mechanism that does the same, and writes down when it stops the guest and what it had sent by then."""
-    made = Kind(f"{WATCHED}{kind.name}", kind.sort)
-    made.implementations.update(kind.implementations)
+    made = Kind(f"{WATCHED}{kind.name}", kind.sort, kind)
     made.implementations[before_stop.name] = Part(write_stop)  # type: ignore[attr-defined]
     return made
 

@@ -7,7 +7,7 @@ CPU time, exits, context switches, batches sent) add up and are paid as interrup
 
 from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.platform.cpu.records import domains
-from vftsim.platform.protection._lockstep_parameters import LockstepFields
+from vftsim.platform.protection._lockstep_parameters import LockstepParameters
 from vftsim.platform.protection.guard import Guard, guards
 
 _S = 1_000_000_000
@@ -48,7 +48,7 @@ recordings = Table("recordings", Recording, beside=guards)
 COUNTS = ("packets", "outputs", "clock_reads", "disk_operations", "exits", "switches", "batches")
 
 
-def install(engine: Engine, guard: int, spec: LockstepFields) -> None:
+def install(engine: Engine, guard: int, spec: LockstepParameters) -> None:
     """Write the prices into the record of a guard."""
     own, cost = engine.rows(recordings)[guard], spec.cost
     own.is_counted = cost.is_counted

@@ -283,7 +283,7 @@ class ReprotectionSpec(Spec):
     cpu_share: Percent = Field(10.0, description="CPU of the protected VM taken by the copy. Assumption.")
 
 
-class LockstepFields(ChannelFields):
+class LockstepParameters(ChannelFields):
     """All parameters of the mechanism, by subject."""
 
     active_from: When | None = Field(
@@ -311,7 +311,7 @@ class LockstepFields(ChannelFields):
         return found
 
     @model_validator(mode="after")
-    def _notices_failures(self) -> "LockstepFields":
+    def _notices_failures(self) -> "LockstepParameters":
         detection = self.failover.detection
         if self.log.timer_rate and detection.log_silence_ns * self.log.timer_rate < _S:
             name = "timeout" if detection.log_timeout is None else "log_timeout"

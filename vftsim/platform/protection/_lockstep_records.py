@@ -3,7 +3,7 @@
 from vftsim.kernel import Chain, Engine, Fifo, Record, Table
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection import _lockstep_costs, channel, reprotection
-from vftsim.platform.protection._lockstep_parameters import LockstepFields, PrimaryCostSpec
+from vftsim.platform.protection._lockstep_parameters import LockstepParameters, PrimaryCostSpec
 from vftsim.platform.protection.detection import detectors
 from vftsim.platform.protection.guard import guards, protection
 from vftsim.platform.protection.pair import NEVER_NS, Train
@@ -100,7 +100,7 @@ plans = Table("plans", Plan, 1 << 16, "let fewer faults strike")
 limit_list = Chain(limits, "link")
 
 
-def install(engine: Engine, guard: int, spec: LockstepFields, shared_link: int) -> None:
+def install(engine: Engine, guard: int, spec: LockstepParameters, shared_link: int) -> None:
     """Write the parameters into the records of a guard; ``shared_link`` carries the log too, 0: its own card."""
     spec.install_channel(engine, guard, shared_link)
     own = engine.rows(locksteps)[guard]
@@ -124,7 +124,7 @@ def install(engine: Engine, guard: int, spec: LockstepFields, shared_link: int) 
     reprotection.install(engine, guard, spec.reprotection, shared_link)
 
 
-def _install_log(own: Lockstep, spec: LockstepFields) -> None:
+def _install_log(own: Lockstep, spec: LockstepParameters) -> None:
     log, cost = spec.log, spec.cost
     reads = log.clock_reads_per_packet
     own.packet_bytes = log.packet_entry + reads * log.event_entry
@@ -138,7 +138,7 @@ def _install_log(own: Lockstep, spec: LockstepFields) -> None:
     own.execution, own.exits = cost.slowdown
 
 
-def _install_trains(own: Lockstep, spec: LockstepFields) -> None:
+def _install_trains(own: Lockstep, spec: LockstepParameters) -> None:
     log, cost = spec.log, spec.cost
     if log.timer_rate:
         own.timer.period_ns = max(1, round(_S / log.timer_rate))
@@ -154,7 +154,7 @@ def _disk_read_cost_ns(cost: PrimaryCostSpec, size_bytes: int) -> int:
     return cost.entry + cost.kibibyte * size_bytes // 1024
 
 
-def _install_detector(engine: Engine, guard: int, spec: LockstepFields) -> None:
+def _install_detector(engine: Engine, guard: int, spec: LockstepParameters) -> None:
     said, log = spec.failover.detection, spec.log
     wire = engine.rows(channel.channels)[guard]
     own = engine.rows(detectors)[guard]
@@ -167,7 +167,7 @@ def _install_detector(engine: Engine, guard: int, spec: LockstepFields) -> None:
     own.ack_ns = int(own.entry_ns) + int(wire.ack_ns)
 
 
-def _install_throttle(engine: Engine, guard: int, spec: LockstepFields) -> None:
+def _install_throttle(engine: Engine, guard: int, spec: LockstepParameters) -> None:
     own = engine.rows(throttles)[guard]
     own.lag_limit_ns = spec.throttle.lag_limit
     own.caught_up_ns = spec.throttle.caught_up

@@ -132,7 +132,7 @@ class AdaptiveSpec(Spec):
         return self
 
 
-class CheckpointFields(ReplicationFields):
+class IntervalFields(ReplicationFields):
     """Parameters of mechanisms that checkpoint at intervals."""
 
     outcome: ClassVar[type[Protection]] = Checkpoints
@@ -175,17 +175,12 @@ class CheckpointFields(ReplicationFields):
         engine.rows(checkpoints)[guard].longest_pause_ns = 0
 
 
-@PROTECTIONS.register
-class CheckpointSpec(CheckpointFields):
-    """Asynchronous checkpoints to a backup (Remus)."""
-
-    products: ClassVar[tuple[str, ...]] = ("remus",)
+class CheckpointFields(IntervalFields):
+    """Parameters of asynchronous checkpoints to a backup."""
 
     uncalibrated: ClassVar[str] = (
         "pages dirtied, pause, disk writes, the driver domain's CPU time for sending: assumptions"
     )
-    kind: Literal["checkpoint"] = "checkpoint"
-    part: ClassVar[Kind] = checkpoint
     rule: Literal["suspend", "resume", "after_ack"] = Field("suspend", description="What the interval counts from.")
     adaptive: AdaptiveSpec | None = Field(
         None, description="Let the interval follow outputs and pauses; `interval` is then the first one."
@@ -221,6 +216,15 @@ class CheckpointSpec(CheckpointFields):
 
     def _adapted_ns(self, engine: Engine, guard: int) -> int | None:
         return None if self.adaptive is None else int(engine.rows(checkpoints)[guard].interval_ns)
+
+
+@PROTECTIONS.register
+class CheckpointSpec(CheckpointFields):
+    """Asynchronous checkpoints to a backup (Remus)."""
+
+    products: ClassVar[tuple[str, ...]] = ("remus",)
+    kind: Literal["checkpoint"] = "checkpoint"
+    part: ClassVar[Kind] = checkpoint
 
 
 class Checkpoint(Record):

@@ -84,16 +84,12 @@ TIMED_OUT = word("packets_missing")
 coarse_lockstep = protection.kind("coarse_lockstep")
 
 
-@PROTECTIONS.register
-class CoarseLockstepSpec(HeartbeatFields):
-    """Comparison of outputs (COLO)."""
+class CoarseLockstepFields(HeartbeatFields):
+    """Parameters of the comparison of outputs."""
 
-    products: ClassVar[tuple[str, ...]] = ("colo",)
     uncalibrated: ClassVar[str] = (
         "divergences, distance of replicas, pages dirtied: assumptions; the second replica's CPU time is not charged"
     )
-    kind: Literal["coarse_lockstep"] = "coarse_lockstep"
-    part: ClassVar[Kind] = coarse_lockstep
     divergence_rate: Annotated[RatePerSecond, assumed(0.01, 2.0)] = Field(
         0.1, gt=0, le=1e6, description="Differences between the replicas' outputs in a second of running. Assumption."
     )
@@ -142,6 +138,15 @@ class CoarseLockstepSpec(HeartbeatFields):
             own.delays = feeder.add(_Exponentials(streams, "delay", guard, self.jitter))
         if self.missing:
             own.misses = feeder.add(_Millionths(streams, guard))
+
+
+@PROTECTIONS.register
+class CoarseLockstepSpec(CoarseLockstepFields):
+    """Comparison of outputs (COLO)."""
+
+    products: ClassVar[tuple[str, ...]] = ("colo",)
+    kind: Literal["coarse_lockstep"] = "coarse_lockstep"
+    part: ClassVar[Kind] = coarse_lockstep
 
 
 class _Exponentials:

@@ -66,18 +66,13 @@ _MS = 1_000_000
 event_sync = protection.kind("event_sync")
 
 
-@PROTECTIONS.register
-class EventSyncSpec(HeartbeatFields):
-    """Synchronization at each event (Kemari)."""
-
-    products: ClassVar[tuple[str, ...]] = ("kemari",)
+class EventSyncFields(HeartbeatFields):
+    """Parameters of synchronization at each event."""
 
     uncalibrated: ClassVar[str] = (
         "pages dirtied, the time to find them, the driver domain's CPU time: assumptions; disk operations of programs "
         "are no events, only `read_rate` is"
     )
-    kind: Literal["event_sync"] = "event_sync"
-    part: ClassVar[Kind] = event_sync
     suspend: Annotated[DurationNs, assumed(100 * _US, 5 * _MS)] = Field(
         500 * _US, description="Suspending the guest and finding its dirty pages. Assumption."
     )
@@ -89,6 +84,15 @@ class EventSyncSpec(HeartbeatFields):
         own = engine.rows(event_syncs)[guard]
         own.suspend_ns = self.suspend
         own.read_period_ns = round(1e9 / self.read_rate) if self.read_rate else 0
+
+
+@PROTECTIONS.register
+class EventSyncSpec(EventSyncFields):
+    """Synchronization at each event (Kemari)."""
+
+    products: ClassVar[tuple[str, ...]] = ("kemari",)
+    kind: Literal["event_sync"] = "event_sync"
+    part: ClassVar[Kind] = event_sync
 
 
 class EventSync(Record):

@@ -54,15 +54,10 @@ class RestartSpec(Spec):
     )
 
 
-@PROTECTIONS.register
-class HaRestartSpec(ProtectionSpec):
-    """Restart on another host (VMware HA)."""
-
-    products: ClassVar[tuple[str, ...]] = ("ha", "vmware_ha", "restart")
+class HaRestartFields(ProtectionSpec):
+    """Parameters of a restart on another host."""
 
     uncalibrated: ClassVar[str] = "placement and boot: assumptions; nothing is charged before a failure"
-    kind: Literal["ha_restart"] = "ha_restart"
-    part: ClassVar[Kind] = ha_restart
     failover: RestartSpec = Field(default_factory=RestartSpec, description="Detection and restart.")
 
     @property
@@ -81,6 +76,15 @@ class HaRestartSpec(ProtectionSpec):
         own.heartbeat_interval_ns = failover.detection.heartbeat_interval
         own.heartbeat_timeout_ns = failover.detection.timeout
         own.placement_ns, own.boot_ns = failover.placement, failover.boot_time
+
+
+@PROTECTIONS.register
+class HaRestartSpec(HaRestartFields):
+    """Restart on another host (VMware HA)."""
+
+    products: ClassVar[tuple[str, ...]] = ("ha", "vmware_ha", "restart")
+    kind: Literal["ha_restart"] = "ha_restart"
+    part: ClassVar[Kind] = ha_restart
 
 
 class Restart(Record):

@@ -86,17 +86,12 @@ _MS = 1_000_000
 EPOCHS = word("epochs")
 
 
-@PROTECTIONS.register
-class HypervisorEpochSpec(HeartbeatFields):
-    """Epochs of instructions (Bressoud and Schneider 1996)."""
-
-    products: ClassVar[tuple[str, ...]] = ("bressoud", "epochs")
+class HypervisorEpochFields(HeartbeatFields):
+    """Parameters of epochs of instructions."""
 
     uncalibrated: ClassVar[str] = (
         "instruction rate, epoch and its boundary, privileged instructions: assumptions (1996)"
     )
-    kind: Literal["hypervisor_epoch"] = "hypervisor_epoch"
-    part: ClassVar[Kind] = hypervisor_epoch
     sends_pages: ClassVar[bool] = False
     protocol: Literal["original", "revised"] = Field("revised", description="Where the primary waits.")
     epoch_instructions: int = Field(50_000, ge=1, le=1 << 40, description="Instructions an epoch. Assumption.")
@@ -133,6 +128,15 @@ class HypervisorEpochSpec(HeartbeatFields):
         own.entry_bytes = self.entry
         own.limit_ns = NEVER_NS
         engine.rows(guards)[guard].audit.follows = True
+
+
+@PROTECTIONS.register
+class HypervisorEpochSpec(HypervisorEpochFields):
+    """Epochs of instructions (Bressoud and Schneider 1996)."""
+
+    products: ClassVar[tuple[str, ...]] = ("bressoud", "epochs")
+    kind: Literal["hypervisor_epoch"] = "hypervisor_epoch"
+    part: ClassVar[Kind] = hypervisor_epoch
 
 
 hypervisor_epoch.implements(begin)(protect)

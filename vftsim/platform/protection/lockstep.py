@@ -33,7 +33,7 @@ from vftsim.platform.protection._lockstep_costs import counts
 from vftsim.platform.protection._lockstep_failover import fail_over, new_plan
 from vftsim.platform.protection._lockstep_limits import add_limit, least_limit_ns, remove_limit
 from vftsim.platform.protection._lockstep_pair import ENTITY, cut, go_on_with_room, is_logging, unprotect
-from vftsim.platform.protection._lockstep_parameters import LockstepFields, ReprotectionSpec
+from vftsim.platform.protection._lockstep_parameters import LockstepParameters, ReprotectionSpec
 from vftsim.platform.protection._lockstep_records import (
     BROKEN,
     FAILING_OVER,
@@ -86,14 +86,9 @@ class Replay(Protection):
     lowest_cpu_share: float = declare.number(label="CPU left to a slowed primary, least", unit="%", better="higher")
 
 
-@PROTECTIONS.register
-class LockstepSpec(LockstepFields):
-    """VMware Fault Tolerance by deterministic replay (vSphere 4); one vCPU only."""
+class LockstepFields(LockstepParameters):
+    """Parameters of deterministic replay, and what they say of it."""
 
-    products: ClassVar[tuple[str, ...]] = ("vmware", "vmware_ft", "ft")
-
-    kind: Literal["lockstep"] = "lockstep"
-    part: ClassVar[Kind] = lockstep
     outcome: ClassVar[type[Protection]] = Replay
 
     @property
@@ -169,6 +164,15 @@ class LockstepSpec(LockstepFields):
     def forget_extremes(self, engine: Engine, guard: int) -> None:
         """Have the lowest share begin with the present one."""
         engine.rows(throttles)[guard].lowest_share = engine.rows(throttles)[guard].share
+
+
+@PROTECTIONS.register
+class LockstepSpec(LockstepFields):
+    """VMware Fault Tolerance by deterministic replay (vSphere 4); one vCPU only."""
+
+    products: ClassVar[tuple[str, ...]] = ("vmware", "vmware_ft", "ft")
+    kind: Literal["lockstep"] = "lockstep"
+    part: ClassVar[Kind] = lockstep
 
 
 def state_name(engine: Engine, guard: int) -> str:

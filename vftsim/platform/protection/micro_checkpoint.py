@@ -22,7 +22,7 @@ from vftsim.platform.protection import machine
 from vftsim.platform.protection._replication_crash import crash_primary
 from vftsim.platform.protection._replication_records import BROKEN, FAILING_OVER, PROTECTED, abandon, replications
 from vftsim.platform.protection.account import note
-from vftsim.platform.protection.checkpoint import CheckpointFields, PauseSpec, checkpoint, checkpoints
+from vftsim.platform.protection.checkpoint import IntervalFields, PauseSpec, checkpoint, checkpoints
 from vftsim.platform.protection.guard import Guard, protection
 from vftsim.platform.protection.mechanism import (
     GUEST_ERROR,
@@ -41,8 +41,7 @@ from vftsim.spec.units import DurationNs, PeriodNs
 _US = 1_000
 _MS = 1_000_000
 
-micro_checkpoint = protection.kind("micro_checkpoint")
-micro_checkpoint.implementations.update(checkpoint.implementations)
+micro_checkpoint = protection.kind("micro_checkpoint", base=checkpoint)
 
 
 class FaultSpec(PauseSpec):
@@ -56,15 +55,10 @@ class FaultSpec(PauseSpec):
     )
 
 
-@PROTECTIONS.register
-class MicroCheckpointSpec(CheckpointFields):
-    """Checkpoints by copy on write, kept on the host or shipped to a backup."""
-
-    products: ClassVar[tuple[str, ...]] = ("micro_checkpointing", "qemu_mc")
+class MicroCheckpointFields(IntervalFields):
+    """Parameters of checkpoints by copy on write."""
 
     uncalibrated: ClassVar[str] = "pages dirtied, a fault with its copy, write protection: assumptions"
-    kind: Literal["micro_checkpoint"] = "micro_checkpoint"
-    part: ClassVar[Kind] = micro_checkpoint
     interval: PeriodNs = Field(50 * _MS, description="Length of an epoch. Assumption.")
     pause: FaultSpec = Field(default_factory=FaultSpec, description="Write protection, and faults.")
     shipped: bool = Field(False, description="States go to a backup; else they stay on the host.")
@@ -100,6 +94,15 @@ class MicroCheckpointSpec(CheckpointFields):
         again = engine.rows(reprotections)[guard]
         again.is_wanted = True
         again.delay_ns = again.live_ns = again.downtime_ns = 0
+
+
+@PROTECTIONS.register
+class MicroCheckpointSpec(MicroCheckpointFields):
+    """Checkpoints by copy on write, kept on the host or shipped to a backup."""
+
+    products: ClassVar[tuple[str, ...]] = ("micro_checkpointing", "qemu_mc")
+    kind: Literal["micro_checkpoint"] = "micro_checkpoint"
+    part: ClassVar[Kind] = micro_checkpoint
 
 
 @micro_checkpoint.implements(primary_crash)
