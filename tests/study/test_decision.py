@@ -9,6 +9,7 @@ from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
 from vftsim.study import failover
 from vftsim.study.decision import Asked, decide
+from vftsim.study.decision_figures import computed
 from vftsim.study.failover import protected_domain
 from vftsim.study.model import load_model
 from vftsim.study.objective import Objective, read_objective
@@ -103,6 +104,15 @@ def test_the_price_is_the_cpu_of_both_hosts_beyond_the_same_work(job):
     # Epochs: the second host does all that the guest does, and a fifth of the first stands still.
     assert job.price("hypervisor_epoch") == pytest.approx(80.0 + 20.0, abs=1.0)
     assert job.price("none") == 0.0
+
+
+def test_more_work_than_without_protection_is_not_credited(job):
+    """What an overloaded guest gets done once its clients are held back has no price without protection."""
+    less, more = (job.protected[kind] for kind in ("hypervisor_epoch", "none"))
+    found = computed(more.model, "vm", more.summary, less.summary)
+    assert set(found["work"].values()) == {100.0}
+    busy = [each.summary.values("hosts.host.busy") for each in (more, less)]
+    assert found["price"] == {n: pytest.approx(busy[0][n] - busy[1][n], abs=1e-3) for n in busy[0]}
 
 
 def test_what_neither_works_nor_stands_still_is_left(web):

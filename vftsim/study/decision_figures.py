@@ -3,7 +3,8 @@
 Of the service: what its workloads and programs declare as leading.  What protection adds and costs: declared figures
 of the guard, the domain and the hosts, and three that are put together here in each replication:
 
-* ``work``: what the leading rates have got done, as a share of that without protection (mean over workloads).
+* ``work``: what the leading rates have got done, as a share of that without protection (mean over workloads, none
+  counted for more than all of its own: an overloaded guest may get more done where protection holds its clients back).
 * ``cpu_left``: what of the guest's vCPUs neither works nor stands still.
 * ``price``: CPU time of both hosts beyond what the same work takes without protection: what the primary's host uses
   more than ``work`` times what it uses unprotected, the time the guest's vCPUs stand still, and the second host's.
@@ -265,13 +266,16 @@ def computed(model: Model, domain: str, summary: Summary, unprotected: Summary |
 
 
 def _work(summary: Summary, unprotected: Summary, word: str) -> dict[int, float]:
-    """Return the share in percent of the work that is done without protection, mean over what does it."""
+    """Return the share in percent of the work that is done without protection, mean over what does it.
+
+    Where more is done than without it, what that costs unprotected is not known: it counts as all.
+    """
     shares: dict[int, list[float]] = {}
     for text in _rates(unprotected, word):
         mine, its = summary.values(text), unprotected.values(text)
         for number in sorted(mine.keys() & its.keys()):
             if its[number] > 0:
-                shares.setdefault(number, []).append(100.0 * mine[number] / its[number])
+                shares.setdefault(number, []).append(min(100.0, 100.0 * mine[number] / its[number]))
     numbers = shares or {number: [100.0] for number in _numbers(summary)}
     return {number: sum(each) / len(each) for number, each in numbers.items()}
 
