@@ -77,6 +77,9 @@ def test_availability_as_csv(tiny_path, capsys):
 
 def test_mistakes(tiny_path, capsys):
     assert "did you mean 'checkpoint'" in refused(capsys, "compare", tiny_path, "--protection", "chekpoint")
+    assert "name them with --protection" in refused(capsys, "compare", tiny_path, "--crossovers", "all")
+    wrong = ("compare", tiny_path, "--protection", "none,lockstep", "--crossovers", "lode")
+    assert "did you mean 'load'" in refused(capsys, *wrong)
     assert "name one" in refused(capsys, "compare", tiny_path, tiny_path, "--protection", "all")
     assert "did you mean 'lockstep'" in refused(capsys, "failover", tiny_path, "--protection", "lockstp")
     assert "no domain 'sud'" in refused(capsys, "failover", tiny_path, "--protection", "none", "--domain", "sud")

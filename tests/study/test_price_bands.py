@@ -14,7 +14,7 @@ from vftsim.platform.protection.prices import at_prices, prices_of
 from vftsim.sampling import Streams
 from vftsim.spec import Spec
 from vftsim.stats import Estimate
-from vftsim.study.failover import one_crash_each
+from vftsim.study.failover import crashes_of_each
 from vftsim.study.figures.summary import Summary
 from vftsim.study.model import load_model
 from vftsim.study.price_bands import ALL, Effect, band_of, effects_of, variants, widened
@@ -207,7 +207,7 @@ def test_the_price_that_decides_is_found(job):
 def test_an_outage_moves_by_what_its_parts_do(job):
     model = under(job, "checkpoint")
     ends = [each for each in variants(model, "vm") if each.price == "failover.go_live"]
-    low, high, own = (each.failovers[0].away_s for each in one_crash_each([*(e.model for e in ends), model], 1, 1))
+    low, high, own = (each.failovers[0].away_s for each in crashes_of_each([*(e.model for e in ends), model], 1, 1, 1))
     assert high - own == pytest.approx(0.9, abs=1e-6)
     assert own - low == pytest.approx(0.09, abs=1e-6)
 

@@ -21,7 +21,8 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "check": ("vftsim check result", "vftsim check result --repair"),
     "compare": (
         "vftsim compare lab-native lab-virtual --quick",
-        "vftsim compare lab-virtual --protection none,lockstep --quick -n 2 --objective 'calls.setup.p95 <= 100 ms'",
+        "vftsim compare lab-virtual --protection none,lockstep --quick -n 2 --objective 'calls.setup.p95 <= 100 ms' "
+        "--crossovers round_trip",
     ),
     "explain": ("vftsim explain xen-media", "vftsim explain lab-virtual --of exchange --length '10 s'"),
     "export": ("vftsim export study-weights --csv runs.csv", "vftsim export study-weights --parquet runs.parquet"),

@@ -200,6 +200,7 @@ def decide(
     jobs: int = 1,
     *,
     prices: bool = True,
+    crossovers: Sequence[str] = (),
     quick: bool = False,
     directory: str | Path | None = None,
     force: bool = False,
@@ -217,19 +218,21 @@ def decide(
     replications, seed, jobs : int
     prices : bool
         Play prices of mechanisms at both ends of their ranges, for bands.
+    crossovers : sequence of str
+        Settings over which the order of mechanisms is sought: ``round_trip``, ``load=0.5,1,2``, or ``all``.
     quick, force : bool
     directory : str or Path, optional
         Keep every finished run and the answer here; the same call goes on from them.
     progress : bool
         Say on standard error how far it is, in a notebook too.
     """
-    from vftsim.study.decision import Asked
+    from vftsim.study.asked import Asked
     from vftsim.study.decision import decide as decide_study
     from vftsim.study.objective import read_objective
     from vftsim.study.protections import kinds_named
 
     chosen, kinds = as_model(model, quick=quick), kinds_named(protection)
-    asked = Asked(tuple(read_objective(text) for text in objectives), bands=prices)
+    asked = Asked(tuple(read_objective(text) for text in objectives), bands=prices, crossovers=tuple(crossovers))
     return answered(
         "compare",
         "compare",

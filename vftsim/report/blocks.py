@@ -149,6 +149,8 @@ class Chart:
         Values of x worth a line, with what they say.
     reach : sequence of float
         Values of y that the axis has room for: those of charts that are compared.
+    x_scale : str
+        ``log`` where the values are some factor apart.
     """
 
     title: str
@@ -161,6 +163,7 @@ class Chart:
     names: Sequence[str] = ()
     at: Sequence[tuple[float, str]] = ()
     reach: Sequence[float] = ()
+    x_scale: Literal["linear", "log"] = "linear"
 
 
 @dataclass(frozen=True)

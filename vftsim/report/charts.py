@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from vftsim.report.blocks import Bars, Chart, Series, plain
 
@@ -196,7 +196,11 @@ def _draw_chart(chart: Chart, axes: Axes) -> None:
     axes.set_ylabel(chart.y)
     places = sorted({point.x for series in chart.series for point in series.points})
     gaps = {round(b - a, 9) for a, b in pairwise(places)}
-    if len(gaps) == 1 and len(places) <= _MOST_TICKS:
+    if chart.x_scale == "log":
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_minor_locator(NullLocator())
+    elif len(gaps) == 1 and len(places) <= _MOST_TICKS:
         axes.set_xticks(places)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))

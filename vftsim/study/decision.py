@@ -16,27 +16,27 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
 from vftsim.stats import Estimate
-from vftsim.study.availability import DEFAULT_RESTART_S, rate_of, year_of
+from vftsim.study.asked import Asked
 from vftsim.study.blocks.decision import decision_blocks
+from vftsim.study.decision_crossovers import Order, orders, orders_take
 from vftsim.study.decision_figures import (
     CAPACITY,
     FAILURE,
+    NONE,
     PRICE,
     SERVICE,
     YEAR,
     Protected,
     Quantity,
     address_in,
-    computed,
     own_words,
     quantities,
 )
+from vftsim.study.decision_runs import SOON_NS, Playing
 from vftsim.study.estimate import Needs, total
-from vftsim.study.failover import SPAN_NS, FailoverStudy, crashes_take, failover_study, one_crash_each, protected_domain
-from vftsim.study.figures.summary import Summary
+from vftsim.study.failover import SPAN_NS, crashes_take, protected_domain
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
@@ -47,9 +47,9 @@ from vftsim.study.progress import Progress
 from vftsim.study.protection_costs import cost_note
 from vftsim.study.protection_figures import broken_promises
 from vftsim.study.protections import fitting
-from vftsim.study.ramp import ramp_capacity_of
-from vftsim.study.replicate import DEFAULT_SEED, replicate
-from vftsim.study.results import CONFIDENCE, rows
+from vftsim.study.replicate import DEFAULT_SEED
+from vftsim.study.results import rows
+from vftsim.study.shared_knobs import shared_knobs
 from vftsim.study.store import Store
 from vftsim.study.validity import first_load, outside
 from vftsim.study.workers import Interrupted, checked_jobs
@@ -57,33 +57,7 @@ from vftsim.study.workers import Interrupted, checked_jobs
 if TYPE_CHECKING:
     import pandas as pd
 
-NONE = "none"
-SOON_NS = 8_000_000_000
-"""Above the longest detection and takeover that prices make, a restart aside."""
-DEFAULT_MTBF_S = 365 * 86_400.0
 Verdict = Literal["yes", "no", "open"]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The question.
-
-    Parameters
-    ----------
-    objectives : tuple of Objective
-        What a mechanism has to achieve, all of them.
-    mtbf_s : float
-        Mean time between failures of a host.
-    restart_s : float
-        How long it takes somebody to bring back by hand what does not come back by itself.
-    bands : bool
-        Whether each price is also played at both ends of its range, once.
-    """
-
-    objectives: tuple[Objective, ...] = ()
-    mtbf_s: float = DEFAULT_MTBF_S
-    restart_s: float = DEFAULT_RESTART_S
-    bands: bool = True
 
 
 @dataclass(frozen=True)
@@ -103,6 +77,8 @@ class Decision(Printed):
     notes : dict
         What must be said of a mechanism.
     manifest : dict
+    crossovers : tuple of Order
+        Who is the cheapest over settings that were asked for.
     """
 
     base: Model
@@ -112,6 +88,7 @@ class Decision(Printed):
     refused: Mapping[str, str]
     notes: Mapping[str, Sequence[str]]
     manifest: dict[str, Any]
+    crossovers: tuple[Order, ...] = ()
 
     @cached_property
     def quantities(self) -> list[Quantity]:
@@ -232,23 +209,27 @@ class Decision(Printed):
             ],
             "order": self.ordered,
             "refused": dict(self.refused),
+            "crossovers": [each.for_machines() for each in self.crossovers],
             "notes": {kind: list(said) for kind, said in self.notes.items()},
             "outside_calibration": self.outside,
         }
 
 
-def decision_takes(models: Sequence[Model], replications: int, *, bands: bool = True) -> Needs:
+def decision_takes(models: Mapping[str, Model], replications: int, asked: Asked) -> Needs:
     """Return what such a study takes: replications of each model, and crashes; of each price two more."""
-    found = total([each.spec for each in models], replications)
-    for each in models:
+    found = total([each.spec for each in models.values()], replications)
+    for each in models.values():
         found += crashes_take(each, max(replications, 2), None, SPAN_NS, None)
-        for end, of_failure in _ends(each, protected_domain(each)) if bands else ():
+        for end in _ends(each, protected_domain(each)) if asked.bands else ():
             found += (
                 crashes_take(end.model, 1, None, SPAN_NS, _after_ns({"": each}))
-                if of_failure
+                if end.is_of_failure
                 else total([end.model.spec], 1)
             )
-    return found
+    if not asked.crossovers:
+        return found
+    entry = protected_domain(next(iter(models.values())))
+    return found + orders_take(models, entry, shared_knobs(asked.crossovers, models, entry), asked, replications)
 
 
 def decide(
@@ -267,35 +248,31 @@ def decide(
     Raises
     ------
     UsageError
-        No mechanism fits the model, or it has no figure that was asked for.
+        No mechanism fits the model, or it has no figure or setting that was asked for.
     Interrupted
         Ctrl-C before one replication of every mechanism was done.
     """
     started, workers = utc_now(), checked_jobs(jobs)
     models, refused = fitting(model, kinds)
-    question, specs = asked or Asked(), [each.spec for each in models.values()]
+    name, question, specs = protected_domain(model), asked or Asked(), [each.spec for each in models.values()]
     question = replace(question, objectives=in_units(question.objectives, specs, own_words()))
-    done = replicate(list(models.values()), replications, seed, workers, progress=progress, store=store)
-    common = sorted(set.intersection(*(set(each.records) for each in done)))
+    knobs = shared_knobs(question.crossovers, models, name)
+    play = Playing(model.spec.copies(name)[0], question, seed, workers, progress, store)
+    done = dict(zip(models, play.runs(list(models.values()), replications), strict=True))
+    common = sorted(set.intersection(*(set(each.records) for each in done.values())))
     if not common:
         raise Interrupted("no replication of all mechanisms had finished")
-    records = {kind: [(n, each.records[n]) for n in common] for kind, each in zip(models, done, strict=True)}
-    summaries = {kind: Summary(kind, own, CONFIDENCE) for kind, own in records.items()}
-    interrupted = any(each.interrupted for each in done)
-    name = protected_domain(model)
-    domain = model.spec.copies(name)[0]
-    found, notes = {}, dict[str, list[str]]()
+    found = dict(zip(models, play.of_runs(list(done.values()), common, done.get(NONE)), strict=True))
+    interrupted = any(each.interrupted for each in done.values())
+    notes = {}
     for kind, own in models.items():
-        notes[kind] = [text for text in (cost_note(own.spec.domains[name]), *broken_promises(records[kind])) if text]
-        capacity = ramp_capacity_of(own, records[kind]) if model.spec.ramp is not None else None
-        beside = computed(own, domain, summaries[kind], summaries.get(NONE))
-        found[kind] = Protected(own, domain, summaries[kind], beside, capacity)
-        for one in question.objectives:
-            address_in(summaries[kind], one.figure)  # a percentile that nobody has listed comes to be
-    for kind, each in {} if interrupted else found.items():
-        study = failover_study(models[kind], max(replications, 2), seed, workers, progress=progress, store=store)
-        found[kind] = _with_failovers(each, study, question, rate_of(model))
-        if found[kind].year is None:
+        broken = broken_promises((number, done[kind].records[number]) for number in common)
+        notes[kind] = [text for text in (cost_note(own.spec.domains[name]), *broken) if text]
+    if not interrupted:
+        studies = play.crashes(list(models.values()), max(replications, 2))
+        found = {kind: play.with_failovers(found[kind], each) for kind, each in zip(models, studies, strict=True)}
+    for kind, each in found.items():
+        if each.failovers is not None and each.year is None:
             notes[kind].append("no year: a run ended before the guest was back")
     said = manifest(
         list(models.values()),
@@ -307,24 +284,14 @@ def decide(
         started=started,
         state="interrupted" if interrupted else "finished",
     )
-    of_prices: dict[str, dict[str, Band]] = {}
-    if question.bands and not interrupted:
-        of_prices = _bands(models, name, domain, question, seed, workers, progress, store)
-    return Decision(model, found, question, of_prices, refused, {k: v for k, v in notes.items() if v}, said)
+    bands = _bands(models, name, play) if question.bands and not interrupted else {}
+    over = orders(models, name, knobs, play, replications) if knobs and not interrupted else []
+    return Decision(model, found, question, bands, refused, {k: v for k, v in notes.items() if v}, said, tuple(over))
 
 
-def _with_failovers(each: Protected, study: FailoverStudy, asked: Asked, rate: float) -> Protected:
-    try:
-        year = year_of(study, study.mechanism, asked.mtbf_s, asked.restart_s, rate)
-    except UsageError:  # a run ended before the guest was back
-        year = None
-    return replace(each, failovers=study, year=year)
-
-
-def _ends(model: Model, entry: str) -> Iterator[tuple[Variant, bool]]:
-    """Yield what is played for the prices of a model, and whether a crash of it is."""
-    for each in variants(_shorter(model), entry):
-        yield each, each.is_of_failure
+def _ends(model: Model, entry: str) -> Iterator[Variant]:
+    """Yield what is played for the prices of a model."""
+    yield from variants(_shorter(model), entry)
 
 
 def _after_ns(models: Mapping[str, Model]) -> int | None:
@@ -337,61 +304,32 @@ def _shorter(model: Model) -> Model:
     return model.quick() if model.spec.ramp is not None else model
 
 
-def _bands(
-    models: Mapping[str, Model],
-    entry: str,
-    domain: str,
-    asked: Asked,
-    seed: int,
-    jobs: int,
-    progress: Progress | None,
-    store: Store | None,
-) -> dict[str, dict[str, Band]]:
+def _bands(models: Mapping[str, Model], entry: str, play: Playing) -> dict[str, dict[str, Band]]:
     """Play every price at both ends of its range, once, and return what that makes of each mechanism's figures."""
-    ends = {kind: [each for each, _ in _ends(model, entry)] for kind, model in models.items()}
+    ends = {kind: list(_ends(model, entry)) for kind, model in models.items()}
     base = {kind: _shorter(model) for kind, model in models.items()}
-    of_run = [*base.items(), *((kind, v.model) for kind, own in ends.items() for v in own if not v.is_of_failure)]
+    of_run = [*base.values(), *(v.model for own in ends.values() for v in own if not v.is_of_failure)]
     of_crash = [
-        *((kind, base[kind]) for kind, own in ends.items() if any(v.is_of_failure for v in own)),
-        *((kind, v.model) for kind, own in ends.items() for v in own if v.is_of_failure),
+        *(base[kind] for kind, own in ends.items() if any(v.is_of_failure for v in own)),
+        *(v.model for own in ends.values() for v in own if v.is_of_failure),
     ]
-    done = replicate([model for _, model in of_run], 1, seed, jobs, progress=progress, store=store)
+    done = play.runs(of_run, 1)
     if any(each.interrupted for each in done):
         return {}
-    summaries = [Summary(kind, each.ordered(), CONFIDENCE) for (kind, _), each in zip(of_run, done, strict=True)]
-    unprotected = next((each for (kind, _), each in zip(of_run, summaries, strict=True) if kind == NONE), None)
-    runs = iter(
-        [
-            Protected(
-                model,
-                domain,
-                each,
-                computed(model, domain, each, unprotected),
-                ramp_capacity_of(model, own.ordered()) if model.spec.ramp is not None else None,
-            )
-            for (_, model), each, own in zip(of_run, summaries, done, strict=True)
-        ]
-    )
+    unprotected = done[list(base).index(NONE)] if NONE in base else None
+    runs = iter(play.of_runs(done, [0], unprotected))
     of_base = {kind: next(runs) for kind in base}
-    crashes = iter(
-        one_crash_each(
-            [model for _, model in of_crash], seed, jobs, after_ns=_after_ns(base), progress=progress, store=store
-        )
-    )
-    rate = rate_of(next(iter(models.values())))
+    crashes = iter(play.crashes(of_crash, 1, _after_ns(base)))
     for kind, own in ends.items():
         if any(each.is_of_failure for each in own):
-            of_base[kind] = _with_failovers(of_base[kind], next(crashes), asked, rate)
+            of_base[kind] = play.with_failovers(of_base[kind], next(crashes))
     found = {}
     for kind, own in ends.items():
-        asked_for = [address_in(of_base[kind].summary, one.figure) for one in asked.objectives]
+        asked_for = [address_in(of_base[kind].summary, one.figure) for one in play.asked.objectives]
         played = [
-            (each, _with_failovers(of_base[kind], next(crashes), asked, rate) if each.is_of_failure else next(runs))
+            (each, play.with_failovers(of_base[kind], next(crashes)) if each.is_of_failure else next(runs))
             for each in own
         ]
-        for _, each in played:
-            for one in asked.objectives:
-                address_in(each.summary, one.figure)
         found[kind] = _of_mechanism(of_base[kind], played, asked_for)
     return found
 

@@ -32,6 +32,7 @@ from vftsim.study.ramp import RampCapacity
 
 SERVICE, COST, FAILURE, YEAR = "service", "cost", "failure", "year"
 OUTAGE, PRICE, WORK, CPU_LEFT, CAPACITY, DOWNTIME = "outage", "price", "work", "cpu_left", "capacity", "downtime"
+NONE = "none"
 _RATINGS = ("mos",)
 """Figures that lead no table of a run and decide about a mechanism."""
 
@@ -161,20 +162,35 @@ class Protected:
         """After how many crashes the service did not come back."""
         return sum(math.isinf(each.away_s) for each in self.failovers.failovers) if self.failovers is not None else 0
 
-    def _of_crash(self, name: str) -> Estimate | None:
+    def sample(self, name: str) -> list[float]:
+        """Return a figure of each replication or crash; of a year, and of ramps together, the one there is."""
+        if name in self.computed:
+            return list(self.computed[name].values())
+        if name in _OF_CRASH:
+            return self._of_each_crash(name)
+        if name in _OF_YEAR or name == CAPACITY:
+            found = self.estimate(name)
+            return [] if found is None else [found.mean]
+        return list(self.summary.values(name).values())
+
+    def _of_each_crash(self, name: str) -> list[float]:
+        """Return a figure of each crash; empty where none has any."""
         study = self.failovers
         if study is None:
-            return None
-        confidence = self.summary.confidence
+            return []
         if name == OUTAGE:
-            away_s = [each.away_s for each in study.failovers]
-            return stratified_interval(away_s, confidence) if all(map(math.isfinite, away_s)) else None
+            return [each.away_s for each in study.failovers]
         if name in ("requests_lost", "packets_lost"):
             found = [each.failed if name == "requests_lost" else each.lost for each in study.failovers]
-            sums = [float(sum(each.values())) for each in found]
-            return stratified_interval(sums, confidence) if any(found) else None
-        figure = _OF_CRASH[name][0]
-        return study.mean(figure) if figure in study.figures() else None
+            return [float(sum(each.values())) for each in found] if any(found) else []
+        return study.figures().get(_OF_CRASH[name][0], [])
+
+    def _of_crash(self, name: str) -> Estimate | None:
+        values = self._of_each_crash(name)
+        if name in (OUTAGE, "requests_lost", "packets_lost"):
+            known = bool(values) and all(map(math.isfinite, values))
+            return stratified_interval(values, self.summary.confidence) if known else None
+        return self.failovers.mean(_OF_CRASH[name][0]) if self.failovers is not None and values else None
 
     def _of_year(self, name: str) -> Estimate | None:
         if self.year is None or not math.isfinite(value := float(self.year[_OF_YEAR[name][0]])):
@@ -198,6 +214,11 @@ def quantities(protected: Mapping[str, Protected]) -> list[Quantity]:
     known = [one for one in found.values() if any(each.estimate(one.name) for each in protected.values())]
     groups = (SERVICE, COST, FAILURE, YEAR)
     return sorted(known, key=lambda one: groups.index(one.group))
+
+
+def is_of_failure(name: str) -> bool:
+    """Whether only a crash shows a figure."""
+    return name in _OF_CRASH or name in _OF_YEAR
 
 
 def own_words() -> dict[str, str]:

@@ -252,8 +252,8 @@ def failover_study(
         return study
 
     def crashes_of(models: Sequence[Model]) -> list[FailoverStudy]:
-        return one_crash_each(
-            models, seed, workers, load=load, domain=domain, after_ns=after_ns, progress=progress, store=store
+        return crashes_of_each(
+            models, 1, seed, workers, load=load, domain=domain, after_ns=after_ns, progress=progress, store=store
         )
 
     return _with_bands(study, domain, crashes_of)
@@ -292,8 +292,9 @@ def _means(study: FailoverStudy) -> Callable[[str], float]:
     return figure
 
 
-def one_crash_each(
+def crashes_of_each(
     models: Sequence[Model],
+    crashes: int,
     seed: int,
     jobs: int,
     *,
@@ -303,17 +304,18 @@ def one_crash_each(
     progress: Progress | None = None,
     store: Store | None = None,
 ) -> list[FailoverStudy]:
-    """Let the host of each model crash once, at the same instant."""
-    plans = [_planned(model, 1, seed, load, domain, SPAN_NS, after_ns) for model in models]
+    """Let the host of each model crash so often, at the same instants; all in one go."""
+    plans = [_planned(model, crashes, seed, load, domain, SPAN_NS, after_ns) for model in models]
     kept = [
         Kept(store, {**identity(model, seed), "failover": plan.said}, asdict, _from_dict)
         for model, plan in zip(models, plans, strict=True)
     ]
     show = progress or Silent()
-    show.total(sum(1 - one.there(plan.tasks) for one, plan in zip(kept, plans, strict=True)))
-    workers = Workers(simulate_crash, worthwhile_jobs(jobs, [plan.spec for plan in plans]), show.say, show.advance)
-    found = together(kept, workers, [plan.tasks[0] for plan in plans])
-    return [plan.study(model, [each], {}) for plan, model, each in zip(plans, models, found, strict=True)]
+    show.total(sum(crashes - one.there(plan.tasks) for one, plan in zip(kept, plans, strict=True)))
+    specs = [plan.spec for plan in plans for _ in plan.tasks]
+    workers = Workers(simulate_crash, worthwhile_jobs(jobs, specs), show.say, show.advance)
+    found = together(kept, workers, [plan.tasks for plan in plans])
+    return [plan.study(model, each, {}) for plan, model, each in zip(plans, models, found, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -97,22 +97,21 @@ class Kept:
         return [found[index] for index in range(len(tasks))]
 
 
-def together(kept: Sequence[Kept], workers: Workers[Any, Any], tasks: Sequence[Any]) -> list[Any]:
-    """Return the results of one task of each of several studies, done in one go; what is in the store is not."""
-    found: dict[int, Any] = {}
-    for number, one in enumerate(kept):
-        if one.there({0: None}):
-            assert one.store is not None
-            assert one.identity is not None
-            found[number] = one.decode(one.store.known(one.identity)[0])
-    missing = [number for number in range(len(kept)) if number not in found]
-    for index, result in workers.as_they_come([tasks[number] for number in missing]):
-        one = kept[missing[index]]
+def together(kept: Sequence[Kept], workers: Workers[Any, Any], tasks: Sequence[Mapping[int, Any]]) -> list[list[Any]]:
+    """Return the results of the tasks of several studies, done in one go; what is in the store is not done again."""
+    found: list[dict[int, Any]] = []
+    for one, own in zip(kept, tasks, strict=True):
+        there = one.store.known(one.identity) if one.store is not None and one.identity is not None else {}
+        found.append({number: one.decode(there[number]) for number in own if number in there})
+    missing = [(n, number) for n, own in enumerate(tasks) for number in own if number not in found[n]]
+    for index, result in workers.as_they_come([tasks[n][number] for n, number in missing]):
+        n, number = missing[index]
+        one = kept[n]
         if one.store is not None and one.identity is not None:
             with deferred_interrupts():
-                one.store.keep(one.identity, 0, one.encode(result))
-        found[missing[index]] = result
-    return [found[number] for number in range(len(kept))]
+                one.store.keep(one.identity, number, one.encode(result))
+        found[n][number] = result
+    return [[own[number] for number in of] for own, of in zip(found, tasks, strict=True)]
 
 
 @contextmanager

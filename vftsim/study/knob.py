@@ -61,7 +61,7 @@ class Knob:
         except ValidationError as error:
             why = error.errors(include_url=False)[0]["msg"]
             at = f"{level:g} {self.unit}".rstrip()
-            raise UsageError(f"--vary {self.key}: the model cannot have {at}: {why}") from None
+            raise UsageError(f"{self.key}: the model cannot have {at}: {why}") from None
 
 
 def written(level: float, unit: str, is_whole: bool) -> str | float:

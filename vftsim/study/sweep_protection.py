@@ -22,7 +22,7 @@ MEANINGS = {
     "round_trip": "twice the one-way latency of that channel",
     "lag_limit": "lag of a lockstep secondary that slows the primary down",
 }
-_KEYS = {
+KEYS = {
     "checkpoint_interval": "interval",
     "dirty_rate": "memory.touch_rate",
     "bandwidth": "channel.rate",
@@ -58,7 +58,7 @@ class ProtectionAxis:
     @property
     def keys(self) -> tuple[str, ...]:
         """The dotted key, in mechanisms that have it."""
-        return (f"domains.{self.domain}.protection.{_KEYS[self.name]}",)
+        return (f"domains.{self.domain}.protection.{KEYS[self.name]}",)
 
     def assignments(self, value: str, kind: str) -> tuple[str, ...]:
         """Return what ``--set`` would say for a value under a mechanism; nothing if that has no such parameter."""
@@ -70,7 +70,7 @@ class ProtectionAxis:
 def has_parameter(kind: str, name: str) -> bool:
     """Tell whether a mechanism has what a short name stands for."""
     spec: object = protections()[kind]()
-    for part in _KEYS[name].split("."):
+    for part in KEYS[name].split("."):
         if not hasattr(spec, part):
             return False
         spec = getattr(spec, part)

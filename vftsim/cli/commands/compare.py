@@ -15,7 +15,7 @@ from vftsim.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vftsim.study.decision import Asked
+    from vftsim.study.asked import Asked
     from vftsim.study.model import Model
 
 
@@ -64,6 +64,16 @@ def compare(
             help="Play prices of mechanisms at both ends of their ranges, for bands. With --protection.",
         ),
     ] = True,
+    crossovers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--crossovers",
+            metavar="SETTING[=VALUE,VALUE]",
+            help="Show where the order of mechanisms changes over a setting that they share (repeat for several): "
+            "checkpoint_interval, dirty_rate, round_trip, load, or all; at values around their own, or at those given, "
+            "e.g. 'round_trip=100 us,1 ms,10 ms'. With --protection.",
+        ),
+    ] = None,
     figure: Annotated[
         list[str] | None,
         typer.Option(
@@ -94,10 +104,15 @@ def compare(
     if protection is not None:
         if figure:
             raise UsageError("--figure: with --protection every figure is shown; --objective says what is asked")
-        asked = _asked(objective or (), mtbf, restart, prices)
+        asked = _asked(objective or (), mtbf, restart, prices, crossovers or ())
         _mechanisms(chosen, protection, replications, asked, common)
         return
-    for option, given in (("--objective", objective), ("--mtbf", mtbf), ("--restart", restart)):
+    for option, given in (
+        ("--objective", objective),
+        ("--mtbf", mtbf),
+        ("--restart", restart),
+        ("--crossovers", crossovers),
+    ):
         if given:
             raise UsageError(f"{option} judges mechanisms: name them with --protection")
     result = common.answer(
@@ -125,10 +140,12 @@ def _variant(named: str, common: ModelStudy, scale: float) -> Model:
     return replace(model, label=named)
 
 
-def _asked(objectives: Sequence[str], mtbf: str | None, restart: str | None, bands: bool) -> Asked:
+def _asked(
+    objectives: Sequence[str], mtbf: str | None, restart: str | None, bands: bool, crossovers: Sequence[str]
+) -> Asked:
     """Return the question that the options put."""
     from vftsim.spec import DURATION
-    from vftsim.study.decision import Asked
+    from vftsim.study.asked import Asked
     from vftsim.study.objective import read_objective
 
     times = {
@@ -136,7 +153,7 @@ def _asked(objectives: Sequence[str], mtbf: str | None, restart: str | None, ban
         for name, option, text in (("mtbf_s", "--mtbf", mtbf), ("restart_s", "--restart", restart))
         if text is not None
     }
-    return Asked(tuple(read_objective(text) for text in objectives), **times, bands=bands)
+    return Asked(tuple(read_objective(text) for text in objectives), **times, bands=bands, crossovers=tuple(crossovers))
 
 
 def _mechanisms(models: list[Model], named: str, replications: int, asked: Asked, common: ModelStudy) -> None:
@@ -147,11 +164,11 @@ def _mechanisms(models: list[Model], named: str, replications: int, asked: Asked
     if len(models) != 1:
         raise UsageError("--protection compares mechanisms on one model; name one")
     kinds = kinds_named(named)
-    each = list(fitting(models[0], kinds)[0].values())
+    each = fitting(models[0], kinds)[0]
     result = common.answer(
         "compare",
         "compare",
-        lambda: decision_takes(each, replications, bands=asked.bands),
+        lambda: decision_takes(each, replications, asked),
         lambda store, progress: decide(
             models[0], kinds, replications, common.seed, common.jobs, asked=asked, progress=progress, store=store
         ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, shown
 from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
+from vftsim.study.blocks.crossovers import crossover_answers, crossover_blocks
 from vftsim.study.blocks.head import head
 from vftsim.study.decision_figures import CAPACITY, COST, FAILURE, OUTAGE, PRICE, SERVICE, YEAR, Quantity
 from vftsim.study.figures.tables import short_owner
@@ -29,14 +30,17 @@ def decision_blocks(found: Decision) -> list[Block]:
     notes = [note for note in said["notes"] if not note.startswith("protection")]
     blocks: list[Block] = [*head([{**said, "costs": [], "notes": notes}], found.manifest["seed"])]
     if found.asked.objectives:
-        blocks += [*(Answer(text) for text in _answers(found)), _asked(found)]
+        blocks += [*(Answer(text) for text in _answers(found)), *crossover_answers(found.crossovers), _asked(found)]
+    else:
+        blocks += crossover_answers(found.crossovers)
     for place in dict.fromkeys(one.place for one in found.quantities if one.group == SERVICE):
         own = [one for one in found.quantities if one.group == SERVICE and one.place == place]
         blocks += _tables(found, short_owner(place), own, with_differences=True)
     titles = {COST: "costs", FAILURE: "a crash", YEAR: "a year"}
     for group, title in titles.items():
         blocks += _tables(found, title, [one for one in found.quantities if one.group == group])
-    return [*blocks, *_deciding(found), *_outages(found), *(Note(text) for text in _notes(found))]
+    crossing = crossover_blocks(found.crossovers, found.ordered)
+    return [*blocks, *_deciding(found), *crossing, *_outages(found), *(Note(text) for text in _notes(found))]
 
 
 def _deciding(found: Decision) -> list[Block]:

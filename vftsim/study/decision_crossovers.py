@@ -1,0 +1,307 @@
+"""Where the order of mechanisms changes: which is the cheapest that does what is asked, over a setting that they share.
+
+A setting is put to a few values, and every mechanism is played at each with the same replications; where the cheapest
+of those that meet what is asked changes between two values, all are played in the middle (of the logarithm) too, twice.
+Two things change an order: two prices cross, or a figure that is asked for crosses its limit.  Where: replication by
+replication, linear between the values over the setting's logarithm (:mod:`.crossovers`).
+
+Where nothing is asked, the mechanisms that have a backup are compared.  A ramp is played as one step at its first load,
+unless its capacity is asked for.  Crashes are played where what they show is asked for.  The interval of a place is of
+the replications: prices of mechanisms stay at the values in use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations, pairwise
+from typing import Any
+
+from vftsim.stats import Estimate
+from vftsim.study.asked import Asked
+from vftsim.study.constant_load import at_load
+from vftsim.study.crossovers import Crossover, crossovers
+from vftsim.study.decision_figures import CAPACITY, NONE, PRICE, Protected, address_in, is_of_failure
+from vftsim.study.decision_runs import SOON_NS, Playing
+from vftsim.study.estimate import Needs, total
+from vftsim.study.failover import SPAN_NS, FailoverStudy, crashes_take
+from vftsim.study.frames import estimate_columns
+from vftsim.study.model import Model
+from vftsim.study.objective import Objective
+from vftsim.study.replicate import Replications
+from vftsim.study.results import CONFIDENCE
+from vftsim.study.shared_knobs import SharedKnob
+
+HALVINGS = 2
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of order.
+
+    Parameters
+    ----------
+    what : str
+        What crosses: the price, or an objective.
+    before, after : str
+        Of prices: which mechanism has the lower one below the place and above it.  Of an objective: the mechanism that
+        meets it, on the side on which it does; empty on the other.
+    at : Estimate
+        The place.
+    low, high : float
+        Values next to it at which all replications agree.
+    is_of_cheapest : bool
+        Whether it changes who is the cheapest.
+    """
+
+    what: str
+    before: str
+    after: str
+    at: Estimate
+    low: float
+    high: float
+    is_of_cheapest: bool
+
+    def ends(self, cheapest: Mapping[float, str], here: float, there: float) -> bool:
+        """Whether it is why another one is the cheapest at the next value."""
+        is_between = self.low <= here and there <= self.high
+        return is_between and self.before in ("", cheapest[here]) and self.after in ("", cheapest[there])
+
+
+@dataclass(frozen=True)
+class Order:
+    """The order of mechanisms over a setting.
+
+    Parameters
+    ----------
+    knob : SharedKnob
+    points : dict
+        By value, ascending, what was found of every mechanism.
+    cheapest : dict
+        By value, the cheapest that meets what is asked; empty: none does.
+    meeting : dict
+        By value, all that meet it.
+    changes : tuple of Change
+        In their order.
+    """
+
+    knob: SharedKnob
+    points: Mapping[float, Mapping[str, Protected]]
+    cheapest: Mapping[float, str]
+    meeting: Mapping[float, frozenset[str]]
+    changes: tuple[Change, ...]
+
+    def stretches(self) -> Iterator[tuple[str, float, float, Change | None]]:
+        """Yield who is the cheapest from one value to another, and the change that ends it, if one is known."""
+        places = list(self.cheapest)
+        begin = places[0]
+        for here, there in pairwise([*places, math.nan]):
+            if self.cheapest[here] != self.cheapest.get(there):
+                why = (each for each in self.changes if each.ends(self.cheapest, here, there))
+                yield self.cheapest[here], begin, here, next(why, None)
+                begin = there
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "setting": self.knob.name,
+            "unit": self.knob.unit,
+            "points": [
+                {
+                    "at": place,
+                    "cheapest": self.cheapest[place],
+                    "prices": {
+                        kind: {**estimate_columns(price), "meets": kind in self.meeting[place]}
+                        for kind, each in found.items()
+                        if (price := each.estimate(PRICE)) is not None
+                    },
+                }
+                for place, found in self.points.items()
+            ],
+            "changes": [
+                {
+                    "what": each.what,
+                    "before": each.before,
+                    "after": each.after,
+                    "of_cheapest": each.is_of_cheapest,
+                    "from": each.low,
+                    "to": each.high,
+                    **estimate_columns(each.at),
+                }
+                for each in self.changes
+            ],
+        }
+
+
+@dataclass
+class _Played:
+    """Models that were played, each once."""
+
+    play: Playing
+    replications: int
+    after_ns: int | None
+    runs: dict[str, Replications] = field(default_factory=dict)
+    crashes: dict[str, FailoverStudy] = field(default_factory=dict)
+
+    def add(self, models: Iterable[Model]) -> bool:
+        """Play what was not yet; tell whether it went to its end."""
+        new = {digest: model for model in models if (digest := model.digest()) not in self.runs}
+        done = self.play.runs(list(new.values()), self.replications)
+        self.runs |= dict(zip(new, done, strict=True))
+        if any(each.interrupted for each in done):
+            return False
+        if any(is_of_failure(one.figure) for one in self.play.asked.objectives):
+            studies = self.play.crashes(list(new.values()), max(self.replications, 2), self.after_ns)
+            self.crashes |= dict(zip(new, studies, strict=True))
+        return True
+
+    def found(self, models: Mapping[str, Model]) -> dict[str, Protected]:
+        """Return the figures of mechanisms at one value."""
+        digests = {kind: model.digest() for kind, model in models.items()}
+        runs = {kind: self.runs[digest] for kind, digest in digests.items()}
+        each = self.play.of_runs(list(runs.values()), range(self.replications), runs[NONE])
+        found = dict(zip(models, each, strict=True))
+        if not self.crashes:
+            return found
+        return {kind: self.play.with_failovers(own, self.crashes[digests[kind]]) for kind, own in found.items()}
+
+
+def orders(
+    models: Mapping[str, Model], entry: str, knobs: Sequence[SharedKnob], play: Playing, replications: int
+) -> list[Order]:
+    """Play mechanisms over settings; return who is the cheapest where.
+
+    Returns
+    -------
+    list of Order
+        Empty where the user ended it.
+    """
+    base, played = _steady(models, play.asked), _Played(play, replications, _after_ns(models))
+    wanted = list(models) if play.asked.objectives else _with_backup(models, entry)
+    at = {knob: {place: _at(base, entry, knob, place) for place in knob.places} for knob in knobs}
+    for left in range(HALVINGS, -1, -1):
+        if not played.add(model for own in at.values() for each in own.values() for model in each.values()):
+            return []
+        found = [
+            found_order(knob, {place: played.found(own[place]) for place in sorted(own)}, wanted, play.asked.objectives)
+            for knob, own in at.items()
+        ]
+        for one in found if left else ():
+            middles = [math.sqrt(a * b) for a, b in pairwise(one.cheapest) if one.cheapest[a] != one.cheapest[b]]
+            at[one.knob] |= {place: _at(base, entry, one.knob, place) for place in middles}
+    return found
+
+
+def orders_take(
+    models: Mapping[str, Model], entry: str, knobs: Sequence[SharedKnob], asked: Asked, replications: int
+) -> Needs:
+    """Return what that takes, as if each setting changed the order once."""
+    base, after_ns, found = _steady(models, asked), _after_ns(models), Needs()
+    for knob in knobs:
+        every = [model for place in knob.places for model in _at(base, entry, knob, place).values()]
+        own = {model.digest(): model for model in every}.values()
+        once = total([model.spec for model in own], replications)
+        if any(is_of_failure(one.figure) for one in asked.objectives):
+            for model in own:
+                once += crashes_take(model, max(replications, 2), None, SPAN_NS, after_ns)
+        found += once.times(1.0 + HALVINGS / len(knob.places))
+    return found
+
+
+def _steady(models: Mapping[str, Model], asked: Asked) -> dict[str, Model]:
+    """Return the models with a ramp as one step at its first load, unless its capacity is asked for."""
+    if any(one.figure == CAPACITY for one in asked.objectives):
+        return dict(models)
+    return {
+        kind: model if (ramp := model.spec.ramp) is None else replace(model, spec=at_load(model.spec, ramp.first_load))
+        for kind, model in models.items()
+    }
+
+
+def _after_ns(models: Mapping[str, Model]) -> int | None:
+    """Return how long a crash is watched: where nothing queues, until the guest is back."""
+    return None if any(model.spec.ramp is not None for model in models.values()) else SOON_NS
+
+
+def _with_backup(models: Mapping[str, Model], entry: str) -> list[str]:
+    return [kind for kind, model in models.items() if model.spec.domains[entry].protection.has_backup]
+
+
+def _at(base: Mapping[str, Model], entry: str, knob: SharedKnob, place: float) -> dict[str, Model]:
+    return {kind: knob.at(model, entry, place) for kind, model in base.items()}
+
+
+def found_order(
+    knob: SharedKnob,
+    points: Mapping[float, Mapping[str, Protected]],
+    wanted: Sequence[str],
+    objectives: Sequence[Objective],
+) -> Order:
+    """Return the order of those mechanisms that are wanted, over values of a setting, ascending."""
+    meeting = {
+        place: frozenset(kind for kind in wanted if all(_meets(found[kind], one) for one in objectives))
+        for place, found in points.items()
+    }
+    cheapest = {
+        place: min(sorted(meeting[place]), key=lambda kind: _mean(found[kind], PRICE), default="")
+        for place, found in points.items()
+    }
+    found = [*_of_objectives(points, wanted, objectives), *_of_prices(points, wanted, meeting)]
+    changing = [(a, b) for a, b in pairwise(cheapest) if cheapest[a] != cheapest[b]]
+    marked = [replace(each, is_of_cheapest=any(each.ends(cheapest, *pair) for pair in changing)) for each in found]
+    return Order(knob, points, cheapest, meeting, tuple(sorted(marked, key=lambda each: each.at.mean)))
+
+
+def _meets(each: Protected, one: Objective) -> bool:
+    mean = _mean(each, one.figure)
+    return math.isfinite(mean) and one.holds(mean)
+
+
+def _mean(each: Protected, figure: str) -> float:
+    found = each.estimate(address_in(each.summary, figure))
+    return math.inf if found is None else found.mean
+
+
+def _of_objectives(
+    points: Mapping[float, Mapping[str, Protected]], wanted: Sequence[str], objectives: Sequence[Objective]
+) -> Iterator[Change]:
+    """Yield where a mechanism begins or ceases to meet an objective."""
+    for one in objectives:
+        for kind in wanted:
+            own = _samples([found[kind] for found in points.values()], one.figure)
+            for where in crossovers(_logs(points), own, [[one.value] * len(each) for each in own], CONFIDENCE):
+                meets_before = where.first_is_lower_before == one.relation.startswith("<")
+                yield _change(str(one), (kind, "") if meets_before else ("", kind), where, points)
+
+
+def _of_prices(
+    points: Mapping[float, Mapping[str, Protected]], wanted: Sequence[str], meeting: Mapping[float, frozenset[str]]
+) -> Iterator[Change]:
+    """Yield where two prices cross of mechanisms that meet what is asked on either side."""
+    for pair in combinations(wanted, 2):
+        first, second = (_samples([found[kind] for found in points.values()], PRICE) for kind in pair)
+        for where in crossovers(_logs(points), first, second, CONFIDENCE):
+            sides = pair if where.first_is_lower_before else pair[::-1]
+            found = _change(PRICE, sides, where, points)
+            if set(pair) <= meeting[found.low] & meeting[found.high]:
+                yield found
+
+
+def _change(what: str, sides: tuple[str, str], where: Crossover, points: Iterable[float]) -> Change:
+    near, at = {math.log(place): place for place in points}, where.at
+    low, high = math.exp(at.low), math.exp(at.high)
+    half_width = (high - low) / 2.0 if math.isfinite(at.half_width) else at.half_width
+    place = replace(at, mean=math.exp(at.mean), low=low, high=high, half_width=half_width)
+    return Change(what, *sides, place, near[where.low], near[where.high], is_of_cheapest=False)
+
+
+def _logs(points: Iterable[float]) -> list[float]:
+    return [math.log(place) for place in points]
+
+
+def _samples(each: Sequence[Protected], figure: str) -> list[list[float]]:
+    """Return a figure of every replication at each value, as many everywhere; nan where there is none."""
+    found = [own.sample(address_in(own.summary, figure)) for own in each]
+    count = max(map(len, found))
+    return [own if len(own) == count and all(map(math.isfinite, own)) else [math.nan] * count for own in found]
