@@ -19,7 +19,7 @@ Importing the package imports nothing else; each function imports what it needs 
 """
 
 from vftsim._version import __version__
-from vftsim.interface.designs import optimize, sensitivity, study
+from vftsim.interface.designs import optimize, rare, sensitivity, study
 from vftsim.interface.labs import calibrate, predict, validate
 from vftsim.interface.models import explain, load, models, schema, trace
 from vftsim.interface.results import check, export, merge, open, replay, report, studies
@@ -43,6 +43,7 @@ __all__ = [
     "optimize",
     "pilot",
     "predict",
+    "rare",
     "replay",
     "report",
     "run",

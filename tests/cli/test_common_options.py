@@ -17,6 +17,7 @@ STUDIES = (
     "optimize",
     "pilot",
     "predict",
+    "rare",
     "run",
     "sensitivity",
     "study",

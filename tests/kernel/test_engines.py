@@ -44,6 +44,29 @@ def test_a_run_in_pieces_is_the_run(kind: type[Engine]):
     assert not list(state_differences(engine, run(kind, 100_000)))
 
 
+def test_every_engine_watches_after_the_same_events():
+    """The driver is called where three wait, and where a feed runs low; not any more when nobody watches."""
+    seen = []
+    for kind in ENGINES:
+        engine = kind(LINKED)
+        toy.build(engine, GAPS_NS, SERVICES_NS)
+        fill, calls = engine.on_input, []
+
+        def note(engine=engine, fill=fill, calls=calls):
+            calls.append((engine.events, int(engine.rows(toy.queues)[1].waiting.length)))
+            fill()
+
+        engine.on_input = note
+        for watching in (0, engine.number(toy.look_for_three), 0):
+            engine.sim.watching = watching
+            calls.append("watched" if watching else "not watched")
+            engine.run(engine.now_ns + 20_000)
+        seen.append(calls)
+    assert seen[1:] == seen[:1] * 3
+    between = seen[0][seen[0].index("watched") : -1]
+    assert sum(each[1] == 3 for each in between[1:-1]) > 10
+
+
 @pytest.mark.parametrize("kind", [CompiledEngine, BoundsCheckedEngine])
 def test_a_run_that_goes_back_is_the_run(kind: type[Engine]):
     """Twice to the same state, from one with more rows in use and more planned."""

@@ -2,7 +2,22 @@
 
 from typing import Annotated
 
-from vftsim.kernel import Chain, Engine, EventKind, Fifo, Linked, Record, Sim, Table, at, entry, event, link, part
+from vftsim.kernel import (
+    Chain,
+    Engine,
+    EventKind,
+    Fifo,
+    Linked,
+    Record,
+    Sim,
+    Table,
+    at,
+    entry,
+    event,
+    link,
+    part,
+    watch,
+)
 from vftsim.kernel.inputs import Feeder, draw, feeds
 
 
@@ -71,13 +86,19 @@ def on_seen(sim: Sim, place: int, token: int) -> None:
     see(sim, place)
 
 
+@watch
+def look_for_three(sim: Sim) -> None:
+    if queues(sim)[1].waiting.length == 3:
+        sim.wants_input = True
+
+
 @entry
 def served(sim: Sim, place: int, _: int) -> int:
     return queues(sim)[place].served
 
 
 def linked() -> Linked:
-    return link([served], {}, [on_arrival, on_seen], [queues, seen, feeds])
+    return link([served], {}, [on_arrival, on_seen, look_for_three], [queues, seen, feeds])
 
 
 def build(engine: Engine, gaps_ns: list[int], services_ns: list[int]) -> int:

@@ -58,6 +58,22 @@ def test_every_part_of_the_key_counts(other, name, entity):
     assert abs(np.corrcoef(a, b)[0, 1]) * np.sqrt(n) <= 3.5
 
 
+def test_a_branch_has_streams_of_its_own_and_0_is_the_replication():
+    streams, n = Streams(1, 0), 10_000
+    own = streams.uniforms(SAMPLE, count=n)
+    found = [own]
+    for branch in (1, 2, 2**32, 2**32 + 1):
+        streams.branch_off(branch)
+        found.append(streams.uniforms(SAMPLE, count=n))
+    assert (np.abs(np.corrcoef(found)[np.triu_indices(len(found), 1)]) * np.sqrt(n) <= 4.0).all()
+    streams.branch_off(2)
+    assert streams.uniforms(SAMPLE, count=n).tolist() == found[2].tolist()
+    streams.branch_off(0)
+    assert streams.uniforms(SAMPLE, count=n).tolist() == own.tolist()
+    with pytest.raises(ValueError, match="branch"):
+        streams.branch_off(-1)
+
+
 def test_generator_and_uniforms_of_one_key_are_different_streams():
     bits = Streams(1, 0).generator(SAMPLE).bit_generator.random_raw(1000)
     uniforms = Streams(1, 0).uniforms(SAMPLE, count=1000)

@@ -47,6 +47,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "vftsim predict lab-virtual --quick --fit sip-lab/virtual --draws 3",
         "vftsim predict lab-virtual --figure cpu --figure SES1/p99",
     ),
+    "rare": (
+        "vftsim rare two-tier --event 'database.rows.held >= 60' --quick",
+        "vftsim rare xen-media --event 'media.relay.lost >= 1' --brute-force --trials 2 -n 10 --quick",
+    ),
     "record": ("vftsim record xen-media --quick", "vftsim record remus --quick"),
     "replay": (
         "vftsim replay study-weights --run 7",

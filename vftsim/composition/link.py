@@ -10,7 +10,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.kernel import Kind, Linked, Sort, Table, link
 from vftsim.kernel.agenda import Agenda, agenda_due
 from vftsim.kernel.inputs import feeds
-from vftsim.platform import pauses
+from vftsim.platform import levels, pauses
 from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.guest_parameters import guest_schedulers
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
@@ -125,18 +125,19 @@ def _linked(
     kinds: frozenset[Kind], entries: tuple[Any, ...], actions: tuple[Any, ...], tables: tuple[Table[Any], ...]
 ) -> Linked:
     chosen = {sort: [kind for kind in kinds if kind.sort is sort] for sort in _SORTS}
-    more = [*Agenda.ACTIONS, *pauses.ACTIONS, on_burst, *actions]
+    more = [*Agenda.ACTIONS, *pauses.ACTIONS, *levels.ACTIONS, on_burst, *actions]
     rows: list[Table[Any]] = [
         *cpu.TABLES,
         *io.TABLES,
         *pauses.TABLES,
+        *levels.TABLES,
         agenda_due,
         cards,
         feeds,
         *outside.TABLES,
         *tables,
     ]
-    calls = [*cpu.ENTRIES, *io.ENTRIES, *outside.ENTRIES, *entries]
+    calls = [*cpu.ENTRIES, *io.ENTRIES, *outside.ENTRIES, *levels.ENTRIES, *entries]
     if any(kind.sort is protection for kind in kinds):
         more += protect.ACTIONS
         rows += protect.TABLES

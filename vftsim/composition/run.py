@@ -104,7 +104,7 @@ class Run:
         self._find_links()
         self._start = self._end = self._before = self._read()
         self.phased = spec.phased is not None
-        self._is_started = False
+        self.is_started = False
         self._saves: Saves | None = None
         if spec.faults and isinstance(self.engine, RewindableEngine):
             self._saves = Saves(self.engine, self, lambda: (self._saves, self.on_time))
@@ -119,15 +119,27 @@ class Run:
         RunFailure
             The model needs more than a run can hold.
         """
-        if not self._is_started:
-            self.start()
-        try:
-            self._go()
-        except RunFailure as error:
-            raise self._named(error) from None
+        self.go_on()
         for listener in self.listeners:
             listener.read()
         return self.finish()
+
+    def go_on(self) -> None:
+        """Run to the end, from wherever it is."""
+        if not self.is_started:
+            self.start()
+        try:
+            if self.phased:
+                self._play()
+            else:
+                self._run_to(self.built.window_ns[1])
+        except RunFailure as error:
+            raise self._named(error) from None
+
+    def branch_off(self, number: int) -> None:
+        """Go on with random numbers of a branch's own, wherever nothing has been made of them yet."""
+        self.built.streams.branch_off(number)
+        self.built.feeder.redraw()
 
     def go_back(self, before_ns: int) -> bool:
         """Be as before an instant, some time before it; false: that cannot be, and nothing has changed."""
@@ -135,7 +147,7 @@ class Run:
 
     def start(self) -> None:
         """Start everything, at time 0."""
-        self._is_started = True
+        self.is_started = True
         if not self.phased:
             self.pauses.add(self.built.window_ns[0], BASELINE_ENTITY, self._begin_window)
         self.built.start()
@@ -189,12 +201,6 @@ class Run:
             if found.first_breach is not None and self.engine.rows(guards)[guard].audit.ends_run:
                 return RunFailure(f"domain '{name}': {error}; {named_breach(found.first_breach)}")
         return error
-
-    def _go(self) -> None:
-        if self.phased:
-            self._play()
-        else:
-            self._run_to(self.built.window_ns[1])
 
     def _play(self) -> None:
         """Run until every workload has played its phases, and what is under way is over, two minutes at most."""

@@ -21,7 +21,8 @@ import struct
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from contextlib import suppress
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,36 @@ class CannotNoteError(Exception):
     """The driver holds something whose state cannot be read."""
 
 
+class State:
+    """A run as it is between two events, to be put back as often as is wanted.
+
+    Parameters
+    ----------
+    engine : RewindableEngine
+    driver : object
+        What everything that the run's driver remembers is reached from.
+    apart : iterable of object
+        What of it does not belong to the run.
+
+    Raises
+    ------
+    CannotNoteError
+        The driver holds something whose state cannot be read.
+    """
+
+    def __init__(self, engine: RewindableEngine, driver: object, apart: Iterable[object] = ()) -> None:
+        self.time_ns = engine.now_ns
+        self._engine = engine
+        self._notes = notes_of(driver, apart)
+        self._saved = engine.save()
+
+    def put_back(self) -> None:
+        """Let the run be as it was."""
+        self._engine.restore(self._saved)
+        for put_back, thing, content in self._notes:
+            put_back(thing, content)
+
+
 class Saves:
     """The states that one run can go back to.
 
@@ -65,29 +96,23 @@ class Saves:
         self._engine = engine
         self._driver = driver
         self._apart = apart
-        self._kept: deque[tuple[int, Any, list[Note]]] = deque(maxlen=MOST)
+        self._kept: deque[State] = deque(maxlen=MOST)
         self.next_event = EVENTS_BETWEEN
         """So many events in all, and the next state is due."""
 
     def save(self) -> None:
         """Keep the present state, between two events."""
         self.next_event = self._engine.events + EVENTS_BETWEEN
-        try:
-            notes = notes_of(self._driver, self._apart())
-        except CannotNoteError:
-            return
-        self._kept.append((self._engine.now_ns, self._engine.save(), notes))
+        with suppress(CannotNoteError):
+            self._kept.append(State(self._engine, self._driver, self._apart()))
 
     def go_back(self, before_ns: int) -> bool:
         """Go back to the last state from before an instant; false: there is none, and nothing has changed."""
-        while self._kept and self._kept[-1][0] >= before_ns:
+        while self._kept and self._kept[-1].time_ns >= before_ns:
             self._kept.pop()
         if not self._kept:
             return False
-        _, saved, notes = self._kept[-1]
-        self._engine.restore(saved)
-        for put_back, thing, content in notes:
-            put_back(thing, content)
+        self._kept[-1].put_back()
         # None of them knows what the run is told now; it is to be kept anew when it goes on.
         self._kept.clear()
         self.next_event = self._engine.events
@@ -286,6 +311,7 @@ def _object(thing: Any) -> Iterator[Look]:
             yield (partial(_put_slot, name), thing, value), [] if value is _UNSET else [value]
 
 
+@cache
 def _slots_of(kind: type) -> tuple[str, ...]:
     """Return a class's own slots, by the names under which they are kept."""
     said = vars(kind).get("__slots__", ())

@@ -1,4 +1,4 @@
-"""Designs of experiments: study files, sensitivity, the cheapest configuration that does."""
+"""Designs of experiments: study files, sensitivity, the cheapest configuration that does, rare events."""
 
 # ruff: noqa: PLC0415 - importing the package imports nothing else; each function imports what it needs
 
@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vftsim.interface.common import as_model
+from vftsim.interface.common import answered, as_model
 
 if TYPE_CHECKING:
     from vftsim.study.design.decision import Decision
     from vftsim.study.design.sensitivity import Sensitivity
     from vftsim.study.design.study import StudyResult
+    from vftsim.study.model import Model
+    from vftsim.study.rare import RareStudy
 
 
 def study(
@@ -178,3 +180,53 @@ def optimize(
     target = Path(f"optimize-{Path(model).stem}" if directory is None else directory)
     with make_progress(f"optimize {base.name}", not progress) as show:
         return optimize_study(request, target, jobs, force=force, progress=show)
+
+
+def rare(
+    model: Model | str | Path,
+    event: str,
+    trials: int = 100,
+    repetitions: int = 20,
+    levels: str | None = None,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    brute_force: bool = False,
+    quick: bool = False,
+    directory: str | Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> RareStudy:
+    """Return how probable it is that a queue reaches a length, or a packet is lost, in a run.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+    event : str
+        E.g. ``server.queue.held >= 20`` or ``server.queue.lost >= 1``.
+    trials, repetitions : int
+        At each level; independent of each other.
+    levels : str, optional
+        On the way to the limit, with commas; a pilot finds them if not given.
+    seed, jobs : int
+    brute_force : bool
+        No levels: every trial is a run from time 0.
+    quick, force : bool
+    directory : str or Path, optional
+        Keep every finished repetition and the answer here; the same call goes on from them.
+    progress : bool
+        Say on standard error how far it is, in a notebook too.
+    """
+    from vftsim.study.rare import rare_study, request_for
+
+    request = request_for(
+        as_model(model, quick=quick), event, levels, trials, repetitions, seed, brute_force=brute_force
+    )
+    return answered(
+        "rare",
+        f"rare event of {request.model.name}",
+        directory,
+        force,
+        progress,
+        lambda store, show: rare_study(request, jobs, progress=show, store=store),
+    )

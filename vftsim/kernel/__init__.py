@@ -20,6 +20,7 @@ from vftsim.kernel.declare import (
     fail,
     is_due_before,
     part,
+    watch,
 )
 from vftsim.kernel.engine import FOREVER_NS, Engine
 from vftsim.kernel.link import Linked, LinkError, link
@@ -54,4 +55,5 @@ __all__ = [
     "link",
     "make_engine",
     "part",
+    "watch",
 ]

@@ -44,6 +44,8 @@ def kernel_source(linked: Linked) -> str:
     ]
     if "event" not in linked.family_of:
         pieces.append("def call_event(sim, action, a0, a1):\n    pass\n")
+    if "watch" not in linked.family_of:
+        pieces.append("def call_watch(sim, action):\n    pass\n")
     return "\n".join([*pieces, _enter(linked)])
 
 
@@ -108,6 +110,8 @@ class CompiledEngine(RewindableEngine):
         self._failure, self._wants_input = self._head["failure"], self._head["wants_input"]
         self._rows: dict[str, Any] = {}
         self._tables = own_tables(linked)
+        starts = [layout.head.fields[f"{name}_used"][1] for name in self._tables] if layout.head.fields else []
+        self._counts = np.array([byte for start in starts for byte in range(start, start + 8)], np.int64)
 
     @property
     def sim(self) -> Any:
@@ -161,16 +165,26 @@ class CompiledEngine(RewindableEngine):
 
     def _in_use(self) -> list[slice]:
         """Return where the state may be other than zero: of tables the rows taken so far, of the queue its events."""
-        counts = {"heap": int(self._sim.heap_length) + 1, "entries": int(self._sim.entries_used) + 1}
+        used = dict(zip(self._tables, self._bytes[self._counts].view(np.int64).tolist(), strict=True))
+        head = self._head
+        counts = {"heap": int(head["heap_length"][0]) + 1, "entries": int(head["entries_used"][0]) + 1}
         for name, table in self.linked.tables.items():
             owner = table.beside or table
             if not owner.is_fixed:
-                counts[name] = counts[f"{name}_after"] = self.used(owner) + 1
+                counts[name] = counts[f"{name}_after"] = used[owner.name] + 1
+            elif table.is_log and not self._is_written(table):
+                counts[name] = 0
         found = [slice(0, self._layout.head.itemsize)]
         for name, place in self._layout.arrays.items():
             count = counts.get(name, place.count)
-            found.append(slice(place.offset, place.offset + place.dtype.itemsize * count))
+            if count:
+                found.append(slice(place.offset, place.offset + place.dtype.itemsize * count))
         return found
+
+    def _is_written(self, table: Table[Any]) -> bool:
+        """Tell whether a log is on, or holds anything that somebody has still to read."""
+        rows: Any = self.rows(table)
+        return bool(rows["is_on"].any() or rows["written"].any())
 
     def check(self) -> None:
         """Raise :class:`~vftsim.errors.RunFailure` if the run has failed."""

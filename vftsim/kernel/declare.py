@@ -36,6 +36,8 @@ class Sim(Protocol):
     """Simulated time."""
     wants_input: bool
     """Set to have the driver called before the next event: pre-drawn numbers run low, or a log is nearly full."""
+    watching: int
+    """Member of the family ``watch`` that is called after each event; 0: none."""
 
 
 class Fifo(Record):
@@ -67,6 +69,8 @@ class Table(Generic[R]):
         back by itself.  A part's own fields of somebody else's record stand so.
     is_fixed : bool
         All rows are there from the start and none is taken or given back: for logs and counters.
+    is_log : bool
+        Nobody reads more of a row than its field ``written`` says, and nobody writes one that not ``is_on``.
     """
 
     def __init__(
@@ -78,6 +82,7 @@ class Table(Generic[R]):
         beside: Table[Any] | None = None,
         *,
         is_fixed: bool = False,
+        is_log: bool = False,
     ) -> None:
         self.name = name
         self.record = record
@@ -85,6 +90,7 @@ class Table(Generic[R]):
         self.remedy = remedy
         self.beside = beside
         self.is_fixed = is_fixed
+        self.is_log = is_log
 
     def __call__(self, sim: Sim) -> Sequence[R]:
         """Return the rows; row 0 is nobody."""
@@ -184,6 +190,9 @@ class Family:
 
 event = Family("event", 2)
 """What happens at an instant: ``(sim, place, token)``.  A token that is not the one its planner stored is stale."""
+
+watch = Family("watch", 0)
+"""What looks at the state after each event while ``sim.watching`` has its number: ``(sim)``."""
 
 
 class Entry(Part):

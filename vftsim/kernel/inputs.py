@@ -65,6 +65,7 @@ class Feeder:
     """Fills the feeds of one engine.
 
     A source is called with the number of values wanted and returns at most as many; fewer mean that it has ended.
+    Its values are independent of each other: those that nobody has taken yet may be drawn anew (:meth:`redraw`).
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -88,6 +89,13 @@ class Feeder:
         for row, (filled, taken, is_complete) in enumerate(zip(*columns, strict=True), first):
             if filled - taken < LOW and not is_complete:
                 self._fill(row)
+
+    def redraw(self) -> None:
+        """Draw anew what no part of the model has taken yet."""
+        for row in self._sources:
+            own = self.engine.rows(feeds)[row]
+            own.filled = own.taken
+            self._fill(row)
 
     def _fill(self, row: int) -> None:
         own = self.engine.rows(feeds)[row]

@@ -64,7 +64,14 @@ class Layout:
 
 def layout_of(linked: Linked) -> Layout:
     """Return the layout of a kernel's state."""
-    numbers: list[Any] = [("now_ns", "i8"), ("wants_input", "?"), ("failure", "i8"), ("events", "i8"), *wheel.NUMBERS]
+    numbers: list[Any] = [
+        ("now_ns", "i8"),
+        ("wants_input", "?"),
+        ("failure", "i8"),
+        ("events", "i8"),
+        ("watching", "i8"),
+        *wheel.NUMBERS,
+    ]
     arrays: list[tuple[str, np.dtype[Any], int]] = [(name, np.dtype(kind), n) for name, kind, n in wheel.ARRAYS]
     for name in sorted(linked.tables):
         table = linked.tables[name]

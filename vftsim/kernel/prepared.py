@@ -56,8 +56,8 @@ def dumped(linked: Linked, layout: Layout, code: bytes) -> bytes:
         "numbers": numbers,
         "failures": [failure.message for failure in linked.failures],
         "tables": {
-            name: [table.capacity, table.remedy, table.beside.name if table.beside else "", table.is_fixed]
-            for name, table in linked.tables.items()
+            name: [t.capacity, t.remedy, t.beside.name if t.beside else "", t.is_fixed, t.is_log]
+            for name, t in linked.tables.items()
         },
         "head": layout.head.descr,
         "arrays": {name: [place.dtype.descr, place.count, place.offset] for name, place in layout.arrays.items()},
@@ -71,8 +71,11 @@ def loaded(content: bytes) -> tuple[Prepared, Layout, bytes]:
     head, _, code = content.partition(b"\n")
     said = json.loads(head)
     tables: dict[str, Table[Any]] = {}
-    for name, (capacity, remedy, owner, is_fixed) in sorted(said["tables"].items(), key=lambda item: bool(item[1][2])):
-        tables[name] = Table(name, Record, capacity, remedy, tables[owner] if owner else None, is_fixed=is_fixed)
+    for name, (most, remedy, owner, is_fixed, is_log) in sorted(
+        said["tables"].items(), key=lambda item: item[1][2] != ""
+    ):
+        beside = tables[owner] if owner else None
+        tables[name] = Table(name, Record, most, remedy, beside, is_fixed=is_fixed, is_log=is_log)
     places = {name: Place(_dtype(kind), count, offset) for name, (kind, count, offset) in said["arrays"].items()}
     failures = [Failure(message) for message in said["failures"]]
     kernel = Prepared(tables=tables, failures=failures, numbers=said["numbers"])

@@ -32,6 +32,7 @@ class _State:
         self.wants_input = False
         self.failure = 0
         self.events = 0
+        self.watching = 0
         for name, table in linked.tables.items():
             setattr(self, name, [record_type(table)() for _ in range(table.capacity if table.is_fixed else 1)])
             if table.is_fixed:
@@ -152,6 +153,8 @@ class SimpyEngine(Engine):
         sim.now_ns = self._environment._now
         sim.events += 1
         self._actions[planned.action](sim, planned.place, planned.token)
+        if sim.watching:
+            self._namespace["call_watch"](sim, sim.watching)
         if sim.wants_input or sim.failure:
             self._after()
 

@@ -186,6 +186,8 @@ def run(sim, until_ns, most):
         drop_first(sim)
         sim.events += 1
         call_event(sim, action, place, token)
+        if sim.watching != 0:
+            call_watch(sim, sim.watching)
         if sim.wants_input or sim.failure != 0:
             return 1
     if until_ns < {FOREVER_NS} and sim.events < most:

@@ -8,7 +8,8 @@ The key goes through ``numpy.random.SeedSequence(entropy=root seed, spawn_key=..
 cuts every integer of the spawn key into as many 32-bit words as it needs, so a large entity could
 collide with a smaller one followed by something else; here each part has a fixed number of words:
 purpose (1), replication (1), BLAKE2b-128 of the name (4), entity (2).  The root seed is limited to
-128 bits, the pool size of ``SeedSequence``, for the same reason.
+128 bits, the pool size of ``SeedSequence``, for the same reason.  Streams of a branch of the replication (a
+continuation with fresh numbers, :meth:`Streams.branch_off`) have purposes of their own, and the branch (2) behind.
 
 Bit generator: PCG64DXSM (O'Neill 2014 with the DXSM output function; NumPy's announced default).  It
 jumps ahead in O(log n), which is what lets :meth:`Streams.uniforms` hand out any piece of a stream.
@@ -34,6 +35,8 @@ STREAM_SCHEME = "1:PCG64DXSM:blake2b-128"
 
 _WORD = 0xFFFF_FFFF
 _GENERATOR, _UNIFORMS = 0, 1
+_OF_BRANCH = 2
+"""Added to the purpose: the key ends with the number of a branch."""
 _MANTISSA_SHIFT = np.uint64(12)
 _STEP = 2.0**-52
 
@@ -44,7 +47,7 @@ def _name_words(stream_name: str) -> tuple[int, ...]:
     return tuple(int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Streams:
     """All random streams of one replication.
 
@@ -54,16 +57,25 @@ class Streams:
         Seed of the study, 0 to 2**128 - 1.
     replication : int
         Number of the replication, 0 to 2**32 - 1.
+    branch : int
+        Number of the branch of the replication; 0: the replication itself.
     """
 
     root_seed: int
     replication: int
+    branch: int = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.root_seed < 2**128:
             raise UsageError(f"root seed {self.root_seed} is outside 0 .. 2**128 - 1")
         if not 0 <= self.replication < 2**32:
             raise UsageError(f"replication {self.replication} is outside 0 .. 2**32 - 1")
+
+    def branch_off(self, number: int) -> None:
+        """From now on hand out the streams of a branch, 0 to 2**64 - 1, to everybody who draws from this object."""
+        if not 0 <= number < 2**64:
+            raise ValueError(f"branch {number} is outside 0 .. 2**64 - 1")
+        self.branch = number
 
     def generator(self, stream_name: str, entity: int = 0) -> np.random.Generator:
         """Return the generator of one stream, at its start: the same call gives the same numbers.
@@ -97,4 +109,6 @@ class Streams:
         if not 0 <= entity < 2**64:
             raise ValueError(f"entity {entity} is outside 0 .. 2**64 - 1")
         key = (purpose, self.replication, *_name_words(stream_name), entity & _WORD, entity >> 32)
+        if self.branch:
+            key = (purpose + _OF_BRANCH, *key[1:], self.branch & _WORD, self.branch >> 32)
         return np.random.PCG64DXSM(np.random.SeedSequence(entropy=self.root_seed, spawn_key=key))

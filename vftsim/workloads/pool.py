@@ -25,12 +25,14 @@ from vftsim.platform.io.packet import (
     drop,
     drops,
     go_on,
+    held,
     lose_state,
     mark,
     packet_list,
     packets,
     ports,
     receive,
+    refused,
     set_overhead,
 )
 from vftsim.platform.io.ring import Ring, keep_slot, wait_for_slot
@@ -205,6 +207,18 @@ def bear(sim: Sim, program: Application, output_ns: int, execution: float, exits
 
 
 @part
+def packets_held(sim: Sim, program: Application) -> int:
+    """Those in the socket's buffer and in threads' hands."""
+    return pools(sim)[program.own].socket.occupied
+
+
+@part
+def packets_refused(sim: Sim, program: Application) -> int:
+    """Those that did not fit into the socket."""
+    return drops(sim)[pools(sim)[program.own].socket.drop_place].count
+
+
+@part
 def begin_anew(sim: Sim, program: Application) -> None:
     """Lose the packets in the socket and in threads' hands; those that threads slept with were lost with their ring."""
     pool = pools(sim)[program.own]
@@ -230,6 +244,8 @@ def is_pool(kind: Kind) -> None:
     kind.implements(go_on)(go_on_sending)
     kind.implements(set_overhead)(bear)
     kind.implements(lose_state)(begin_anew)
+    kind.implements(held)(packets_held)
+    kind.implements(refused)(packets_refused)
 
 
 def add_pool(engine: Engine, domain: int, kind: Kind, spec: PoolSpec, drop_place: int, lost_place: int = 0) -> int:

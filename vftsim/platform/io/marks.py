@@ -44,4 +44,4 @@ class MarkLog(Record):
     size_bytes: Annotated[list[int], MOST_MARKS]
 
 
-mark_logs = Table("mark_logs", MarkLog, 2, is_fixed=True)
+mark_logs = Table("mark_logs", MarkLog, 2, is_fixed=True, is_log=True)

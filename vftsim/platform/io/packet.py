@@ -181,6 +181,18 @@ def receive(sim: Sim, program: Application, packet: int) -> None:
 
 
 @application.slot
+def held(sim: Sim, program: Application) -> int:
+    """Return how many packets wait in the application's socket or are in its hands; -1: it does not say."""
+    return -1
+
+
+@application.slot
+def refused(sim: Sim, program: Application) -> int:
+    """Return how many packets have found no room in its socket."""
+    return 0
+
+
+@application.slot
 def set_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
     """Let work that begins from now on cost what protection makes it cost.
 

@@ -21,11 +21,14 @@ from vftsim.platform.io.packet import (
     applications,
     discard,
     drop,
+    drops,
     go_on,
+    held,
     lose_state,
     packet_list,
     packets,
     receive,
+    refused,
     set_overhead,
 )
 from vftsim.workloads.burden import bear, burdens
@@ -67,6 +70,19 @@ def take_message(sim: Sim, program: Application, packet: int) -> None:
         if message >= Message.LOOKUP:
             requests(sim)[packets(sim)[packet].stream].state = TAKEN
         queue(sim, own, packet)
+
+
+@farm_server.implements(held)
+def messages_held(sim: Sim, program: Application) -> int:
+    """Those in its socket and with its threads."""
+    own = farm_servers(sim)[program.own]
+    return own.waiting.length + own.active
+
+
+@farm_server.implements(refused)
+def messages_refused(sim: Sim, program: Application) -> int:
+    """Those that found no place in its socket."""
+    return drops(sim)[farm_servers(sim)[program.own].socket_full].count
 
 
 @part

@@ -13,12 +13,14 @@ from vftsim.platform.io.packet import (
     Application,
     drop,
     go_on,
+    held,
     lose_state,
     mark,
     packet_list,
     packets,
     ports,
     receive,
+    refused,
     set_overhead,
 )
 from vftsim.platform.io.ring import wait_for_slot
@@ -56,6 +58,19 @@ def take_packet(sim: Sim, program: Application, packet: int) -> None:
     else:
         own.refused += 1
         drop(sim, packet, own.socket_full)
+
+
+@service.implements(held)
+def requests_held(sim: Sim, program: Application) -> int:
+    """Those in its socket and with its threads."""
+    own = services(sim)[program.own]
+    return own.waiting.length + own.active
+
+
+@service.implements(refused)
+def requests_refused(sim: Sim, program: Application) -> int:
+    """Those that found no place in its socket."""
+    return services(sim)[program.own].refused
 
 
 @part

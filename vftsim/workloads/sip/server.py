@@ -59,10 +59,12 @@ from vftsim.platform.io.packet import (
     drop,
     drops,
     go_on,
+    held,
     lose_state,
     packet_list,
     packets,
     receive,
+    refused,
     set_overhead,
 )
 from vftsim.workloads.sip.forwarding import stop_repeating
@@ -214,6 +216,18 @@ def rest(sim: Sim, server: SipServer) -> None:
 def in_progress(sim: Sim, server: SipServer) -> int:
     """Return how many datagrams are in the socket buffer or in a process's hands."""
     return server.buffer.length + sip_rules(sim)[server.row].processes - server.idle.length
+
+
+@sip_server.implements(held)
+def datagrams_held(sim: Sim, program: Application) -> int:
+    """Those in the socket buffer or in a process's hands."""
+    return in_progress(sim, sip_servers(sim)[program.own])
+
+
+@sip_server.implements(refused)
+def datagrams_refused(sim: Sim, program: Application) -> int:
+    """Those that met a full buffer."""
+    return drops(sim)[sip_servers(sim)[program.own].buffer_full].count
 
 
 @sip_server.implements(receive)

@@ -1,0 +1,162 @@
+"""Rare events of models: against the exact chance of a queue, the same in any number of workers, kept, refused."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from vftsim.cli.main import main
+from vftsim.composition.branches import Branches
+from vftsim.errors import UsageError
+from vftsim.study.kept import kept_in
+from vftsim.study.model import load_model
+from vftsim.study.rare import rare_study, read_event, request_for
+
+QUEUE = """\
+format: 2
+name: queue
+hosts: {host: {}}
+networks: {lan: {rate: 100 Gbit/s, latency: 0 us}}
+domains:
+  server:
+    interfaces: {eth0: {path: {kind: moderated, moderation: 0 us}}}
+    applications: {queue: {kind: service, threads: 1, demand: 1 ms, demand_cv: 1}}
+workloads:
+  requests: {kind: open_requests, to: server, rate: 300 /s, timeout: 1 min, retries: 0}
+measure: {warm_up: 0 s, duration: 100 ms}
+"""
+HELD = "domains.server.applications.queue.held"
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    found = tmp_path_factory.mktemp("rare") / "queue.yaml"
+    found.write_text(QUEUE)
+    return found
+
+
+def chance(limit, arrivals_per_s=300.0, services_per_s=1000.0, seconds=0.1, *, lost=False):
+    """Return that of M/M/1 reaching a limit in a time, or of M/M/1/limit losing a customer.
+
+    The process ends where the event takes place; the exponential of its generator is its distribution, exactly.
+    """
+    states = limit + 1 + lost
+    generator = np.zeros((states, states))
+    for here in range(states - 1):
+        generator[here, here + 1] = arrivals_per_s
+        if here:
+            generator[here, here - 1] = services_per_s
+        generator[here, here] = -generator[here].sum()
+    return expm(generator * seconds)[0, -1]
+
+
+def asked(path, event, trials=30, repetitions=10, levels=None, *, settings=(), brute_force=False, seed=1):
+    return request_for(load_model(path, settings), event, levels, trials, repetitions, seed, brute_force=brute_force)
+
+
+def test_a_branch_is_the_same_whatever_was_continued_before_and_another_is_not(path):
+    def after(numbers):
+        one = Branches(load_model(path).spec, 1, 1, HELD)
+        start, found = one.state(), []
+        for number in numbers:
+            start.put_back()
+            found.append((one.go_on(number, 3), one.events, one.highest))
+        return found
+
+    first = after([1, 2, 3])
+    assert len(set(first)) == 3
+    assert after([3, 1])[::-1] == [first[0], first[2]]
+
+
+def test_a_run_stops_where_the_level_reaches_its_limit_and_goes_on_from_there(path):
+    one = Branches(load_model(path).spec, 1, 1, HELD)
+    start = one.state()
+    reached = next(n for n in range(1, 100) if (start.put_back(), one.go_on(n, 4))[1])
+    assert one.highest == 4
+    events = one.events
+    state = one.state()
+    assert one.go_on(reached, 4), "it is there already"
+    assert one.events == events
+    ways = {(state.put_back(), one.go_on(reached + n, 1000), one.events)[1:] for n in range(1, 6)}
+    assert len(ways) > 2
+    assert all(not is_there and after > events for is_there, after in ways)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("event", "settings", "exact"),
+    [
+        ("queue.held >= 10", (), chance(10)),
+        ("queue.lost >= 1", ("domains.server.applications.queue.backlog=8",), chance(9, lost=True)),
+    ],
+)
+def test_the_interval_holds_the_exact_chance(path, event, settings, exact):
+    found = rare_study(asked(path, event, 40, 10, "2,4,6,8", settings=settings), 1)
+    assert 1e-5 < exact < 1e-3
+    assert found.probability.low < exact < found.probability.high
+    assert exact / 2 < found.probability.mean < 2 * exact
+
+
+@pytest.mark.thorough
+def test_brute_force_says_the_same_where_it_can(path):
+    found = rare_study(asked(path, "queue.held >= 5", 60, 12, brute_force=True), 1)
+    assert found.probability.low < chance(5) < found.probability.high
+
+
+def test_workers_and_what_is_kept_change_nothing(path, tmp_path):
+    request = asked(path, "queue.held >= 6", 8, 3)
+    alone = rare_study(request, 1)
+    with kept_in(tmp_path / "out", "rare") as store:
+        first = rare_study(asked(path, "queue.held >= 6", 8, 2), 1, store=store)
+    with kept_in(tmp_path / "out", "rare") as store:
+        more = rare_study(request, 1, store=store)
+    assert first.repetitions == alone.repetitions[:2] == more.repetitions[:2]
+    assert more.levels == alone.levels
+    assert more.repetitions == alone.repetitions
+
+
+@pytest.mark.thorough
+def test_two_workers_say_the_same(path):
+    request = asked(path, "queue.held >= 6", 8, 3)
+    assert rare_study(request, 2).repetitions == rare_study(request, 1).repetitions
+
+
+def test_the_command(path, tmp_path, capsys):
+    line = ["rare", str(path), "--event", "queue.held >= 4", "--trials", "6", "-n", "2", "-j", "1", "-q"]
+    out = tmp_path / "out"
+    assert main([*line, "--json", "-o", str(out)]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["event"] == f"{HELD} >= 4"
+    assert said["levels"][-1]["level"] == 4
+    assert said["events"] > sum(each["events"] for each in said["repetitions"]) > 0
+    assert main(["report", str(out), "-o", str(tmp_path / "page.html")]) == 0
+    assert "How probable is" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("event", "levels", "words"),
+    [
+        ("queue.held", None, "not of the form"),
+        ("nobody.held >= 3", None, "there are server.queue.held"),
+        ("held >= 0", None, "takes a whole number from 1 on"),
+        ("to_host.backlog >= 3", None, "--event"),
+        ("held >= 5", "3,2", "ascending"),
+        ("held >= 5", "3,5", "ascending"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(path, event, levels, words):
+    with pytest.raises(UsageError, match=words):
+        asked(path, event, levels=levels)
+
+
+def test_a_backlog_is_a_time_and_losses_are_beyond_every_queue(path):
+    spec = load_model(path).spec
+    assert read_event("to_host.backlog >= 2 ms", spec).target == 2_000_000
+    assert read_event("queue.lost >= 2", spec).target == 2 << 40
+
+
+def test_without_the_compiled_engine_nothing_can_be_continued(path, monkeypatch):
+    monkeypatch.setenv("VFTSIM_ENGINE", "simpy")
+    with pytest.raises(UsageError, match="only the engine 'compiled'"):
+        rare_study(asked(path, "queue.held >= 4"), 1)

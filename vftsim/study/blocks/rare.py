@@ -1,0 +1,43 @@
+"""The probability of a rare event as blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Note, Table, in_words
+from vftsim.study.blocks.head import head
+
+if TYPE_CHECKING:
+    from vftsim.study.rare import RareStudy
+
+
+def rare_blocks(found: RareStudy) -> list[Block]:
+    """Return the probability, the shares that came from level to level, and what it rests on."""
+    event, request = found.request.event, found.request
+    table: list[list[Cell]] = [[event.shown(level), found.shares(n)] for n, level in enumerate(found.levels)]
+    by = "brute force" if len(found.levels) == 1 else "multilevel splitting"
+    return [
+        *head(found.manifest["models"], found.manifest["seed"]),
+        Answer(f"{in_words(found.probability)} of a run, by {by}", f"How probable is {event}?"),
+        Cards([Card("probability", found.probability)]),
+        Table(["level", "share that came there"], table, "From level to level"),
+        *(Note(text) for text in _notes(found)),
+        Note(
+            f"{request.repetitions} independent repetitions of {request.trials} trials at each level; shares are of "
+            "those that came to the level before. ± or [..]: 95 % interval over repetitions, corrected for skewness, "
+            "from ten on; (x to y): lowest and highest."
+        ),
+    ]
+
+
+def _notes(found: RareStudy) -> list[str]:
+    notes = [f"{found.events:,} events were simulated."]
+    brute = found.brute_force_events
+    if brute is not None and len(found.levels) > 1:
+        notes[0] += (
+            f" Runs from time 0 take about {brute:.2g} for the same standard error, {brute / found.events:.2g} times "
+            "as many."
+        )
+    if not found.probability.mean:
+        notes.append("No repetition saw the event: more --trials, or levels nearer to each other (--levels).")
+    return notes
