@@ -99,11 +99,11 @@ def test_correlations_hold_the_chance_of_runs():
 def test_one_observation_for_each_parameter_has_it_too():
     """Nothing to resample: the interval of one scale, and the replications' beside it."""
     asked = SimpleNamespace(parameters=[SimpleNamespace(path="a")], seed=1)
-    found = SimpleNamespace(x=np.array([0.5]), fun=np.zeros(1), jac=np.array([[20.0]]), cost=0.0, nfev=1)
+    found = SimpleNamespace(x=np.array([0.5]), fun=np.zeros(1), jac=np.array([[40.0]]), cost=0.0, nfev=1)
     apart = [np.array([way]) for way in (-2.0, 1.0, 1.0)]
     with_it, without = (fit_at(asked, [("s", "cpu")], found, np.zeros(1), np.ones(1), each) for each in (apart, ()))
     half = [(each.high["a"] - each.low["a"]) / 2.0 for each in (with_it, without)]
-    own = 4.303 * math.sqrt(3.0 + 3.0 / 3.0) / 20.0  # sample variance 3, of one and the mean of three; two degrees
+    own = 4.303 * math.sqrt(3.0 + 3.0 / 3.0) / 40.0  # sample variance 3, of one and the mean of three; two degrees
     assert half[0] == pytest.approx(math.hypot(half[1], own), rel=0.05)
     assert with_it.chance_share["a"] == pytest.approx(own**2 / (own**2 + half[1] ** 2), rel=0.05)
 

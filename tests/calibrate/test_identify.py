@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from vftsim.calibrate.identify import identification, told
+from vftsim.calibrate.identify import identification, is_told, like_costs, told
 
 
 def test_one_parameter_alone():
@@ -50,3 +50,16 @@ def test_scatter_beyond_the_scale_makes_data_say_less():
     assert identification(sensitivity, 1.0).identified(0)
     assert not identification(sensitivity, 10.0).identified(0)
     assert identification(sensitivity, 0.01).remaining == identification(sensitivity, 1.0).remaining
+
+
+def test_an_interval_that_fills_its_box_tells_nothing():
+    """Half the spread of an even distribution over 0 to 1 is 0.144: 1.96 times it to either side is 0.566."""
+    assert is_told(0.2, 0.76, (0.0, 1.0))
+    assert not is_told(0.2, 0.77, (0.0, 1.0))
+    assert not is_told(0.02, 1.0, (0.02, 1.0))
+
+
+def test_ends_of_searches_are_alike_within_the_joint_region():
+    """10 observations, 2 parameters: F(0.95; 2, 8) is 4.459, so costs up to 2.115 times the least are alike."""
+    assert like_costs([1.0, 2.11, 2.12], 10, 2) == [0, 1]
+    assert like_costs([1.0, 3.99, 4.0], 2, 2) == [0, 1]  # no scatter: 5.991 / 2 above the least

@@ -131,3 +131,11 @@ def test_ends_are_printed_and_recorded(monkeypatch, tmp_path, capsys):
     record = json.loads(capsys.readouterr().out)
     assert [end["values"]["domains.small.weight"] for end in record["ends"]] == pytest.approx([71.0] * 3, abs=2.0)
     assert record["evaluations"] > sum(end["evaluations"] for end in record["ends"])
+
+
+def test_searches_that_end_elsewhere_at_like_cost_leave_the_parameter_open(played):
+    """Both minima of the first step's parabola fit alike where the second step is not asked."""
+    found = fit(wanted(starts=4, in_sample=["step_1"]), lab(), MEASURED)
+    assert found.undetermined == [COST]
+    assert (found.low[COST], found.high[COST]) == (LOW, LOW + SPAN)
+    assert any("searches that end at like cost give" in note for note in found.not_identified)

@@ -24,6 +24,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.identify import elsewhere, is_told
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
@@ -46,12 +47,29 @@ class _Parameter(BaseModel):
     identified: bool = True
 
 
+class _End(BaseModel):
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+    cost: float
+    values: dict[str, float]
+
+
 class _File(BaseModel):
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
     format: Literal[1]
     parameters: dict[str, _Parameter]
     correlations: dict[str, float]
     calibration: CalibrationSpec
+    ends: list[_End] = []
+    residuals: list[Any] = []
+
+    @property
+    def undetermined(self) -> set[str]:
+        """Keys that the data do not tell, also by rules that were not there when the fit was made."""
+        low = {key: p.low_95 for key, p in self.parameters.items()}
+        high = {key: p.high_95 for key, p in self.parameters.items()}
+        boxes = {p.path: p.bounds for p in self.calibration.parameters}
+        open_ = {k for k, p in self.parameters.items() if not (p.identified and is_told(low[k], high[k], boxes[k]))}
+        return open_ | elsewhere([(end.cost, end.values) for end in self.ends], len(self.residuals), low, high).keys()
 
 
 @dataclass(frozen=True)
@@ -224,7 +242,7 @@ def _drawable(name: str, found: _File) -> DrawableFit:
         tuple(text for text in found.calibration.overrides if text.startswith(of_system)),
         frozenset(_current(p.path) for p in found.calibration.parameters if p.environments),
         found.calibration.name,
-        frozenset(key for key, p in own.items() if not p.identified),
+        frozenset(_current(key) for key in found.undetermined),
     )
 
 

@@ -20,7 +20,7 @@ from scipy.optimize import least_squares
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
 from vftsim.calibrate.figures import as_run, check_present, delay_percentiles, is_ratio, observe
-from vftsim.calibrate.intervals import End, Fit, fit_at
+from vftsim.calibrate.intervals import End, Fit, fit_at, note_ends
 from vftsim.calibrate.keep import number_of
 from vftsim.calibrate.patterns import matches
 from vftsim.composition.keys import read, with_values
@@ -109,7 +109,8 @@ def fit(
     found, ends = search.best(starts_of(definition), definition.replications)
     apart = search.apart(found, definition.replications)
     result = fit_at(definition, keys, found, low, high - low, apart)
-    result.evaluations, result.ends = search.steps, ends
+    result.evaluations = search.steps
+    note_ends(definition, result, ends)
     return result
 
 

@@ -5,21 +5,31 @@ their scale.  Before the data, a parameter is anywhere in its box: standard devi
 matrix ``J`` and residual scale ``sigma`` the data leave the covariance ``(J'J / sigma^2 + 12 I)^-1`` (linear model,
 Gaussian prior of the box's variance; Bates and Watts, Nonlinear Regression Analysis, 1988, section 2).  A parameter
 whose standard deviation the data do not halve is *not identified*: its value is where the search began or wandered to.
+
+The matrix knows neither the chance of runs nor other minima.  So a parameter is not identified either if its 95 %
+interval, with all that went into it, is as wide as that of a normal distribution with half the spread of its box, or if
+searches from other starts ended at like cost outside of the interval.  *Like*: within the joint 95 % region of n
+observations and p parameters, squares up to the least times 1 + p / (n - p) F(0.95; p, n - p) (Bates and Watts, 1988,
+section 6.1.2).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri, fdtri
 
 Array = NDArray[np.float64]
 _BOX_VARIANCE = 1.0 / 12.0
-BOX_DEVIATION = _BOX_VARIANCE**0.5
+BOX_DEVIATION: float = _BOX_VARIANCE**0.5
 """Standard deviation of a parameter before the data, as a share of the way between its bounds."""
 MOST_REMAINING = 0.5
 """Share of the standard deviation before the data that may remain of an identified parameter."""
+MOST_OF_BOX = 2.0 * 1.959964 * MOST_REMAINING * BOX_DEVIATION
+"""Share of the box that a 95 % interval of an identified parameter may have."""
 _PART_OF_DIRECTION = 0.3
 
 
@@ -77,6 +87,35 @@ def identification(jacobian: Array, sigma: float) -> Identification:
         int(np.count_nonzero(remaining_along <= MOST_REMAINING**2)),
         float(singular[0] / singular[-1]) if singular[-1] > 0 else float("inf"),
     )
+
+
+def is_told(low: float, high: float, bounds: tuple[float, float]) -> bool:
+    """Return whether a 95 % interval says more of a parameter than its bounds do."""
+    return high - low < MOST_OF_BOX * (bounds[1] - bounds[0])
+
+
+def like_costs(costs: Sequence[float], observations: int, parameters: int) -> list[int]:
+    """Return which ends of searches the data cannot tell from the best one."""
+    freedom = observations - parameters
+    if freedom < 1:  # no scatter to go by: residuals have the deviation that their scale says
+        most = min(costs) + float(chdtri(parameters, 0.05)) / 2.0
+    else:
+        most = min(costs) * (1.0 + parameters / freedom * float(fdtri(parameters, freedom, 0.95)))
+    return [i for i, cost in enumerate(costs) if cost <= most]
+
+
+def elsewhere(
+    ends: Sequence[tuple[float, Mapping[str, float]]],
+    observations: int,
+    low: Mapping[str, float],
+    high: Mapping[str, float],
+) -> dict[str, list[float]]:
+    """Return parameters that searches, each with its cost and values, took out of their intervals at like cost."""
+    if not ends:
+        return {}
+    like = like_costs([cost for cost, _ in ends], observations, len(low))
+    found = {name: [ends[i][1][name] for i in like] for name in low}
+    return {name: values for name, values in found.items() if not low[name] <= min(values) <= max(values) <= high[name]}
 
 
 def _partners(parameter: int, directions: Array, remaining_along: Array) -> tuple[int, ...]:

@@ -15,7 +15,8 @@ Gauss-Newton approximation at the optimum, two parts that are added:
   observations one by one, or several measured runs were averaged, some of it is counted twice, and intervals err on the
   wide side.  With one replication this part is missing: nothing tells it.
 
-Parameters that the data do not determine (:mod:`vftsim.calibrate.identify`) keep their bounds as interval; they,
+Parameters that the data do not determine (:mod:`vftsim.calibrate.identify`), by the matrix, by the width of what comes
+out of both parts, or because another search ended elsewhere at like cost, keep their bounds as interval; they,
 parameters at a bound, and pairs with a correlation beyond 0.95 are reported as not identified.
 """
 
@@ -30,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.identify import BOX_DEVIATION, Identification, identification, told
+from vftsim.calibrate.identify import BOX_DEVIATION, Identification, elsewhere, identification, is_told, told
 from vftsim.sampling.streams import Streams
 from vftsim.stats._special import student_t_quantile
 
@@ -112,23 +113,45 @@ def fit_at(
         own = np.array(seen.remaining) * BOX_DEVIATION * span
         half = _NORMAL_975 * np.hypot(own, of_runs.std(axis=0))
         bounds = np.array([values - half, values + half])
-    unknown = [i for i in range(len(names)) if not seen.identified(i)]
-    bounds[0, unknown], bounds[1, unknown] = low[unknown], (low + span)[unknown]
+    bounds = np.clip(bounds, low, low + span)
     result = Fit(
         values=dict(zip(names, values.tolist(), strict=True)),
-        low=dict(zip(names, np.maximum(bounds[0], low).tolist(), strict=True)),
-        high=dict(zip(names, np.minimum(bounds[1], low + span).tolist(), strict=True)),
+        low=dict(zip(names, bounds[0].tolist(), strict=True)),
+        high=dict(zip(names, bounds[1].tolist(), strict=True)),
         residuals=dict(zip(keys, found.fun.tolist(), strict=True)),
         cost=float(found.cost),
         evaluations=int(found.nfev),
         not_identified=told(names, seen),
-        undetermined=[names[i] for i in unknown],
         sensitivity=seen,
     )
+    for i, name in enumerate(names):
+        box = float(low[i]), float(low[i] + span[i])
+        if not seen.identified(i):
+            _leave_open(result, name, box)
+        elif not is_told(result.low[name], result.high[name], box):
+            share = 100.0 * (result.high[name] - result.low[name]) / (box[1] - box[0])
+            _leave_open(result, name, box, f"{name} (its interval has {share:.0f} % of its box)")
     if len(apart) > 1:
         result.chance_share = dict(zip(names, _share(of_runs.std(axis=0), own), strict=True))
     _note_bounds_and_pairs(result, found.x, shifts)
     return result
+
+
+def note_ends(definition: CalibrationSpec, result: Fit, ends: list[End]) -> None:
+    """Note where the searches from several starts ended, and which parameters ended elsewhere at like cost."""
+    result.ends = ends
+    boxes = {parameter.path: parameter.bounds for parameter in definition.parameters}
+    found = elsewhere([(end.cost, end.values) for end in ends], len(result.residuals), result.low, result.high)
+    for path, values in found.items():
+        listed = ", ".join(f"{value:.4g}" for value in values)
+        _leave_open(result, path, boxes[path], f"{path} (searches that end at like cost give {listed})")
+
+
+def _leave_open(result: Fit, path: str, box: tuple[float, float], why: str = "") -> None:
+    """Let a parameter have all of its box."""
+    result.undetermined.append(path)
+    result.low[path], result.high[path] = box
+    result.not_identified += [why] if why else []
 
 
 def _resampled(definition: CalibrationSpec, found: Any) -> Array:
