@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from vftsim.calibrate import structure_error
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.left_out import section
 from vftsim.calibrate.nulls import LINE, PARABOLA, QUEUE, is_relative
@@ -54,6 +55,7 @@ def page(found: Validated, name: str, made_by: str) -> str:
         parts += ["Ratios under the same traffic, replication by replication:", _ratios(found)]
     if found.left_out:
         parts.append(section(found.left_out))
+    parts += structure_error.sections(found.rows)
     if found.edge_rows:
         parts += ["## Edge step, at full length", _rows(found.edge_rows)]
     parts += ["## Summary of errors", table(groups_of(found.rows))]

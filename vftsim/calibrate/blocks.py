@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from vftsim.calibrate.runs_page import error_of
+from vftsim.calibrate.structure_error import ENOUGH
 from vftsim.calibrate.summary import result, told
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table
 from vftsim.spec import format_duration
@@ -28,9 +29,10 @@ def prediction_blocks(found: Prediction, advised_draws: int) -> list[Block]:
     """Return every figure with what makes it uncertain; advise more draws, if above 0."""
     several = len(found.structures) > 1
     columns = ["figure", "mean", "between runs", "parameters", *(["structures"] if several else []), "nine of ten runs"]
+    learned = any(figure.learned_from for figure in found.figures)
     table = Table(
-        [*columns, "n"],
-        [_predicted(figure, several, figure.name in found.outside) for figure in found.figures],
+        [*columns, *(["with structure error"] if learned else []), "n"],
+        [_predicted(figure, several, learned, figure.name in found.outside) for figure in found.figures],
         "Prediction",
         f"{found.draws} points of {found.runs} runs"
         + (f" in each of {len(found.structures)} structures: {', '.join(found.structures)}" if several else "")
@@ -60,12 +62,13 @@ def _ranged(figure: Figure) -> Estimate:
     return Estimate(figure.mean, half, figure.low, figure.high, figure.runs, 0.9, "range")
 
 
-def _predicted(figure: Figure, several: bool, is_outside: bool) -> list[Cell]:
+def _predicted(figure: Figure, several: bool, learned: bool, is_outside: bool) -> list[Cell]:
     name = f"{figure.name}{MARK}" if is_outside else figure.name
     means: list[Cell] = [f"{figure.least:.4g} to {figure.most:.4g}"] if several else []
     count = f"{figure.runs}" if figure.runs == figure.of else f"{figure.runs} of {figure.of}"
     parts = [None if math.isnan(sd) else sd for sd in (figure.replications_sd, figure.parameters_sd)]
-    return [name, figure.mean, *parts, *means, f"{figure.low:.4g} to {figure.high:.4g}", count]
+    wider: list[Cell] = [f"{figure.learned_low:.4g} to {figure.learned_high:.4g}" if figure.learned_from else None]
+    return [name, figure.mean, *parts, *means, f"{figure.low:.4g} to {figure.high:.4g}", *wider[: int(learned)], count]
 
 
 def _figures_by_step(figures: Iterable[Figure]) -> list[Block]:
@@ -92,6 +95,14 @@ def _remarks(found: Prediction, advised_draws: int) -> list[str]:
     ]
     if advised_draws:
         lines[0] += f"; few points: with --draws {advised_draws} the ranges may come out wider or narrower"
+    counts = [figure.learned_from for figure in found.figures if figure.learned_from]
+    if counts:
+        lines.append(
+            f"With structure error: the wider of that range and of the errors of {min(counts)} to {max(counts)} "
+            "held-out figures of the same kind; it holds nine of ten if further ones err as those did"
+        )
+        if min(counts) < ENOUGH:
+            lines[-1] += f"; of fewer than {ENOUGH} it holds less"
     if found.undetermined:
         keys = ", ".join(found.undetermined)
         lines.append(f"Not told by the data, so drawn evenly from what the fit took as possible beforehand: {keys}")

@@ -1,7 +1,8 @@
 """``vftsim predict``: a prediction with its whole uncertainty, in parts and together.
 
 Three things make a prediction uncertain: which traffic a run happens to have (replications), how well the data told the
-fitted numbers (parameters), and which of the accepted models is right (structures).
+fitted numbers (parameters), and which of the accepted models is right (structures).  That none of them is, only rows
+that no fit used can tell (:mod:`vftsim.calibrate.structure_error`).
 
 A point is a set of parameters drawn from their joint fit (:mod:`vftsim.calibrate.drawn`); each is played in several
 replications with traffic of their own.  With D points of n runs and mean squares MSB between and MSW within points, the
@@ -19,7 +20,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ import numpy as np
 from vftsim.calibrate.blocks import prediction_blocks
 from vftsim.calibrate.drawn import DrawableFit, accepted
 from vftsim.calibrate.figures import observations_of
+from vftsim.calibrate.structure_error import StructureError
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
@@ -90,6 +92,10 @@ class Figure:
         Where nine of ten runs lie, whatever the structure.
     runs, of : int
         Runs that have it, of how many.
+    learned_low, learned_high : float
+        The same with what held-out rows tell of figures of its kind; ``nan`` without them.
+    learned_from : int
+        How many of them.
     """
 
     name: str
@@ -102,6 +108,16 @@ class Figure:
     high: float
     runs: int
     of: int
+    learned_low: float = math.nan
+    learned_high: float = math.nan
+    learned_from: int = 0
+
+    def with_structure(self, error: StructureError) -> Figure:
+        """Return it with what held-out rows tell."""
+        quantity = self.name.partition("/")[2]
+        low, high = error.around(quantity, self.mean, self.low, self.high)
+        count = error.count(quantity)
+        return replace(self, learned_low=low, learned_high=high, learned_from=count) if count else self
 
 
 @dataclass(frozen=True)
@@ -200,6 +216,7 @@ def predict(
     jobs: int | None = None,
     *,
     figures: Sequence[str] = ("*",),
+    structure_error: StructureError | None = None,
     progress: Progress | None = None,
     store: Store | None = None,
 ) -> Prediction:
@@ -217,6 +234,8 @@ def predict(
     jobs : int, optional
     figures : sequence of str
         Which to keep, ``*`` for any part of a name.
+    structure_error : StructureError, optional
+        What held-out rows tell of the model's errors.
     progress : Progress, optional
     store : Store, optional
 
@@ -259,6 +278,8 @@ def predict(
         state="finished",
     )
     said = tuple(figure_of(name, list(found.values()), runs) for name in named(figures, found.values()))
+    if structure_error is not None:
+        said = tuple(figure.with_structure(structure_error) for figure in said)
     untold = {key for _, drawn in structures.values() for fit in drawn for key in fit.undetermined}
     refused = sum(count for _, count in points.values())
     return Prediction(model, tuple(found), said, draws, runs, how, tuple(sorted(untold)), refused)

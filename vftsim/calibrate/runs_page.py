@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from vftsim.calibrate import structure_error
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.figures import is_ratio
 from vftsim.calibrate.left_out import section
@@ -41,6 +42,7 @@ def page(found: ValidatedRuns, name: str, made_by: str) -> str:
                 f"not. {told(found.rows)}: its figure lies within the model's range.",
                 table(groups_of(found.rows)),
                 *([section(found.left_out)] if found.left_out else []),
+                *structure_error.sections(found.rows),
                 "## Every row",
                 markdown_table(_COLUMNS, lines(found.rows)),
             ]

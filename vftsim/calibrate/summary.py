@@ -74,7 +74,7 @@ def groups_of(rows: Iterable[Row]) -> list[Group]:
     """Return the rows by environment, sample and kind, without those that are not summed up."""
     found: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
-        if kind := _kind(row.quantity):
+        if kind := kind_of(row.quantity):
             found.setdefault((row.environment, row.sample, kind), []).append(row)
     return [Group(*key, members) for key, members in found.items() if _errors(members)]
 
@@ -135,7 +135,7 @@ def _errors(rows: Sequence[Row]) -> list[float]:
     return sorted(abs(row.error) for row in rows if not math.isnan(row.error))
 
 
-def _kind(quantity: str) -> str:
+def kind_of(quantity: str) -> str:
     """Return what a quantity is summed up with; nothing for one that is not."""
     if is_percentile(quantity):
         return "delay percentiles"

@@ -45,7 +45,8 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "pilot": ("vftsim pilot lab-virtual --quick", "vftsim pilot lab-native --load 80"),
     "predict": (
         "vftsim predict lab-virtual --quick --fit sip-lab/virtual --draws 3",
-        "vftsim predict lab-virtual --figure cpu --figure SES1/p99",
+        "vftsim predict linux-lab --fit linux-lab/base --held-out linux-lab --set domains.sut.quota=40ms "
+        "--set domains.sut.period=100ms --figure cpu --figure SES2/p90",
     ),
     "rare": (
         "vftsim rare two-tier --event 'database.rows.held >= 60' --quick",
@@ -76,7 +77,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "trace": ("vftsim trace xen-media -o trace.json", "vftsim trace lab-virtual --pcap calls.pcap --length '10 s'"),
     "ui": ("vftsim ui", "vftsim ui lab-virtual-ft --port 0 -o questions -j 1"),
     "validate": (
-        "vftsim validate sip-lab/validation -e virtual -n 2",
+        "vftsim validate sip-lab/validation -e virtual -n 2 --held-out rows.json",
         "vftsim validate linux-lab/validation -n 2 --set domains.sut.applications.proxy.processes=1",
     ),
     "warmup": ("vftsim warmup", "vftsim warmup lab-virtual xen-media"),

@@ -48,6 +48,7 @@ def predict(
     jobs: int = 1,
     *,
     figures: Sequence[str] = ("*",),
+    held_out: str | Path | None = None,
     quick: bool = False,
     directory: str | Path | None = None,
     force: bool = False,
@@ -64,6 +65,8 @@ def predict(
         Points drawn from each fit, and runs of each point.
     seed, jobs : int
     figures : sequence of str
+    held_out : str or Path, optional
+        Rows that tell the structure error: a shipped lab's, or a file of a validation.
     quick, force : bool
     directory : str or Path, optional
         Keep every finished run and the answer here; the same call goes on from them.
@@ -72,9 +75,11 @@ def predict(
     """
     from vftsim.calibrate.drawn import read_fit
     from vftsim.calibrate.prediction import predict as predict_study
+    from vftsim.calibrate.structure_error import read_held_out
 
     chosen = as_model(model, quick=quick)
     fits, others = ([read_fit(name) for name in names] for names in (fit, structure))
+    error = None if held_out is None else read_held_out(str(held_out))
     return answered(
         "predict",
         f"predict {chosen.name}",
@@ -82,7 +87,17 @@ def predict(
         force,
         progress,
         lambda store, show: predict_study(
-            chosen, fits, others, draws, replications, seed, jobs, figures=tuple(figures), progress=show, store=store
+            chosen,
+            fits,
+            others,
+            draws,
+            replications,
+            seed,
+            jobs,
+            figures=tuple(figures),
+            structure_error=error,
+            progress=show,
+            store=store,
         ),
     )
 

@@ -32,6 +32,14 @@ def predict(
         list[str] | None,
         typer.Option(metavar="FIT", help="Fit of another structure that is accepted beside the model's own."),
     ] = None,
+    held_out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROWS",
+            help="Held-out rows that tell the structure error: a shipped lab's (linux-lab), or what 'vftsim validate "
+            "--held-out' wrote.",
+        ),
+    ] = None,
     draws: Annotated[int, typer.Option(help="Points drawn from each fit.")] = 20,
     replications: Annotated[int, typer.Option("--replications", "-n", help="Runs of each point.")] = 2,
     figure: Annotated[
@@ -47,9 +55,11 @@ def predict(
     from vftsim.calibrate.drawn import read_fit
     from vftsim.calibrate.prediction import predict as predict_study
     from vftsim.calibrate.prediction import usual
+    from vftsim.calibrate.structure_error import read_held_out
     from vftsim.study.estimate import total
 
     fits, others = ([read_fit(name) for name in names or ()] for names in (fit, structure))
+    error = None if held_out is None else read_held_out(held_out)
     chosen = common.model(model, scale)
     wanted = figure or (["*"] if common.as_json or common.as_csv else usual(chosen))
     points = draws * (bool(fits) + len(others))
@@ -64,6 +74,7 @@ def predict(
             common.seed,
             common.jobs,
             figures=tuple(wanted),
+            structure_error=error,
             progress=progress,
             store=store,
         )

@@ -27,6 +27,16 @@ class Validating(Work):
         ),
     ] = None
 
+    held_out: Annotated[
+        Path | None,
+        typer.Option(
+            "--held-out",
+            metavar="FILE",
+            help="Write the rows that no fit used (JSON), from which 'vftsim predict --held-out' learns.",
+            rich_help_panel=options.RESULT,
+        ),
+    ] = None
+
     @property
     def rows(self) -> Path | None:
         """Where every row is to be written."""
@@ -36,6 +46,8 @@ class Validating(Work):
         """Refuse a page that cannot be written."""
         from vftsim.cli.files import check_target
 
+        if self.held_out is not None:
+            check_target(self.held_out, self.force)
         if self.rows is None:
             super().check_formats()
         else:
@@ -64,7 +76,7 @@ def validate(
     common: Validating,
 ) -> None:
     """Predict every measured row; exit code 1 when the declared accuracy is missed."""
-    from vftsim.calibrate import accuracy_page, runs_page
+    from vftsim.calibrate import accuracy_page, runs_page, structure_error
     from vftsim.calibrate.provenance import stamp
     from vftsim.calibrate.validate import Validated, run_validation
     from vftsim.calibrate.validate_runs import ValidatedRuns, is_by_runs, run_runs
@@ -102,6 +114,9 @@ def validate(
         )
         write_whole(rows, lambda path: write_file(path, text.encode()))
         common.report = None
+    if common.held_out is not None:
+        written = structure_error.as_file(found.rows)
+        write_whole(common.held_out, lambda path: write_file(path, written))
     common.show(found)
     if not found.passed:
         raise typer.Exit(OUTSIDE)

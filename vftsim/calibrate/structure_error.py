@@ -1,0 +1,216 @@
+"""Structure error: how far held-out figures lay from their predictions, as a range for figures of their kind to come.
+
+Draws of a fit and replications say what a model may give; that the model is wrong they do not say.  What rows that no
+fit used tell of it: the logarithm of measured over predicted of delays, the difference of shares and CPU, by kind of
+figure.  Of n such errors the range from the floor((n + 1) 0.05)-th to the ceil((n + 1) 0.95)-th holds nine of ten
+further ones, if those come as these did; no distribution is assumed (split conformal prediction: Vovk, Gammerman and
+Shafer, Algorithmic Learning in a Random World, 2005, section 4.1; Lei and others, JASA 113(523), 2018).  Fewer than 19
+hold less: their outermost are taken, and their number is said.  Rows of one run err together, so ranges of few runs
+are surer of themselves than they should be.  A measured run's own chance is in these errors already, as is that of the
+fitted numbers; so the range around a prediction is the wider one at either end, not the sum of both.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from vftsim.calibrate.accuracy import Row
+from vftsim.calibrate.nulls import is_relative
+from vftsim.calibrate.summary import kind_of
+from vftsim.errors import UsageError
+from vftsim.report.markdown import markdown_table
+from vftsim.spec import shipped_dir
+
+ENOUGH = 19
+"""Errors from which a range of nine of ten is one by its rule."""
+_SHARE_BELOW = 0.05
+LEARNED_FROM = ("other runs", "other environments")
+
+
+class HeldOut(BaseModel):
+    """A figure that no fit used, and its prediction."""
+
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False, frozen=True)
+
+    environment: str
+    phase: str
+    quantity: str
+    measured: float
+    predicted: float
+    low: float
+    high: float
+
+    @property
+    def kind(self) -> str:
+        """What it is learned with."""
+        return kind_of(self.quantity)
+
+    @property
+    def error(self) -> float:
+        """Measured less predicted; of delays the logarithm of their ratio."""
+        return _away(self.quantity, self.measured, self.predicted)
+
+
+class HeldOutFile(BaseModel):
+    """Rows of a validation."""
+
+    model_config = ConfigDict(extra="ignore")
+    rows: list[HeldOut] = Field(min_length=1)
+
+
+def _away(quantity: str, value: float, predicted: float) -> float:
+    return math.log(value / predicted) if is_relative(quantity) else value - predicted
+
+
+def _at(quantity: str, predicted: float, error: float) -> float:
+    return predicted * math.exp(error) if is_relative(quantity) else predicted + error
+
+
+@dataclass(frozen=True, slots=True)
+class StructureError:
+    """Errors by kind of figure, ascending, and how many runs they are of."""
+
+    errors: dict[str, Sequence[float]]
+    runs: int
+
+    @classmethod
+    def learned(cls, rows: Iterable[HeldOut]) -> StructureError:
+        """Return what rows tell."""
+        found: dict[str, list[float]] = {}
+        runs = set()
+        for row in rows:
+            found.setdefault(row.kind, []).append(row.error)
+            runs.add((row.environment, row.phase))
+        return cls({kind: sorted(errors) for kind, errors in found.items()}, len(runs))
+
+    def around(self, quantity: str, predicted: float, low: float, high: float) -> tuple[float, float]:
+        """Return the range of a figure: that of its runs, or what held-out ones tell where that is wider."""
+        errors = self.errors.get(kind_of(quantity), ())
+        if not errors or (is_relative(quantity) and predicted <= 0.0):
+            return low, high
+        count = len(errors)
+        first, last = math.floor((count + 1) * _SHARE_BELOW), math.ceil((count + 1) * (1.0 - _SHARE_BELOW))
+        least, most = errors[max(first, 1) - 1], errors[min(last, count) - 1]
+        return min(low, _at(quantity, predicted, least)), max(high, _at(quantity, predicted, most))
+
+    def count(self, quantity: str) -> int:
+        """Return how many errors a figure's range rests on."""
+        return len(self.errors.get(kind_of(quantity), ()))
+
+
+def held_out(rows: Iterable[Row]) -> list[HeldOut]:
+    """Return the rows of a validation that no fit used and that errors can be told of."""
+    return [
+        HeldOut(**{name: getattr(row, name) for name in HeldOut.model_fields})
+        for row in rows
+        if row.sample == "out" and kind_of(row.quantity) and _is_told(row.quantity, row.measured, row.predicted)
+    ]
+
+
+def as_file(rows: Iterable[Row]) -> bytes:
+    """Return the held-out rows of a validation as they are read again, one a line, to four digits."""
+    lines = (json.dumps({key: _short(value) for key, value in row}) for row in held_out(rows))
+    return ('{"rows": [\n' + ",\n".join(lines) + "\n]}\n").encode()
+
+
+def _short(value: str | float) -> str | float:
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def _is_told(quantity: str, measured: float, predicted: float) -> bool:
+    if not (math.isfinite(measured) and math.isfinite(predicted)):
+        return False
+    return not is_relative(quantity) or (measured > 0.0 and predicted > 0.0)
+
+
+def read_held_out(name_or_path: str) -> StructureError:
+    """Read the held-out rows of a validation (``--held-out`` of ``vftsim validate``): a file, or a shipped lab's name.
+
+    Raises
+    ------
+    UsageError
+        There is none, or it has no such rows.
+    """
+    room = shipped_dir("calibration")
+    shipped = room / name_or_path / "held-out.json"
+    path = Path(name_or_path) if Path(name_or_path).is_file() else shipped
+    if not path.is_file():
+        names = ", ".join(sorted(each.parent.name for each in room.glob("*/held-out.json")))
+        raise UsageError(f"--held-out: no file '{name_or_path}', and no shipped lab of that name; there are {names}")
+    try:
+        found = HeldOutFile.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise UsageError(f"--held-out: '{path}' is not what 'vftsim validate' wrote: {key}: {first['msg']}") from None
+    if wrong := next((r for r in found.rows if not _is_told(r.quantity, r.measured, r.predicted)), None):
+        raise UsageError(f"--held-out: '{path}': a delay of 0 or less has no ratio ({wrong.phase}, {wrong.quantity})")
+    return StructureError.learned(found.rows)
+
+
+# A validation, each run left out
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutRows:
+    """How many rows of an environment and kind lie inside: of their own range, and of what other rows tell."""
+
+    environment: str
+    kind: str
+    rows: int
+    own: int
+    by_runs: int
+    by_environments: int
+
+
+def each_left_out(rows: Sequence[HeldOut]) -> list[LeftOutRows]:
+    """Judge every held-out row by the range that the rows of other runs, or other environments, tell."""
+    found: dict[tuple[str, str], list[tuple[bool, bool, bool]]] = {}
+    from_runs = {run: _without(rows, *run) for run in dict.fromkeys((r.environment, r.phase) for r in rows)}
+    from_others = {name: _without(rows, name) for name in dict.fromkeys(r.environment for r in rows)}
+    for row in rows:
+        inside = [row.low <= row.measured <= row.high]
+        for error in (from_runs[row.environment, row.phase], from_others[row.environment]):
+            low, high = error.around(row.quantity, row.predicted, row.low, row.high)
+            inside.append(low <= row.measured <= high)
+        found.setdefault((row.environment, row.kind), []).append((inside[0], inside[1], inside[2]))
+    return [
+        LeftOutRows(*key, len(own), sum(a for a, _, _ in own), sum(b for _, b, _ in own), sum(c for _, _, c in own))
+        for key, own in found.items()
+    ]
+
+
+def _without(rows: Sequence[HeldOut], environment: str, phase: str | None = None) -> StructureError:
+    return StructureError.learned(
+        row for row in rows if row.environment != environment or (phase is not None and row.phase != phase)
+    )
+
+
+def sections(validated: Iterable[Row]) -> list[str]:
+    """Return the table with what it says, as Markdown; nothing without held-out rows."""
+    if not (rows := held_out(validated)):
+        return []
+    judged = [(each.environment, each.kind, *astuple(each)[2:]) for each in each_left_out(rows)]
+    totals = [
+        _total(name, [each for each in judged if each[0] == name]) for name in dict.fromkeys(e[0] for e in judged)
+    ]
+    lines = [*judged, *totals, _total("all", judged)]
+    return [
+        "## Structure error, each run left out",
+        "Rows that no fit used; how many lie within the central 90 % of the model's own runs, and within the range "
+        "that errors of the same kind tell of other runs, or of other environments alone.",
+        markdown_table(
+            ("environment", "kind", "rows", "own range", *LEARNED_FROM), [list(map(str, line)) for line in lines]
+        ),
+    ]
+
+
+def _total(name: str, judged: Sequence[tuple[str | int, ...]]) -> tuple[str | int, ...]:
+    counts = [tuple(int(value) for value in each[2:]) for each in judged]
+    return f"**{name}**", "", *map(sum, zip(*counts, strict=True))
