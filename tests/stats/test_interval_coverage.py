@@ -84,12 +84,16 @@ def test_a_short_run_of_the_experiment_holds(experiment):
     cells = experiment.measure(300, seed=2)
     assert [c for c in cells if c.verdict == "FAILS"] == []
     assert {c.n for c in cells} >= {"3", "5", "10", "30"}
+    rows = [line for line in table_of_the_page(experiment).splitlines() if line.startswith("| ")][1:]
+    assert len(rows) == len(cells), "the page is of another version of the experiment"
 
 
-@pytest.mark.thorough
-def test_the_page_holds_a_table_of_this_experiment_without_failures(experiment):
+def table_of_the_page(experiment):
     text = experiment.PAGE.read_text(encoding="utf-8")
-    table = text[text.index(experiment.BEGIN) : text.index(experiment.END)]
-    rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
-    assert len(rows) == len(experiment.measure(20))
+    return text[text.index(experiment.BEGIN) : text.index(experiment.END)]
+
+
+def test_the_page_holds_a_table_without_failures(experiment):
+    table = table_of_the_page(experiment)
+    assert table.count("| holds |") > 50
     assert "FAILS" not in table
