@@ -56,7 +56,7 @@ def test_every_response_time_is_that_of_lindleys_recursion(customers: list[tuple
 @pytest.mark.parametrize(
     "demand_cv",
     [
-        pytest.param(0.0, id="M/D/1"),
+        pytest.param(0.0, id="M/D/1", marks=pytest.mark.slow),
         pytest.param(0.5, id="M/E4/1", marks=pytest.mark.slow),
         pytest.param(1.0, id="M/M/1", marks=pytest.mark.slow),
         pytest.param(1.5, id="M/G/1"),
