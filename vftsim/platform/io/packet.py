@@ -18,7 +18,8 @@ class Packet(Record):
     sender's link is not modelled).  ``entity`` orders
     packets that arrive at one instant; ``ring`` is the ring that it entered last,
     ``sender`` who sleeps with it while it waits for room there (see :func:`~vftsim.platform.io.ring.wait_for_slot`).
-    ``date_ns`` is up to when a backup has to know the guest that issued it (:mod:`~vftsim.platform.protection.audit`).
+    ``date_ns`` is up to when a backup has to know the guest that issued it, and ``issue`` counts its outputs
+    (:mod:`~vftsim.platform.protection.audit`).
     """
 
     link: int
@@ -32,6 +33,7 @@ class Packet(Record):
     sent_ns: int
     entity: int
     date_ns: int
+    issue: int
 
 
 class Port(Record):
@@ -273,6 +275,7 @@ def copy(sim: Sim, packet: int) -> int:
     made.sent_ns = original.sent_ns
     made.entity = original.entity
     made.date_ns = original.date_ns
+    made.issue = original.issue
     copied(sim, flows(sim)[made.flow], row)
     return row
 

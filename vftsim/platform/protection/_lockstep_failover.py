@@ -95,6 +95,7 @@ def fail_over(sim: Sim, guard: Guard, own: Lockstep, limit_ns: int, declared_ns:
     plan = plans(sim)[row]
     last_sent_ns = min(pair.log.last_depart_ns, limit_ns)
     plan.again = commit.take_over(sim, pair, limit_ns, last_sent_ns, plan.packets)
+    audit.take_over(sim, guard.audit, plan.packets)
     lock_ns = locked_ns(sim, guard, own.is_fenced, declared_ns, own.storage_ns)
     live_ns = max(lock_ns, pair.secondary.end_ns) + own.go_live_ns
     note_at(sim, guard, declared_ns, DECLARED)
@@ -114,7 +115,7 @@ def on_live(sim: Sim, place: int, token: int) -> None:
         return
     unprotect(sim, guard, own, UNPROTECTED)
     note(sim, guard, LIVE)
-    audit.end(sim, guard.audit)
+    audit.go_live(sim, guard.audit)
     count(sim, guard, FAILOVERS, 1)
     machine.move(sim, guard)
     count(sim, guard, ISSUED_AGAIN, plan.again)

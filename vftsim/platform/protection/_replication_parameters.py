@@ -158,6 +158,11 @@ class ReplicationFields(ChannelFields):
         return found
 
     @property
+    def is_fenced(self) -> bool:
+        """As failover says."""
+        return self.failover.fencing
+
+    @property
     def pages_a_packet(self) -> float | None:
         """As the memory says."""
         return self.memory.per_request

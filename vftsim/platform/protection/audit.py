@@ -4,7 +4,14 @@ It stands beside every mechanism and believes none: it dates every output when t
 message to the backup by the channel on which it is written.  What a mechanism says is one thing only, what a message
 brings (:func:`mark`: all that the guest has done up to this instant).  It keeps of each message on its way when it
 arrives, loses those that a fault keeps from arriving, and looks at every output that leaves: one issued after what has
-arrived by then breaks the promise.  A mechanism that says nothing brings nothing, and breaks it with every output.
+arrived by then breaks the promise, and so does one that overtakes another.  A mechanism that says nothing brings
+nothing, and breaks it with every output.
+
+A message has to bring what it owes: the data of packets that entered, where the backup gets them from it, and the pages
+of a state.  One that is too small for that brings nothing.  When a backup takes over, from what it says it has, three
+more things break the promise: a state that has not arrived, or one before outputs that have left; an output that it
+could derive, that has not left, and that it does not issue; one that it issues again though a message had told it that
+it has left.  So does a backup that lives beside its primary though a lock is to prevent that, or twice.
 
 Limits: see ``docs/protection/promise.md``.
 """
@@ -12,6 +19,7 @@ Limits: see ``docs/protection/promise.md``.
 import os
 
 from vftsim.kernel import Chain, Failure, Fifo, Record, Sim, Table, fail, part
+from vftsim.platform.io.packet import Packet, packets
 from vftsim.platform.protection.pair import NEVER_NS
 
 BROKEN = Failure("an output left before the backup could take over from there: the promise is broken")
@@ -27,7 +35,9 @@ def is_strict() -> bool:
 class Message(Record):
     """What is on its way to a backup: what the guest did up to ``covers_ns``.
 
-    Its last bit leaves at ``depart_ns``.  A message that ``is_learned`` takes no channel: the backup finds it out.
+    Its last bit leaves at ``depart_ns``.  A message that ``is_learned`` takes no channel: the backup finds it out.  The
+    guest had ``issued`` so many outputs by then, and the backup hears that the first ``settled`` have left.  Its disk
+    needs ``disk_ns`` for what comes along.
     """
 
     link: int
@@ -35,6 +45,9 @@ class Message(Record):
     depart_ns: int
     arrival_ns: int
     is_learned: bool
+    issued: int
+    settled: int
+    disk_ns: int
 
 
 class Audit(Record):
@@ -46,6 +59,14 @@ class Audit(Record):
 
     Of a channel that ``is_down`` until ``up_ns``: it has kept back what the guest did up to ``kept_ns``, of which
     ``rest_ns`` has not left.  ``is_dead``: the backup.
+
+    Messages owe the backup ``owed_bytes`` and have brought ``brought_bytes``; packets that enter are owed if it
+    ``hears``.  The guest has ``issued`` so many outputs; ``left`` is the last that has left, issued at ``left_ns``, and
+    ``settled`` what the next message says has left.  Of what has arrived or is marked: ``known_issued``,
+    ``known_settled``, ``marked_issued``; of what a channel that ``was_down`` keeps: ``kept_issued``, ``kept_settled``.
+    The backup's disk is through at ``disk_ns``, and needs ``marked_disk_ns`` for what the next message brings.
+    A backup of which ``issues_all`` is true issues what has not left and it can derive; a lock ``is_fenced`` lets one
+    host live.
 
     ``judged`` outputs have left, ``breaches`` of them broke the promise: the first one, of ``first_flow``, was issued
     at ``first_issued_ns`` and left at ``first_left_ns``, when the backup had what was before ``first_known_ns``.
@@ -65,6 +86,23 @@ class Audit(Record):
     up_ns: int
     kept_ns: int
     rest_ns: int
+    was_down: bool
+    hears: bool
+    issues_all: bool
+    is_fenced: bool
+    disk_ns: int
+    marked_disk_ns: int
+    owed_bytes: int
+    brought_bytes: int
+    issued: int
+    marked_issued: int
+    known_issued: int
+    left: int
+    left_ns: int
+    settled: int
+    known_settled: int
+    kept_issued: int
+    kept_settled: int
     judged: int
     breaches: int
     first_flow: int
@@ -87,35 +125,51 @@ def take_in(sim: Sim, own: Audit) -> None:
 
 
 @part
-def date_of(sim: Sim, own: Audit) -> int:
-    """Return up to when the backup has to know the guest for an output that it issues now."""
-    return own.fed_ns if own.follows else sim.now_ns
+def owe(own: Audit, size_bytes: int) -> None:
+    """See that the backup needs so many bytes to know what the guest has done by now."""
+    own.owed_bytes += size_bytes
 
 
 @part
-def is_early(sim: Sim, own: Audit, date_ns: int) -> bool:
-    """Tell whether an output of this date must not leave now."""
+def date(sim: Sim, own: Audit, output: Packet) -> None:
+    """Date an output that the guest issues: up to then the backup has to know the guest."""
+    own.issued += 1
+    output.issue = own.issued
+    output.date_ns = own.fed_ns if own.follows else sim.now_ns
+
+
+@part
+def is_wrong(sim: Sim, own: Audit, date_ns: int, issue: int) -> bool:
+    """Tell whether an output must not leave now: it is early, or another one overtakes it."""
     if own.is_off:
         return False
     look(sim, own)
-    return date_ns > own.known_ns
+    return date_ns > own.known_ns or issue < own.left
 
 
 @part
-def judge(sim: Sim, own: Audit, flow: int, date_ns: int, early: bool) -> None:
-    """See an output that has left, ``early`` or not."""
+def judge(sim: Sim, own: Audit, flow: int, date_ns: int, issue: int, wrong: bool) -> None:
+    """See an output that has left, as it must not if it is ``wrong``."""
     if own.is_off:
         return
     own.judged += 1
-    if early:
-        if own.breaches == 0:
-            own.first_flow = flow
-            own.first_issued_ns = date_ns
-            own.first_left_ns = sim.now_ns
-            own.first_known_ns = own.known_ns
-        own.breaches += 1
-        if own.ends_run:
-            fail(sim, BROKEN)
+    if wrong:
+        count(sim, own, flow, date_ns)
+    else:
+        own.left, own.left_ns = issue, max(own.left_ns, date_ns)
+
+
+@part
+def count(sim: Sim, own: Audit, flow: int, date_ns: int) -> None:
+    """Count a breach, and keep the first."""
+    if own.breaches == 0:
+        own.first_flow = flow
+        own.first_issued_ns = date_ns
+        own.first_left_ns = sim.now_ns
+        own.first_known_ns = own.known_ns
+    own.breaches += 1
+    if own.ends_run:
+        fail(sim, BROKEN)
 
 
 # What the backup gets to know
@@ -129,6 +183,11 @@ def begin(sim: Sim, own: Audit) -> None:
     own.is_down = False
     own.is_dead = False
     own.known_ns = sim.now_ns
+    own.owed_bytes = own.brought_bytes = 0
+    own.disk_ns = own.marked_disk_ns = 0
+    own.known_issued = own.marked_issued = own.left = own.settled = own.known_settled = own.issued
+    own.left_ns = 0
+    own.was_down = False
 
 
 @part
@@ -151,16 +210,48 @@ def mark(sim: Sim, own: Audit) -> None:
     """Hear what the next message brings: all that the guest has done by now."""
     own.marked_ns = sim.now_ns
     own.fed_ns = sim.now_ns
+    own.marked_issued = own.issued
 
 
 @part
-def send(sim: Sim, own: Audit, depart_ns: int, way_ns: int) -> None:
+def write(own: Audit, disk_ns: int) -> None:
+    """Hear that with the next message come disk writes that take the backup's disk so long."""
+    own.marked_disk_ns = disk_ns
+
+
+@part
+def settle(own: Audit) -> None:
+    """Hear that who gets the next message knows of all outputs that have left by now that they have."""
+    own.settled = own.left
+
+
+@part
+def replace(sim: Sim, own: Audit) -> None:
+    """See a state taken: what the backup would have found out by itself it does not, for that state replaces it."""
+    look(sim, own)
+    for _ in range(own.on_way.length):
+        row = message_list.pop(sim, own.on_way)
+        if messages(sim)[row].is_learned:
+            messages.free(sim, row)
+        else:
+            message_list.push(sim, own.on_way, row)
+    mark(sim, own)
+    settle(own)
+
+
+@part
+def send(sim: Sim, own: Audit, size_bytes: int, depart_ns: int, way_ns: int) -> None:
     """See that message written: its last bit leaves at ``depart_ns`` and takes ``way_ns`` on its way."""
     if own.is_off or own.is_dead:
         return
+    own.brought_bytes += size_bytes
+    if own.brought_bytes < own.owed_bytes:
+        return
+    own.brought_bytes = own.owed_bytes = 0
     look(sim, own)
     own.way_ns = way_ns
     if own.is_down:
+        own.kept_issued, own.kept_settled = own.marked_issued, own.settled
         own.kept_ns = own.marked_ns
         own.rest_ns = max(own.rest_ns, depart_ns - sim.now_ns)
     else:
@@ -201,6 +292,8 @@ def expect(sim: Sim, own: Audit, covers_ns: int, depart_ns: int, arrival_ns: int
                 messages.free(sim, row)
     row = messages.new(sim)
     made = messages(sim)[row]
+    made.disk_ns = 0 if is_learned else own.marked_disk_ns
+    made.issued, made.settled = own.issued if is_learned else own.marked_issued, 0 if is_learned else own.settled
     made.covers_ns = covers_ns
     made.depart_ns = depart_ns
     made.arrival_ns = arrival_ns
@@ -217,13 +310,84 @@ def look(sim: Sim, own: Audit) -> None:
         if own.kept_ns > own.known_ns:
             depart_ns = own.up_ns + own.rest_ns
             expect(sim, own, own.kept_ns, depart_ns, depart_ns + own.way_ns, False)
+            kept = messages(sim)[own.on_way.last]
+            kept.issued, kept.settled = own.kept_issued, own.kept_settled
     while own.on_way.length > 0 and messages(sim)[own.on_way.first].arrival_ns <= sim.now_ns:
         row = message_list.pop(sim, own.on_way)
-        own.known_ns = max(own.known_ns, messages(sim)[row].covers_ns)
+        arrive(own, messages(sim)[row])
         messages.free(sim, row)
 
 
+@part
+def arrive(own: Audit, message: Message) -> None:
+    """Let the backup know what a message brings."""
+    own.known_ns = max(own.known_ns, message.covers_ns)
+    if message.disk_ns > 0:
+        own.disk_ns = max(own.disk_ns, message.arrival_ns) + message.disk_ns
+    own.known_issued = max(own.known_issued, message.issued)
+    own.known_settled = max(own.known_settled, message.settled)
+
+
 # What fails
+
+
+@part
+def claim(sim: Sim, own: Audit, covers_ns: int) -> None:
+    """See a primary at its end, and hear what its backup goes on from: what the guest had done by ``covers_ns``.
+
+    What has left the primary by now still arrives, unless the channel is lost.
+    """
+    if own.is_off:
+        return
+    outlive(sim, own)
+    if covers_ns > own.known_ns or covers_ns < own.left_ns:
+        count(sim, own, 0, covers_ns)
+
+
+@part
+def outlive(sim: Sim, own: Audit) -> None:
+    """Let what has left the primary arrive, and lose the rest with it."""
+    look(sim, own)
+    while own.on_way.length > 0:
+        row = message_list.pop(sim, own.on_way)
+        if messages(sim)[row].depart_ns <= sim.now_ns:
+            arrive(own, messages(sim)[row])
+        messages.free(sim, row)
+
+
+@part
+def take_over(sim: Sim, own: Audit, issued: Fifo) -> None:
+    """See which outputs a backup issues that takes over from a primary that is at its end now."""
+    if own.is_off:
+        return
+    outlive(sim, own)
+    # What a lost channel has kept back and sent again may have come in part.
+    missing = own.known_issued - own.left if own.issues_all and not own.was_down else 0
+    row = issued.first
+    while row != 0:
+        output = packets(sim)[row]
+        if own.left < output.issue <= own.known_issued:
+            missing -= 1
+        if output.issue <= own.known_settled:
+            count(sim, own, output.flow, output.date_ns)
+        row = output.link
+    for _ in range(missing):
+        count(sim, own, 0, own.known_ns)
+
+
+@part
+def go_live(sim: Sim, own: Audit) -> None:
+    """See a backup go live in the place of its primary, with its disk as it has to be: nothing is promised any more."""
+    if own.is_off or sim.now_ns < own.disk_ns:
+        count(sim, own, 0, own.known_ns)
+    end(sim, own)
+
+
+@part
+def live_beside(sim: Sim, own: Audit) -> None:
+    """See a backup decide to live beside its primary."""
+    if own.is_fenced and not own.is_off:
+        count(sim, own, 0, own.known_ns)
 
 
 @part
@@ -232,7 +396,7 @@ def lose_channel(sim: Sim, own: Audit, duration_ns: int) -> None:
     look(sim, own)
     if own.is_off or own.is_down or own.is_dead:
         return
-    own.is_down = True
+    own.is_down = own.was_down = True
     own.up_ns = NEVER_NS if duration_ns == FOR_GOOD else sim.now_ns + duration_ns
     own.kept_ns = 0
     own.rest_ns = 0
@@ -242,6 +406,7 @@ def lose_channel(sim: Sim, own: Audit, duration_ns: int) -> None:
             message_list.push(sim, own.on_way, row)
         else:
             own.kept_ns = messages(sim)[row].covers_ns
+            own.kept_issued, own.kept_settled = messages(sim)[row].issued, messages(sim)[row].settled
             own.rest_ns = max(0, messages(sim)[row].depart_ns - sim.now_ns)
             messages.free(sim, row)
 

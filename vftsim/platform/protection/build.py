@@ -92,6 +92,7 @@ def add_guard(
     row, guard = engine.add(guards, mechanism=engine.number(spec.part), domain=domain, most_waiting=most_waiting)
     guard.row = row
     guard.audit.is_off = not spec.promises
+    guard.audit.issues_all, guard.audit.is_fenced = spec.issues_all, spec.is_fenced
     guard.audit.ends_run = is_strict() and not spec.breaks_promise
     guard.no_room, _ = engine.add(drops)
     guard.card_lost, _ = engine.add(drops)

@@ -87,6 +87,7 @@ coarse_lockstep = protection.kind("coarse_lockstep")
 class CoarseLockstepFields(HeartbeatFields):
     """Parameters of the comparison of outputs."""
 
+    issues_all: ClassVar[bool] = True
     uncalibrated: ClassVar[str] = (
         "divergences, distance of replicas, pages dirtied: assumptions; the second replica's CPU time is not charged"
     )

@@ -69,6 +69,7 @@ event_sync = protection.kind("event_sync")
 class EventSyncFields(HeartbeatFields):
     """Parameters of synchronization at each event."""
 
+    issues_all: ClassVar[bool] = True
     uncalibrated: ClassVar[str] = (
         "pages dirtied, the time to find them, the driver domain's CPU time: assumptions; disk operations of programs "
         "are no events, only `read_rate` is"

@@ -102,10 +102,14 @@ def take_note(sim: Sim, port: Port, size_bytes: int) -> int:
         return 0
     guard = guards(sim)[port.guard]
     guard.exits += port.exits_in
+    owed_bytes = size_bytes if guard.audit.hears else 0
+    audit.owe(guard.audit, owed_bytes)
     cost_ns = note_input(sim, guard, size_bytes)
     if cost_ns != LOST:
         guard.request_pages += port.pages_in
         audit.take_in(sim, guard.audit)
+    else:
+        audit.owe(guard.audit, -owed_bytes)
     return cost_ns
 
 
@@ -122,7 +126,7 @@ def put_out(sim: Sim, port: Port, packet: int) -> bool:
         return send(sim, port, packet)
     guard = guards(sim)[port.guard]
     packets(sim)[packet].port = port.row
-    packets(sim)[packet].date_ns = audit.date_of(sim, guard.audit)
+    audit.date(sim, guard.audit, packets(sim)[packet])
     if guard.dead:
         discard(sim, packet)
         return True
@@ -147,14 +151,14 @@ def release(sim: Sim, packet: int) -> None:
     mark(sim, packet, RELEASED, 0, sim.now_ns, 0)
     guard = guards(sim)[port.guard]
     # Read before it leaves: afterwards the row may be another packet's.
-    flow, date_ns = packets(sim)[packet].flow, packets(sim)[packet].date_ns
-    early = audit.is_early(sim, guard.audit, date_ns)
+    flow, date_ns, issue = packets(sim)[packet].flow, packets(sim)[packet].date_ns, packets(sim)[packet].issue
+    wrong = audit.is_wrong(sim, guard.audit, date_ns, issue)
     if send(sim, port, packet):
-        audit.judge(sim, guard.audit, flow, date_ns, early)
+        audit.judge(sim, guard.audit, flow, date_ns, issue, wrong)
     elif guard.offered == packet:
         guard.offered = 0
     elif rings(sim)[port.send_ring].waiting.length < guard.most_waiting:
-        audit.judge(sim, guard.audit, flow, date_ns, early)
+        audit.judge(sim, guard.audit, flow, date_ns, issue, wrong)
         wait_for_slot(sim, port, packet, 0)
     else:
         drop(sim, packet, guard.no_room)

@@ -89,6 +89,7 @@ EPOCHS = word("epochs")
 class HypervisorEpochFields(HeartbeatFields):
     """Parameters of epochs of instructions."""
 
+    issues_all: ClassVar[bool] = True
     uncalibrated: ClassVar[str] = (
         "instruction rate, epoch and its boundary, privileged instructions: assumptions (1996)"
     )
@@ -127,7 +128,7 @@ class HypervisorEpochFields(HeartbeatFields):
         own.message_bytes = self.message
         own.entry_bytes = self.entry
         own.limit_ns = NEVER_NS
-        engine.rows(guards)[guard].audit.follows = True
+        engine.rows(guards)[guard].audit.follows = engine.rows(guards)[guard].audit.hears = True
 
 
 @PROTECTIONS.register
@@ -188,6 +189,7 @@ def on_boundary(sim: Sim, place: int, token: int) -> None:
     own = epochs(sim)[place]
     machine.stop(sim, guard, machine.STATE)
     count(sim, guard, EPOCHS, 1)
+    audit.settle(guard.audit)
     if not write(sim, guard, own, own.message_bytes):
         return
     forget_copies(sim, own)
@@ -256,7 +258,7 @@ def write(sim: Sim, guard: Guard, own: Epoch, size_bytes: int) -> bool:
     # A wire that others share carries nothing of a channel that is away: that is sent when it works again.
     depart_ns = sim.now_ns + transmission_ns(channel, own.unsent_bytes) if is_away else push(sim, channel, size_bytes)
     audit.mark(sim, guard.audit)
-    audit.send(sim, guard.audit, depart_ns, channel.latency_ns)
+    audit.send(sim, guard.audit, size_bytes, depart_ns, channel.latency_ns)
     if depart_ns > own.limit_ns and not replications(sim)[guard.row].is_backup_dead:
         end_foreseen_life(sim, guard)
         return False
@@ -357,7 +359,7 @@ def send_again(sim: Sim, guard: Guard) -> None:
         channel.free_ns = own.departed_ns
     elif own.unsent_bytes > 0:
         own.departed_ns = push(sim, channel, own.unsent_bytes)
-        audit.send(sim, guard.audit, own.departed_ns, channel.latency_ns)
+        audit.send(sim, guard.audit, own.unsent_bytes, own.departed_ns, channel.latency_ns)
     own.acked_ns = own.departed_ns + channel.latency_ns + channel.ack_ns
     if replications(sim)[guard.row].step == 0:
         wait(sim, guard)

@@ -89,6 +89,7 @@ class Replay(Protection):
 class LockstepFields(LockstepParameters):
     """Parameters of deterministic replay, and what they say of it."""
 
+    issues_all: ClassVar[bool] = True
     outcome: ClassVar[type[Protection]] = Replay
 
     @property
@@ -105,6 +106,11 @@ class LockstepFields(LockstepParameters):
     def has_backup(self) -> bool:
         """It has."""
         return True
+
+    @property
+    def is_fenced(self) -> bool:
+        """As failover says."""
+        return self.failover.fencing
 
     @property
     def begins(self) -> Instant | None:
@@ -144,6 +150,7 @@ class LockstepFields(LockstepParameters):
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""
         install(engine, guard, self, vm_link)
+        engine.rows(guards)[guard].audit.hears = True
 
     def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
         """Return what :attr:`outcome` holds of the run so far."""
@@ -352,6 +359,7 @@ def on_restored(sim: Sim, place: int, token: int) -> None:
 def plan_second(sim: Sim, guard: Guard, own: Lockstep, limit_ns: int) -> None:
     """Without fencing the secondary goes live too, and issues what it cannot be sure of."""
     pair = pairs(sim)[own.pair]
+    audit.live_beside(sim, guard.audit)
     row = new_plan(sim, guard, own, SPLIT)
     commit.copy_uncertain(sim, pair, limit_ns, pair.log.last_depart_ns, plans(sim)[row].packets)
     declared_ns = loss_declared_ns(sim, guard, sim.now_ns, True)
@@ -365,6 +373,7 @@ def on_second_live(sim: Sim, place: int, token: int) -> None:
     plan = plans(sim)[place]
     guard = guards(sim)[plan.guard]
     note(sim, guard, LIVE_TOO)
+    audit.end(sim, guard.audit)
     count(sim, guard, ISSUED_BY_BOTH, plan.packets.length)
     while plan.packets.length > 0:
         release(sim, packet_list.pop(sim, plan.packets))

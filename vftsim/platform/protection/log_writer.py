@@ -38,10 +38,13 @@ def write(sim: Sim, pair: Pair, size_bytes: int, limit_ns: int) -> bool:
     channel = channels(sim)[pair.guard]
     log = pair.log
     sent_ns = push(sim, channel, size_bytes)
-    audit.mark(sim, guards(sim)[pair.guard].audit)
-    audit.send(sim, guards(sim)[pair.guard].audit, sent_ns, channel.latency_ns)
     arrival_ns = take_in(sim, pair, sent_ns, size_bytes)
     depart_ns = arrival_ns - channel.latency_ns
+    own = guards(sim)[pair.guard].audit
+    audit.mark(sim, own)
+    audit.settle(own)
+    # The wire is what the auditor sees itself; a secondary's buffer that is full makes it later.
+    audit.send(sim, own, size_bytes, max(sent_ns, depart_ns), channel.latency_ns)
     if depart_ns > limit_ns:
         return False
     log.entries += 1

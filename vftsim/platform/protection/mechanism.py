@@ -50,6 +50,8 @@ class ProtectionSpec(Spec):
     """Whether it sends states of the guest's memory."""
     uncalibrated: ClassVar[str] = "its defaults are not calibrated for this model"
     """Which of its defaults are not calibrated for the model at hand."""
+    issues_all: ClassVar[bool] = False
+    """Whether a backup that takes over issues every output that it can derive and that has not left."""
     promises: ClassVar[bool] = True
     """Whether it says that outputs wait for a backup, so that the auditor judges it."""
 
@@ -61,6 +63,11 @@ class ProtectionSpec(Spec):
     @property
     def has_backup(self) -> bool:
         """Whether there is a backup host and a channel to it."""
+        return False
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether a lock lets one of two hosts live."""
         return False
 
     @property

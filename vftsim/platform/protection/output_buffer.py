@@ -89,6 +89,8 @@ def hold(sim: Sim, guard: Guard, packet: int) -> None:
     own = output_buffers(sim)[guard.row]
     if held(own) >= own.most:
         drop(sim, packet, own.full)
+        # Nobody will issue it: which of those that can be derived are missing is not known any more.
+        guard.audit.issues_all = False
         return
     own.issued += 1
     row = held_outputs.new(sim)

@@ -234,6 +234,7 @@ def look_back(sim: Sim, guard: Guard, is_fenced: bool) -> None:
 @protection.slot
 def use_end(sim: Sim, guard: Guard) -> int:
     """Come to the end for which the guest was stopped; return when the backup last heard of its primary."""
+    audit.claim(sim, guard.audit, state_stream.received_taken_ns(sim, guard))
     return use_cut(sim, guard, state_stream.received_point(sim, guard))
 
 
@@ -258,6 +259,7 @@ def fail_over(sim: Sim, guard: Guard, own: Replication, declared_ns: int) -> Non
     own.alone = 0
     own.mended = 0
     abandon(sim, guard)
+    audit.take_over(sim, guard.audit, own.pending)
     lock_ns = locked_ns(sim, guard, own.is_fenced, declared_ns, own.storage_ns)
     restored_ns = max(lock_ns, state_stream.applied_by_ns(sim, guard)) + own.activation_ns
     note_at(sim, guard, declared_ns, DECLARED)
@@ -277,7 +279,7 @@ def on_live(sim: Sim, place: int, token: int) -> None:
     # The state first: what is released below, and what the guest then does, is no longer held.
     own.state = UNPROTECTED
     own.is_cut = False
-    audit.end(sim, guard.audit)
+    audit.go_live(sim, guard.audit)
     note(sim, guard, LIVE)
     count(sim, guard, FAILOVERS, 1)
     if not own.stays:
@@ -320,6 +322,7 @@ def live_beside(sim: Sim, guard: Guard, own: Replication) -> None:
     note(sim, guard, DECLARED)
     note_at(sim, guard, live_ns, LIVE_TOO)
     own.is_split = True
+    audit.live_beside(sim, guard.audit)
     if own.state == PROTECTED:
         own.state = BROKEN
         state_stream.lose(sim, guard)

@@ -110,7 +110,10 @@ def take_state(sim: Sim, guard: Guard) -> None:
     own.disk_bytes = nearest(own.disk_bytes_per_ns * run_since_ns(sim, guard))
     own.disk_taken_bytes += own.disk_bytes
     own.most_bytes = max(own.most_bytes, state_bytes(own))
-    audit.mark(sim, guard.audit)
+    audit.replace(sim, guard.audit)
+    if own.disk_rate > 0:
+        audit.write(guard.audit, scaled(own.disk_bytes, BITS_NS, 8 * own.disk_rate))
+    audit.owe(guard.audit, nearest(own.pages * own.page_bytes) + own.disk_bytes)
     date(sim, guard, own)
     clean(sim, guard)
     count(sim, guard, STATES, 1)
@@ -144,7 +147,7 @@ def send(sim: Sim, guard: Guard) -> None:
         send_piece(sim, guard)
     else:
         depart_ns = push(sim, channels(sim)[guard.row], state_bytes(own))
-        audit.send(sim, guard.audit, depart_ns, own.way_ns)
+        audit.send(sim, guard.audit, state_bytes(own), depart_ns, own.way_ns)
         own.depart_ns = compressed_ns(own, depart_ns)
     own.is_sent = True
     charge(sim, guard, own.pages)
@@ -168,7 +171,7 @@ def send_piece(sim: Sim, guard: Guard) -> None:
     own.rest_bytes -= own.piece_bytes
     own.depart_ns = compressed_ns(own, own.piece_ns + transmission_ns(channel, own.rest_bytes))
     if own.rest_bytes == 0:
-        audit.send(sim, guard.audit, own.piece_ns, own.way_ns)
+        audit.send(sim, guard.audit, state_bytes(own), own.piece_ns, own.way_ns)
 
 
 @part
