@@ -17,8 +17,9 @@ from tests.composition.generated import model
 from vftsim.composition import saves
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run, run_model
-from vftsim.composition.saves import CannotNoteError, notes_of
+from vftsim.composition.saves import CannotNoteError, SavedStateWarning, notes_of
 from vftsim.errors import VftsimError
+from vftsim.spec import Spec
 from vftsim.study.model import load_model, shipped_models
 
 from .composed import BENCH, checked, interface, media_model, relay, server, sip_model, streams
@@ -280,6 +281,70 @@ def test_what_cannot_be_noted_is_said(held):
     with pytest.raises(CannotNoteError):
         notes_of([held])
     notes_of([[held]], apart=[held])
+
+
+class Ticks:
+    """A part from outside that counts, and says nothing of what it remembers."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.count = run, 0
+        run.ticks = self  # type: ignore[attr-defined]
+        run.at(50_000_000, self.tick)
+
+    def tick(self) -> None:
+        self.count += 1
+        if self.run.now_ns < 3_900_000_000:
+            self.run.at(self.run.now_ns + 50_000_000, self.tick)
+
+
+class RewindableTicks(Ticks):
+    """The same, and it can go back."""
+
+    def save(self) -> int:
+        return self.count
+
+    def restore(self, state: int) -> None:
+        self.count = state
+
+
+def ticked(kind: type[Ticks], monkeypatch: pytest.MonkeyPatch) -> tuple[str, int, int, int]:
+    """A run with a part from outside: its record, what the part has counted, states gone back to, and builds."""
+    counts, made = Counter[str](), list[Ticks]()
+
+    def go_back(run: Run, before_ns: int, original: Callable[[Run, int], bool] = Run.go_back) -> bool:
+        done = original(run, before_ns)
+        counts["back"] += done
+        return done
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Run, "go_back", go_back)
+        patched.setattr(saves, "EVENTS_BETWEEN", 4000)
+        record = run_model(media("checkpoint"), 3, 0, "compiled", lambda run: made.append(kind(run)))
+    return json.dumps(record.to_dict()), made[-1].count, counts["back"], len(made)
+
+
+@pytest.mark.thorough
+def test_a_part_from_outside_goes_back_if_it_says_what_it_remembers_and_is_named_if_not(monkeypatch):
+    record, count, back, built = ticked(RewindableTicks, monkeypatch)
+    assert back >= 3
+    named = r"^a Ticks of .*test_saves cannot be kept .* save\(\) and restore"
+    with pytest.warns(SavedStateWarning, match=named) as said:
+        plain, counted, never, passes = ticked(Ticks, monkeypatch)
+    assert never == 0
+    assert len(said) == passes
+    assert built + back == passes
+    assert record == plain
+    assert count == counted == 78
+
+
+class OutsideSpec(Spec):
+    """Parameters of a part from outside."""
+
+    numbers: tuple[int, ...] = (1, 2)
+
+
+def test_parameters_of_a_part_from_outside_can_be_noted():
+    notes_of([OutsideSpec()])
 
 
 def test_a_file_cannot_be_noted(tmp_path):

@@ -7,10 +7,11 @@ faults keeps a state now and then, a few MB each, and goes back to the last that
 The engine says what is its state.  The driver is Python objects, in parts that nobody has to write for this: they are
 walked through, and the contents of whatever can change are noted, to be put back into the same objects.
 
-Only what is known is noted: containers, arrays and generators of these very types, and objects of this package's own
-classes.  Anything else (an iterator, a file, a lock, an object, function or class of a part from outside, which may
-keep something where nobody looks) means that nothing is kept.  The next pass then begins at time 0: the same result,
-only later.
+Only what is known is noted: containers, arrays and generators of these very types, specs, and objects of this package's
+own classes.  A part from outside, which may keep something where nobody looks, says itself what is its state
+(:class:`Rewindable`).  Anything else (an iterator, a file, a lock, an object, function or class from outside that does
+not) means that nothing is kept, and a warning names it.  The next pass then begins at time 0: the same result, only
+later.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from __future__ import annotations
 import io
 import mmap
 import struct
+import sys
 import types
+import warnings
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from functools import cache, partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import BitGenerator, Generator
@@ -31,6 +33,7 @@ from numpy.random import BitGenerator, Generator
 from vftsim.kernel import Chain, Engine, Failure, Family, Kind, Linked, Sort, Table
 from vftsim.kernel.declare import Part
 from vftsim.kernel.engine import RewindableEngine
+from vftsim.spec.base import Spec
 
 EVENTS_BETWEEN = 500_000
 """A state costs about as much as 20,000 events."""
@@ -48,6 +51,21 @@ Note = tuple[Callable[[Any, Any], None], Any, Any]
 
 class CannotNoteError(Exception):
     """The driver holds something whose state cannot be read."""
+
+
+class SavedStateWarning(UserWarning):
+    """A run holds a part whose state cannot be kept: what a crash rolls back is played from the beginning."""
+
+
+@runtime_checkable
+class Rewindable(Protocol):
+    """An object of a part from outside that can go back."""
+
+    def save(self) -> Any:
+        """Return all that it remembers, in a form that does not change when it does."""
+
+    def restore(self, state: Any) -> None:
+        """Remember what it remembered then."""
 
 
 class State:
@@ -103,8 +121,16 @@ class Saves:
     def save(self) -> None:
         """Keep the present state, between two events."""
         self.next_event = self._engine.events + EVENTS_BETWEEN
-        with suppress(CannotNoteError):
+        try:
             self._kept.append(State(self._engine, self._driver, self._apart()))
+        except CannotNoteError as error:
+            self.next_event = sys.maxsize
+            warnings.warn(
+                f"{error} cannot be kept with a state of the run: each crash that rolls a guest back is played from "
+                "the beginning; the result is the same. Methods save() and restore(state) make it go back",
+                SavedStateWarning,
+                stacklevel=2,
+            )
 
     def go_back(self, before_ns: int) -> bool:
         """Go back to the last state from before an instant; false: there is none, and nothing has changed."""
@@ -163,8 +189,11 @@ def _looked_into(thing: Any) -> Iterator[Look]:
     elif isinstance(thing, (Generator, BitGenerator)):
         _check_known(type(thing).__module__, thing, "numpy")
         yield from _generator(thing) if isinstance(thing, Generator) else _bits(thing)
+    elif _is_rewindable(thing):
+        yield (_restore, thing, thing.save()), []
     else:
-        _check_known(type(thing).__module__, thing)
+        if not isinstance(thing, Spec):  # frozen, whoever has made its class
+            _check_known(type(thing).__module__, thing)
         if not isinstance(thing, _DECLARED):
             yield from _own(thing)
 
@@ -173,6 +202,15 @@ def _check_known(module: str | None, thing: Any, *packages: str) -> None:
     """Raise :class:`CannotNoteError` for what another package has made."""
     if (module or "").partition(".")[0] not in PACKAGES.union(packages):
         raise CannotNoteError(f"a {type(thing).__name__} of {module}")
+
+
+def _is_rewindable(thing: Any) -> bool:
+    """Whether an object from outside says itself what is its state."""
+    return type(thing).__module__.partition(".")[0] not in PACKAGES and isinstance(thing, Rewindable)
+
+
+def _restore(thing: Rewindable, state: Any) -> None:
+    thing.restore(state)
 
 
 def _own(thing: Any) -> Iterator[Look]:
@@ -294,7 +332,7 @@ def _put_cell(cell: types.CellType, value: Any) -> None:
 
 
 def _method(thing: types.MethodType) -> Iterator[Look]:
-    yield None, [thing.__self__, thing.__func__]
+    yield None, [thing.__self__] if _is_rewindable(thing.__self__) else [thing.__self__, thing.__func__]
 
 
 def _partial(thing: partial[Any]) -> Iterator[Look]:
