@@ -50,36 +50,36 @@ def leading(summary: Summary) -> list[Known]:
     return [(address, e) for address in addresses if (e := summary.estimate(address.text)) is not None]
 
 
-def _as_leading(address: Address) -> tuple[str, str] | None:
-    """Return title and line of a figure that leads."""
+def _as_leading(address: Address) -> tuple[str, str, str] | None:
+    """Return title, axis and line of a figure that leads."""
     label, part = address.entry.figure.label, " ".join(address.entry.path[1:])
-    return (label, part or label) if address.entry.leads else None
+    return (label, label, part or label) if address.entry.leads else None
 
 
-def _as_part(address: Address) -> tuple[str, str] | None:
-    """Return title and line of a part of a share that leads."""
+def _as_part(address: Address) -> tuple[str, str, str] | None:
+    """Return title, axis and line of a part of a share that leads."""
     figure, part = address.entry.figure, " ".join(address.entry.path[1:])
     is_part = isinstance(figure, Quotient) and figure.headline and part and not address.entry.leads
-    return (f"{figure.label}, of each part", part) if is_part else None
+    return (f"{figure.label}, of each part", figure.label, part) if is_part else None
 
 
-def _as_tail(address: Address) -> tuple[str, str] | None:
-    """Return title and line of the tail of any delay."""
+def _as_tail(address: Address) -> tuple[str, str, str] | None:
+    """Return title, axis and line of the tail of any delay."""
     is_tail = isinstance(address.entry.figure, Delays) and address.entry.path[1:] == (_TAIL,)
-    return (f"delays, {_TAIL}", address.entry.figure.label) if is_tail else None
+    return (f"delays, {_TAIL}", _TAIL, address.entry.figure.label) if is_tail else None
 
 
 def _over_load(
-    summary: Summary, spec: ModelSpec, named: Callable[[Address], tuple[str, str] | None]
+    summary: Summary, spec: ModelSpec, named: Callable[[Address], tuple[str, str, str] | None]
 ) -> Iterator[Chart]:
-    """Yield charts over the load of the steps, by the title and the line that each figure belongs to."""
-    groups: dict[tuple[str, str], dict[str, list[Row]]] = {}
+    """Yield charts over the load of the steps, by the title, the axis and the line that each figure belongs to."""
+    groups: dict[tuple[str, str, str], dict[str, list[Row]]] = {}
     for row in summary.rows.values():
         is_step = row.address.phase and row.phase.load is not None and row.phase.name.startswith("step_")
         if is_step and (place := named(row.address)) is not None:
-            groups.setdefault((row.address.owner, place[0]), {}).setdefault(place[1], []).append(row)
+            groups.setdefault((row.address.owner, *place[:2]), {}).setdefault(place[2], []).append(row)
     seen = shipped_observations(spec.measured.system)
-    for (owner, title), lines in groups.items():
+    for (owner, title, axis), lines in groups.items():
         first = next(iter(lines.values()))[0]
         series = [Series(name, points) for name, rows in lines.items() if len(points := _points(summary, rows)) > 1]
         if first.address.entry.leads:
@@ -89,7 +89,7 @@ def _over_load(
             yield Chart(
                 f"{title}, {owner}",
                 "load asked for (/s)",
-                f"{title} ({unit})" if unit else title,
+                f"{axis} ({unit})" if unit else axis,
                 series,
                 _limits(first),
                 within(spec),
