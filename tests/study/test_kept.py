@@ -108,7 +108,8 @@ def test_commands_keep_their_replications(tiny_path, tmp_path, monkeypatch, caps
     assert main([*words, "-o", str(out)]) == 0
     assert set(ran) == {2}
     assert answer(capsys.readouterr().out) == answer(whole)
-    assert {path.name for path in out.iterdir()} == {"answer.csv", "answer.json", "manifest.json", DATABASE}
+    kept = {"answer.csv", "answer.json", "charts.png", "manifest.json", DATABASE}
+    assert {path.name for path in out.iterdir()} == kept
     assert main([*words, "-o", str(out), "--force", "--seed", "4"]) == 0
     assert stored(out) == 3
 
