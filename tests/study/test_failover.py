@@ -28,7 +28,7 @@ def study(tiny):
 
 
 def task_at(model, crash_ns, after_ns=SOON):
-    spec, begins_ns, _ = failover._at_rest(model, None, crash_ns + after_ns)
+    spec, begins_ns, _ = failover.at_rest(model, None, crash_ns + after_ns)
     return CrashTask(spec, "sut", 1, 0, begins_ns + crash_ns, begins_ns, begins_ns + crash_ns + after_ns)
 
 
@@ -228,3 +228,30 @@ def test_a_media_host_fails_over(kind, capsys):
 def test_the_same_instants_are_simulated_under_every_mechanism(study):
     assert len({tuple(each.crash_s for each in study(kind).failovers) for kind in (*RECOVERING, *FATAL)}) == 1
     assert crash.PARTS == PARTS
+
+
+CLOSED_LOOP = """\
+networks: {lan: {}}
+hosts: {host: {pcpus: 1}}
+domains:
+  vm:
+    interfaces: {eth0: {path: {kind: native}}}
+    applications: {srv: {kind: service, demand: 100 us}}
+    protection: {kind: checkpoint}
+workloads: {load: {kind: request_response, to: vm, clients: 4, turn_around: 20 ms, retry: 200 ms}}
+measure: {warm_up: 200 ms, duration: 3 s}
+"""
+
+
+def test_less_fails_where_the_guest_does_more_without_its_protection(tmp_path):
+    """Clients in a closed loop get an answer an epoch of 200 ms, and one each 20 ms after the takeover."""
+    path = tmp_path / "loop.yaml"
+    path.write_text(CLOSED_LOOP)
+    found = failover_study(load_model(path), 2, 1, 1, after_ns=3 * S)
+    for each in found.failovers:
+        alone_s = 1.0 + 3.0 - each.crash_s - each.back_s
+        most = alone_s * 4 / 0.02 - (alone_s + each.back_s) * 4 / 0.2
+        # Clients begin when they ask again: within two of their 200 ms.
+        assert most - 0.4 * 4 / 0.02 < -each.failed["load"] < most
+    text = " ".join(as_text(found.blocks(), 100).split())
+    assert "for the guest goes on without protection after the takeover" in text

@@ -338,7 +338,7 @@ def _planned(
 ) -> _Plan:
     name = _domain_of(model, domain)
     after_ns = _after_ns(model, name, after_ns)
-    spec, begins_ns, words = _at_rest(model, load, span_ns + after_ns)
+    spec, begins_ns, words = at_rest(model, load, span_ns + after_ns)
     tasks = {
         n: CrashTask(spec, name, seed, n, begins_ns + instant_ns, begins_ns, begins_ns + span_ns + after_ns)
         for n, instant_ns in enumerate(crash_instants(seed, crashes, span_ns))
@@ -351,7 +351,7 @@ def crashes_take(
     model: Model, crashes: int, load: float | None, span_ns: int, after_ns: int | None, domain: str | None = None
 ) -> Needs:
     """Return what a study takes: each crash is run with and without it."""
-    spec, _, _ = _at_rest(model, load, span_ns + _after_ns(model, _domain_of(model, domain), after_ns))
+    spec, _, _ = at_rest(model, load, span_ns + _after_ns(model, _domain_of(model, domain), after_ns))
     return needs_of(spec).times(2 * crashes)
 
 
@@ -408,7 +408,7 @@ def _domain_of(model: Model, domain: str | None) -> str:
         raise UsageError(f"--domain: {error}") from None
 
 
-def _at_rest(model: Model, load: float | None, length_ns: int) -> tuple[ModelSpec, int, str]:
+def at_rest(model: Model, load: float | None, length_ns: int) -> tuple[ModelSpec, int, str]:
     """Return the model in a steady state without faults for a time, when that begins, and its load in words."""
     if length_ns > LONGEST_NS:
         most = format_duration(LONGEST_NS)
