@@ -107,6 +107,13 @@ def test_the_price_is_the_cpu_of_both_hosts_beyond_the_same_work(job):
     assert job.price("none") == 0.0
 
 
+def test_domains_of_one_entry_cost_as_much_each(tmp_path, job):
+    """Two of them on two pCPUs have a second host's CPU each, and stand still each."""
+    text = JOB.replace("pcpus: 1", "pcpus: 2").replace("  vm:\n", "  vm:\n    count: 2\n")
+    both = decided(tmp_path, text, ["none", "hypervisor_epoch"], replications=1)
+    assert both.price("hypervisor_epoch") == pytest.approx(2.0 * job.price("hypervisor_epoch"), rel=0.02)
+
+
 def test_more_work_than_without_protection_is_not_credited(job):
     """What an overloaded guest gets done once its clients are held back has no price without protection."""
     less, more = (job.protected[kind] for kind in ("hypervisor_epoch", "none"))

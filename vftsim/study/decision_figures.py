@@ -269,19 +269,29 @@ def _at(owner: str, word: str, figure: str) -> str:
 def computed(model: Model, domain: str, summary: Summary, unprotected: Summary | None) -> dict[str, dict[int, float]]:
     """Return what is put together of each replication; ``work`` and ``price`` beside the run without protection."""
     word, spec = phase_word(summary), model.spec.expanded()[domain]
-    guard, busy = f"domains.{domain}.protection", _at(f"hosts.{model.spec.host_of(spec)}", word, "busy")
-    cpu = summary.values(_at(f"domains.{domain}", word, "cpu"))
-    still = {number: spec.vcpus * each for number, each in summary.values(_at(guard, word, "stopped")).items()}
-    found = {CPU_LEFT: {n: round(100.0 * spec.vcpus - each - still.get(n, 0.0), 4) for n, each in cpu.items()}}
+
+    def of_guard(copy: str, figure: str) -> dict[int, float]:
+        return summary.values(_at(f"domains.{copy}.protection", word, figure))
+
+    busy, cpu = (
+        _at(f"hosts.{model.spec.host_of(spec)}", word, "busy"),
+        summary.values(_at(f"domains.{domain}", word, "cpu")),
+    )
+    still = of_guard(domain, "stopped")
+    found = {CPU_LEFT: {n: round(spec.vcpus * (100.0 - still.get(n, 0.0)) - each, 4) for n, each in cpu.items()}}
     if unprotected is None:
         return found
     found[WORK] = _work(summary, unprotected, word)
-    there = summary.values(_at(guard, word, "backup_cpu"))
+    # An entry of the model may stand for several domains, each with its backup.
+    copies = next(own for name in model.spec.domains if domain in (own := model.spec.copies(name)))
+    beside = [(of_guard(copy, "stopped"), of_guard(copy, "backup_cpu")) for copy in copies]
     mine, its = summary.values(busy), unprotected.values(busy)
     found[PRICE] = {
-        number: round(mine[number] - done / 100.0 * its[number] + still.get(number, 0.0) + there.get(number, 0.0), 4)
-        for number, done in found[WORK].items()
-        if number in mine and number in its
+        n: round(
+            mine[n] - done / 100.0 * its[n] + sum(spec.vcpus * a.get(n, 0.0) + b.get(n, 0.0) for a, b in beside), 4
+        )
+        for n, done in found[WORK].items()
+        if n in mine and n in its
     }
     return found
 
