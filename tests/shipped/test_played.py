@@ -95,7 +95,7 @@ def test_one_evaluation_of_a_calibration(name, monkeypatch):
         seen = problem._observed(search.low + start * search.span, 0)
         raise Played(problem.definition, seen, problem.keys)
 
-    monkeypatch.setattr(fit._Search, "run", once)
+    monkeypatch.setattr(fit.Search, "run", once)
     monkeypatch.setattr(fit, "observe", lambda spec, *rest: observe(shortened(spec), *rest))
     with quietly(name) as progress, pytest.raises(Played) as end:
         run_calibration(name, 1, progress)

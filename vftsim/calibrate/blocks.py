@@ -17,6 +17,7 @@ from vftsim.study.validity import MARK
 
 if TYPE_CHECKING:
     from vftsim.calibrate.accuracy import Row, Verdict
+    from vftsim.calibrate.around import Profile
     from vftsim.calibrate.prediction import Figure, Prediction
     from vftsim.calibrate.run import Calibrated
     from vftsim.calibrate.validate import Validated
@@ -144,6 +145,8 @@ def calibration_blocks(done: Calibrated) -> list[Block]:
             ["parameter", "value", "2.5 %", "97.5 %", *shares], rows, f"Fitted parameters: {definition.name}", caption
         ),
         *([_ends(done)] if fit.ends else []),
+        *(_profile(done, each) for each in fit.profiles),
+        *([_coverage(done)] if fit.coverage else []),
         *(Note(f"not identified by the data: {note}", warns=True) for note in fit.not_identified),
     ]
 
@@ -164,6 +167,42 @@ def _residuals(residuals: Mapping[tuple[str, str], float]) -> Chart:
         [Series("observations", [Point(point.y, point.x) for point in points], "dots")],
         [(0.0, "")],
         names=names,
+    )
+
+
+def _profile(done: Calibrated, found: Profile) -> Chart:
+    """Return the least squares over a parameter's box; up to the line the data do not refuse a value."""
+    factor, unit = (1e-6, ", ms") if done.record["parameters"][found.path]["unit"] == "ns" else (1.0, "")
+    points = [Point(value * factor, squares) for value, squares in zip(found.values, found.squares, strict=True)]
+    return Chart(
+        f"Profile of {found.path}",
+        f"{found.path.rpartition('.')[2]}{unit}",
+        "squares over the fit's",
+        [Series("the other parameters free", points)],
+        [(found.limit, "95 %")],
+        scale="log",
+        at=[(done.fit.values[found.path] * factor, "fitted")],
+    )
+
+
+def _coverage(done: Calibrated) -> Table:
+    """Return how often intervals of simulated laboratories hold the truth."""
+    rows: list[list[Cell]] = [
+        [
+            each.path,
+            _parameter(done, each.path, each.truth),
+            _parameter(done, each.path, each.mean_value),
+            _parameter(done, each.path, each.mean_half_width),
+            f"{each.inside} of {each.laboratories}",
+            f"{each.left_open} of {each.laboratories}",
+        ]
+        for each in done.fit.coverage
+    ]
+    return Table(
+        ["parameter", "true", "mean of fits", "mean half width", "held", "left open"],
+        rows,
+        "Coverage by simulated laboratories",
+        "The model with the fitted values made the data, seed by seed; each was fitted anew, with intervals as above",
     )
 
 

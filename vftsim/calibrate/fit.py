@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,20 @@ def fit(
     progress: Callable[[int, float], None] | None = None,
     kept: Kept | None = None,
 ) -> Fit:
-    """Fit the free parameters.
+    """Fit the free parameters; parameters as those of :func:`search_for`."""
+    return search_for(definition, spec, data, jobs, progress, kept).fit
+
+
+def search_for(
+    definition: CalibrationSpec,
+    spec: ModelSpec | Mapping[str, ModelSpec],
+    data: Observations,
+    jobs: int = 1,
+    progress: Callable[[int, float], None] | None = None,
+    kept: Kept | None = None,
+    at: Mapping[str, float] | None = None,
+) -> Fitted:
+    """Fit the free parameters, or stay where an earlier fit ended.
 
     Parameters
     ----------
@@ -96,6 +110,8 @@ def fit(
         Called with the number of simulations so far and the best cost.
     kept : Kept, optional
         Where evaluations are that were made already, and where each goes as it arrives.
+    at : mapping of str to float, optional
+        Values of an earlier fit, in base units: nothing is searched.
     """
     keys = chosen(definition, data)
     if not keys:
@@ -104,14 +120,27 @@ def fit(
     parameters = definition.parameters
     low = np.array([p.bounds[0] for p in parameters])
     high = np.array([p.bounds[1] for p in parameters])
-    problem = _Problem(definition, specs, keys, data)
-    search = _Search(_Evaluations(problem, jobs, kept or Kept()), low, high - low, progress)
-    found, ends = search.best(starts_of(definition), definition.replications)
+    problem = Problem(definition, specs, keys, data)
+    search = Search(Evaluations(problem, jobs, kept or Kept()), low, high - low, progress)
+    if at is None:
+        found, ends = search.best(starts_of(definition), definition.replications)
+    else:
+        found, ends = search.stay(np.array([at[p.path] for p in parameters]), definition.replications), []
     apart = search.apart(found, definition.replications)
     result = fit_at(definition, keys, found, low, high - low, apart)
     result.evaluations = search.steps
     note_ends(definition, result, ends)
-    return result
+    return Fitted(result, search, found.x, found.jac)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A fit, and the search that found it: where it ended (in shares of the box), and the derivatives there."""
+
+    fit: Fit
+    search: Search
+    units: Array
+    matrix: Array
 
 
 def starts_of(definition: CalibrationSpec) -> list[Array]:
@@ -125,10 +154,10 @@ def starts_of(definition: CalibrationSpec) -> list[Array]:
 
 
 @dataclass(slots=True)
-class _Search:
+class Search:
     """Searches one after the other over the same box."""
 
-    evaluate: _Evaluations
+    evaluate: Evaluations
     low: Array
     span: Array
     progress: Callable[[int, float], None] | None
@@ -153,6 +182,17 @@ class _Search:
             xtol=2e-3,
             ftol=2e-3,
         )
+
+    def residuals(self, points: Sequence[Array], replications: int) -> list[Array]:
+        """Return mean residuals at points, in shares of the box."""
+        return self.evaluate([self.low + units * self.span for units in points], replications)
+
+    def stay(self, values: Array, replications: int) -> Any:
+        """Return, at values, what a search that ends there says."""
+        units = np.clip((values - self.low) / self.span, 0.0, 1.0)
+        (value,) = self.evaluate([self.low + units * self.span], replications, check=True)
+        matrix = self._jacobian(units, replications)
+        return SimpleNamespace(x=units, fun=value, jac=matrix, cost=0.5 * float(value @ value), nfev=1)
 
     def best(self, starts: Sequence[Array], replications: int) -> tuple[Any, list[End]]:
         """Search from every start; return the end of the whole search, and where each start ended if there are more."""
@@ -223,7 +263,7 @@ def observed(specs: Mapping[str, ModelSpec], seed: int, replication: int) -> Obs
 
 
 @dataclass(frozen=True, slots=True)
-class _Problem:
+class Problem:
     """What is compared with what: models to which parameters are given, and the observations fitted."""
 
     definition: CalibrationSpec
@@ -233,27 +273,35 @@ class _Problem:
 
     def residuals(self, x: Array, replication: int, check: bool) -> list[float]:
         """Play the models once at a point; with ``check``, refuse observations that they do not have."""
-        seen = self._observed(x, replication)
+        seen = self.observed(x, self.definition.seed, replication)
         if check:
             _check_phases(seen, self.keys)
             check_present(seen, dict.fromkeys(self.keys))
-        of, data = at_measured_traffic(seen, self.data), self.data
-        return [float(residual(self.definition, q, of.get((p, q), 0.0), data[p, q])) for p, q in self.keys]
+        return [float(each) for each in self.against(seen)]
 
-    def _observed(self, x: Array, replication: int) -> Observations:
+    def against(self, seen: Observations) -> Array:
+        """Return the residuals of what was seen against the data."""
+        of, data = at_measured_traffic(seen, self.data), self.data
+        return np.array([residual(self.definition, q, of.get((p, q), 0.0), data[p, q]) for p, q in self.keys])
+
+    def with_data(self, data: Observations) -> Problem:
+        """Return the same problem with data of another laboratory."""
+        return replace(self, data=data)
+
+    def observed(self, x: Array, seed: int, replication: int) -> Observations:
         """Return what the models give at a point."""
         parameters = self.definition.parameters
         at_x = {
             name: with_values(each, parameter_values(each, parameters, x, name)) for name, each in self.specs.items()
         }
-        return observed(at_x, self.definition.seed, replication)
+        return observed(at_x, seed, replication)
 
 
 @dataclass(frozen=True, slots=True)
-class _Evaluations:
+class Evaluations:
     """The residuals at points of the parameters; every replication of a point is a task of its own, done once."""
 
-    problem: _Problem
+    problem: Problem
     jobs: int
     kept: Kept
     known: dict[int, list[float]] = field(default_factory=dict)
@@ -276,7 +324,7 @@ class _Evaluations:
         return total / len(found)
 
 
-def _residuals(task: tuple[_Problem, Array, int, bool]) -> list[float]:
+def _residuals(task: tuple[Problem, Array, int, bool]) -> list[float]:
     problem, x, replication, check = task
     return problem.residuals(x, replication, check)
 

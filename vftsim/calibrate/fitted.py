@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vftsim._version import __version__
+from vftsim.calibrate.around import Coverage, Profile
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.intervals import End, Fit
 from vftsim.calibrate.provenance import data_sha256
@@ -56,6 +57,8 @@ def as_record(
             "share_of_variance": {path: round(share, 4) for path, share in fit.chance_share.items()},
         },
         "correlations": fit.correlations,
+        "profiles": [asdict(each) for each in fit.profiles],
+        "coverage": [asdict(each) for each in fit.coverage],
         "residuals": [
             {"phase": phase, "quantity": quantity, "scaled_residual": round(value, 4)}
             for (phase, quantity), value in sorted(fit.residuals.items())
@@ -84,6 +87,8 @@ def from_record(record: dict[str, Any]) -> Fit:
         None,
         [End(**end) for end in record.get("ends", ())],
         record.get("chance_of_runs", {}).get("share_of_variance", {}),
+        [Profile.from_data(each) for each in record.get("profiles", ())],
+        [Coverage(**each) for each in record.get("coverage", ())],
     )
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.identify import BOX_DEVIATION, Identification, elsewhere, identification, is_told, told
 from vftsim.sampling.streams import Streams
 from vftsim.stats._special import student_t_quantile
+
+if TYPE_CHECKING:
+    from vftsim.calibrate.around import Coverage, Profile
 
 Array = NDArray[np.float64]
 _RESAMPLES = 2000
@@ -71,6 +74,8 @@ class Fit:
     """Of several starts, in their order; empty where there is one."""
     chance_share: dict[str, float] = field(default_factory=dict)
     """Share of each parameter's variance that the chance of runs has; empty with one replication."""
+    profiles: list[Profile] = field(default_factory=list)
+    coverage: list[Coverage] = field(default_factory=list)
 
 
 def _widening(observations: int, parameters: int) -> float:

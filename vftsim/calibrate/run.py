@@ -8,17 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from vftsim.calibrate import fitted
+from vftsim.calibrate.around import coverage_of, profiles_of
 from vftsim.calibrate.blocks import calibration_blocks
 from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.drawn import read_fit
 from vftsim.calibrate.figures import measured
-from vftsim.calibrate.fit import fit
+from vftsim.calibrate.fit import search_for
 from vftsim.calibrate.intervals import Fit
 from vftsim.calibrate.keep import from_observations, identity_of
 from vftsim.calibrate.patterns import check_measured
 from vftsim.calibrate.references import model_file, read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.model import ModelSpec
-from vftsim.errors import ModelFileError
+from vftsim.errors import ModelFileError, UsageError
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.place import dataset_path, place
 from vftsim.report.blocks import Block
@@ -31,6 +33,8 @@ from vftsim.study.opened import model_of, read_answer, read_manifest
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
 from vftsim.study.store import Store
+
+MOST_LABORATORIES = 1000
 
 
 @dataclass(slots=True)
@@ -88,7 +92,16 @@ def sip_model(named: Node, key: str, overrides: tuple[str, ...] = ()) -> tuple[M
     return model, model.spec
 
 
-def run_calibration(name_or_path: str, jobs: int, progress: Progress, store: Store | None = None) -> Calibrated:
+def run_calibration(
+    name_or_path: str,
+    jobs: int,
+    progress: Progress,
+    store: Store | None = None,
+    *,
+    at: str | None = None,
+    profile: bool = False,
+    laboratories: int = 0,
+) -> Calibrated:
     """Run one calibration.
 
     Parameters
@@ -100,11 +113,17 @@ def run_calibration(name_or_path: str, jobs: int, progress: Progress, store: Sto
     progress : Progress
     store : Store, optional
         Where evaluations are that were made already, and where each goes as it arrives.
+    at : str, optional
+        An earlier fit of the same parameters, whose values stay: nothing is searched.
+    profile : bool
+        Whether the least squares are asked for over each parameter's box.
+    laboratories : int
+        Simulated ones, 2 or more, that tell how often the intervals hold the truth; 0: none.
 
     Raises
     ------
     ModelFileError, UsageError
-        The definition, its model or its dataset is wrong.
+        The definition, its model or its dataset is wrong; the earlier fit is one of other parameters.
     """
     definition, tree = read_definition(name_or_path, CalibrationSpec)
     named, dataset = place(tree, "model"), dataset_path(place(tree, "dataset"))
@@ -124,9 +143,19 @@ def run_calibration(name_or_path: str, jobs: int, progress: Progress, store: Sto
         definition.in_sample,
     )
     started = utc_now()
+    values = None if at is None else values_of(at, definition)
+    if laboratories and not 2 <= laboratories <= MOST_LABORATORIES:
+        raise UsageError(f"--coverage: from 2 to {MOST_LABORATORIES} laboratories, got {laboratories}")
     progress.total(definition.searches * definition.most_evaluations)
     kept = Kept(store, _said(definition, specs, data))
-    result = fit(definition, specs, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"), kept)
+    found = search_for(
+        definition, specs, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"), kept, values
+    )
+    result = found.fit
+    if profile:
+        result.profiles = profiles_of(found.search, found.units, found.matrix, definition.replications)
+    if laboratories:
+        result.coverage = coverage_of(found.search, found.units, found.matrix, laboratories, jobs)
     how = manifest(
         [model],
         command="calibrate",
@@ -138,6 +167,20 @@ def run_calibration(name_or_path: str, jobs: int, progress: Progress, store: Sto
         state="finished",
     )
     return Calibrated(definition, spec, result, fitted.as_record(definition, spec, data, result, how))
+
+
+def values_of(name_or_path: str, definition: CalibrationSpec) -> dict[str, float]:
+    """Return the values that an earlier fit has for the parameters of a calibration.
+
+    Raises
+    ------
+    UsageError
+        It lacks one of them.
+    """
+    values = read_fit(name_or_path).values
+    if missing := [p.path for p in definition.parameters if p.path not in values]:
+        raise UsageError(f"--at: '{name_or_path}' has no value for {missing[0]}, which this calibration fits")
+    return {p.path: values[p.path] for p in definition.parameters}
 
 
 def _said(definition: CalibrationSpec, specs: ModelSpec | dict[str, ModelSpec], data: Observations) -> dict[str, Any]:

@@ -11,7 +11,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     ),
     "calibrate": (
         "vftsim calibrate sip-lab/native --keep fit",
-        "vftsim calibrate sip-lab/virtual -o fit.json",
+        "vftsim calibrate sip-lab/ft --at sip-lab/ft --profile --coverage 20 --report ft.html",
     ),
     "capacity": (
         "vftsim capacity lab-virtual --quick -n 5 --headroom 30%",

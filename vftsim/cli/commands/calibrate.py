@@ -25,6 +25,17 @@ def calibrate(
         typer.Option("--output", "-o", metavar="FILE", help="Write the fitted parameters here (JSON)."),
     ] = None,
     keep: options.KeepRuns = None,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="FIT", help="Stay at the values of an earlier fit (sip-lab/ft, or a file); no search."),
+    ] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Hold each parameter at places over its box, the others free.")
+    ] = False,
+    coverage: Annotated[
+        int,
+        typer.Option(metavar="N", help="Refit N simulated laboratories, and count how often intervals hold the truth."),
+    ] = 0,
     *,
     common: Work,
 ) -> None:
@@ -43,7 +54,15 @@ def calibrate(
         kept_in(keep, "calibration") as store,
         make_progress(f"calibrate {calibration}", common.quiet) as progress,
     ):
-        done = run_calibration(calibration, checked_jobs(common.jobs), progress, store)
+        done = run_calibration(
+            calibration,
+            checked_jobs(common.jobs),
+            progress,
+            store,
+            at=at,
+            profile=profile,
+            laboratories=coverage,
+        )
         keep_data(store, done.record, done.record["manifest"])
     options.say_remarks(store.remarks if store else ())
     if output is not None:

@@ -1,0 +1,168 @@
+"""What is around a fit: its profile, parameter by parameter, and how often such a fit finds what it looks for.
+
+*Profile.*  A parameter is held at places over its box while the others move to where the residuals are least by the
+derivatives at the fit, kept within their boxes; there the model is played.  Twice the half sum of squares so found, as
+a multiple of the least, says how much worse the data like the place (profile likelihood: Bates and Watts, Nonlinear
+Regression Analysis, 1988, section 6.1.2).  The others take one linear step, so the profile may be too high far from the
+fit, never too low.
+
+*Coverage.*  The model with the fitted values plays laboratories, each a data set of the same observations on a seed of
+its own.  Each is fitted anew from the fit by two Gauss-Newton steps with the derivatives at the fit, the first of which
+is played, and gets intervals as the fit has them.  How many hold the values that made the data is their coverage; that
+the model is wrong it does not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import lsq_linear
+from scipy.special import fdtri
+
+from vftsim.calibrate.fit import Problem, Search
+from vftsim.calibrate.intervals import fit_at
+from vftsim.labs.dataset import Observations
+from vftsim.study.workers import Workers
+
+Array = NDArray[np.float64]
+PLACES = 9
+FIRST_SEED = 7000
+_EDGE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Values of a parameter over its box, and the least squares found there as multiples of the fit's."""
+
+    path: str
+    values: tuple[float, ...]
+    squares: tuple[float, ...]
+    limit: float
+    """Multiple up to which the data do not refuse a value: 95 % by F with one and n - p degrees of freedom."""
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Profile:
+        """Return what a record has."""
+        return cls(data["path"], tuple(data["values"]), tuple(data["squares"]), data["limit"])
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Of how many simulated laboratories the interval of a parameter held the true value, and how many left it open."""
+
+    path: str
+    truth: float
+    laboratories: int
+    inside: int
+    left_open: int
+    mean_value: float
+    mean_half_width: float
+
+
+def profiles_of(search: Search, units: Array, matrix: Array, replications: int) -> list[Profile]:
+    """Return the profile of every parameter at a fit.
+
+    Parameters
+    ----------
+    search : Search
+    units : array
+        Where the fit is, in shares of the box.
+    matrix : array
+        Derivatives of the residuals there.
+    replications : int
+    """
+    problem = search.evaluate.problem
+    (at_fit,) = search.residuals([units], replications)
+    least = max(float(at_fit @ at_fit), 1e-12)
+    points = [_held(units, at_fit, matrix, i, place) for i in range(len(units)) for place in _places()]
+    found = [float(r @ r) / least for r in search.residuals(points, replications)]
+    freedom = max(len(problem.keys) - len(units), 1)
+    limit = 1.0 + float(fdtri(1, freedom, 0.95)) / freedom
+    profiles = []
+    for i, parameter in enumerate(problem.definition.parameters):
+        own = [(float(units[i]), 1.0), *zip(_places(), found[i * PLACES : (i + 1) * PLACES], strict=True)]
+        values, squares = zip(*sorted(own), strict=True)
+        in_units = (float(search.low[i] + value * search.span[i]) for value in values)
+        profiles.append(Profile(parameter.path, tuple(in_units), tuple(squares), limit))
+    return profiles
+
+
+def _places() -> list[float]:
+    return [n / (PLACES - 1) for n in range(PLACES)]
+
+
+def _held(units: Array, residuals: Array, matrix: Array, i: int, place: float) -> Array:
+    """Return where the others go when one parameter is held at a place."""
+    there, moved = units.copy(), residuals + matrix[:, i] * (place - units[i])
+    there[i] = place
+    others = [j for j in range(len(units)) if j != i]
+    if others:
+        there[others] += _step(units[others], moved, matrix[:, others])
+    return np.clip(there, 0.0, 1.0)
+
+
+def _step(units: Array, residuals: Array, matrix: Array) -> Array:
+    """Return the step to the least squares of a linear model, within the box."""
+    found: Array = lsq_linear(matrix, -residuals, bounds=(-units - _EDGE, 1.0 - units + _EDGE)).x
+    return found
+
+
+def coverage_of(
+    search: Search,
+    units: Array,
+    matrix: Array,
+    laboratories: int,
+    jobs: int,
+    progress: Callable[[], None] = lambda: None,
+) -> list[Coverage]:
+    """Return how often intervals of fits to simulated laboratories hold the values that made them."""
+    problem = search.evaluate.problem
+    definition, truth = problem.definition, search.low + units * search.span
+    replications, workers = definition.replications, Workers(_played, jobs, lambda _: None, progress)
+    at_fit = [(problem, truth, definition.seed, r) for r in range(replications)]
+    made = [(problem, truth, FIRST_SEED + definition.seed + n, 0) for n in range(laboratories)]
+    seen = workers.in_order([*at_fit, *made])
+    labs = [problem.with_data(data) for data in seen[replications:]]
+    firsts = [_mean(lab, seen[:replications]) for lab in labs]
+    at = [np.clip(units + _step(units, first, matrix), 0.0, 1.0) for first in firsts]
+    tasks = [(problem, search.low + x * search.span, definition.seed, r) for x in at for r in range(replications)]
+    there = workers.in_order(tasks)
+    fits = []
+    for n, (lab, x) in enumerate(zip(labs, at, strict=True)):
+        apart = [lab.against(each) for each in there[n * replications : (n + 1) * replications]]
+        mean = np.mean(apart, axis=0)
+        step = _step(x, mean, matrix)
+        fun = mean + matrix @ step
+        end = SimpleNamespace(x=np.clip(x + step, 0.0, 1.0), fun=fun, jac=matrix, cost=0.5 * float(fun @ fun), nfev=2)
+        fits.append(fit_at(definition, problem.keys, end, search.low, search.span, apart if replications > 1 else ()))
+    found = []
+    for i, parameter in enumerate(definition.parameters):
+        path, true = parameter.path, float(truth[i])
+        halves = [(fit.high[path] - fit.low[path]) / 2.0 for fit in fits]
+        found.append(
+            Coverage(
+                path,
+                true,
+                laboratories,
+                sum(fit.low[path] <= true <= fit.high[path] for fit in fits),
+                sum(path in fit.undetermined for fit in fits),
+                float(np.mean([fit.values[path] for fit in fits])),
+                float(np.mean(halves)),
+            )
+        )
+    return found
+
+
+def _mean(problem: Problem, seen: Sequence[Observations]) -> Array:
+    found: Array = np.mean([problem.against(each) for each in seen], axis=0)
+    return found
+
+
+def _played(task: tuple[Problem, Array, int, int]) -> Observations:
+    problem, x, seed, replication = task
+    return problem.observed(x, seed, replication)
