@@ -10,6 +10,7 @@ from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.figures import as_run, is_ratio, observe, unit_of_figure
 from vftsim.calibrate.patterns import matches
+from vftsim.calibrate.structure_error import read_held_out
 from vftsim.calibrate.validate_runs import RunTarget, RunValidationSpec, verdict
 from vftsim.cli.main import main
 from vftsim.composition.model import ModelSpec
@@ -40,7 +41,10 @@ def test_a_model_without_sip_is_fitted_to_a_metric_of_its_own(own, capsys):
 
 def test_runs_that_were_not_fitted_are_predicted(own, capsys, monkeypatch):
     monkeypatch.setattr("vftsim.calibrate.provenance.source_stamp", lambda _: "vftsim of a test")
-    assert main(["validate", str(own / "validation.yaml"), "-q", "-j", "1", "--report", str(own / "page.md")]) == 0
+    words = ["validate", str(own / "validation.yaml"), "-q", "-j", "1", "--held-out", str(own / "rows.json")]
+    assert main([*words, "--report", str(own / "page.md")]) == 0
+    assert json.loads((own / "rows.json").read_text())["rows"][0]["phase"] == "odd"
+    assert read_held_out(str(own / "rows.json")).count("cpu.of_any_domain") == 4, "two domains in two runs"
     page = (own / "page.md").read_text()
     assert "(vftsim of a test, seed" in page
     assert "| cpu.small within 3 points beyond the range of repeats | met | 2 of 2" in page

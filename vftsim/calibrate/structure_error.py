@@ -33,6 +33,11 @@ _SHARE_BELOW = 0.05
 LEARNED_FROM = ("other runs", "other environments")
 
 
+def learned_as(quantity: str) -> str:
+    """Return the kind of figure by which errors are learned; nothing for one of which none are."""
+    return "cpu" if quantity.startswith("cpu.") else kind_of(quantity)
+
+
 class HeldOut(BaseModel):
     """A figure that no fit used, and its prediction."""
 
@@ -49,7 +54,7 @@ class HeldOut(BaseModel):
     @property
     def kind(self) -> str:
         """What it is learned with."""
-        return kind_of(self.quantity)
+        return learned_as(self.quantity)
 
     @property
     def error(self) -> float:
@@ -91,7 +96,7 @@ class StructureError:
 
     def around(self, quantity: str, predicted: float, low: float, high: float) -> tuple[float, float]:
         """Return the range of a figure: that of its runs, or what held-out ones tell where that is wider."""
-        errors = self.errors.get(kind_of(quantity), ())
+        errors = self.errors.get(learned_as(quantity), ())
         if not errors or (is_relative(quantity) and predicted <= 0.0):
             return low, high
         count = len(errors)
@@ -101,7 +106,7 @@ class StructureError:
 
     def count(self, quantity: str) -> int:
         """Return how many errors a figure's range rests on."""
-        return len(self.errors.get(kind_of(quantity), ()))
+        return len(self.errors.get(learned_as(quantity), ()))
 
 
 def held_out(rows: Iterable[Row]) -> list[HeldOut]:
@@ -109,7 +114,7 @@ def held_out(rows: Iterable[Row]) -> list[HeldOut]:
     return [
         HeldOut(**{name: getattr(row, name) for name in HeldOut.model_fields})
         for row in rows
-        if row.sample == "out" and kind_of(row.quantity) and _is_told(row.quantity, row.measured, row.predicted)
+        if row.sample == "out" and learned_as(row.quantity) and _is_told(row.quantity, row.measured, row.predicted)
     ]
 
 
