@@ -1,32 +1,24 @@
 """Bands that the ranges of prices make: where they come from, how wide they are, how often they hold the truth."""
 
 import math
+import runpy
+from pathlib import Path
 
 import pytest
 
-from vftsim.composition.run import run_model
-from vftsim.composition.views import with_domain
 from vftsim.platform.protection.checkpoint import CheckpointSpec
-from vftsim.platform.protection.hypervisor_epoch import HypervisorEpochSpec
 from vftsim.platform.protection.lockstep import LockstepSpec
 from vftsim.platform.protection.mechanism import protections
 from vftsim.platform.protection.prices import at_prices, prices_of
-from vftsim.sampling import Streams
 from vftsim.spec import Spec
 from vftsim.stats import Estimate
 from vftsim.study.failover import crashes_of_each
-from vftsim.study.figures.summary import Summary
 from vftsim.study.model import load_model
 from vftsim.study.price_bands import ALL, Effect, band_of, effects_of, variants, widened
 from vftsim.study.protections import under
 
-JOB = """\
-hosts: {host: {pcpus: 1, scheduler: {kind: esxi}}}
-domains:
-  vm:
-    applications: {db: {kind: batch, processes: 4, demand: 1 ms, disk_operations: 1, disk_wait: 1 ms, pages: 2}}
-measure: {warm_up: 200 ms, duration: 2 s}
-"""
+COVERAGE = runpy.run_path(str(Path(__file__).parents[2] / "experiments" / "prices" / "coverage.py"))
+JOB, figures_of = COVERAGE["JOB"], COVERAGE["figures_of"]
 SETTINGS = {
     "log.buffer",
     "cost.settling",
@@ -181,16 +173,6 @@ def test_no_price_no_band():
 # Simulated
 
 
-def figures_of(model):
-    summary = Summary("", [(0, run_model(model.spec, 1, 0))])
-
-    def figure(name):
-        found = summary.estimate(name)
-        return math.nan if found is None else found.mean
-
-    return figure
-
-
 def test_the_price_that_decides_is_found(job):
     """An epoch of 50,000 instructions takes 1 ms; a boundary of 0.1 to 0.444 ms stops the guest for 9 to 31 %."""
     model = under(job, "hypervisor_epoch")
@@ -213,37 +195,8 @@ def test_an_outage_moves_by_what_its_parts_do(job):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "spec", [CheckpointSpec(interval="50 ms"), HypervisorEpochSpec(), LockstepSpec()], ids=lambda spec: spec.kind
-)
-def test_bands_hold_laboratories_whose_prices_are_drawn(job, spec):
-    """200 laboratories, prices drawn from the ranges; 95 % of them should lie within: 90 to 97 or, narrower, more."""
-    from dataclasses import replace
-
-    def with_own(protection):
-        return replace(job, spec=with_domain(job.spec, "vm", protection=protection))
-
-    model = with_own(spec)
-    played = [(each, figures_of(each.model)) for each in variants(model, "vm") if not each.is_of_failure]
-    base = figures_of(model)
-    names = (
-        "domains.vm.applications.db.rate",
-        "domains.vm.applications.db.duration.mean",
-        "domains.vm.cpu",
-        "domains.vm.protection.stopped",
-        "domains.vm.protection.channel",
-    )
-    bands = {name: band for name in names if (band := band_of(effects_of(played, base, name)))}
-    streams, prices = Streams(7, 0), [each for each in spec.prices() if not each.is_of_failure]
-    inside = dict.fromkeys(bands, 0)
-    for lab in range(200):
-        drawn = {}
-        for number, each in enumerate(prices):
-            place, price = float(streams.uniforms("lab", number, start=lab, count=1)[0]), each.price
-            scaled = price.low > 0.0
-            drawn[each.key] = price.low * (price.high / price.low) ** place if scaled else place * price.high
-        figure = figures_of(with_own(at_prices(spec, drawn)))
-        for name, band in bands.items():
-            inside[name] += band.below - 1e-9 <= figure(name) - base(name) <= band.above + 1e-9
-    print({name: count / 2 for name, count in inside.items()})
-    assert all(180 <= count <= 198 for count in inside.values()), inside
+@pytest.mark.parametrize("spec", COVERAGE["MECHANISMS"], ids=lambda spec: spec.kind)
+def test_bands_hold_laboratories_whose_prices_are_drawn(spec):
+    """95 % of 200 laboratories should lie within: 90 to 97 or, narrower, more."""
+    inside = COVERAGE["coverage"](spec)
+    assert all(90.0 <= share <= 99.0 for share in inside.values()), inside
