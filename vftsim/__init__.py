@@ -23,7 +23,17 @@ from vftsim.interface.designs import optimize, rare, sensitivity, study
 from vftsim.interface.labs import calibrate, predict, validate
 from vftsim.interface.models import explain, load, models, schema, trace
 from vftsim.interface.results import check, export, merge, open, replay, report, studies
-from vftsim.interface.studies import availability, capacity, compare, decide, failover, pilot, run, sweep
+from vftsim.interface.studies import (
+    availability,
+    capacity,
+    compare,
+    decide,
+    failover,
+    pilot,
+    run,
+    simulated_years,
+    sweep,
+)
 
 __all__ = [
     "__version__",
@@ -49,6 +59,7 @@ __all__ = [
     "run",
     "schema",
     "sensitivity",
+    "simulated_years",
     "studies",
     "study",
     "sweep",

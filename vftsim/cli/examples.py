@@ -7,7 +7,7 @@ from collections.abc import Mapping
 EXAMPLES: Mapping[str, tuple[str, str]] = {
     "availability": (
         "vftsim availability lab-virtual --mtbf '8760 h' --quick",
-        "vftsim availability lab-virtual --mtbf '8760 h' --protection none,lockstep,checkpoint -n 5",
+        "vftsim availability two-tier --mtbf '30 d' --protection none,checkpoint --simulate 5",
     ),
     "calibrate": (
         "vftsim calibrate sip-lab/native --keep fit",

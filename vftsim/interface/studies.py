@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from vftsim.study.model import Model
     from vftsim.study.progress import Progress
     from vftsim.study.results import RunResult
+    from vftsim.study.simulated_years import SimulatedYears
     from vftsim.study.store import Store
     from vftsim.study.sweep import SweepResult
     from vftsim.study.warm_up import WarmUpStudy
@@ -367,6 +368,59 @@ def failover(
         )
 
     return answered("failover", f"failovers of {chosen.name}", directory, force, progress, study)
+
+
+def simulated_years(
+    model: Model | str | Path,
+    mtbf_s: float,
+    years: int,
+    protection: str = "none,ha_restart,lockstep,checkpoint",
+    crashes: int = 10,
+    seed: int = 1,
+    jobs: int = 1,
+    *,
+    restart_s: float = 77.0,
+    directory: str | Path | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> SimulatedYears:
+    """Return simulated years with faults of every kind, and their Markov chain (``vftsim availability --simulate``).
+
+    Parameters
+    ----------
+    model : Model, str or Path
+        Its faults with ``repeat: {mean: ...}`` come beside failures of both hosts.
+    mtbf_s : float
+        Mean time between failures of a host.
+    years : int
+    protection : str
+        Mechanisms with commas, or ``all``.
+    crashes : int
+        At how many instants each kind of fault is measured for the chain.
+    seed, jobs : int
+    restart_s : float
+        How long somebody takes to bring back what does not come back by itself.
+    directory : str or Path, optional
+        Keep every finished year and the answer here; the same call goes on from them.
+    force : bool
+        Start over; what the directory holds goes when the new answer stands.
+    progress : bool
+        Say on standard error how far it is, in a notebook too.
+    """
+    from vftsim.study.protections import kinds_named
+    from vftsim.study.simulated_years import simulated_years as study
+
+    chosen, kinds = as_model(model), kinds_named(protection)
+    return answered(
+        "simulated years",
+        f"years of {chosen.name}",
+        directory,
+        force,
+        progress,
+        lambda store, show: study(
+            chosen, kinds, mtbf_s, years, crashes, seed, jobs, restart_s=restart_s, progress=show, store=store
+        ),
+    )
 
 
 def availability(

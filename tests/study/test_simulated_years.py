@@ -1,0 +1,147 @@
+"""Simulated years: the chain against closed forms, faults that meet each other, years beside the chain."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from vftsim.platform.protection.faults import ChannelLoss, GuestError, Pause, PrimaryCrash
+from vftsim.platform.protection.when import Instant
+from vftsim.report.terminal import as_text
+from vftsim.study.availability import Pair
+from vftsim.study.fault_chain import Effect, Kind, shares_of
+from vftsim.study.model import load_model
+from vftsim.study.protections import ALL, kinds_named, under
+from vftsim.study.simulated_years import TRAFFIC, Machine, Rate, YearTask, simulate_year, simulated_years
+
+MODEL = Path(__file__).parents[2] / "experiments" / "years" / "mixed-faults.yaml"
+DAY_S = 86_400.0
+S = 1_000_000_000
+START = Instant("run", 0)
+RESTART_S = 77.0
+
+
+# The chain
+
+
+def test_with_hosts_alone_it_is_the_pair():
+    for mtbf_s in (1e4, 1e5, 3e7):
+        pair = Pair(mtbf_s, 3.0, 600.0, RESTART_S)
+        kinds = [
+            Kind("primary", 1 / mtbf_s, Effect(3.0, 600.0), Effect(0.0, dead=1.0)),
+            Kind("backup", 1 / mtbf_s, Effect(0.0, 600.0), Effect(0.0)),
+        ]
+        found = shares_of(kinds, RESTART_S, 600.0)
+        assert found.down == pytest.approx(pair.unavailability, rel=1e-9)
+        assert found.unprotected == pytest.approx(pair.unprotected, rel=1e-9)
+
+
+def test_without_redundancy_every_kind_costs_its_outage():
+    kinds = [Kind("a", 1e-4, Effect(10.0), Effect(10.0)), Kind("b", 2e-5, Effect(5.0, dead=0.5), Effect(5.0, dead=0.5))]
+    asked = 1e-4 * 10.0 + 2e-5 * (0.5 * 5.0 + 0.5 * RESTART_S)
+    assert shares_of(kinds, RESTART_S, 0.0).down == pytest.approx(asked / (1.0 + asked), rel=1e-9)
+
+
+# Faults of a year, by hand
+
+
+@dataclass(frozen=True)
+class At(Rate):
+    """A kind of fault that comes at given seconds."""
+
+    times_s: tuple[float, ...] = ()
+
+    def drawn_ns(self, streams, entity):
+        """Return them."""
+        return [round(time_s * S) for time_s in self.times_s]
+
+
+def year(kind, *rates):
+    machine = Machine(under(load_model(MODEL), kind), "vm", 1, RESTART_S)
+    quiet_s = (0.6,) * TRAFFIC
+    return simulate_year(YearTask(machine, rates, quiet_s, 0)), machine
+
+
+def crash(*times_s):
+    return At("primary host", PrimaryCrash(at=START), 1.0, times_s=times_s)
+
+
+def test_a_crash_is_the_outage_of_a_failover_and_a_later_one_too():
+    once, machine = year("lockstep", crash(1000.25))
+    assert 1.0 < once.down_s < 4.0
+    assert once.deaths == 0
+    assert once.unprotected_s == pytest.approx(machine.reprotection_ns / S, abs=0.5)
+    twice, _ = year("lockstep", crash(1000.25, 2000.25))
+    assert twice.down_s == pytest.approx(2.0 * once.down_s, abs=0.7)
+
+
+def test_a_second_host_before_redundancy_is_back_has_to_be_brought_back():
+    found, machine = year("lockstep", crash(1000.25, 1040.25))
+    once, _ = year("lockstep", crash(1000.25))
+    assert found.deaths == 1
+    assert found.down_s == pytest.approx(once.down_s + RESTART_S, abs=0.5)
+    # Nothing strikes a machine that is down, and until redundancy is back the next one is its end again.
+    down, _ = year("lockstep", crash(1000.25, 1040.25, 1041.0))
+    assert (down.deaths, down.down_s) == (1, found.down_s)
+    up_s = 1040.25 + RESTART_S
+    again, _ = year("lockstep", crash(1000.25, 1040.25, up_s + 10.0))
+    assert again.deaths == 2
+    late, _ = year("lockstep", crash(1000.25, 1040.25, up_s + machine.reprotection_ns / S + 1.0))
+    assert late.deaths == 1
+
+
+def test_a_host_that_has_failed_does_not_fail_again_during_the_failover():
+    found, _ = year("lockstep", crash(1000.25, 1001.25))
+    once, _ = year("lockstep", crash(1000.25))
+    assert (found.deaths, found.down_s) == (0, pytest.approx(once.down_s, abs=0.3))
+
+
+def test_an_outage_that_goes_over_into_another_is_not_counted_twice():
+    """The operator stops the guest for 10 s, and its host crashes 4 s later."""
+    stop = At("pause", Pause(at=START, duration="10 s"), 1.0, times_s=(996.25,))
+    found, _ = year("lockstep", stop, crash(1000.25))
+    once, _ = year("lockstep", crash(1000.25))
+    assert found.down_s == pytest.approx(max(10.0, 4.0 + once.down_s), abs=0.7)
+    assert found.down_by["pause"] == 0.0
+
+
+def test_what_a_fault_does_depends_on_the_mechanism():
+    error = At("guest_error", GuestError(at=START), 1.0, times_s=(1000.0,))
+    assert year("lockstep", error)[0].deaths == 1
+    survived, _ = year("micro_checkpoint", error)
+    assert survived.deaths == 0
+    assert survived.down_s < 1.0
+    # Two live copies: somebody has to make one of them, and redundancy comes after that.
+    cut = At("channel_loss", ChannelLoss(at=START, duration="5 s"), 1.0, times_s=(1000.0,))
+    split, machine = year("checkpoint", cut)
+    assert split.unprotected_s == pytest.approx(RESTART_S + machine.reprotection_ns / S)
+
+
+# Years
+
+
+@pytest.mark.thorough
+def test_two_years_beside_the_chain_and_in_words():
+    found = simulated_years(load_model(MODEL), ("none", "event_sync"), 60 * DAY_S, 2, 4, jobs=1)
+    for each in found.found.values():
+        assert each.down_s.mean == pytest.approx(each.chain_down_s, rel=0.02)
+        assert [sum(own.down_by.values()) for own in each.years] == [own.down_s for own in each.years]
+    none, pair = found.found["none"], found.found["event_sync"]
+    # The same faults strike every mechanism.
+    assert [own.drawn["primary host"] for own in none.years] == [own.drawn["primary host"] for own in pair.years]
+    assert none.down_s.mean > pair.down_s.mean
+    text = as_text(found.blocks(), 100)
+    assert max(map(len, text.splitlines())) <= 100
+    assert "years within the interval of the Markov chain?" in " ".join(text.split())
+    row = found.for_machines()["years"][1]
+    assert (row["mechanism"], row["agrees"]) == ("event_sync", pair.agrees)
+
+
+@pytest.mark.slow
+def test_ten_years_of_every_mechanism_agree_with_its_chain():
+    found = simulated_years(load_model(MODEL), kinds_named(ALL), 10 * DAY_S, 10, 10, jobs=2)
+    beyond = [kind for kind, each in found.found.items() if not each.agrees]
+    # Intervals of 95 % each.
+    assert len(beyond) <= 1
+    for each in found.found.values():
+        assert each.down_s.mean == pytest.approx(each.chain_down_s, rel=0.1)
