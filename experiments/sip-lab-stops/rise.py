@@ -142,7 +142,7 @@ def fit_rows(results: Results) -> Iterator[list[str]]:
                 name,
                 ", ".join(f"{us:.1f}" for us in fit["prices"].values()),
                 f"{squares(fit['cpu']):.2f}",
-                *(f"{error:+.1f}" for error in errors),
+                *("ended" if np.isnan(error) else f"{error:+.1f}" for error in errors),
                 told,
             ]
 

@@ -139,9 +139,13 @@ def cells(environment: str, speed: float, extra: Sequence[str], steps: Mapping[i
 
 
 def kept(seen: Mapping[tuple[str, str], float]) -> dict[str, float]:
-    """Return what a run of one step says of it."""
+    """Return what a run of one step says of it; shares of failures that are 0 are left out."""
     names = {"load", "cpu", "retransmissions"}
-    return {q: v for (phase, q), v in seen.items() if phase == "step_1" and (q in names or q.startswith("ihs/"))}
+    return {
+        q: v
+        for (phase, q), v in seen.items()
+        if phase == "step_1" and (q in names or (q.startswith("ihs/") and v > 0.0))
+    }
 
 
 def play_cells(results: Results, fitted: tuple[float, float], keep: Keep) -> None:
@@ -169,7 +173,7 @@ def misfit(runs: Sequence[Mapping[str, float]]) -> float:
     measured, squares = record("virtual"), 0.0
     for scenario in Scenario:
         name = f"ihs/{scenario.label}"
-        squares += ((statistics.fmean(run[name] for run in runs) - measured["step_7", name]) / IHS_POINTS) ** 2
+        squares += ((statistics.fmean(run.get(name, 0.0) for run in runs) - measured["step_7", name]) / IHS_POINTS) ** 2
     repeated = max(statistics.fmean(run["retransmissions"] for run in runs), 1e-3)
     return squares + (math.log(repeated / measured["step_7", "retransmissions"]) / LOG_SCALE) ** 2
 
@@ -386,7 +390,7 @@ def main() -> None:
 
     def keep() -> None:
         if arguments.output:
-            arguments.output.write_text(json.dumps(results) + "\n", encoding="utf-8")
+            arguments.output.write_text(json.dumps(results, separators=(",", ":")) + "\n", encoding="utf-8")
 
     if not arguments.read:
         play_grid(results.setdefault("grid", {}), keep)
