@@ -20,7 +20,7 @@ hosts: {host: {}}
 networks: {lan: {rate: 100 Gbit/s, latency: 0 us}}
 domains:
   server:
-    interfaces: {eth0: {path: {kind: moderated, moderation: 0 us}}}
+    interfaces: {eth0: {path: {kind: moderated}}}
     applications: {queue: {kind: service, threads: 1, demand: 1 ms, demand_cv: 1}}
 workloads:
   requests: {kind: open_requests, to: server, rate: 300 /s, timeout: 1 min, retries: 0}
