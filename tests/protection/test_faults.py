@@ -237,3 +237,13 @@ def test_same_seed_same_run():
     first, second = (lab({"kind": "lockstep"}, crash()) for _ in range(2))
     assert first.play()[-1].series == second.play()[-1].series
     assert first.summary == second.summary
+
+
+@pytest.mark.parametrize(("begin", "length", "all_ns"), [("8500", "700", 1_200_000_000), ("8200", "500", S)])
+def test_a_guest_goes_on_when_all_pauses_are_over(begin, length, all_ns):
+    """Beside one of 1 s from 8 s on: another one that ends later, and one that ends earlier."""
+    first = {"kind": "pause", "at": "step 1 + 8 s", "duration": "1 s"}
+    run = lab({"kind": "none"}, first, {"kind": "pause", "at": f"step 1 + {begin} ms", "duration": f"{length} ms"})
+    run.run()
+    assert run.machine.stopped_ns == all_ns
+    assert [what for _, what in run.timeline] == ["pause", "pause", "pause over"]

@@ -22,7 +22,8 @@ class Guard(Record):
 
     ``mechanism`` is its kind; a kind keeps its own fields in a table beside this one.  ``reasons`` are the causes, a
     bit for each, for which the machine stands still at present; ``stopped_ns`` is how long it has stood still in stops
-    that are over, ``resumed_ns`` when the last one ended.  A machine that is ``dead`` has lost its host.
+    that are over, ``resumed_ns`` when the last one ended, ``pause_end_ns`` when the last pause is over that has begun.
+    A machine that is ``dead`` has lost its host.
 
     Outputs that find the way out full when they are released wait for room, ``most_waiting`` at most; the others count
     in the row ``no_room`` of ``drops``.  ``offered`` is the output about which a mechanism is being asked.  ``exits``
@@ -43,6 +44,7 @@ class Guard(Record):
     stopped_since_ns: int
     stopped_ns: int
     resumed_ns: int
+    pause_end_ns: int
     most_waiting: int
     no_room: int
     card_lost: int

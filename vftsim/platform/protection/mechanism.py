@@ -243,17 +243,23 @@ def guest_error(sim: Sim, guard: Guard) -> None:
 
 @protection.slot
 def pause(sim: Sim, guard: Guard, duration_ns: int) -> None:
-    """Stop the guest for a while; its network card stays connected and fills."""
+    """Stop the guest for a while; its network card stays connected and fills.
+
+    Pauses may overlap: it goes on when all are over.
+    """
     note(sim, guard, PAUSED)
+    guard.pause_end_ns = max(guard.pause_end_ns, sim.now_ns + duration_ns)
     machine.stop(sim, guard, machine.PAUSE)
     machine.call_after(sim, guard, duration_ns, on_pause_over)
 
 
 @event
 def on_pause_over(sim: Sim, place: int, token: int) -> None:
-    """A pause is over."""
-    machine.resume(sim, guards(sim)[place], machine.PAUSE)
-    note(sim, guards(sim)[place], PAUSE_OVER)
+    """A pause is over; the guest goes on unless another one lasts longer."""
+    guard = guards(sim)[place]
+    if sim.now_ns >= guard.pause_end_ns:
+        machine.resume(sim, guard, machine.PAUSE)
+        note(sim, guard, PAUSE_OVER)
 
 
 @event
