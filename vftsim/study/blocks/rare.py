@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Note, Table, in_words
+from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Counted, Note, Table
+from vftsim.stats import Estimate
 from vftsim.study.blocks.head import head
 
 if TYPE_CHECKING:
@@ -18,8 +20,8 @@ def rare_blocks(found: RareStudy) -> list[Block]:
     by = "brute force" if len(found.levels) == 1 else "multilevel splitting"
     return [
         *head(found.manifest["models"], found.manifest["seed"]),
-        Answer(f"{in_words(found.probability)} of a run, by {by}", f"How probable is {event}?"),
-        Cards([Card("probability", found.probability)]),
+        Answer(f"{' '.join(filter(None, _small(found.probability)))} of a run, by {by}", f"How probable is {event}?"),
+        Cards([Card("probability", Counted(*_small(found.probability)))]),
         Table(["level", "share that came there"], table, "From level to level"),
         *(Note(text) for text in _notes(found)),
         Note(
@@ -28,6 +30,14 @@ def rare_blocks(found: RareStudy) -> list[Block]:
             "from ten on; (x to y): lowest and highest."
         ),
     ]
+
+
+def _small(chance: Estimate) -> tuple[str, str]:
+    """Return a probability, however small, and its interval or range."""
+    low, high = f"{chance.low:.2g}", f"{chance.high:.2g}"
+    if chance.low == chance.high or not math.isfinite(chance.half_width):
+        return f"{chance.mean:.2g}", ""
+    return f"{chance.mean:.2g}", f"[{low}, {high}]" if chance.is_interval else f"({low} to {high})"
 
 
 def _notes(found: RareStudy) -> list[str]:
