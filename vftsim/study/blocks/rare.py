@@ -50,4 +50,9 @@ def _notes(found: RareStudy) -> list[str]:
         )
     if not found.probability.mean:
         notes.append("No repetition saw the event: more --trials, or levels nearer to each other (--levels).")
+    elif len(found.levels) > 1:
+        notes.append(
+            "Trials that go on from one state share what it holds. With too few of them most repetitions come out too "
+            f"low, and the interval with them: --trials {4 * found.request.trials} shows whether these were enough."
+        )
     return notes
