@@ -242,7 +242,6 @@ def remember_simulations() -> None:
 
     from vftsim.calibrate import environment, validate
     from vftsim.calibrate import fit as calibrate_fit
-    from vftsim.calibrate import run as calibrate_run
     from vftsim.records import judge, runner
     from vftsim.study import constant_load, crash, failover, replicate
     from vftsim.tracing import trace
@@ -252,7 +251,6 @@ def remember_simulations() -> None:
         (constant_load.ConstantLoad, "__call__"),
         (crash, "simulate_crash"),
         (failover, "simulate_crash"),
-        (calibrate_run, "fit"),
         (calibrate_fit, "_residuals"),
         (validate, "run_environment"),
         (environment, "_ramp"),

@@ -180,7 +180,7 @@ def prepare() -> None:
     def save(self: Any, path: Any, **_: Any) -> None:
         Path(path).write_bytes(b"a figure")
 
-    calibrate_run.fit = accepted  # type: ignore[attr-defined]
+    calibrate_run.search_for = accepted  # type: ignore[attr-defined]
     validate.run_environment = accepted  # type: ignore[attr-defined]
     Figure.savefig = save  # type: ignore[method-assign]
     KINDS["store"](random.Random(1))

@@ -92,7 +92,7 @@ def test_one_evaluation_of_a_calibration(name, monkeypatch):
 
     def once(search, start, _):
         problem = search.evaluate.problem
-        seen = problem._observed(search.low + start * search.span, 0)
+        seen = problem.observed(search.low + start * search.span, problem.definition.seed, 0)
         raise Played(problem.definition, seen, problem.keys)
 
     monkeypatch.setattr(fit.Search, "run", once)

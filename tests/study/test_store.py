@@ -98,6 +98,7 @@ def test_the_users_own_files_survive_everything(tiny, tmp_path):
     out = tmp_path / "out"
     run_study(tiny, 1, seed=1, jobs=1, directory=out)
     (out / "NOTES.md").write_text("mine")
+    (out / "plots").mkdir()
     (out / "plots" / "sketch.png").write_text("mine")
     run_study(tiny, 2, seed=1, jobs=1, directory=out, resume=True)
     run_study(tiny, 1, seed=2, jobs=1, directory=out, force=True)

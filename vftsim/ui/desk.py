@@ -63,6 +63,7 @@ class Desk:
         self._documents: dict[str, tuple[Any, Document]] = {}
         self.store = store
         self.runs = Runs(store, options, self._name_now)
+        self.runs.start()  # it asks this object, which is whole now
 
     def read(self, pairs: Sequence[tuple[str, str]] = ()) -> Question:
         """Return the question of an address.

@@ -102,6 +102,9 @@ class Runs:
         self._process: subprocess.Popen[bytes] | None = None
         self._is_stopped = self._is_closed = False
         self._worker = threading.Thread(target=self._work, daemon=True)
+
+    def start(self) -> None:
+        """Begin with what waits; ``name_now`` is asked from here on."""
         self._worker.start()
 
     def command(self, study: Study) -> list[str]:
