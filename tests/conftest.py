@@ -22,6 +22,7 @@ _AS_USERS_DO = (
     "malformed",
     "outcome",
     "records",
+    "report",
     "shipped",
     "study",
     "tracing",

@@ -337,8 +337,9 @@ def test_a_workload_is_served_by_the_copy_it_is_directed_at_and_by_all_that_this
 
 
 @pytest.mark.thorough
-def test_the_middle_tier_fails_over_under_three_mechanisms():
+def test_the_middle_tier_fails_over_under_three_mechanisms(monkeypatch):
     """The clients, who never speak to it, see the outage that the mechanism promises; a boot takes the longest."""
+    monkeypatch.setenv("VFTSIM_ENGINE", "compiled")
     outage_s = {}
     for kind in ("lockstep", "checkpoint", "ha_restart"):
         found = failover_study(load_model("three-tier", [f"domains.app.protection={{kind: {kind}}}"]), 2, jobs=1)
