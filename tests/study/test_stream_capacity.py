@@ -5,6 +5,7 @@ packets, so each stream above is lost but for a moment; below, packets of one pe
 """
 
 import json
+import math
 
 import pytest
 
@@ -207,7 +208,9 @@ def test_nothing_delivered_and_nothing_dropped_is_no_success(server, monkeypatch
     phase = Phase("", None, 0, 1, {"workloads.media": empty})
     record = RunRecord(phases=(phase,), drops={}, in_flight=0, events=0, timelines={}, offers={})
     monkeypatch.setattr(Run, "run", lambda _: record)
-    assert not load_of(server)(5, 0)
+    judged = load_of(server)(5, 0)
+    assert (judged.is_within, judged.short) == (False, None)
+    assert math.isnan(judged.figures["media.loss"])
 
 
 def test_a_pinned_driver_domain_is_the_limit_not_the_host():
