@@ -166,6 +166,19 @@ class ModelSpec(Spec):
         count = self.domains[name].count
         return [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
 
+    def entry_of(self, domain: str) -> str:
+        """Return the entry that stands for a domain.
+
+        Raises
+        ------
+        KeyError
+            There is no such domain.
+        """
+        for name in self.domains:
+            if domain in self.copies(name):
+                return name
+        raise KeyError(domain)
+
     def target_of(self, workload: WorkloadSpec) -> tuple[str, str, ApplicationSpec]:
         """Return the entry of the domain, the name and the spec of the application that a workload is directed at.
 

@@ -12,7 +12,7 @@ and one that leaves before the announcement is over shortens that.  The instants
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -183,16 +183,39 @@ def without(gap: Gap, window: tuple[int, int], live_ns: int) -> tuple[int, int] 
 def _watched(task: CrashTask, windows: Mapping[str, tuple[int, int]]) -> _Crashed:
     """Run with the crash and watch every flow of packets in its window."""
     crash = PrimaryCrash(at=Instant("run", task.crash_ns), domain=task.domain)
+    spec, whole = task.spec.model_copy(update={"faults": (crash,)}), (task.crash_ns, task.watched_until_ns)
+    record, _, gaps = run_watched(spec, task.seed, task.replication, task.domain, lambda name: windows.get(name, whole))
+    return _Crashed(record, gaps)
+
+
+def run_watched(
+    spec: ModelSpec, seed: int, replication: int, domain: str, window_of: Callable[[str], tuple[int, int]]
+) -> tuple[RunRecord, Run, dict[str, Gap]]:
+    """Run a model and watch the packets of workloads that a domain serves.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    seed, replication : int
+    domain : str
+    window_of : callable
+        From when to when, in ns, a workload's packets are watched, by its name.
+
+    Returns
+    -------
+    tuple
+        The record, the last pass of the run, and the longest gap of each workload that had one.
+    """
     passes: list[Run] = []
 
     def watch(run: Run) -> None:
         passes.append(run)
-        for name, driver in served(run, task.domain).items():
+        for name, driver in served(run, domain).items():
             flow = run.engine.rows(flows)[driver.flow]
-            flow.watched_ns, flow.unwatched_ns = windows.get(name, (task.crash_ns, task.watched_until_ns))
+            flow.watched_ns, flow.unwatched_ns = window_of(name)
 
-    record = run_model(task.spec.model_copy(update={"faults": (crash,)}), task.seed, task.replication, prepare=watch)
-    return _Crashed(record, _gaps(passes[-1], task.domain))
+    record = run_model(spec, seed, replication, prepare=watch)
+    return record, passes[-1], _gaps(passes[-1], domain)
 
 
 def served(run: Run, domain: str) -> dict[str, Any]:
@@ -282,8 +305,8 @@ def _not_done(task: CrashTask, record: RunRecord, undisturbed: RunRecord) -> dic
     """Return how much less workloads that the domain serves, and its own programs, have got done, by name."""
     spec = task.spec
     owners = {f"workloads.{name}": name for name, domains in spec.serving().items() if task.domain in domains}
-    entry = next(name for name in spec.domains if task.domain in spec.copies(name))
-    owners |= {f"domains.{task.domain}.applications.{key}": key for key in spec.domains[entry].applications}
+    applications = spec.domains[spec.entry_of(task.domain)].applications
+    owners |= {f"domains.{task.domain}.applications.{key}": key for key in applications}
     of_none = _done(undisturbed)
     return {owners[owner]: of_none[owner] - done for owner, done in _done(record).items() if owner in owners}
 

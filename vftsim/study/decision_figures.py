@@ -283,7 +283,7 @@ def computed(model: Model, domain: str, summary: Summary, unprotected: Summary |
         return found
     found[WORK] = _work(summary, unprotected, word)
     # An entry of the model may stand for several domains, each with its backup.
-    copies = next(own for name in model.spec.domains if domain in (own := model.spec.copies(name)))
+    copies = model.spec.copies(model.spec.entry_of(domain))
     beside = [(of_guard(copy, "stopped"), of_guard(copy, "backup_cpu")) for copy in copies]
     mine, its = summary.values(busy), unprotected.values(busy)
     found[PRICE] = {

@@ -11,13 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.run import Run, run_model
 from vftsim.composition.views import with_domain
-from vftsim.platform.io.packet import flows
 from vftsim.platform.protection.faults import FaultSpec
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.when import Instant
-from vftsim.study.crash import DECLARED, LIVE, PROTECTED, Gap, common_gap, served
+from vftsim.study.crash import DECLARED, LIVE, PROTECTED, common_gap, run_watched
 
 _S = 1_000_000_000
 _NEVER_NS = 1 << 62
@@ -84,7 +82,7 @@ class Episode:
 
 def simulate_episode(task: EpisodeTask) -> Episode:
     """Run an episode."""
-    spec, entry = task.spec, next(name for name in task.spec.domains if task.domain in task.spec.copies(name))
+    spec, entry = task.spec, task.spec.entry_of(task.domain)
     if task.protected_from_ns:
         begins = {"active_from": Instant("run", task.protected_from_ns)}
         spec = with_domain(spec, entry, protection=spec.domains[entry].protection.model_copy(update=begins))
@@ -92,18 +90,14 @@ def simulate_episode(task: EpisodeTask) -> Episode:
         each.fault.model_copy(update={"at": Instant("run", each.at_ns), "repeat": None, "domain": task.domain})
         for each in task.blows
     )
-    passes: list[Run] = []
-
-    def watch(run: Run) -> None:
-        passes.append(run)
-        for driver in served(run, task.domain).values():
-            flow = run.engine.rows(flows)[driver.flow]
-            flow.watched_ns, flow.unwatched_ns = task.from_ns, _NEVER_NS
-
-    record = run_model(spec.model_copy(update={"faults": faults}), task.seed, task.replication, prepare=watch)
-    last = passes[-1]
-    seen = [last.engine.rows(flows)[driver.flow] for driver in served(last, task.domain).values()]
-    gap = common_gap([Gap(int(f.gap_end_ns) - int(f.gap_ns), int(f.gap_end_ns)) for f in seen if f.gap_end_ns > 0])
+    record, last, gaps = run_watched(
+        spec.model_copy(update={"faults": faults}),
+        task.seed,
+        task.replication,
+        task.domain,
+        lambda _: (task.from_ns, _NEVER_NS),
+    )
+    gap = common_gap(list(gaps.values()))
     after = sorted((at_ns, what) for at_ns, what in record.timelines.get(task.domain, ()) if at_ns >= task.from_ns)
     redundant = [(at_ns, what) for at_ns, what in after if what == PROTECTED or what in _ALONE]
     is_back = bool(redundant) and redundant[-1][1] == PROTECTED

@@ -264,8 +264,7 @@ def _with_bands(
 ) -> FailoverStudy:
     """Return failovers with what the ranges of prices make of them: one crash at each end of each."""
     own = study.model
-    name = _domain_of(own, domain)
-    entry = next(each for each in own.spec.domains if name in own.spec.copies(each))
+    entry = own.spec.entry_of(_domain_of(own, domain))
     ends = [each for each in variants(own, entry) if each.is_of_failure]
     if not ends:
         return study
@@ -278,8 +277,7 @@ def _with_bands(
 
 def bands_take(model: Model, load: float | None, domain: str | None, after_ns: int | None) -> Needs:
     """Return what the bands take: a crash at each end of each price, and one at the prices in use."""
-    name = _domain_of(model, domain)
-    entry = next(each for each in model.spec.domains if name in model.spec.copies(each))
+    entry = model.spec.entry_of(_domain_of(model, domain))
     ends = sum(each.is_of_failure for each in variants(model, entry))
     return crashes_take(model, 1, load, SPAN_NS, after_ns, domain).times(ends + 1 if ends else 0)
 

@@ -94,8 +94,9 @@ def fitting(model: Model, kinds: Sequence[str]) -> tuple[dict[str, Model], dict[
 
 def _entry_of(spec: ModelSpec, domain: str) -> str:
     """Return the entry of a model file that stands for a domain."""
-    for name in spec.domains:
-        if domain in spec.copies(name):
-            return name
-    hint = did_you_mean(domain, spec.expanded()) or ";"
-    raise UsageError(f"--domain: no domain '{domain}'{hint} domains: {listing(sorted(spec.expanded()))}")
+    try:
+        return spec.entry_of(domain)
+    except KeyError:
+        hint = did_you_mean(domain, spec.expanded()) or ";"
+        known = listing(sorted(spec.expanded()))
+        raise UsageError(f"--domain: no domain '{domain}'{hint} domains: {known}") from None

@@ -480,9 +480,7 @@ def simulated_years(
     started, workers, show = utc_now(), checked_jobs(jobs), progress or Silent()
     chosen, refused = fitting(model, kinds)
     rates = rates_of(model, mtbf_s)
-    machines = {
-        kind: Machine(own, own.spec.copies(protected_domain(model))[0], seed, restart_s) for kind, own in chosen.items()
-    }
+    machines = _machines(model, chosen, seed, restart_s)
     meeting = {kind: tuple(rate for rate in rates if own.meets(rate.fault)) for kind, own in machines.items()}
     asked = [mtbf_s, restart_s, [[each.name, each.mean_s, each.cv] for each in rates]]
 
@@ -525,13 +523,18 @@ def simulated_years(
     return SimulatedYears(model, mtbf_s, restart_s, rates, found, refused, said)
 
 
+def _machines(model: Model, chosen: Mapping[str, Model], seed: int, restart_s: float) -> dict[str, Machine]:
+    """Return a model's machine under each mechanism."""
+    entry = protected_domain(model)
+    return {kind: Machine(own, own.spec.copies(entry)[0], seed, restart_s) for kind, own in chosen.items()}
+
+
 def years_take(model: Model, kinds: Sequence[str], mtbf_s: float, years: int, crashes: int) -> Needs:
     """Return what such a study takes."""
     chosen, _ = fitting(model, kinds)
     found, rates = Needs(), rates_of(model, mtbf_s)
-    for own in chosen.values():
-        machine = Machine(own, own.spec.copies(protected_domain(model))[0], 0, 0.0)
-        spec, _, _ = at_rest(own, None, LEAD_NS + _S + machine.tail_ns)
+    for machine in _machines(model, chosen, 0, restart_s=0.0).values():
+        spec, _, _ = at_rest(machine.model, None, LEAD_NS + _S + machine.tail_ns)
         meeting = [rate for rate in rates if machine.meets(rate.fault)]
         episodes = sum(2 * crashes + years * YEAR_S * rate.per_s for rate in meeting)
         found += needs_of(spec).times(episodes + TRAFFIC)
