@@ -108,7 +108,7 @@ def test_trace_writes_what_perfetto_reads(tmp_path, capsys):
     events = json.loads(path.read_text())["traceEvents"]
     tracks = {e["args"]["name"] for e in events if e["name"] == "thread_name"}
     assert {"pCPU 0", "pCPU 3", "media.1", "cpu1.0"} <= tracks
-    times = [e["ts"] for e in events if e["ph"] == "X"]
+    times = [e["ts"] for e in events if e["ph"] == "B"]
     assert min(times) >= 50_000
     assert max(times) < 70_000
     assert main([str(a) for a in arguments]) == 2, "an existing file stays"
@@ -119,7 +119,7 @@ def test_trace_of_a_ramp_shows_its_first_step(tiny_path, tmp_path, capsys):
     path = tmp_path / "trace.json"
     said = run_main(capsys, "trace", tiny_path, "--engine", "simpy", "-o", path)
     assert " 0 packets delivered" not in said
-    names = {e["name"] for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "X"}
+    names = {e["name"] for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "B"}
     assert any(name.startswith("INVITE") for name in names), "messages by their names"
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from tests.composition.media_systems import MS, S, host
-from tests.tracing.test_media_trace import assert_nested
+from tests.tracing.slices import slices
 from vftsim.composition.run import run_model
 from vftsim.tracing.chrome import chrome_events
 from vftsim.tracing.explain import explain, explain_hold, total_ns
@@ -42,20 +42,15 @@ def test_protocol_is_in_order_and_ends_with_a_packet(traced):
 
 
 def test_protocol_fills_its_track(traced):
-    events = [e for e in chrome_events(traced[1]) if e["pid"] == 4 and e["ph"] == "X" and e["tid"] == 0]
-    own = [e for e in events if e["args"]["from_ns"] >= CRASH_NS]
-    assert [e["args"]["since"] for e in own] == PROTOCOL
-    assert all(one["ts"] + one["dur"] == following["ts"] for one, following in pairwise(own))
+    events = list(chrome_events(traced[1]))
+    (pid,) = [e["pid"] for e in events if e.get("args") == {"name": "protection"}]
+    own = [each for each in slices(events)[pid, 0] if each[2]["args"]["from_ns"] >= CRASH_NS]
+    assert [begun["args"]["since"] for _, _, begun in own] == PROTOCOL
+    assert all(one[1] == following[0] for one, following in pairwise(own))
 
 
 def test_nothing_overlaps_on_any_track(traced):
-    tracks = {}
-    for event in chrome_events(traced[1]):
-        if event["ph"] == "X":
-            tracks.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["dur"]))
-    assert len(tracks) > 5
-    for slices in tracks.values():
-        assert_nested(slices)
+    assert len(slices(chrome_events(traced[1]))) > 5
 
 
 def test_stops_and_holds_are_those_of_the_record(traced):

@@ -6,6 +6,7 @@ import matplotlib as mpl
 import pytest
 
 from tests.composition.media_systems import MS, host, run
+from tests.tracing.slices import slices
 from vftsim.tracing.chrome import write_chrome
 from vftsim.tracing.explain import explain, format_parts, total_ns
 from vftsim.tracing.gantt import draw_gantt
@@ -83,28 +84,15 @@ def test_lone_packet_is_explained_by_its_costs():
     assert "0.0835 ms" in format_parts("packet", explain(trace.packets[0], trace))
 
 
-def assert_nested(slices):
-    """As viewers compute it, in double precision: a slice begins after what is over, and ends within what is not."""
-    ends = []
-    for start, length in sorted(slices, key=lambda each: (each[0], -each[1])):
-        while ends and ends[-1] <= start:
-            ends.pop()
-        assert not ends or start + length <= ends[-1], f"a slice at {start} us ends outside the one around it"
-        ends.append(start + length)
-
-
 def test_chrome_file_has_tracks_without_overlap(traced, tmp_path):
     write_chrome(traced[1], tmp_path / "schedule.json")
     events = json.loads((tmp_path / "schedule.json").read_text())["traceEvents"]
-    tracks = {}
-    for event in events:
-        if event["ph"] == "X":
-            tracks.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["dur"]))
-    assert {tid for pid, tid in tracks if pid == 1} == {0, 1}
-    assert {pid for pid, _ in tracks} > {1, 2}, "and packets"
-    for slices in tracks.values():
-        assert_nested(slices)
-    priorities = {e["args"]["priority"] for e in events if e["ph"] == "X" and e["pid"] == 1}
+    tracks = slices(events)
+    processes = {e["args"]["name"]: e["pid"] for e in events if e["name"] == "process_name"}
+    assert {tid for pid, tid in tracks if pid == processes["pCPUs"]} == {0, 1}
+    assert {pid for pid, _ in tracks} > {processes["pCPUs"], processes["vCPUs"]}, "and packets"
+    assert all(pid != tid for pid, tid in tracks), "which would be the main thread of a process"
+    priorities = {e["args"]["priority"] for e in events if e["ph"] == "B" and e["pid"] == processes["pCPUs"]}
     assert {"BOOST", "UNDER"} <= priorities
     assert any(e["ph"] == "C" and e["name"] == "guest receive ring" for e in events)
 

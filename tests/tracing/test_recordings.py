@@ -170,7 +170,7 @@ def test_the_command_lays_both_beside_each_other(written, tmp_path, capsys):
     events = json.loads(out.read_text())["traceEvents"]
     processes = {e["args"]["name"]: e["pid"] for e in events if e.get("name") == "process_name"}
     assert {"pCPUs", "vCPUs", "recorded CPUs", "recorded"} <= processes.keys()
-    ran = [e for e in events if e["ph"] == "X" and e["pid"] == processes["recorded CPUs"]]
+    ran = [e for e in events if e["ph"] == "B" and e["pid"] == processes["recorded CPUs"]]
     assert [e["args"]["length_ns"] for e in sorted(ran, key=lambda e: e["ts"])] == [2 * MS, 3 * MS, 4 * MS, MS]
 
 

@@ -2,8 +2,9 @@
 
 import random
 
+from tests.tracing.slices import slices
 from vftsim.study.model import load_model
-from vftsim.tracing.chrome import slice_event
+from vftsim.tracing.chrome import Slice, begins_and_ends
 from vftsim.tracing.trace import usual_window_ns
 
 S = 1_000_000_000
@@ -33,13 +34,29 @@ def test_window_holds_a_fault_and_what_follows():
     assert usual_window_ns(spec, 0, None) == (0, S // 10), "a chosen begin stays"
 
 
-def test_a_slice_ends_where_the_next_begins_in_double_precision():
-    """Whatever the instants: readers add begin and length in double precision."""
+def cut(us):
+    """Return a time as Perfetto takes it from a file: cut to whole ns."""
+    return int(us * 1000)
+
+
+def test_slices_are_nested_in_every_reader_whatever_their_instants():
+    """Neighbours of one name and of two, inside others, some of one ns: whole in doubles and when cut to ns."""
     draw = random.Random(1)
-    for _ in range(20_000):
-        start_ns = draw.randrange(10 ** draw.randrange(4, 15))
-        end_ns = start_ns + draw.randrange(1, 10 ** draw.randrange(1, 10))
-        first, following = slice_event(1, 1, "a", start_ns, end_ns), slice_event(1, 1, "b", end_ns, end_ns + 1)
-        assert first["ts"] + first["dur"] == following["ts"]
-        assert first["ts"] < following["ts"]
-        assert abs(first["ts"] - start_ns / 1000) < 0.0005, "and the time is the true one, to half a ns"
+    drawn = []
+    for track in range(2_000):
+        start_ns = now_ns = draw.randrange(10 ** draw.randrange(4, 15))
+        for number in range(4):
+            end_ns = now_ns + draw.randrange(1, 10 ** draw.randrange(1, 10))
+            drawn.append(Slice(1, track, "ab"[number // 2], now_ns, end_ns, told(now_ns, end_ns)))
+            now_ns = end_ns
+        drawn.append(Slice(1, track, "around", start_ns, now_ns, told(start_ns, now_ns)))
+    events = list(begins_and_ends(drawn))
+    for begin_us, end_us, one in (each for track in slices(events).values() for each in track):
+        begin_ns, length_ns = one["args"]["from_ns"], one["args"]["length_ns"]
+        assert (round(begin_us * 1000), round(end_us * 1000)) == (begin_ns, begin_ns + length_ns)
+    assert len(events) == 2 * len(drawn)
+    assert sum(map(len, slices({**each, "ts": cut(each["ts"]) / 1000} for each in events).values())) == len(drawn)
+
+
+def told(start_ns, end_ns):
+    return {"from_ns": start_ns, "length_ns": end_ns - start_ns}

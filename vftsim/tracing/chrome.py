@@ -3,10 +3,10 @@
 ui.perfetto.dev, chrome://tracing and speedscope open it.  Tracks: who ran on each pCPU, the states of each vCPU, what
 happened to each protected domain, packets of each workload with the stages of their way, and counters.
 
-Times are in us as the format wants them, and its readers compute the end of a slice as begin + length in double
-precision.  Nanoseconds as fractions of a us are rounded there, and slices come to overlap.  So times are written as
-whole numbers of 1/1024 us, whose sums are exact: each of them tells one ns from the next, and the arguments of every
-slice say its ns themselves.
+A slice is written as an event of its begin and one of its end, never as one with a length.  Times are in us, and
+readers round them: speedscope adds begin and length in double precision, Perfetto cuts both to whole ns first.  Either
+makes neighbours overlap by a ns, and Perfetto drops what overlaps.  One instant is rounded to one number by every
+reader, so begins and ends stay in order; the arguments of a slice say its ns themselves.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vftsim.platform.io.marks import RELEASED
 from vftsim.tracing.explain import steps
@@ -24,7 +24,8 @@ from vftsim.tracing.packets import PacketTrace
 from vftsim.tracing.trace import Moment, Trace
 
 Event = dict[str, Any]
-_PCPUS, _VCPUS, _COUNTERS, _PROTECTION, _DROPS, _RECORDED, _RECORDED_WHO, _FLOWS = range(1, 9)
+# No track has the number of its process: Perfetto takes such a track for the main thread, and mixes it with others.
+_PCPUS, _VCPUS, _COUNTERS, _PROTECTION, _DROPS, _RECORDED, _RECORDED_WHO, _FLOWS = range(100_001, 100_009)
 
 _LASTS = {
     "primary crash": "silence, until the failure is declared",
@@ -37,23 +38,68 @@ _LASTS = {
 """What lasts from a moment to the next one."""
 
 
-def _us(time_ns: int) -> float:
-    """Return a time in us, as a whole number of 1/1024 us."""
-    return (time_ns * 128 + 62) // 125 / 1024
+class Slice(NamedTuple):
+    """What lasts on a track."""
+
+    pid: int
+    tid: int
+    name: str
+    start_ns: int
+    end_ns: int
+    about: dict[str, Any]
 
 
-def slice_event(
-    pid: int, tid: int, name: str, start_ns: int, end_ns: int, arguments: dict[str, Any] | None = None
-) -> Event:
-    """Return a slice; ``ts`` + ``dur`` is the ``ts`` of what begins at its end."""
+def _slice(pid: int, tid: int, name: str, start_ns: int, end_ns: int, about: dict[str, Any] | None = None) -> Slice:
     # The instant makes neighbours differ: a reader that pairs begins and ends by name and arguments keeps them apart.
-    arguments = {"from_ns": start_ns, "length_ns": end_ns - start_ns, **(arguments or {})}
-    ts = _us(start_ns)
-    return {"ph": "X", "pid": pid, "tid": tid, "name": name, "ts": ts, "dur": _us(end_ns) - ts, "args": arguments}
+    return Slice(
+        pid, tid, name, start_ns, end_ns, {"from_ns": start_ns, "length_ns": end_ns - start_ns, **(about or {})}
+    )
+
+
+def begins_and_ends(slices: Iterable[Slice]) -> Iterator[Event]:
+    """Yield the events of slices that are nested on their tracks, each track in the order of its instants.
+
+    Readers keep the order of events of one instant: what ends there ends before what begins there, and what is around
+    another begins first and ends last.
+    """
+    around: list[Slice] = []
+
+    def over(now_ns: int | None) -> Iterator[Event]:
+        while around and (now_ns is None or around[-1].end_ns <= now_ns):
+            ended = around.pop()
+            yield _event("E", ended, ended.end_ns)
+
+    track = None
+    for one in sorted(slices, key=lambda each: (each.pid, each.tid, each.start_ns, -each.end_ns)):
+        yield from over(one.start_ns if (one.pid, one.tid) == track else None)
+        track = one.pid, one.tid
+        around.append(one)
+        yield _event("B", one, one.start_ns)
+    yield from over(None)
+
+
+def _event(phase: str, one: Slice, time_ns: int) -> Event:
+    # speedscope pairs ends with begins by name and arguments: both have them.
+    where = {"ph": phase, "pid": one.pid, "tid": one.tid}
+    return {**where, "name": one.name, "ts": time_ns / 1000, "args": one.about}
 
 
 def chrome_events(trace: Trace) -> Iterator[Event]:
     """Return the trace as events of the format."""
+    yield from _written(_tracks(trace))
+
+
+def _written(shown: Iterable[Event | Slice]) -> Iterator[Event]:
+    slices: list[Slice] = []
+    for one in shown:
+        if isinstance(one, Slice):
+            slices.append(one)
+        else:
+            yield one
+    yield from begins_and_ends(slices)
+
+
+def _tracks(trace: Trace) -> Iterator[Event | Slice]:
     yield from _schedule(trace, (_PCPUS, "pCPUs", "pCPU"), (_VCPUS, "vCPUs"))
     yield from _protection(trace)
     for number, flow in enumerate(dict.fromkeys(one.flow for one in trace.seen)):
@@ -62,21 +108,23 @@ def chrome_events(trace: Trace) -> Iterator[Event]:
     yield from _counters(trace)
 
 
-def _schedule(trace: Trace, on: tuple[int, str, str], of: tuple[int, str], later_ns: int = 0) -> Iterator[Event]:
+def _schedule(
+    trace: Trace, on: tuple[int, str, str], of: tuple[int, str], later_ns: int = 0
+) -> Iterator[Event | Slice]:
     """Yield who ran on each CPU, and the states of everybody."""
     yield from _process(on[0], on[1], [f"{on[2]} {n}" for n in range(trace.pcpus)])
     yield from _process(*of, trace.vcpu_names)
     for s in trace.slices:
         start_ns, end_ns = s.start_ns + later_ns, s.end_ns + later_ns
         name, about = trace.vcpu_names[s.vcpu], {"priority": s.priority, "until": s.reason}
-        yield slice_event(on[0], s.pcpu, name, start_ns, end_ns, about)
-        yield slice_event(of[0], s.vcpu, "running", start_ns, end_ns, {on[2].lower(): s.pcpu, **about})
+        yield _slice(on[0], s.pcpu, name, start_ns, end_ns, about)
+        yield _slice(of[0], s.vcpu, "running", start_ns, end_ns, {on[2].lower(): s.pcpu, **about})
     for w in trace.waits:
-        yield slice_event(of[0], w.vcpu, f"waits for a {on[2]}", w.start_ns + later_ns, w.end_ns + later_ns)
+        yield _slice(of[0], w.vcpu, f"waits for a {on[2]}", w.start_ns + later_ns, w.end_ns + later_ns)
 
 
-def _both(trace: Trace, recorded: Trace | None) -> Iterator[Event]:
-    yield from chrome_events(trace)
+def _both(trace: Trace, recorded: Trace | None) -> Iterator[Event | Slice]:
+    yield from _tracks(trace)
     if recorded is not None:
         later_ns = trace.start_ns - recorded.start_ns
         yield from _schedule(recorded, (_RECORDED, "recorded CPUs", "CPU"), (_RECORDED_WHO, "recorded"), later_ns)
@@ -89,17 +137,17 @@ def _process(pid: int, name: str, tracks: Iterable[str]) -> Iterator[Event]:
 
 
 def _instant(pid: int, tid: int, name: str, time_ns: int, arguments: dict[str, Any]) -> Event:
-    return {"ph": "i", "s": "t", "pid": pid, "tid": tid, "name": name, "ts": _us(time_ns), "args": arguments}
+    return {"ph": "i", "s": "t", "pid": pid, "tid": tid, "name": name, "ts": time_ns / 1000, "args": arguments}
 
 
-def _protection(trace: Trace) -> Iterator[Event]:
+def _protection(trace: Trace) -> Iterator[Event | Slice]:
     """Yield what happened to protected domains: each moment, and what lasts from it to the next."""
     domains = list(trace.lags)
     if domains:
         tracks = [f"{domain}{what}" for domain in domains for what in ("", " stands still")]
         yield from _process(_PROTECTION, "protection", tracks)
     for stop in trace.stops:
-        yield slice_event(_PROTECTION, 2 * domains.index(stop.domain) + 1, "stands still", stop.start_ns, stop.end_ns)
+        yield _slice(_PROTECTION, 2 * domains.index(stop.domain) + 1, "stands still", stop.start_ns, stop.end_ns)
     for tid, domain in zip(range(0, 2 * len(domains), 2), domains, strict=True):
         own = [moment for moment in trace.moments if moment.domain == domain]
         if not own:
@@ -111,10 +159,10 @@ def _protection(trace: Trace) -> Iterator[Event]:
             start_ns, end_ns = max(moment.time_ns, trace.start_ns), min(following.time_ns, trace.end_ns)
             if end_ns > start_ns:
                 name = _LASTS.get(moment.what, moment.what)
-                yield slice_event(_PROTECTION, tid, name, start_ns, end_ns, {"since": moment.what})
+                yield _slice(_PROTECTION, tid, name, start_ns, end_ns, {"since": moment.what})
 
 
-def _packets(trace: Trace, pid: int, flow: str) -> Iterator[Event]:
+def _packets(trace: Trace, pid: int, flow: str) -> Iterator[Event | Slice]:
     """Yield the packets of a workload, each with the stages of its way inside, on as few tracks as hold them apart."""
     own = [one for one in trace.seen if one.flow == flow and one.end_ns > one.begin_ns]
     lanes, used = _lanes((one.begin_ns, one.end_ns) for one in own)
@@ -123,10 +171,10 @@ def _packets(trace: Trace, pid: int, flow: str) -> Iterator[Event]:
         about = {"stream": one.stream, "number": one.number, "begun": one.begun, "end": one.end or "under way"}
         if one.reason:
             about["reason"] = one.reason
-        yield slice_event(pid, lane, packet_name(one), one.begin_ns, one.end_ns, about)
+        yield _slice(pid, lane, packet_name(one), one.begin_ns, one.end_ns, about)
         for step in steps(one):
             if step.end_ns > step.start_ns:
-                yield slice_event(pid, lane, step.name, step.start_ns, step.end_ns)
+                yield _slice(pid, lane, step.name, step.start_ns, step.end_ns)
 
 
 def packet_name(one: PacketTrace) -> str:
@@ -176,7 +224,7 @@ def _counters(trace: Trace) -> Iterator[Event]:
 
 def _counter(name: str, unit: str, samples: Iterable[tuple[int, int]]) -> Iterator[Event]:
     for now_ns, value in samples:
-        yield {"ph": "C", "pid": _COUNTERS, "name": name, "ts": _us(now_ns), "args": {unit: value}}
+        yield {"ph": "C", "pid": _COUNTERS, "name": name, "ts": now_ns / 1000, "args": {unit: value}}
 
 
 def _held(trace: Trace, domain: str) -> list[tuple[int, int]]:
@@ -200,6 +248,6 @@ def write_chrome(trace: Trace, path: Path, recorded: Trace | None = None) -> Non
     """Write the trace for ui.perfetto.dev, chrome://tracing or speedscope; a recording beside it begins with it."""
     with path.open("w") as file:
         file.write('{"displayTimeUnit": "ns", "traceEvents": [\n')
-        for number, event in enumerate(_both(trace, recorded)):
+        for number, event in enumerate(_written(_both(trace, recorded))):
             file.write((",\n" if number else "") + json.dumps(event))
         file.write("\n]}\n")
