@@ -14,7 +14,7 @@ from tests.report.conftest import COMMANDS
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Bars, Chart, Note, Point, Series, Table
-from vftsim.report.charts import figure_of
+from vftsim.report.charts import figure_of, svg_of
 from vftsim.report.html import fragment, page
 from vftsim.study.files import to_json
 
@@ -172,6 +172,13 @@ def test_a_picture_has_what_was_measured_the_limits_and_what_is_not_calibrated()
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["simulated", "sampled", "measured"]
     table = Read(page("t", [chart])).texts
     assert "sampled" not in table["th"], "a curve stands in no table"
+
+
+def test_what_is_written_beside_an_axis_is_whole():
+    points = [Point(0.0, 0.0), Point(1.0, 0.001), Point(2.0, 20.0)]
+    chart = Chart("of", "x", "y", [Series("loss", points)], [(0.0025, "limit 0.0025")], scale="symlog")
+    drawn = re.findall(r"<text[^>]*>([^<]*)</text>", svg_of(chart, "chart"))
+    assert {"0.001", "0.01", "limit 0.0025"} <= set(drawn)
 
 
 def test_points_at_one_place_stand_in_one_table_each():

@@ -308,5 +308,6 @@ def _for_a_page(svg: str, prefix: str) -> str:
     for color, name in ((INK, "ink"), (GRID, "grid"), (SHADE, "shade")):
         svg = svg.replace(color, f"var(--{name})")
     svg = re.sub(r"font-family: [^;\"]*; ?", "", svg)
-    svg = re.sub(r"(-?\d+\.\d{2})\d+", r"\1", svg)
+    # Coordinates only: what is written between tags is read.
+    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(-?\d+\.\d{2})\d+", r"\1", tag[0]), svg)
     return re.sub(r"\s*\n\s*", " ", svg).strip()
