@@ -18,13 +18,14 @@ import numpy as np
 from score import PRICES, PROXY, label, percentiles, played
 
 from vftsim.calibrate.accuracy import Row
+from vftsim.calibrate.by_runs import alone_of, nulls_of
 from vftsim.calibrate.definition import run_of
 from vftsim.calibrate.figures import observe_as
 from vftsim.calibrate.fit import at_measured_traffic
 from vftsim.calibrate.nulls import LINE, QUEUE, WITHOUT, median_error
 from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
-from vftsim.calibrate.validate_runs import RunValidationSpec, alone_of, nulls_of
+from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.place import dataset_path, place

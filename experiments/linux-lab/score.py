@@ -16,13 +16,14 @@ from itertools import pairwise
 import numpy as np
 
 from vftsim.calibrate.accuracy import Row
+from vftsim.calibrate.by_runs import compared
 from vftsim.calibrate.definition import run_of
 from vftsim.calibrate.figures import observe_as
 from vftsim.calibrate.fit import at_measured_traffic
 from vftsim.calibrate.patterns import matches
 from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
-from vftsim.calibrate.validate_runs import RunValidationSpec, rows_of
+from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations, read_dataset
@@ -97,7 +98,7 @@ def played(
         ]
         for name, model in run_models(tree, spec, runs).items()
     }
-    return list(rows_of(spec, data, seen, {}))
+    return compared(spec, data, seen, {})
 
 
 def own_prices(rows: list[Row]) -> dict[str, float]:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from vftsim._version import __version__
-from vftsim.calibrate.accuracy import Row, edge_verdict, nulls_of, rows_of, sample_of, stop_verdict, verdicts
+from vftsim.calibrate.accuracy import Row, labelled
+from vftsim.calibrate.by_ramps import compared, edge_verdict, nulls_of, sample_of, stop_verdict, verdicts
 from vftsim.calibrate.capacities import CapacityRow, capacity_rows, ratio_rows
 from vftsim.calibrate.figures import measured
 from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec
@@ -106,7 +107,7 @@ def test_rows_use_the_replications_that_reached_a_phase():
     data = {("step_1", "load"): 50.0, ("step_1", "cpu"): 40.0, ("step_2", "load"): 60.0, ("step_2", "cpu"): 50.0}
     data |= {(f"step_{k}", q): v for k in (3, 4) for q, v in (("load", 10.0 * k), ("cpu", 8.0 * k))}
     runs = [{("step_1", "cpu"): 41.0, ("step_2", "cpu"): 52.0}, {("step_1", "cpu"): 43.0}]
-    rows = {r.phase: r for r in rows_of("e", ENVIRONMENT, data, runs)}
+    rows = {r.phase: r for r in compared("e", ENVIRONMENT, data, [labelled("e", run) for run in runs])}
     assert (rows["step_1"].n, rows["step_1"].predicted) == (2, 42.0)
     assert (rows["step_2"].n, rows["step_2"].predicted) == (1, 52.0)
     assert "step_3" not in rows

@@ -1,7 +1,6 @@
 """A fit recovers the parameters that made the data, and says what it cannot know."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from vftsim.calibrate import validate
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.figures import measured
 from vftsim.calibrate.fit import at_measured_traffic, fit, observe
+from vftsim.calibrate.plays import STOP_STEP
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
@@ -147,8 +147,7 @@ def test_a_validation_compares_cpu_by_the_rule_of_the_fits(monkeypatch):
     data = measured(ROOT / "calibration" / "sip-lab" / "data" / "dataset.yaml", "native")
     seen = {key: value / 10.0 if key[1] == "load" else value for key, value in data.items()}
     seen |= {key: 40.0 for key in data if key[1] == "cpu"}
-    ramps = [SimpleNamespace(observations=seen, end=SimpleNamespace(stop_step=11))]
-    monkeypatch.setattr(validate, "run_environment", lambda *_: (ramps, []))
+    monkeypatch.setattr(validate, "played", lambda *_: {"native": [{**seen, STOP_STEP: 11.0}]})
     rows = validate.run_validation("sip-lab/validation", ["native"], 1, 1, Silent()).rows
     found = {row.phase: row.predicted for row in rows if row.quantity == "cpu"}
     assert found["step_9"] == pytest.approx(400.0)

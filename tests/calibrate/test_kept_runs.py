@@ -13,12 +13,10 @@ import pytest
 from tests.calibrate.two_guests import CPU, DATASET, FIT, SPIN, VALIDATION
 from tests.study.programs import started
 from tests.study.tiny import tiny
-from vftsim.calibrate import environment, fit, validate_runs
-from vftsim.calibrate.keep import from_observations, from_ramp, number_of, to_observations, to_ramp
-from vftsim.calibrate.predict import PredictedRamp
+from vftsim.calibrate import fit, plays
+from vftsim.calibrate.keep import from_observations, number_of, to_observations
 from vftsim.cli.main import main
 from vftsim.study.database import DATABASE
-from vftsim.workloads.ramp import RampEnd
 
 FIT_TWICE = FIT.replace("most_evaluations: 8", "replications: 2\nmost_evaluations: 4")
 BY_RUNS = VALIDATION.replace("points: 3", "points: 30").replace("replications: 2", "replications: 3")
@@ -84,8 +82,8 @@ def said(text):
 
 CASES = {
     "calibrate": (["calibrate", "fit.yaml"], ((fit, "_residuals"),)),
-    "validate by runs": (["validate", "runs.yaml"], ((validate_runs, "_observed"),)),
-    "validate by ramps": (["validate", "ramps.yaml"], ((environment, "_ramp"), (environment, "_edge"))),
+    "validate by runs": (["validate", "runs.yaml"], ((plays, "_observed"),)),
+    "validate by ramps": (["validate", "ramps.yaml"], ((plays, "_observed"),)),
 }
 
 
@@ -187,5 +185,3 @@ def test_observations_come_back_to_the_last_bit():
     seen = {("step_1", "cpu"): 0.1 + 0.2, ("step_1", "delay"): float("inf"), ("step_2", "cpu"): 3.0}
     data = json.loads(json.dumps(from_observations(seen)))
     assert list(to_observations(data).items()) == list(seen.items())
-    ramp = PredictedRamp(seen, RampEnd(3, 30.0, 29.75))
-    assert to_ramp(json.loads(json.dumps(from_ramp(ramp)))) == ramp

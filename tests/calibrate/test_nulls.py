@@ -4,13 +4,14 @@ import math
 
 import pytest
 
-from vftsim.calibrate import validate_runs
-from vftsim.calibrate.accuracy import Row, Verdict, verdicts
+from vftsim.calibrate import validate
+from vftsim.calibrate.accuracy import Row, Verdict
+from vftsim.calibrate.by_ramps import verdicts
+from vftsim.calibrate.by_runs import nulls_of, verdict_beside
 from vftsim.calibrate.capacities import CapacityRow, null_capacities
 from vftsim.calibrate.nulls import Base
 from vftsim.calibrate.summary import groups_of, result, told
-from vftsim.calibrate.validate_runs import NullsSpec, RunTarget, RunValidationSpec, nulls_of, verdict_beside
-from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec
+from vftsim.calibrate.validation import EnvironmentSpec, NullsSpec, RunTarget, RunValidationSpec, TargetsSpec
 from vftsim.errors import ModelFileError
 from vftsim.study.progress import Silent
 
@@ -129,14 +130,16 @@ def test_a_deliberately_wrong_model_is_said_with_set(monkeypatch):
     """The setting reaches every run's model, and a mistake in it is told as the user's, not as the definition's."""
     seen = {}
 
-    def played(models, *_):
-        seen.update(models)
+    def played(plays, *_):
+        seen.update(plays)
         return {}
 
-    monkeypatch.setattr(validate_runs, "_played", played)
+    monkeypatch.setattr(validate, "played", played)
     wrong = ["domains.sut.applications.proxy.processes=1"]
-    validate_runs.run_runs("linux-lab/validation", ["q40"], 2, 1, Silent(), settings=wrong)
-    assert {spec.domains["sut"].applications["proxy"].processes for spec in seen.values()} == {1}
+    validate.run_validation("linux-lab/validation", ["q40"], 2, 1, Silent(), settings=wrong)
+    assert {spec.domains["sut"].applications["proxy"].processes for spec in (play.model for play in seen.values())} == {
+        1
+    }
     with pytest.raises(ModelFileError, match="unknown key 'process'") as mistake:
-        validate_runs.run_runs("linux-lab/validation", [], 2, 1, Silent(), settings=["domains.sut.process=1"])
+        validate.run_validation("linux-lab/validation", [], 2, 1, Silent(), settings=["domains.sut.process=1"])
     assert "--set" in str(mistake.value)

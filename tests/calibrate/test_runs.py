@@ -7,11 +7,12 @@ from pydantic import ValidationError
 
 from tests.calibrate.two_guests import CPU, DATASET, FIT, SPIN, VALIDATION
 from vftsim.calibrate.accuracy import Row
+from vftsim.calibrate.by_runs import verdict_beside as verdict
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.figures import as_run, is_ratio, observe, unit_of_figure
 from vftsim.calibrate.patterns import matches
 from vftsim.calibrate.structure_error import read_held_out
-from vftsim.calibrate.validate_runs import RunTarget, RunValidationSpec, verdict
+from vftsim.calibrate.validation import RunTarget, RunValidationSpec
 from vftsim.cli.main import main
 from vftsim.composition.model import ModelSpec
 

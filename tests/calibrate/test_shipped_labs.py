@@ -9,7 +9,7 @@ from vftsim.calibrate.fit import chosen
 from vftsim.calibrate.provenance import data_sha256
 from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
-from vftsim.calibrate.validate_runs import RunValidationSpec, is_by_runs
+from vftsim.calibrate.validation import RunValidationSpec, is_by_runs
 from vftsim.composition.keys import read
 from vftsim.labs.dataset import read_dataset
 from vftsim.labs.place import dataset_path, place

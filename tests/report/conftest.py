@@ -11,7 +11,8 @@ from vftsim.calibrate.accuracy import Row, Verdict
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.fitted import from_record
 from vftsim.calibrate.run import Calibrated
-from vftsim.calibrate.validate_runs import RunValidationSpec, ValidatedRuns
+from vftsim.calibrate.validate import Validated
+from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.cli.main import main
 from vftsim.spec.shipped import shipped_dir
 from vftsim.study.manifest import manifest
@@ -184,5 +185,5 @@ def validated():
         Row("bare", f"step_{n}", "cpu", "in" if n < 3 else "out", 10.0 * n, 10.5 * n, 9.0 * n, 12.0 * n, 5, {})
         for n in range(1, 5)
     ]
-    verdicts = [("", Verdict("CPU within 1 point", True, "0.5")), ("", Verdict("delays within 10 %", False, "12 %"))]
-    return ValidatedRuns(spec, rows, verdicts)
+    verdicts = [Verdict("CPU within 1 point", True, "0.5"), Verdict("delays within 10 %", False, "12 %")]
+    return Validated(spec, rows, verdicts=verdicts)

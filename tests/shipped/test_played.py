@@ -11,8 +11,9 @@ import pytest
 
 from vftsim.calibrate import fit, validate
 from vftsim.calibrate.figures import observe
+from vftsim.calibrate.plays import Play, played
 from vftsim.calibrate.run import run_calibration
-from vftsim.calibrate.validate_runs import is_by_runs, run_runs
+from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.cli.main import main
 from vftsim.composition.keys import read, with_values
 from vftsim.records import runner
@@ -108,34 +109,22 @@ def test_one_evaluation_of_a_calibration(name, monkeypatch):
 @pytest.mark.parametrize("name", definitions("validation"))
 def test_a_validation_plays_all_its_runs(name, monkeypatch):
     """One replication of each: every environment gets rows, every target a verdict."""
+    monkeypatch.setattr(validate, "played", once)
     with quietly(name) as progress:
-        if is_by_runs(name):
-            found = run_runs(name, [], 1, 1, progress, prepare=lambda _, spec: shortened(spec))
-            runs = {f"{row.environment}/{row.phase}" for row in found.rows}
-            assert runs == {*found.spec.fitted, *found.spec.predicted}
-            assert len(found.verdicts) == len(found.spec.targets)
-        else:
-            _shorten_ramps(monkeypatch)
-            found = validate.run_validation(name, [], 1, 1, progress)
-            assert {row.environment for row in found.rows} == {*found.spec.environments}
-            assert {name for name, _ in found.verdicts} == {*found.spec.environments}
+        found = validate.run_validation(name, [], 1, 1, progress)
+    if isinstance(found.spec, RunValidationSpec):
+        assert {row.run for row in found.rows} == {*found.spec.fitted, *found.spec.predicted}
+        assert len(found.verdicts) == len(found.spec.targets)
+    else:
+        assert {row.environment for row in found.rows} == {*found.spec.environments}
+        assert {verdict.environment for verdict in found.verdicts} == {*found.spec.environments}
 
 
-def _shorten_ramps(monkeypatch):
-    whole, named = validate.read_definition, validate.sip_model
-
-    def definition(*arguments):
-        spec, tree = whole(*arguments)
-        steps = {"step_duration": 2 * SECOND, "transient": SECOND, "edge_duration": 2 * SECOND, "edge_replications": 1}
-        return spec.model_copy(update=steps), tree
-
-    def model(*arguments):
-        found, spec = named(*arguments)
-        few = with_values(shortened(spec), {"workloads.calls.steps.most": 7})
-        return type(found)(found.label, few), few
-
-    monkeypatch.setattr(validate, "read_definition", definition)
-    monkeypatch.setattr(validate, "sip_model", model)
+def once(plays, *rest):
+    """Play each model once, for seconds: seven steps of a ramp at most."""
+    most = "workloads.calls.steps.most"
+    few = {name: with_values(shortened(p.model), {most: min(read(p.model, most), 7)}) for name, p in plays.items()}
+    return played({name: Play(model, 1) for name, model in few.items()}, *rest)
 
 
 def numbers_in(found):

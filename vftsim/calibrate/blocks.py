@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from vftsim.calibrate.runs_page import error_of
 from vftsim.calibrate.structure_error import ENOUGH
-from vftsim.calibrate.summary import result, told
+from vftsim.calibrate.summary import error_of, result, told
+from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table
 from vftsim.spec import format_duration
 from vftsim.stats import Estimate
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from vftsim.calibrate.prediction import Figure, Prediction
     from vftsim.calibrate.run import Calibrated
     from vftsim.calibrate.validate import Validated
-    from vftsim.calibrate.validate_runs import ValidatedRuns
 
 _MOST_CHARTS = 6
 
@@ -219,41 +218,28 @@ def _ends(done: Calibrated) -> Table:
 
 def validation_blocks(found: Validated) -> list[Block]:
     """Return whether the declared accuracy is met, and what was predicted for every measured row."""
-    name = found.spec.name
-    rows = [[where, v.text, result(v, "MISSED"), v.found] for where, v in found.verdicts]
-    caption = f"ramp n={found.spec.replications}, seed {found.spec.seed}"
-    notes = [
-        Note(f"{where}: the edge step collapsed in {bad} of {n} replications")
-        for where, (bad, n) in found.collapse.items()
-    ]
+    spec, verdicts = found.spec, found.verdicts
+    sample = f"n={spec.replications}, seed {spec.seed}"
+    declared = [[v.text, result(v, "MISSED"), v.found] for v in verdicts]
+    if isinstance(spec, RunValidationSpec):
+        tables: list[Block] = [
+            rows_table(found.rows, f"Predicted runs: {spec.name}", sample),
+            Table(("target", "", "found"), declared, "Declared accuracy", texts=3),
+        ]
+    else:
+        by_environment = [[v.environment, *cells] for v, cells in zip(verdicts, declared, strict=True)]
+        heads, title = ("environment", "target", "", "found"), f"Declared accuracy: {spec.name}"
+        tables = [*_measured_charts(found.rows), Table(heads, by_environment, title, f"ramp {sample}", texts=4)]
     return [
         *(Note(f"warning: {text}", warns=True) for text in found.warnings),
-        _verdict(name, [v for _, v in found.verdicts]),
-        *_measured_charts(found.rows),
-        Table(("environment", "target", "", "found"), rows, f"Declared accuracy: {name}", caption, texts=4),
-        *_beside_nulls(found.rows),
-        *notes,
-    ]
-
-
-def validated_runs_blocks(found: ValidatedRuns) -> list[Block]:
-    """Return every predicted run beside the measured one, and whether the declared accuracy is met."""
-    name, verdicts = found.spec.name, [v for _, v in found.verdicts]
-    return [
-        _verdict(name, verdicts),
-        rows_table(found.rows, f"Predicted runs: {name}", f"n={found.spec.replications}, seed {found.spec.seed}"),
-        Table(
-            ("target", "", "found"),
-            [[v.text, result(v, "MISSED"), v.found] for v in verdicts],
-            "Declared accuracy",
-            texts=3,
+        _verdict(spec.name, verdicts),
+        *tables,
+        *([Note(f"Beside null models: {told(found.rows)}.")] if found.rows else []),
+        *(
+            Note(f"{where}: the edge step collapsed in {bad} of {n} replications")
+            for where, (bad, n) in found.collapse.items()
         ),
-        *_beside_nulls(found.rows),
     ]
-
-
-def _beside_nulls(rows: Sequence[Row]) -> list[Note]:
-    return [Note(f"Beside null models: {told(rows)}.")] if rows else []
 
 
 def rows_table(rows: Iterable[Row], title: str, caption: str) -> Table:
@@ -261,7 +247,7 @@ def rows_table(rows: Iterable[Row], title: str, caption: str) -> Table:
     columns = ("run", "", "quantity", "measured", "predicted", "error")
     body: list[Sequence[Cell]] = [
         [
-            f"{row.environment}/{row.phase}",
+            row.run,
             "fitted" if row.sample == "in" else "",
             row.quantity,
             row.measured,

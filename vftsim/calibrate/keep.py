@@ -8,41 +8,15 @@ for the same points again, and another one's points are never taken for them.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from typing import Any
 
 from vftsim._version import __version__
-from vftsim.calibrate.predict import PredictedRamp
 from vftsim.labs.dataset import Observations
 from vftsim.sampling import STREAM_SCHEME
-from vftsim.study.kept import Kept
-from vftsim.study.progress import Progress
-from vftsim.study.workers import Workers
-from vftsim.workloads.ramp import RampEnd
 
 _DIGITS = 13  # of the hash: 52 bits, which every reader of JSON holds exactly
-
-
-def played(
-    kept: Kept,
-    function: Callable[[Any], Any],
-    tasks: Mapping[int, Any],
-    jobs: int,
-    progress: Progress,
-    words: str,
-) -> list[Any]:
-    """Return the results of numbered tasks in their order, those that the store has from there; show how far it is."""
-    done = itertools.count(1)
-
-    def came() -> None:
-        progress.advance(f"{words} {next(done)}/{len(tasks)}")
-
-    for _ in range(kept.there(tasks)):
-        came()
-    return kept.in_order(Workers(function, jobs, progress.say, came), tasks)
 
 
 def identity_of(seed: int, **more: Any) -> dict[str, Any]:
@@ -66,13 +40,3 @@ def from_observations(seen: Observations) -> list[list[Any]]:
 def to_observations(data: Sequence[Sequence[Any]]) -> Observations:
     """Return observations from plain data, in the same order."""
     return {(phase, quantity): float(value) for phase, quantity, value in data}
-
-
-def from_ramp(run: PredictedRamp) -> dict[str, Any]:
-    """Return a ramp as plain data."""
-    return {"observations": from_observations(run.observations), "end": asdict(run.end)}
-
-
-def to_ramp(data: Mapping[str, Any]) -> PredictedRamp:
-    """Return a ramp from plain data."""
-    return PredictedRamp(to_observations(data["observations"]), RampEnd(**data["end"]))

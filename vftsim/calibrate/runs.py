@@ -99,16 +99,18 @@ def measured_runs(path: Path, runs: Iterable[tuple[str, str]]) -> Observations:
     """
     dataset = read_dataset(path)
     check_units(dataset)
-    found: Observations = {}
     wanted = dict.fromkeys(runs)
-    for environment in dict.fromkeys(environment for environment, _ in wanted):
-        own = restated(dataset, dataset.observations(environment))
-        for phase in (phase for each, phase in wanted if each == environment):
-            of_phase = {quantity: value for (name, quantity), value in own.items() if name == phase}
-            if not of_phase:
-                there = ", ".join(dict.fromkeys(name for name, _ in own))
-                raise ModelFileError(
-                    f"nothing was measured in the phase '{phase}' of '{environment}'; it has {there}", str(dataset.path)
-                )
-            found |= {(f"{environment}/{phase}", quantity): value for quantity, value in of_phase.items()}
+    measured = {
+        name: restated(dataset, dataset.observations(name)) for name in dict.fromkeys(name for name, _ in wanted)
+    }
+    found: Observations = {}
+    for environment, phase in wanted:
+        seen = measured[environment]
+        of_phase = {quantity: value for (name, quantity), value in seen.items() if name == phase}
+        if not of_phase:
+            there = ", ".join(dict.fromkeys(name for name, _ in seen))
+            raise ModelFileError(
+                f"nothing was measured in the phase '{phase}' of '{environment}'; it has {there}", str(dataset.path)
+            )
+        found |= {(f"{environment}/{phase}", quantity): value for quantity, value in of_phase.items()}
     return found

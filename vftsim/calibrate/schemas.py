@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.validate_runs import RunValidationSpec
-from vftsim.calibrate.validation import ValidationSpec
+from vftsim.calibrate.validation import RunValidationSpec, ValidationSpec
 from vftsim.labs.definition import DatasetSpec
 from vftsim.labs.ramps import MeasuredRamps
 from vftsim.spec import Spec, json_schema

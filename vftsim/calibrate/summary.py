@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from vftsim.calibrate.accuracy import Row, Verdict
+from vftsim.calibrate.figures import is_ratio
 from vftsim.calibrate.nulls import NAMES, is_percentile, is_relative
 from vftsim.report.markdown import markdown_table
 
@@ -129,6 +130,13 @@ def result(verdict: Verdict, missed: str = "**missed**") -> str:
     if not verdict.passed:
         return missed
     return "met, as without a model" if verdict.by_nulls else "met"
+
+
+def error_of(row: Row) -> str:
+    """Return the error of a prediction: in percent, or in points of a share."""
+    if not is_ratio(row.quantity) and row.quantity != "completed":
+        return f"{row.predicted - row.measured:+.1f} points"
+    return f"{100.0 * (row.predicted / row.measured - 1.0):+.0f} %" if row.measured else ""
 
 
 def _errors(rows: Sequence[Row]) -> list[float]:

@@ -1,28 +1,24 @@
-"""A validation from its file to its rows and verdicts."""
+"""A validation of either form, from its file to its rows and verdicts."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vftsim.calibrate import provenance
-from vftsim.calibrate.accuracy import Row, Verdict, edge_verdict, fitted_steps, rows_of, stop_verdict, verdicts
+from vftsim.calibrate import by_ramps, by_runs
+from vftsim.calibrate.accuracy import Row, Verdict
 from vftsim.calibrate.blocks import validation_blocks
-from vftsim.calibrate.capacities import CapacityRow, RatioRow, capacity_rows, null_capacities, ratio_rows
-from vftsim.calibrate.environment import run_environment
-from vftsim.calibrate.figures import measured
-from vftsim.calibrate.fit import at_measured_traffic
-from vftsim.calibrate.left_out import LeftOut, left_out, system_of
-from vftsim.calibrate.nulls import Base
-from vftsim.calibrate.references import read_definition
-from vftsim.calibrate.run import sip_model
+from vftsim.calibrate.capacities import CapacityRow, RatioRow
+from vftsim.calibrate.left_out import LeftOut
+from vftsim.calibrate.plays import Plays, played
 from vftsim.calibrate.summary import groups_of, told
-from vftsim.calibrate.validation import ValidationSpec
-from vftsim.composition.views import ramp_of
+from vftsim.calibrate.validation import RunValidationSpec, ValidationSpec, read_validation
 from vftsim.errors import UsageError
+from vftsim.labs.dataset import Observations
 from vftsim.labs.place import dataset_path, place
-from vftsim.labs.ramps import shipped_ramps
 from vftsim.report.blocks import Block
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.opened import read_answer, read_manifest
@@ -30,18 +26,15 @@ from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
 from vftsim.study.store import Store
 
-EDGE_QUANTITIES = ["cpu", "retransmissions", "ihs/global"]
-_COLLAPSED_PERCENT = 10.0
-
 
 @dataclass(slots=True)
 class Validated(Printed):
-    """Rows and verdicts by environment."""
+    """Rows and verdicts; what only ramps have is empty of runs."""
 
-    spec: ValidationSpec
+    spec: ValidationSpec | RunValidationSpec
     rows: list[Row] = field(default_factory=list)
     edge_rows: list[Row] = field(default_factory=list)
-    verdicts: list[tuple[str, Verdict]] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     """What makes the result doubtful, in words."""
     capacities: list[CapacityRow] = field(default_factory=list)
@@ -56,18 +49,23 @@ class Validated(Printed):
     @property
     def passed(self) -> bool:
         """Whether every declared target was met."""
-        return all(verdict.passed for _, verdict in self.verdicts)
+        return all(verdict.passed for verdict in self.verdicts)
+
+    def add(self, environment: str, verdicts: Sequence[Verdict]) -> None:
+        """Add verdicts on an environment."""
+        self.verdicts += [replace(verdict, environment=environment) for verdict in verdicts]
 
     @classmethod
     def opened(cls, folder: Path) -> Validated:
         """Return what the directory of a validation holds."""
         said, data = read_manifest(folder), read_answer(folder)
+        form = RunValidationSpec if "model" in data["validation"] else ValidationSpec
         rows, edge = ([Row.from_plain(row) for row in data[name]] for name in ("rows", "edge_rows"))
         return cls(
-            ValidationSpec.model_validate(data["validation"]),
+            form.model_validate(data["validation"]),
             rows,
             edge,
-            [(v["environment"], Verdict.from_plain(v)) for v in data["verdicts"]],
+            [Verdict.from_plain(v) for v in data["verdicts"]],
             data["warnings"],
             [CapacityRow.from_data(row) for row in data["capacities"]],
             [RatioRow(**row) for row in data["ratios"]],
@@ -81,10 +79,7 @@ class Validated(Printed):
         return {
             "validation": self.spec.model_dump(mode="json"),
             "warnings": self.warnings,
-            "verdicts": [
-                {"environment": n, "target": v.text, "passed": v.passed, "found": v.found, "by_nulls": list(v.by_nulls)}
-                for n, v in self.verdicts
-            ],
+            "verdicts": [verdict.to_plain() for verdict in self.verdicts],
             "collapse": {n: {"collapsed": bad, "n": total} for n, (bad, total) in self.collapse.items()},
             "capacities": [row.as_data() for row in self.capacities],
             "ratios": [asdict(row) for row in self.ratios],
@@ -102,20 +97,20 @@ class Validated(Printed):
 
 def run_validation(
     name_or_path: str,
-    environments: list[str],
+    environments: Sequence[str],
     replications: int | None,
     jobs: int,
     progress: Progress,
     store: Store | None = None,
-    settings: tuple[str, ...] = (),
+    settings: Sequence[str] = (),
 ) -> Validated:
-    """Run the models of a validation and compare.
+    """Play the models of a validation and compare.
 
     Parameters
     ----------
     name_or_path : str
         Shipped name or file.
-    environments : list of str
+    environments : sequence of str
         Only these; all when empty.
     replications : int or None
         Instead of the file's number.
@@ -124,7 +119,7 @@ def run_validation(
     progress : Progress
     store : Store, optional
         Where runs are that exist already, and where each goes as it arrives.
-    settings : tuple of str
+    settings : sequence of str
         Settings of every model, as with ``--set``: what a deliberately wrong one gives.
 
     Raises
@@ -132,51 +127,22 @@ def run_validation(
     ModelFileError, UsageError
         The definition, a model or the dataset is wrong.
     """
-    spec, tree = read_definition(name_or_path, ValidationSpec)
-    folder, dataset = Path(tree.file).parent, dataset_path(place(tree, "dataset"))
+    spec, tree = read_validation(name_or_path)
     if replications is not None:
         spec = spec.model_copy(update={"replications": replications})
-    unknown = [name for name in environments if name not in spec.environments]
-    if unknown:
+    if unknown := [name for name in environments if name not in spec.environments]:
         raise UsageError(f"no environment '{unknown[0]}'; there are {', '.join(spec.environments)}")
-    chosen = {n: e for n, e in spec.environments.items() if not environments or n in environments}
-    models = {
-        name: sip_model(place(tree, "environments", name, "model"), f"environments.{name}.model", settings)[0]
-        for name in chosen
-    }
-    started = utc_now()
-    progress.total(sum(spec.replications + (spec.edge_replications if e.edge_step else 0) for e in chosen.values()))
-    found = Validated(spec)
-    for name, environment in chosen.items():
-        data = measured(dataset, name)
-        found.data_sha256[name] = provenance.data_sha256(data, data)
-        found.warnings += provenance.warnings(folder, name, data)
-        model = models[name].spec
-        runs, edge = run_environment(model, environment, spec, jobs, progress, store)
-        # Memory falls with every attempt served: shortened steps serve fewer.
-        shortened = spec.step_duration < ramp_of(model).transient_ns + ramp_of(model).step_ns()
-        without = ("load", "memory") if shortened else ("load",)
-        brought = [at_measured_traffic(run.observations, data, spec.targets.cpu_up_to) for run in runs]
-        rows = rows_of(name, environment, data, brought, without=without)
-        found.rows += rows
-        found.verdicts += [(name, v) for v in verdicts(environment, spec.targets, rows)]
-        found.verdicts.append((name, stop_verdict(environment, [run.end.stop_step for run in runs])))
-        nulls = null_capacities(Base.of(data, fitted_steps(environment), "cpu"), ramp_of(model).step_loads())
-        capacities = capacity_rows(name, data, [run.observations for run in runs], nulls)
-        found.verdicts += [(name, row.verdict(ramp_of(model).increment)) for row in capacities]
-        found.capacities += capacities
-        if ramp := system_of(shipped_ramps(), dataset, name):
-            found.left_out += left_out(shipped_ramps(), ramp, [run.observations for run in runs])
-        if edge:
-            phase = f"step_{environment.edge_step}"
-            edge_rows = [r for r in rows_of(name, environment, data, edge, EDGE_QUANTITIES) if r.phase == phase]
-            found.edge_rows += edge_rows
-            found.verdicts.append((name, edge_verdict(edge_rows)))
-            bad = sum(run[phase, "ihs/global"] > _COLLAPSED_PERCENT for run in edge)
-            found.collapse[name] = (bad, len(edge))
-    found.ratios = ratio_rows(found.capacities)
+    chosen = [name for name in spec.environments if not environments or name in environments]
+    started, found, dataset = utc_now(), Validated(spec), dataset_path(place(tree, "dataset"))
+    plays: Plays
+    judge: Callable[[Plays, Mapping[str, list[Observations]]], None]
+    if isinstance(spec, RunValidationSpec):
+        plays, judge = by_runs.planned(spec, tree, chosen, dataset, settings), partial(by_runs.judge, found, spec)
+    else:
+        plays, judge = by_ramps.planned(spec, tree, chosen, dataset, settings), partial(by_ramps.judge, found, spec)
+    judge(plays, played(plays.plays, spec.seed, jobs, progress, store))
     found.manifest = manifest(
-        list(models.values()),
+        plays.shown,
         command="validate",
         seed=spec.seed,
         replications=range(spec.replications),

@@ -1,10 +1,20 @@
-"""Validation files: which models are held against which measured environments, and how close they must come."""
+"""Validation files: which models are held against which measurements, and how close they must come.
 
+A validation of ramps has a model for each environment, which plays all its phases; one by runs names one model at its
+top, and each measured run is a run of it by itself.
+"""
+
+from __future__ import annotations
+
+from functools import partial
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
 
-from vftsim.spec import Items, Percent, PositiveDurationNs, Spec
+from vftsim.calibrate.definition import run_of
+from vftsim.calibrate.references import read_definition
+from vftsim.spec import Items, Percent, PositiveDurationNs, Spec, find, read_document
+from vftsim.spec.yaml_source import Node
 
 
 class EnvironmentSpec(Spec):
@@ -42,3 +52,86 @@ class ValidationSpec(Spec):
     edge_replications: int = Field(20, ge=2, le=1000, description="Replications of an edge step, at full length.")
     edge_duration: PositiveDurationNs = Field(900_000_000_000, description="Length of an edge step.")
     seed: int = Field(1000, ge=0, description="Root seed; other than that of any fit.")
+
+
+class RunTarget(Spec):
+    """How near the predictions of some quantities must come, over the predicted runs."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["median"]}, {"required": ["points"]}]})
+
+    quantities: Annotated[Items[str], Field(min_length=1)] = Field(
+        description="Names; `*` stands for any part of a name (`*/p50`)."
+    )
+    runs: Items[str] = Field(("*/*",), description="Of which predicted runs, `environment/phase`.")
+    without: Items[str] = Field((), description="But for these.")
+    median: Percent | None = Field(None, description="Median error at most, relative.")
+    points: float | None = Field(
+        None, ge=0, description="Error of each at most so many of its unit beyond the range of the run's repeats."
+    )
+
+    @model_validator(mode="after")
+    def _says_one(self) -> RunTarget:
+        if (self.median is None) == (self.points is None):
+            raise ValueError("needs either median (relative) or points (beyond the range of repeats)")
+        return self
+
+
+class NullsSpec(Spec):
+    """What null models know, beside which the predictions stand (:mod:`vftsim.calibrate.nulls`)."""
+
+    base: str = Field(description="Environment of the system alone; line and queue know its fitted runs.")
+    left: dict[str, Percent] = Field(
+        default_factory=dict, description="Share of the CPU that other environments of the same system leave to it."
+    )
+
+
+class RunValidationSpec(Spec):
+    """One validation by runs."""
+
+    name: str = Field(min_length=1, max_length=100, description="Name.")
+    model: str = Field(description="Model: a file relative to this one, or a shipped name.")
+    dataset: str = Field(description="Dataset: its folder or dataset.yaml relative to this file, or a shipped name.")
+    overrides: Items[str] = Field((), description="Settings of all runs, as with --set.")
+    environments: Annotated[dict[str, Items[str]], Field(min_length=1)] = Field(
+        description="Environments of the dataset, each with settings of the model."
+    )
+    phases: dict[str, Items[str]] = Field(default_factory=dict, description="Settings of the phases.")
+    fitted: Items[str] = Field((), description="Runs whose observations the model was fitted to.")
+    predicted: Annotated[Items[str], Field(min_length=1)] = Field(description="Runs that it predicts.")
+    quantities: Annotated[Items[str], Field(min_length=1)] = Field(description="What is compared; names or patterns.")
+    repeats_of: str | None = Field(
+        None,
+        description="Environment whose repeats stand in where a run was made once: those of the nearest load, in "
+        "percent of the quantity.",
+    )
+    nulls: NullsSpec | None = Field(None, description="Null models to stand beside the predictions.")
+    targets: Items[RunTarget] = Field((), description="Declared accuracy.")
+    replications: int = Field(20, ge=2, le=1000, description="Replications of each run.")
+    seed: int = Field(2000, ge=0, description="Root seed; other than that of any fit.")
+
+    @model_validator(mode="after")
+    def _of_known_environments(self) -> RunValidationSpec:
+        for label in (*self.fitted, *self.predicted):
+            run_of(label, self.environments)
+        for name in (self.nulls.base, *self.nulls.left) if self.nulls else ():
+            if name not in self.environments:
+                raise ValueError(f"nulls: no environment '{name}'; there are {', '.join(self.environments)}")
+        return self
+
+
+def is_by_runs(name_or_path: str) -> bool:
+    """Whether a validation is one by runs: it names the model at its top.
+
+    Raises
+    ------
+    ModelFileError, UsageError
+        The file cannot be read; there is none.
+    """
+    return "model" in read_document(name_or_path, partial(find, "calibration")).plain()
+
+
+def read_validation(name_or_path: str) -> tuple[ValidationSpec | RunValidationSpec, Node]:
+    """Return a checked validation of either form, and its values with their places."""
+    if is_by_runs(name_or_path):
+        return read_definition(name_or_path, RunValidationSpec)
+    return read_definition(name_or_path, ValidationSpec)

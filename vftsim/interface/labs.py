@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from vftsim.calibrate.prediction import Prediction
     from vftsim.calibrate.run import Calibrated
     from vftsim.calibrate.validate import Validated
-    from vftsim.calibrate.validate_runs import ValidatedRuns
     from vftsim.study.model import Model
 
 
@@ -110,25 +109,20 @@ def validate(
     *,
     keep: str | Path | None = None,
     progress: bool = False,
-) -> Validated | ValidatedRuns:
+) -> Validated:
     """Predict every measured row of a validation, and say whether the declared accuracy is met.
 
     With ``keep``, a directory, every finished run is kept there; the same call goes on from them.
     """
     from vftsim.calibrate.validate import run_validation
-    from vftsim.calibrate.validate_runs import is_by_runs, run_runs
     from vftsim.study.kept import keep_data, kept_in
     from vftsim.study.progress import make_progress
 
-    name, chosen = str(name_or_path), list(environments)
-    found: Validated | ValidatedRuns
+    name = str(name_or_path)
     with (
         kept_in(None if keep is None else Path(keep), "validation") as store,
         make_progress(f"validate {name}", not progress) as show,
     ):
-        if is_by_runs(name):
-            found = run_runs(name, chosen, replications, jobs, show, store=store)
-        else:
-            found = run_validation(name, chosen, replications, jobs, show, store)
+        found = run_validation(name, environments, replications, jobs, show, store)
         keep_data(store, found.for_machines(), found.manifest)
     return found

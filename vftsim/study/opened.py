@@ -85,8 +85,6 @@ def class_of(folder: Path) -> tuple[str, str]:
         It is no result, or not finished.
     """
     command = read_manifest(folder)["command"]
-    if command == "validate" and "warnings" not in read_answer(folder):
-        return "vftsim.calibrate.validate_runs", "ValidatedRuns"
     if command not in _CLASSES or (command == "compare" and "objectives" in read_answer(folder)):
         return "vftsim.study.stored", "Stored"
     return _CLASSES[command]

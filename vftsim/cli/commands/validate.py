@@ -76,10 +76,10 @@ def validate(
     common: Validating,
 ) -> None:
     """Predict every measured row; exit code 1 when the declared accuracy is missed."""
-    from vftsim.calibrate import accuracy_page, runs_page, structure_error
+    from vftsim.calibrate import structure_error
+    from vftsim.calibrate.page import page
     from vftsim.calibrate.provenance import stamp
-    from vftsim.calibrate.validate import Validated, run_validation
-    from vftsim.calibrate.validate_runs import ValidatedRuns, is_by_runs, run_runs
+    from vftsim.calibrate.validate import run_validation
     from vftsim.cli.files import write_whole
     from vftsim.cli.main import OUTSIDE
     from vftsim.study.files import write_file
@@ -89,29 +89,20 @@ def validate(
 
     rows = common.rows
     made_by = stamp() if rows else ""
-    found: Validated | ValidatedRuns
-    chosen, workers, settings = environment or [], checked_jobs(common.jobs), tuple(set_ or ())
-    by_runs = is_by_runs(validation)
+    workers, settings = checked_jobs(common.jobs), set_ or []
     with (
         common.limited(),
         kept_in(keep, "validation") as store,
         make_progress(f"validate {validation}", common.quiet) as progress,
     ):
-        if by_runs:
-            found = run_runs(validation, chosen, replications, workers, progress, store=store, settings=settings)
-        else:
-            found = run_validation(validation, chosen, replications, workers, progress, store, settings)
+        found = run_validation(validation, environment or [], replications, workers, progress, store, settings)
         keep_data(store, found.for_machines(), found.manifest)
     options.say_remarks(store.remarks if store else ())
-    for warning in found.warnings if isinstance(found, Validated) else ():
+    for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if rows is not None:
         typed = " ".join([validation, *(f"--set {shlex.quote(text)}" for text in settings)])
-        text = (
-            accuracy_page.page(found, typed, made_by)
-            if isinstance(found, Validated)
-            else runs_page.page(found, typed, made_by)
-        )
+        text = page(found, typed, made_by)
         write_whole(rows, lambda path: write_file(path, text.encode()))
         common.report = None
     if common.held_out is not None:

@@ -1,0 +1,230 @@
+"""Validation of ramps: a model plays all phases of an environment, and targets are of its steps.
+
+CPU is brought to the measured load and mix of its step.  A step at the edge of collapse is judged by the ensemble of
+replications that play it alone, at full length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vftsim.calibrate.accuracy import Row, Verdict, beside_nulls, labelled, rows_of
+from vftsim.calibrate.capacities import capacity_rows, null_capacities, ratio_rows
+from vftsim.calibrate.figures import known_parts, measured
+from vftsim.calibrate.fit import at_measured_traffic
+from vftsim.calibrate.left_out import left_out, system_of
+from vftsim.calibrate.nulls import Base, is_percentile, known
+from vftsim.calibrate.plays import STOP_STEP, Play, Plays
+from vftsim.calibrate.provenance import data_sha256, warnings
+from vftsim.calibrate.run import sip_model
+from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec, ValidationSpec
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.views import ramp_of, with_ramp
+from vftsim.labs.dataset import Observations
+from vftsim.labs.place import place
+from vftsim.labs.ramps import shipped_ramps
+
+if TYPE_CHECKING:
+    from vftsim.calibrate.validate import Validated
+    from vftsim.spec.yaml_source import Node
+
+_EDGE_QUANTITIES = ("cpu", "retransmissions", "ihs/global")
+_COLLAPSED_PERCENT = 10.0
+
+
+def planned(
+    spec: ValidationSpec, tree: Node, environments: Sequence[str], dataset: Path, settings: Sequence[str]
+) -> Plays:
+    """Return what is played: the ramp of each environment, and its edge step."""
+    found = Plays(dataset, Path(tree.file).parent)
+    for name in environments:
+        named = place(tree, "environments", name, "model")
+        model, found.models[name] = sip_model(named, f"environments.{name}.model", tuple(settings))
+        found.shown.append(model)
+        found.data[name] = measured(dataset, name)
+        ramp = ramp_of(found.models[name])
+        of_ramp = ramp.with_times(spec.transient, spec.step_duration - spec.transient)
+        found.plays[name] = Play(with_ramp(found.models[name], of_ramp), spec.replications)
+        if step := spec.environments[name].edge_step:
+            edge = ramp.at_load(ramp.step_loads()[step - 1])
+            edge = edge.with_times(spec.transient, spec.edge_duration - spec.transient)
+            found.plays[f"{name}/step_{step}"] = Play(with_ramp(found.models[name], edge), spec.edge_replications)
+    return found
+
+
+def judge(found: Validated, spec: ValidationSpec, plays: Plays, seen: Mapping[str, list[Observations]]) -> None:
+    """Hold what was played against what was measured."""
+    for name, model in plays.models.items():
+        environment, data, runs = spec.environments[name], plays.data[name], seen[name]
+        found.data_sha256[name] = data_sha256(data, data)
+        found.warnings += warnings(plays.folder, name, data)
+        _judge_ramp(found, spec, name, model, data, runs)
+        if ramp := system_of(shipped_ramps(), plays.dataset, name):
+            found.left_out += left_out(shipped_ramps(), ramp, runs)
+        if environment.edge_step is not None:
+            edge = seen[f"{name}/step_{environment.edge_step}"]
+            rows = compared(name, environment, data, edge, _EDGE_QUANTITIES)
+            found.edge_rows += rows
+            found.add(name, [edge_verdict(rows)])
+            shares = [value for run in edge for (_, quantity), value in run.items() if quantity == "ihs/global"]
+            found.collapse[name] = sum(share > _COLLAPSED_PERCENT for share in shares), len(edge)
+    found.ratios = ratio_rows(found.capacities)
+
+
+def _judge_ramp(
+    found: Validated, spec: ValidationSpec, name: str, model: ModelSpec, data: Observations, runs: list[Observations]
+) -> None:
+    environment, ramp = spec.environments[name], ramp_of(model)
+    # Memory falls with every attempt served: shortened steps serve fewer.
+    shortened = spec.step_duration < ramp.transient_ns + ramp.step_ns()
+    brought = [labelled(name, at_measured_traffic(run, data, spec.targets.cpu_up_to)) for run in runs]
+    rows = compared(name, environment, data, brought, without=("load", "memory") if shortened else ("load",))
+    found.rows += rows
+    found.add(name, verdicts(environment, spec.targets, rows))
+    found.add(name, [stop_verdict(environment, [int(run[STOP_STEP]) for run in runs])])
+    nulls = null_capacities(Base.of(data, fitted_steps(environment), "cpu"), ramp.step_loads())
+    capacities = capacity_rows(name, data, runs, nulls)
+    found.add(name, [row.verdict(ramp.increment) for row in capacities])
+    found.capacities += capacities
+
+
+def compared(
+    name: str,
+    spec: EnvironmentSpec,
+    data: Observations,
+    runs: Sequence[Observations],
+    quantities: Sequence[str] = (),
+    without: Sequence[str] = ("load",),
+) -> list[Row]:
+    """Return the rows of an environment, step by step, of some quantities or all; the load is an input.
+
+    In ``runs`` phases are called ``environment/phase``.
+    """
+    in_order = dict(sorted(data.items(), key=lambda item: (_step(item[0][0]), item[0][1])))
+    return rows_of(
+        labelled(name, in_order),
+        runs,
+        lambda quantity: quantity not in without and (not quantities or quantity in quantities),
+        lambda run: sample_of(spec, run.partition("/")[2]),
+        lambda run, quantity: nulls_of(spec, data, run.partition("/")[2], quantity),
+    )
+
+
+def sample_of(spec: EnvironmentSpec, phase: str) -> str:
+    """Return what a phase was used for: ``in``, ``input`` or ``out``."""
+    if phase in spec.inputs:
+        return "input"
+    step = _step(phase)
+    fitted = spec.pre_registration_fitted if step == 0 else step <= spec.fitted_steps
+    return "in" if fitted else "out"
+
+
+def nulls_of(spec: EnvironmentSpec, data: Observations, phase: str, quantity: str) -> dict[str, float]:
+    """Return what null models give that know the fitted steps; nothing for pre-registration."""
+    if _step(phase) == 0:
+        return {}
+    base, load = Base.of(data, fitted_steps(spec), quantity), data[phase, "load"]
+    return known(line=base.curve(load, 1), parabola=base.curve(load, 2), queue=base.queue(load))
+
+
+def fitted_steps(spec: EnvironmentSpec) -> list[str]:
+    """Return the names of the load steps that the model was fitted to."""
+    return [f"step_{k}" for k in range(1, spec.fitted_steps + 1)]
+
+
+def verdicts(spec: EnvironmentSpec, targets: TargetsSpec, rows: list[Row]) -> list[Verdict]:
+    """Hold the rows of one environment against the declared accuracy, and what null models give of them."""
+    has_delays = any(is_percentile(row.quantity) for row in rows)
+    return beside_nulls(partial(_judged, spec, targets, has_delays), rows)
+
+
+def _judged(spec: EnvironmentSpec, targets: TargetsSpec, has_delays: bool, rows: list[Row]) -> list[Verdict]:
+    found = [_cpu(spec, targets, rows)]
+    if has_delays:
+        delays = [row for row in rows if is_percentile(row.quantity)]
+        fitted = [r for r in delays if r.sample == "in" and _step(r.phase)]
+        next_step = f"step_{spec.fitted_steps + 1}"
+        of_next = [r for r in delays if r.phase == next_step]
+        found += [
+            _median("in sample", targets.in_sample_median, fitted),
+            _median(next_step, targets.next_step_median, of_next),
+            _worst(next_step, targets.next_step_worst, of_next),
+        ]
+    stop = f"step_{spec.stop_step}"
+    return [*found, _stop(stop, targets, [r for r in rows if r.phase == stop and r.quantity.startswith("ihs/")])]
+
+
+def edge_verdict(rows: list[Row]) -> Verdict:
+    """The ensemble of an edge step must contain CPU, IHS and retransmissions."""
+    found = ", ".join(f"{r.quantity} {r.low:.1f} to {r.high:.1f} (measured {r.measured:g})" for r in rows)
+    text = f"the central 90 % of {rows[0].n if rows else 0} replications contain the measured edge step"
+    return Verdict(text, all(row.is_inside for row in rows), found)
+
+
+def stop_verdict(spec: EnvironmentSpec, stops: list[int]) -> Verdict:
+    """The run must stop after the right step."""
+    share = stops.count(spec.stop_step) / len(stops)
+    failed = [stop for stop in stops if stop]
+    usual = max(set(stops), key=stops.count)
+    return Verdict(
+        f"the run stops after step {spec.stop_step}",
+        usual == spec.stop_step,
+        f"{100 * share:.0f} % of {len(stops)} replications do; "
+        + (f"from step {min(failed)} to {max(failed)}" if failed else "none stops")
+        + (f"; {len(stops) - len(failed)} of them met no limit" if 0 < len(failed) < len(stops) else ""),
+    )
+
+
+def _cpu(spec: EnvironmentSpec, targets: TargetsSpec, rows: list[Row]) -> Verdict:
+    of_cpu = [r for r in rows if r.quantity == "cpu" and r.sample == "out" and _step(r.phase)]
+    held = [r for r in of_cpu if r.measured <= targets.cpu_up_to]
+    if not held:
+        return Verdict("CPU of held-out steps", False, "no held-out step below the limit was reached")
+    worst = max(held, key=lambda r: abs(r.error))
+    return Verdict(
+        f"CPU of held-out steps up to {targets.cpu_up_to:g} % within {spec.cpu_points:g} points",
+        abs(worst.error) <= spec.cpu_points,
+        f"worst {worst.error:+.2f} ({worst.phase}), {len(held)} steps",
+    )
+
+
+def _median(what: str, limit: float, rows: list[Row]) -> Verdict:
+    median = 100.0 * float(np.median([abs(row.error) for row in rows])) if rows else float("nan")
+    return Verdict(
+        f"median error of the delay percentiles, {what}, at most {limit:g} %",
+        median <= limit,
+        f"{median:.1f} % over {len(rows)} percentiles",
+    )
+
+
+def _worst(what: str, limit: float, rows: list[Row]) -> Verdict:
+    if not rows:
+        return Verdict(f"worst error of the delay percentiles, {what}", False, "no rows")
+    worst = max(rows, key=lambda r: abs(r.error))
+    error = 100.0 * worst.error
+    return Verdict(
+        f"worst error of the delay percentiles, {what}, at most {limit:g} %",
+        abs(error) <= limit,
+        f"{error:+.0f} % ({worst.quantity})",
+    )
+
+
+def _stop(phase: str, targets: TargetsSpec, rows: list[Row]) -> Verdict:
+    limit = targets.stop_ihs_points
+    text = f"IHS by scenario in the stop step within {limit:g} points"
+    shares = [row for row in rows if row.quantity != "ihs/global"]
+    if len(shares) < len(known_parts("ihs")) - 1:
+        return Verdict(text, False, f"no replication reached {phase}")
+    found = ", ".join(f"{r.quantity[4:]} {r.predicted:.0f}/{r.measured:.0f}" for r in shares)
+    passed = all(abs(row.error) <= limit for row in shares)
+    note = " (calibration input)" if shares[0].sample == "input" else ""
+    return Verdict(text + note, passed, f"predicted/measured: {found}")
+
+
+def _step(phase: str) -> int:
+    return int(phase.rpartition("_")[2]) if phase.startswith("step_") else 0

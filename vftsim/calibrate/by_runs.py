@@ -1,0 +1,167 @@
+"""Validation by runs: each measured run is a run of the model by itself, and targets say how near it must come.
+
+CPU is compared at the measured load of each run.  A run's repeats are averaged; their range is the noise that a
+prediction cannot beat, and a target in points may lie beyond it.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vftsim.calibrate.accuracy import Row, Verdict, beside_nulls, rows_of
+from vftsim.calibrate.definition import run_of
+from vftsim.calibrate.figures import unit_of_figure
+from vftsim.calibrate.fit import at_measured_traffic
+from vftsim.calibrate.left_out import left_out, system_of
+from vftsim.calibrate.nulls import Base, known
+from vftsim.calibrate.patterns import check_measured, matches
+from vftsim.calibrate.plays import Play, Plays
+from vftsim.calibrate.runs import measured_runs, run_models
+from vftsim.calibrate.validation import RunTarget, RunValidationSpec
+from vftsim.labs.dataset import Observations, read_dataset
+from vftsim.labs.place import place
+from vftsim.labs.ramps import shipped_ramps
+from vftsim.study.model import Model
+
+if TYPE_CHECKING:
+    from vftsim.calibrate.validate import Validated
+    from vftsim.spec.yaml_source import Node
+
+Repeats = Mapping[tuple[str, str], list[float]]
+
+
+def planned(
+    spec: RunValidationSpec, tree: Node, environments: Sequence[str], dataset: Path, settings: Sequence[str]
+) -> Plays:
+    """Return what is played: each run of the environments."""
+    labels = (run_of(label, spec.environments) for label in (*spec.fitted, *spec.predicted))
+    runs = [run for run in labels if run[0] in environments]
+    found = Plays(dataset, Path(tree.file).parent, data={"": measured_runs(dataset, runs)})
+    check_measured(place(tree, "quantities"), spec.quantities, read_dataset(dataset).units())
+    found.models = run_models(tree, spec, runs, settings)
+    found.shown = [Model(name, each) for name, each in found.models.items()]
+    found.plays = {name: Play(each, spec.replications) for name, each in found.models.items()}
+    return found
+
+
+def judge(found: Validated, spec: RunValidationSpec, plays: Plays, seen: Mapping[str, list[Observations]]) -> None:
+    """Hold what was played against what was measured."""
+    data, dataset = plays.data[""], plays.dataset
+    brought = {name: [at_measured_traffic(one, data) for one in runs] for name, runs in seen.items()}
+    found.rows = compared(spec, data, brought, alone_of(spec, dataset))
+    for environment in dict.fromkeys(name.partition("/")[0] for name in seen):
+        if ramp := system_of(shipped_ramps(), dataset, environment):
+            runs = together(each for name, each in brought.items() if name.startswith(f"{environment}/"))
+            found.left_out += left_out(shipped_ramps(), ramp, runs)
+    repeats = {
+        (f"{environment}/{phase}", quantity): values
+        for environment in spec.environments
+        for (phase, quantity), values in read_dataset(dataset).repeats(environment).items()
+    }
+    for target in spec.targets:
+        found.add("", [verdict_beside(spec, target, found.rows, data, repeats)])
+
+
+def together(runs: Iterable[Sequence[Observations]]) -> list[Observations]:
+    """Return the replications of several runs, the first of all as one, and so on."""
+    return [dict(ChainMap(*each)) for each in zip(*runs, strict=True)]
+
+
+def compared(
+    spec: RunValidationSpec, data: Observations, seen: Mapping[str, Sequence[Observations]], alone: Observations
+) -> list[Row]:
+    """Return the rows of the runs that were played, by what was measured of them and of the system alone."""
+    return rows_of(
+        data,
+        together(seen.values()),
+        lambda quantity: any(matches(quantity, pattern) for pattern in spec.quantities),
+        lambda run: "in" if run in spec.fitted else "out",
+        lambda run, quantity: nulls_of(spec, alone, run, quantity, data[run, "load"]),
+    )
+
+
+def alone_of(spec: RunValidationSpec, dataset: Path) -> Observations:
+    """Return what was measured of the system alone, by phase; nothing without null models."""
+    return read_dataset(dataset).observations(spec.nulls.base) if spec.nulls else {}
+
+
+def nulls_of(spec: RunValidationSpec, alone: Observations, label: str, quantity: str, load: float) -> dict[str, float]:
+    """Return what null models give of a run; nothing of one whose system is another than the base's."""
+    environment = label.partition("/")[0]
+    if spec.nulls is None or environment not in {spec.nulls.base, *spec.nulls.left}:
+        return {}
+    base, share = f"{spec.nulls.base}/", spec.nulls.left.get(environment, 100.0) / 100.0
+    fitted = Base.of(alone, [run.removeprefix(base) for run in spec.fitted if run.startswith(base)], quantity)
+    every = Base.of(alone, list(dict.fromkeys(phase for phase, _ in alone)), quantity)
+    without = None if environment == spec.nulls.base else every.between(load)
+    return known(line=fitted.curve(load, 1), queue=fitted.queue(load, share), without=without)
+
+
+def verdict_beside(
+    spec: RunValidationSpec, target: RunTarget, rows: Iterable[Row], data: Observations, repeats: Repeats
+) -> Verdict:
+    """Hold the predicted rows that a target is about against it, and null models that say something of all of them."""
+    about = [row for row in rows if row.sample == "out" and _is_about(target, row)]
+    (found,) = beside_nulls(partial(_judged, spec, target, data, repeats), about, of_all=True)
+    return found
+
+
+def _judged(
+    spec: RunValidationSpec, target: RunTarget, data: Observations, repeats: Repeats, about: list[Row]
+) -> list[Verdict]:
+    what = ", ".join(target.quantities)
+    if not about:
+        return [Verdict(f"{what} of predicted runs", False, "no such row")]
+    if target.median is not None:
+        median = 100.0 * float(np.median([abs(row.predicted / row.measured - 1.0) for row in about]))
+        text = f"median error of {what} at most {target.median:g} %"
+        return [Verdict(text, median <= target.median, f"{median:.1f} % over {len(about)}")]
+    assert target.points is not None
+    beyond = {row.run: _beyond(row, _range_of(spec, row, data, repeats)) for row in about}
+    worst = max(beyond, key=lambda run: beyond[run])
+    met = sum(value <= target.points for value in beyond.values())
+    unit = unit_of_figure(about[0].quantity) or ""
+    return [
+        Verdict(
+            f"{what} within {target.points:g} {'points' if unit == '%' else unit} beyond the range of repeats",
+            met == len(beyond),
+            f"{met} of {len(beyond)}; worst {beyond[worst]:.1f} ({worst})",
+        )
+    ]
+
+
+def _is_about(target: RunTarget, row: Row) -> bool:
+    return (
+        any(matches(row.quantity, pattern) for pattern in target.quantities)
+        and any(matches(row.run, pattern) for pattern in target.runs)
+        and not any(matches(row.run, pattern) for pattern in target.without)
+    )
+
+
+def _beyond(row: Row, noise: tuple[float, float]) -> float:
+    """Return by how much a prediction lies outside a range."""
+    low, high = noise
+    return max(low - row.predicted, row.predicted - high, 0.0)
+
+
+def _range_of(spec: RunValidationSpec, row: Row, data: Observations, repeats: Repeats) -> tuple[float, float]:
+    """Return the range of a run's repeats, or that of the nearest load of ``repeats_of`` around what was measured."""
+    values = repeats[row.run, row.quantity]
+    if len(values) > 1 or spec.repeats_of is None:
+        return min(values), max(values)
+    others = [
+        (abs(float(np.mean(repeats[run, "load"])) - data[row.run, "load"]), each)
+        for (run, quantity), each in repeats.items()
+        if quantity == row.quantity and len(each) > 1 and run.partition("/")[0] == spec.repeats_of
+    ]
+    if not others or (row.run, "load") not in data:
+        return min(values), max(values)
+    nearest = min(others, key=lambda pair: pair[0])[1]
+    mean = float(np.mean(nearest))
+    return row.measured * min(nearest) / mean, row.measured * max(nearest) / mean

@@ -1,0 +1,163 @@
+"""The report of a validation: every row of the record, in sample and held out apart, as a Markdown page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from vftsim.calibrate import structure_error
+from vftsim.calibrate.accuracy import Row
+from vftsim.calibrate.left_out import section
+from vftsim.calibrate.nulls import LINE, PARABOLA, QUEUE, is_relative
+from vftsim.calibrate.summary import error_of, groups_of, result, table, told
+from vftsim.calibrate.validate import Validated
+from vftsim.calibrate.validation import RunValidationSpec, ValidationSpec
+from vftsim.report.markdown import markdown_table
+from vftsim.stats import binomial_interval
+
+Columns = Mapping[str, Callable[[Any], str]]
+"""A table's cells by the heads of their columns."""
+
+_SAMPLES = {
+    "out": "Held out: predictions",
+    "input": "Saturated step used as a calibration input",
+    "in": "In sample: fitted",
+}
+
+
+def page(found: Validated, name: str, made_by: str) -> str:
+    """Return the report as Markdown."""
+    spec = found.spec
+    parts = _of_runs(found, spec, name, made_by) if isinstance(spec, RunValidationSpec) else []
+    return "\n\n".join(parts or _of_ramps(found, name, made_by)) + "\n"
+
+
+def _of_runs(found: Validated, spec: RunValidationSpec, name: str, made_by: str) -> list[str]:
+    return [
+        f"# {spec.name}: predicted against measured",
+        f"Written by `vftsim validate {name}` ({made_by}, seed {spec.seed}): {spec.replications} "
+        "replications of each run; a prediction is their mean, the range their central 90 %. CPU is compared at the "
+        "measured load. Errors of delays and rates in percent, of CPU and shares in points. `fitted`: the model was "
+        "fitted to this run.",
+        *_declared(found, {}),
+        "## Beside null models",
+        "Line and M/M/1 queue know the fitted runs of the system alone, the queue the CPU that is left to it, too; "
+        "*same as without* is what was measured of the system alone at the same load, whether the model has seen it or "
+        f"not. {told(found.rows)}: its figure lies within the model's range.",
+        table(groups_of(found.rows)),
+        *_learned(found),
+        "## Every row",
+        _table(_RUN_COLUMNS, found.rows),
+    ]
+
+
+def _of_ramps(found: Validated, name: str, made_by: str) -> list[str]:
+    spec = found.spec
+    assert isinstance(spec, ValidationSpec)
+    parts = [
+        "# Accuracy: predicted against measured",
+        f"Written by `vftsim validate {name} --report docs/accuracy.md --force` ({made_by}, "
+        f"seed {spec.seed}, measured data {', '.join(f'{n} {h[:12]}' for n, h in found.data_sha256.items())}). "
+        f"Each ramp: {spec.replications} replications of steps of {spec.step_duration / 1e9:g} s (the lab: 900 s); "
+        f"each edge step: {spec.edge_replications} replications of {spec.edge_duration / 1e9:g} s. "
+        "A prediction is the mean of the replications that reached the step; the range is their central 90 %. "
+        f"CPU up to {spec.targets.cpu_up_to:g} % is brought to the measured load and mix of its step, as fits have it. "
+        "Null models know the same in-sample steps: the straight line and the parabola through them over load (of the "
+        "logarithm for delays), and an M/M/1 queue whose price of an attempt is their mean; their capacity is the last "
+        f"step below a full CPU. {told(found.rows)}: its figure lies within the model's range. Memory is compared only "
+        "when steps have their full length, because it falls with every attempt. "
+        "What was fitted to what: `calibration/sip-lab/protocol.md`.",
+        *(f"**Warning**: {warning}." for warning in found.warnings),
+        *_declared(found, {"environment": lambda v: v.environment}),
+    ]
+    for environment, (bad, n) in found.collapse.items():
+        interval = binomial_interval(bad, n)
+        parts.append(
+            f"Probability of collapse in the edge step of `{environment}` (more than 10 % handled inadequately): "
+            f"{bad} of {n} replications, 95 % interval {interval.low:.2f} to {interval.high:.2f}."
+        )
+    parts += ["## Capacities", _table(_CAPACITIES, found.capacities)]
+    if found.ratios:
+        parts += ["Ratios under the same traffic, replication by replication:", _table(_RATIOS, found.ratios)]
+    parts += _learned(found)
+    if found.edge_rows:
+        parts += ["## Edge step, at full length", _table(_STEP_COLUMNS, found.edge_rows)]
+    parts += ["## Summary of errors", table(groups_of(found.rows))]
+    for sample, title in _SAMPLES.items():
+        if rows := [row for row in found.rows if row.sample == sample]:
+            parts += [f"## {title}", _table(_STEP_COLUMNS, rows)]
+    return parts
+
+
+def _declared(found: Validated, first: Columns) -> list[str]:
+    columns: Columns = {
+        **first,
+        "target": lambda v: v.text,
+        "result": result,
+        "found": lambda v: v.found,
+        "null models that meet it": lambda v: ", ".join(v.by_nulls),
+    }
+    return ["## Declared accuracy", _table(columns, found.verdicts)]
+
+
+def _learned(found: Validated) -> list[str]:
+    """Return what other systems, and rows that no fit used, tell."""
+    return [*([section(found.left_out)] if found.left_out else []), *structure_error.sections(found.rows)]
+
+
+def _table(columns: Columns, rows: Iterable[Any]) -> str:
+    return markdown_table(tuple(columns), [[cell(row) for cell in columns.values()] for row in rows])
+
+
+def _nulls(digits: str) -> Columns:
+    def cell(null: str) -> Callable[[Any], str]:
+        return lambda row: format(row.nulls[null], digits) if null in row.nulls else ""
+
+    return {null: cell(null) for null in (LINE, PARABOLA, QUEUE)}
+
+
+def _error_of_step(row: Row) -> str:
+    if math.isnan(row.error):
+        return ""
+    return f"{100 * row.error:+.0f} %" if is_relative(row.quantity) else f"{row.error:+.2f}"
+
+
+_RUN_COLUMNS: Columns = {
+    "run": lambda row: row.run,
+    "": lambda row: "fitted" if row.sample == "in" else "",
+    "quantity": lambda row: row.quantity,
+    "measured": lambda row: f"{row.measured:.4g}",
+    "predicted": lambda row: f"{row.predicted:.4g}",
+    "central 90 %": lambda row: f"{row.low:.4g} to {row.high:.4g}",
+    "error": error_of,
+}
+_STEP_COLUMNS: Columns = {
+    "environment": lambda row: row.environment,
+    "phase": lambda row: row.phase,
+    "quantity": lambda row: row.quantity,
+    "measured": lambda row: f"{row.measured:g}",
+    "predicted": lambda row: f"{row.predicted:.2f}",
+    "central 90 %": lambda row: f"{row.low:.2f} to {row.high:.2f}",
+    "n": lambda row: str(row.n),
+    "error": _error_of_step,
+    "inside": lambda row: "yes" if row.is_inside else "no",
+    **_nulls(".4g"),
+}
+_CAPACITIES: Columns = {
+    "environment": lambda row: row.environment,
+    "limit": lambda row: f"{row.limit_percent:g} %",
+    "measured": lambda row: str(row.measured),
+    "predicted (median)": lambda row: f"{row.predicted:.0f}",
+    "central 90 %": lambda row: "{:.0f} to {:.0f}".format(*row.range),
+    "n": lambda row: str(len(row.replications)),
+    **_nulls(".0f"),
+}
+_RATIOS: Columns = {
+    "capacities": lambda row: f"{row.environment} to {row.reference}",
+    "limit": lambda row: f"{row.limit_percent:g} %",
+    "measured": lambda row: f"{row.measured:.3f}",
+    "predicted (median)": lambda row: f"{row.predicted:.3f}",
+    "central 90 %": lambda row: f"{row.low:.3f} to {row.high:.3f}",
+    "n": lambda row: str(row.n),
+}

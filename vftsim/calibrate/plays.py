@@ -1,0 +1,89 @@
+"""What a validation plays: the ramp of an environment, or measured runs, each in some replications.
+
+A play is called after what it stands for: ``environment`` for all phases, ``environment/phase`` for that phase alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vftsim.calibrate.figures import as_run, observations_of
+from vftsim.calibrate.keep import from_observations, identity_of, to_observations
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import run_model
+from vftsim.composition.views import ramp_of
+from vftsim.labs.dataset import Observations
+from vftsim.study.kept import Kept, together
+from vftsim.study.model import Model
+from vftsim.study.progress import Progress
+from vftsim.study.store import Store
+from vftsim.study.workers import Workers
+from vftsim.workloads.ramp import ramp_end
+
+STOP_STEP = ("ramp", "stop_step")
+"""Beside the figures of a ramp: the first step over its limit, 0 for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """A model, and in how many replications it is played."""
+
+    model: ModelSpec
+    replications: int
+
+
+@dataclass(slots=True)
+class Plays:
+    """What is played, by its name, and what was measured, by environment."""
+
+    dataset: Path
+    folder: Path
+    """Of the validation."""
+    models: dict[str, ModelSpec] = field(default_factory=dict)
+    """By environment or run, as their files have them."""
+    plays: dict[str, Play] = field(default_factory=dict)
+    data: dict[str, Observations] = field(default_factory=dict)
+    shown: list[Model] = field(default_factory=list)
+    """Models for the manifest."""
+
+
+def played(
+    plays: Mapping[str, Play], seed: int, jobs: int, progress: Progress, store: Store | None
+) -> dict[str, list[Observations]]:
+    """Return what was observed in every replication of each play; what the store has is not played again."""
+    tasks = [{r: (name, play.model, seed, r) for r in range(play.replications)} for name, play in plays.items()]
+    kept = [
+        Kept(
+            store,
+            identity_of(seed, model=Model("", play.model).digest(), part=name),
+            from_observations,
+            to_observations,
+        )
+        for name, play in plays.items()
+    ]
+    total = sum(map(len, tasks))
+    count = itertools.count(1)
+
+    def came() -> None:
+        progress.advance(f"run {next(count)}/{total}")
+
+    progress.total(total)
+    for one, own in zip(kept, tasks, strict=True):
+        for _ in range(one.there(own)):
+            came()
+    found = together(kept, Workers(_observed, jobs, progress.say, came), tasks)
+    return dict(zip(plays, found, strict=True))
+
+
+def _observed(task: tuple[str, ModelSpec, int, int]) -> Observations:
+    """Play a model once; return its figures by phase, of a play for one phase under the name of the play."""
+    name, spec, seed, replication = task
+    record = run_model(spec, seed, replication)
+    seen = observations_of(record)
+    if "/" in name:
+        return as_run(seen, name)
+    stop = ramp_end(record.steps(), ramp_of(spec).limit_percent).stop_step
+    return {**seen, STOP_STEP: float(stop)}
