@@ -163,9 +163,7 @@ def calibrated():
     """A shipped fit as its command returns it."""
     record = json.loads((shipped_dir("calibration") / "sip-lab/fitted/virtual.json").read_text())
     model = load_model("lab-virtual")
-    record["manifest"] = manifest(
-        [model], command="calibrate", seed=1, replications=[0], wanted=1, jobs=1, started="then", state="finished"
-    )
+    record["manifest"] = manifest([model], "calibrate", 1, [0], 1, "then")
     definition = CalibrationSpec.model_validate(record["calibration"])
     return Calibrated(definition, model.spec, from_record(record), record)
 

@@ -85,7 +85,7 @@ def test_lockstep_says_of_each_price_whether_it_is_known(tmp_path):
 
 def test_what_costs_rest_on_is_said_with_every_result(tmp_path):
     model = variant(tmp_path, "protection: {kind: lockstep}")
-    said = manifest([model], command="run", seed=1, replications=[0], wanted=1, jobs=1, started="", state="finished")
+    said = manifest([model], "run", 1, [0], 1, "")
     texts = [note.text for note in head(said["models"], 1)]
     assert any(text.startswith("Costs of lockstep (sut): prices of counted events") for text in texts)
 

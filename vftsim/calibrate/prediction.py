@@ -267,16 +267,7 @@ def predict(
         first = places[name].in_order(pool, {0: own[0]})
         _check_quantities(figures, first)
         found[name] = first + places[name].in_order(pool, {n: task for n, task in own.items() if n})
-    how = manifest(
-        [model],
-        command="predict",
-        seed=seed,
-        replications=range(draws * runs),
-        wanted=draws * runs,
-        jobs=workers,
-        started=started,
-        state="finished",
-    )
+    how = manifest([model], "predict", seed, draws * runs, workers, started)
     said = tuple(figure_of(name, list(found.values()), runs) for name in named(figures, found.values()))
     if structure_error is not None:
         said = tuple(figure.with_structure(structure_error) for figure in said)

@@ -156,16 +156,7 @@ def run_calibration(
         result.profiles = profiles_of(found.search, found.units, found.matrix, definition.replications)
     if laboratories:
         result.coverage = coverage_of(found.search, found.units, found.matrix, laboratories, jobs)
-    how = manifest(
-        [model],
-        command="calibrate",
-        seed=definition.seed,
-        replications=range(definition.replications),
-        wanted=definition.replications,
-        jobs=jobs,
-        started=started,
-        state="finished",
-    )
+    how = manifest([model], "calibrate", definition.seed, definition.replications, jobs, started)
     return Calibrated(definition, spec, result, fitted.as_record(definition, spec, data, result, how))
 
 

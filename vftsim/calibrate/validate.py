@@ -141,14 +141,5 @@ def run_validation(
     else:
         plays, judge = by_ramps.planned(spec, tree, chosen, dataset, settings), partial(by_ramps.judge, found, spec)
     judge(plays, played(plays.plays, spec.seed, jobs, progress, store))
-    found.manifest = manifest(
-        plays.shown,
-        command="validate",
-        seed=spec.seed,
-        replications=range(spec.replications),
-        wanted=spec.replications,
-        jobs=jobs,
-        started=started,
-        state="finished",
-    )
+    found.manifest = manifest(plays.shown, "validate", spec.seed, spec.replications, jobs, started)
     return found

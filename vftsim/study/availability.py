@@ -194,16 +194,7 @@ def availability_study(
     for kind, each in chosen.items():
         study = failover_study(each, crashes, seed, workers, after_ns=after_ns, progress=progress, store=store)
         table.append(year_of(study, kind, mtbf_s, restart_s, rate_of(model)))
-    said = manifest(
-        [model],
-        command="availability",
-        seed=seed,
-        replications=range(crashes),
-        wanted=crashes,
-        jobs=workers,
-        started=started,
-        state="finished",
-    )
+    said = manifest([model], "availability", seed, crashes, workers, started)
     return AvailabilityStudy(model, mtbf_s, restart_s, tuple(table), refused, said)
 
 

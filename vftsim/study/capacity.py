@@ -153,14 +153,7 @@ def searched(
         )
         if found[name].interrupted:
             break
-    said = manifest(
-        [model],
-        command="capacity",
-        seed=request.seed,
-        replications=range(max(probe.runs for search in found.values() for probe in search.result.probes)),
-        wanted=settings.runs_per_level,
-        jobs=jobs,
-        started=started,
-        state="interrupted" if any(search.interrupted for search in found.values()) else "finished",
-    )
+    most = max(probe.runs for search in found.values() for probe in search.result.probes)
+    is_partial, wanted = any(search.interrupted for search in found.values()), settings.runs_per_level
+    said = manifest([model], "capacity", request.seed, most, jobs, started, wanted=wanted, interrupted=is_partial)
     return CapacityStudy(said, searches=found)

@@ -207,14 +207,7 @@ def compare_study(
     if not common:
         raise Interrupted("no replication of all models had finished")
     said = manifest(
-        models,
-        command="compare",
-        seed=seed,
-        replications=common,
-        wanted=replications,
-        jobs=workers,
-        started=started,
-        state="interrupted" if done[0].interrupted else "finished",
+        models, "compare", seed, common, workers, started, wanted=replications, interrupted=done[0].interrupted
     )
     records = [[(n, each.records[n]) for n in common] for each in done]
     return _compared([each.model for each in done], records, said, tuple(figures), confidence)

@@ -275,14 +275,7 @@ def decide(
         if each.failovers is not None and each.year is None:
             notes[kind].append("no year: a run ended before the guest was back")
     said = manifest(
-        list(models.values()),
-        command="compare",
-        seed=seed,
-        replications=common,
-        wanted=replications,
-        jobs=workers,
-        started=started,
-        state="interrupted" if interrupted else "finished",
+        list(models.values()), "compare", seed, common, workers, started, wanted=replications, interrupted=interrupted
     )
     bands = _bands(models, name, play) if question.bands and not interrupted else {}
     over = orders(models, name, knobs, play, replications) if knobs and not interrupted else []

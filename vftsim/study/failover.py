@@ -237,16 +237,7 @@ def failover_study(
     show.total(len(plan.tasks) - kept.there(plan.tasks))
     worthwhile = worthwhile_jobs(workers, [plan.spec] * crashes)
     found = kept.in_order(Workers(simulate_crash, worthwhile, show.say, show.advance), plan.tasks)
-    how = manifest(
-        [model],
-        command="failover",
-        seed=seed,
-        replications=range(crashes),
-        wanted=crashes,
-        jobs=workers,
-        started=started,
-        state="finished",
-    )
+    how = manifest([model], "failover", seed, crashes, workers, started)
     study = plan.study(model, found, how)
     if not prices:
         return study

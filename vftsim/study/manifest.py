@@ -32,14 +32,14 @@ def utc_now() -> str:
 
 def manifest(
     models: Sequence[Model],
-    *,
     command: str,
     seed: int,
-    replications: Sequence[int],
-    wanted: int,
+    replications: int | Sequence[int],
     jobs: int,
     started: str,
-    state: str,
+    *,
+    wanted: int | None = None,
+    interrupted: bool = False,
 ) -> dict[str, Any]:
     """Return the manifest of a result.
 
@@ -50,17 +50,18 @@ def manifest(
     command : str
         The kind of study: run, capacity, compare.
     seed : int
-    replications : sequence of int
-        The replications that the result holds.
-    wanted : int
-        How many were asked for.
+    replications : int or sequence of int
+        How many replications the result holds, or which.
     jobs : int
         Worker processes.
     started : str
         :func:`utc_now` at the start.
-    state : str
-        ``finished`` or ``interrupted``.
+    wanted : int, optional
+        How many replications were asked for, if not those that it holds.
+    interrupted : bool
+        Whether it ended before that.
     """
+    held = range(replications) if isinstance(replications, int) else replications
     return {
         "vftsim": __version__,
         "git": git_state(Path(__file__).resolve().parent),
@@ -85,8 +86,8 @@ def manifest(
         "seed": seed,
         "stream_scheme": STREAM_SCHEME,
         "bit_generator": BIT_GENERATOR,
-        "replications_wanted": wanted,
-        "replications": list(replications),
+        "replications_wanted": len(held) if wanted is None else wanted,
+        "replications": list(held),
         "python": platform.python_version(),
         "os": platform.platform(),
         "machine": platform.machine(),
@@ -96,7 +97,7 @@ def manifest(
         "workers": jobs,
         "started_utc": started,
         "ended_utc": utc_now(),
-        "state": state,
+        "state": "interrupted" if interrupted else "finished",
     }
 
 

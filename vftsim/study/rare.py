@@ -343,16 +343,7 @@ def rare_study(
     tasks = {n: replace(first, number=n, levels=levels) for n in range(1, request.repetitions + 1)}
     kept = Kept(store, {**said, "levels": list(levels)}, _plain, _trials)
     done = kept.in_order(Workers(play, workers, show.say, show.advance), tasks)
-    how = manifest(
-        [model],
-        command=COMMAND,
-        seed=request.seed,
-        replications=list(tasks),
-        wanted=request.repetitions,
-        jobs=workers,
-        started=started,
-        state="finished",
-    )
+    how = manifest([model], COMMAND, request.seed, list(tasks), workers, started, wanted=request.repetitions)
     return RareStudy(request, (*levels, event.target), done, found, how)
 
 

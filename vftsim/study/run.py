@@ -113,13 +113,13 @@ def _result(done: Replications, wanted: int, jobs: int, started: str) -> RunResu
     records = done.ordered()
     said = manifest(
         [done.model],
-        command="run",
-        seed=done.seed,
-        replications=[number for number, _ in records],
+        "run",
+        done.seed,
+        [number for number, _ in records],
+        jobs,
+        started,
         wanted=wanted,
-        jobs=jobs,
-        started=started,
-        state="interrupted" if done.interrupted else "finished",
+        interrupted=done.interrupted,
     )
     said["identity"] = identity(done.model, done.seed)
     return RunResult(done.model, records, said)

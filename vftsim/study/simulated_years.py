@@ -510,16 +510,7 @@ def simulated_years(
         own_years = tuple(each)
         down_s, unprotected_s = shares.down * YEAR_S, shares.unprotected * YEAR_S
         found[kind] = MachineYears(measured[kind].kinds, restart_s, down_s, unprotected_s, own_years)
-    said = manifest(
-        [model],
-        command="simulated years",
-        seed=seed,
-        replications=range(years),
-        wanted=years,
-        jobs=workers,
-        started=started,
-        state="finished",
-    )
+    said = manifest([model], "simulated years", seed, years, workers, started)
     return SimulatedYears(model, mtbf_s, restart_s, rates, found, refused, said)
 
 

@@ -142,16 +142,9 @@ def ramp_study(
     if not done.records:
         raise Interrupted("no replication had finished")
     ramp = ramp_capacity_of(model, done.ordered(), ihs_limit_percent, CONFIDENCE, known)
-    state = "interrupted" if done.interrupted else "finished"
+    records = sorted(done.records)
     said = manifest(
-        [model],
-        command="capacity",
-        seed=seed,
-        replications=sorted(done.records),
-        wanted=replications,
-        jobs=workers,
-        started=started,
-        state=state,
+        [model], "capacity", seed, records, workers, started, wanted=replications, interrupted=done.interrupted
     )
     band = None
     if prices and not done.interrupted:

@@ -317,17 +317,7 @@ def _one_of_each_variant(grid: Grid) -> list[ModelSpec]:
 
 
 def _manifest(grid: Grid, seed: int, replications: int, jobs: int, started: str, interrupted: bool) -> dict[str, Any]:
-    state = "interrupted" if interrupted else "finished"
-    said = manifest(
-        [grid.base],
-        command="sweep",
-        seed=seed,
-        replications=list(range(replications)),
-        wanted=replications,
-        jobs=jobs,
-        started=started,
-        state=state,
-    )
+    said = manifest([grid.base], "sweep", seed, replications, jobs, started, interrupted=interrupted)
     axes: Mapping[str, Any] = {axis.name: {"keys": axis.keys, "values": axis.values} for axis in grid.axes}
     sweep = {
         "schedulers": grid.schedulers,

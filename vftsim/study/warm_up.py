@@ -148,16 +148,7 @@ def warm_up_study(
     show.total(PILOTS - kept.there(tasks))
     series = kept.in_order(Workers(_samples, workers, show.say, show.advance), tasks)
     found = {name: _cut([run[name] for run in series]) for name in SERIES}
-    how = manifest(
-        [model],
-        command="pilot",
-        seed=seed,
-        replications=range(PILOTS),
-        wanted=PILOTS,
-        jobs=workers,
-        started=started,
-        state="finished",
-    )
+    how = manifest([model], "pilot", seed, PILOTS, workers, started)
     return WarmUpStudy(model, load, ramp.sample_period_ns, ramp.transient_ns, found, how)
 
 

@@ -152,16 +152,7 @@ def optimize(
         )
         search = Search(request, first, fresh)
         winner = search.run()
-        said = manifest(
-            [request.base],
-            command=COMMAND,
-            seed=request.seed,
-            replications=[],
-            wanted=0,
-            jobs=workers,
-            started=started,
-            state="finished",
-        )
+        said = manifest([request.base], COMMAND, request.seed, 0, workers, started)
         said["optimize"] = {
             "choices": {name: list(values) for name, values in request.choices.items()},
             "objectives": [str(one) for one in request.objectives],

@@ -297,16 +297,7 @@ def _found(request: Request, figure: str, evaluate: Evaluator, started: str, job
     done = [
         Effect(e.name, e.span, e.low, e.high, e.effect, e.sigma, *indices.get(e.name, (None, None))) for e in effects
     ]
-    said = manifest(
-        [request.base],
-        command=COMMAND,
-        seed=request.seed,
-        replications=list(range(request.replications)),
-        wanted=request.replications,
-        jobs=jobs,
-        started=started,
-        state="finished",
-    )
+    said = manifest([request.base], COMMAND, request.seed, request.replications, jobs, started)
     said["sensitivity"] = {
         "figure": figure,
         "ranges": {name: [span.at(0.0), span.at(1.0)] for name, span in request.spans.items()},

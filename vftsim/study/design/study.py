@@ -280,14 +280,6 @@ def _manifest(
 ) -> dict[str, Any]:
     firsts = {point.label: point.model for point in reversed(points)}
     most = max(wanted)
-    said = manifest(
-        [firsts[label] for label in dict.fromkeys(point.label for point in points)],
-        command=COMMAND,
-        seed=spec.seed,
-        replications=list(range(most)),
-        wanted=most,
-        jobs=jobs,
-        started=started,
-        state="interrupted" if interrupted else "finished",
-    )
+    models = [firsts[label] for label in dict.fromkeys(point.label for point in points)]
+    said = manifest(models, COMMAND, spec.seed, most, jobs, started, interrupted=interrupted)
     return {**said, "study": {**spec.model_dump(mode="json"), "points": len(points)}}
