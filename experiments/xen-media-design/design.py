@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from vftsim.composition.run import run_model
 from vftsim.composition.views import media_of
 from vftsim.records.forms.xen_media import experiment
-from vftsim.records.xen_fit import Budget, run_for
 from vftsim.report.markdown import markdown_table
 
 CORES, STREAMS, DUTIES, BOOSTS = (1, 2), (8, 40, 160), (50, 70, 90, 100), (True, False)
-RUNS = Budget(606, 10, 20.0, 2.0)
+SEED, REPLICATIONS = 606, 10
 FIGURES = {"p50": 50, "p90": 90, "p99": 99}
 LAB_SPREADS = (0.1, 0.3)
 """Assumption: standard deviation of the logarithm of a percentile from run to run in a laboratory."""
@@ -48,16 +48,17 @@ def system(cores: int, streams: int, duty: int, boost: bool) -> Any:
             f"workloads.media.streams={streams}",
             f"workloads.signaling.calls_per_s={streams / 12}",
             f"hosts.host.scheduler.boost={str(boost).lower()}",
+            "measure.duration=20 s",
+            "measure.warm_up=2 s",
             *guests,
         ],
     )
 
 
-def figures(cell: Cell, budget: Budget) -> dict[str, list[float]]:
+def figures(cell: Cell) -> dict[str, list[float]]:
     """Return percentiles of the delay in ms and the loss in percent, a value a run."""
-    flows = [
-        media_of(model, run_for(model, budget, r)) for model in [system(*cell)] for r in range(budget.replications)
-    ]
+    model = system(*cell)
+    flows = [media_of(model, run_model(model, SEED, r)) for r in range(REPLICATIONS)]
     found = {name: [flow.delay_ms(percent) for flow in flows] for name, percent in FIGURES.items()}
     return found | {"loss": [100.0 * flow.loss_ratio for flow in flows]}
 
@@ -158,7 +159,7 @@ def main() -> None:
     else:
         found = []
         for cell in cells:
-            found.append(figures(cell, RUNS))
+            found.append(figures(cell))
             print(*cell, file=sys.stderr, flush=True)
     if arguments.output:
         arguments.output.write_text(json.dumps(found) + "\n", encoding="utf-8")

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
+from vftsim.records.fit import cases_of
 from vftsim.records.forms import networks as study
 from vftsim.records.forms.networks import PRINTED, TELLING, example_rows, statement_rows
 from vftsim.records.forms.networks_claims import CONTRADICTED, NOT_JUDGED, NUMBERS, Metric, compare, judge, trend
 from vftsim.records.judge import Judgement
-from vftsim.records.networks_fit import MODELS, STATED, evaluate
 from vftsim.records.runner import read
 from vftsim.records.tables import rows_of
 from vftsim.spec import shipped_dir
@@ -17,6 +17,7 @@ from vftsim.spec import shipped_dir
 FOLDER = shipped_dir("calibration") / "networks"
 CLAIMS = rows_of(FOLDER / "claims.csv")
 RECORD = read("networks")
+FITS = cases_of(RECORD)
 SHORT = RECORD.with_budget({"seed": 1, "replications": 1, "seconds": 0.05})
 RATE = Metric("tcp", "mbit_per_s", 0.01, 0.25, 0.05, is_relative=True, is_shared=True)
 LOSS = Metric("udp", "loss_percent", 0.1, 5.0, 1.0, 1.0)
@@ -150,17 +151,17 @@ def test_the_web_server_collapses_where_the_closed_form_says_within_two():
 
 def test_nobody_is_answered_with_150_processes_at_once():
     """150 scripts of 145 ms share one processor: the first is done after 22 s, the time-out is 5 s."""
-    assert evaluate("150 processes at once", 145)["replies"] == 0.0
+    assert FITS["150 processes at once"].point((145.0,), RECORD.spec.fit.first).figures["replies"] == 0.0
 
 
 def test_the_fit_says_what_its_runs_give():
     fit = json.loads((FOLDER / "fit.json").read_text(encoding="utf-8"))
-    assert fit["stated"] == STATED
-    assert tuple(fit["models"]) == MODELS
-    best = fit["models"][MODELS[0]]
-    assert best["objective"] == min(point["objective"] for point in best["points"])
-    again = evaluate(MODELS[0], int(best["script_ms"]))
-    assert {key: again[key] for key in STATED} == {key: best[key] for key in STATED}
+    assert list(fit) == list(FITS)
+    of_documented = fit["as documented"]
+    best = of_documented["best"]
+    assert best["objective"] == min(point["objective"] for point in of_documented["points"])
+    again = FITS["as documented"].point((best["script_ms"],), RECORD.spec.fit.finer)
+    assert (again.figures, again.objective) == (best["figures"], best["objective"])
     for net in ("net-kvm", "net-esxi-emulated"):
         assert study.capacity_per_s(net) == pytest.approx(study.capacity_per_s("net-kvm"))
     assert RECORD.model("example as documented").domains["server"].applications["web"].script == round(

@@ -7,6 +7,7 @@ import pytest
 
 from tests.composition.media_systems import MS, run
 from vftsim.composition.views import media_of
+from vftsim.records.fit import Case, Point, cases_of
 from vftsim.records.forms.xen_media import (
     RIGHT,
     experiment,
@@ -20,7 +21,6 @@ from vftsim.records.forms.xen_media import (
 )
 from vftsim.records.forms.xen_statements import Judged
 from vftsim.records.runner import read
-from vftsim.records.xen_fit import STRUCTURES, TARGETS, Target
 from vftsim.spec import shipped_dir
 
 RECORD = read("xen-media")
@@ -65,12 +65,43 @@ def test_four_cores_carry_720_streams_only_with_more_than_one_driver_vcpu():
     assert loss("turnkey4.720", "domains.dom0.driver.placement=one")[0] > 20.0
 
 
-def test_targets_know_their_bands():
-    number, ceiling = Target("a", 19.0, 2.0, 4.0), Target("b", 0.1, 0.1, 0.0, is_ceiling=True)
-    assert (number.holds(22.9), number.holds(23.1)) == (True, False)
-    assert number.deviation(23.0) == 2.0
-    assert (ceiling.holds(0.0), ceiling.holds(0.2), ceiling.deviation(0.0)) == (True, False, 0.0)
-    assert [t.experiment for t in TARGETS] == ["pinning.2.1", "turnkey2.D", "turnkey4.720"]
+@pytest.mark.parametrize(
+    ("lost", "objective", "holds"),
+    [((47.5, 23.0, 0.0), 5.0, True), ((45.0, 23.1, 0.0), 4.2025, False), ((45.0, 19.0, 0.2), 1.0, False)],
+)
+def test_a_point_of_the_fit_is_judged_by_the_stated_figures(monkeypatch, lost, objective, holds):
+    """45 % in weights of 2.5, within 5; 19 % in weights of 2, within 4; at most 0.1 %, in weights of that."""
+    percent = dict(zip(("pinning.2.1", "turnkey2.D", "turnkey4.720"), lost, strict=True))
+    figures = {name: {"dropped": [0.0, 2 * value], "known_of": [100.0, 100.0]} for name, value in percent.items()}
+    monkeypatch.setattr("vftsim.records.runner.Record.play_runs", lambda self, runs, case: figures[runs.name])
+    found = cases_of(RECORD)["any vCPU"].point((20.0, 18.0), RECORD.spec.fit.finer)
+    assert found.figures == pytest.approx(percent)
+    assert found.objective == pytest.approx(objective)
+    assert found.holds is holds
+
+
+def test_a_point_that_is_far_off_is_not_played_further(monkeypatch):
+    played = []
+
+    def play(self, runs, case):
+        played.append(runs.name)
+        return {"dropped": [100.0], "known_of": [100.0]}
+
+    monkeypatch.setattr("vftsim.records.runner.Record.play_runs", play)
+    assert not cases_of(RECORD)["any vCPU"].point((20.0, 18.0), RECORD.spec.fit.first).holds
+    assert played == ["pinning.2.1"]
+
+
+def test_finer_grids_follow_the_best_point_until_it_is_none_of_an_edge(monkeypatch):
+    """The least is at 21 and 31 us: off the first grid (15, 26), on the edge of the second, inside the third."""
+
+    def points(self, grid, budget, jobs):
+        return [Point(v, {"x": 0.0}, (v[0] - 21.0) ** 2 + (v[1] - 31.0) ** 2 / 4, True) for v in grid]
+
+    monkeypatch.setattr(Case, "points", points)
+    found = cases_of(RECORD)["any vCPU"].search(1)
+    assert found[0].values in {(21.0, 30.0), (21.0, 32.0)}
+    assert len(found) == len({point.values for point in found})
 
 
 def test_costs_become_assignments():
@@ -108,8 +139,8 @@ def test_every_point_of_a_curve_is_a_model(name):
 
 
 def test_every_structure_is_a_model():
-    for structure in STRUCTURES.values():
-        experiment("mixed.D", structure)
+    for case in RECORD.spec.axes["model"].values():
+        experiment("mixed.D", case["structure"])
 
 
 def test_an_experiment_in_which_nothing_comes_through_has_no_delay():

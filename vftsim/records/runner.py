@@ -109,6 +109,7 @@ class Record:
             "sum": _total,
             "round": round,
             "len": len,
+            "steps": _steps,
             "mean_of": _mean,
             "known": _known,
             "cell": partial(cell, self.folder),
@@ -161,7 +162,12 @@ class Record:
 
     def play(self, number: int | str, case: Mapping[str, Any]) -> Figures:
         """Play all replications of an experiment, by its number, or of a curve's point."""
-        runs = self.spec.runs[number] if isinstance(number, int) else self.spec.curves[number].points
+        return self.play_runs(
+            self.spec.runs[number] if isinstance(number, int) else self.spec.curves[number].points, case
+        )
+
+    def play_runs(self, runs: Runs, case: Mapping[str, Any]) -> Figures:
+        """Play all replications of an experiment as a file has it."""
         own = {**self.names, **case}
         spec = self.system(runs, case) if runs.model else None
         if runs.play is not None:
@@ -257,6 +263,11 @@ def _of_run(record: RunRecord) -> dict[str, Any]:
 
 def _figure(record: RunRecord, address: str) -> float:
     return figures_in(record, [address])[address]
+
+
+def _steps(low: float, high: float, by: float) -> list[float]:
+    """Return the numbers from one to another, both among them."""
+    return [float(low + n * by) for n in range(round((high - low) / by) + 1)]
 
 
 def _known(value: float, otherwise: float) -> float:

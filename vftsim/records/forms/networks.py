@@ -62,7 +62,7 @@ def first_row(clients: int) -> float:
 
 def fitted_ms(model: str) -> float:
     """Return the script's cost in the KVM guest by model of the web server."""
-    return float(json.loads((_FOLDER / "fit.json").read_text(encoding="utf-8"))["models"][model]["script_ms"])
+    return float(json.loads((_FOLDER / "fit.json").read_text(encoding="utf-8"))[model]["best"]["script_ms"])
 
 
 # Figures of runs

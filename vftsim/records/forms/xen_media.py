@@ -66,7 +66,11 @@ def overrides(backend_us: float, relay_us: float, structure: Sequence[str] = ())
 
 def assignments(key: str, model: str, structure: Sequence[str]) -> list[str]:
     """Return the costs and structure of a model, as far as an experiment knows them, as templates."""
-    backend_us, relay_us = costs_of(model)
+    return priced(key, *costs_of(model), structure)
+
+
+def priced(key: str, backend_us: float, relay_us: float, structure: Sequence[str]) -> list[str]:
+    """Return costs and a structure, as far as an experiment knows them, as templates."""
     if key == _NATIVE:
         return [f"domains.linux.applications.relay.packet_cost={relay_us} us"]
     known = experiment(key).domains
@@ -74,6 +78,12 @@ def assignments(key: str, model: str, structure: Sequence[str]) -> list[str]:
     if key.startswith("bypass.") and key != "bypass.D":
         every = [a for a in every if not a.startswith("domains.media.interfaces")]
     return [a.replace("{", "{{").replace("}", "}}") for a in every]
+
+
+def packets(spec: ModelSpec, record: RunRecord) -> dict[str, float]:
+    """Return how many media packets were dropped, and of how many that is known."""
+    media = media_of(spec, record)
+    return {"dropped": media.dropped, "known_of": media.dropped + media.delivered}
 
 
 def _domain_of(assignment: str) -> str | None:
