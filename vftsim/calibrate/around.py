@@ -69,12 +69,10 @@ def profiles_of(search: Search, units: Array, matrix: Array, replications: int) 
 
     Parameters
     ----------
-    search : Search
     units : array
         Where the fit is, in shares of the box.
     matrix : array
         Derivatives of the residuals there.
-    replications : int
     """
     problem = search.evaluate.problem
     (at_fit,) = search.residuals([units], replications)

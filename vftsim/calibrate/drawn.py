@@ -78,7 +78,6 @@ class DrawableFit:
 
     Parameters
     ----------
-    name : str
     values, low, high : dict of str to float
         Fitted values and the ends of their 95 % intervals, in base units, by key of the model.
     bounds : dict of str to (float, float)

@@ -99,7 +99,6 @@ def search_for(
 
     Parameters
     ----------
-    definition : CalibrationSpec
     spec : ModelSpec, or mapping of str to ModelSpec
         The model, with the definition's overrides already applied; or one for each run, by its name.
     data : Observations
@@ -229,7 +228,6 @@ def at_measured_traffic(seen: Observations, data: Observations, up_to: float = m
 
     Parameters
     ----------
-    seen, data : Observations
     up_to : float
         Measured CPU in percent beyond which a phase is left as it is: a CPU that is full does not follow the load.
     """

@@ -95,7 +95,6 @@ def fit_at(
 
     Parameters
     ----------
-    definition : CalibrationSpec
     keys : list of (str, str)
         Phase and quantity of each residual.
     found : object

@@ -23,12 +23,10 @@ class LeftOut:
 
     Parameters
     ----------
-    system : str
     learned_from : str
         ``other systems``, or ``other laboratories`` alone.
     full_by : str
         Whose steps tell the load that fills the CPU: ``the model``, or ``its own record``.
-    full : float
     low, high : float
         Range of loads.
     measured : tuple of int

@@ -34,13 +34,7 @@ def is_percentile(quantity: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What a null model knows: loads, CPU in percent and a quantity of some runs.
-
-    Parameters
-    ----------
-    quantity : str
-    loads, cpu, values : sequence of float
-    """
+    """What a null model knows: loads, CPU in percent and a quantity of some runs."""
 
     quantity: str
     loads: Sequence[float]

@@ -21,7 +21,6 @@ def check_measured(node: Node, patterns: Iterable[str], measured: Iterable[str],
     ----------
     node : Node
         Where the patterns stand.
-    patterns : iterable of str
     measured : iterable of str
         Quantities of the dataset.
     runs : iterable of str

@@ -126,13 +126,10 @@ class Prediction(Printed):
 
     Parameters
     ----------
-    model : Model
     structures : tuple of str
         The model's own, and other fits.
-    figures : tuple of Figure
     draws, runs : int
         Points of each structure, and runs of each point.
-    manifest : dict
     undetermined : tuple of str
         Keys that no data told any of the fits.
     refused : int
@@ -224,20 +221,16 @@ def predict(
 
     Parameters
     ----------
-    model : Model
     fits : sequence of DrawableFit
         Fits of the model's own values, drawn independently of each other.
     others : sequence of DrawableFit
         Fits of other structures: each one's settings of the system and its values replace the model's.
     draws, runs, seed : int
         Points of each structure, and runs of each.
-    jobs : int, optional
     figures : sequence of str
         Which to keep, ``*`` for any part of a name.
     structure_error : StructureError, optional
         What held-out rows tell of the model's errors.
-    progress : Progress, optional
-    store : Store, optional
 
     Raises
     ------

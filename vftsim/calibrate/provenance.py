@@ -37,7 +37,6 @@ def warnings(folder: Path, environment: str, data: Observations) -> list[str]:
     ----------
     folder : Path
         That of the calibrations; without fitted files there is nothing to say.
-    environment : str
     data : Observations
         What the dataset says now.
     """

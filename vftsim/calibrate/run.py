@@ -77,7 +77,6 @@ def sip_model(named: Node, key: str, overrides: tuple[str, ...] = ()) -> tuple[M
         The name with its place: a path is relative to that file, else it is a shipped name.
     key : str
         Key that holds it, for messages.
-    overrides : tuple of str
 
     Raises
     ------
@@ -110,7 +109,6 @@ def run_calibration(
         Shipped name or file.
     jobs : int
         Worker processes; no influence on the result.
-    progress : Progress
     store : Store, optional
         Where evaluations are that were made already, and where each goes as it arrives.
     at : str, optional

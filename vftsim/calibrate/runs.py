@@ -42,7 +42,6 @@ def run_models(
     ----------
     tree : Node
         The definition's values with their places.
-    settings : Settings
     runs : iterable of (str, str)
         Environment and phase.
     further : sequence of str

@@ -19,7 +19,6 @@ def spans_named(
 
     Parameters
     ----------
-    spec : ModelSpec
     ranges : sequence of str
         Each ``KEY=LOW..HIGH``, with ``log`` behind it spread by ratio.
     prices : bool

@@ -116,7 +116,6 @@ def run_validation(
         Instead of the file's number.
     jobs : int
         Worker processes; no influence on the result.
-    progress : Progress
     store : Store, optional
         Where runs are that exist already, and where each goes as it arrives.
     settings : sequence of str

@@ -29,8 +29,6 @@ class Branches:
 
     Parameters
     ----------
-    spec : ModelSpec
-    seed, replication : int
     level : str
         Address of what is watched: one of :func:`level_names`.
 

@@ -40,10 +40,6 @@ class BuiltHost:
 
     Parameters
     ----------
-    name : str
-    row : int
-    spec : HostSpec
-    io : Io
     cards : dict of str to int
         Rows of the cards by network, where the link to it is modelled.
     domains : list of str
@@ -63,11 +59,8 @@ class BuiltModel:
 
     Parameters
     ----------
-    engine : Engine
-    spec : ModelSpec
     streams : Streams
         Random streams of the replication.
-    agenda : Agenda
     on_phase : callable
         Called with each finished phase of a workload that has phases.
     on_measure : callable

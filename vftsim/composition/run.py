@@ -57,7 +57,6 @@ class Run:
 
     Parameters
     ----------
-    spec : ModelSpec
     seed, replication : int
         Root seed and number of the replication.
     on_phase : callable, optional
@@ -393,9 +392,6 @@ def run_model(
 
     Parameters
     ----------
-    spec : ModelSpec
-    seed, replication : int
-    engine : str
     prepare : callable, optional
         Called with each run that begins at time 0.
     on_time : callable, optional

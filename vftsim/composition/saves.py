@@ -73,7 +73,6 @@ class State:
 
     Parameters
     ----------
-    engine : RewindableEngine
     driver : object
         What everything that the run's driver remembers is reached from.
     apart : iterable of object
@@ -103,7 +102,6 @@ class Saves:
 
     Parameters
     ----------
-    engine : RewindableEngine
     driver : object
         What everything that the run's driver remembers is reached from.
     apart : callable
@@ -150,7 +148,6 @@ def notes_of(driver: object, apart: Iterable[object] = ()) -> list[Note]:
 
     Parameters
     ----------
-    driver : object
     apart : iterable of object
         What is not to be looked into.
 

@@ -34,8 +34,6 @@ def make_engine(
 
     Parameters
     ----------
-    linked : Linked, or callable that links it
-    name : str
     on_input : callable, optional
         See :class:`~vftsim.kernel.engine.Engine`.
     prepared : callable, optional

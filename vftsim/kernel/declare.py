@@ -59,7 +59,6 @@ class Table(Generic[R]):
     ----------
     name : str
         Name in the state; must be unique among the tables of a kernel.
-    record : type
     capacity : int
         Most rows at a time.  Rows never used cost no memory.
     remedy : str
@@ -283,7 +282,6 @@ def at(sim: Sim, time_ns: int, kind: int, entity: int, action: int, place: int) 
 
     Parameters
     ----------
-    sim : Sim
     time_ns : int
         Not before now.
     kind : int

@@ -19,7 +19,6 @@ class Engine(ABC):
 
     Parameters
     ----------
-    linked : Linked
     on_input : callable, optional
         Called whenever the model asks for more pre-drawn numbers or has filled a log.
     """

@@ -47,7 +47,6 @@ class Layout:
     ----------
     head : dtype
         The numbers that are no rows, at offset 0.
-    arrays : dict of str to Place
     size : int
         Bytes in all.  More than numpy counts in a record (2 GiB) are well: tables are large, and mostly untouched.
     """

@@ -43,10 +43,8 @@ class Dataset:
 
     Attributes
     ----------
-    spec : DatasetSpec
     path : Path
         The file that describes it.
-    measurements : list of Measurement
     """
 
     def __init__(self, spec: DatasetSpec, path: Path, measurements: list[Measurement]) -> None:

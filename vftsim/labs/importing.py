@@ -70,7 +70,6 @@ class Figure:
 
     Attributes
     ----------
-    metric : str
     unit : str
         ``ms``, ``/s``, ``%``, ``MB``, ``Mbit/s`` or ``count``.
     statistics : dict
@@ -90,7 +89,6 @@ def of_values(metric: str, unit: str, values: Sequence[float], mean: float | Non
 
     Parameters
     ----------
-    metric, unit : str
     values : sequence of float
         At least one.
     mean : float, optional

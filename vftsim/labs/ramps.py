@@ -61,7 +61,6 @@ class Ramp:
 
     Parameters
     ----------
-    system : str
     steps : tuple of LoadStep
         By load; empty where only the three figures are known.
     carried : float

@@ -50,7 +50,6 @@ class Entry:
         Name of the figure, and what of it: a part of a split, a statistic.
     figure : Figure
         Its declaration.
-    estimator : Estimator
     observe : callable
         Takes what the estimator needs out of an outcome.
     leads : bool

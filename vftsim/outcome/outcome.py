@@ -177,7 +177,6 @@ class Phase:
         ``""``: the whole run, or its measured time; else the step of a ramp (``step_3``) or ``pre_registration``.
     load : float or None
         What was offered, in the workload's own unit; it is what tells steps of different ramps apart.
-    begin_ns, end_ns : int
     outcomes : mapping
         What each owner measured in it, by address: ``workloads.calls``, ``domains.sut``, ``networks.lan.to_host``.
     """

@@ -39,7 +39,6 @@ class Answer:
 
     Parameters
     ----------
-    text : str
     question : str
         What was asked, as a title.
     more : str
@@ -65,9 +64,6 @@ class Table:
 
     Parameters
     ----------
-    columns : sequence of str
-    rows : sequence of sequence of Cell
-    title : str
     caption : str
         What the figures rest on.
     texts : int
@@ -144,7 +140,6 @@ class Chart:
         Loads that the model was calibrated for; beyond them the chart is shaded.
     scale : str
         Of y: ``log`` where it runs over several powers of ten, ``symlog`` where 0 occurs too.
-    names : sequence of str
     at : sequence of (float, str)
         Values of x worth a line, with what they say.
     reach : sequence of float
@@ -172,7 +167,6 @@ class Bars:
 
     Parameters
     ----------
-    title, x : str
     parts : sequence of str
         Names of the parts.
     rows : sequence of (str, sequence of float)

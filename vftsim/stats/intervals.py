@@ -242,7 +242,6 @@ def hull(center: float, values: Sequence[float], confidence: float, *, is_positi
         The estimate.
     values : sequence of float
         Independent values whose mean has the estimate's error; at least three.
-    confidence : float
     is_positive : bool
         Whether the estimate's quantity cannot be negative: intervals of the logarithm, and a lognormal's upper end.
     """

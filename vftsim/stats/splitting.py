@@ -93,7 +93,6 @@ class Pilot:
 
     Parameters
     ----------
-    levels : tuple of int
     events : int
         Simulated to find them.
     run_events : float

@@ -52,13 +52,10 @@ class AvailabilityStudy(Printed):
 
     Parameters
     ----------
-    model : Model
-    mtbf_s, restart_s : float
     rows : tuple of dict
         One for each mechanism.
     refused : dict
         Mechanisms that do not fit, with the reason.
-    manifest : dict
     """
 
     model: Model
@@ -168,18 +165,14 @@ def availability_study(
 
     Parameters
     ----------
-    model : Model
     kinds : sequence of str
         Mechanisms; the model's own with its parameters, others with their defaults.
     mtbf_s : float
         Mean time between failures of a host.
-    crashes, seed, jobs : int
     restart_s : float
         Length of an outage that no mechanism shortens.
     after_ns : int, optional
         How long a run goes on after a crash.
-    progress : Progress, optional
-    store : Store, optional
 
     Raises
     ------

@@ -56,10 +56,8 @@ class CheckReport:
 
     Attributes
     ----------
-    folder : Path
     command : str
         The kind of study; empty if the database does not say it any more.
-    studies : list of StoredStudy
     damage : list of str
         What is wrong; nothing of it is ever counted in a result.
     notes : list of str
@@ -108,7 +106,6 @@ def check(folder: Path, repair: bool = False) -> CheckReport:
 
     Parameters
     ----------
-    folder : Path
     repair : bool
         Put what is whole into a new database; the old one is kept as ``vftsim.sqlite.damaged``.
 

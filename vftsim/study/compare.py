@@ -57,7 +57,6 @@ class Comparison(Printed):
         Names of the figures that were asked for; none: those that lead.
     capacities : tuple of RampCapacity
         Of models that all have a benchmark; else empty.
-    manifest : dict
     """
 
     models: tuple[Model, ...]

@@ -50,8 +50,6 @@ class ConstantLoad:
 
     Parameters
     ----------
-    spec : ModelSpec
-    seed : int
     limit_percent : float
         Allowed share of inadequately handled attempts, of any scenario and of all.
     stop : Stop, optional

@@ -195,9 +195,6 @@ def run_watched(
 
     Parameters
     ----------
-    spec : ModelSpec
-    seed, replication : int
-    domain : str
     window_of : callable
         From when to when, in ns, a workload's packets are watched, by its name.
 

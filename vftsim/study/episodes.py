@@ -39,8 +39,6 @@ class EpisodeTask:
     ----------
     spec : ModelSpec
         Without faults, and as long as the episode is.
-    domain : str
-    seed, replication : int
     blows : tuple of Blow
         In the time of the run; none: the longest time from packet to packet is told.
     from_ns : int

@@ -62,7 +62,6 @@ class Needs:
 
     Parameters
     ----------
-    events : float
     seconds : float
         Of one CPU.
     worker_bytes : float

@@ -37,7 +37,6 @@ class Executor(Protocol):
         ----------
         function : callable
             A module's function or a picklable object.
-        tasks : sequence
         tell : callable
             Told in words when workers are lost, refused or replaced.
 

@@ -13,7 +13,6 @@ def extra(module: str, name: str, what: str) -> Any:
 
     Parameters
     ----------
-    module : str
     name : str
         The extra.
     what : str

@@ -71,12 +71,8 @@ class FailoverStudy(Printed):
 
     Parameters
     ----------
-    model : Model
-    mechanism : str
     load : str
         Under what it ran, in words.
-    failovers : tuple of Failover
-    manifest : dict
     outside : list of float, optional
         That load, if it is outside of what the model was fitted to; None if the model does not say to what.
     bands : dict
@@ -202,10 +198,6 @@ def failover_study(
 
     Parameters
     ----------
-    model : Model
-    crashes : int
-    seed : int
-    jobs : int, optional
     load : float, optional
         Attempts a second of a benchmark; by default those of its first step.
     domain : str, optional
@@ -216,8 +208,6 @@ def failover_study(
         How long a run goes on after the stretch, beside the time of a restart.
     prices : bool
         Play prices of the mechanism at both ends of their ranges too, a crash each, for bands.
-    progress : Progress, optional
-    store : Store, optional
 
     Raises
     ------

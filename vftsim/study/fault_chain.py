@@ -62,7 +62,6 @@ def shares_of(kinds: Sequence[Kind], restart_s: float, reprotection_s: float) ->
 
     Parameters
     ----------
-    kinds : sequence of Kind
     restart_s : float
         How long it takes to bring back what does not come back by itself.
     reprotection_s : float

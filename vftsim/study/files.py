@@ -80,10 +80,8 @@ def publish(folder: Path, write: Callable[[Path], None], ledger: Ledger, last: s
 
     Parameters
     ----------
-    folder : Path
     write : callable
         Fills the directory it is given.
-    ledger : Ledger
     last : str
         The file that says what the others are: it is put in place after them.
 

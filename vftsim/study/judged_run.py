@@ -21,7 +21,6 @@ class JudgedRun:
     ----------
     figures : dict
         What it is judged by; nan where it has no such figure.
-    is_within : bool
     short : Offer, optional
         Of the workload whose load is searched, where it sent less than it was asked: such a run proves nothing.
     """

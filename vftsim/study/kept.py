@@ -120,7 +120,6 @@ def kept_in(directory: Path | None, command: str, force: bool = False) -> Iterat
 
     Parameters
     ----------
-    directory : Path, optional
     command : str
         The kind of study.
     force : bool

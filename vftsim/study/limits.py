@@ -53,7 +53,6 @@ def check(needs: Needs, jobs: int, limits: Limits, ask: Callable[[str], bool]) -
         Of the whole study.
     jobs : int
         Worker processes.
-    limits : Limits
     ask : callable
         Asks the user whether to go on; without anybody to ask, False.
 

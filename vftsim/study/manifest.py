@@ -49,7 +49,6 @@ def manifest(
         What was simulated.
     command : str
         The kind of study: run, capacity, compare.
-    seed : int
     replications : int or sequence of int
         How many replications the result holds, or which.
     jobs : int

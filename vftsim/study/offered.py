@@ -23,8 +23,6 @@ class Missing:
         The workload, or the fault.
     asked, happened : float
         Means of the runs, in ``unit``.
-    unit : str
-    why : str
     """
 
     what: str

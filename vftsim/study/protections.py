@@ -43,8 +43,6 @@ def under(model: Model, kind: str, domain: str | None = None) -> Model:
 
     Parameters
     ----------
-    model : Model
-    kind : str
     domain : str, optional
         By default the protected one, or the one that has traffic.
 

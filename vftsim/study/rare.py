@@ -144,13 +144,10 @@ class Request:
 
     Parameters
     ----------
-    model : Model
-    event : Event
     levels : tuple of int, optional
         On the way, without the limit; None: a pilot finds them; empty: brute force.
     trials : int
         At each level.
-    repetitions, seed : int
     """
 
     model: Model
@@ -239,13 +236,10 @@ class RareStudy(Printed):
 
     Parameters
     ----------
-    request : Request
     levels : tuple of int
         The limit last.
-    repetitions : list of Trials
     pilot : Pilot, optional
         What found the levels.
-    manifest : dict
     """
 
     request: Request

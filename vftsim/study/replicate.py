@@ -36,8 +36,6 @@ class Replications:
 
     Attributes
     ----------
-    model : Model
-    seed : int
     records : dict
         By number of the replication.
     interrupted : bool
@@ -163,14 +161,12 @@ def replicate(
 
     Parameters
     ----------
-    models : sequence of Model
     replications : int
         Replications 0 ... n-1 of the seed: each is the same traffic for every model.
     seed : int
         Root seed.
     jobs : int
         Worker processes; without influence on the results.
-    progress : Progress, optional
     store : Store, optional
         Where records are that exist already, and where each goes as it arrives.
     known : sequence of dict, optional

@@ -41,7 +41,6 @@ class RunResult(Printed):
 
     Parameters
     ----------
-    model : Model
     records : list of (int, record)
         In the order of the replications.
     manifest : mapping

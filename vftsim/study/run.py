@@ -42,15 +42,12 @@ def run_study(
 
     Parameters
     ----------
-    model : Model
-    replications, seed : int
     jobs : int, optional
         Worker processes; by default all cores.
     directory : Path, optional
         Where the result goes.
     force, resume : bool
         Replace the directory, or go on with it.
-    progress : Progress, optional
     rule : StoppingRule, optional
         When there are enough replications; ``replications`` are then what a result has at least.
     shard : Shard

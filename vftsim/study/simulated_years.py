@@ -64,8 +64,6 @@ class Rate:
 
     Parameters
     ----------
-    name : str
-    fault : FaultSpec
     mean_s, cv : float
         Of the time between two of them.
     """
@@ -90,15 +88,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Machine:
-    """A model under a mechanism, as episodes play it.
-
-    Parameters
-    ----------
-    model : Model
-    domain : str
-    seed : int
-    restart_s : float
-    """
+    """A model under a mechanism, as episodes play it."""
 
     model: Model
     domain: str
@@ -196,7 +186,6 @@ class Year:
 
     Parameters
     ----------
-    down_s, unprotected_s : float
     drawn : dict of str to int
         How many faults came, by kind.
     down_by : dict of str to float
@@ -368,14 +357,10 @@ class SimulatedYears(Printed):
 
     Parameters
     ----------
-    model : Model
-    mtbf_s, restart_s : float
-    rates : tuple of Rate
     found : dict
         By mechanism.
     refused : dict
         Mechanisms that do not fit, with the reason.
-    manifest : dict
     """
 
     model: Model
@@ -456,17 +441,12 @@ def simulated_years(
     ----------
     model : Model
         Its faults with ``repeat: {mean: ...}`` come beside those of the hosts.
-    kinds : sequence of str
     mtbf_s : float
         Mean time between failures of a host.
-    years : int
     crashes : int
         At how many instants each kind of fault is measured for the chain.
-    seed, jobs : int
     restart_s : float
         How long somebody takes to bring back what does not come back by itself.
-    progress : Progress, optional
-    store : Store, optional
 
     Raises
     ------

@@ -70,7 +70,6 @@ class Store:
         Made if it is not there.
     command : str
         The kind of study: run, sweep.
-    opening : Opening
 
     Attributes
     ----------

@@ -32,11 +32,8 @@ class Stored(Printed):
 
     Parameters
     ----------
-    folder : Path
     name : str
         Its title.
-    found : list of Block
-    manifest : dict
     """
 
     folder: Path

@@ -59,8 +59,6 @@ class Tipping:
     ----------
     full_saps : float
         Load that fills its CPU.
-    others : tuple of Ramp
-    headroom_percent : float or None
     within_saps : float
         Capacity by the model.
     """
@@ -133,11 +131,8 @@ def tipping_of(known: Experience, system: str | None, full_saps: float | None, w
 
     Parameters
     ----------
-    known : Experience
     system : str or None
         Its own name among the systems, if it is one of them.
-    full_saps : float or None
-    within_saps : float
     """
     others = tuple(ramp for name, ramp in known.ramps.items() if name != system)
     if full_saps is None or not others:

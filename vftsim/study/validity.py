@@ -174,7 +174,6 @@ def with_changes(spec: ModelSpec, fitted: Mapping[str, Any] | None) -> ModelSpec
 
     Parameters
     ----------
-    spec : ModelSpec
     fitted : mapping or None
         :func:`as_fitted` of its document, before any override.
     """

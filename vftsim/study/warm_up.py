@@ -43,8 +43,6 @@ class WarmUpStudy(Printed):
 
     Parameters
     ----------
-    model : Model
-    load_saps : float
     period_ns : int
         Between two samples.
     transient_ns : int

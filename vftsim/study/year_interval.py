@@ -18,7 +18,6 @@ def year_columns(
 
     Parameters
     ----------
-    study : FailoverStudy
     downtime_s, failed : callable
         Seconds a year of a mean outage in s, and attempts a year of those that fail by a crash; rising.
 

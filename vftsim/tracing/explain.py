@@ -225,10 +225,8 @@ class Explanation:
 
     Parameters
     ----------
-    title, flow : str
     stream, number, of_all : int
         Its stream; its number among all of its kind in the window.
-    delay_ns : int
     parts : list of Part
         They sum to the delay.
     """
@@ -250,7 +248,6 @@ def explained(trace: Trace, of: str = "packet", which: str | int = "worst") -> E
 
     Parameters
     ----------
-    trace : Trace
     of : str
         One of :data:`OF`.
     which : str or int

@@ -135,7 +135,6 @@ class PacketReader:
 
     Parameters
     ----------
-    run : Run
     start_ns, end_ns : int
         The window: kept is what is under way in it for at least an instant.
     """

@@ -19,7 +19,6 @@ class Scheduled:
 
     Parameters
     ----------
-    name : str
     share_percent : float
         Of the window, of one CPU.
     switches_per_s : float
@@ -71,7 +70,6 @@ def pairs_of(model: Trace, recorded: Trace, matches: Sequence[str]) -> dict[str,
 
     Parameters
     ----------
-    model, recorded : Trace
     matches : sequence of str
         Each ``VCPU=PATTERN``, the pattern as of file names; it must fit one name of the recording.
 

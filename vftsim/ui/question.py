@@ -40,7 +40,6 @@ class Configuration:
 
     Parameters
     ----------
-    label : str
     changes : mapping
         Value by key, today's included.
     """
@@ -65,8 +64,6 @@ class Question:
         As the list of models has it.
     ask : str
         One of :data:`QUESTIONS`; empty: nothing yet.
-    runs, seed : int
-    is_quick : bool
     protection, objective : str
         Of the price of protection: mechanisms, and what they have to achieve.
     knobs : tuple of str

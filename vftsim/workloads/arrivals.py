@@ -54,10 +54,8 @@ class NicFeeder:
 
     Parameters
     ----------
-    engine : Engine
     nic : int
         Row of the interface.
-    sources : sequence of Source
     table : Table
         Where the rows with coming packets are: of interfaces, or of what is sent over a link.
     """

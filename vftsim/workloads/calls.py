@@ -52,7 +52,6 @@ class CallSource:
 
     Parameters
     ----------
-    spec : SignalingSpec
     streams : Streams
         Random streams of the replication.
     flow : int

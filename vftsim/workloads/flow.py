@@ -28,7 +28,6 @@ class FlowDriver(Driver):
 
     Parameters
     ----------
-    target : Target
     kind : Kind
         Kind of the workload.
     size_bytes : int

@@ -14,7 +14,6 @@ class GammaDraws:
 
     Parameters
     ----------
-    streams : Streams
     name, entity : str, int
         What they decide, and for whom.
     mean_ns, cv : float

@@ -218,8 +218,6 @@ class Target:
         Workloads of its kind before it in the model: whose draws are its own.
     port : int
         Row of the port by which the application is reached.
-    program : Program
-    application : ApplicationSpec
     domain : int
         Row of its domain.
     guard : int

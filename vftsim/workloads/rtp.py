@@ -72,7 +72,6 @@ class RtpSource:
 
     Parameters
     ----------
-    spec : RtpStreamsSpec
     streams : Streams
         Random streams of the replication.
     flow : int

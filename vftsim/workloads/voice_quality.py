@@ -40,7 +40,6 @@ class VoiceQuality:
 
     Parameters
     ----------
-    r_factor, mos : float
     is_valid : bool
         Whether delay and loss are within what the E-model is stated for.
     """

@@ -56,12 +56,7 @@ class Named:
 
 
 class Io:
-    """The I/O of one host, with the names of its parts.
-
-    Parameters
-    ----------
-    engine : Engine
-    """
+    """The I/O of one host, with the names of its parts."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine

@@ -37,7 +37,6 @@ class Shuffled:
         Statements that hold with the right labels.
     share : float
         Share of deals in which as many hold, the right one among them.
-    deals : int
     """
 
     mean: float
@@ -95,7 +94,6 @@ class Contest:
 
     Parameters
     ----------
-    only_first, only_second : int
     p_value : float
         McNemar's exact test, two-sided: how likely such an imbalance, or a greater one, is between equals.
     """

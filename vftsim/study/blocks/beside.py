@@ -43,7 +43,6 @@ def beside(
     ----------
     parts : sequence of sequence of Block
         What each says of itself.
-    manifests : sequence of mapping
     labels : sequence of str
         How they are called beside each other.
     """

@@ -21,7 +21,6 @@ def schedule_blocks(model: Trace, recorded: Trace, pairs: Mapping[str, str]) -> 
 
     Parameters
     ----------
-    model, recorded : Trace
     pairs : mapping
         The name in the recording of a vCPU of the model.
     """

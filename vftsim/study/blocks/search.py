@@ -93,10 +93,8 @@ def beside_the_ramp(spec: ModelSpec, load: float, settings: SearchSettings, stop
 
     Parameters
     ----------
-    spec : ModelSpec
     load : float
         What the search found.
-    settings : SearchSettings
     stop_s : (float, float), optional
         For how long after a stop, and how long after it, attempts are judged.
     """

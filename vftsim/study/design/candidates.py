@@ -56,8 +56,6 @@ class Candidate:
 
     Parameters
     ----------
-    point : StudyPoint
-    cost : float
     quantities : mapping
         What it pays for.
     n : int

@@ -34,8 +34,6 @@ class Decision(Printed):
 
     Parameters
     ----------
-    request : Request
-    winner, runner_up : Candidate or None
     again : mapping
         Both with random numbers that the search has not seen, by number of the configuration.
     candidates : list of Candidate
@@ -46,7 +44,6 @@ class Decision(Printed):
         Whether everything cheaper is known to miss the objectives.
     runs : int
         Of the search and of the proof.
-    manifest : dict
     """
 
     request: Request

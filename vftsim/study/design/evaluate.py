@@ -21,11 +21,6 @@ class Evaluator:
     ----------
     names : sequence of str
         Whole addresses of figures.
-    seed : int
-    confidence : float
-    store : Store
-    jobs : int
-    show : Progress
 
     Attributes
     ----------

@@ -25,12 +25,10 @@ class KeptPoint:
 
     Parameters
     ----------
-    number : int
     label : str
         Of its model.
     values : mapping
         By factor.
-    spec : ModelSpec
     sha256 : str
         Of its model.
     """

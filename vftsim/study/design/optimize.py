@@ -58,23 +58,18 @@ class Request:
 
     Parameters
     ----------
-    model : str
     settings : tuple of str
         As with ``--set``.
-    base : Model
     choices : mapping
         Values by name.
     objectives : tuple of Objective
         On whole addresses of figures.
-    prices : PriceTable
     confidence : float
         With which the objectives are met together.
     looks : int
         Configurations that are looked at for the front.
     budget : int
         Most runs of the search.
-    seed : int
-    quick : bool
     """
 
     model: str

@@ -73,8 +73,6 @@ class KeptRun:
     ----------
     run : int
         Its number: replication times points plus point.
-    point : KeptPoint
-    replication, seed : int
     """
 
     run: int

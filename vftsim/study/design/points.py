@@ -45,7 +45,6 @@ class StudyPoint:
 
     Parameters
     ----------
-    number : int
     label : str
         Of the model.
     values : mapping of str to str
@@ -76,8 +75,6 @@ class Span:
 
     Parameters
     ----------
-    low, high : float
-    unit : str
     is_log : bool
         Whether its points are spread by ratio.
     is_whole : bool
@@ -205,7 +202,6 @@ def points_of(spec: StudySpec, folder: Path, change: Change = lambda model: mode
 
     Parameters
     ----------
-    spec : StudySpec
     folder : Path
         To which paths of models are relative.
     change : callable
@@ -247,7 +243,6 @@ def points_at(
         What holds at all points, as with ``--set``.
     rows : sequence of mapping
         The values of factors at each point.
-    factors : mapping
     change : callable
         Made of every model.
     first : int
@@ -302,7 +297,6 @@ def assignments(
         With what holds at all points.
     values : mapping
         By factor.
-    factors : mapping
     """
     switches, others, kind = list[str](), list[str](), own_kind(model)
     for name, value in values.items():

@@ -21,7 +21,6 @@ class Responses:
         What was asked for, each checked before.
     count : int
         Points.
-    confidence : float
 
     Attributes
     ----------

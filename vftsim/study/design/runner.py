@@ -58,13 +58,10 @@ class Runner:
 
     Parameters
     ----------
-    points : sequence of Point
-    seed : int
     function : callable
         Gives plain data of a run, or why there is none under :data:`REFUSED`; a module's function.
     take : callable
         Told of each run, whether it was in the store or has just arrived.
-    store : Store
     shard : Shard
         The share of the runs of all points to be done.
     by_points : bool

@@ -61,19 +61,14 @@ class Request:
 
     Parameters
     ----------
-    model : str
     settings : tuple of str
         As with ``--set``.
-    figure : str
     spans : mapping
         Range of each factor.
     base : Model
         The model with the settings.
     trajectories, samples, most : int
         Of Morris; of Sobol, a power of 2; factors of the third stage.
-    replications, seed : int
-    quick : bool
-    confidence : float
     """
 
     model: str
@@ -119,12 +114,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Index:
-    """A measure of a factor with its interval.
-
-    Parameters
-    ----------
-    value, low, high : float
-    """
+    """A measure of a factor with its interval."""
 
     value: float
     low: float
@@ -141,13 +131,10 @@ class Effect:
 
     Parameters
     ----------
-    name : str
-    span : Span
     low, high : Estimate or None
         How much the figure differs from the model's own with the factor at either end.
     effect : Index
         Morris's mu*.
-    sigma : float
     first, total : Index or None
         Sobol's indices; None for a factor that was screened out.
     """
@@ -179,18 +166,14 @@ class Sensitivity(Printed):
 
     Parameters
     ----------
-    request : Request
     figure : str
         Whole address.
-    unit : str
     own : Estimate
         The figure of the model as it is.
     effects : list of Effect
         The most important first.
     spread : Estimate
         The figure over the points of the last stage: median, and the central part of them.
-    manifest : dict
-    runs : int
     """
 
     request: Request

@@ -44,12 +44,8 @@ class StudyResult(Printed):
 
     Parameters
     ----------
-    spec : StudySpec
-    points : list of StudyPoint
-    responses : Responses
     refused : dict
         Why points have no runs, by number.
-    manifest : dict
     wanted : list of int
         Replications asked for, of each point.
     already : int
@@ -162,15 +158,12 @@ def run_study_file(
 
     Parameters
     ----------
-    spec : StudySpec
-    points : list of StudyPoint
     folder : Path
         Where finished runs and results are.
     jobs : int, optional
         Worker processes, without influence on the results; by default all cores.
     force : bool
         Forget what the folder holds, once the new result stands.
-    progress : Progress, optional
     shard : Shard
         The share to be run: of runs, with a precision of points.
 

@@ -22,7 +22,6 @@ class Row:
 
     Parameters
     ----------
-    address : Address
     kind : type
         Class of the outcome that declares it: two workloads of one name need not be the same.
     phase : Phase
@@ -42,10 +41,8 @@ class Summary:
 
     Parameters
     ----------
-    label : str
     records : sequence of (int, RunRecord)
         Replications by number.
-    confidence : float
     """
 
     def __init__(self, label: str, records: Sequence[tuple[int, RunRecord]], confidence: float = 0.95) -> None:

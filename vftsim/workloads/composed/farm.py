@@ -85,8 +85,6 @@ class FarmProgram(RowProgram):
 
     Parameters
     ----------
-    home : Home
-    spec : FarmServerSpec
     row : int
         Row of the application.
     """

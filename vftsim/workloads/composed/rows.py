@@ -15,7 +15,6 @@ class RowProgram(Program):
 
     Parameters
     ----------
-    home : Home
     row : int
         Row of the application.
     begin : callable, optional
@@ -52,7 +51,6 @@ class RowDriver(Driver):
 
     Parameters
     ----------
-    target : Target
     flow : int
         Row of its flow.
     begin : callable

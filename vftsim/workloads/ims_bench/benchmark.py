@@ -43,15 +43,10 @@ class Manager:
 
     Parameters
     ----------
-    engine : Engine
-    agenda : Agenda
     bench : int
         Row of the benchmark.
-    spec : ImsBenchSpec
-    streams : Streams
     demand_cv : float
         Coefficient of variation of the drawn demands.
-    series : Series
     on_phase : callable, optional
         Called with each :class:`PhaseRecord` when its phase ends, the stir phase included.
     on_measure : callable, optional

@@ -45,7 +45,6 @@ class PhaseDraws:
 
     Parameters
     ----------
-    streams : Streams
     phase : int
         0 pre-registration, 1 stir, 2 ... the steps.
     shares : list of float

@@ -165,7 +165,6 @@ class Series:
 
     Parameters
     ----------
-    engine : Engine
     memory : tuple of int
         Bytes available before the run, taken by each attempt for good, and by each transaction held.
     has_lag : bool

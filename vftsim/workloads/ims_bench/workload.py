@@ -231,8 +231,6 @@ class BenchDriver(Driver):
     ----------
     bench : int
         Its row.
-    manager : Manager
-    series : Series
     """
 
     def __init__(self, spec: ImsBenchWorkload, target: Target) -> None:

@@ -57,8 +57,6 @@ class ServiceProgram(RowProgram):
 
     Parameters
     ----------
-    home : Home
-    spec : ServiceSpec
     row : int
         Row of the application.
     """
