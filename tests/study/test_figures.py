@@ -161,7 +161,7 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     from vftsim.study.figures.catalogue import one_figure
     from vftsim.study.precision import precision_rule
     from vftsim.study.run import run_study
-    from vftsim.study.sweep_figures import point_figures
+    from vftsim.study.sweep_figures import Reader
     from vftsim.workloads.ims_bench.metrics import PhaseRecord
 
     lost = declare.ratio(
@@ -179,7 +179,7 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     assert name in set(found.summary["figure"]), "in files and JSON"
     assert "lost, %" in str(found), "in the terminal"
     assert "lost, workloads.calls" in {chart.title for chart in run_charts(found)}, "as a chart"
-    assert "workloads.calls.step_1.lost_share" in point_figures(found.records, (), 0.95).found, "in a sweep"
+    assert "workloads.calls.step_1.lost_share" in Reader((), 0.95).read(found.records).found, "in a sweep"
     assert one_figure("calls.at_10.lost_share", tiny.spec), "as an objective"
     assert precision_rule(tiny, 5.0, ["calls.step_1.lost_share"], 20).metrics == ("calls.step_1.lost_share",)
     assert ("step_1", "lost") in observations_of(found.records[0][1]), "in a dataset, a fit and a prediction"

@@ -160,6 +160,9 @@ def test_models_of_a_large_grid_are_not_kept_and_no_figure_is_drawn(tmp_path, mo
     """Memory of 10,000 points would be that of their models; nobody reads a figure of more than a thousand."""
     monkeypatch.setattr(sweep_grid, "MOST_DRAWN", 2)
     monkeypatch.setattr(module, "MOST_DRAWN", 2)
+    made_at: list[tuple[str, ...]] = []
+    make = sweep_grid.model_at
+    monkeypatch.setattr(sweep_grid, "model_at", lambda *given: made_at.append(given[-1]) or make(*given))
     gc.collect()
     before = {id(each) for each in gc.get_objects() if isinstance(each, Model)}
     streams = range(10, 130, 10)
@@ -168,6 +171,7 @@ def test_models_of_a_large_grid_are_not_kept_and_no_figure_is_drawn(tmp_path, mo
     made = [each for each in gc.get_objects() if isinstance(each, Model) and id(each) not in before]
     assert len(made) <= 4, "the base, and points that were looked at last"
     result = run_sweep(grid, tmp_path / "s", 1, 1, 1)
+    assert len(made_at) <= 3 * len(streams) + 2, "to be checked, to be estimated, to be run; never to be told of"
     assert [point.model.spec.workloads["media"].streams for point in grid.points] == [*streams]
     assert result.finished == len(streams)
     assert not (tmp_path / "s" / "charts.png").exists()

@@ -46,6 +46,11 @@ _value_of = lru_cache(4096)(partial(parse_yaml, label=ORIGIN))
 """What a value says, read once: the points of a grid say the same again and again."""
 
 
+def _outline(node: Node) -> dict[str, Any]:
+    """Return what a mapping says itself, which is what tells its shape; the whole of it is large."""
+    return {key: below.value for key, below in node.value.items()} if isinstance(node.value, dict) else {}
+
+
 @dataclass(frozen=True)
 class _Change:
     assignment: str
@@ -73,7 +78,7 @@ class _Change:
             self.refuse(f"'{place}' is {shown(node.value)}, not a mapping; there is no '{keys[0]}' in it")
         key, mapping = keys[0], dict(node.value)
         if len(keys) > 1:
-            below = shape.child(key, node.plain()) if shape else None
+            below = shape.child(key, _outline(node)) if shape else None
             start = mapping[key] if key in mapping else self.default(node, key, done, shape)
             mapping[key] = self.assign(start, keys[1:], [*done, key], below, value)
         elif value.value is None and key in mapping:
@@ -94,7 +99,7 @@ class _Change:
         index = int(keys[0])
         changed = list(items)
         if len(keys) > 1:
-            below = shape.child(index, node.plain()) if shape else None
+            below = shape.child(index, _outline(node)) if shape else None
             changed[index] = self.assign(items[index], keys[1:], [*done, keys[0]], below, value)
         elif value.value is None:
             del changed[index]
@@ -104,10 +109,10 @@ class _Change:
 
     def default(self, node: Node, key: str, done: list[str], shape: Shape | None) -> Node:
         """Return what an absent key stands for, to be changed further."""
-        data = node.plain()
-        fields = shape.fields(data) if shape else {}
+        there = _outline(node)
+        fields = shape.fields(there) if shape else {}
         if key not in fields:
-            choices = sorted({*fields, *data})
+            choices = sorted({*fields, *there})
             place = f" in '{'.'.join(done)}'" if done else ""
             self.refuse(f"unknown key '{key}'{place}{did_you_mean(key, choices) or ';'} allowed: {listing(choices)}")
         field = fields[key]

@@ -102,7 +102,12 @@ def manifest(
 
 def identity(model: Model, seed: int) -> dict[str, Any]:
     """Return what makes replications belong together."""
-    return {"model": model.digest(), "seed": seed, "stream_scheme": STREAM_SCHEME, "vftsim": __version__}
+    return identity_of(model.digest(), seed)
+
+
+def identity_of(digest: str, seed: int) -> dict[str, Any]:
+    """Return what makes replications belong together, of a model with this digest."""
+    return {"model": digest, "seed": seed, "stream_scheme": STREAM_SCHEME, "vftsim": __version__}
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:

@@ -33,9 +33,9 @@ from vftsim.study.store import MANIFEST, Opening, Store
 from vftsim.study.stored import write_blocks
 from vftsim.study.sweep_crossovers import COLUMNS as CROSSOVER_COLUMNS
 from vftsim.study.sweep_crossovers import sweep_crossovers
-from vftsim.study.sweep_figures import PointFigures, point_figures
+from vftsim.study.sweep_figures import PointFigures, Reader
 from vftsim.study.sweep_grid import MOST_DRAWN, Grid, Point, point_name
-from vftsim.study.validity import is_of_load_outside, not_covered
+from vftsim.study.validity import is_of_load_outside
 from vftsim.study.workers import Interrupted, checked_jobs
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class SweepResult(Printed):
         ]
         return frame(found) if found else frame(columns=[*self._head_columns, "replication"])
 
-    @property
+    @cached_property
     def outside(self) -> list[list[Any]] | None:
         """Point and figure where a load is outside of what the model was fitted to; None if it does not say to what."""
         if self.grid.base.spec.calibrated is None:
@@ -134,7 +134,7 @@ class SweepResult(Printed):
     @property
     def not_covered(self) -> list[str]:
         """Keys that are something else at a point than when the model was fitted; mechanisms, if compared, left out."""
-        keys = dict.fromkeys(key for point in self.grid.points for key in not_covered(point.model.spec))
+        keys = dict.fromkeys(key for point in self.grid.points for key in point.not_covered)
         return [key for key in keys if not (self.grid.protections and key.split(".")[2:3] == ["protection"])]
 
     @property
@@ -299,6 +299,7 @@ def _figures_of(runner: Runner, there: Sequence[set[int]], store: Store, names: 
     """Return the figures of every point, read back one after the other: records of many points are large."""
     found: list[PointFigures] = []
     first: dict[str, int] = {}
+    reader = Reader(names, CONFIDENCE)
     for number, (said, numbers) in enumerate(zip(runner.identities, there, strict=True)):
         twin = first.setdefault(said["model"], number)
         if twin < number:
@@ -306,7 +307,7 @@ def _figures_of(runner: Runner, there: Sequence[set[int]], store: Store, names: 
             continue
         data = store.known(said) if numbers else {}
         records = [(n, RunRecord.from_dict(data[n])) for n in sorted(numbers)]
-        found.append(point_figures(records, names, CONFIDENCE) if records else PointFigures())
+        found.append(reader.read(records) if records else PointFigures())
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from vftsim.composition.record import RunRecord
 from vftsim.outcome.declare import Verdict
@@ -40,19 +41,43 @@ class PointFigures:
     marks: dict[int, str] = field(default_factory=dict)
 
 
-def point_figures(records: Sequence[tuple[int, RunRecord]], names: Sequence[str], confidence: float) -> PointFigures:
-    """Return the figures of a point: those that are named, or those that lead."""
-    summary, made = Summary("", records, confidence), PointFigures()
-    for address in chosen(summary, names):
-        estimate, name = summary.estimate(address.text), name_of(address)
-        if estimate is not None:
-            made.found[name] = address, estimate
-            for number, value in summary.values(address.text).items():
-                made.values.setdefault(number, {})[name] = value
-    for number, record in records:
-        made.values.setdefault(number, {})
-        made.marks[number] = sha256_of(record.to_dict())
-    return made
+@dataclass(frozen=True)
+class Reader:
+    """Finds the figures of points.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Figures that were asked for; none: those that lead.
+    confidence : float
+    """
+
+    names: Sequence[str]
+    confidence: float
+    _same: dict[tuple[Any, ...], tuple[str, Address]] = field(default_factory=dict)
+
+    def read(self, records: Sequence[tuple[int, RunRecord]]) -> PointFigures:
+        """Return the figures of a point."""
+        summary, made = Summary("", records, self.confidence), PointFigures()
+        for own in chosen(summary, self.names):
+            estimate = summary.estimate(own.text)
+            if estimate is not None:
+                name, address = self._shared(own)
+                made.found[name] = address, estimate
+                for number, value in summary.values(own.text).items():
+                    made.values.setdefault(number, {})[name] = value
+        for number, record in records:
+            made.values.setdefault(number, {})
+            made.marks[number] = sha256_of(record.to_dict())
+        return made
+
+    def _shared(self, address: Address) -> tuple[str, Address]:
+        """Return name and address of a figure, one object for all points: thousands of them take most of the memory."""
+        entry = address.entry
+        said = address.owner, address.phase, address.step, entry.path, entry.figure, entry.leads
+        if said not in self._same:
+            self._same[said] = name_of(address), address
+        return self._same[said]
 
 
 def chosen(summary: Summary, names: Iterable[str]) -> Iterator[Address]:

@@ -24,7 +24,7 @@ from vftsim.study.estimate import Needs, total
 from vftsim.study.model import Model, load_model
 from vftsim.study.protections import kinds_named
 from vftsim.study.sweep_protection import MEANINGS, ProtectionAxis, own_kind, protection_axis, switch_of
-from vftsim.study.validity import as_fitted, with_changes
+from vftsim.study.validity import as_fitted, not_covered, with_changes
 
 DEFAULT_MODEL = "xen-media"
 SHORT_NAMES = ("weight", "cap", "streams", "calls")
@@ -115,12 +115,32 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One point of the grid: scheduler and mechanism, the value of each axis, and the model that makes."""
+    """One point of the grid.
+
+    Parameters
+    ----------
+    number : int
+    variant : Variant
+        Scheduler and mechanism.
+    values : mapping
+        The value of each axis.
+    made : callable
+        Makes its model.
+    digest : str
+        Of its model; this and what follows is asked of every point, and making the model again takes a millisecond.
+    times_ns : tuple of int
+        What a replication measures, and its warm-up.
+    not_covered : tuple of str
+        Keys that are something else than when the model was fitted.
+    """
 
     number: int
     variant: Variant
     values: Mapping[str, str]
     made: Callable[[], Model]
+    digest: str
+    times_ns: tuple[int, int]
+    not_covered: tuple[str, ...]
 
     @property
     def model(self) -> Model:
@@ -165,14 +185,13 @@ class GridPlan:
         """Return it with its points."""
         chosen = tuple(dict.fromkeys(variant.scheduler for variant in self.variants))
         mechanisms = tuple(dict.fromkeys(variant.protection for variant in self.variants if variant.protection))
-        points = tuple(Point(number, *self._place(number), partial(self._model, number)) for number in range(self.size))
-        for point in points:
-            point.made()  # one that nothing can run is refused now, not in the middle of the work
+        points = tuple(map(self._point, range(self.size)))
         return Grid(self.base, self.axes, chosen, points, self.refused, mechanisms)
 
     def quick(self) -> GridPlan:
         """Return the plan with every point shortened for a first look."""
-        return replace(self, base=self.base.quick(), at=_kept(lambda assignments: self.at(assignments).quick()))
+        at = _kept(lambda assignments: self.at(assignments).quick(), self.size)
+        return replace(self, base=self.base.quick(), at=at)
 
     def takes(self, replications: int) -> Needs:
         """Return what so many replications of each point take; of a large grid, by points spread over it."""
@@ -180,6 +199,13 @@ class GridPlan:
         some = [int(n * _GOLDEN % 1.0 * self.size) for n in range(few)] if few < self.size else range(few)
         share = self.size / len(some)
         return total([self._model(number).spec for number in some], replications).times(share)
+
+    def _point(self, number: int) -> Point:
+        """Return one of the points; one that nothing can run is refused now, not in the middle of the work."""
+        model = self._model(number)
+        times_ns = model.spec.measure.duration, model.spec.measure.warm_up
+        made = partial(self._model, number)
+        return Point(number, *self._place(number), made, model.digest(), times_ns, tuple(not_covered(model.spec)))
 
     def _place(self, number: int) -> tuple[Variant, dict[str, str]]:
         """Return where one of the points stands; they are counted with the last axis first."""
@@ -196,9 +222,9 @@ class GridPlan:
         return self.at((*variant.switch, *self.overrides, *made))
 
 
-def _kept(at: Callable[[tuple[str, ...]], Model]) -> Callable[[tuple[str, ...]], Model]:
-    """Return what keeps as many models as a grid that is looked at by people has points."""
-    return lru_cache(MOST_DRAWN)(at)
+def _kept(at: Callable[[tuple[str, ...]], Model], points: int) -> Callable[[tuple[str, ...]], Model]:
+    """Return what keeps the models of a grid that people look at; of a larger one, where the next is made, the last."""
+    return lru_cache(points if points <= MOST_DRAWN else 1)(at)
 
 
 def make_grid(
@@ -238,7 +264,7 @@ def plan_grid(
     name = name or DEFAULT_MODEL
     document = read_document(name)
     as_written = load_model(name)
-    at = _kept(partial(model_at, document, as_written, as_fitted(document)))
+    at = partial(model_at, document, as_written, as_fitted(document))
     variants = _variants(as_written, scheduler, protection)
     refused: dict[str, str] = {}
     fitting: list[tuple[Variant, Model]] = []
@@ -257,8 +283,9 @@ def plan_grid(
             base = at(overrides)
     kinds = tuple(dict.fromkeys(variant.kind for variant, _ in fitting))
     axes = _axes(base, grid, COMPARISON_GRID if len(variants) > 1 else DEFAULT_GRID, kinds)
-    _check_size(axes, len(fitting))
-    return GridPlan(base, axes, tuple(variant for variant, _ in fitting), refused, tuple(overrides), at)
+    points = _checked_size(axes, len(fitting))
+    fit = tuple(variant for variant, _ in fitting)
+    return GridPlan(base, axes, fit, refused, tuple(overrides), _kept(at, points))
 
 
 def _variants(model: Model, scheduler: str | None, protection: str | None) -> list[Variant]:
@@ -391,12 +418,13 @@ def _short_keys(model: Model, name: str) -> tuple[str, ...]:
     )
 
 
-def _check_size(axes: Sequence[AnyAxis], times: int) -> None:
+def _checked_size(axes: Sequence[AnyAxis], times: int) -> int:
     size = times
     for axis in axes:
         size *= len(axis.values)
     if size > MOST_POINTS:
         raise UsageError(f"the grid has {size} points; at most {MOST_POINTS}")
+    return size
 
 
 def split_values(text: str) -> list[str]:

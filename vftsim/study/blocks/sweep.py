@@ -202,10 +202,9 @@ def _about(result: SweepResult) -> list[str]:
 
 
 def _times(grid: Grid) -> str:
-    measures = [point.model.spec.measure for point in grid.points]
     measured, warm_up = (
         ", ".join(DURATION.format(time_ns) for time_ns in dict.fromkeys(times_ns))
-        for times_ns in ((m.duration for m in measures), (m.warm_up for m in measures))
+        for times_ns in zip(*(point.times_ns for point in grid.points), strict=True)
     )
     return (
         f"Each replication measures {measured} after {warm_up} of warm-up (measure.duration, measure.warm_up); "

@@ -64,6 +64,11 @@ class StudyPoint:
         return self.made()
 
     @property
+    def digest(self) -> str:
+        """The digest of its model."""
+        return self.model.digest()
+
+    @property
     def name(self) -> str:
         """In words."""
         return ", ".join([self.label, *(f"{name}={value}" for name, value in self.values.items())])

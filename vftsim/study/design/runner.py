@@ -15,7 +15,7 @@ from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.study.estimate import worthwhile_jobs
 from vftsim.study.files import to_json
-from vftsim.study.manifest import identity
+from vftsim.study.manifest import identity_of
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
 from vftsim.study.replicate import Task
@@ -49,6 +49,11 @@ class Point(Protocol):
     @property
     def model(self) -> Model:
         """Its model."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """The digest of its model."""
         ...
 
 
@@ -87,7 +92,7 @@ class Runner:
 
     def __post_init__(self) -> None:
         for point in self.points:
-            self.identities.append(identity(point.model, self.seed))
+            self.identities.append(identity_of(point.digest, self.seed))
             self._alike.setdefault(self.identities[-1]["model"], []).append(point.number)
             self._taken.append(set())
 
