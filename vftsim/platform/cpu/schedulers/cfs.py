@@ -26,13 +26,13 @@ from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu import shared_queue as shared
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
-from vftsim.platform.cpu.exact import product_quotient
+from vftsim.platform.cpu.exact import LARGEST, product_quotient
 from vftsim.platform.cpu.host import settle, sync
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.platform.cpu.processes import NICE_0, WEIGHTS
 from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.schedulers._budget import at_most_drawn, draw, give_back, has_budget, open_pool, refill, spend
-from vftsim.platform.cpu.shared_queue import queue_pcpus, queue_vcpus
+from vftsim.platform.cpu.shared_queue import queue_hosts, queue_pcpus, queue_vcpus
 from vftsim.spec.units import PositiveDurationNs
 
 _MS = 1_000_000
@@ -44,12 +44,17 @@ cfs = shared.share_one_queue(scheduler.scheduler.kind("cfs"))
 
 
 class CfsHost(Record):
-    """A host's constants, scaled to its pCPUs; ``least_ns`` is the least virtual run time, which never goes back."""
+    """A host's constants, scaled to its pCPUs, and its threads that run or wait: how many, and their weight.
+
+    ``least_ns`` is the least virtual run time, which never goes back.  ``limited`` domains have a quota.
+    """
 
     latency_ns: int
     minimum_ns: int
-    wakeup_ns: int
     least_ns: int
+    limited: int
+    active: int
+    weight: int
 
 
 class CfsDomain(Record):
@@ -60,9 +65,13 @@ class CfsDomain(Record):
 
 
 class CfsVcpu(Record):
-    """A thread; ``residue`` is what has passed of the next nanosecond of virtual run time, in parts of its weight."""
+    """A thread; ``residue`` is what has passed of the next nanosecond of virtual run time, in parts of its weight.
+
+    ``wakeup_ns`` is the lead that it needs to pre-empt: the wake-up granularity by its weight.
+    """
 
     weight: int
+    wakeup_ns: int
     virtual_ns: int
     residue: int
 
@@ -109,23 +118,22 @@ class Cfs(SchedulerSpec):
         scale = min(int(engine.rows(hosts)[host].pcpus), 8).bit_length() if self.scaling else 1
         own.latency_ns = self.latency * scale
         own.minimum_ns = self.minimum_granularity * scale
-        own.wakeup_ns = self.wakeup_granularity * scale
-        limited = 0
         for row in domains_of(engine, host):
             held = engine.rows(entitlements)[row]
-            self._weigh(engine, row)
+            self._weigh(engine, row, self.wakeup_granularity * scale)
             if held.quota_ns > 0:
                 engine.rows(cfs_domains)[row].period_ns = int(held.period_ns) or _DEFAULT_PERIOD_NS
-                engine.rows(cfs_domains)[row].number = limited
+                engine.rows(cfs_domains)[row].number = own.limited
                 open_pool(engine, row, int(held.quota_ns), self.bandwidth_slice)
-                limited += 1
+                own.limited += 1
 
     @staticmethod
-    def _weigh(engine: Engine, row: int) -> None:
+    def _weigh(engine: Engine, row: int, wakeup_ns: int) -> None:
         domain, held = engine.rows(domains)[row], engine.rows(entitlements)[row]
         weight = max(int(held.shares) // int(domain.vcpus), 2) if held.shares else WEIGHTS[int(held.nice) + 20]
         for vcpu in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
             engine.rows(cfs_vcpus)[vcpu].weight = weight
+            engine.rows(cfs_vcpus)[vcpu].wakeup_ns = min(wakeup_ns * NICE_0 // weight, LARGEST)
 
 
 @cfs.implements(scheduler.attach)
@@ -155,8 +163,7 @@ def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
 def takes_over(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu) -> bool:
     """Tell whether it is behind by more than the wake-up granularity."""
     own = cfs_vcpus(sim)[newcomer.row]
-    granularity_ns = product_quotient(cfs_hosts(sim)[host.row].wakeup_ns, NICE_0, own.weight)
-    return cfs_vcpus(sim)[running.row].virtual_ns - own.virtual_ns > granularity_ns
+    return cfs_vcpus(sim)[running.row].virtual_ns - own.virtual_ns > own.wakeup_ns
 
 
 @cfs.implements(shared.on_wake)
@@ -166,6 +173,8 @@ def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     own = cfs_vcpus(sim)[vcpu.row]
     rules = cfs_hosts(sim)[host.row]
     own.virtual_ns = max(own.virtual_ns, rules.least_ns - rules.latency_ns // 2)
+    rules.active += 1
+    rules.weight += own.weight
 
 
 @cfs.implements(shared.on_chosen)
@@ -182,13 +191,17 @@ def slice_of(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     runnable, weight = crowd_of(sim, host)
     crowd = -(-runnable // host.pcpus)
     period_ns = rules.latency_ns if crowd <= _CROWD else crowd * rules.minimum_ns
-    part_ns = product_quotient(period_ns, own.weight, max(weight // host.pcpus, own.weight))
-    return at_most_drawn(sim, vcpu, max(part_ns, rules.minimum_ns))
+    if weight >= (own.weight + 1) * host.pcpus:
+        period_ns = product_quotient(period_ns, own.weight, weight // host.pcpus)
+    return at_most_drawn(sim, vcpu, max(period_ns, rules.minimum_ns))
 
 
 @part
 def crowd_of(sim: Sim, host: Host) -> tuple[int, int]:
     """Return how many threads run or wait and may run, and their weight."""
+    own = cfs_hosts(sim)[host.row]
+    if own.limited == 0:
+        return own.active, own.weight
     runnable = 0
     weight = 0
     for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
@@ -208,6 +221,9 @@ def is_active(sim: Sim, vcpu: Vcpu) -> bool:
 @cfs.implements(scheduler.block)
 def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Free its pCPU and give back all of the quota drawn but 1 ms, as Linux does."""
+    own = cfs_hosts(sim)[host.row]
+    own.active -= 1
+    own.weight -= cfs_vcpus(sim)[vcpu.row].weight
     shared.block(sim, host, vcpu)
     give_back(sim, vcpu, _KEPT_NS)
 
@@ -226,14 +242,18 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
 @part
 def advance(sim: Sim, host: Host) -> None:
     """Bring the least virtual run time up to date; it never goes back."""
-    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
-        running = queue_pcpus(sim)[row].current
+    least_ns = _NOBODY_NS
+    for pcpu in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        running = queue_pcpus(sim)[pcpu].current
         if running != 0:
             sync(sim, vcpus(sim)[running])
-    least_ns = _NOBODY_NS
-    for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
-        if is_active(sim, vcpus(sim)[row]):
+            if has_budget(sim, vcpus(sim)[running]):
+                least_ns = min(least_ns, cfs_vcpus(sim)[running].virtual_ns)
+    row = queue_hosts(sim)[host.row].waiting.first
+    while row != 0:
+        if has_budget(sim, vcpus(sim)[row]):
             least_ns = min(least_ns, cfs_vcpus(sim)[row].virtual_ns)
+        row = queue_vcpus(sim)[row].next_waiting
     own = cfs_hosts(sim)[host.row]
     if least_ns != _NOBODY_NS:
         own.least_ns = max(own.least_ns, least_ns)
