@@ -111,7 +111,7 @@ def capacity(
     objectives : sequence of str
         What a run must achieve then, e.g. ``web.answered >= 90``; by default what the workload declares.
     prices : bool
-        Play prices of the model's protection at both ends of their ranges, for a band; of a ramp.
+        Play prices of the model's protection at both ends of their ranges, for a band.
     directory : str or Path, optional
         Keep every finished run and the answer here; the same call goes on from them.
     progress : bool

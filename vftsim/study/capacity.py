@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vftsim.report.blocks import Block
 from vftsim.stats import Estimate
 from vftsim.study.blocks.capacity import capacity_blocks
+from vftsim.study.capacity_bands import with_band
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.level_search import LevelSearch, LevelStudy, search_level
@@ -74,19 +75,11 @@ class CapacityStudy(Printed):
         """Return one row a capacity, with its interval."""
         table = []
         if self.ramp is not None:
-            prices = self.with_prices
-            table.append(
-                {
-                    "capacity": "ramp",
-                    **estimate_columns(self.ramp.estimate),
-                    **self.ramp.columns(),
-                    "with_prices_low": prices.low if prices else math.nan,
-                    "with_prices_high": prices.high if prices else math.nan,
-                    "deciding_price": self.band.decides if self.band else "",
-                }
-            )
+            found = {**estimate_columns(self.ramp.estimate), **self.ramp.columns()}
+            table.append({"capacity": "ramp", **found, **_of_prices(self.with_prices, self.band)})
         for name, search in self.searches.items():
-            table.append({"capacity": name, **answer_columns(search.result)})
+            found = answer_columns(search.result)
+            table.append({"capacity": name, **found, **_of_prices(search.with_prices, search.band)})
         return frame(table)
 
     def for_machines(self) -> dict[str, Any]:
@@ -134,6 +127,12 @@ class CapacityStudy(Printed):
         return capacity_blocks(self)
 
 
+def _of_prices(found: Estimate | None, band: Band | None) -> dict[str, Any]:
+    """Return what prices make of a capacity as columns."""
+    low, high = (found.low, found.high) if found else (math.nan, math.nan)
+    return {"with_prices_low": low, "with_prices_high": high, "deciding_price": band.decides if band else ""}
+
+
 def searched(
     model: Model, request: CapacityRequest, settings: SearchSettings, studies: Mapping[str, LevelStudy]
 ) -> CapacityStudy:
@@ -151,6 +150,8 @@ def searched(
         found[name] = search_level(
             model, request.seed, jobs, settings, study, progress=request.progress, store=request.store
         )
+        if request.prices:
+            found[name] = with_band(found[name], study, request.seed, jobs, request.progress, request.store)
         if found[name].interrupted:
             break
     most = max(probe.runs for search in found.values() for probe in search.result.probes)

@@ -58,7 +58,7 @@ class CapacityRequest:
     objectives : tuple of str
         What a run must achieve, each ``figure <= number``; all of them.
     prices : bool
-        Play prices of the model's protection at both ends of their ranges; of a ramp.
+        Play prices of the model's protection at both ends of their ranges.
     """
 
     seed: int = DEFAULT_SEED

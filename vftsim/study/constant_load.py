@@ -12,7 +12,7 @@ attempts is handled within the IHS limit.  It is a matter of the traffic of the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
@@ -74,6 +74,10 @@ class ConstantLoad:
     def at(self, level: float) -> ModelSpec:
         """Return the model at so many attempts a second."""
         return at_load(self.spec, level, self.stop)
+
+    def of(self, spec: ModelSpec) -> ConstantLoad:
+        """Return the same load of another model."""
+        return replace(self, spec=spec)
 
     def prepare(self, level: float, replication: int) -> Run:
         """Return the run, ready to begin."""

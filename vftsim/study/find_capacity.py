@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vftsim.composition.views import streams_of
 from vftsim.study.capacity import CapacityStudy
-from vftsim.study.capacity_bands import bands_take
+from vftsim.study.capacity_bands import bands_take, runs_of_bands
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.constant_load import Stop, at_load
 from vftsim.study.estimate import Needs, needs_of
@@ -21,18 +21,18 @@ def capacity_takes(model: Model, request: CapacityRequest) -> Needs:
 
     What cannot be studied takes nothing: :func:`find_capacity` says why.
     """
-    spec = model.spec
+    spec, of_prices = model.spec, runs_of_bands(model) if request.prices else 0
     if _turns_a_knob(model, request):
-        return needs_of(spec).times(request.settings(KNOB_SEARCH).budget)
+        return needs_of(spec).times(request.settings(KNOB_SEARCH).budget + of_prices)
     if spec.ramp is None:
-        return needs_of(spec).times(request.settings(STREAM_SEARCH).budget)
+        return needs_of(spec).times(request.settings(STREAM_SEARCH).budget + of_prices)
     if request.method != "search" and request.after_stop_ns is None:
         found = needs_of(spec).times(request.replications or DEFAULT_REPLICATIONS)
         return found + bands_take(model) if request.prices else found
     stop = None if not request.after_stop_ns else Stop(request.after_stop_ns)
     at_first = at_load(spec, spec.ramp.first_load, stop)
     searches = 1 if stop is None else 2  # the second for the load from which a collapsed server recovers
-    return needs_of(at_first).times(searches * request.settings(SearchSettings()).budget)
+    return needs_of(at_first).times(searches * (request.settings(SearchSettings()).budget + of_prices))
 
 
 def find_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:

@@ -71,6 +71,10 @@ class KnobLoad:
         """Return the model at a level."""
         return self.knob.at(self.spec, level)
 
+    def of(self, spec: ModelSpec) -> KnobLoad:
+        """Return the same load of another model."""
+        return replace(self, spec=spec)
+
     def prepare(self, level: float, replication: int) -> Run:
         """Return the run, ready to begin."""
         return Run(self.at(level), self.seed, replication)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
-from vftsim.stats import CapacityResult
+from vftsim.stats import CapacityResult, Estimate
 from vftsim.study.frames import frame
 from vftsim.study.judged_run import JudgedRun
 from vftsim.study.kept import Kept
@@ -22,6 +22,7 @@ from vftsim.study.manifest import identity
 from vftsim.study.model import Model
 from vftsim.study.offered import Missing, rows_of
 from vftsim.study.opened import number
+from vftsim.study.price_bands import Band
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.resources import WatchedRun, from_rows, resource_table, to_rows, watch
 from vftsim.study.results import rows
@@ -54,6 +55,10 @@ class JudgedLoad(Protocol):
 
     def at(self, level: float) -> ModelSpec:
         """Return the model at a level."""
+        ...
+
+    def of(self, spec: ModelSpec) -> JudgedLoad:
+        """Return the same load of another model."""
         ...
 
     def prepare(self, level: float, replication: int) -> Run:
@@ -117,6 +122,8 @@ class LevelSearch:
     interrupted : bool
     missing : Missing, optional
         What was not offered at the lowest load that failed.
+    band : Band, optional
+        What the ranges of a mechanism's prices make of the capacity.
     """
 
     model: Model
@@ -128,6 +135,12 @@ class LevelSearch:
     resources: pd.DataFrame
     interrupted: bool = False
     missing: Missing | None = None
+    band: Band | None = None
+
+    @property
+    def with_prices(self) -> Estimate | None:
+        """The capacity with an interval for search and prices; None where no price moves it."""
+        return None if self.band is None else self.band.around(self.result.estimate, 0.0)
 
     @property
     def loads(self) -> list[float]:
@@ -169,6 +182,7 @@ class LevelSearch:
             "beyond_limit_by_load": rows(self.curve()),
             "watched": self.watched_level,
             "resources": rows(self.resources),
+            "prices": asdict(self.band) if self.band else None,
             "search": {
                 **search_to_plain(self.result, self.settings),
                 "names": asdict(self.names),
@@ -187,7 +201,8 @@ class LevelSearch:
         }
         missing = next((Missing(**each) for each in data["not_offered"]), None)
         watched, resources = data["watched"], frame(data["resources"])
-        return cls(model, names, result, settings, figures, watched, resources, interrupted, missing)
+        band = Band.from_plain(data["prices"]) if data.get("prices") else None
+        return cls(model, names, result, settings, figures, watched, resources, interrupted, missing, band)
 
 
 @dataclass(frozen=True)
@@ -212,6 +227,11 @@ class LevelStudy:
     judged_by: Any
     is_watched: bool = True
 
+    def kept(self, store: Store | None, model: Model, seed: int) -> Kept:
+        """Return where judged runs of a model are kept, by the load."""
+        judged_by = {"limit": self.judged_by, "offered": True}
+        return Kept(store, identity(model, seed), JudgedRun.to_plain, JudgedRun.from_plain).at(judged_by=judged_by)
+
 
 def search_level(
     model: Model,
@@ -230,9 +250,7 @@ def search_level(
     Interrupted
         Ctrl-C before a single run was judged.
     """
-    kept = Kept(store, identity(model, seed), JudgedRun.to_plain, JudgedRun.from_plain)
-    judged_by = {"limit": study.judged_by, "offered": True}
-    mapper = SearchMapper(jobs, progress or Silent(), study.names.unit, kept.at(judged_by=judged_by))
+    mapper = SearchMapper(jobs, progress or Silent(), study.names.unit, study.kept(store, model, seed))
     result, missing = search_levels(study.load, study.saturated, settings, mapper, whole=study.names.is_counted)
     # Runs of a batch beyond a level's decision are left out, as in the search: --jobs must not matter.
     figures = {p.level: _by_name(mapper.outcomes[p.level][: p.runs]) for p in result.probes}
@@ -244,7 +262,9 @@ def search_level(
         try:
             window_ns = _window_ns(study.load.at(watched))
             tasks = {n: WatchedRun(study.load, watched, n, *window_ns) for n in range(WATCHED_REPLICATIONS)}
-            of_watching = Kept(kept.store, kept.identity, to_rows, from_rows).at(watched=watched, load=study.names.key)
+            of_watching = Kept(store, identity(model, seed), to_rows, from_rows).at(
+                watched=watched, load=study.names.key
+            )
             uses = of_watching.in_order(Workers(watch, jobs, mapper.progress.say), tasks)
             resources = resource_table(uses, settings.confidence)
         except KeyboardInterrupt:

@@ -130,9 +130,7 @@ def search_levels(
     Interrupted
         Ctrl-C before a single run was judged.
     """
-    resolution = settings.resolution or _round_step(settings.resolution_percent / 100.0 * saturated)
-    if whole:
-        resolution = max(1.0, resolution)
+    resolution = resolution_of(saturated, settings, whole=whole)
     low = settings.low or max(resolution, _down(0.5 * saturated, resolution))
     high = settings.high or max(_down(saturated, resolution), low) + resolution
     if not 0.0 < resolution <= high - low:
@@ -153,6 +151,12 @@ def search_levels(
     if mapper.interrupted and not result.probes:
         raise Interrupted("no run had finished")
     return without_short_offers(result, mapper.outcomes, mapper.unit)
+
+
+def resolution_of(saturated: float, settings: SearchSettings, *, whole: bool) -> float:
+    """Return the difference of loads that does not matter."""
+    resolution = settings.resolution or _round_step(settings.resolution_percent / 100.0 * saturated)
+    return max(1.0, resolution) if whole else resolution
 
 
 def answer_columns(result: CapacityResult) -> dict[str, Any]:

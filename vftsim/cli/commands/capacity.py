@@ -97,7 +97,7 @@ def capacity(
         bool,
         typer.Option(
             "--prices/--no-prices",
-            help="Ramp: play prices of the protection at both ends of their ranges, for a band.",
+            help="Play prices of the protection at both ends of their ranges, for a band.",
         ),
     ] = True,
     replications: Annotated[

@@ -10,6 +10,7 @@ from vftsim.report.blocks import in_words as words_of
 from vftsim.stats import binomial_interval
 from vftsim.study.blocks.head import head, marked, missing_notes, outside_notes, within
 from vftsim.study.blocks.levels import level_blocks
+from vftsim.study.blocks.search import of_prices
 from vftsim.study.validity import marked as marked_text
 from vftsim.study.validity import outside, varied
 
@@ -28,7 +29,7 @@ def capacity_blocks(study: CapacityStudy) -> list[Block]:
     blocks: list[Block] = [*head(models, study.manifest["seed"])]
     if study.ramp is not None:
         blocks += ramp_blocks(study.ramp)
-        blocks += _of_prices(study)
+        blocks += of_prices(study.with_prices, study.band, "SAPS")
     for search in study.searches.values():
         blocks += level_blocks(search)
     return blocks
@@ -71,18 +72,6 @@ def ramp_blocks(ramp: RampCapacity) -> list[Block]:
     if outside(spec, ramp.loads):
         blocks += outside_notes(ramp.model)
     return [*blocks, *unfailed_notes(ramp)]
-
-
-def _of_prices(study: CapacityStudy) -> list[Block]:
-    """Return what the ranges of a mechanism's prices make of the capacity, and which price decides."""
-    found, band = study.with_prices, study.band
-    if found is None or band is None:
-        return []
-    text = (
-        f"With prices of the protection anywhere in their ranges: {words_of(found, 'SAPS')}. {band.decides} decides "
-        f"({100.0 * band.share:.0f} % of the variance). --no-prices leaves this out."
-    )
-    return [Note(text), Cards([Card("with prices over their ranges", found, "SAPS")])]
 
 
 def _limits(ramp: RampCapacity) -> list[Block]:

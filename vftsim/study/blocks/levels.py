@@ -14,6 +14,7 @@ from vftsim.study.blocks.search import (
     beside_the_ramp,
     curve_chart,
     doubts,
+    of_prices,
     resources_blocks,
     search_answer,
     share_of,
@@ -39,6 +40,7 @@ def level_blocks(found: LevelSearch) -> list[Block]:
             missing=found.missing,
         ),
     ]
+    blocks += of_prices(found.with_prices, found.band, names.unit)
     if text := _with_the_load(found):
         blocks.append(Note(text))
     blocks += doubts(result, found.interrupted, found.missing)

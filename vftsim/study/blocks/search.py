@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ramp_of
-from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
+from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table, in_words
 from vftsim.stats import CapacityResult, Estimate, sequential_binomial_interval
 from vftsim.study.blocks.head import estimate_of, within
 from vftsim.study.results import rows
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vftsim.study.offered import Missing
+    from vftsim.study.price_bands import Band
     from vftsim.study.search_levels import SearchSettings
 
 SEQUENTIAL = (
@@ -56,6 +57,17 @@ def search_answer(
     }[result.answer]
     share = f"{100 * settings.probability:g} % of runs {within_limit}"
     return Answer(text, question, f"({100 * settings.confidence:g} %, {e.n} runs; {share})")
+
+
+def of_prices(found: Estimate | None, band: Band | None, unit: str) -> list[Block]:
+    """Return what the ranges of a mechanism's prices make of a capacity, and which price decides."""
+    if found is None or band is None:
+        return []
+    text = (
+        f"With prices of the protection anywhere in their ranges: {in_words(found, unit)}. {band.decides} decides "
+        f"({100.0 * band.share:.0f} % of the variance). --no-prices leaves this out."
+    )
+    return [Note(text), Cards([Card("with prices over their ranges", found, unit)])]
 
 
 def doubts(result: CapacityResult, interrupted: bool, missing: Missing | None) -> list[Block]:
