@@ -85,14 +85,24 @@ class StateSilenceSpec(DetectionSpec):
 
     timeout: PositiveDurationNs = Field(1 * _S, description="Silence after which the backup takes over (Remus: 1 s).")
     backup_timeout: PositiveDurationNs = Field(
-        1 * _S, description="Wait for an acknowledgement after which the primary goes on alone (Remus: 1 s)."
+        1 * _S,
+        description="Wait for an acknowledgement, or for a heartbeat where there are any, after which the primary goes "
+        "on alone (Remus: 1 s).",
     )
 
 
 class BackupHeartbeatSpec(StateSilenceSpec):
     """How they notice it where heartbeats tell a silent guest from a dead host."""
 
-    heartbeat_interval: PeriodNs = Field(100 * _MS, description="Heartbeats to the backup. Assumption.")
+    heartbeat_interval: PeriodNs = Field(
+        100 * _MS, description="Heartbeats between the hosts, both ways (QEMU's COLO). Their time is an assumption."
+    )
+
+    @model_validator(mode="after")
+    def _hears_the_backup(self) -> "BackupHeartbeatSpec":
+        if self.backup_timeout < self.heartbeat_interval:
+            raise ValueError("backup_timeout must be at least heartbeat_interval, or every pause is a failure")
+        return self
 
 
 class TakeoverSpec(Spec):

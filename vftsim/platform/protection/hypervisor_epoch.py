@@ -68,10 +68,10 @@ from vftsim.platform.protection.replication import (
     ISSUED_BY_SECONDARY,
     crash_backup,
     end_foreseen_life,
+    give_up_at,
     is_protecting,
     look_back,
     lose_channel,
-    on_alone,
     pass_on,
     protect,
     use_end,
@@ -225,8 +225,7 @@ def on_acknowledged(sim: Sim, place: int, token: int) -> None:
         return
     own.step = 0
     if epochs(sim)[place].acked_ns > state_streams(sim)[place].lost_ns:
-        declared_ns = max(sim.now_ns, epochs(sim)[place].departed_ns + own.backup_timeout_ns)
-        own.alone = at(sim, declared_ns, EventKind.CONTROL, ENTITY, on_alone, place)
+        give_up_at(sim, guard, own, epochs(sim)[place].departed_ns + own.backup_timeout_ns)
         return
     if epochs(sim)[place].acked_ns > sim.now_ns:
         # Meanwhile the channel was away, and what it lost has been sent again.

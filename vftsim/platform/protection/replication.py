@@ -3,8 +3,9 @@
 Rule (Remus, NSDI 2008, sections 2.1 and 5; thesis, Appendix G): a backup that has heard nothing for a timeout takes the
 last state that it has complete, lets its disk apply what belongs to it, writes an activation record and goes live;
 the switches learn its place from an announcement.  A primary that waits in vain for an acknowledgement drops its
-protection, releases its outputs and goes on alone.  With both hosts alive and the paths between them lost, each does so
-(split brain) unless a lock on shared storage (``fencing``) lets the first one live and halts the other.
+protection, releases its outputs and goes on alone.  Where hosts send heartbeats, to each other (QEMU, COLO-FT: on both
+nodes), it does so too when those of its backup stay away.  With both hosts alive and the paths between them lost, each
+does so (split brain) unless a lock on shared storage (``fencing``) lets the first one live and halts the other.
 
 A crash rolls the guest back, by two passes: see :mod:`.rollback`.
 
@@ -33,6 +34,7 @@ from vftsim.platform.protection._replication_records import (
 )
 from vftsim.platform.protection.account import count, note, note_at, word
 from vftsim.platform.protection.channel import channels, left_by_ns, lost_from_ns
+from vftsim.platform.protection.detection import last_heard_ns
 from vftsim.platform.protection.guard import LOST, Guard, guards, protection, release
 from vftsim.platform.protection.mechanism import NO_DURATION, announce
 from vftsim.platform.protection.memory import memories
@@ -203,8 +205,7 @@ def on_acknowledgement(sim: Sim, place: int, token: int) -> None:
         state_stream.acknowledge(sim, guard)
         acknowledged(sim, guard)
         return
-    declared_ns = max(sim.now_ns, state_streams(sim)[place].depart_ns + own.backup_timeout_ns)
-    own.alone = at(sim, declared_ns, EventKind.CONTROL, ENTITY, on_alone, place)
+    give_up_at(sim, guard, own, state_streams(sim)[place].depart_ns + own.backup_timeout_ns)
 
 
 @part
@@ -219,6 +220,22 @@ def set_alarm(sim: Sim, guard: Guard, own: Replication, time_ns: int) -> None:
     """Let the backup's patience end at an instant."""
     own.alarm_ns = max(sim.now_ns, time_ns)
     own.alarm = at(sim, own.alarm_ns, EventKind.CONTROL, ENTITY, on_silence, guard.row)
+
+
+@part
+def give_up_at(sim: Sim, guard: Guard, own: Replication, time_ns: int) -> None:
+    """Let the primary give its backup up at an instant, unless it does so before."""
+    if own.alone == 0 or time_ns < own.alone_ns:
+        own.alone_ns = max(sim.now_ns, time_ns)
+        own.alone = at(sim, own.alone_ns, EventKind.CONTROL, ENTITY, on_alone, guard.row)
+
+
+@part
+def miss_heartbeats(sim: Sim, guard: Guard, own: Replication) -> None:
+    """Let the primary, which hears no heartbeat from now on, give its backup up for that."""
+    if own.heartbeat_ns != 0:
+        beat_ns = last_heard_ns(sim.now_ns, own.heartbeat_ns, 0) + channels(sim)[guard.row].latency_ns
+        give_up_at(sim, guard, own, beat_ns + own.backup_timeout_ns)
 
 
 # The primary fails
@@ -345,6 +362,7 @@ def crash_backup(sim: Sim, guard: Guard) -> None:
         own.is_backup_dead = True
         own.alarm = 0
         state_stream.lose(sim, guard)
+        miss_heartbeats(sim, guard, own)
     elif own.state == BROKEN and not own.is_split:
         own.is_backup_dead = True
         own.alarm = 0
@@ -370,6 +388,7 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
     rollback.note_loss(sim, guard, limit_ns, lost_from_ns(channel, limit_ns))
     if not own.is_cut:
         set_alarm(sim, guard, own, heard_ns(sim, guard) + own.timeout_ns)
+        miss_heartbeats(sim, guard, own)
     own.mended = 0
     if duration_ns != NO_DURATION:
         own.mended = at(sim, sim.now_ns + duration_ns, EventKind.CHANNEL, ENTITY, on_mended, guard.row)

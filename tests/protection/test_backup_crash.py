@@ -1,0 +1,73 @@
+"""For how long clients hear nothing when the backup's host crashes: until that is noticed, whatever the mechanism."""
+
+from itertools import pairwise
+
+import pytest
+
+from vftsim.testing.plant import MS, US, play
+
+from .crashes import engine_of_many
+from .sets import A
+from .test_coarse_lockstep import parameters as coarse
+from .test_event_sync import parameters as events
+from .test_hypervisor_epoch import parameters as epochs
+
+SILENCE_NS, BEAT_NS, LOCK_NS, CHUNK_NS = 90 * MS, 7 * MS, 5 * MS, 1_700_001
+STATES = {"detection": {"timeout": 90 * MS, "backup_timeout": SILENCE_NS}}
+BEATING = {"detection": {**STATES["detection"], "heartbeat_interval": BEAT_NS}}
+BY_LOG = {"detection": {"timeout": SILENCE_NS, "heartbeat_interval": BEAT_NS}, "storage_latency": LOCK_NS}
+MECHANISMS = {
+    "lockstep": {"kind": "lockstep", "reprotection": None, "failover": BY_LOG},
+    "checkpoint": A.parameters(reprotection=None, failover=STATES),
+    "event_sync": events(reprotection=None, failover=BEATING),
+    "original": epochs("original", reprotection=None, failover=BEATING),
+    "revised": epochs("revised", reprotection=None, failover=BEATING),
+    # Nobody asks for an acknowledgement within the test.
+    "coarse_lockstep": coarse(reprotection=None, failover=BEATING, divergence_rate=0.001, period=20_000 * MS),
+}
+CRASHES_NS = [100 * MS + 3_700_003 * n for n in range(12)]
+WAY_NS = 200 * US
+"""Above a round trip and what is on the wire."""
+
+
+def gaps(kind, *faults):
+    """The longest time without an output, and when the primary goes on alone."""
+    world = play(
+        protection=MECHANISMS[kind],
+        chunk_ns=CHUNK_NS,
+        chunk_is_output=True,
+        until_ns=500 * MS,
+        faults=list(faults),
+        engine_type=engine_of_many(),
+    ).run
+    times = [time_ns for time_ns, _ in world.seen if time_ns > 50 * MS]
+    return max(later - before for before, later in pairwise([*times, world.until_ns])), world.moments
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_clients_wait_until_the_crash_is_noticed_and_no_longer(kind):
+    """Silence, and the lock; where only states tell, the time until the next one has left, an interval at most.
+
+    Before and after it what they wait anyway.
+    """
+    usual_ns, _ = gaps(kind)
+    parts_ns = {"lockstep": LOCK_NS, "checkpoint": A.interval + 5 * MS}.get(kind, 0)
+    for time_ns in CRASHES_NS:
+        longest_ns, moments = gaps(kind, {"kind": "backup_crash", "at": f"{time_ns} ns"})
+        alone_ns = moments["primary goes on alone"]
+        assert SILENCE_NS - BEAT_NS <= alone_ns - time_ns <= SILENCE_NS + parts_ns + WAY_NS, (kind, time_ns)
+        assert longest_ns <= alone_ns - time_ns + usual_ns + WAY_NS, (kind, time_ns)
+
+
+def test_a_primary_misses_its_backup_by_its_last_heartbeat():
+    """Sent at 98 ms, and there after the latency of the channel."""
+    _, moments = gaps("coarse_lockstep", {"kind": "backup_crash", "at": "100300 us"})
+    assert moments["primary goes on alone"] == 98 * MS + 75 * US + SILENCE_NS
+
+
+def test_a_primary_misses_it_when_the_channel_is_lost_for_good_and_not_when_it_comes_back():
+    _, moments = gaps("coarse_lockstep", {"kind": "channel_loss", "at": "100300 us"})
+    assert moments["primary goes on alone"] == 98 * MS + 75 * US + SILENCE_NS
+    longest_ns, moments = gaps("coarse_lockstep", {"kind": "channel_loss", "at": "100300 us", "duration": "50 ms"})
+    assert "primary goes on alone" not in moments
+    assert longest_ns > 45 * MS
