@@ -2,8 +2,9 @@
 
 A laboratory is a job under a mechanism whose prices are drawn evenly from their ranges (in the logarithm where they are
 above 0); it is simulated, and its figures are held against the bands of the job at the prices in use, as
-``vftsim compare --protection`` makes them.  200 laboratories of each of three mechanisms take half a minute.  Prints
-the percentage of laboratories inside, by mechanism and figure, as JSON.
+``vftsim compare --protection`` makes them.  1000 laboratories of each of three mechanisms take half a minute, and tell
+a share of 95 % to 0.7 points (standard error).  Prints the percentage of laboratories inside, by mechanism and figure,
+as JSON.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ FIGURES = {
     "channel": "domains.vm.protection.channel",
 }
 MECHANISMS = (CheckpointSpec(interval="50 ms"), HypervisorEpochSpec(), LockstepSpec())  # type: ignore[arg-type]
-LABORATORIES = 200
+LABORATORIES = 1000
 
 
 def coverage(protection: ProtectionSpec, laboratories: int = LABORATORIES) -> dict[str, float]:

@@ -1,10 +1,14 @@
 """What the ranges of prices make of figures: a band for each, and the price that decides.
 
 Each price is set to either end of its range in a run of its own, all other prices at their values, under the same
-random numbers.  What a figure moves is taken as piecewise linear between the
-ends and the value in use, in the price's logarithm where it is above 0, and as a sum over prices.  Prices are then
-drawn evenly from their ranges, and the band is where 95 % of the figures fall.  It ends where the figures of all runs
-do, two more of which have all prices at their upper and at their lower ends: what saturates does not add up.
+random numbers.  What a figure moves is taken as piecewise linear in the price between the ends and the value in use, as
+a cost is (so many events, each at the price), and as a sum over prices.  Prices are then drawn evenly from their
+ranges, in the logarithm where they are above 0, and the band is where 95 % of the figures fall.
+
+What prices do together is not the sum of what they do alone.  Two more runs have all prices at their lower and at their
+upper ends.  Where every price moves the figure there to the same side, what the run shows beyond the sum is shared out
+among pairs of prices, in proportion to the product of their moves: prices on that side of their values move a figure by
+the sum of their moves and by that of their pairs.  A band ends where the figures of all runs do.
 
 Left out: other interactions of prices.  How often a band holds the figure of a laboratory whose prices are drawn is
 measured (``tests/study/test_price_bands.py``).
@@ -42,7 +46,9 @@ class Variant:
         Key of the price; :data:`ALL`.
     basis : str
     place : float
-        Where in the range its value lies, from 0 to 1.
+        Where in the range its value lies, from 0 to 1, in the logarithm where there is one.
+    ratio : float
+        The upper end of the range over the lower; 0 where that is 0.
     is_high : bool
     is_of_failure : bool
         Whether only a crash shows it.
@@ -52,6 +58,7 @@ class Variant:
     price: str
     basis: str
     place: float
+    ratio: float
     is_high: bool
     is_of_failure: bool
     model: Model
@@ -66,6 +73,7 @@ class Effect:
     place: float
     at_low: float
     at_high: float
+    ratio: float = 0.0
 
     @property
     def width(self) -> float:
@@ -75,10 +83,18 @@ class Effect:
 
     def moved(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return how much it moves the figure where it lies at places of its range."""
-        if 0.0 < self.place < 1.0:
-            return np.interp(places, (0.0, self.place, 1.0), (self.at_low, 0.0, self.at_high))
-        ends = (0.0, self.at_high) if self.place <= 0.0 else (self.at_low, 0.0)
-        return np.interp(places, (0.0, 1.0), ends)
+        values, own = self._shares(places), float(self._shares(np.array(self.place)))
+        if 0.0 < own < 1.0:
+            return np.interp(values, (0.0, own, 1.0), (self.at_low, 0.0, self.at_high))
+        ends = (0.0, self.at_high) if own <= 0.0 else (self.at_low, 0.0)
+        return np.interp(values, (0.0, 1.0), ends)
+
+    def _shares(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return which share of the way from the lower to the upper end prices are at places of the range."""
+        if self.ratio <= 1.0:
+            return places
+        shares: NDArray[np.float64] = np.expm1(places * math.log(self.ratio)) / (self.ratio - 1.0)
+        return shares
 
 
 @dataclass(frozen=True)
@@ -131,7 +147,8 @@ def variants(model: Model, domain: str) -> Iterator[Variant]:
         ends = {each.key: each.price.high if is_high else each.price.low for each in moved}
         played = replace(model, spec=with_domain(model.spec, domain, protection=at_prices(protection, ends)))
         first = moved[0]
-        return Variant(name, first.price.basis, place_of(first), is_high, first.is_of_failure, played)
+        ratio = first.price.high / first.price.low if first.price.low > 0.0 else 0.0
+        return Variant(name, first.price.basis, place_of(first), ratio, is_high, first.is_of_failure, played)
 
     for each in prices:
         yield from (at(each.key, [each], is_high) for is_high in (False, True))
@@ -168,7 +185,7 @@ def effects_of(
         moves.setdefault(variant.price, {})[variant.is_high] = moved if math.isfinite(moved) else 0.0
         about[variant.price] = variant
     return [
-        Effect(price, about[price].basis, about[price].place, each.get(False, 0.0), each.get(True, 0.0))
+        Effect(price, (own := about[price]).basis, own.place, each.get(False, 0.0), each.get(True, 0.0), own.ratio)
         for price, each in moves.items()
     ]
 
@@ -179,15 +196,33 @@ def band_of(effects: Sequence[Effect]) -> Band | None:
     moving = sorted((each for each in single if each.width > 0.0), key=lambda each: -each.width)
     if not moving:
         return None
-    streams = Streams(0, 0)
-    total = np.zeros(DRAWS)
-    for number, each in enumerate(moving):
-        total += each.moved(streams.uniforms("prices", number, count=DRAWS))
+    streams, place = Streams(0, 0), np.array([[each.place] for each in moving])
+    places = np.array([streams.uniforms("prices", number, count=DRAWS) for number in range(len(moving))])
+    moves = np.array([each.moved(at) for each, at in zip(moving, places, strict=True)])
+    total = moves.sum(axis=0)
+    together = [each for each in effects if each.price == ALL]
+    for each in together:
+        total += _of_pairs(np.where(places < place, moves, 0.0), [one.at_low for one in moving], each.at_low)
+        total += _of_pairs(np.where(places > place, moves, 0.0), [one.at_high for one in moving], each.at_high)
     below, above = np.quantile(total, ((1.0 - SHARE) / 2.0, (1.0 + SHARE) / 2.0))
-    if len(single) < len(effects):
+    if together:
         seen = [end for each in effects for end in (each.at_low, 0.0, each.at_high)]
         below, above = max(below, min(seen)), min(above, max(seen))
     return Band(float(below), float(above), tuple(moving))
+
+
+def _of_pairs(moves: NDArray[np.float64], ends: Sequence[float], together: float) -> NDArray[np.float64]:
+    """Return what pairs of prices move a figure by, beyond what each does: none unless all move it to one side."""
+    alone, of_ends = math.fsum(ends), _pairs(np.array(ends))
+    if together * alone <= 0.0 or of_ends <= 0.0 or any(each * alone < 0.0 for each in ends):
+        return np.zeros(moves.shape[1])
+    return _pairs(moves) * (together - alone) / of_ends
+
+
+def _pairs(moves: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum of the products of all pairs."""
+    found: NDArray[np.float64] = (moves.sum(axis=0) ** 2 - (moves**2).sum(axis=0)) / 2.0
+    return found
 
 
 def widened(
