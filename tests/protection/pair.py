@@ -23,7 +23,7 @@ from .scripts import script
 MS = 1_000_000
 S = 1_000_000_000
 
-QUIET = {"timer_rate": 0.0, "packet_entry": 0, "transport_overhead": 1.0}
+QUIET = {"timer_rate": 0.0, "packet_entry": 0, "framing": 0, "transport_overhead": 1.0}
 """A log of nothing but packets' data and outputs, byte for byte."""
 
 

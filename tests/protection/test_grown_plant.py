@@ -36,7 +36,7 @@ def test_what_lockstep_could_not_send_it_sends_when_the_channel_works_again() ->
     asks = [10 * MS + 100 * US * i for i in range(20)]
     own = {
         "kind": "lockstep",
-        "log": {"timer_rate": 0.0, "packet_entry": 0, "transport_overhead": 1.0},
+        "log": {"timer_rate": 0.0, "packet_entry": 0, "framing": 0, "transport_overhead": 1.0},
         "channel": {"rate": RATE, "latency": LATENCY},
         "reprotection": None,
     }

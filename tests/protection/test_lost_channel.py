@@ -112,11 +112,13 @@ def test_a_crash_before_the_log_that_was_held_back_has_left_again(after_ns):
     assert judge("lockstep", crash_ns, run("lockstep", loss(), fault("primary_crash", crash_ns))) == []
 
 
-def test_a_second_loss_before_the_log_has_arrived_keeps_it_from_the_secondary():
+@pytest.mark.parametrize("lost_ns", [LOST_NS, LOST_NS - 80 * US])
+def test_a_second_loss_before_the_log_has_arrived_keeps_it_from_the_secondary(lost_ns):
+    """With nothing on its way at the first loss, and with an entry that is."""
     second_ns = BACK_NS + 1 * MS
     crash_ns = second_ns + 3 * MS
-    faults = (loss(), loss(second_ns, second_ns + 20 * MS), fault("primary_crash", crash_ns))
-    assert judge("lockstep", crash_ns, run("lockstep", *faults)) == []
+    faults = (loss(lost_ns), loss(second_ns, second_ns + 20 * MS), fault("primary_crash", crash_ns))
+    assert judge("lockstep", crash_ns, run("lockstep", *faults), lost_ns=lost_ns) == []
 
 
 def test_a_log_that_has_left_again_is_not_lost():

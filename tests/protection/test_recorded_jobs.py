@@ -31,13 +31,13 @@ def test_ends_of_disk_operations_are_logged_and_reads_with_their_data(tmp_path: 
     transaction_ns = 5_000_000 + 10_000 + 8_000 / 4
     assert work.duration.mean == pytest.approx(transaction_ns, abs=2_000)
     per_s = 1e9 / transaction_ns
-    bits = 1.2 * 8 * (32 + 8192 / 4)
+    bits = 1.062 * 8 * (32 + 8192 / 4)
     assert found.channel == pytest.approx(per_s * bits / 1e6, rel=0.02)
 
 
 def test_a_secondary_that_reads_the_shared_disk_itself_needs_no_data(tmp_path: Any) -> None:
     found, _ = outcomes(tmp_path, "domains.vm.protection.log.disk_reads=false")
-    assert found.channel == pytest.approx(1e9 / 5_010_000 * 1.2 * 8 * 32 / 1e6, rel=0.02)
+    assert found.channel == pytest.approx(1e9 / 5_010_000 * 1.062 * 8 * 32 / 1e6, rel=0.02)
 
 
 def test_without_protection_nothing_is_noted(tmp_path: Any) -> None:

@@ -29,12 +29,12 @@ def test_the_figures_are_the_datasets():
 
 
 def test_bytes_of_a_segment_by_hand():
-    """A frame of 1538 bytes and an entry of 64, an output of 32, an acknowledgement of 90, all times 1.2."""
+    """A frame of 1514 bytes and an entry of 64, an output of 32, an acknowledgement of 66, all times 1.062."""
     spec = pair()
-    assert forms.log_bytes(spec, "receive", 0.5) == pytest.approx(1.2 * (1538 + 64 + 16))
-    assert forms.log_bytes(spec, "transmit", 0.5) == pytest.approx(1.2 * (32 + 0.5 * (90 + 64)))
-    assert forms.log_bytes(spec, "transmit", 1.0, True) == pytest.approx(1.2 * (1538 + 32 + 90 + 64))
-    assert forms.timer_mbit_per_s(spec) == pytest.approx(1.152)
+    assert forms.log_bytes(spec, "receive", 0.5) == pytest.approx(1.062 * (1514 + 64 + 16))
+    assert forms.log_bytes(spec, "transmit", 0.5) == pytest.approx(1.062 * (32 + 0.5 * (66 + 64)))
+    assert forms.log_bytes(spec, "transmit", 1.0, True) == pytest.approx(1.062 * (1514 + 32 + 66 + 64))
+    assert forms.timer_mbit_per_s(spec) == pytest.approx(0.96 * 1.062)
 
 
 def test_netperf_lies_between_the_acknowledgement_policies():
@@ -50,7 +50,7 @@ def test_bounds_by_hand():
     spec = pair("networks.logging.rate=100 Mbit/s", "networks.logging.latency=74.5 us")
     found = forms.bounds(spec, "receive", 0.5)
     assert found["line"] == pytest.approx(1000 * 1448 / 1538)
-    assert found["log bytes"] == pytest.approx(100 * 1448 / (1.2 * 1618))
+    assert found["log bytes"] == pytest.approx(100 * 1448 / (1.062 * 1594))
     assert forms.binding(spec, "receive", 0.5)[0] == "log bytes"
     slow = pair(
         "networks.logging.rate=1000 Gbit/s", "networks.logging.latency=500 us", f"workloads.tx.window={8 * 1448} B"

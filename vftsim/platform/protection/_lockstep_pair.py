@@ -59,7 +59,8 @@ def log_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
         if own.state == SPLIT:
             count(sim, guard, INPUTS_WHILE_SPLIT, 1)
         return LOST if own.state == FAILING_OVER else 0
-    if not write(sim, guard, own, nearest((own.packet_bytes + size_bytes) * own.transport_overhead)):
+    data_bytes = max(0, size_bytes - own.framing_bytes)
+    if not write(sim, guard, own, nearest((own.packet_bytes + data_bytes) * own.transport_overhead)):
         return LOST
     log = pairs(sim)[own.pair].log
     due_ns = log.cost_due_ns
@@ -69,7 +70,7 @@ def log_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
         recording.packets += 1
         costs.look(sim, guard, recording)
         due_ns += costs.pay(recording)
-    cost_ns = own.packet_cost_ns + due_ns + own.kibibyte_cost_ns * size_bytes // 1024
+    cost_ns = own.packet_cost_ns + due_ns + own.kibibyte_cost_ns * data_bytes // 1024
     if recording.is_counted:
         log.recording_ns += cost_ns
     return cost_ns

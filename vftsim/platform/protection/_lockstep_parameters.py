@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from vftsim.platform.protection._channel_parameters import ChannelFields
 from vftsim.platform.protection.detection import HeartbeatSpec
+from vftsim.platform.protection.guard import FRAMING_BYTES
 from vftsim.platform.protection.prices import assumed, published
 from vftsim.platform.protection.when import When
 from vftsim.spec.base import Spec
@@ -35,7 +36,15 @@ class LogSpec(Spec):
     """What the primary writes into the log."""
 
     packet_entry: Annotated[ByteCount, assumed(32, 128)] = Field(
-        64, description="Bytes of a received packet's entry beside its data. Assumption."
+        64,
+        description="Bytes of a received packet's entry beside its data: where in the execution it comes, the card's "
+        "descriptor, its part of an interrupt. Assumption.",
+    )
+    framing: ByteCount = Field(
+        FRAMING_BYTES,
+        le=FRAMING_BYTES,
+        description="Of a received packet on the wire, bytes that never enter the guest, so that nothing has to log "
+        "them: preamble 8, gap 12, check sequence 4 (IEEE 802.3).",
     )
     output_entry: Annotated[ByteCount, assumed(16, 64)] = Field(
         32, description="Bytes of an output operation's entry. Assumption."
@@ -60,9 +69,10 @@ class LogSpec(Spec):
         le=100_000,
         description="Timer interrupts of the guest (RHEL 5 kernel: 1000 a second); 0 turns them off.",
     )
-    timer_entry: Annotated[ByteCount, published(52, 156, "S2")] = Field(
+    timer_entry: Annotated[ByteCount, published(59, 176, "S2")] = Field(
         120,
-        description="Bytes of a timer interrupt's entry; makes the 0.5-1.5 Mbit/s of an idle guest (S2).",
+        description="Bytes of a timer interrupt's entry, with the frame that it has alone; makes the 0.5-1.5 Mbit/s "
+        "of an idle guest (S2).",
     )
     disk_reads: bool = Field(
         True,
@@ -75,11 +85,12 @@ class LogSpec(Spec):
         description="Disk reads beside those of the model's programs that travel over the log; 0: none.",
     )
     disk_read_size: ByteCount = Field(4096, description="Data of a disk read.")
-    transport_overhead: Annotated[float, published(1.05, 1.2, "S2, VMware's sizing rule")] = Field(
-        1.2,
+    transport_overhead: Annotated[float, published(1.01, 1.2, "frames of 9000 B; VMware's sizing rule")] = Field(
+        1.062,
         ge=1.0,
         le=10.0,
-        description="Bytes on the wire for a byte of log (TCP/IP; VMware's sizing rule: 1.2).",
+        description="Bytes on the wire for a byte of log: segments of TCP with 1448 B of it in 1538 B. (VMware's "
+        "sizing rule, 1.2 for each byte received, has entries and timers in it, which are counted here.)",
     )
     buffer: _PositiveBytes = Field(
         512 * 1024, description="Log buffer on the primary; when it is full the guest stops. Assumption."

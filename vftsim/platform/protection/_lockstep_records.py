@@ -51,6 +51,7 @@ class Lockstep(Record):
     waited_ns: int
     released: int
     packet_bytes: int
+    framing_bytes: int
     output_bytes: int
     event_bytes: int
     transport_overhead: float
@@ -128,6 +129,7 @@ def _install_log(own: Lockstep, spec: LockstepParameters) -> None:
     log, cost = spec.log, spec.cost
     reads = log.clock_reads_per_packet
     own.packet_bytes = log.packet_entry + reads * log.event_entry
+    own.framing_bytes = log.framing
     own.output_bytes = round(log.output_entry * log.transport_overhead)
     own.transport_overhead = float(log.transport_overhead)
     own.buffer_bytes = log.buffer

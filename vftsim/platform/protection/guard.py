@@ -62,6 +62,9 @@ class Guarded(Record):
     guard: int
 
 
+FRAMING_BYTES = 24
+"""Of a packet on the wire: preamble, gap and check sequence, which enter no memory (IEEE 802.3)."""
+
 guards = Table("guards", Guard, 256)
 guarded_ports = Table("guarded_ports", Guarded, beside=ports)
 guarded_programs = Table("guarded_programs", Guarded, beside=applications)
@@ -104,7 +107,7 @@ def take_note(sim: Sim, port: Port, size_bytes: int) -> int:
         return 0
     guard = guards(sim)[port.guard]
     guard.exits += port.exits_in
-    owed_bytes = size_bytes if guard.audit.hears else 0
+    owed_bytes = max(0, size_bytes - FRAMING_BYTES) if guard.audit.hears else 0
     audit.owe(guard.audit, owed_bytes)
     cost_ns = note_input(sim, guard, size_bytes)
     if cost_ns != LOST:

@@ -232,7 +232,8 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
         return
     note(sim, guard, CHANNEL_LOSS)
     note_loss(sim, guard, own, limit_ns)
-    if rollback.is_cut_at_loss(sim, guard):
+    # A later loss may be the one that a crash finds, and this one what keeps the log from the secondary until then.
+    if rollback.is_cut_at_loss(sim, guard) or rollback.foreseen_limit_ns(sim, guard) <= limit_ns:
         log_writer.advance(sim, pairs(sim)[own.pair])
         cut(sim, guard, own)
         commit.lose_channel(sim, pairs(sim)[own.pair], False)

@@ -19,7 +19,7 @@ _S = 1e9
 def log_bytes(model: ModelSpec, direction: str, acks: float, with_outputs: bool = False) -> float:
     """Return the bytes on the logging channel for a segment; ``with_outputs``: wrong, the log holds their data too."""
     log, (mss, header) = _protection(model).log, segment_bytes(model)
-    data, ack = float(mss + header), float(header)
+    data, ack = float(mss + header - log.framing), float(header - log.framing)
     received, sent = (data, acks * ack) if direction == "receive" else (acks * ack, data)
     inputs, outputs = (1.0, acks) if direction == "receive" else (acks, 1.0)
     own = inputs * log.packet_entry + received + outputs * log.output_entry
@@ -48,8 +48,9 @@ def recording_percent(model: ModelSpec, direction: str, acks: float, payload_mbi
 
 def recording_ns(model: ModelSpec, direction: str, acks: float) -> float:
     """Return what recording a segment costs, when all entries join batches under way."""
-    cost, (mss, header) = _protection(model).cost, segment_bytes(model)
-    inputs, outputs, data = (1.0, acks, mss + header) if direction == "receive" else (acks, 1.0, acks * header)
+    own, (mss, header) = _protection(model), segment_bytes(model)
+    cost, ack = own.cost, header - own.log.framing
+    inputs, outputs, data = (1.0, acks, mss + ack) if direction == "receive" else (acks, 1.0, acks * ack)
     found: float = inputs * cost.entry + outputs * cost.output + cost.kibibyte * data / 1024
     return found
 
