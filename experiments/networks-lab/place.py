@@ -82,11 +82,15 @@ class Network:
 
 @dataclass
 class CpuLimit:
-    """A control group with a CPU quota, of either version; without one only the processor is fixed."""
+    """A control group with a CPU quota, of either version; without one only the processor is fixed.
+
+    At 100 % or more nothing is limited, and the group only counts.
+    """
 
     percent: int
     folders: dict[str, Path] = field(default_factory=dict)
     reason: str = ""
+    name: str = field(default_factory=lambda: f"vftlab{os.getpid()}")
 
     def open(self) -> None:
         """Make the group; ``reason`` says why there is none."""
@@ -102,7 +106,7 @@ class CpuLimit:
             self.reason = "the cpu controller is not enabled in /sys/fs/cgroup/cgroup.subtree_control"
             return
         own = self._make("cpu", root)
-        (own / "cpu.max").write_text(f"{self._quota_us} {PERIOD_US}", encoding="ascii")
+        (own / "cpu.max").write_text(f"{self._quota_us or 'max'} {PERIOD_US}", encoding="ascii")
         (own / "cpu.weight").write_text(_HEAVY["cpu.weight"], encoding="ascii")
 
     def _open_version_1(self) -> None:
@@ -113,19 +117,19 @@ class CpuLimit:
             return
         own = self._make("cpu", Path(found["cpu"]))
         (own / "cpu.cfs_period_us").write_text(str(PERIOD_US), encoding="ascii")
-        (own / "cpu.cfs_quota_us").write_text(str(self._quota_us), encoding="ascii")
+        (own / "cpu.cfs_quota_us").write_text(str(self._quota_us or -1), encoding="ascii")
         (own / "cpu.shares").write_text(_HEAVY["cpu.shares"], encoding="ascii")
         self._make("cpuacct", Path(found["cpuacct"]))
 
     def _make(self, name: str, root: Path) -> Path:
-        own = root / f"vftlab{os.getpid()}"
+        own = root / self.name
         own.mkdir(exist_ok=True)
         self.folders[name] = own
         return own
 
     @property
     def _quota_us(self) -> int:
-        return PERIOD_US * self.percent // 100
+        return PERIOD_US * self.percent // 100 if self.percent < 100 else 0
 
     @property
     def is_on(self) -> bool:
