@@ -30,9 +30,9 @@ from tests.study.tiny import tiny
 PLACE = Path(".cluster-experiment")
 MODEL = tiny(
     subscribers="400",
-    pre_registration="{duration: 2 s, rate: 20 /s, transient: 1 s}",
+    pre_registration="{duration: 1 s, rate: 20 /s, transient: 500 ms}",
     stir="{duration: 1 s, steps: 1}",
-    steps="{initial: 10 /s, increment: 10 /s, duration: 2 s, transient: 500 ms, most: 3}",
+    steps="{initial: 10 /s, increment: 10 /s, duration: 2 s, transient: 500 ms, most: 1}",
 )
 INTERRUPTED = 3
 
@@ -184,7 +184,7 @@ def main() -> None:
     PLACE.mkdir(exist_ok=True)
     results = PLACE / "results.json"
     known = json.loads(results.read_text()) if results.is_file() else {}
-    for name in ("processes 1", "processes 2", "dask 2", "dask 4", "shards 4", "kills"):
+    for name in ("processes 1", "processes 2", "dask 2", "dask 4", "dask 8", "shards 4", "kills"):
         key = f"{name}, {chosen.points} x {chosen.replications}"
         if key not in known:
             model = PLACE / "tiny.yaml"

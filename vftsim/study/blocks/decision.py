@@ -9,6 +9,7 @@ from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, shown
 from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.crossovers import crossover_answers, crossover_blocks
+from vftsim.study.blocks.failover import FEWER_FAILED
 from vftsim.study.blocks.head import head
 from vftsim.study.decision_figures import CAPACITY, COST, FAILURE, OUTAGE, PRICE, SERVICE, YEAR, Quantity
 from vftsim.study.figures.tables import short_owner
@@ -185,6 +186,9 @@ def _notes(found: Decision) -> Iterator[str]:
             "Where a mechanism has prices of its own, ± and [ ] are of replications and of the ranges of these prices "
             "together: 95 % of what prices drawn from them make (--no-prices: none)."
         )
+    lost = (found.estimate(kind, "requests_lost") for kind in found.protected)
+    if any(each is not None and each.mean < 0.0 for each in lost):
+        yield FEWER_FAILED
     if found.outside:
         yield below_table([(found.base.label, found.base.spec)])
     for kind, said in found.notes.items():

@@ -46,7 +46,7 @@ _WORDS = {
 _PARTS = ("until the crash", "detection", "takeover", "announcement", "first packet")
 ASK_AGAIN = "clients that lose an answer wait for ever (their workload's retry, or timeout, is off)."
 FEWER_FAILED = (
-    "Failed more, below 0: less failed than in the same traffic without the crash, for the guest goes on without "
+    "Failed or lost, below 0: less than in the same traffic without the crash, for the guest goes on without "
     "protection after the takeover, and does more in that time than under it."
 )
 _OF_CRASHES = (

@@ -69,7 +69,10 @@ def _with_the_load(found: LevelSearch) -> str:
     if found.model.spec.ramp is not None:
         return ""
     measure = found.model.spec.measure
-    return f"A run measures {measure.duration / 1e9:g} s after {measure.warm_up / 1e9:g} s. {with_it}".rstrip()
+    shortened = " Whole runs, without --quick or --scale, differ less by chance." if found.model.notes else ""
+    return (
+        f"A run measures {measure.duration / 1e9:g} s after {measure.warm_up / 1e9:g} s.{shortened} {with_it}".rstrip()
+    )
 
 
 def _curves(found: LevelSearch) -> list[Block]:
