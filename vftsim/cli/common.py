@@ -10,15 +10,21 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+
+import typer
 
 from vftsim.cli import options
 from vftsim.errors import UsageError
+
+_ENTRY = re.compile(r"^(\w+) : (.+)\n((?:    .+(?:\n|$))+)", re.MULTILINE)
+_FLAGS = re.compile(r"((?:-[^ ,]+(?:, -[^ ,]+)*)?) ?(.*)")
 
 if TYPE_CHECKING:
     from vftsim.study.estimate import Needs
@@ -174,6 +180,22 @@ class ModelStudy(Study):
     def model(self, name: str, scale: float = 1.0) -> Model:
         """Return a model as the options change it."""
         return options.prepared(name, self.set_, scale, self.quick)
+
+
+def declared(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command whose parameters are the arguments and options that its docstring describes.
+
+    An entry says ``name : METAVAR`` of an argument, ``name : --option, -o METAVAR`` of an option, and below its help.
+    """
+    text, _, entries = inspect.cleandoc(command.__doc__ or "").partition("\n\nParameters\n----------\n")
+    hints = get_type_hints(command, include_extras=True)
+    for name, words, told in _ENTRY.findall(entries):
+        flags, metavar = _FLAGS.fullmatch(words).groups()  # type: ignore[union-attr]
+        shown, meant = metavar or None, " ".join(told.split())
+        given = typer.Option(*flags.split(", "), metavar=shown, help=meant) if flags else None
+        hints[name] = Annotated[hints[name], given or typer.Argument(metavar=shown, help=meant)]
+    command.__doc__, command.__annotations__ = text, hints
+    return command
 
 
 def spread(command: Callable[..., Any]) -> Callable[..., Any]:

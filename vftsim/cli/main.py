@@ -25,7 +25,7 @@ import typer
 from typer.exceptions import Abort, Exit, TyperException
 
 from vftsim.cli import options, output
-from vftsim.cli.common import spread
+from vftsim.cli.common import declared, spread
 from vftsim.cli.examples import epilog_of
 from vftsim.cli.grouped_help import GroupedHelp
 from vftsim.errors import StorageError, VftsimError, WorkerLostError
@@ -55,14 +55,12 @@ def build_app() -> typer.Typer:
     app.callback(invoke_without_command=True)(_global_options)
     commands = importlib.import_module("vftsim.cli.commands")
     for module in sorted(m.name for m in pkgutil.iter_modules(commands.__path__)):
-        importlib.import_module(f"{commands.__name__}.{module}").register(app)
-    for command in app.registered_commands:
-        assert command.callback is not None
-        command.epilog = epilog_of(command.name or "")
+        command = spread(declared(getattr(importlib.import_module(f"{commands.__name__}.{module}"), module)))
+        name = module.partition("_")[0]
         # Given apart from the help, it is not cut to what is left of a line.
-        command.short_help = " ".join((command.callback.__doc__ or "").partition("\n\n")[0].split())
-        command.callback = _saying_what_is_kept(spread(command.callback))
-        command.cls = GroupedHelp
+        short = " ".join((command.__doc__ or "").partition("\n\n")[0].split())
+        add = app.command(name, cls=GroupedHelp, short_help=short, epilog=epilog_of(name))
+        add(_saying_what_is_kept(command))
     return app
 
 

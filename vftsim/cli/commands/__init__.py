@@ -1,5 +1,6 @@
 """One file a command.
 
-Each module has a function ``register(app)`` that adds its command to a :class:`typer.Typer`.  A new
-command is a new file here.  Modules import at their top only what ``--help`` needs.
+Each module has a function of its name (up to an underscore, the command's), whose docstring says what the arguments
+and options are (:func:`vftsim.cli.common.declared`).  A new command is a new file here.  Modules import at their top
+only what ``--help`` needs.
 """

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
@@ -19,37 +17,14 @@ if TYPE_CHECKING:
     from vftsim.study.store import Store
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("availability")(availability)
-
-
 def availability(
     model: options.ModelName,
-    mtbf: Annotated[str, typer.Option(metavar="TIME", help="Mean time between failures of a host, e.g. '8760 h'.")],
-    protection: Annotated[
-        str, typer.Option(metavar="KIND,KIND", help="Mechanisms, or 'all'.")
-    ] = "none,ha_restart,lockstep,checkpoint",
-    crashes: Annotated[
-        int | None, typer.Option("--crashes", "-n", help="Simulated failovers of each mechanism (default 10).")
-    ] = None,
-    restart: Annotated[
-        str, typer.Option(metavar="TIME", help="Length of an outage that no mechanism shortens.")
-    ] = "77 s",
-    after: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="How long a run goes on after a crash and a restart (default: until queues have gone)."
-        ),
-    ] = None,
-    simulate: Annotated[
-        int | None,
-        typer.Option(
-            metavar="YEARS",
-            help="Simulate so many years in which both hosts fail and the model's faults with 'repeat: {mean: ...}' "
-            "come as often as they say, and put the Markov chain of all of them beside.",
-        ),
-    ] = None,
+    mtbf: str,
+    protection: str = "none,ha_restart,lockstep,checkpoint",
+    crashes: int | None = None,
+    restart: str = "77 s",
+    after: str | None = None,
+    simulate: int | None = None,
     *,
     common: ModelStudy,
 ) -> None:
@@ -57,6 +32,22 @@ def availability(
 
     Years are put together from simulated failovers by a Markov chain of the hosts' failures; with --simulate they are
     simulated, with faults of every kind.
+
+    Parameters
+    ----------
+    mtbf : --mtbf TIME
+        Mean time between failures of a host, e.g. '8760 h'.
+    protection : --protection KIND,KIND
+        Mechanisms, or 'all'.
+    crashes : --crashes, -n
+        Simulated failovers of each mechanism (default 10).
+    restart : --restart TIME
+        Length of an outage that no mechanism shortens.
+    after : --after TIME
+        How long a run goes on after a crash and a restart (default: until queues have gone).
+    simulate : --simulate YEARS
+        Simulate so many years in which both hosts fail and the model's faults with 'repeat: {mean: ...}' come as often
+        as they say, and put the Markov chain of all of them beside.
     """
     common.check_force()
     from vftsim.spec import DURATION

@@ -3,43 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from vftsim.cli import options
 from vftsim.cli.common import Work
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("calibrate")(calibrate)
-
-
 def calibrate(
-    calibration: Annotated[
-        str, typer.Argument(metavar="CALIBRATION", help="A shipped calibration (sip-lab/virtual) or a file.")
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the fitted parameters here (JSON)."),
-    ] = None,
+    calibration: str,
+    output: Path | None = None,
     keep: options.KeepRuns = None,
-    at: Annotated[
-        str | None,
-        typer.Option(metavar="FIT", help="Stay at the values of an earlier fit (sip-lab/ft, or a file); no search."),
-    ] = None,
-    profile: Annotated[
-        bool, typer.Option("--profile", help="Hold each parameter at places over its box, the others free.")
-    ] = False,
-    coverage: Annotated[
-        int,
-        typer.Option(metavar="N", help="Refit N simulated laboratories, and count how often intervals hold the truth."),
-    ] = 0,
+    at: str | None = None,
+    profile: bool = False,
+    coverage: int = 0,
     *,
     common: Work,
 ) -> None:
-    """Fit a model to data: parameters with intervals, residuals, and what the data do not identify."""
+    """Fit a model to data: parameters with intervals, residuals, and what the data do not identify.
+
+    Parameters
+    ----------
+    calibration : CALIBRATION
+        A shipped calibration (sip-lab/virtual) or a file.
+    output : --output, -o FILE
+        Write the fitted parameters here (JSON).
+    at : --at FIT
+        Stay at the values of an earlier fit (sip-lab/ft, or a file); no search.
+    profile : --profile
+        Hold each parameter at places over its box, the others free.
+    coverage : --coverage N
+        Refit N simulated laboratories, and count how often intervals hold the truth.
+    """
     from vftsim.calibrate import fitted
     from vftsim.calibrate.run import run_calibration
     from vftsim.cli.files import check_target, write_whole

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
@@ -23,91 +21,60 @@ class Method(StrEnum):
     search = "search"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("capacity")(capacity)
-
-
 def capacity(
     model: options.ModelName,
-    method: Annotated[
-        Method | None,
-        typer.Option(
-            help="ramp: the lab's procedure, step by step (default of a SIP lab); search: the largest constant load "
-            "carried (the method of a media host)."
-        ),
-    ] = None,
-    loss_limit: Annotated[
-        str | None,
-        typer.Option("--loss-limit", metavar="PERCENT", help="Media host: allowed loss of packets (default 0.1 %)."),
-    ] = None,
+    method: Method | None = None,
+    loss_limit: str | None = None,
     ihs_limit: options.IhsLimit = None,
-    after_stop: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="Failover-safe capacity: the largest load that recovers from such a stop, e.g. 2s."
-        ),
-    ] = None,
-    window: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Time to recover after the stop (default 60 s).")
-    ] = None,
-    headroom: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PERCENT",
-            help="Ramp: share of the load that fills the CPU to leave free (default: as much as the most fragile "
-            "measured system needed).",
-        ),
-    ] = None,
-    labs: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Ramp: systems of your own whose ramps were measured, beside the shipped ones."
-        ),
-    ] = None,
-    probability: Annotated[
-        float | None, typer.Option(help="Search: share of runs that must stay within the limit (default 0.9).")
-    ] = None,
-    resolution: Annotated[
-        float | None,
-        typer.Option(metavar="LOAD", help="Search: difference of loads (SAPS or streams) that does not matter."),
-    ] = None,
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            help="Search: most runs, of each with --after-stop (default 800, of a media host 300, with --quick 160)."
-        ),
-    ] = None,
-    vary: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KEY",
-            help="Find the largest value of this key of the model, e.g. workloads.web.rate; by default the load that "
-            "its workload declares.",
-        ),
-    ] = None,
-    objective: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="'FIGURE <= NUMBER'",
-            help="What a run must achieve, e.g. 'web.answered >= 90' (repeatable: all of them).",
-        ),
-    ] = None,
-    prices: Annotated[
-        bool,
-        typer.Option(
-            "--prices/--no-prices",
-            help="Play prices of the protection at both ends of their ranges, for a band.",
-        ),
-    ] = True,
-    replications: Annotated[
-        int | None, typer.Option("--replications", "-n", help="Ramp: independent ramps (default 10).")
-    ] = None,
+    after_stop: str | None = None,
+    window: str | None = None,
+    headroom: str | None = None,
+    labs: Path | None = None,
+    probability: float | None = None,
+    resolution: float | None = None,
+    budget: int | None = None,
+    vary: str | None = None,
+    objective: list[str] | None = None,
+    prices: bool = True,
+    replications: int | None = None,
     scale: options.Scale = 1.0,
     *,
     common: ModelStudy,
 ) -> None:
-    """Say what load a system carries, with an interval, and what limits it."""
+    """Say what load a system carries, with an interval, and what limits it.
+
+    Parameters
+    ----------
+    method : --method
+        ramp: the lab's procedure, step by step (default of a SIP lab); search: the largest constant load carried (the
+        method of a media host).
+    loss_limit : --loss-limit PERCENT
+        Media host: allowed loss of packets (default 0.1 %).
+    after_stop : --after-stop TIME
+        Failover-safe capacity: the largest load that recovers from such a stop, e.g. 2s.
+    window : --window TIME
+        Time to recover after the stop (default 60 s).
+    headroom : --headroom PERCENT
+        Ramp: share of the load that fills the CPU to leave free (default: as much as the most fragile measured system
+        needed).
+    labs : --labs FILE
+        Ramp: systems of your own whose ramps were measured, beside the shipped ones.
+    probability : --probability
+        Search: share of runs that must stay within the limit (default 0.9).
+    resolution : --resolution LOAD
+        Search: difference of loads (SAPS or streams) that does not matter.
+    budget : --budget
+        Search: most runs, of each with --after-stop (default 800, of a media host 300, with --quick 160).
+    vary : --vary KEY
+        Find the largest value of this key of the model, e.g. workloads.web.rate; by default the load that its workload
+        declares.
+    objective : --objective 'FIGURE <= NUMBER'
+        What a run must achieve, e.g. 'web.answered >= 90' (repeatable: all of them).
+    prices : --prices/--no-prices
+        Play prices of the protection at both ends of their ranges, for a band.
+    replications : --replications, -n
+        Ramp: independent ramps (default 10).
+    """
     request = _request(
         method,
         loss_limit,

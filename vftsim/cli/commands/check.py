@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from vftsim.study.check import CheckReport
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("check")(check)
-
-
 def check(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What a command kept with -o.")],
-    repair: Annotated[
-        bool,
-        typer.Option("--repair", help="Save what is whole; the damaged database is kept beside."),
-    ] = False,
+    directory: Path,
+    repair: bool = False,
     as_json: options.Json = False,
 ) -> None:
-    """Say what a result's directory holds and what is damaged; exit code 1 when something is."""
+    """Say what a result's directory holds and what is damaged; exit code 1 when something is.
+
+    Parameters
+    ----------
+    directory : DIR
+        What a command kept with -o.
+    repair : --repair
+        Save what is whole; the damaged database is kept beside.
+    """
     from vftsim.cli.main import OUTSIDE
     from vftsim.report.screen import print_json
     from vftsim.study.check import check as look

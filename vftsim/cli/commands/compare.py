@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
@@ -19,70 +17,15 @@ if TYPE_CHECKING:
     from vftsim.study.model import Model
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("compare")(compare)
-
-
 def compare(
-    models: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODEL...",
-            help="Two or more models, the first is the reference; a variant is MODEL+KEY=VALUE+KEY=VALUE.",
-        ),
-    ],
-    protection: Annotated[
-        str | None,
-        typer.Option(metavar="KIND,KIND", help="Compare mechanisms on one model instead: a list, or 'all'."),
-    ] = None,
-    objective: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--objective",
-            metavar="'FIGURE <= NUMBER'",
-            help="What a mechanism has to achieve (repeat for several), e.g. 'web.response.p95 <= 100 ms' or "
-            "'outage <= 3 s'. With --protection.",
-        ),
-    ] = None,
-    mtbf: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Mean time between failures of a host (default 365 d). With --protection."),
-    ] = None,
-    restart: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Time in which somebody brings back what does not come back by itself (default 77 s). With "
-            "--protection.",
-        ),
-    ] = None,
-    prices: Annotated[
-        bool,
-        typer.Option(
-            "--prices/--no-prices",
-            help="Play prices of mechanisms at both ends of their ranges, for bands. With --protection.",
-        ),
-    ] = True,
-    crossovers: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--crossovers",
-            metavar="SETTING[=VALUE,VALUE]",
-            help="Show where the order of mechanisms changes over a setting that they share (repeat for several): "
-            "checkpoint_interval, dirty_rate, round_trip, load, or all; at values around their own, or at those given, "
-            "e.g. 'round_trip=100 us,1 ms,10 ms'. With --protection.",
-        ),
-    ] = None,
-    figure: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--figure",
-            metavar="NAME",
-            help="A figure to compare (repeat for several), e.g. web.response.p95, domains.sut.cpu, calls.at_50.ihs; "
-            "those that lead if not given.",
-        ),
-    ] = None,
+    models: list[str],
+    protection: str | None = None,
+    objective: list[str] | None = None,
+    mtbf: str | None = None,
+    restart: str | None = None,
+    prices: bool = True,
+    crossovers: list[str] | None = None,
+    figure: list[str] | None = None,
     replications: options.Replications = options.DEFAULT_REPLICATIONS,
     scale: options.Scale = 1.0,
     *,
@@ -95,6 +38,29 @@ def compare(
     is asked, and the cheapest.
 
     --set applies to every model.
+
+    Parameters
+    ----------
+    models : MODEL...
+        Two or more models, the first is the reference; a variant is MODEL+KEY=VALUE+KEY=VALUE.
+    protection : --protection KIND,KIND
+        Compare mechanisms on one model instead: a list, or 'all'.
+    objective : --objective 'FIGURE <= NUMBER'
+        What a mechanism has to achieve (repeat for several), e.g. 'web.response.p95 <= 100 ms' or 'outage <= 3 s'. With
+        --protection.
+    mtbf : --mtbf TIME
+        Mean time between failures of a host (default 365 d). With --protection.
+    restart : --restart TIME
+        Time in which somebody brings back what does not come back by itself (default 77 s). With --protection.
+    prices : --prices/--no-prices
+        Play prices of mechanisms at both ends of their ranges, for bands. With --protection.
+    crossovers : --crossovers SETTING[=VALUE,VALUE]
+        Show where the order of mechanisms changes over a setting that they share (repeat for several):
+        checkpoint_interval, dirty_rate, round_trip, load, or all; at values around their own, or at those given, e.g.
+        'round_trip=100 us,1 ms,10 ms'. With --protection.
+    figure : --figure NAME
+        A figure to compare (repeat for several), e.g. web.response.p95, domains.sut.cpu, calls.at_50.ihs; those that
+        lead if not given.
     """
     chosen = [_variant(name, common, scale) for name in models]
     from vftsim.study.compare import compare_study

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from vftsim.cli import options
 from vftsim.cli.commands.trace import Length, Replication, Start, recorded_window
@@ -20,24 +18,10 @@ class Of(StrEnum):
     output = "output"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("explain")(explain)
-
-
 def explain(
     model: options.ModelName,
-    packet: Annotated[
-        str,
-        typer.Option(metavar="N|WORD", help="worst, median or best delay, or the n-th delivered in the window from 0."),
-    ] = "worst",
-    of: Annotated[
-        Of,
-        typer.Option(
-            help="A packet; an exchange: a call, a registration, a request, a transfer, from its first packet to the "
-            "last one that its client got; or an output that protection held, longest first of all."
-        ),
-    ] = Of.packet,
+    packet: str = "worst",
+    of: Of = Of.packet,
     start: Start = None,
     length: Length = None,
     set_: options.Set = None,
@@ -47,7 +31,16 @@ def explain(
     engine: options.Engine = options.EngineName.auto,
     strict: options.Strict = False,
 ) -> None:
-    """Decompose the time of one packet, exchange or held output in a window into its parts; they sum to the total."""
+    """Decompose the time of one packet, exchange or held output in a window into its parts; they sum to the total.
+
+    Parameters
+    ----------
+    packet : --packet N|WORD
+        worst, median or best delay, or the n-th delivered in the window from 0.
+    of : --of
+        A packet; an exchange: a call, a registration, a request, a transfer, from its first packet to the last one that
+        its client got; or an output that protection held, longest first of all.
+    """
     options.use_engine(engine, strict=strict)
     from vftsim.report.screen import print_json, print_text
     from vftsim.tracing.explain import WHICH, explained

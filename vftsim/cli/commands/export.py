@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from vftsim.errors import UsageError
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("export")(export)
-
-
 def export(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Result of a study, a run or a comparison.")],
-    parquet: Annotated[
-        Path | None, typer.Option("--parquet", metavar="FILE", help="Parquet file to write; needs 'vftsim[parquet]'.")
-    ] = None,
-    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="CSV file to write.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    directory: Path,
+    parquet: Path | None = None,
+    csv: Path | None = None,
+    force: bool = False,
 ) -> None:
-    """Write one table with a row for each run: point, factors, replication, and every figure that the run has."""
+    """Write one table with a row for each run: point, factors, replication, and every figure that the run has.
+
+    Parameters
+    ----------
+    directory : DIR
+        Result of a study, a run or a comparison.
+    parquet : --parquet FILE
+        Parquet file to write; needs 'vftsim[parquet]'.
+    csv : --csv FILE
+        CSV file to write.
+    force : --force
+        Replace an existing file.
+    """
     from vftsim.cli.files import check_target, write_whole
     from vftsim.report.screen import print_text
     from vftsim.study.design.past import export as table_of

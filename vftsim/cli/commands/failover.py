@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
@@ -17,45 +15,40 @@ if TYPE_CHECKING:
     from vftsim.study.store import Store
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("failover")(failover)
-
-
 def failover(
     model: options.ModelName,
-    crashes: Annotated[
-        int | None, typer.Option("--crashes", "-n", help="How many crashes, spread over the span (default 20).")
-    ] = None,
-    load: Annotated[
-        float | None, typer.Option(metavar="SAPS", help="Attempts a second (default: the benchmark's first step).")
-    ] = None,
-    domain: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Whose host crashes (default: the one that is protected).")
-    ] = None,
-    over: Annotated[str, typer.Option(metavar="TIME", help="Stretch of time over which crashes are spread.")] = "1 s",
-    after: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="How long a run goes on after a crash and a restart (default: until queues have gone)."
-        ),
-    ] = None,
-    protection: Annotated[
-        str | None, typer.Option(metavar="KIND", help="Protect the domain with this mechanism and its defaults.")
-    ] = None,
-    prices: Annotated[
-        bool,
-        typer.Option(
-            "--prices/--no-prices", help="Play prices of the mechanism at both ends of their ranges, for bands."
-        ),
-    ] = True,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Figure to write (.png): a timeline, the outages.")
-    ] = None,
+    crashes: int | None = None,
+    load: float | None = None,
+    domain: str | None = None,
+    over: str = "1 s",
+    after: str | None = None,
+    protection: str | None = None,
+    prices: bool = True,
+    plot: Path | None = None,
     *,
     common: ModelStudy,
 ) -> None:
-    """Let the primary's host crash at many instants; show detection, takeover, outage, and what clients lost."""
+    """Let the primary's host crash at many instants; show detection, takeover, outage, and what clients lost.
+
+    Parameters
+    ----------
+    crashes : --crashes, -n
+        How many crashes, spread over the span (default 20).
+    load : --load SAPS
+        Attempts a second (default: the benchmark's first step).
+    domain : --domain NAME
+        Whose host crashes (default: the one that is protected).
+    over : --over TIME
+        Stretch of time over which crashes are spread.
+    after : --after TIME
+        How long a run goes on after a crash and a restart (default: until queues have gone).
+    protection : --protection KIND
+        Protect the domain with this mechanism and its defaults.
+    prices : --prices/--no-prices
+        Play prices of the mechanism at both ends of their ranges, for bands.
+    plot : --plot FILE
+        Figure to write (.png): a timeline, the outages.
+    """
     common.check_force(plot)
     from vftsim.cli.files import check_target, write_whole
     from vftsim.spec import DURATION

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,46 +17,43 @@ if TYPE_CHECKING:
 _NAME = "--{} needs a name of 1 to 200 characters without control characters"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("import")(import_lab)
-
-
 def import_lab(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            help="What SIPp (-trace_stat, -trace_rtt, -trace_counts, -trace_screen), IMS Bench SIPp (report), sar, "
-            "sadf -d, or a loop over a control group's cpu.stat wrote, of one run.",
-        ),
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Dataset to make, or to add to.")],
-    environment: Annotated[
-        str, typer.Option("--environment", "-e", metavar="NAME", help="Environment that was measured.")
-    ],
-    phase: Annotated[
-        str | None,
-        typer.Option("--phase", metavar="NAME", help="Phase that was measured, e.g. step_1; a report names its own."),
-    ] = None,
-    repeat: Annotated[str, typer.Option("--repeat", metavar="NAME", help="Which repeat of the phase.")] = "1",
-    start: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="Leave out what was before, e.g. '4 s'.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="TIME", help="Leave out what was after, e.g. '22 s'.")
-    ] = None,
-    rename: Annotated[
-        list[str] | None,
-        typer.Option("--rename", metavar="OLD=NEW", help="Call a metric otherwise, e.g. cpu/1=cpu; repeatable."),
-    ] = None,
-    kind: Annotated[
-        str | None, typer.Option("--as", metavar="KIND", help="What the files are, if that is not recognized.")
-    ] = None,
+    files: list[Path],
+    output: Path,
+    environment: str,
+    phase: str | None = None,
+    repeat: str = "1",
+    start: str | None = None,
+    until: str | None = None,
+    rename: list[str] | None = None,
+    kind: str | None = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Read the files of measuring tools into a dataset for 'vftsim calibrate'; several runs, several commands."""
+    """Read the files of measuring tools into a dataset for 'vftsim calibrate'; several runs, several commands.
+
+    Parameters
+    ----------
+    files : FILE...
+        What SIPp (-trace_stat, -trace_rtt, -trace_counts, -trace_screen), IMS Bench SIPp (report), sar, sadf -d, or a
+        loop over a control group's cpu.stat wrote, of one run.
+    output : --output, -o DIR
+        Dataset to make, or to add to.
+    environment : --environment, -e NAME
+        Environment that was measured.
+    phase : --phase NAME
+        Phase that was measured, e.g. step_1; a report names its own.
+    repeat : --repeat NAME
+        Which repeat of the phase.
+    start : --from TIME
+        Leave out what was before, e.g. '4 s'.
+    until : --until TIME
+        Leave out what was after, e.g. '22 s'.
+    rename : --rename OLD=NEW
+        Call a metric otherwise, e.g. cpu/1=cpu; repeatable.
+    kind : --as KIND
+        What the files are, if that is not recognized.
+    """
     from vftsim.labs import imported
     from vftsim.labs.definition import DatasetSpec
     from vftsim.report.screen import print_json

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from vftsim.cli import options
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("merge")(merge)
-
-
 def merge(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="What the shards kept with -o.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where all of it goes.")],
+    directories: list[Path],
+    output: Path,
 ) -> None:
-    """Put the finished replications of several shards into one directory; the whole command then writes its tables."""
+    """Put the finished replications of several shards into one directory; the whole command then writes its tables.
+
+    Parameters
+    ----------
+    directories : DIR...
+        What the shards kept with -o.
+    output : --output, -o DIR
+        Where all of it goes.
+    """
     from vftsim.report.screen import print_text
     from vftsim.study.merge import merge as put_together
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from vftsim.cli import options
 from vftsim.errors import ModelFileError, UsageError
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("models")(models)
-
-
 def models(
-    model: Annotated[
-        str | None, typer.Argument(metavar="[MODEL]", help="Show this model, all values written out.")
-    ] = None,
+    model: str | None = None,
     set_: options.Set = None,
     as_json: options.Json = False,
 ) -> None:
-    """List the shipped models, or show one with everything it inherits and every default."""
+    """List the shipped models, or show one with everything it inherits and every default.
+
+    Parameters
+    ----------
+    model : [MODEL]
+        Show this model, all values written out.
+    """
     from vftsim.report.screen import print_json, print_table
     from vftsim.study.model import load_model, shipped_models
 

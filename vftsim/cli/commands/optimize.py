@@ -3,45 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("optimize")(optimize)
-
-
 def optimize(
     model: options.ModelName,
-    choose: Annotated[
-        list[str],
-        typer.Option(
-            metavar="NAME=V,V",
-            help="What may be chosen: protection, scheduler, a short name of sweeps or a key of the model, and its "
-            "values or LOW..HIGH/LEVELS; repeatable.",
-        ),
-    ],
-    objective: Annotated[
-        list[str],
-        typer.Option(metavar="'FIGURE <= X'", help="What must hold, e.g. 'web.response.p95 <= 100'; repeatable."),
-    ],
-    prices: Annotated[
-        str | None, typer.Option(metavar="FILE", help="What things cost (YAML); a shipped example if not given.")
-    ] = None,
-    confidence: Annotated[str, typer.Option(metavar="PERCENT", help="That the objectives hold together.")] = "95 %",
-    looks: Annotated[int, typer.Option(metavar="N", help="Configurations looked at for the front.")] = 40,
-    budget: Annotated[int, typer.Option(metavar="N", help="Most runs of the search.")] = 2000,
+    choose: list[str],
+    objective: list[str],
+    prices: str | None = None,
+    confidence: str = "95 %",
+    looks: int = 40,
+    budget: int = 2000,
     *,
     common: ModelStudy,
 ) -> None:
     """Find the cheapest configuration that meets objectives, with evidence by fresh random numbers.
 
     Killed or interrupted, the same command goes on.
+
+    Parameters
+    ----------
+    choose : --choose NAME=V,V
+        What may be chosen: protection, scheduler, a short name of sweeps or a key of the model, and its values or
+        LOW..HIGH/LEVELS; repeatable.
+    objective : --objective 'FIGURE <= X'
+        What must hold, e.g. 'web.response.p95 <= 100'; repeatable.
+    prices : --prices FILE
+        What things cost (YAML); a shipped example if not given.
+    confidence : --confidence PERCENT
+        That the objectives hold together.
+    looks : --looks N
+        Configurations looked at for the front.
+    budget : --budget N
+        Most runs of the search.
     """
     from vftsim.spec import PERCENT
     from vftsim.study.design.decision import optimize as decide

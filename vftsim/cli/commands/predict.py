@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
@@ -15,42 +13,36 @@ if TYPE_CHECKING:
     from vftsim.study.store import Store
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("predict")(predict)
-
-
 def predict(
     model: options.ModelName,
-    fit: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FIT", help="Fit that the model's values come from: a shipped one (sip-lab/virtual), or a file."
-        ),
-    ] = None,
-    structure: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FIT", help="Fit of another structure that is accepted beside the model's own."),
-    ] = None,
-    held_out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ROWS",
-            help="Held-out rows that tell the structure error: a shipped lab's (linux-lab), or what 'vftsim validate "
-            "--held-out' wrote.",
-        ),
-    ] = None,
-    draws: Annotated[int, typer.Option(help="Points drawn from each fit.")] = 20,
-    replications: Annotated[int, typer.Option("--replications", "-n", help="Runs of each point.")] = 2,
-    figure: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Figures, e.g. 'cpu', 'SES1/p99', 'step_6/*' (default: the usual ones)."),
-    ] = None,
+    fit: list[str] | None = None,
+    structure: list[str] | None = None,
+    held_out: str | None = None,
+    draws: int = 20,
+    replications: int = 2,
+    figure: list[str] | None = None,
     scale: options.Scale = 1.0,
     *,
     common: ModelStudy,
 ) -> None:
-    """Predict with the uncertainty of replications, fitted parameters and structure, apart and together."""
+    """Predict with the uncertainty of replications, fitted parameters and structure, apart and together.
+
+    Parameters
+    ----------
+    fit : --fit FIT
+        Fit that the model's values come from: a shipped one (sip-lab/virtual), or a file.
+    structure : --structure FIT
+        Fit of another structure that is accepted beside the model's own.
+    held_out : --held-out ROWS
+        Held-out rows that tell the structure error: a shipped lab's (linux-lab), or what 'vftsim validate --held-out'
+        wrote.
+    draws : --draws
+        Points drawn from each fit.
+    replications : --replications, -n
+        Runs of each point.
+    figure : --figure NAME
+        Figures, e.g. 'cpu', 'SES1/p99', 'step_6/*' (default: the usual ones).
+    """
     common.check_force()
     from vftsim.calibrate.drawn import read_fit
     from vftsim.calibrate.prediction import predict as predict_study

@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("rare")(rare)
-
-
 def rare(
     model: options.ModelName,
-    event: Annotated[
-        str,
-        typer.Option(
-            metavar="'LEVEL >= N'",
-            help="What may happen in a run: a queue (server.queue.held >= 20), a link's backlog (lan.to_host.backlog "
-            ">= 2 ms), losses (server.queue.lost >= 1).",
-        ),
-    ],
-    trials: Annotated[int, typer.Option(metavar="N", help="Trials at each level.")] = 100,
-    repetitions: Annotated[
-        int,
-        typer.Option("--repetitions", "-n", metavar="N", help="Independent repetitions; the interval rests on them."),
-    ] = 20,
-    levels: Annotated[
-        str | None, typer.Option(metavar="N,N", help="Levels on the way to the limit (default: a pilot finds them).")
-    ] = None,
-    brute_force: Annotated[
-        bool, typer.Option("--brute-force", help="No levels: every trial is a run from time 0.")
-    ] = False,
+    event: str,
+    trials: int = 100,
+    repetitions: int = 20,
+    levels: str | None = None,
+    brute_force: bool = False,
     *,
     common: ModelStudy,
 ) -> None:
-    """Say how probable it is that a queue reaches a length, or a packet is lost, in a run: down to 1e-9 and below."""
+    """Say how probable it is that a queue reaches a length, or a packet is lost, in a run: down to 1e-9 and below.
+
+    Parameters
+    ----------
+    event : --event 'LEVEL >= N'
+        What may happen in a run: a queue (server.queue.held >= 20), a link's backlog (lan.to_host.backlog >= 2 ms),
+        losses (server.queue.lost >= 1).
+    trials : --trials N
+        Trials at each level.
+    repetitions : --repetitions, -n N
+        Independent repetitions; the interval rests on them.
+    levels : --levels N,N
+        Levels on the way to the limit (default: a pilot finds them).
+    brute_force : --brute-force
+        No levels: every trial is a run from time 0.
+    """
     common.check_force()
     from vftsim.study.rare import rare_study, request_for
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from vftsim.cli.common import Work
 from vftsim.errors import UsageError
@@ -15,46 +13,34 @@ if TYPE_CHECKING:
     from vftsim.records.runner import Record
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("record")(record)
-
-
 def record(
-    study: Annotated[
-        str,
-        typer.Argument(
-            metavar="STUDY",
-            help="xen-media: 49 experiments (Patnaik et al. 2009); networks: iperf and httperf on bare metal, KVM and "
-            "ESXi (Timalsena 2013); sip-farm: seven runs on z/VM (IBM Montpellier 2007); vmware-ft: VMware's white "
-            "paper on fault tolerance (2009); remus: NSDI 2008; kemari: 2008; epochs: hypervisor-based fault tolerance "
-            "(Bressoud and Schneider 1996); or the record.yaml of a study of your own.",
-        ),
-    ],
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            help="xen-media: run a wrong or rival model too and show what separates them (one-vcpu, no-boost, "
-            "round-robin, one-vcpu-each, half-duty, all); repeatable.",
-        ),
-    ] = None,
-    curve: Annotated[
-        str | None,
-        typer.Option(
-            "--curve",
-            help="xen-media: loss over the duty of the CPU-bound guests (duty), or delay over streams (load), instead.",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the report (.md), of a curve its figure (.png)."),
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="One short replication, for a first look.")] = False,
+    study: str,
+    model: list[str] | None = None,
+    curve: str | None = None,
+    output: Path | None = None,
+    quick: bool = False,
     *,
     common: Work,
 ) -> None:
-    """Run the experiments of a study with the shipped fit; print every statement with its verdict."""
+    """Run the experiments of a study with the shipped fit; print every statement with its verdict.
+
+    Parameters
+    ----------
+    study : STUDY
+        xen-media: 49 experiments (Patnaik et al. 2009); networks: iperf and httperf on bare metal, KVM and ESXi
+        (Timalsena 2013); sip-farm: seven runs on z/VM (IBM Montpellier 2007); vmware-ft: VMware's white paper on fault
+        tolerance (2009); remus: NSDI 2008; kemari: 2008; epochs: hypervisor-based fault tolerance (Bressoud and
+        Schneider 1996); or the record.yaml of a study of your own.
+    model : --model
+        xen-media: run a wrong or rival model too and show what separates them (one-vcpu, no-boost, round-robin,
+        one-vcpu-each, half-duty, all); repeatable.
+    curve : --curve
+        xen-media: loss over the duty of the CPU-bound guests (duty), or delay over streams (load), instead.
+    output : --output, -o FILE
+        Write the report (.md), of a curve its figure (.png).
+    quick : --quick
+        One short replication, for a first look.
+    """
     from vftsim.cli.files import check_target
     from vftsim.records.runner import read
     from vftsim.study.replicate import check_study

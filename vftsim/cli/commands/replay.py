@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,29 +14,35 @@ if TYPE_CHECKING:
     from vftsim.study.design.past import KeptRun
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("replay")(replay)
-
-
 def replay(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Result of a study, a run or a comparison.")],
-    run: Annotated[int, typer.Option("--run", metavar="N", help="Number of the run (replications.csv), from 0.")],
-    trace: Annotated[
-        Path | None,
-        typer.Option("--trace", metavar="FILE", help="Write a window of its schedule, for ui.perfetto.dev."),
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option(metavar="TIME", help="With --trace: where the window begins, as for vftsim trace.")
-    ] = None,
-    length: Annotated[str | None, typer.Option(metavar="TIME", help="With --trace: length of the window.")] = None,
-    debugger: Annotated[
-        bool, typer.Option("--debugger", help="Run it in Python's debugger (pdb), by the engine simpy.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    directory: Path,
+    run: int,
+    trace: Path | None = None,
+    start: str | None = None,
+    length: str | None = None,
+    debugger: bool = False,
+    force: bool = False,
     engine: options.Engine = options.EngineName.auto,
 ) -> None:
-    """Run one run of a result again, and say whether it is what was kept, to the last bit; else exit code 1."""
+    """Run one run of a result again, and say whether it is what was kept, to the last bit; else exit code 1.
+
+    Parameters
+    ----------
+    directory : DIR
+        Result of a study, a run or a comparison.
+    run : --run N
+        Number of the run (replications.csv), from 0.
+    trace : --trace FILE
+        Write a window of its schedule, for ui.perfetto.dev.
+    start : --start TIME
+        With --trace: where the window begins, as for vftsim trace.
+    length : --length TIME
+        With --trace: length of the window.
+    debugger : --debugger
+        Run it in Python's debugger (pdb), by the engine simpy.
+    force : --force
+        Replace an existing file.
+    """
     if debugger and engine is options.EngineName.compiled:
         raise UsageError("--debugger looks into plain Python: it goes with --engine simpy")
     if trace is None and (start, length) != (None, None):

@@ -48,41 +48,31 @@ class Runs(ModelStudy):
         print_blocks(result.blocks(everything=self.tables is Tables.all))
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("run")(run)
-
-
 def run(
     model: options.ModelName,
-    replications: Annotated[
-        int | None, typer.Option("--replications", "-n", help="Independent replications (default 10).")
-    ] = None,
+    replications: int | None = None,
     shard: options.Shard = None,
-    precision: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PERCENT",
-            help="Run until each --figure is known this well (95 % interval); --replications is then the most "
-            "(default 200).",
-        ),
-    ] = None,
-    figure: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="With --precision: a figure, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: one of "
-            "the first workload's, of its first step).",
-        ),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted result, or add replications to one.")
-    ] = False,
+    precision: str | None = None,
+    figure: list[str] | None = None,
+    resume: bool = False,
     scale: options.Scale = 1.0,
     *,
     common: Runs,
 ) -> None:
-    """Simulate a model and print its tables; with -o, keep tidy files, plots and a manifest."""
+    """Simulate a model and print its tables; with -o, keep tidy files, plots and a manifest.
+
+    Parameters
+    ----------
+    replications : --replications, -n
+        Independent replications (default 10).
+    precision : --precision PERCENT
+        Run until each --figure is known this well (95 % interval); --replications is then the most (default 200).
+    figure : --figure NAME
+        With --precision: a figure, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: one of the first
+        workload's, of its first step).
+    resume : --resume
+        Go on with an interrupted result, or add replications to one.
+    """
     if ((common.force and common.report is None) or resume) and common.output is None:
         raise UsageError("--force and --resume are about a result directory: name it with -o DIR")
     from vftsim.study.shard import Shard

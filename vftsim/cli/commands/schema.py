@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from vftsim.errors import UsageError
 
 STUDY, PRICES, RECORD = "study", "prices", "record"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("schema")(schema)
-
-
 def schema(
-    kind: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[KIND]",
-            help="study, prices, record; dataset, calibration, validation, ramps: files of a lab; a model file if not "
-            "given.",
-        ),
-    ] = None,
+    kind: str | None = None,
 ) -> None:
-    """Print the JSON Schema of model files, of a study, prices, a record, or of the files of a lab (draft 2020-12)."""
+    """Print the JSON Schema of model files, of a study, prices, a record, or of the files of a lab (draft 2020-12).
+
+    Parameters
+    ----------
+    kind : [KIND]
+        study, prices, record; dataset, calibration, validation, ramps: files of a lab; a model file if not given.
+    """
     from vftsim.calibrate.schemas import KINDS, lab_schema
     from vftsim.report.screen import print_json
     from vftsim.spec.suggest import did_you_mean

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from vftsim.cli import options
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("studies")(studies)
-
-
 def studies(
-    directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to look, two levels deep.")] = Path(),
+    directory: Path = Path(),
     as_json: options.Json = False,
 ) -> None:
-    """List the results in a directory: what each is of, how much of it is there, and the command that made it."""
+    """List the results in a directory: what each is of, how much of it is there, and the command that made it.
+
+    Parameters
+    ----------
+    directory : [DIR]
+        Where to look, two levels deep.
+    """
     from vftsim.report.screen import print_json, print_table, print_text
     from vftsim.study.design.past import list_results
 

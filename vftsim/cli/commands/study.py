@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from vftsim.cli import options
 from vftsim.cli.common import Study
@@ -18,29 +16,13 @@ if TYPE_CHECKING:
 _MOST_LISTED = 40
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("study")(study)
-
-
 def study(
-    file: Annotated[
-        str | None, typer.Argument(metavar="[FILE]", help="A study file, or the name of a shipped study.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List points and runs, estimate the time, and run nothing.")
-    ] = False,
-    gen_config: Annotated[
-        str | None,
-        typer.Option("--gen-config", metavar="MODEL", help="Print a study file for a model to begin with."),
-    ] = None,
-    points: Annotated[
-        int | None, typer.Option(metavar="N", help="Points drawn, instead of the file's (latin_hypercube, sobol).")
-    ] = None,
-    replications: Annotated[
-        int | None, typer.Option("--replications", "-n", metavar="N", help="Instead of the file's.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Instead of the file's.")] = None,
+    file: str | None = None,
+    dry_run: bool = False,
+    gen_config: str | None = None,
+    points: int | None = None,
+    replications: int | None = None,
+    seed: int | None = None,
     quick: options.Quick = False,
     shard: options.Shard = None,
     *,
@@ -49,6 +31,21 @@ def study(
     """Run a study file: models at the points of a design, each under the same replications.
 
     Killed or interrupted, the same command goes on; with more points or replications it goes on from what is there.
+
+    Parameters
+    ----------
+    file : [FILE]
+        A study file, or the name of a shipped study.
+    dry_run : --dry-run
+        List points and runs, estimate the time, and run nothing.
+    gen_config : --gen-config MODEL
+        Print a study file for a model to begin with.
+    points : --points N
+        Points drawn, instead of the file's (latin_hypercube, sobol).
+    replications : --replications, -n N
+        Instead of the file's.
+    seed : --seed N
+        Instead of the file's.
     """
     if gen_config is not None:
         _print_template(gen_config, file)

@@ -3,58 +3,42 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
 from vftsim.errors import UsageError
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("sweep")(sweep)
-
-
 def sweep(
-    model: Annotated[
-        str | None, typer.Argument(metavar="[MODEL]", help="A model; without one, the shipped Xen media host.")
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="CPU scheduler, several with commas, or 'all' (default: the model's)."),
-    ] = None,
-    protection: Annotated[
-        str | None,
-        typer.Option(metavar="KIND,KIND", help="Mechanism, several with commas, or 'all' (default: the model's)."),
-    ] = None,
-    grid: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--grid",
-            metavar="NAME=V,V",
-            help="Axis: weight, cap, streams, calls, a parameter of protection (checkpoint_interval, dirty_rate, "
-            "bandwidth, round_trip, lag_limit) or a key of the model; repeatable. Replaces the default grid.",
-        ),
-    ] = None,
-    figure: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A figure to be told, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: what leads).",
-        ),
-    ] = None,
+    model: str | None = None,
+    scheduler: str | None = None,
+    protection: str | None = None,
+    grid: list[str] | None = None,
+    figure: list[str] | None = None,
     replications: options.Replications = 3,
-    duration: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Measured time of a steady state: short for --set measure.duration=TIME."),
-    ] = None,
+    duration: str | None = None,
     shard: options.Shard = None,
     *,
     common: ModelStudy,
 ) -> None:
-    """Simulate a grid of settings under the same traffic; killed or interrupted, the same command goes on."""
+    """Simulate a grid of settings under the same traffic; killed or interrupted, the same command goes on.
+
+    Parameters
+    ----------
+    model : [MODEL]
+        A model; without one, the shipped Xen media host.
+    scheduler : --scheduler NAME
+        CPU scheduler, several with commas, or 'all' (default: the model's).
+    protection : --protection KIND,KIND
+        Mechanism, several with commas, or 'all' (default: the model's).
+    grid : --grid NAME=V,V
+        Axis: weight, cap, streams, calls, a parameter of protection (checkpoint_interval, dirty_rate, bandwidth,
+        round_trip, lag_limit) or a key of the model; repeatable. Replaces the default grid.
+    figure : --figure NAME
+        A figure to be told, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: what leads).
+    duration : --duration TIME
+        Measured time of a steady state: short for --set measure.duration=TIME.
+    """
     from vftsim.study.shard import Shard
     from vftsim.study.sweep import run_sweep
     from vftsim.study.sweep_grid import plan_grid, with_duration

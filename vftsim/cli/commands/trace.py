@@ -39,60 +39,47 @@ class CapturePoint(StrEnum):
     guest = "guest"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("trace")(trace)
-
-
 def trace(
     model: options.ModelName,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Trace to write (JSON), for ui.perfetto.dev."),
-    ] = None,
-    gantt: Annotated[
-        Path | None,
-        typer.Option("--gantt", metavar="FILE", help="Figure to write (.png): who ran on which pCPU."),
-    ] = None,
-    pcap: Annotated[
-        Path | None,
-        typer.Option("--pcap", metavar="FILE", help="Packets to write (.pcap), for tshark and Wireshark."),
-    ] = None,
-    point: Annotated[
-        CapturePoint, typer.Option("--point", help="Where packets are captured; with --pcap.")
-    ] = CapturePoint.client,
-    beside: Annotated[
-        Path | None,
-        typer.Option(
-            "--beside",
-            metavar="FILE",
-            help="A schedule that a real system recorded: text of 'perf sched script', 'trace-cmd report' or "
-            "'xentrace_format'. Prints shares, waits and switches of both; in the trace both stand together.",
-        ),
-    ] = None,
-    match: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--match",
-            metavar="VCPU=NAME",
-            help="With --beside: which vCPU goes with which thread or vCPU recorded, e.g. 'sut.0=CPU 0/KVM-*'; "
-            "repeatable (default: those of one name).",
-        ),
-    ] = None,
-    cycles: Annotated[
-        str | None,
-        typer.Option(metavar="FREQUENCY", help="With --beside of xentrace_format: cycles a second, e.g. '2.4 GHz'."),
-    ] = None,
+    output: Path | None = None,
+    gantt: Path | None = None,
+    pcap: Path | None = None,
+    point: CapturePoint = CapturePoint.client,
+    beside: Path | None = None,
+    match: list[str] | None = None,
+    cycles: str | None = None,
     start: Start = None,
     length: Length = None,
     set_: options.Set = None,
     seed: options.Seed = options.DEFAULT_SEED,
     replication: Replication = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: bool = False,
     engine: options.Engine = options.EngineName.auto,
     strict: options.Strict = False,
 ) -> None:
-    """Write a window of the schedule: as a Chrome trace (pCPUs, vCPUs, rings), as a Gantt chart, or both."""
+    """Write a window of the schedule: as a Chrome trace (pCPUs, vCPUs, rings), as a Gantt chart, or both.
+
+    Parameters
+    ----------
+    output : --output, -o FILE
+        Trace to write (JSON), for ui.perfetto.dev.
+    gantt : --gantt FILE
+        Figure to write (.png): who ran on which pCPU.
+    pcap : --pcap FILE
+        Packets to write (.pcap), for tshark and Wireshark.
+    point : --point
+        Where packets are captured; with --pcap.
+    beside : --beside FILE
+        A schedule that a real system recorded: text of 'perf sched script', 'trace-cmd report' or 'xentrace_format'.
+        Prints shares, waits and switches of both; in the trace both stand together.
+    match : --match VCPU=NAME
+        With --beside: which vCPU goes with which thread or vCPU recorded, e.g. 'sut.0=CPU 0/KVM-*'; repeatable
+        (default: those of one name).
+    cycles : --cycles FREQUENCY
+        With --beside of xentrace_format: cycles a second, e.g. '2.4 GHz'.
+    force : --force
+        Replace an existing file.
+    """
     options.use_engine(engine, strict=strict)
     from vftsim.cli.files import check_target, write_whole
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from vftsim.cli import options
 from vftsim.errors import UsageError
@@ -13,30 +10,27 @@ from vftsim.errors import UsageError
 _HIGHEST_PORT = 65_535
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("ui")(ui)
-
-
 def ui(
-    models: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[MODEL...]", help="Model files of your own beside the shipped models; the first is shown first."
-        ),
-    ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Where studies are kept, and found again.")
-    ] = Path("vftsim-ui"),
-    port: Annotated[int, typer.Option(help="On 127.0.0.1; 0: a free one.")] = 8765,
+    models: list[str] | None = None,
+    output: Path = Path("vftsim-ui"),
+    port: int = 8765,
     jobs: options.Jobs = None,
-    max_time: Annotated[
-        str, typer.Option("--max-time", metavar="TIME", help="End a study after this time; what has finished is kept.")
-    ] = "1 h",
+    max_time: str = "1 h",
 ) -> None:
     """Show a page on this machine: knobs of a model, today's configuration beside variants, answers as charts.
 
     Each answer is made by the command that stands below it, and is kept. Nobody but this machine can reach the page.
+
+    Parameters
+    ----------
+    models : [MODEL...]
+        Model files of your own beside the shipped models; the first is shown first.
+    output : --output, -o DIR
+        Where studies are kept, and found again.
+    port : --port
+        On 127.0.0.1; 0: a free one.
+    max_time : --max-time TIME
+        End a study after this time; what has finished is kept.
     """
     from vftsim.cli.output import say
     from vftsim.spec import DURATION

@@ -54,18 +54,9 @@ class Validating(Work):
             check_target(self.rows, self.force)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("validate")(validate)
-
-
 def validate(
-    validation: Annotated[
-        str, typer.Argument(metavar="VALIDATION", help="A shipped validation (sip-lab/validation) or a file.")
-    ] = "sip-lab/validation",
-    environment: Annotated[
-        list[str] | None, typer.Option("--environment", "-e", help="Only this environment; repeatable.")
-    ] = None,
+    validation: str = "sip-lab/validation",
+    environment: list[str] | None = None,
     replications: Annotated[
         int | None,
         typer.Option("--replications", "-n", min=2, help="Replications of each ramp instead of the file's."),
@@ -75,7 +66,15 @@ def validate(
     *,
     common: Validating,
 ) -> None:
-    """Predict every measured row; exit code 1 when the declared accuracy is missed."""
+    """Predict every measured row; exit code 1 when the declared accuracy is missed.
+
+    Parameters
+    ----------
+    validation : VALIDATION
+        A shipped validation (sip-lab/validation) or a file.
+    environment : --environment, -e
+        Only this environment; repeatable.
+    """
     from vftsim.calibrate import structure_error
     from vftsim.calibrate.page import page
     from vftsim.calibrate.provenance import stamp

@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from vftsim.cli import options
 
@@ -15,20 +13,18 @@ if TYPE_CHECKING:
     from vftsim.kernel import Linked
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("warmup")(warmup)
-
-
 def warmup(
-    models: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[MODEL]...", help="Models with parts from elsewhere (default: none)."),
-    ] = None,
+    models: list[str] | None = None,
     set_: options.Set = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Build the engine if it is not there, and compile what these models need besides; nothing to do as a rule."""
+    """Build the engine if it is not there, and compile what these models need besides; nothing to do as a rule.
+
+    Parameters
+    ----------
+    models : [MODEL]...
+        Models with parts from elsewhere (default: none).
+    """
     from vftsim.composition.one_kernel import prepared_for, the_kernel
     from vftsim.kernel.compiled_engine import CompiledEngine
     from vftsim.report.screen import print_text
