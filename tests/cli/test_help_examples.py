@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 
 import pytest
 from typer.main import get_command
@@ -68,8 +70,7 @@ def test_a_quick_example_works(example):
 
 @pytest.mark.parametrize("model", ["lab-virtual", "lab-native", "xen-media", "net-kvm", "linux-lab"])
 def test_the_example_of_a_setting_is_accepted(model):
-    said = options.Set.__metadata__[0].help
-    setting = re.search(r"--set '([^']+)'", said)[1]
+    setting = re.search(r"e.g. --set '([^']+)'", options.__doc__)[1]
     assert load_model(model, [setting]).spec != load_model(model).spec
 
 
@@ -79,3 +80,12 @@ def test_no_description_is_cut(capsys, monkeypatch):
     assert "..." not in out.partition("Commands:")[2]
     whole = " ".join(out.split())
     assert "Say how long the service is down in a year, how long unprotected, and what clients lose." in whole
+
+
+def test_python_without_docstrings_is_refused():
+    """Options are declared in docstrings: without them every one would have another name."""
+    done = subprocess.run(
+        [sys.executable, "-OO", "-m", "vftsim", "models"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "-OO leaves out the docstrings" in done.stderr

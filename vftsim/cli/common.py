@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
@@ -23,8 +23,12 @@ import typer
 from vftsim.cli import options
 from vftsim.errors import UsageError
 
-_ENTRY = re.compile(r"^(\w+) : (.+)\n((?:    .+(?:\n|$))+)", re.MULTILINE)
-_FLAGS = re.compile(r"((?:-[^ ,]+(?:, -[^ ,]+)*)?) ?(.*)")
+_ENTRY = re.compile(
+    r"^(?P<name>\w+) : (?:(?P<group>Model|Result|Work): )?(?P<flags>(?:-[^ ,\n]+(?:, -[^ ,\n]+)*)?) ?(?P<metavar>.*)\n"
+    r"(?P<help>(?:    .+(?:\n|$))+)",
+    re.MULTILINE,
+)
+_PARAMETERS = "\n\nParameters\n----------\n"
 
 if TYPE_CHECKING:
     from vftsim.study.estimate import Needs
@@ -41,16 +45,16 @@ if TYPE_CHECKING:
 class Work:
     """How something is simulated and said: of every command that does."""
 
-    force: options.Force = False
-    report: options.Report = None
-    as_json: options.Json = False
-    quiet: options.Quiet = False
-    jobs: options.Jobs = None
-    cluster: options.Cluster = None
-    max_time: options.MaxTime = None
-    max_memory: options.MaxMemory = None
-    engine: options.Engine = options.EngineName.auto
-    strict: options.Strict = False
+    force: bool = False
+    report: Path | None = None
+    as_json: bool = False
+    quiet: bool = False
+    jobs: int | None = None
+    cluster: str | None = None
+    max_time: str | None = None
+    max_memory: str | None = None
+    engine: options.EngineName = options.EngineName.auto
+    strict: bool = False
 
     def begin(self) -> None:
         """Choose the engine and the cluster, start the clock of ``--max-time``, refuse what cannot be.
@@ -95,12 +99,20 @@ class Work:
 
 @dataclass(kw_only=True)
 class Study(Work):
-    """The same of studies, whose time is told beforehand and whose runs are kept."""
+    """The same of studies, whose time is told beforehand and whose runs are kept.
 
-    output: options.KeepIn = None
-    force: options.StartOver = False
-    as_csv: options.Csv = False
-    yes: options.Yes = False
+    Parameters
+    ----------
+    output : Result: --output, -o DIR
+        Keep every finished run and the answer here; the same command goes on.
+    force : Result: --force
+        Start over; what DIR holds goes when the new answer stands.
+    """
+
+    output: Path | None = None
+    force: bool = False
+    as_csv: bool = False
+    yes: bool = False
 
     @cached_property
     def limits(self) -> Limits:
@@ -173,9 +185,9 @@ class Study(Work):
 class ModelStudy(Study):
     """The same of studies of models that the command line names."""
 
-    set_: options.Set = None
-    seed: options.Seed = options.DEFAULT_SEED
-    quick: options.Quick = False
+    set_: list[str] | None = None
+    seed: int = options.DEFAULT_SEED
+    quick: bool = False
 
     def model(self, name: str, scale: float = 1.0) -> Model:
         """Return a model as the options change it."""
@@ -185,17 +197,36 @@ class ModelStudy(Study):
 def declared(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command whose parameters are the arguments and options that its docstring describes.
 
-    An entry says ``name : METAVAR`` of an argument, ``name : --option, -o METAVAR`` of an option, and below its help.
+    An entry says ``name : METAVAR`` of an argument, ``name : --option, -o METAVAR`` of an option, ``Group:`` before it
+    if it is to stand in one, and below its help.  What it does not describe is as :mod:`vftsim.cli.options` has it.
     """
-    text, _, entries = inspect.cleandoc(command.__doc__ or "").partition("\n\nParameters\n----------\n")
-    hints = get_type_hints(command, include_extras=True)
-    for name, words, told in _ENTRY.findall(entries):
-        flags, metavar = _FLAGS.fullmatch(words).groups()  # type: ignore[union-attr]
-        shown, meant = metavar or None, " ".join(told.split())
-        given = typer.Option(*flags.split(", "), metavar=shown, help=meant) if flags else None
-        hints[name] = Annotated[hints[name], given or typer.Argument(metavar=shown, help=meant)]
-    command.__doc__, command.__annotations__ = text, hints
+    text = inspect.cleandoc(command.__doc__ or "")
+    command.__annotations__ = _described(get_type_hints(command, include_extras=True), text)
+    command.__doc__ = text.partition(_PARAMETERS)[0]
     return command
+
+
+def _described(hints: Mapping[str, Any], *docs: str | None) -> dict[str, Any]:
+    """Return the annotations of parameters that docstrings describe, the last of them first."""
+    found = dict(hints)
+    for doc in (options.__doc__, *docs):
+        for name, parameter in _parameters(doc or "").items():
+            if name in hints and not hasattr(hints[name], "__metadata__"):  # declared already: the app is built again
+                found[name] = Annotated[hints[name], parameter]
+    return found
+
+
+@functools.cache
+def _parameters(doc: str) -> dict[str, Any]:
+    entries = inspect.cleandoc(doc).partition(_PARAMETERS)[2]
+    return {entry["name"]: _parameter(entry) for entry in _ENTRY.finditer(entries)}
+
+
+def _parameter(entry: re.Match[str]) -> Any:
+    shown, told = entry["metavar"] or None, " ".join(entry["help"].split())
+    if entry["flags"]:
+        return typer.Option(*entry["flags"].split(", "), metavar=shown, help=told, rich_help_panel=entry["group"])
+    return typer.Argument(metavar=shown, help=told, autocompletion=options.shipped_models if shown == "MODEL" else None)
 
 
 def spread(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -210,7 +241,7 @@ def spread(command: Callable[..., Any]) -> Callable[..., Any]:
     bundle: str
     kind: Any
     ((bundle, kind),) = bundles
-    theirs = get_type_hints(kind, include_extras=True)
+    theirs = _described(get_type_hints(kind), *(each.__doc__ for each in reversed(kind.__mro__)))
     # What is special comes first in the help.
     named = dict.fromkeys(name for each in kind.__mro__ for name in inspect.get_annotations(each))
     shared = {each.name: each for each in fields(kind)}

@@ -28,7 +28,7 @@ from vftsim.cli import options, output
 from vftsim.cli.common import declared, spread
 from vftsim.cli.examples import epilog_of
 from vftsim.cli.grouped_help import GroupedHelp
-from vftsim.errors import StorageError, VftsimError, WorkerLostError
+from vftsim.errors import StorageError, UsageError, VftsimError, WorkerLostError
 
 OK, OUTSIDE, USAGE, INTERRUPTED = 0, 1, 2, 3
 _TYPER_INTERRUPTED = 130
@@ -53,6 +53,8 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     )
     app.callback(invoke_without_command=True)(_global_options)
+    if sys.flags.optimize > 1:
+        raise UsageError("python -OO leaves out the docstrings in which commands declare their options; -O keeps them")
     commands = importlib.import_module("vftsim.cli.commands")
     for module in sorted(m.name for m in pkgutil.iter_modules(commands.__path__)):
         command = spread(declared(getattr(importlib.import_module(f"{commands.__name__}.{module}"), module)))

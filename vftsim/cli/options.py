@@ -1,4 +1,53 @@
-"""Options that several commands share, with one wording."""
+"""Options that several commands share, with one wording: what a parameter of this name is, if a command does not say.
+
+Parameters
+----------
+model : MODEL
+    A shipped model (see 'vftsim models') or the path of a model file.
+set_ : Model: --set KEY=VALUE
+    Change a value of the model, e.g. --set 'hosts.host.switch_cost=4 us'; repeatable.
+seed : Model: --seed
+    Root seed; the same seed gives the same results to the last bit.
+scale : Model: --scale
+    Measured time as a multiple of the model's; transients and warm-up stay.
+quick : Model: --quick
+    First look: a minute of each step, half a second of a steady state but no less than a workload's own test, a quarter
+    of the crashes.
+replications : --replications, -n
+    Independent replications.
+ihs_limit : --ihs-limit PERCENT
+    Allowed inadequately handled share (default: stop rule).
+force : Result: --force
+    Replace an existing result.
+report : Result: --report FILE
+    Write a page of the result that needs nothing else (.html).
+keep : Result: --keep DIR
+    Keep every finished run and the answer here; the same command goes on.
+as_json : Result: --json
+    Print one JSON document instead of tables.
+as_csv : Result: --csv
+    Print CSV instead of tables.
+quiet : Work: --quiet, -q
+    Show no progress.
+jobs : Work: --jobs, -j
+    Worker processes (default: all cores); no influence on results.
+cluster : Work: --cluster ADDRESS
+    Run on a Dask cluster: its scheduler's address (tcp://host:8786) or scheduler file; no influence on results.
+shard : Work: --shard I/N
+    Compute share I of N only, into a DIR of its own; 'vftsim merge' puts them together.
+engine : Work: --engine
+    compiled: fast; simpy: plain Python, to read and to debug; auto: compiled where that is possible. No influence on
+    results.
+strict : Work: --strict
+    End a run with the first output that leaves before the backup can take over from there, unless the model asks for
+    that; such outputs are counted in any case.
+yes : Work: --yes, -y
+    Begin although it takes above an hour or a quarter of the memory.
+max_time : Work: --max-time TIME
+    End after this time in all, e.g. 30 min; what has finished is kept.
+max_memory : Work: --max-memory SIZE
+    Refuse what needs more memory, end what uses more, e.g. 4 GB.
+"""
 
 # ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
 
@@ -10,7 +59,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -35,167 +84,12 @@ class EngineName(StrEnum):
     simpy = "simpy"
 
 
-Engine = Annotated[
-    EngineName,
-    typer.Option(
-        "--engine",
-        help="compiled: fast; simpy: plain Python, to read and to debug; auto: compiled where that is possible. "
-        "No influence on results.",
-        rich_help_panel=WORK,
-    ),
-]
-
-Strict = Annotated[
-    bool,
-    typer.Option(
-        "--strict",
-        help="End a run with the first output that leaves before the backup can take over from there, unless the "
-        "model asks for that; such outputs are counted in any case.",
-        rich_help_panel=WORK,
-    ),
-]
-
-
-def _shipped_models(incomplete: str) -> list[str]:
+def shipped_models(incomplete: str) -> list[str]:
     """Return what the shell offers for a model; files it offers by itself."""
     from vftsim.spec.shipped import list_shipped
 
     return [name for name in list_shipped("models") if name.startswith(incomplete)]
 
-
-ModelName = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL",
-        help="A shipped model (see 'vftsim models') or the path of a model file.",
-        autocompletion=_shipped_models,
-    ),
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Change a value of the model, e.g. --set 'hosts.host.switch_cost=4 us'; repeatable.",
-        rich_help_panel=MODEL,
-    ),
-]
-Replications = Annotated[int, typer.Option("--replications", "-n", help="Independent replications.")]
-Seed = Annotated[
-    int, typer.Option(help="Root seed; the same seed gives the same results to the last bit.", rich_help_panel=MODEL)
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs", "-j", help="Worker processes (default: all cores); no influence on results.", rich_help_panel=WORK
-    ),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        metavar="ADDRESS",
-        help="Run on a Dask cluster: its scheduler's address (tcp://host:8786) or scheduler file; no influence on "
-        "results.",
-        rich_help_panel=WORK,
-    ),
-]
-Shard = Annotated[
-    str | None,
-    typer.Option(
-        "--shard",
-        metavar="I/N",
-        help="Compute share I of N only, into a DIR of its own; 'vftsim merge' puts them together.",
-        rich_help_panel=WORK,
-    ),
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document instead of tables.", rich_help_panel=RESULT)
-]
-Csv = Annotated[bool, typer.Option("--csv", help="Print CSV instead of tables.", rich_help_panel=RESULT)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=WORK)]
-Quick = Annotated[
-    bool,
-    typer.Option(
-        "--quick",
-        help="First look: a minute of each step, half a second of a steady state but no less than a workload's own "
-        "test, a quarter of the crashes.",
-        rich_help_panel=MODEL,
-    ),
-]
-Scale = Annotated[
-    float,
-    typer.Option(
-        help="Measured time as a multiple of the model's; transients and warm-up stay.", rich_help_panel=MODEL
-    ),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", "-o", metavar="DIR", help="Write tables, plots and manifest here.", rich_help_panel=RESULT
-    ),
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing result.", rich_help_panel=RESULT)]
-KeepIn = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="DIR",
-        help="Keep every finished run and the answer here; the same command goes on.",
-        rich_help_panel=RESULT,
-    ),
-]
-KeepRuns = Annotated[
-    Path | None,
-    typer.Option(
-        "--keep",
-        metavar="DIR",
-        help="Keep every finished run and the answer here; the same command goes on.",
-        rich_help_panel=RESULT,
-    ),
-]
-StartOver = Annotated[
-    bool,
-    typer.Option("--force", help="Start over; what DIR holds goes when the new answer stands.", rich_help_panel=RESULT),
-]
-IhsLimit = Annotated[
-    str | None,
-    typer.Option("--ihs-limit", metavar="PERCENT", help="Allowed inadequately handled share (default: stop rule)."),
-]
-Report = Annotated[
-    Path | None,
-    typer.Option(
-        "--report",
-        metavar="FILE",
-        help="Write a page of the result that needs nothing else (.html).",
-        rich_help_panel=RESULT,
-    ),
-]
-Yes = Annotated[
-    bool,
-    typer.Option(
-        "--yes", "-y", help="Begin although it takes above an hour or a quarter of the memory.", rich_help_panel=WORK
-    ),
-]
-MaxTime = Annotated[
-    str | None,
-    typer.Option(
-        "--max-time",
-        metavar="TIME",
-        help="End after this time in all, e.g. 30 min; what has finished is kept.",
-        rich_help_panel=WORK,
-    ),
-]
-MaxMemory = Annotated[
-    str | None,
-    typer.Option(
-        "--max-memory",
-        metavar="SIZE",
-        help="Refuse what needs more memory, end what uses more, e.g. 4 GB.",
-        rich_help_panel=WORK,
-    ),
-]
 
 DEFAULT_SEED = 1
 DEFAULT_REPLICATIONS = 10

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def availability(
-    model: options.ModelName,
+    model: str,
     mtbf: str,
     protection: str = "none,ha_restart,lockstep,checkpoint",
     crashes: int | None = None,

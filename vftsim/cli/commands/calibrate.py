@@ -11,7 +11,7 @@ from vftsim.cli.common import Work
 def calibrate(
     calibration: str,
     output: Path | None = None,
-    keep: options.KeepRuns = None,
+    keep: Path | None = None,
     at: str | None = None,
     profile: bool = False,
     coverage: int = 0,

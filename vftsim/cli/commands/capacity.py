@@ -22,10 +22,10 @@ class Method(StrEnum):
 
 
 def capacity(
-    model: options.ModelName,
+    model: str,
     method: Method | None = None,
     loss_limit: str | None = None,
-    ihs_limit: options.IhsLimit = None,
+    ihs_limit: str | None = None,
     after_stop: str | None = None,
     window: str | None = None,
     headroom: str | None = None,
@@ -37,7 +37,7 @@ def capacity(
     objective: list[str] | None = None,
     prices: bool = True,
     replications: int | None = None,
-    scale: options.Scale = 1.0,
+    scale: float = 1.0,
     *,
     common: ModelStudy,
 ) -> None:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from vftsim.cli import options
-
 if TYPE_CHECKING:
     from vftsim.study.check import CheckReport
 
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
 def check(
     directory: Path,
     repair: bool = False,
-    as_json: options.Json = False,
+    as_json: bool = False,
 ) -> None:
     """Say what a result's directory holds and what is damaged; exit code 1 when something is.
 

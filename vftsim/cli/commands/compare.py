@@ -26,8 +26,8 @@ def compare(
     prices: bool = True,
     crossovers: list[str] | None = None,
     figure: list[str] | None = None,
-    replications: options.Replications = options.DEFAULT_REPLICATIONS,
-    scale: options.Scale = 1.0,
+    replications: int = options.DEFAULT_REPLICATIONS,
+    scale: float = 1.0,
     *,
     common: ModelStudy,
 ) -> None:

@@ -19,17 +19,17 @@ class Of(StrEnum):
 
 
 def explain(
-    model: options.ModelName,
+    model: str,
     packet: str = "worst",
     of: Of = Of.packet,
     start: Start = None,
     length: Length = None,
-    set_: options.Set = None,
-    seed: options.Seed = options.DEFAULT_SEED,
+    set_: list[str] | None = None,
+    seed: int = options.DEFAULT_SEED,
     replication: Replication = 0,
-    as_json: options.Json = False,
-    engine: options.Engine = options.EngineName.auto,
-    strict: options.Strict = False,
+    as_json: bool = False,
+    engine: options.EngineName = options.EngineName.auto,
+    strict: bool = False,
 ) -> None:
     """Decompose the time of one packet, exchange or held output in a window into its parts; they sum to the total.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def failover(
-    model: options.ModelName,
+    model: str,
     crashes: int | None = None,
     load: float | None = None,
     domain: str | None = None,

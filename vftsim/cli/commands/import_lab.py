@@ -27,8 +27,8 @@ def import_lab(
     until: str | None = None,
     rename: list[str] | None = None,
     kind: str | None = None,
-    force: options.Force = False,
-    as_json: options.Json = False,
+    force: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Read the files of measuring tools into a dataset for 'vftsim calibrate'; several runs, several commands.
 

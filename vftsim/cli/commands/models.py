@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from vftsim.cli import options
 from vftsim.errors import ModelFileError, UsageError
 
 
 def models(
     model: str | None = None,
-    set_: options.Set = None,
-    as_json: options.Json = False,
+    set_: list[str] | None = None,
+    as_json: bool = False,
 ) -> None:
     """List the shipped models, or show one with everything it inherits and every default.
 

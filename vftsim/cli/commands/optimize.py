@@ -9,7 +9,7 @@ from vftsim.cli.common import ModelStudy
 
 
 def optimize(
-    model: options.ModelName,
+    model: str,
     choose: list[str],
     objective: list[str],
     prices: str | None = None,

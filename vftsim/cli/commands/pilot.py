@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
 
 
 def pilot(
-    model: options.ModelName,
+    model: str,
     load: float | None = None,
     *,
     common: ModelStudy,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
 
 if TYPE_CHECKING:
@@ -14,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def predict(
-    model: options.ModelName,
+    model: str,
     fit: list[str] | None = None,
     structure: list[str] | None = None,
     held_out: str | None = None,
     draws: int = 20,
     replications: int = 2,
     figure: list[str] | None = None,
-    scale: options.Scale = 1.0,
+    scale: float = 1.0,
     *,
     common: ModelStudy,
 ) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
 
 
 def rare(
-    model: options.ModelName,
+    model: str,
     event: str,
     trials: int = 100,
     repetitions: int = 20,

@@ -22,7 +22,7 @@ def replay(
     length: str | None = None,
     debugger: bool = False,
     force: bool = False,
-    engine: options.Engine = options.EngineName.auto,
+    engine: options.EngineName = options.EngineName.auto,
 ) -> None:
     """Run one run of a result again, and say whether it is what was kept, to the last bit; else exit code 1.
 

@@ -10,7 +10,7 @@ from vftsim.cli import options
 def report(
     directories: list[Path],
     output: Path,
-    force: options.Force = False,
+    force: bool = False,
 ) -> None:
     """Write a page about a result that can be sent to somebody; of several, one beside the other.
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
@@ -29,11 +28,21 @@ class Tables(StrEnum):
 
 @dataclass(kw_only=True)
 class Runs(ModelStudy):
-    """The same of a run, which has tables of its own."""
+    """The same of a run, which has tables of its own.
 
-    output: options.Output = None
-    force: options.Force = False
-    tables: Annotated[Tables, typer.Option(help="Print the step table, or all tables of the report.")] = Tables.summary
+    Parameters
+    ----------
+    output : Result: --output, -o DIR
+        Write tables, plots and manifest here.
+    force : Result: --force
+        Replace an existing result.
+    tables : --tables
+        Print the step table, or all tables of the report.
+    """
+
+    output: Path | None = None
+    force: bool = False
+    tables: Tables = Tables.summary
 
     def print_csv(self, result: Any) -> None:
         """Print every figure."""
@@ -49,13 +58,13 @@ class Runs(ModelStudy):
 
 
 def run(
-    model: options.ModelName,
+    model: str,
     replications: int | None = None,
-    shard: options.Shard = None,
+    shard: str | None = None,
     precision: str | None = None,
     figure: list[str] | None = None,
     resume: bool = False,
-    scale: options.Scale = 1.0,
+    scale: float = 1.0,
     *,
     common: Runs,
 ) -> None:

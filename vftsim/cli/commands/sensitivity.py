@@ -9,7 +9,7 @@ from vftsim.cli.common import ModelStudy
 
 
 def sensitivity(
-    model: options.ModelName,
+    model: str,
     figure: str,
     range_: list[str] | None = None,
     prices: bool = False,

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from vftsim.cli import options
-
 
 def studies(
     directory: Path = Path(),
-    as_json: options.Json = False,
+    as_json: bool = False,
 ) -> None:
     """List the results in a directory: what each is of, how much of it is there, and the command that made it.
 

@@ -23,8 +23,8 @@ def study(
     points: int | None = None,
     replications: int | None = None,
     seed: int | None = None,
-    quick: options.Quick = False,
-    shard: options.Shard = None,
+    quick: bool = False,
+    shard: str | None = None,
     *,
     common: Study,
 ) -> None:

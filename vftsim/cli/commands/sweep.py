@@ -15,9 +15,9 @@ def sweep(
     protection: str | None = None,
     grid: list[str] | None = None,
     figure: list[str] | None = None,
-    replications: options.Replications = 3,
+    replications: int = 3,
     duration: str | None = None,
-    shard: options.Shard = None,
+    shard: str | None = None,
     *,
     common: ModelStudy,
 ) -> None:

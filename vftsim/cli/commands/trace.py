@@ -40,7 +40,7 @@ class CapturePoint(StrEnum):
 
 
 def trace(
-    model: options.ModelName,
+    model: str,
     output: Path | None = None,
     gantt: Path | None = None,
     pcap: Path | None = None,
@@ -50,12 +50,12 @@ def trace(
     cycles: str | None = None,
     start: Start = None,
     length: Length = None,
-    set_: options.Set = None,
-    seed: options.Seed = options.DEFAULT_SEED,
+    set_: list[str] | None = None,
+    seed: int = options.DEFAULT_SEED,
     replication: Replication = 0,
     force: bool = False,
-    engine: options.Engine = options.EngineName.auto,
-    strict: options.Strict = False,
+    engine: options.EngineName = options.EngineName.auto,
+    strict: bool = False,
 ) -> None:
     """Write a window of the schedule: as a Chrome trace (pCPUs, vCPUs, rings), as a Gantt chart, or both.
 

@@ -14,7 +14,7 @@ def ui(
     models: list[str] | None = None,
     output: Path = Path("vftsim-ui"),
     port: int = 8765,
-    jobs: options.Jobs = None,
+    jobs: int | None = None,
     max_time: str = "1 h",
 ) -> None:
     """Show a page on this machine: knobs of a model, today's configuration beside variants, answers as charts.

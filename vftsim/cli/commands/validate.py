@@ -15,27 +15,18 @@ from vftsim.cli.common import Work
 
 @dataclass(kw_only=True)
 class Validating(Work):
-    """The same of a validation, which also writes a page of all its rows."""
+    """The same of a validation, which also writes a page of all its rows.
 
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            "--report",
-            metavar="FILE",
-            help="Write a page that needs nothing else (.html), or every row (.md).",
-            rich_help_panel=options.RESULT,
-        ),
-    ] = None
+    Parameters
+    ----------
+    report : Result: --report FILE
+        Write a page that needs nothing else (.html), or every row (.md).
+    held_out : Result: --held-out FILE
+        Write the rows that no fit used (JSON), from which 'vftsim predict --held-out' learns.
+    """
 
-    held_out: Annotated[
-        Path | None,
-        typer.Option(
-            "--held-out",
-            metavar="FILE",
-            help="Write the rows that no fit used (JSON), from which 'vftsim predict --held-out' learns.",
-            rich_help_panel=options.RESULT,
-        ),
-    ] = None
+    report: Path | None = None
+    held_out: Path | None = None
 
     @property
     def rows(self) -> Path | None:
@@ -61,8 +52,8 @@ def validate(
         int | None,
         typer.Option("--replications", "-n", min=2, help="Replications of each ramp instead of the file's."),
     ] = None,
-    set_: options.Set = None,
-    keep: options.KeepRuns = None,
+    set_: list[str] | None = None,
+    keep: Path | None = None,
     *,
     common: Validating,
 ) -> None:

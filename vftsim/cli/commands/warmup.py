@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def warmup(
     models: list[str] | None = None,
-    set_: options.Set = None,
-    quiet: options.Quiet = False,
+    set_: list[str] | None = None,
+    quiet: bool = False,
 ) -> None:
     """Build the engine if it is not there, and compile what these models need besides; nothing to do as a rule.
 
