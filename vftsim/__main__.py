@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 import sys
 
-_COLLECT_AFTER = 50_000
+COLLECT_AFTER = 50_000
 """New objects between two searches for garbage; importing makes a million that all stay, and Python looks at 700."""
 
 
 def begin() -> int:
     """Run the command line; Ctrl-C before it is read, while modules are imported, is said in one line too."""
-    gc.set_threshold(_COLLECT_AFTER)
+    gc.set_threshold(COLLECT_AFTER)
     try:
         from vftsim.cli.main import console  # noqa: PLC0415 - the first tenths of a second are spent here
     except KeyboardInterrupt:
