@@ -8,8 +8,6 @@ import sys
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 _ROOT = Path(__file__).parents[2]
 _PACKAGE = _ROOT / "vftsim"
 _FILES = sorted(_PACKAGE.rglob("*.py"))
@@ -76,20 +74,21 @@ def test_every_room_has_its_place_in_the_order() -> None:
     assert rooms <= set(_LEVEL)
 
 
-@pytest.mark.parametrize("path", _FILES, ids=_name)
-def test_imports_run_one_way(path: Path) -> None:
-    room = _room(path)
-    if room in {"__init__", "__main__"}:
-        return  # the package's face shows what it likes
-    for name in _imported(path):
-        parts = name.split(".")
-        if parts[0] != "vftsim" or len(parts) < 2 or parts[1] == room:
-            continue
-        other = parts[1]
-        if other not in _LEVEL:
-            continue
-        allowed = _LEVEL[other] < _LEVEL[room] or other in _NEIGHBOURS.get(room, set())
-        assert allowed, f"{_name(path)}: {room} must not import {other}"
+def test_imports_run_one_way() -> None:
+    wrong = [
+        f"{_name(path)}: {_room(path)} must not import {other}"
+        for path in _FILES
+        if _room(path) not in {"__init__", "__main__"}  # the package's face shows what it likes
+        for other in sorted({name.split(".")[1] for name in _imported(path) if name.startswith("vftsim.")})
+        if not _may_import(_room(path), other)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _may_import(room: str, other: str) -> bool:
+    if other == room or other not in _LEVEL:
+        return True
+    return _LEVEL[other] < _LEVEL[room] or other in _NEIGHBOURS.get(room, set())
 
 
 def test_only_the_engine_knows_simpy() -> None:
@@ -97,28 +96,39 @@ def test_only_the_engine_knows_simpy() -> None:
     assert knows <= {"kernel"}
 
 
-@pytest.mark.parametrize("path", _FILES, ids=_name)
-def test_files_are_short_and_finished(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 600
-    for word in ("TODO", "FIXME", "XXX"):
-        assert word not in text
+def test_files_are_short_and_finished() -> None:
+    texts = {_name(path): path.read_text(encoding="utf-8") for path in _FILES}
+    assert [name for name, text in texts.items() if len(text.splitlines()) > 600] == []
+    unfinished = ("TODO", "FIXME", "XXX")
+    assert [f"{name}: {word}" for name, text in texts.items() for word in unfinished if word in text] == []
 
 
-@pytest.mark.parametrize("path", _FILES, ids=_name)
-def test_nobody_draws_random_numbers_of_his_own(path: Path) -> None:
+def test_nobody_draws_random_numbers_of_his_own() -> None:
     """The ``random`` module nowhere; of ``numpy.random`` only generators of one's own, never its global state."""
-    assert not any(name.split(".")[0] in {"random", "secrets"} for name in _imported(path))
-    for node in ast.walk(_tree(path)):
-        if isinstance(node, ast.Attribute) and ast.unparse(node).startswith(("np.random.", "numpy.random.")):
-            allowed = node.attr in {"Generator", "SeedSequence", "PCG64DXSM", "default_rng"}
-            assert allowed, f"{_name(path)}:{node.lineno}: {ast.unparse(node)}"
-            assert _room(path) in {"sampling", "stats", "calibrate"}, f"{_name(path)}:{node.lineno}"
+    roots = {path: {name.split(".")[0] for name in _imported(path)} for path in _FILES}
+    assert [_name(path) for path, own in roots.items() if own & {"random", "secrets"}] == []
+    allowed = {"Generator", "SeedSequence", "PCG64DXSM", "default_rng"}
+    rooms = {"sampling", "stats", "calibrate"}
+    wrong = [
+        f"{_name(path)}:{node.lineno}: {ast.unparse(node)}"
+        for path in _FILES
+        for node in _of_numpy_random(path)
+        if node.attr not in allowed or _room(path) not in rooms
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("path", [p for p in _FILES if _room(p) in _MODEL_ROOMS], ids=_name)
-def test_model_rooms_do_not_look_at_the_wall_clock(path: Path) -> None:
-    assert not any(name.split(".")[0] in {"time", "datetime"} for name in _imported(path))
+def _of_numpy_random(path: Path) -> list[ast.Attribute]:
+    if ".random" not in path.read_text(encoding="utf-8"):
+        return []
+    nodes = [node for node in ast.walk(_tree(path)) if isinstance(node, ast.Attribute)]
+    return [node for node in nodes if ast.unparse(node).startswith(("np.random.", "numpy.random."))]
+
+
+def test_model_rooms_do_not_look_at_the_wall_clock() -> None:
+    clocks = {"time", "datetime"}
+    looks = {path: {name.split(".")[0] for name in _imported(path)} & clocks for path in _FILES}
+    assert [_name(path) for path, own in looks.items() if own and _room(path) in _MODEL_ROOMS] == []
 
 
 def test_no_model_class_has_its_annotations_read_from_text() -> None:

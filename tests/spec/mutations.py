@@ -10,8 +10,9 @@ the document less one key each; whether that is wrong depends on the field's def
 import copy
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,15 @@ NONSENSE = [[[{"no": ["such", "value"]}]]]
 
 @dataclass(frozen=True)
 class Mutation:
-    """One malformed file, with the files it needs beside it."""
+    """One malformed file, with the files it needs beside it; its text is made where it is needed, not to name it."""
 
     name: str
-    content: bytes
+    made: bytes | Callable[[], bytes]
     beside: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def content(self) -> bytes:
+        return self.made() if callable(self.made) else self.made
 
     def write(self, folder: Path, name: str = "model.yaml") -> Path:
         """Write the file into a folder; return its path."""
@@ -199,7 +204,7 @@ def _places(value: Any, keys: Keys = ()) -> Iterator[tuple[Keys, Any]]:
 def _mutation(name: str, keys: Keys, document: Mapping[str, Any], value: Any) -> Mutation:
     label = f"{name}: {'.'.join(map(str, keys)) or 'whole file'}"
     if not keys:
-        return Mutation(label, to_yaml(value))
+        return Mutation(label, partial(to_yaml, value))
     changed: Any = copy.deepcopy(dict(document))
     parent = changed
     for key in keys[:-1]:
@@ -208,4 +213,4 @@ def _mutation(name: str, keys: Keys, document: Mapping[str, Any], value: Any) ->
         del parent[keys[-1]]
     else:
         parent[keys[-1]] = value
-    return Mutation(label, to_yaml(changed))
+    return Mutation(label, partial(to_yaml, changed))
