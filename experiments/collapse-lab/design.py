@@ -43,11 +43,12 @@ class Cell:
 def cells(design: str) -> list[Cell]:
     """Return the combinations of a design.
 
-    ``full`` has all 48.  ``half`` has the 24 in which the product of the two-level knobs is 1: every main effect is
-    then clear of every other and of all pairs of two-level knobs, which stand for one another two by two.
+    ``full`` has all 48.  ``half`` has the 24 in which the product of the two-level knobs is -1, the base among them:
+    every main effect is then clear of every other and of all pairs of two-level knobs, which stand for one another two
+    by two.
     """
     every = [Cell(*levels) for levels in itertools.product(*KNOBS.values())]
-    return every if design == "full" else [cell for cell in every if cell.sign == 1]
+    return every if design == "full" else [cell for cell in every if cell.sign == -1]
 
 
 def schedule(design: str, blocks: int, seed: int) -> Iterator[tuple[str, Cell]]:

@@ -3,10 +3,13 @@
 import importlib
 import itertools
 import json
+import math
 import sys
 from pathlib import Path
 
 import pytest
+
+from vftsim.labs.ramps import LoadStep
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "collapse-lab"
 SAMPLE = Path(__file__).parents[1] / "data" / "collapse-lab" / "calls.pcap"
@@ -24,7 +27,9 @@ def parts(*names):
             sys.modules.pop(name, None)
 
 
-design, capture, lab, collapse = parts("design", "capture", "lab", "collapse")
+design, capture, lab, collapse, record, predict, results = parts(
+    "design", "capture", "lab", "collapse", "record", "predict", "results"
+)
 
 
 # The design
@@ -174,3 +179,84 @@ def test_ramps_are_shares_of_what_fills_the_cells_share_of_the_core():
     assert collapse.ramp_rates(400.0, whole).of(0) == 288
     assert collapse.ramp_rates(400.0, half).of(0) == 144
     assert collapse.ramp_rates(400.0, whole).of(7) == 288 + 7 * 32
+
+
+# What is made of it
+
+
+def ramp(*shares):
+    cell = design.Cell(256, 500, 0, 4, 100)
+    return record.Ramp(cell, tuple(LoadStep(100.0 + 10.0 * n, share, 50.0 + n) for n, share in enumerate(shares)))
+
+
+def test_an_onset_lies_on_the_line_between_two_steps():
+    assert ramp(0.0, 0.0, 40.0).onset(10.0) == pytest.approx(112.5)
+    assert ramp(0.0, 5.0, 5.0, 15.0).onset(10.0) == pytest.approx(125.0)
+    assert ramp(20.0, 0.0, 0.0).onset(10.0) == 100.0, "beyond it from the start"
+    assert ramp(0.0, 0.0, 10.0).onset(10.0) == 120.0, "never beyond it"
+
+
+def test_a_half_core_is_filled_by_half_the_cpu():
+    whole, half = design.Cell(256, 500, 0, 4, 100), design.Cell(256, 500, 0, 4, 50)
+    full = [
+        record.Ramp(cell, tuple(record.load_step(cell, load, 0.0, load / 5.0) for load in (100.0, 150.0, 200.0))).full
+        for cell in (whole, half)
+    ]
+    assert full == pytest.approx([500.0, 250.0])
+
+
+def test_what_was_played_again_takes_the_place_of_what_was_disturbed(tmp_path):
+    steps = [{**ROW, "step": 1, "rate": 10, "undecided": 0, "inadequate": 4}]
+    run = {
+        "begun_utc": "2026-01-01T00:00:00",
+        "step_s": 4.0,
+        "disturbed": [],
+        "kernel_buffer_bytes": 1,
+        "freezes_ms": [],
+    }
+    name = "r1-b64-t500-f0-w4-c50"
+    collapse.write(
+        tmp_path / "r1.json", {**run, "name": name, "disturbed": ["others"], "steps": [{**steps[0], "inadequate": 40}]}
+    )
+    collapse.write(tmp_path / "r1-again.json", {**run, "name": f"{name}-again", "steps": steps})
+    collapse.write(tmp_path / "price1.json", {**run, "name": "price1-base", "steps": steps})
+    record.write_record(tmp_path, tmp_path / "out")
+    (found,) = record.read_ramps(tmp_path / "out")
+    assert found.cell == design.Cell(64, 500, 0, 4, 50)
+    assert found.steps == (LoadStep(10.0, 10.0, 50.0),)
+    record.write_record(tmp_path, tmp_path / "low", of_prices=True)
+    assert (tmp_path / "low" / "steps.csv").read_text().splitlines()[1].startswith("price-base,r10,1,10,10.0,40,")
+    assert (tmp_path / "out" / "runs.csv").read_text().count("\n") == 3
+
+
+def test_main_effects_are_found_apart():
+    """Onsets made of known factors, of which an interaction is none; the core's is that beyond twice the load."""
+
+    def onset(cell):
+        factor = {64: 0.9, 256: 1.0, 1024: 1.05}[cell.buffer_kib]
+        factor *= 0.8 if cell.freeze_ms else 1.0
+        factor *= 1.1 if cell.core_percent == 100 else 1.0
+        return cell.core_percent * factor
+
+    made = {cell: [onset(cell) * math.exp(noise) for noise in (-0.01, 0.01)] for cell in design.cells("half")}
+    found = results.effects(made)
+    assert [effect.percent for effect in found] == pytest.approx([-10.0, 5.0, 0.0, -20.0, 0.0, 10.0], abs=1e-6)
+    assert [effect.is_seen for effect in found] == [True, True, False, True, False, True]
+    assert results.is_held(found[0], results.Effect(-12.9, 0.0, 0.0))
+    assert not results.is_held(found[0], results.Effect(-13.1, 0.0, 0.0))
+
+
+def test_the_model_is_told_of_every_knob():
+    prices = {
+        f"domains.sut.applications.proxy.{name}": value
+        for name, value in (("touch_cost", 50000.0), ("script.cost", 2000.0))
+    }
+    assert predict.full_of(prices) == pytest.approx(1e9 / (13 * 50000 + 720 * 2000))
+    cell = design.Cell(1024, 1000, 300, 8, 50)
+    spec = predict.model(cell, 400.0, prices)
+    domain, calls = spec.domains["sut"], spec.workloads["calls"]
+    proxy = domain.applications["proxy"]
+    assert (proxy.socket_buffer, proxy.t1, proxy.processes, proxy.touch_cost) == (2**20, 10**9, 8, 50000)
+    assert (calls.t1, calls.steps.initial, calls.steps.increment, calls.steps.count) == (10**9, 144.0, 16.0, 8)
+    assert (domain.quota, domain.period, domain.interfaces["lo"].path.ring) == (5_000_000, 10_000_000, 819)
+    assert (spec.faults[0].kind, spec.faults[0].duration, spec.faults[0].repeat.most) == ("pause", 300_000_000, 8)
