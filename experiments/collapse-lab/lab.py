@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import signal
 import socket
@@ -138,7 +139,8 @@ def _play(
         text = (HERE / name).read_text(encoding="utf-8").replace("@T1@", str(cell.t1_ms))
         (folder / name).write_text(text, encoding="utf-8")
     defined = ["-A", f"T1={cell.t1_ms}", "-A", f"ROUNDS={rounds}"]
-    command = ["kamailio", "-f", str(HERE / "proxy.cfg"), "-DD", "-E", "-n", str(cell.workers), *defined]
+    memory = ["-m", "512"]  # MB for transactions: a proxy that runs out of it would refuse calls for that
+    command = ["kamailio", "-f", str(HERE / "proxy.cfg"), "-DD", "-E", *memory, "-n", str(cell.workers), *defined]
     pcap = folder / "caller.pcap"
     with running(proxy_group, core, command, folder) as proxy:
         _register(proxy)
@@ -164,6 +166,8 @@ def _play(
         "kernel_buffer_bytes": buffer_bytes,
         "freezes_ms": [round(1e3 * (until - since), 1) for since, until in freezes],
         "freezes_at_s": [round(since - start, 2) for since, _ in freezes],
+        "capture_lost": _lost((folder / "dumpcap-0.log").read_text(encoding="utf-8")),
+        "proxy_errors": (folder / f"kamailio-{core}.log").read_text(encoding="utf-8").count("ERROR"),
         "steps": rows,
     }
 
@@ -184,6 +188,12 @@ def _capture(path: Path) -> list[str]:
         "-w",
         str(path),
     ]
+
+
+def _lost(log: str) -> int:
+    """Return how many datagrams the capture lost, as it says when it ends."""
+    found = re.search(r"received/dropped on interface .*: \d+/(\d+) ", log)
+    return int(found[1]) if found else 0
 
 
 def _sipp(name: str, port: int) -> list[str]:

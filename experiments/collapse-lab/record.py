@@ -39,7 +39,10 @@ STEP_COLUMNS = (
     *("repeats", "repeated_answers", "cpu_percent", "load_percent", "other_percent", "stolen_percent"),
     *("dropped", "load_dropped", *_DELAYS),
 )
-RUN_COLUMNS = ("name", "begun_utc", "disturbed", "kernel_buffer_bytes", "freezes", "longest_freeze_ms")
+RUN_COLUMNS = (
+    *("name", "begun_utc", "disturbed", "kernel_buffer_bytes", "freezes", "longest_freeze_ms"),
+    *("capture_lost", "proxy_errors"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,9 +192,17 @@ def run_rows(folder: Path) -> Iterator[list[str]]:
     yield ["disturbed, and played again", str(sum(bool(row["disturbed"]) for row in runs))]
     yield ["calls begun", f"{sum(int(row['attempts']) for row in steps):,}"]
     yield ["load's core at its busiest in any step", f"{max(float(row['load_percent']) for row in steps):.0f} %"]
-    yield ["datagrams dropped at callers and callee", f"{sum(int(row['load_dropped']) for row in steps)}"]
+    yield ["datagrams dropped at callers and callee", *_sums(steps, "load_dropped")]
+    yield [
+        "datagrams that the capture lost, errors that the proxy told",
+        ", ".join(_sums(runs, "capture_lost", "proxy_errors")),
+    ]
     yield ["longest freeze", f"{max(float(row['longest_freeze_ms']) for row in runs):.1f} ms"]
     yield ["calls a second that fill the core, and half of it", ", ".join(f"{full[p]:.0f}" for p in sorted(full)[::-1])]
+
+
+def _sums(rows: Sequence[Mapping[str, str]], *columns: str) -> list[str]:
+    return [str(sum(int(row[column]) for row in rows)) for column in columns]
 
 
 def page(ramps: Sequence[Ramp], folder: Path, window: Mapping[str, Any], before: Mapping[str, Any]) -> str:

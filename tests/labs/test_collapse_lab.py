@@ -120,6 +120,12 @@ def test_usage_is_told_by_step_from_where_the_first_call_began():
     assert rows[0]["other_percent"] == pytest.approx(30.0)
 
 
+def test_what_the_capture_lost_is_read():
+    said = "Packets captured: 9\nPackets received/dropped on interface 'Loopback: lo': 9/4 (pcap:4/dumpcap:0) (69.2%)\n"
+    assert lab._lost(said) == 4
+    assert lab._lost("Capturing on 'Loopback: lo'\n") == 0
+
+
 # The command
 
 
