@@ -22,7 +22,8 @@ from design import KNOBS, Cell, cells
 from record import Ramp, cell_of, read_ramps
 from scipy import stats
 
-from vftsim.labs.ramps import LIMITS_PERCENT
+from vftsim.calibrate.left_out import LeftOut, section, system_of
+from vftsim.labs.ramps import LIMITS_PERCENT, capacity_at, shares_seen, shipped_ramps
 from vftsim.report.markdown import markdown_table
 
 HERE = Path(__file__).parent
@@ -31,6 +32,7 @@ NEAR_PERCENT, NEAR_POINTS = 10.0, 3.0
 JUDGED = 10.0
 DRAWN = (1.0, 10.0)
 PRICES_OF_THE_WINDOW, PRICES_BEFORE = "model", "model, prices of the busy machine"
+KNOWING = "after: the model with the load that fills the CPU as measured (a fit)"
 FILLED, SAME = "null: the load that fills the CPU", "null: the base cell's in every cell"
 KNOB_NAMES = {
     "buffer 64": "buffer of 64 KiB for 256",
@@ -113,6 +115,15 @@ def full_loads(ramps: Iterable[Ramp]) -> dict[int, float]:
     return {percent: statistics.median(values) for percent, values in found.items()}
 
 
+def speed_factors(ramps: Iterable[Ramp], window: Mapping[str, Any]) -> dict[int, float]:
+    """Return, by share of the core, the load that fills it as measured over the model's."""
+    found = {}
+    for percent, full in full_loads(ramps).items():
+        own = [each["full"] for name, each in window["cells"].items() if cell_of(name).core_percent == percent]
+        found[percent] = full / statistics.median(value for value in own if value)
+    return found
+
+
 # Tables
 
 
@@ -150,10 +161,13 @@ def cell_rows(ramps: Sequence[Ramp], window: Mapping[str, Any]) -> Iterator[list
 
 def score_rows(ramps: Sequence[Ramp], window: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[list[str]]:
     """Yield, for the model and the null models, median and largest error of the cells at each limit."""
-    for name in predictions(window, before, JUDGED):
+    factors = speed_factors(ramps, window)
+    for name in (*predictions(window, before, JUDGED), KNOWING):
         found = []
         for limit in LIMITS_PERCENT:
-            told = predictions(window, before, limit)[name]
+            told = predictions(window, before, limit)[PRICES_OF_THE_WINDOW if name == KNOWING else name]
+            if name == KNOWING:
+                told = {cell: value * factors[cell.core_percent] for cell, value in told.items()}
             errors = sorted(
                 100.0 * abs(told[cell] / statistics.fmean(values) - 1.0)
                 for cell, values in measured_onsets(ramps, limit).items()
@@ -205,6 +219,23 @@ def _sums(rows: Sequence[Mapping[str, str]], *columns: str) -> list[str]:
     return [str(sum(int(row[column]) for row in rows)) for column in columns]
 
 
+def seen_to_tip(folder: Path, window: Mapping[str, Any]) -> str:
+    """Return the range in which other systems tipped against what the base cell carried, at each limit."""
+    own = system_of(shipped_ramps(), folder, BASE.name)
+    if own is None:
+        return ""
+    others = [ramp for ramp in shipped_ramps().values() if ramp is not own]
+    low, high = shares_seen(others)
+    measured = tuple(capacity_at(own.steps, limit) for limit in LIMITS_PERCENT)
+    full = {"the model": float(window["cells"][BASE.name]["full"]), "its own record": own.full}
+    return section(
+        [
+            LeftOut(own.system, "other laboratories", whose, load, low * load, high * load, measured)
+            for whose, load in full.items()
+        ]
+    )
+
+
 def page(ramps: Sequence[Ramp], folder: Path, window: Mapping[str, Any], before: Mapping[str, Any]) -> str:
     """Return all tables as Markdown."""
     limits = [f"{limit:g} %" for limit in LIMITS_PERCENT]
@@ -223,7 +254,8 @@ def page(ramps: Sequence[Ramp], folder: Path, window: Mapping[str, Any], before:
         ),
         "Cells": markdown_table((*knobs, "measured", "predicted", "error"), cell_rows(ramps, window)),
     }
-    return "\n\n".join(f"## {head}\n\n{table}" for head, table in parts.items()) + "\n"
+    told = [f"## {head}\n\n{table}" for head, table in parts.items()]
+    return "\n\n".join([*told, seen_to_tip(folder, window)]).rstrip() + "\n"
 
 
 def draw(ramps: Sequence[Ramp], window: Mapping[str, Any], path: Path) -> None:
