@@ -123,6 +123,7 @@ def test_what_was_ended_goes_on_and_nothing_is_done_twice(own, tmp_path, monkeyp
     assert len(ran) == len(stored(kept)), "none twice"
     assert main([*words, "--keep", str(kept)]) == code
     assert len(ran) == len(stored(kept)), "all from the store"
+    assert (kept / "charts.png").read_bytes().startswith(b"\x89PNG"), "the charts of its page"
     assert said(capsys.readouterr().out) == whole
 
 

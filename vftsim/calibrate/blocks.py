@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from vftsim.calibrate.structure_error import ENOUGH
 from vftsim.calibrate.summary import error_of, result, told
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from vftsim.calibrate.validate import Validated
 
 _MOST_CHARTS = 6
+_WIDE = 20.0
+"""Axes are logarithmic where the largest measured figure is so many times the least."""
 
 
 def prediction_blocks(found: Prediction, advised_draws: int) -> list[Block]:
@@ -223,6 +225,7 @@ def validation_blocks(found: Validated) -> list[Block]:
     declared = [[v.text, result(v, "MISSED"), v.found] for v in verdicts]
     if isinstance(spec, RunValidationSpec):
         tables: list[Block] = [
+            *_against_charts(found.rows),
             rows_table(found.rows, f"Predicted runs: {spec.name}", sample),
             Table(("target", "", "found"), declared, "Declared accuracy", texts=3),
         ]
@@ -282,6 +285,30 @@ def _measured_charts(rows: Sequence[Row]) -> list[Block]:
             steps = groups.get((environment, quantity), [])
             if len(steps) > 1:
                 charts.append(_beside(f"{quantity}, {environment}", quantity, steps))
+    return charts
+
+
+def _against_charts(rows: Sequence[Row]) -> list[Block]:
+    """Return predictions over what was measured, of the quantities with most rows; on the line they are equal."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        if math.isfinite(row.measured) and math.isfinite(row.predicted):
+            groups.setdefault(row.quantity, []).append(row)
+    charts: list[Block] = []
+    for quantity, own in sorted(groups.items(), key=lambda each: -len(each[1]))[:_MOST_CHARTS]:
+        measured = sorted(row.measured for row in own)
+        if measured[0] == measured[-1]:
+            continue
+        is_wide = measured[0] > 0.0 and measured[-1] > _WIDE * measured[0] and min(row.low for row in own) > 0.0
+        scale: Literal["log", "linear"] = "log" if is_wide else "linear"
+        told = {"fitted to": ("in", "input"), "predicted": ("out",)}
+        points = {
+            name: [Point(row.measured, row.predicted, row.low, row.high) for row in own if row.sample in samples]
+            for name, samples in told.items()
+        }
+        dots = [Series(name, of, "dots") for name, of in points.items() if of]
+        equal = Series("equal", [Point(value, value) for value in (measured[0], measured[-1])], "curve")
+        charts.append(Chart(quantity, "measured", "predicted", [*dots, equal], scale=scale, x_scale=scale))
     return charts
 
 

@@ -33,7 +33,7 @@ def calibrate(
         make_progress(f"calibrate {name_or_path}", not progress) as show,
     ):
         done = run_calibration(str(name_or_path), jobs, show, store)
-        keep_data(store, done.record, done.record["manifest"])
+        keep_data(store, done.record, done.record["manifest"], described=done)
     return done
 
 
@@ -124,5 +124,5 @@ def validate(
         make_progress(f"validate {name}", not progress) as show,
     ):
         found = run_validation(name, environments, replications, jobs, show, store)
-        keep_data(store, found.for_machines(), found.manifest)
+        keep_data(store, found.for_machines(), found.manifest, described=found)
     return found

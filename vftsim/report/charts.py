@@ -31,6 +31,7 @@ _WIDTH_IN, _HEIGHT_IN = 5.4, 3.3
 _LEFT_IN, _NAMES_IN = 0.95, 0.19
 _LONGEST_NAMES = 24
 _MOST_TICKS = 9
+_WIDE = 1_000.0
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "vftsim",
@@ -198,7 +199,8 @@ def _draw_chart(chart: Chart, axes: Axes) -> None:
     gaps = {round(b - a, 9) for a, b in pairwise(places)}
     if chart.x_scale == "log":
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        is_wide = places[-1] > _WIDE * places[0]  # where all labels would run into each other
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if is_wide else (1.0, 2.0, 5.0)))
         axes.xaxis.set_minor_locator(NullLocator())
     elif len(gaps) == 1 and len(places) <= _MOST_TICKS:
         axes.set_xticks(places)

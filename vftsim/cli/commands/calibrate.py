@@ -56,7 +56,7 @@ def calibrate(
             profile=profile,
             laboratories=coverage,
         )
-        keep_data(store, done.record, done.record["manifest"])
+        keep_data(store, done.record, done.record["manifest"], described=done)
     options.say_remarks(store.remarks if store else ())
     if output is not None:
         write_whole(output, lambda path: fitted.write(path, done.record))

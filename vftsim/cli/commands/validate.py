@@ -86,7 +86,7 @@ def validate(
         make_progress(f"validate {validation}", common.quiet) as progress,
     ):
         found = run_validation(validation, environment or [], replications, workers, progress, store, settings)
-        keep_data(store, found.for_machines(), found.manifest)
+        keep_data(store, found.for_machines(), found.manifest, described=found)
     options.say_remarks(store.remarks if store else ())
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
