@@ -130,9 +130,9 @@ def _places(run: Run) -> dict[str, tuple[int, int]]:
             found[f"domains.{domain}.applications.{application}"] = levels.PROGRAM, program.row
     for host in run.built.hosts.values():
         for network, card in host.cards.items():
-            own = run.engine.rows(cards)[card]
-            found[f"networks.{network}.to_{host.name}"] = levels.LINK, int(own.to_host)
-            found[f"networks.{network}.from_{host.name}"] = levels.LINK, int(own.from_host)
+            card_record = run.engine.rows(cards)[card]
+            found[f"networks.{network}.to_{host.name}"] = levels.LINK, int(card_record.to_host)
+            found[f"networks.{network}.from_{host.name}"] = levels.LINK, int(card_record.from_host)
     return found
 
 

@@ -28,7 +28,7 @@ from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.sampling import Streams
 from vftsim.workloads.arrivals import NicFeeder, Source
-from vftsim.workloads.parts import Driver, Home, Program, Surroundings, Target, WorkloadSpec
+from vftsim.workloads.parts import Driver, InstallContext, Program, Target, Wiring, WorkloadSpec
 
 OVERLOAD = ("full", "no slot", "receive ring full", "queue full")
 """Causes of drops that come of load, not of faults."""
@@ -182,7 +182,7 @@ class BuiltModel:
         own_disks = {key: add_disk(self.engine, row, disk) for key, disk in spec.disks.items()}
         self.disks[name] = tuple(own_disks.values())
         for key, application in spec.applications.items():
-            home = Home(
+            context = InstallContext(
                 self.engine,
                 row,
                 f"{name}.{key}",
@@ -197,7 +197,7 @@ class BuiltModel:
                 self._kinds,
                 self.window_ns,
             )
-            self.programs[f"{name}.{key}"] = application.install(home)
+            self.programs[f"{name}.{key}"] = application.install(context)
             self._kinds[application.kind] += 1
 
     def _has_one_program(self, name: str, spec: DomainSpec) -> bool:
@@ -339,7 +339,7 @@ class BuiltModel:
         for host in self.hosts.values():
             cpu.start(engine, host.row, host.spec.scheduler)
         for name, program in self.programs.items():
-            program.meet(Surroundings(self._doors(name), self._doors_of))
+            program.meet(Wiring(self._doors(name), self._doors_of))
         for program in self.programs.values():
             program.start()
         for host in self.hosts.values():

@@ -430,7 +430,7 @@ class ModelSpec(Spec):
                 f"workloads.{name}.via '{workload.via}' is none of those that '{target}' has interfaces to: "
                 f"{listing(reached)}"
             )
-        elif problem := workload.misfit(application, self.networks[workload.via or reached[0]].rate):
+        elif problem := workload.incompatibility(application, self.networks[workload.via or reached[0]].rate):
             yield f"workloads.{name}.{problem}"
         if workload.longest_ns() and domain.count > 1:
             yield (
@@ -449,7 +449,7 @@ class ModelSpec(Spec):
 
     def _fault_problems(self) -> Iterator[str]:
         for n, fault in enumerate(self.faults):
-            if why := self._fault_misfit(fault):
+            if why := self._fault_incompatibility(fault):
                 yield f"faults.{n}: {why}"
         instants = {f"faults.{n}.at": fault.at for n, fault in enumerate(self.faults)}
         for name, domain in self.domains.items():
@@ -465,7 +465,7 @@ class ModelSpec(Spec):
                 length = format_duration(self.longest_ns)
                 yield f"{where}: '{instant}' is after the end of every run, which lasts {length} at most"
 
-    def _fault_misfit(self, fault: FaultSpec) -> str:
+    def _fault_incompatibility(self, fault: FaultSpec) -> str:
         """Return why a fault cannot strike; empty: it can."""
         try:
             struck = self.expanded()[self.struck_by(fault)]

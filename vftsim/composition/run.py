@@ -259,8 +259,8 @@ class Run:
             card = built.host_of(domain).cards[self.spec.network_of(built.specs[domain], interface)]
             arrived[card] = arrived.get(card, 0) + taken_in
         for card, received in arrived.items():
-            own = engine.rows(cards)[card]
-            if received + own.lost != engine.rows(links)[own.to_host].delivered:
+            card_record = engine.rows(cards)[card]
+            if received + card_record.lost != engine.rows(links)[card_record.to_host].delivered:
                 raise ConservationError("a link and the network cards behind it disagree on what arrived")
 
     def _find_links(self) -> None:

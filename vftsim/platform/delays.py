@@ -58,25 +58,25 @@ def add_delay(sim: Sim, row: int, value_ns: int) -> None:
     if value_ns < 0 or value_ns > LONGEST_NS:
         fail(sim, OUT_OF_RANGE)
         return
-    own = delays(sim)[row]
-    if own.counted == 0 or value_ns < own.min_ns:
-        own.min_ns = value_ns
-    own.max_ns = max(own.max_ns, value_ns)
-    own.counted += 1
-    own.sum_ns += value_ns
-    own.buckets[bucket_of(sim, value_ns)] += 1
-    add_square(own, value_ns)
+    delay = delays(sim)[row]
+    if delay.counted == 0 or value_ns < delay.min_ns:
+        delay.min_ns = value_ns
+    delay.max_ns = max(delay.max_ns, value_ns)
+    delay.counted += 1
+    delay.sum_ns += value_ns
+    delay.buckets[bucket_of(sim, value_ns)] += 1
+    add_square(delay, value_ns)
 
 
 @part
-def add_square(own: Delays, value_ns: int) -> None:
+def add_square(delays: Delays, value_ns: int) -> None:
     """Add a square to the two words; the value is at most 2**60, so every product here is below 2**62."""
     high = value_ns >> _HALF_BITS
     low = value_ns & _HALF
     middle = 2 * high * low
-    words = low * low + ((middle & _HALF) << _HALF_BITS) + own.squares_low
-    own.squares_low = words & _WORD
-    own.squares_high += high * high + (middle >> _HALF_BITS) + (words >> _WORD_BITS)
+    words = low * low + ((middle & _HALF) << _HALF_BITS) + delays.squares_low
+    delays.squares_low = words & _WORD
+    delays.squares_high += high * high + (middle >> _HALF_BITS) + (words >> _WORD_BITS)
 
 
 @part
@@ -96,16 +96,16 @@ def bucket_of(sim: Sim, value_ns: int) -> int:
 
 def histogram(engine: Engine, row: int) -> DelayHistogram:
     """Return a distribution as the rest of the package knows it."""
-    own = engine.rows(delays)[row]
-    buckets = np.asarray(own.buckets)
+    delay = engine.rows(delays)[row]
+    buckets = np.asarray(delay.buckets)
     counts = [(int(bucket), int(buckets[bucket])) for bucket in np.flatnonzero(buckets)]
     return DelayHistogram.from_dict(
         {
-            "count": int(own.counted),
-            "sum_ns": int(own.sum_ns),
+            "count": int(delay.counted),
+            "sum_ns": int(delay.sum_ns),
             "buckets": counts,
-            "sum_squares_ns2": (int(own.squares_high) << _WORD_BITS) + int(own.squares_low),
-            "min_ns": int(own.min_ns),
-            "max_ns": int(own.max_ns),
+            "sum_squares_ns2": (int(delay.squares_high) << _WORD_BITS) + int(delay.squares_low),
+            "min_ns": int(delay.min_ns),
+            "max_ns": int(delay.max_ns),
         }
     )

@@ -31,30 +31,30 @@ watched = Table("watched", Watched, 1, is_fixed=True)
 
 
 @part
-def queued(sim: Sim, own: Watched) -> int:
+def queued(sim: Sim, watched: Watched) -> int:
     """Return what is in the queue: packets, or the nanoseconds until a link is free."""
-    if own.what == LINK:
-        return backlog_ns(sim, links(sim)[own.row])
-    return held(sim, applications(sim)[own.row])
+    if watched.what == LINK:
+        return backlog_ns(sim, links(sim)[watched.row])
+    return held(sim, applications(sim)[watched.row])
 
 
 @part
-def lost_by_now(sim: Sim, own: Watched) -> int:
+def lost_by_now(sim: Sim, watched: Watched) -> int:
     """Return how many packets have found no room in it."""
-    if own.what == LINK:
-        return drops(sim)[links(sim)[own.row].queue_full].count
-    return refused(sim, applications(sim)[own.row])
+    if watched.what == LINK:
+        return drops(sim)[links(sim)[watched.row].queue_full].count
+    return refused(sim, applications(sim)[watched.row])
 
 
 @part
-def look(sim: Sim, own: Watched) -> None:
+def look(sim: Sim, watched: Watched) -> None:
     """Take note of the level, and pause the run at the limit."""
-    level = queued(sim, own)
-    if own.is_of_losses:
-        level += (lost_by_now(sim, own) - own.lost_before) * LOSS
-    own.highest = max(own.highest, level)
-    if level >= own.limit:
-        own.is_reached = True
+    level = queued(sim, watched)
+    if watched.is_of_losses:
+        level += (lost_by_now(sim, watched) - watched.lost_before) * LOSS
+    watched.highest = max(watched.highest, level)
+    if level >= watched.limit:
+        watched.is_reached = True
         sim.wants_input = True
 
 
@@ -67,14 +67,14 @@ def look_after_event(sim: Sim) -> None:
 @entry
 def begin_watching(sim: Sim, action: int, limit: int) -> int:
     """Watch from now on, ``action`` after each event, until the limit is reached; tell whether it is already."""
-    own = watched(sim)[0]
+    watched_record = watched(sim)[0]
     sim.watching = action
-    own.limit = limit
-    own.is_reached = False
-    own.highest = 0
-    look(sim, own)
+    watched_record.limit = limit
+    watched_record.is_reached = False
+    watched_record.highest = 0
+    look(sim, watched_record)
     sim.wants_input = False
-    return int(own.is_reached)
+    return int(watched_record.is_reached)
 
 
 @entry
@@ -93,8 +93,8 @@ def level_now(sim: Sim, _: int, __: int) -> int:
 @entry
 def forget_losses(sim: Sim, _: int, __: int) -> int:
     """Count losses from now on."""
-    own = watched(sim)[0]
-    own.lost_before = lost_by_now(sim, own)
+    watched_record = watched(sim)[0]
+    watched_record.lost_before = lost_by_now(sim, watched_record)
     return 0
 
 
@@ -105,6 +105,6 @@ TABLES = (watched,)
 
 def choose_level(engine: Engine, what: int, row: int, *, is_of_losses: bool) -> bool:
     """Say what is to be watched; false: it has no level."""
-    own = engine.rows(watched)[0]
-    own.what, own.row, own.is_of_losses = what, row, is_of_losses
+    watched_record = engine.rows(watched)[0]
+    watched_record.what, watched_record.row, watched_record.is_of_losses = what, row, is_of_losses
     return engine.call(level_now) >= 0

@@ -23,13 +23,13 @@ pauses = Table("pauses", Pause, 4096)
 
 
 @event
-def on_pause(sim: Sim, place: int, token: int) -> None:
+def on_pause(sim: Sim, pause_row: int, token: int) -> None:
     """Have the driver called after this event."""
-    own = pauses(sim)[place]
-    own.is_due = True
+    pause = pauses(sim)[pause_row]
+    pause.is_due = True
     sim.wants_input = True
-    if own.every_ns > 0 and sim.now_ns + own.every_ns < own.until_ns:
-        at(sim, sim.now_ns + own.every_ns, EventKind.CONTROL, own.entity, on_pause, place)
+    if pause.every_ns > 0 and sim.now_ns + pause.every_ns < pause.until_ns:
+        at(sim, sim.now_ns + pause.every_ns, EventKind.CONTROL, pause.entity, on_pause, pause_row)
 
 
 ACTIONS = (on_pause,)
@@ -60,7 +60,7 @@ class Pauses:
     def look(self) -> None:
         """Call whoever wanted to be called at this instant."""
         for row, callback in self._callbacks.items():
-            own = self._engine.rows(pauses)[row]
-            if own.is_due:
-                own.is_due = False
+            pause = self._engine.rows(pauses)[row]
+            if pause.is_due:
+                pause.is_due = False
                 callback()

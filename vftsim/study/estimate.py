@@ -27,7 +27,7 @@ from vftsim.spec import Spec
 from vftsim.spec.units import Quantity
 from vftsim.study.executor import the_cluster
 from vftsim.study.workers import available_cores
-from vftsim.workloads.parts import Course, WorkloadSpec
+from vftsim.workloads.parts import RunProfile, WorkloadSpec
 
 EVENTS_PER_S: Mapping[str, float] = {"compiled": 1.6e7, "simpy": 60_000.0}
 """Speed of the engines beside draws, measured on the shipped models on one core of a cloud machine: 8 to 18 million."""
@@ -125,14 +125,14 @@ def engine_in_use() -> str:
 def needs_of(spec: ModelSpec) -> Needs:
     """Return what one replication of a model takes."""
     engine = engine_in_use()
-    courses = {name: _course(spec, workload) for name, workload in spec.workloads.items()}
+    profiles = {name: _profile(spec, workload) for name, workload in spec.workloads.items()}
     events = events_of(spec)
-    samples = sum(spec.workloads[name].samples(course) for name, course in courses.items())
+    samples = sum(spec.workloads[name].samples(profile) for name, profile in profiles.items())
     drawing_ns = sum(
-        _packets(spec, spec.workloads[name]) * spec.workloads[name].drawing_ns(course)
-        for name, course in courses.items()
+        _packets(spec, spec.workloads[name]) * spec.workloads[name].drawing_ns(profile)
+        for name, profile in profiles.items()
     )
-    under_way = sum(spec.workloads[name].in_flight(course) for name, course in courses.items())
+    under_way = sum(spec.workloads[name].in_flight(profile) for name, profile in profiles.items())
     build_s = sum(domain.count for domain in spec.domains.values()) * _SECONDS_A_DOMAIN + under_way * _SECONDS_UNDER_WAY
     return Needs(
         events,
@@ -161,13 +161,13 @@ def share_by(spec: ModelSpec) -> Callable[[int], float]:
     count: of what has a period most is computed, or happens only where somebody competes.
     """
     whole_ns, of_packets = max(length_ns(spec), 1), _events_of_packets(spec)
-    courses = {name: _course(spec, spec.workloads[name]) for name in of_packets}
+    profiles = {name: _profile(spec, spec.workloads[name]) for name in of_packets}
     whole = sum(of_packets.values())
 
     def share(time_ns: int) -> float:
         if whole == 0.0:
             return min(time_ns / whole_ns, 1.0)
-        sent = {name: spec.workloads[name].share_sent(time_ns, course) for name, course in courses.items()}
+        sent = {name: spec.workloads[name].share_sent(time_ns, profile) for name, profile in profiles.items()}
         return min(sum(events * sent[name] for name, events in of_packets.items()) / whole, 1.0)
 
     return share
@@ -216,19 +216,19 @@ def _events_in_batches(spec: ModelSpec, domain: DomainSpec, workload: WorkloadSp
 
 def _packets(spec: ModelSpec, workload: WorkloadSpec) -> float:
     """Return a workload's packets in a run; those that together would overfill a line get their part of it."""
-    course = _course(spec, workload)
-    if not workload.fills(course)[0]:
-        return workload.packets(course)
+    profile = _profile(spec, workload)
+    if not workload.fills(profile)[0]:
+        return workload.packets(profile)
     network = spec.arrival_of(workload)[1]
     sharing = [each for each in spec.workloads.values() if spec.arrival_of(each)[1] == network]
-    return workload.packets(course) / max(sum(each.fills(_course(spec, each))[0] for each in sharing), 1.0)
+    return workload.packets(profile) / max(sum(each.fills(_profile(spec, each))[0] for each in sharing), 1.0)
 
 
-def _course(spec: ModelSpec, workload: WorkloadSpec) -> Course:
+def _profile(spec: ModelSpec, workload: WorkloadSpec) -> RunProfile:
     _, _, application = spec.target_of(workload)
     network = spec.networks[spec.arrival_of(workload)[1]]
     most_per_s = _most_per_s(spec, workload)
-    return Course(length_ns(spec), most_per_s, network.rate, network.latency, application, spec.program_of)
+    return RunProfile(length_ns(spec), most_per_s, network.rate, network.latency, application, spec.program_of)
 
 
 def _most_per_s(spec: ModelSpec, workload: WorkloadSpec) -> float:
@@ -252,10 +252,10 @@ def _utilizations(spec: ModelSpec) -> dict[str, float]:
     for workload in spec.workloads.values():
         entry, _, application = spec.target_of(workload)
         domain = spec.domains[entry]
-        host, course, path = spec.host_of(domain), _course(spec, workload), _path_of(spec, workload)
+        host, profile, path = spec.host_of(domain), _profile(spec, workload), _path_of(spec, workload)
         driver = spec.domains[spec.driver_of(host) or entry].driver if path.needs_driver_domain else None
         work_ns = sum(part.packet_work_ns for part in (path, application, driver) if part is not None)
-        asked[host] += domain.count * _packets(spec, workload) * work_ns / max(workload.fills(course)[1], 1)
+        asked[host] += domain.count * _packets(spec, workload) * work_ns / max(workload.fills(profile)[1], 1)
     return {name: asked[name] / host.pcpus / host.cpu_speed for name, host in spec.hosts.items()}
 
 

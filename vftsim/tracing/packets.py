@@ -213,21 +213,21 @@ class PacketReader:
             return f"{self._stages[place]} {'taken' if what == TAKEN else 'done'}"
         return "dropped" if what == DROPPED else _NAMES[what]
 
-    def _end(self, packet: int, own: PacketTrace, how: str) -> None:
-        own.end = how
+    def _end(self, packet: int, packet_trace: PacketTrace, how: str) -> None:
+        packet_trace.end = how
         del self._alive[packet]
-        self._keep(own)
+        self._keep(packet_trace)
 
-    def _keep(self, own: PacketTrace) -> None:
+    def _keep(self, packet_trace: PacketTrace) -> None:
         start_ns, end_ns = self._window_ns
-        if (own.end_ns >= start_ns or not own.end) and own.begin_ns <= end_ns:
-            self.kept.append(own)
+        if (packet_trace.end_ns >= start_ns or not packet_trace.end) and packet_trace.begin_ns <= end_ns:
+            self.kept.append(packet_trace)
 
 
-def _begins(own: PacketTrace, what: int, time_ns: int) -> bool:
+def _begins(packet_trace: PacketTrace, what: int, time_ns: int) -> bool:
     """Tell whether a mark is of another packet than the one whose row it was."""
     if what == SENT:
-        return not (own.marks[-1].what == ARRIVED and own.end_ns == time_ns)
+        return not (packet_trace.marks[-1].what == ARRIVED and packet_trace.end_ns == time_ns)
     if what == PUT_OUT:
-        return own.marks[-1].what not in (PROGRAM_DONE, PUT_OUT, RELEASED)
+        return packet_trace.marks[-1].what not in (PROGRAM_DONE, PUT_OUT, RELEASED)
     return what == ARRIVED

@@ -242,8 +242,8 @@ class _Traced:
 
     def _note_stops(self, name: str, guard: int) -> None:
         """Note how long a guard's machine stood still since the last time: once at most between two samples."""
-        own: Any = self.run.engine.rows(guards)[guard]
-        stopped_ns, resumed_ns = int(own.stopped_ns), int(own.resumed_ns)
+        guard_record: Any = self.run.engine.rows(guards)[guard]
+        stopped_ns, resumed_ns = int(guard_record.stopped_ns), int(guard_record.resumed_ns)
         more_ns = stopped_ns - self._stopped_ns.get(name, stopped_ns)
         self._stopped_ns[name] = stopped_ns
         if more_ns > 0:

@@ -115,13 +115,13 @@ def note_loss(sim: Sim, account: FlowAccount, stream: int, sent_ns: int) -> None
 @entry
 def add_streams(sim: Sim, account: int, count: int) -> int:
     """Give an account its streams; return the first one's row."""
-    own = accounts(sim)[account]
+    account_record = accounts(sim)[account]
     for number in range(count):
         row = stream_ends.new(sim)
         if number == 0:
-            own.first_stream = row
-    own.streams = count
-    return own.first_stream
+            account_record.first_stream = row
+    account_record.streams = count
+    return account_record.first_stream
 
 
 ENTRIES = (add_streams,)
@@ -148,15 +148,15 @@ def add_account(
 
 def ends_of(engine: Engine, account: int) -> list[Any]:
     """Return the receivers of an account's streams."""
-    own: Any = engine.rows(accounts)[account]
-    first = int(own.first_stream)
-    return list(engine.rows(stream_ends)[first : first + int(own.streams)])
+    account_record: Any = engine.rows(accounts)[account]
+    first = int(account_record.first_stream)
+    return list(engine.rows(stream_ends)[first : first + int(account_record.streams)])
 
 
 def mean_jitter_ns(engine: Engine, account: int) -> float:
     """Mean of |D| over the packets of all streams; 0 if no stream has received two packets."""
-    own: Any = engine.rows(accounts)[account]
-    first, count = int(own.first_stream), int(own.streams)
+    account_record: Any = engine.rows(accounts)[account]
+    first, count = int(account_record.first_stream), int(account_record.streams)
     received, differences_ns = columns_of(engine, stream_ends, ("received", "differences_ns"), first, first + count)
     pairs = sum(packets - 1 for packets in received if packets > 1)
     return sum(differences_ns) / pairs if pairs else 0.0

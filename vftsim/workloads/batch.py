@@ -28,7 +28,7 @@ from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.burden import add_program, bear, burdened_ns
+from vftsim.workloads.burden import add_program, apply_overhead, burdened_ns
 from vftsim.workloads.gamma_feed import duration_ns, gamma_feed
 
 batch = application.kind("batch")
@@ -157,117 +157,117 @@ batch_processes = Table("batch_processes", BatchProcess, 1 << 16, "use fewer pro
 
 
 @part
-def compute(sim: Sim, own: Batch, process: BatchProcess, noted_ns: int) -> None:
+def compute(sim: Sim, batch: Batch, process: BatchProcess, noted_ns: int) -> None:
     """Do the next share of a transaction's computation, after what taking note of the disk has cost."""
-    demand_ns = noted_ns + max(1, burdened_ns(sim, own.program, duration_ns(sim, process.demands, own.share_ns), 0))
-    submit(sim, domains(sim)[own.domain], demand_ns, on_computed, process.row, own.row)
+    demand_ns = noted_ns + max(1, burdened_ns(sim, batch.program, duration_ns(sim, process.demands, batch.share_ns), 0))
+    submit(sim, domains(sim)[batch.domain], demand_ns, on_computed, process.row, batch.row)
 
 
 @work_done
-def on_computed(sim: Sim, place: int, argument: int) -> None:
+def on_computed(sim: Sim, batch_process_row: int, argument: int) -> None:
     """Ask the disk, or end the transaction."""
-    own = batches(sim)[argument]
-    process = batch_processes(sim)[place]
+    batch = batches(sim)[argument]
+    process = batch_processes(sim)[batch_process_row]
     # Pages of shares 1 to n of n + 1 add up to all with the last one.
-    done = own.operations - process.left
-    pages = own.pages * (done + 1) // (own.operations + 1) - own.pages * done // (own.operations + 1)
-    own.pages_written += pages
-    applications(sim)[own.program].pages_dirtied += pages
+    done = batch.operations - process.left
+    pages = batch.pages * (done + 1) // (batch.operations + 1) - batch.pages * done // (batch.operations + 1)
+    batch.pages_written += pages
+    applications(sim)[batch.program].pages_dirtied += pages
     if process.left == 0:
-        end(sim, own, process)
+        end(sim, batch, process)
         return
     process.left -= 1
-    own.disk_operations += 1
-    due_ns = sim.now_ns + duration_ns(sim, process.waits, own.disk_ns)
-    process.planned = at(sim, due_ns, EventKind.DEVICE, place, on_disk, place)
+    batch.disk_operations += 1
+    due_ns = sim.now_ns + duration_ns(sim, process.waits, batch.disk_ns)
+    process.planned = at(sim, due_ns, EventKind.DEVICE, batch_process_row, on_disk, batch_process_row)
 
 
 @event
-def on_disk(sim: Sim, place: int, token: int) -> None:
+def on_disk(sim: Sim, batch_process_row: int, token: int) -> None:
     """A disk operation is done."""
-    process = batch_processes(sim)[place]
+    process = batch_processes(sim)[batch_process_row]
     if token == process.planned:
         process.planned = 0
-        own = batches(sim)[process.batch]
-        compute(sim, own, process, noted(sim, own))
+        batch = batches(sim)[process.batch]
+        compute(sim, batch, process, noted(sim, batch))
 
 
 @part
-def noted(sim: Sim, own: Batch) -> int:
+def noted(sim: Sim, batch: Batch) -> int:
     """Let a guard of the domain take note of a disk operation that ends; return what that costs."""
-    guard = guarded_programs(sim)[own.program].guard
+    guard = guarded_programs(sim)[batch.program].guard
     if guard == 0:
         return 0
-    own.noted += 1
-    is_read = int(own.noted * own.disk_reads) > int((own.noted - 1) * own.disk_reads)
-    return note_transfer(sim, guards(sim)[guard], own.disk_bytes, is_read)
+    batch.noted += 1
+    is_read = int(batch.noted * batch.disk_reads) > int((batch.noted - 1) * batch.disk_reads)
+    return note_transfer(sim, guards(sim)[guard], batch.disk_bytes, is_read)
 
 
 @part
-def end(sim: Sim, own: Batch, process: BatchProcess) -> None:
+def end(sim: Sim, batch: Batch, process: BatchProcess) -> None:
     """End a transaction, and pause."""
-    own.ended += 1
-    if sim.now_ns >= own.warmup_ns:
-        own.measured += 1
-    if process.begin_ns >= own.warmup_ns:
-        add_delay(sim, own.durations, sim.now_ns - process.begin_ns)
-    pause(sim, own, process)
+    batch.ended += 1
+    if sim.now_ns >= batch.warmup_ns:
+        batch.measured += 1
+    if process.begin_ns >= batch.warmup_ns:
+        add_delay(sim, batch.durations, sim.now_ns - process.begin_ns)
+    pause(sim, batch, process)
 
 
 @part
-def pause(sim: Sim, own: Batch, process: BatchProcess) -> None:
+def pause(sim: Sim, batch: Batch, process: BatchProcess) -> None:
     """Pause before the next transaction."""
-    due_ns = sim.now_ns + duration_ns(sim, process.thinks, own.think_ns)
+    due_ns = sim.now_ns + duration_ns(sim, process.thinks, batch.think_ns)
     process.planned = at(sim, due_ns, EventKind.TIMER, process.row, on_begin, process.row)
 
 
 @event
-def on_begin(sim: Sim, place: int, token: int) -> None:
+def on_begin(sim: Sim, batch_process_row: int, token: int) -> None:
     """Begin a transaction."""
-    process = batch_processes(sim)[place]
+    process = batch_processes(sim)[batch_process_row]
     if token != process.planned:
         return
     process.planned = 0
-    own = batches(sim)[process.batch]
-    own.begun += 1
+    batch = batches(sim)[process.batch]
+    batch.begun += 1
     process.begin_ns = sim.now_ns
-    process.left = own.operations
-    compute(sim, own, process, 0)
+    process.left = batch.operations
+    compute(sim, batch, process, 0)
 
 
 @batch.implements(set_overhead)
 def bear_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
     """Let work that begins from now on cost what protection makes it cost."""
-    bear(sim, program, output_ns, execution)
+    apply_overhead(sim, program, output_ns, execution)
 
 
 @batch.implements(lose_state)
 def boot(sim: Sim, program: Application) -> None:
     """Begin all transactions anew; the CPU work is gone already, and what the disk does is for nobody."""
-    bear(sim, program, 0, 1.0)
+    apply_overhead(sim, program, 0, 1.0)
     batches(sim)[program.own].boots += 1
     begin_all(sim, batches(sim)[program.own])
 
 
 @part
-def begin_all(sim: Sim, own: Batch) -> None:
+def begin_all(sim: Sim, batch: Batch) -> None:
     """Let every process begin with a pause."""
-    for row in range(own.first, own.first + own.processes):
-        pause(sim, own, batch_processes(sim)[row])
+    for row in range(batch.first, batch.first + batch.processes):
+        pause(sim, batch, batch_processes(sim)[row])
 
 
 @entry
 def add_processes(sim: Sim, row: int, count: int) -> int:
     """Give a program its processes; return the first one's row."""
-    own = batches(sim)[row]
-    own.processes = count
+    batch = batches(sim)[row]
+    batch.processes = count
     for number in range(count):
         made = batch_processes.new(sim)
         batch_processes(sim)[made].row = made
         batch_processes(sim)[made].batch = row
         if number == 0:
-            own.first = made
-    return own.first
+            batch.first = made
+    return batch.first
 
 
 @entry
@@ -328,14 +328,14 @@ class BatchWork(Outcome):
 
 def batch_work_of(engine: Engine, program: int) -> BatchWork:
     """Return what an application row has measured up to now."""
-    own = engine.rows(batches)[engine.rows(applications)[program].own]
-    measured_ns = engine.now_ns - int(own.warmup_ns)
+    batch = engine.rows(batches)[engine.rows(applications)[program].own]
+    measured_ns = engine.now_ns - int(batch.warmup_ns)
     return BatchWork(
-        begun=int(own.begun),
-        ended=int(own.ended),
-        transactions=int(own.measured),
-        disk_operations=int(own.disk_operations),
-        pages_written=int(own.pages_written),
-        duration=histogram(engine, int(own.durations)),
+        begun=int(batch.begun),
+        ended=int(batch.ended),
+        transactions=int(batch.measured),
+        disk_operations=int(batch.disk_operations),
+        pages_written=int(batch.pages_written),
+        duration=histogram(engine, int(batch.durations)),
         seconds=measured_ns / _S,
     )

@@ -89,7 +89,7 @@ def bulk_tcp_result(engine: Engine, row: int) -> list[TcpConnectionResult]:
     rows = [engine.rows(intervals)[n] for n in range(1, engine.used(intervals) + 1)]
     found = []
     for n in range(int(bulk.clients)):
-        own, before, parts = engine.rows(connections)[first + n], 0, []
+        connection, before, parts = engine.rows(connections)[first + n], 0, []
         for each in (interval for interval in rows if interval.connection == first + n):
             parts.append((int(each.begin_ns) / _S, int(each.end_ns) / _S, (int(each.segments) - before) * mss))
             before = int(each.segments)
@@ -97,10 +97,10 @@ def bulk_tcp_result(engine: Engine, row: int) -> list[TcpConnectionResult]:
             TcpConnectionResult(
                 n + 1,
                 tuple(parts),
-                int(own.retransmitted),
-                int(own.timeouts),
-                int(own.recoveries),
-                int(own.acknowledgements),
+                int(connection.retransmitted),
+                int(connection.timeouts),
+                int(connection.recoveries),
+                int(connection.acknowledgements),
             )
         )
     return found

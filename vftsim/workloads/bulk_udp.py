@@ -67,24 +67,24 @@ udp_bulks = Table("udp_bulks", UdpBulk, 256)
 
 
 @event
-def on_begin(sim: Sim, place: int, token: int) -> None:
+def on_begin(sim: Sim, udp_flow_row: int, token: int) -> None:
     """A client begins."""
-    flow = udp_flows(sim)[place]
+    flow = udp_flows(sim)[udp_flow_row]
     flow.first_ns = sim.now_ns
     flow.end_ns = sim.now_ns + udp_bulks(sim)[flow.bulk].duration_ns
     offer(sim, flow)
 
 
 @event
-def on_due(sim: Sim, place: int, token: int) -> None:
+def on_due(sim: Sim, udp_flow_row: int, token: int) -> None:
     """The next datagram is due."""
-    offer(sim, udp_flows(sim)[place])
+    offer(sim, udp_flows(sim)[udp_flow_row])
 
 
 @room
-def on_client_room(sim: Sim, place: int) -> None:
+def on_client_room(sim: Sim, udp_flow_row: int) -> None:
     """The client's card has room again."""
-    offer(sim, udp_flows(sim)[place])
+    offer(sim, udp_flows(sim)[udp_flow_row])
 
 
 @part
@@ -180,9 +180,9 @@ def add_bulk_udp(engine: Engine, port: int, spec: BulkUdpSpec, streams: Streams,
         station = add_station(engine, port, spec.network)
         engine.rows(stations)[station].on_room = engine.number(on_client_room)
         engine.rows(stations)[station].place = first + n
-        own = engine.rows(udp_flows)[first + n]
-        own.station = station
-        own.first_ns = int(begins[n] * spec.spread)
+        udp_flow = engine.rows(udp_flows)[first + n]
+        udp_flow.station = station
+        udp_flow.first_ns = int(begins[n] * spec.spread)
     return row
 
 
@@ -215,19 +215,19 @@ def bulk_udp_result(engine: Engine, row: int) -> list[UdpFlowResult]:
 
 
 def _flow_result(engine: Engine, bulk: UdpBulk, n: int) -> UdpFlowResult:
-    own = engine.rows(udp_flows)[int(bulk.first) + n]
-    span_s = max(1, min(engine.now_ns, int(own.end_ns)) - int(own.first_ns)) / _S
+    udp_flow = engine.rows(udp_flows)[int(bulk.first) + n]
+    span_s = max(1, min(engine.now_ns, int(udp_flow.end_ns)) - int(udp_flow.first_ns)) / _S
     bits = int(bulk.payload_bytes) * 8
     return UdpFlowResult(
         client=n + 1,
-        sent=int(own.sent),
-        sent_bits_per_s=int(own.sent) * bits / span_s,
-        received=int(own.received),
-        received_bits_per_s=int(own.received) * bits / span_s,
-        lost=int(own.skipped) - int(own.late),
-        total=int(own.highest),
-        late=int(own.late),
-        jitter_ns=float(own.jitter_ns),
-        mean_difference_ns=int(own.difference_ns) / max(1, int(own.received) - 1),
-        socket_drops=int(own.dropped),
+        sent=int(udp_flow.sent),
+        sent_bits_per_s=int(udp_flow.sent) * bits / span_s,
+        received=int(udp_flow.received),
+        received_bits_per_s=int(udp_flow.received) * bits / span_s,
+        lost=int(udp_flow.skipped) - int(udp_flow.late),
+        total=int(udp_flow.highest),
+        late=int(udp_flow.late),
+        jitter_ns=float(udp_flow.jitter_ns),
+        mean_difference_ns=int(udp_flow.difference_ns) / max(1, int(udp_flow.received) - 1),
+        socket_drops=int(udp_flow.dropped),
     )

@@ -20,7 +20,7 @@ TABLES = (burdens,)
 
 
 @part
-def bear(sim: Sim, program: Application, output_ns: int, execution: float) -> None:
+def apply_overhead(sim: Sim, program: Application, output_ns: int, execution: float) -> None:
     """Let work that begins from now on cost what protection makes it cost."""
     burdens(sim)[program.row].output_ns = output_ns
     burdens(sim)[program.row].execution = execution

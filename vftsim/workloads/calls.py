@@ -23,7 +23,7 @@ from vftsim.spec.units import PositiveDurationNs
 from vftsim.workloads import flow
 from vftsim.workloads.account import count_delivered, count_lost
 from vftsim.workloads.flow_result import FlowResult
-from vftsim.workloads.parts import WORKLOADS, Course, Target, WorkloadSpec
+from vftsim.workloads.parts import WORKLOADS, RunProfile, Target, WorkloadSpec
 
 calls = workload.kind("calls")
 
@@ -152,17 +152,17 @@ class CallsWorkload(SignalingSpec, WorkloadSpec):
         """Of what the server receives."""
         return self.calls_per_s * self.received_packets * 8 * MESSAGE_BYTES
 
-    def packets(self, course: Course) -> float:
+    def packets(self, profile: RunProfile) -> float:
         """So many a call, those of calls that were up at the start too."""
-        return self.calls_per_s * course.seconds * self.received_packets
+        return self.calls_per_s * profile.seconds * self.received_packets
 
-    def drawing_ns(self, course: Course) -> float:
+    def drawing_ns(self, profile: RunProfile) -> float:
         """Many at once."""
         return 100.0
 
-    def in_flight(self, course: Course) -> float:
+    def in_flight(self, profile: RunProfile) -> float:
         """Packets drawn ahead of calls that are up."""
-        return self.packets(course) / 20
+        return self.packets(profile) / 20
 
     def install(self, target: Target) -> flow.FlowDriver:
         """Add the calls."""

@@ -15,7 +15,7 @@ from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
 from vftsim.sampling import Streams, gamma_ns
 from vftsim.spec.units import Percent, PositiveDurationNs
-from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, Home, Program
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 cpu_bound = application.kind("cpu_bound")
 
@@ -46,30 +46,30 @@ cpu_bounds = Table("cpu_bounds", CpuBound, 4096)
 @part
 def rest(sim: Sim, row: int) -> None:
     """Pause until the next burst."""
-    own = cpu_bounds(sim)[row]
-    own.burst = at(sim, sim.now_ns + draw(sim, own.pause), EventKind.TIMER, own.number, on_burst, row)
+    cpu_bound = cpu_bounds(sim)[row]
+    cpu_bound.burst = at(sim, sim.now_ns + draw(sim, cpu_bound.pause), EventKind.TIMER, cpu_bound.number, on_burst, row)
 
 
 @event
-def on_burst(sim: Sim, place: int, token: int) -> None:
+def on_burst(sim: Sim, cpu_bound_row: int, token: int) -> None:
     """Begin to compute."""
-    own = cpu_bounds(sim)[place]
-    if token != own.burst:
+    cpu_bound = cpu_bounds(sim)[cpu_bound_row]
+    if token != cpu_bound.burst:
         return
-    own.bursts += 1
-    burst_ns = int(max(1, draw(sim, own.busy)) * own.execution)
-    submit(sim, domains(sim)[own.domain], burst_ns, on_burst_done, place, 0)
+    cpu_bound.bursts += 1
+    burst_ns = int(max(1, draw(sim, cpu_bound.busy)) * cpu_bound.execution)
+    submit(sim, domains(sim)[cpu_bound.domain], burst_ns, on_burst_done, cpu_bound_row, 0)
 
 
 @work_done
-def on_burst_done(sim: Sim, place: int, argument: int) -> None:
+def on_burst_done(sim: Sim, cpu_bound_row: int, argument: int) -> None:
     """Pause."""
-    cpu_bounds(sim)[place].done += 1
-    rest(sim, place)
+    cpu_bounds(sim)[cpu_bound_row].done += 1
+    rest(sim, cpu_bound_row)
 
 
 @cpu_bound.implements(set_overhead)
-def bear(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
+def apply_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
     """Let bursts that begin from now on cost what protection makes them cost."""
     cpu_bounds(sim)[program.own].execution = execution
 
@@ -168,9 +168,9 @@ class CpuBoundSpec(ApplicationSpec):
         """Begin and end of a burst, and the switches for them."""
         return 6e9 / self.cycle
 
-    def install(self, home: Home) -> "CpuBoundProgram":
+    def install(self, context: InstallContext) -> "CpuBoundProgram":
         """Add the process to a domain."""
-        return CpuBoundProgram(self, home)
+        return CpuBoundProgram(self, context)
 
 
 class CpuBoundProgram(Program):
@@ -182,13 +182,13 @@ class CpuBoundProgram(Program):
         Its row.
     """
 
-    def __init__(self, spec: CpuBoundSpec, home: Home) -> None:
-        self.engine = home.engine
-        number = home.others.get(spec.kind, 0)
+    def __init__(self, spec: CpuBoundSpec, context: InstallContext) -> None:
+        self.engine = context.engine
+        number = context.others.get(spec.kind, 0)
         self.process = add_cpu_bound(
-            home.engine, home.feeder, home.domain, spec, home.streams, number, home.cpu_inflation
+            context.engine, context.feeder, context.domain, spec, context.streams, number, context.cpu_inflation
         )
-        self.row = int(home.engine.rows(cpu_bounds)[self.process].program)
+        self.row = int(context.engine.rows(cpu_bounds)[self.process].program)
 
     def start(self) -> None:
         """Start with a pause."""

@@ -73,59 +73,61 @@ processes = Table("disk_bound_processes", Process, 1 << 20, "give the programs f
 
 
 @part
-def next_work_ns(sim: Sim, own: DiskBound) -> int:
+def next_work_ns(sim: Sim, disk_bound: DiskBound) -> int:
     """Draw how long a process computes."""
-    return max(1, int(draw(sim, own.compute) * own.execution))
+    return max(1, int(draw(sim, disk_bound.compute) * disk_bound.execution))
 
 
 @part
 def compute(sim: Sim, row: int) -> None:
     """Have a process that has slept compute until its next transfer."""
-    own = disk_bounds(sim)[processes(sim)[row].owner]
-    submit(sim, domains(sim)[own.domain], next_work_ns(sim, own), on_computed, row, 0)
+    disk_bound = disk_bounds(sim)[processes(sim)[row].owner]
+    submit(sim, domains(sim)[disk_bound.domain], next_work_ns(sim, disk_bound), on_computed, row, 0)
 
 
 @work_done
-def on_computed(sim: Sim, place: int, argument: int) -> None:
+def on_computed(sim: Sim, process_row: int, argument: int) -> None:
     """Ask for a transfer; a process that need not wait goes on."""
-    process = processes(sim)[place]
-    own = disk_bounds(sim)[process.owner]
-    if draw(sim, own.choice) == 1:
-        read(sim, disks(sim)[own.disk], own.program, place, own.size_bytes)
+    process = processes(sim)[process_row]
+    disk_bound = disk_bounds(sim)[process.owner]
+    if draw(sim, disk_bound.choice) == 1:
+        read(sim, disks(sim)[disk_bound.disk], disk_bound.program, process_row, disk_bound.size_bytes)
         return
     process.unflushed += 1
-    if write(sim, disks(sim)[own.disk], own.program, place, own.size_bytes):
-        own.transfers += 1
-        if not must_wait_for_flush(sim, own, process, place):
-            continue_with(sim, domains(sim)[own.domain], next_work_ns(sim, own), on_computed, place, 0)
+    if write(sim, disks(sim)[disk_bound.disk], disk_bound.program, process_row, disk_bound.size_bytes):
+        disk_bound.transfers += 1
+        if not must_wait_for_flush(sim, disk_bound, process, process_row):
+            continue_with(
+                sim, domains(sim)[disk_bound.domain], next_work_ns(sim, disk_bound), on_computed, process_row, 0
+            )
 
 
 @part
-def must_wait_for_flush(sim: Sim, own: DiskBound, process: Process, row: int) -> bool:
+def must_wait_for_flush(sim: Sim, disk_bound: DiskBound, process: Process, row: int) -> bool:
     """Tell whether a process must sleep until a flush is over, which it has asked for."""
-    if own.flush_every == 0 or process.unflushed < own.flush_every:
+    if disk_bound.flush_every == 0 or process.unflushed < disk_bound.flush_every:
         return False
     process.unflushed = 0
-    process.is_flushing = not flush(sim, disks(sim)[own.disk], own.program, row)
+    process.is_flushing = not flush(sim, disks(sim)[disk_bound.disk], disk_bound.program, row)
     return process.is_flushing
 
 
 @disk_bound.implements(transfer_done)
 def wake(sim: Sim, program: Application, tag: int) -> None:
     """Let a process go on that has waited for a transfer or a flush."""
-    own = disk_bounds(sim)[program.own]
+    bound = disk_bounds(sim)[program.own]
     process = processes(sim)[tag]
     if process.is_flushing:
         process.is_flushing = False
         compute(sim, tag)
         return
-    own.transfers += 1
-    if not must_wait_for_flush(sim, own, process, tag):
+    bound.transfers += 1
+    if not must_wait_for_flush(sim, bound, process, tag):
         compute(sim, tag)
 
 
 @disk_bound.implements(set_overhead)
-def bear(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
+def apply_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
     """Let computation that begins from now on cost what protection makes it cost."""
     disk_bounds(sim)[program.own].execution = execution
 
@@ -133,16 +135,16 @@ def bear(sim: Sim, program: Application, output_ns: int, execution: float, exits
 @disk_bound.implements(lose_state)
 def begin_anew(sim: Sim, program: Application) -> None:
     """Forget all transfers under way; every process begins with computing."""
-    own = disk_bounds(sim)[program.own]
-    forget(sim, disks(sim)[own.disk])
-    own.execution = 1.0
-    begin_all(sim, own)
+    bound = disk_bounds(sim)[program.own]
+    forget(sim, disks(sim)[bound.disk])
+    bound.execution = 1.0
+    begin_all(sim, bound)
 
 
 @part
-def begin_all(sim: Sim, own: DiskBound) -> None:
+def begin_all(sim: Sim, disk_bound: DiskBound) -> None:
     """Start every process."""
-    for row in range(own.first_process, own.first_process + own.processes):
+    for row in range(disk_bound.first_process, disk_bound.first_process + disk_bound.processes):
         processes(sim)[row].unflushed = 0
         processes(sim)[row].is_flushing = False
         compute(sim, row)

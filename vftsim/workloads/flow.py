@@ -90,16 +90,16 @@ class FlowDriver(Driver):
 
     def outcome(self) -> FlowResult:
         """Return what its clients saw."""
-        own: Any = self.engine.rows(accounts)[self.account]
+        account: Any = self.engine.rows(accounts)[self.account]
         return FlowResult(
-            delivered=int(own.delivered),
-            dropped=int(own.dropped),
-            late=int(own.late),
-            loss_events=int(own.loss_events),
-            loss_bursts=int(own.loss_bursts),
-            delay=histogram(self.engine, int(own.delays)),
+            delivered=int(account.delivered),
+            dropped=int(account.dropped),
+            late=int(account.late),
+            loss_events=int(account.loss_events),
+            loss_bursts=int(account.loss_bursts),
+            delay=histogram(self.engine, int(account.delays)),
             jitter_ns=mean_jitter_ns(self.engine, self.account),
-            playout_ns=int(own.late_ns),
+            playout_ns=int(account.late_ns),
             is_voice=self._is_voice,
             seconds=self._seconds,
         )

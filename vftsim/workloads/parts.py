@@ -27,7 +27,7 @@ from vftsim.workloads.wire import Wire
 
 
 @dataclass(frozen=True)
-class Home:
+class InstallContext:
     """The domain that an application is put into, while a model is built.
 
     Parameters
@@ -65,7 +65,7 @@ class Home:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class Wiring:
     """What an application finds around it, once a model has been built.
 
     Parameters
@@ -113,7 +113,7 @@ class Program:
     def connected(self, port: int) -> None:
         """Take note of a port by which it reaches the network."""
 
-    def meet(self, around: Surroundings) -> None:
+    def meet(self, around: Wiring) -> None:
         """Find the applications that it speaks to; all have their ports, none has begun."""
 
     def start(self) -> None:
@@ -203,7 +203,7 @@ class ApplicationSpec(Spec):
         """Return about how many requests a CPU of it takes, with its work and its exits so many times as dear."""
         return math.inf
 
-    def install(self, home: Home) -> Program:
+    def install(self, context: InstallContext) -> Program:
         """Add it to a domain."""
         raise TypeError(f"{type(self).__name__} must say how to install itself")
 
@@ -320,7 +320,7 @@ class Driver:
 
 
 @dataclass(frozen=True)
-class Course:
+class RunProfile:
     """What is known of a run before it begins, for an estimate of its length.
 
     Parameters
@@ -383,7 +383,7 @@ class WorkloadSpec(OfferSpec):
         """Domain in which its clients run; ``None``: on machines of their own."""
         return None
 
-    def misfit(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
+    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
         """Return key and reason if it cannot be directed at what speaks its protocol, over a line of that rate."""
         return ""
 
@@ -417,7 +417,7 @@ class WorkloadSpec(OfferSpec):
         """Events for each packet beside those of its way: timers, clients; for an estimate, measured."""
         return 0.0
 
-    def drawing_ns(self, course: Course) -> float:
+    def drawing_ns(self, profile: RunProfile) -> float:
         """Return the CPU time in which a packet is drawn, whether or not it finds room; for an estimate, measured."""
         return 250.0
 
@@ -425,23 +425,23 @@ class WorkloadSpec(OfferSpec):
         """Return how long its own phases last against what takes so many requests a second; 0: it has none."""
         return 0
 
-    def packets(self, course: Course) -> float:
+    def packets(self, profile: RunProfile) -> float:
         """Return about how many packets the application takes in of it in a run."""
         return 0.0
 
-    def fills(self, course: Course) -> tuple[float, int]:
+    def fills(self, profile: RunProfile) -> tuple[float, int]:
         """Return the share of its line that it fills, if it fills lines at all, and for how many ns of a run."""
-        return 0.0, course.length_ns
+        return 0.0, profile.length_ns
 
-    def share_sent(self, time_ns: int, course: Course) -> float:
+    def share_sent(self, time_ns: int, profile: RunProfile) -> float:
         """Return the share of those packets that has come by an instant; they come evenly if it does not say."""
-        return min(time_ns / max(course.length_ns, 1), 1.0)
+        return min(time_ns / max(profile.length_ns, 1), 1.0)
 
-    def samples(self, course: Course) -> float:
+    def samples(self, profile: RunProfile) -> float:
         """Return how many samples it keeps for its record."""
         return 0.0
 
-    def in_flight(self, course: Course) -> float:
+    def in_flight(self, profile: RunProfile) -> float:
         """Return about how many calls and transactions it has under way at its busiest; a packet drawn ahead: 1/20."""
         return 0.0
 

@@ -7,7 +7,7 @@ from vftsim.kernel import Kind
 from vftsim.platform.cpu.background import CyclicLoadSpec, add_load, begin_load
 from vftsim.platform.cpu.unseen import account_for_unseen
 from vftsim.platform.io.packet import application
-from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, Home, Program
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 periodic_load = application.kind("periodic_load")
 
@@ -25,23 +25,24 @@ class PeriodicLoadSpec(CyclicLoadSpec, ApplicationSpec):
         """Begin and end of a period's work, and the switches for them."""
         return 5e9 / self.period
 
-    def install(self, home: Home) -> "PeriodicLoad":
+    def install(self, context: InstallContext) -> "PeriodicLoad":
         """Add the load; refuse one that the hypervisor's factor makes longer than its period."""
-        busy_ns = round(self.busy * home.cpu_inflation)
+        busy_ns = round(self.busy * context.cpu_inflation)
         if busy_ns > self.period:
             raise UsageError(
-                f"{home.name}: a factor of {home.cpu_inflation:g} (cpu_inflation) makes its work longer than its period"
+                f"{context.name}: a factor of {context.cpu_inflation:g} (cpu_inflation) makes its work longer than its "
+                "period"
             )
-        return PeriodicLoad(self.model_copy(update={"busy": busy_ns}), home)
+        return PeriodicLoad(self.model_copy(update={"busy": busy_ns}), context)
 
 
 class PeriodicLoad(Program):
     """A periodic load in a running model."""
 
-    def __init__(self, spec: PeriodicLoadSpec, home: Home) -> None:
-        self.engine = home.engine
-        self._load = add_load(home.engine, home.domain, spec, home.number)
-        self._hide = home.hide
+    def __init__(self, spec: PeriodicLoadSpec, context: InstallContext) -> None:
+        self.engine = context.engine
+        self._load = add_load(context.engine, context.domain, spec, context.number)
+        self._hide = context.hide
         self._is_unseen = False
 
     def start(self) -> None:

@@ -38,7 +38,7 @@ from vftsim.platform.io.packet import (
 from vftsim.platform.io.ring import Ring, keep_slot, wait_for_slot
 from vftsim.platform.protection.guard import put_out
 from vftsim.workloads.dirty_pages import DirtyPagesFields
-from vftsim.workloads.parts import ApplicationSpec, Home, Program
+from vftsim.workloads.parts import ApplicationSpec, InstallContext, Program
 
 NO_SLOT = Failure("a thread was woken for a slot that is not there")
 
@@ -56,9 +56,9 @@ class PoolSpec(DirtyPagesFields, ApplicationSpec):
         """CPU time of a thread for a packet."""
         return self.packet_cost
 
-    def install(self, home: Home) -> "PoolProgram":
+    def install(self, context: InstallContext) -> "PoolProgram":
         """Add the pool to a domain."""
-        return PoolProgram(self, home)
+        return PoolProgram(self, context)
 
 
 class Pool(Record):
@@ -146,18 +146,18 @@ def work_ns(sim: Sim, pool: Pool, packet: int) -> int:
 
 
 @work_done
-def on_answer_ready(sim: Sim, place: int, argument: int) -> None:
+def on_answer_ready(sim: Sim, pool_thread_row: int, argument: int) -> None:
     """Send an answer, or sleep until there is room."""
     pool = pools(sim)[argument]
-    packet = pool_threads(sim)[place].packet
+    packet = pool_threads(sim)[pool_thread_row].packet
     port = ports(sim)[packets(sim)[packet].port]
     mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
     if put_out(sim, port, packet):
-        take_next(sim, pool, place, True)
+        take_next(sim, pool, pool_thread_row, True)
     else:
         pool.blocked += 1
-        pool_threads(sim)[place].is_blocked = True
-        wait_for_slot(sim, port, packet, place)
+        pool_threads(sim)[pool_thread_row].is_blocked = True
+        wait_for_slot(sim, port, packet, pool_thread_row)
 
 
 @part
@@ -199,7 +199,7 @@ def go_on_sending(sim: Sim, program: Application, packet: int) -> None:
 
 
 @part
-def bear(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
+def apply_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
     """Let packets that are taken from now on cost what protection makes them cost."""
     pool = pools(sim)[program.own]
     pool.output_ns = output_ns
@@ -242,7 +242,7 @@ def is_pool(kind: Kind) -> None:
     """Let applications of this kind be pools of threads."""
     kind.implements(receive)(receive_packet)
     kind.implements(go_on)(go_on_sending)
-    kind.implements(set_overhead)(bear)
+    kind.implements(set_overhead)(apply_overhead)
     kind.implements(lose_state)(begin_anew)
     kind.implements(held)(packets_held)
     kind.implements(refused)(packets_refused)
@@ -271,19 +271,19 @@ def add_pool(engine: Engine, domain: int, kind: Kind, spec: PoolSpec, drop_place
 class PoolProgram(Program):
     """A pool in a running model."""
 
-    def __init__(self, spec: PoolSpec, home: Home) -> None:
-        self.engine = home.engine
-        self.name = home.name
+    def __init__(self, spec: PoolSpec, context: InstallContext) -> None:
+        self.engine = context.engine
+        self.name = context.name
         self.row = add_pool(
-            home.engine,
-            home.domain,
+            context.engine,
+            context.domain,
             spec.part,
             spec,
-            home.place("socket buffer", "full"),
-            home.place("guest", "lost in crash"),
+            context.place("socket buffer", "full"),
+            context.place("guest", "lost in crash"),
         )
-        if home.cpu_inflation != 1.0:
-            self.record.packet_ns = round(spec.packet_cost * home.cpu_inflation)
+        if context.cpu_inflation != 1.0:
+            self.record.packet_ns = round(spec.packet_cost * context.cpu_inflation)
 
     @property
     def record(self) -> Any:

@@ -142,84 +142,84 @@ clients = Table("exchange_clients", Client, 1 << 17, "use fewer clients, or a lo
 
 
 @event
-def on_turn(sim: Sim, place: int, token: int) -> None:
+def on_turn(sim: Sim, client_row: int, token: int) -> None:
     """Send a client's next request."""
-    client = clients(sim)[place]
+    client = clients(sim)[client_row]
     begin_request(sim, exchanges(sim)[client.exchange], client)
 
 
 @event
-def on_arrival(sim: Sim, place: int, token: int) -> None:
+def on_arrival(sim: Sim, exchange_row: int, token: int) -> None:
     """Send a request of an open loop, and plan the next."""
-    own = exchanges(sim)[place]
+    exchange = exchanges(sim)[exchange_row]
     row = clients.new(sim)
     client = clients(sim)[row]
     client.row = row
-    client.exchange = place
-    begin_request(sim, own, client)
-    next_ns = sim.now_ns + max(1, duration_ns(sim, own.gaps, own.gap_ns))
-    at(sim, next_ns, EventKind.ARRIVAL, ORDER + place, on_arrival, place)
+    client.exchange = exchange_row
+    begin_request(sim, exchange, client)
+    next_ns = sim.now_ns + max(1, duration_ns(sim, exchange.gaps, exchange.gap_ns))
+    at(sim, next_ns, EventKind.ARRIVAL, ORDER + exchange_row, on_arrival, exchange_row)
 
 
 @part
-def begin_request(sim: Sim, own: Exchange, client: Client) -> None:
+def begin_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     """Send a new request."""
     client.request += 1
     client.sent_ns = sim.now_ns
-    client.wait_ns = own.retry_ns
+    client.wait_ns = exchange.retry_ns
     client.tries = 0
-    own.sent += 1
-    if sim.now_ns >= own.warmup_ns:
-        own.offered += 1
-    ask(sim, own, client)
+    exchange.sent += 1
+    if sim.now_ns >= exchange.warmup_ns:
+        exchange.offered += 1
+    ask(sim, exchange, client)
 
 
 @part
-def ask(sim: Sim, own: Exchange, client: Client) -> None:
+def ask(sim: Sim, exchange: Exchange, client: Client) -> None:
     """Send the present request and watch for its answer."""
     client.timer = 0
     client.tries += 1
-    if own.retry_ns > 0:
+    if exchange.retry_ns > 0:
         client.timer = at(sim, sim.now_ns + client.wait_ns, EventKind.TIMER, client.row, on_no_answer, client.row)
     made = packets.new(sim)
     packet = packets(sim)[made]
-    packet.flow = own.flow
-    packet.port = own.port
+    packet.flow = exchange.flow
+    packet.port = exchange.port
     packet.ring = 0
     packet.stream = client.row
     packet.what = client.request
-    packet.size_bytes = own.request_bytes
+    packet.size_bytes = exchange.request_bytes
     packet.sent_ns = sim.now_ns
     packet.entity = client.row
     send_to_host(sim, made)
 
 
 @event
-def on_no_answer(sim: Sim, place: int, token: int) -> None:
+def on_no_answer(sim: Sim, client_row: int, token: int) -> None:
     """Repeat a request that has not been answered, or give it up."""
-    client = clients(sim)[place]
+    client = clients(sim)[client_row]
     if token != client.timer:
         return
-    own = exchanges(sim)[client.exchange]
-    if own.most_tries > 0 and client.tries == own.most_tries:
-        if client.sent_ns >= own.warmup_ns:
-            own.given_up += 1
-        end_request(sim, own, client)
+    exchange = exchanges(sim)[client.exchange]
+    if exchange.most_tries > 0 and client.tries == exchange.most_tries:
+        if client.sent_ns >= exchange.warmup_ns:
+            exchange.given_up += 1
+        end_request(sim, exchange, client)
         return
-    own.repeated += 1
+    exchange.repeated += 1
     client.wait_ns = min(2 * client.wait_ns, LONGEST_RETRY_NS)
-    ask(sim, own, client)
+    ask(sim, exchange, client)
 
 
 @part
-def end_request(sim: Sim, own: Exchange, client: Client) -> None:
+def end_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     """Turn around to the next request; an open loop's client leaves."""
     client.timer = 0
     client.sent_ns = -1
-    if own.gap_ns > 0:
+    if exchange.gap_ns > 0:
         clients.free(sim, client.row)
         return
-    next_ns = sim.now_ns + duration_ns(sim, client.turn_arounds, own.turn_around_ns)
+    next_ns = sim.now_ns + duration_ns(sim, client.turn_arounds, exchange.turn_around_ns)
     at(sim, next_ns, EventKind.TIMER, client.row, on_turn, client.row)
 
 
@@ -227,22 +227,22 @@ def end_request(sim: Sim, own: Exchange, client: Client) -> None:
 @open_requests.implements(delivered)
 def take_answer(sim: Sim, flow: Flow, packet: int) -> None:
     """Take in an answer."""
-    own = exchanges(sim)[flow.own]
+    exchange = exchanges(sim)[flow.own]
     client = clients(sim)[packets(sim)[packet].stream]
     what = packets(sim)[packet].what
     packets.free(sim, packet)
     if abs(what) != client.request or client.sent_ns < 0:
         return
     if what < 0:
-        if sim.now_ns >= own.warmup_ns:
-            own.failed += 1
+        if sim.now_ns >= exchange.warmup_ns:
+            exchange.failed += 1
     else:
-        own.answered += 1
-        if sim.now_ns >= own.warmup_ns:
-            own.measured += 1
-        if client.sent_ns >= own.warmup_ns:
-            add_delay(sim, own.latency, sim.now_ns - client.sent_ns)
-    end_request(sim, own, client)
+        exchange.answered += 1
+        if sim.now_ns >= exchange.warmup_ns:
+            exchange.measured += 1
+        if client.sent_ns >= exchange.warmup_ns:
+            add_delay(sim, exchange.latency, sim.now_ns - client.sent_ns)
+    end_request(sim, exchange, client)
 
 
 @request_response.implements(lost)
@@ -255,25 +255,25 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 @entry
 def add_clients(sim: Sim, row: int, count: int) -> int:
     """Give an exchange its clients; return the first one's row."""
-    own = exchanges(sim)[row]
-    own.clients = count
+    exchange = exchanges(sim)[row]
+    exchange.clients = count
     for number in range(count):
         made = clients.new(sim)
         clients(sim)[made].row = made
         clients(sim)[made].exchange = row
         if number == 0:
-            own.first_client = made
-    return own.first_client
+            exchange.first_client = made
+    return exchange.first_client
 
 
 @entry
 def start_exchange(sim: Sim, row: int, _: int) -> int:
     """Let the clients begin, each at its time; of an open loop the first comes after a gap."""
-    own = exchanges(sim)[row]
-    if own.gap_ns > 0:
-        first_ns = sim.now_ns + max(1, duration_ns(sim, own.gaps, own.gap_ns))
+    exchange = exchanges(sim)[row]
+    if exchange.gap_ns > 0:
+        first_ns = sim.now_ns + max(1, duration_ns(sim, exchange.gaps, exchange.gap_ns))
         at(sim, first_ns, EventKind.ARRIVAL, ORDER + row, on_arrival, row)
-    for place in range(own.first_client, own.first_client + own.clients):
+    for place in range(exchange.first_client, exchange.first_client + exchange.clients):
         client = clients(sim)[place]
         client.sent_ns = -1
         at(sim, sim.now_ns + client.first_ns, EventKind.ARRIVAL, place, on_turn, place)
@@ -351,16 +351,16 @@ class RequestLoop(Outcome):
 
 def request_loop_of(engine: Engine, row: int) -> RequestLoop:
     """Return what an exchange has measured up to now."""
-    own = engine.rows(exchanges)[row]
+    exchange = engine.rows(exchanges)[row]
     return RequestLoop(
-        requests=int(own.sent),
-        answered=int(own.answered),
-        answers=int(own.measured),
-        failed=int(own.failed),
-        repeated=int(own.repeated),
-        dropped=int(own.dropped),
-        latency=histogram(engine, int(own.latency)),
-        seconds=(engine.now_ns - int(own.warmup_ns)) / _S,
+        requests=int(exchange.sent),
+        answered=int(exchange.answered),
+        answers=int(exchange.measured),
+        failed=int(exchange.failed),
+        repeated=int(exchange.repeated),
+        dropped=int(exchange.dropped),
+        latency=histogram(engine, int(exchange.latency)),
+        seconds=(engine.now_ns - int(exchange.warmup_ns)) / _S,
     )
 
 
@@ -383,16 +383,16 @@ class OpenLoop(Outcome):
 
 def open_loop_of(engine: Engine, row: int) -> OpenLoop:
     """Return what became of requests at a rate up to now."""
-    own = engine.rows(exchanges)[row]
-    errors, given_up = int(own.failed), int(own.given_up)
+    exchange = engine.rows(exchanges)[row]
+    errors, given_up = int(exchange.failed), int(exchange.given_up)
     return OpenLoop(
-        offered=int(own.offered),
-        answers=int(own.measured),
+        offered=int(exchange.offered),
+        answers=int(exchange.measured),
         errors=errors,
         given_up=given_up,
         failures=errors + given_up,
-        repeated=int(own.repeated),
-        dropped=int(own.dropped),
-        latency=histogram(engine, int(own.latency)),
-        seconds=(engine.now_ns - int(own.warmup_ns)) / _S,
+        repeated=int(exchange.repeated),
+        dropped=int(exchange.dropped),
+        latency=histogram(engine, int(exchange.latency)),
+        seconds=(engine.now_ns - int(exchange.warmup_ns)) / _S,
     )

@@ -29,7 +29,7 @@ from vftsim.spec.units import DurationNs, PositiveDurationNs
 from vftsim.workloads import flow
 from vftsim.workloads.account import count_delivered, count_lost
 from vftsim.workloads.flow_result import FlowResult
-from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Course, Target, WorkloadSpec
+from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.wire import Address, Seen, Wire
 
 rtp_streams = workload.kind("rtp")
@@ -178,7 +178,7 @@ class RtpWorkload(RtpStreamsSpec, WorkloadSpec):
         """RTP over UDP."""
         return RtpWire(self.interval)
 
-    def misfit(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
+    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
         """A stream cannot send more than the line carries."""
         frame_ns = self.frame_bytes * 8_000_000_000 // rate_bits_per_s
         if self.interval >= frame_ns:
@@ -193,16 +193,16 @@ class RtpWorkload(RtpStreamsSpec, WorkloadSpec):
         """Frames of all streams."""
         return self.streams * self.frame_bytes * 8e9 / self.interval
 
-    def packets(self, course: Course) -> float:
+    def packets(self, profile: RunProfile) -> float:
         """One of each stream in an interval, as far as the clients' line carries them."""
-        carried = course.seconds * course.rate_bits_per_s / (8 * self.frame_bytes)
-        return min(self.streams * course.length_ns / self.interval, carried)
+        carried = profile.seconds * profile.rate_bits_per_s / (8 * self.frame_bytes)
+        return min(self.streams * profile.length_ns / self.interval, carried)
 
-    def drawing_ns(self, course: Course) -> float:
+    def drawing_ns(self, profile: RunProfile) -> float:
         """Many at once."""
         return 100.0
 
-    def in_flight(self, course: Course) -> float:
+    def in_flight(self, profile: RunProfile) -> float:
         """Packets drawn ahead."""
         return max(self.streams, _PACKETS) / 20
 

@@ -88,19 +88,19 @@ def say(sim: Sim, station: Station, packet: int) -> None:
 
 
 @event
-def on_reaching_switch(sim: Sim, place: int, token: int) -> None:
+def on_reaching_switch(sim: Sim, packet_row: int, token: int) -> None:
     """A frame of a client has crossed its own link."""
-    packet = packets(sim)[place]
+    packet = packets(sim)[packet_row]
     station = stations(sim)[packet.entity]
     links(sim)[station.out_link].delivered += 1
     if not station.flow_control:
-        send_to_host(sim, place)
+        send_to_host(sim, packet_row)
         return
     egress = egress_of(sim, packet.port)
     if egresses(sim)[egress].held.length == 0 and fits(sim, links(sim)[egress], packet.size_bytes):
-        send_to_host(sim, place)
+        send_to_host(sim, packet_row)
         return
-    packet_list.push(sim, egresses(sim)[egress].held, place)
+    packet_list.push(sim, egresses(sim)[egress].held, packet_row)
     station.held_ns += transmission_ns(links(sim)[station.out_link], packet.size_bytes)
     plan_release(sim, egress)
 
@@ -164,9 +164,9 @@ def plan_room(sim: Sim, station: Station) -> None:
 
 
 @event
-def on_room(sim: Sim, place: int, token: int) -> None:
+def on_room(sim: Sim, station_row: int, token: int) -> None:
     """Let a client go on; a second event for one wait finds nobody waiting."""
-    station = stations(sim)[place]
+    station = stations(sim)[station_row]
     if station.is_waiting:
         station.is_waiting = False
         room.call(sim, station.on_room, station.place)

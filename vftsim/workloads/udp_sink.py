@@ -26,7 +26,7 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, DurationNs
-from vftsim.workloads.burden import add_program, bear, burdened_ns
+from vftsim.workloads.burden import add_program, apply_overhead, burdened_ns
 from vftsim.workloads.udp_flow import UdpFlow, flow_list, note_read, udp_flows
 
 udp_sink = application.kind("udp_sink")
@@ -72,41 +72,41 @@ TABLES = (udp_sinks, udp_flows)
 @udp_sink.implements(receive)
 def take_datagram(sim: Sim, program: Application, packet: int) -> None:
     """Put a datagram into its socket, and wake the thread."""
-    own = udp_sinks(sim)[program.own]
+    sink = udp_sinks(sim)[program.own]
     flow = udp_flows(sim)[packets(sim)[packet].stream]
     if flow.program == 0:
         flow.program = program.row
-        flow_list.push(sim, own.flows, flow.row)
-        if own.reader == 0 and own.is_shared:
-            own.reader = flow.row
+        flow_list.push(sim, sink.flows, flow.row)
+        if sink.reader == 0 and sink.is_shared:
+            sink.reader = flow.row
     at_socket = flow
-    if own.reader != 0:
-        at_socket = udp_flows(sim)[own.reader]
+    if sink.reader != 0:
+        at_socket = udp_flows(sim)[sink.reader]
     waiting = at_socket.socket.length
     if at_socket.packet != 0:
         waiting += 1
-    if waiting >= own.most_waiting:
+    if waiting >= sink.most_waiting:
         flow.dropped += 1
-        drop(sim, packet, own.socket_full)
+        drop(sim, packet, sink.socket_full)
         return
     packet_list.push(sim, at_socket.socket, packet)
     if at_socket.packet == 0:
-        read_next(sim, own, at_socket)
+        read_next(sim, sink, at_socket)
 
 
 @part
-def read_next(sim: Sim, own: UdpSink, flow: UdpFlow) -> None:
+def read_next(sim: Sim, udp_sink: UdpSink, flow: UdpFlow) -> None:
     """Let a thread that is not at work read the next datagram, or sleep."""
     flow.packet = packet_list.pop(sim, flow.socket)
     if flow.packet != 0:
-        demand_ns = burdened_ns(sim, own.program, own.read_ns, 0)
-        submit(sim, domains(sim)[own.domain], demand_ns, on_read, flow.row, own.row)
+        demand_ns = burdened_ns(sim, udp_sink.program, udp_sink.read_ns, 0)
+        submit(sim, domains(sim)[udp_sink.domain], demand_ns, on_read, flow.row, udp_sink.row)
 
 
 @work_done
-def on_read(sim: Sim, place: int, argument: int) -> None:
+def on_read(sim: Sim, udp_flow_row: int, argument: int) -> None:
     """A datagram has been read."""
-    reader = udp_flows(sim)[place]
+    reader = udp_flows(sim)[udp_flow_row]
     packet = packets(sim)[reader.packet]
     note_read(sim, udp_flows(sim)[packet.stream], packet.what, packet.sent_ns)
     packets.free(sim, reader.packet)
@@ -116,23 +116,23 @@ def on_read(sim: Sim, place: int, argument: int) -> None:
 @udp_sink.implements(set_overhead)
 def bear_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
     """Let reads that begin from now on cost what protection makes them cost."""
-    bear(sim, program, output_ns, execution)
+    apply_overhead(sim, program, output_ns, execution)
 
 
 @udp_sink.implements(lose_state)
 def boot(sim: Sim, program: Application) -> None:
     """Lose what is in the sockets and in the threads' hands; the clients do not notice."""
-    own = udp_sinks(sim)[program.own]
-    bear(sim, program, 0, 1.0)
-    own.reader = 0
-    while own.flows.length > 0:
-        flow = udp_flows(sim)[flow_list.pop(sim, own.flows)]
+    sink = udp_sinks(sim)[program.own]
+    apply_overhead(sim, program, 0, 1.0)
+    sink.reader = 0
+    while sink.flows.length > 0:
+        flow = udp_flows(sim)[flow_list.pop(sim, sink.flows)]
         flow.program = 0
         if flow.packet != 0:
-            drop(sim, flow.packet, own.lost_in_boot)
+            drop(sim, flow.packet, sink.lost_in_boot)
             flow.packet = 0
         while flow.socket.length > 0:
-            drop(sim, packet_list.pop(sim, flow.socket), own.lost_in_boot)
+            drop(sim, packet_list.pop(sim, flow.socket), sink.lost_in_boot)
 
 
 def add_udp_sink(engine: Engine, domain: int, spec: UdpSinkSpec) -> int:

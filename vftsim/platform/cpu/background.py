@@ -67,6 +67,6 @@ def begin_period(sim: Sim, row: int) -> None:
 
 
 @work_done
-def on_done(sim: Sim, place: int, argument: int) -> None:
+def on_done(sim: Sim, cyclic_load_row: int, argument: int) -> None:
     """Count a period's work that is done."""
-    cyclic_loads(sim)[place].done += 1
+    cyclic_loads(sim)[cyclic_load_row].done += 1

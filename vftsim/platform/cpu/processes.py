@@ -201,12 +201,12 @@ def enqueue(sim: Sim, domain: Domain, row: int, where: int) -> bool:
     work_list.push(sim, process.jobs, row)
     if process.state != ASLEEP:
         return False
-    own = process_domains(sim)[domain.row]
+    process_domain = process_domains(sim)[domain.row]
     settle_domain(sim, domain)
-    member_list.push(sim, own.members, process.row)
+    member_list.push(sim, process_domain.members, process.row)
     process.state = READY
-    own.ready += 1
-    own.newcomer = process.row
+    process_domain.ready += 1
+    process_domain.newcomer = process.row
     awake(sim, domain, process, not is_woken_by_process(sim, domain))
     return True
 
@@ -230,33 +230,33 @@ def is_woken_by_process(sim: Sim, domain: Domain) -> bool:
 @part
 def go_on(sim: Sim, domain: Domain, vcpu: Vcpu) -> int:
     """Keep the process of a vCPU, or weigh it against the others; return how long it may run."""
-    own = process_vcpus(sim)[vcpu.row]
-    own.has_finished = False
+    process_vcpu = process_vcpus(sim)[vcpu.row]
+    process_vcpu.has_finished = False
     vcpu.interrupted = 0
-    if own.process != 0:
-        look_at_current(sim, domain, own)
-    if own.process == 0 or own.must_choose:
-        choose(sim, domain, own)
+    if process_vcpu.process != 0:
+        look_at_current(sim, domain, process_vcpu)
+    if process_vcpu.process == 0 or process_vcpu.must_choose:
+        choose(sim, domain, process_vcpu)
     vcpu.current = 0
-    if own.process == 0:
+    if process_vcpu.process == 0:
         return -1
-    slots.count_switch(domain, vcpu, own.process)
-    process = processes(sim)[own.process]
+    slots.count_switch(domain, vcpu, process_vcpu.process)
+    process = processes(sim)[process_vcpu.process]
     vcpu.current = process.jobs.first
     # A process that has just been chosen may run for a moment at least.
     return min(works(sim)[vcpu.current].remaining_ns, max(longest_ns(sim, domain, process), 1))
 
 
 @part
-def look_at_current(sim: Sim, domain: Domain, own: ProcessVcpu) -> None:
+def look_at_current(sim: Sim, domain: Domain, process_vcpu: ProcessVcpu) -> None:
     """Let the process of a vCPU sleep if it has nothing to do, and give way if it has run for long enough."""
-    process = processes(sim)[own.process]
+    process = processes(sim)[process_vcpu.process]
     if process.jobs.length == 0:
-        own.process = 0
+        process_vcpu.process = 0
         fall_asleep(sim, domain, process)
     elif longest_ns(sim, domain, process) <= 0:
         used_up(sim, domain, process)
-        own.must_choose = True
+        process_vcpu.must_choose = True
 
 
 @part
@@ -270,19 +270,19 @@ def fall_asleep(sim: Sim, domain: Domain, process: Process) -> None:
 
 
 @part
-def choose(sim: Sim, domain: Domain, own: ProcessVcpu) -> None:
+def choose(sim: Sim, domain: Domain, process_vcpu: ProcessVcpu) -> None:
     """Put the next process on a vCPU; the one there waits with the others."""
     ours = process_domains(sim)[domain.row]
-    own.must_choose = False
-    if own.process != 0:
-        process = processes(sim)[own.process]
+    process_vcpu.must_choose = False
+    if process_vcpu.process != 0:
+        process = processes(sim)[process_vcpu.process]
         process.state = READY
         ours.ready += 1
         off_cpu(sim, domain, process)
-    own.process = 0
+    process_vcpu.process = 0
     if ours.ready > 0:
-        own.process = pick(sim, domain)
-        processes(sim)[own.process].state = ON_CPU
+        process_vcpu.process = pick(sim, domain)
+        processes(sim)[process_vcpu.process].state = ON_CPU
         ours.ready -= 1
 
 
@@ -308,9 +308,9 @@ def run_over(sim: Sim, domain: Domain, vcpu: Vcpu) -> None:
 @part
 def job_done(sim: Sim, domain: Domain, vcpu: Vcpu) -> None:
     """Take a job from its process, which stays on the vCPU for now."""
-    own = process_vcpus(sim)[vcpu.row]
-    work_list.pop(sim, processes(sim)[own.process].jobs)
-    own.has_finished = True
+    process_vcpu = process_vcpus(sim)[vcpu.row]
+    work_list.pop(sim, processes(sim)[process_vcpu.process].jobs)
+    process_vcpu.has_finished = True
 
 
 @part
@@ -318,12 +318,12 @@ def give_way(sim: Sim, domain: Domain) -> None:
     """Let a newcomer pre-empt, and limit the runs that were planned without it."""
     ours = process_domains(sim)[domain.row]
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        own = process_vcpus(sim)[row]
-        if own.process == 0 or ours.ready == 0:
+        process_vcpu = process_vcpus(sim)[row]
+        if process_vcpu.process == 0 or ours.ready == 0:
             continue
         newcomer = processes(sim)[ours.newcomer]
-        if newcomer.state == READY and preempts(sim, domain, newcomer, processes(sim)[own.process]):
-            own.must_choose = True
+        if newcomer.state == READY and preempts(sim, domain, newcomer, processes(sim)[process_vcpu.process]):
+            process_vcpu.must_choose = True
         vcpu = vcpus(sim)[row]
         # Not while the end of a job is being heard of (the vCPU does nothing then): its process may go on yet.
         if vcpu.state == RUNNING and vcpu.interrupts.length == 0 and vcpu.current != 0:
@@ -351,10 +351,10 @@ def forget_jobs(sim: Sim, domain: Domain) -> None:
         if on_job_of_process(sim, vcpu):
             vcpu.current = 0
         vcpu.interrupted = 0
-        own = process_vcpus(sim)[row]
-        own.process = 0
-        own.must_choose = False
-        own.has_finished = False
+        process_vcpu = process_vcpus(sim)[row]
+        process_vcpu.process = 0
+        process_vcpu.must_choose = False
+        process_vcpu.has_finished = False
     ours = process_domains(sim)[domain.row]
     while ours.members.length > 0:
         process = processes(sim)[ours.members.first]

@@ -158,10 +158,10 @@ def hand_over(sim: Sim, host: Host, pcpu: Pcpu, before: int, chosen: int) -> Non
     queue_pcpus(sim)[pcpu.row].current = chosen
     if chosen == 0:
         return
-    own = queue_vcpus(sim)[chosen]
-    own.current_on = pcpu.row
+    queue_vcpu = queue_vcpus(sim)[chosen]
+    queue_vcpu.current_on = pcpu.row
     waiting_list.remove(sim, queue_hosts(sim)[host.row].waiting, chosen)
-    own.is_waiting = False
+    queue_vcpu.is_waiting = False
     on_chosen(sim, host, vcpus(sim)[chosen])
 
 
@@ -233,15 +233,15 @@ def hold(sim: Sim, vcpu: Vcpu) -> None:
 @part
 def place_held(sim: Sim, host: Host) -> None:
     """Ask pCPUs to choose again for all that are held, most urgent first, each on another pCPU; none is held then."""
-    own = queue_hosts(sim)[host.row]
-    row = own.waiting.first
+    queue_host = queue_hosts(sim)[host.row]
+    row = queue_host.waiting.first
     while row != 0:
         if queue_vcpus(sim)[row].held:
             queue_vcpus(sim)[row].held = False
             line_up(sim, host, vcpus(sim)[row])
         row = queue_vcpus(sim)[row].next_waiting
-    while own.placing.length > 0:
-        pcpu = place(sim, host, vcpus(sim)[placing_list.pop(sim, own.placing)])
+    while queue_host.placing.length > 0:
+        pcpu = place(sim, host, vcpus(sim)[placing_list.pop(sim, queue_host.placing)])
         if pcpu != 0:
             ask(sim, pcpus(sim)[pcpu])
 
@@ -252,8 +252,8 @@ def line_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
     Its urgency is taken now: placing the first charges others, which must not change the order.
     """
-    own = queue_vcpus(sim)[vcpu.row]
-    own.rank, own.level = urgency(sim, host, vcpu)
+    queue_vcpu = queue_vcpus(sim)[vcpu.row]
+    queue_vcpu.rank, queue_vcpu.level = urgency(sim, host, vcpu)
     before = 0
     row = queue_hosts(sim)[host.row].placing.first
     while row != 0 and not precedes(sim, vcpu.row, row):

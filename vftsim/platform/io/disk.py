@@ -49,29 +49,29 @@ disk = Sort("disk", by="model")
 
 
 @disk.slot
-def read(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int) -> None:
+def read(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
     """Read for a program, which hears of it."""
 
 
 @disk.slot
-def write(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int) -> bool:
+def write(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
     """Write for a program; True: done at once, False: the program will hear of it."""
     return True
 
 
 @disk.slot
-def flush(sim: Sim, own: Disk, program: int, tag: int) -> bool:
+def flush(sim: Sim, disk: Disk, program: int, tag: int) -> bool:
     """Wait until all that was written is on the disk; True: it is, False: the program will hear of it."""
     return True
 
 
 @disk.slot
-def forget(sim: Sim, own: Disk) -> None:
+def forget(sim: Sim, disk: Disk) -> None:
     """Lose what the domain has in memory for the disk: nobody waits any more, and what is unwritten stays so."""
 
 
 @disk.slot
-def reached(sim: Sim, own: Disk) -> None:
+def reached(sim: Sim, disk: Disk) -> None:
     """Serve what waits: the disk can be reached again."""
 
 
@@ -81,12 +81,12 @@ def transfer_done(sim: Sim, program: Application, tag: int) -> None:
 
 
 @part
-def end_transfer(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int, is_read: bool) -> None:
+def end_transfer(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, is_read: bool) -> None:
     """Let a program hear of the end of a transfer; the domain's guard, if any, takes note of it."""
-    domain = domains(sim)[own.domain]
-    demand_ns = own.interrupt_ns
-    if own.guard != 0:
-        demand_ns += note_transfer(sim, guards(sim)[own.guard], size_bytes, is_read)
+    domain = domains(sim)[disk.domain]
+    demand_ns = disk.interrupt_ns
+    if disk.guard != 0:
+        demand_ns += note_transfer(sim, guards(sim)[disk.guard], size_bytes, is_read)
     raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], demand_ns, on_disk_interrupt, program, tag)
 
 
@@ -99,9 +99,9 @@ def guard_disk(sim: Sim, guard: int, disk: int) -> int:
 
 
 @work_done
-def on_disk_interrupt(sim: Sim, place: int, argument: int) -> None:
+def on_disk_interrupt(sim: Sim, application_row: int, argument: int) -> None:
     """The domain has handled the interrupt: wake the program."""
-    transfer_done(sim, applications(sim)[place], argument)
+    transfer_done(sim, applications(sim)[application_row], argument)
 
 
 class DiskSpec(Spec):

@@ -89,18 +89,18 @@ def start_if_due(sim: Sim, stage: Stage) -> None:
 
 
 @event
-def on_unmasked(sim: Sim, place: int, token: int) -> None:
+def on_unmasked(sim: Sim, stage_row: int, token: int) -> None:
     """Start a driver whose event has come while it was masked; it may be masked again by now."""
-    stage = stages(sim)[place]
+    stage = stages(sim)[stage_row]
     if stage.is_due and not stage.is_masked:
         stage.is_due = False
         kick(sim, stage)
 
 
 @event
-def on_room(sim: Sim, place: int, token: int) -> None:
+def on_room(sim: Sim, ring_row: int, token: int) -> None:
     """The guest runs again: its senders find what room has become free meanwhile."""
-    serve_waiting(sim, rings(sim)[place])
+    serve_waiting(sim, rings(sim)[ring_row])
 
 
 @part

@@ -83,17 +83,17 @@ def send_to_host(sim: Sim, packet: int) -> None:
 
 
 @event
-def on_reaching_host(sim: Sim, place: int, token: int) -> None:
+def on_reaching_host(sim: Sim, packet_row: int, token: int) -> None:
     """A packet has reached the card of its port."""
-    mark(sim, place, AT_HOST, 0, sim.now_ns, 0)
-    port = ports(sim)[packets(sim)[place].port]
+    mark(sim, packet_row, AT_HOST, 0, sim.now_ns, 0)
+    port = ports(sim)[packets(sim)[packet_row].port]
     card = cards(sim)[port.card]
     links(sim)[card.to_host].delivered += 1
     if port.dead_card != 0:
         card.lost += 1
-        drop(sim, place, port.dead_card)
+        drop(sim, packet_row, port.dead_card)
     else:
-        arrive(sim, port, place)
+        arrive(sim, port, packet_row)
 
 
 @part
@@ -118,20 +118,20 @@ def send_from_host(sim: Sim, port: Port, packet: int) -> None:
 
 
 @event
-def on_leaving_network(sim: Sim, place: int, token: int) -> None:
+def on_leaving_network(sim: Sim, packet_row: int, token: int) -> None:
     """A packet from the host has reached its far end."""
-    port = ports(sim)[packets(sim)[place].port]
+    port = ports(sim)[packets(sim)[packet_row].port]
     links(sim)[cards(sim)[port.card].from_host].delivered += 1
-    hand_back(sim, place)
+    hand_back(sim, packet_row)
 
 
 @event
-def on_burst(sim: Sim, place: int, token: int) -> None:
+def on_burst(sim: Sim, burst_row: int, token: int) -> None:
     """A burst leaves as a whole, or is lost as a whole where the queue cannot hold it."""
-    burst = bursts(sim)[place]
+    burst = bursts(sim)[burst_row]
     link = links(sim)[burst.link]
     if backlog_ns(sim, link) + burst.duration_ns <= link.queue_ns:
         reserve(sim, link, burst.size_bytes, burst.duration_ns)
     else:
         drops(sim)[burst.dropped].count += 1
-    at(sim, sim.now_ns + burst.period_ns, EventKind.DEVICE, 1 + burst.number, on_burst, place)
+    at(sim, sim.now_ns + burst.period_ns, EventKind.DEVICE, 1 + burst.number, on_burst, burst_row)

@@ -28,25 +28,32 @@ comings = Table("comings", Coming, 64)
 
 
 @event
-def on_sent(sim: Sim, place: int, token: int) -> None:
+def on_sent(sim: Sim, coming_row: int, token: int) -> None:
     """Send what is due, and see to the next."""
-    own = comings(sim)[place]
-    while own.taken < own.filled and own.time_ns[own.taken % COMING] <= sim.now_ns:
-        here = own.taken % COMING
-        own.taken += 1
-        send_to_host(sim, new_packet(sim, own.flow[here], own.stream[here], sim.now_ns))
-    if own.filled - own.taken < LOW and not own.is_complete:
+    coming = comings(sim)[coming_row]
+    while coming.taken < coming.filled and coming.time_ns[coming.taken % COMING] <= sim.now_ns:
+        here = coming.taken % COMING
+        coming.taken += 1
+        send_to_host(sim, new_packet(sim, coming.flow[here], coming.stream[here], sim.now_ns))
+    if coming.filled - coming.taken < LOW and not coming.is_complete:
         sim.wants_input = True
-    plan(sim, place)
+    plan(sim, coming_row)
 
 
 @part
-def plan(sim: Sim, place: int) -> None:
+def plan(sim: Sim, coming_row: int) -> None:
     """Plan the next packet's departure."""
-    own = comings(sim)[place]
-    if own.taken < own.filled:
-        at(sim, max(own.time_ns[own.taken % COMING], sim.now_ns), EventKind.ARRIVAL, place, on_sent, place)
-    elif not own.is_complete:
+    coming = comings(sim)[coming_row]
+    if coming.taken < coming.filled:
+        at(
+            sim,
+            max(coming.time_ns[coming.taken % COMING], sim.now_ns),
+            EventKind.ARRIVAL,
+            coming_row,
+            on_sent,
+            coming_row,
+        )
+    elif not coming.is_complete:
         fail(sim, STARVED)
 
 

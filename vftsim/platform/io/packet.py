@@ -243,18 +243,18 @@ def mark(sim: Sim, packet: int, what: int, place: int, time_ns: int, spent_ns: i
     if here == MOST_MARKS:
         fail(sim, FULL)
         return
-    own = packets(sim)[packet]
+    packet_record = packets(sim)[packet]
     log.packet[here] = packet
     log.what[here] = what
     log.place[here] = place
     log.time_ns[here] = time_ns
     log.spent_ns[here] = spent_ns
-    log.flow[here] = own.flow
-    log.port[here] = own.port
-    log.stream[here] = own.stream
-    log.entity[here] = own.entity
-    log.message[here] = own.what
-    log.size_bytes[here] = own.size_bytes
+    log.flow[here] = packet_record.flow
+    log.port[here] = packet_record.port
+    log.stream[here] = packet_record.stream
+    log.entity[here] = packet_record.entity
+    log.message[here] = packet_record.what
+    log.size_bytes[here] = packet_record.size_bytes
     log.written = here + 1
     if log.written > MOST_MARKS // 2:
         sim.wants_input = True
@@ -303,9 +303,9 @@ def hand_back(sim: Sim, packet: int) -> None:
 
 
 @part
-def drop(sim: Sim, packet: int, place: int) -> None:
+def drop(sim: Sim, packet: int, drop_row: int) -> None:
     """End a packet at a place of the table ``drops``, and free it."""
-    mark(sim, packet, DROPPED, place, sim.now_ns, 0)
-    drops(sim)[place].count += 1
+    mark(sim, packet, DROPPED, drop_row, sim.now_ns, 0)
+    drops(sim)[drop_row].count += 1
     lost(sim, flows(sim)[packets(sim)[packet].flow], packet)
     packets.free(sim, packet)

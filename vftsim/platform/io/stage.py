@@ -206,12 +206,12 @@ def mark_batch(sim: Sim, batch: Batch, what: int, spent_ns: int) -> None:
 
 
 @work_done
-def on_batch_done(sim: Sim, place: int, argument: int) -> None:
+def on_batch_done(sim: Sim, batch_row: int, argument: int) -> None:
     """Pass a batch on: free its slots, then deliver it, then take the next or ask for an event.
 
     Each of these may start this very stage again, if it works on several batches at once.
     """
-    batch = batches(sim)[place]
+    batch = batches(sim)[batch_row]
     stage = stages(sim)[batch.stage]
     stage.held -= batch.packets.length
     if mark_logs(sim)[1].is_on:
@@ -223,9 +223,9 @@ def on_batch_done(sim: Sim, place: int, argument: int) -> None:
     # What came meanwhile costs no event. Only an empty source is armed, else a packet could wait for an event for ever.
     take(sim, stage, batch.packets)
     if batch.packets.length > 0:
-        begin(sim, stage, place, 0, True)
+        begin(sim, stage, batch_row, 0, True)
     else:
-        batches.free(sim, place)
+        batches.free(sim, batch_row)
         stage.active -= 1
         arm(sim, stage)
 
@@ -267,9 +267,9 @@ def plan_interrupt(sim: Sim, nic: Nic, time_ns: int) -> None:
 
 
 @event
-def on_interrupt(sim: Sim, place: int, token: int) -> None:
+def on_interrupt(sim: Sim, nic_row: int, token: int) -> None:
     """Start the driver of a NIC."""
-    nic = nics(sim)[place]
+    nic = nics(sim)[nic_row]
     if token != nic.interrupt:
         return
     nic.interrupt = 0

@@ -144,7 +144,7 @@ class StudySpec(Spec):
     @model_validator(mode="after")
     def _of_fitting_factors(self) -> StudySpec:
         for name, factor in self.factor_of.items():
-            if (wrong := _misfit(self.design, factor)) is not None:
+            if (wrong := _incompatibility(self.design, factor)) is not None:
                 raise ValueError(f"factor '{name}' {wrong}")
         if isinstance(self.design, Listed):
             for point in self.design.points:
@@ -175,7 +175,7 @@ def _there(name: str, known: Any) -> str:
     return f"there are {listing(list(known)) or 'none'}{did_you_mean(name, known)}"
 
 
-def _misfit(design: Any, factor: Factor) -> str | None:
+def _incompatibility(design: Any, factor: Factor) -> str | None:
     """Return why a factor does not fit the design."""
     if isinstance(design, Listed):
         return "has values of its own; in a list the points say them" if factor.values or factor.is_range else None

@@ -17,8 +17,8 @@ from vftsim.workloads.parts import (
     APPLICATIONS,
     WORKLOADS,
     ApplicationSpec,
-    Course,
-    Home,
+    InstallContext,
+    RunProfile,
     Target,
     WorkloadSpec,
 )
@@ -43,9 +43,9 @@ class TcpSink(TcpSinkSpec, DirtyPagesFields, ApplicationSpec):
 
     pages_per_request: float = pages_per_request(1.0, "a segment in its buffer")
 
-    def install(self, home: Home) -> RowProgram:
+    def install(self, context: InstallContext) -> RowProgram:
         """Add it to a domain."""
-        return RowProgram(home, bulk_tcp.add_tcp_program(home.engine, home.domain, self))
+        return RowProgram(context, bulk_tcp.add_tcp_program(context.engine, context.domain, self))
 
 
 @APPLICATIONS.register
@@ -58,9 +58,9 @@ class TcpSource(TcpSourceSpec, DirtyPagesFields, ApplicationSpec):
 
     pages_per_request: float = pages_per_request(1.0, "an acknowledgement in its buffer")
 
-    def install(self, home: Home) -> RowProgram:
+    def install(self, context: InstallContext) -> RowProgram:
         """Add it to a domain."""
-        return RowProgram(home, bulk_tcp.add_tcp_program(home.engine, home.domain, self))
+        return RowProgram(context, bulk_tcp.add_tcp_program(context.engine, context.domain, self))
 
 
 class TcpTest(Outcome):
@@ -90,26 +90,26 @@ class BulkTcpWorkload(BulkTcpSpec, WorkloadSpec):
         """Until the last client has sent for its time."""
         return self.spread + self.duration
 
-    def misfit(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
+    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
         """An upload needs a sink, a download a source."""
         wanted = "tcp_sink" if self.direction == "upload" else "tcp_source"
         return "" if application.kind == wanted else f"to: '{self.to}': an {self.direction} is directed at a {wanted}"
 
-    def packets(self, course: Course) -> float:
+    def packets(self, profile: RunProfile) -> float:
         """As many segments as the line carries."""
-        return min(self.duration, course.length_ns) * 1e-9 * course.rate_bits_per_s / (8 * (self.mss + HEADER_BYTES))
+        return min(self.duration, profile.length_ns) * 1e-9 * profile.rate_bits_per_s / (8 * (self.mss + HEADER_BYTES))
 
-    def drawing_ns(self, course: Course) -> float:
+    def drawing_ns(self, profile: RunProfile) -> float:
         """None is drawn."""
         return 0.0
 
-    def fills(self, course: Course) -> tuple[float, int]:
+    def fills(self, profile: RunProfile) -> tuple[float, int]:
         """All of it, as long as the test lasts."""
-        return 1.0, min(self.duration, course.length_ns)
+        return 1.0, min(self.duration, profile.length_ns)
 
-    def samples(self, course: Course) -> float:
+    def samples(self, profile: RunProfile) -> float:
         """One an interval of each client."""
-        return self.clients * min(self.duration, course.length_ns) / self.interval
+        return self.clients * min(self.duration, profile.length_ns) / self.interval
 
     @property
     def wire(self) -> Wire:
@@ -157,9 +157,9 @@ class UdpSink(UdpSinkSpec, DirtyPagesFields, ApplicationSpec):
 
     pages_per_request: float = pages_per_request(1.0, "a segment in its buffer")
 
-    def install(self, home: Home) -> RowProgram:
+    def install(self, context: InstallContext) -> RowProgram:
         """Add it to a domain."""
-        return RowProgram(home, udp_sink.add_udp_sink(home.engine, home.domain, self))
+        return RowProgram(context, udp_sink.add_udp_sink(context.engine, context.domain, self))
 
 
 class UdpTest(Outcome):
@@ -199,18 +199,18 @@ class BulkUdpWorkload(BulkUdpSpec, WorkloadSpec):
         """Until the last client has sent for its time."""
         return self.spread + self.duration
 
-    def packets(self, course: Course) -> float:
+    def packets(self, profile: RunProfile) -> float:
         """What is offered, or what the line carries."""
-        offered = min(self.clients * self.rate, course.rate_bits_per_s)
-        return min(self.duration, course.length_ns) * 1e-9 * offered / (8 * self.payload)
+        offered = min(self.clients * self.rate, profile.rate_bits_per_s)
+        return min(self.duration, profile.length_ns) * 1e-9 * offered / (8 * self.payload)
 
-    def drawing_ns(self, course: Course) -> float:
+    def drawing_ns(self, profile: RunProfile) -> float:
         """None is drawn."""
         return 0.0
 
-    def fills(self, course: Course) -> tuple[float, int]:
+    def fills(self, profile: RunProfile) -> tuple[float, int]:
         """What it offers, as long as the test lasts."""
-        return min(self.clients * self.rate / course.rate_bits_per_s, 1.0), min(self.duration, course.length_ns)
+        return min(self.clients * self.rate / profile.rate_bits_per_s, 1.0), min(self.duration, profile.length_ns)
 
     def install(self, target: Target) -> RowDriver:
         """Add the clients."""

@@ -32,10 +32,10 @@ from vftsim.workloads.parts import (
     APPLICATIONS,
     WORKLOADS,
     ApplicationSpec,
-    Course,
-    Home,
-    Surroundings,
+    InstallContext,
+    RunProfile,
     Target,
+    Wiring,
     WorkloadSpec,
 )
 
@@ -89,13 +89,13 @@ class FarmProgram(RowProgram):
         Row of the application.
     """
 
-    def __init__(self, home: Home, spec: FarmServerSpec, row: int) -> None:
-        super().__init__(home, row, measured=self._measured_here)
+    def __init__(self, context: InstallContext, spec: FarmServerSpec, row: int) -> None:
+        super().__init__(context, row, measured=self._measured_here)
         self.spec = spec
-        self._home = home
-        self._own = server.server_of(home.engine, row)
+        self._context = context
+        self._own = server.server_of(context.engine, row)
 
-    def meet(self, around: Surroundings) -> None:
+    def meet(self, around: Wiring) -> None:
         """Write down what each message makes it do, now that those it asks have their ports."""
         number = int(self._own.row)
         for message in Message:
@@ -107,15 +107,20 @@ class FarmProgram(RowProgram):
             ways = around.ways(self.spec.passes_to, first=True)
             self._own.first_route, self._own.routes = self._add_routes(ways)
 
-    def _add_operation(self, around: Surroundings, message: Message, spec: OperationSpec, number: int) -> int:
-        engine, home = self.engine, self._home
-        demand_ns = round(spec.demand * home.cpu_inflation)
+    def _add_operation(self, around: Wiring, message: Message, spec: OperationSpec, number: int) -> int:
+        engine, context = self.engine, self._context
+        demand_ns = round(spec.demand * context.cpu_inflation)
         row, own = engine.add(
             operations,
             demand_ns=demand_ns,
             disk_operations=spec.disk_operations,
             demands=gamma_feed(
-                home.feeder, home.streams, "farm_server.demand", 16 * number + message, demand_ns, self.spec.demand_cv
+                context.feeder,
+                context.streams,
+                "farm_server.demand",
+                16 * number + message,
+                demand_ns,
+                self.spec.demand_cv,
             ),
         )
         own.row = row
@@ -201,40 +206,40 @@ class FarmServer(FarmServerSpec, DirtyPagesFields, ApplicationSpec):
         """Servers behind a balancer."""
         return self.passes_to
 
-    def install(self, home: Home) -> FarmProgram:
+    def install(self, context: InstallContext) -> FarmProgram:
         """Add it to a domain."""
-        engine = home.engine
+        engine = context.engine
         row, own = engine.add(
             farm_servers,
-            domain=home.domain,
+            domain=context.domain,
             threads=self.threads,
             most_waiting=self.backlog,
             retry_ns=self.retry,
             repeat_share=self.repeat_share,
-            warmup_ns=home.window_ns[0],
-            disk=next(iter(home.disks.values()), 0),
-            socket_full=home.place(f"{home.name} socket", "full"),
-            lost_in_boot=home.place("guest", "lost in crash"),
+            warmup_ns=context.window_ns[0],
+            disk=next(iter(context.disks.values()), 0),
+            socket_full=context.place(f"{context.name} socket", "full"),
+            lost_in_boot=context.place("guest", "lost in crash"),
         )
         own.row = row
-        own.program = burden.add_program(engine, farm_server, row, home.domain)
+        own.program = burden.add_program(engine, farm_server, row, context.domain)
         own.flow, flow = engine.add(flows, workload=engine.number(farm_request), own=row)
         flow.row = own.flow
-        if not home.disks and any(each.disk_operations for each in self.operations.values()):
-            raise UsageError(f"{home.name}: disk operations need a disk of its domain: give it `disks`")
-        return FarmProgram(home, self, int(own.program))
+        if not context.disks and any(each.disk_operations for each in self.operations.values()):
+            raise UsageError(f"{context.name}: disk operations need a disk of its domain: give it `disks`")
+        return FarmProgram(context, self, int(own.program))
 
 
-def _weight_of(server: ApplicationSpec | None, message: str, course: Course, depth: int = 0) -> float:
+def _weight_of(server: ApplicationSpec | None, message: str, profile: RunProfile, depth: int = 0) -> float:
     """Return the weight of a message with all that it causes."""
     if depth > _DEEPEST:
         raise UsageError("requests between servers go in a circle: leave one of their `asks` out")
     found = _REQUEST_WEIGHT if depth else _MESSAGE_WEIGHT
     used: Mapping[str, OperationSpec] = server.operations if isinstance(server, FarmServer) else {}  # type: ignore[assignment]
-    if message in used and course.peer is not None:
+    if message in used and profile.peer is not None:
         found += _DISK_WEIGHT * used[message].disk_operations
         found += sum(
-            ask.times * _weight_of(course.peer(ask.to), ask.message, course, depth + 1) for ask in used[message].asks
+            ask.times * _weight_of(profile.peer(ask.to), ask.message, profile, depth + 1) for ask in used[message].asks
         )
     return found
 
@@ -261,21 +266,21 @@ class FarmCalls(FarmCallsSpec, WorkloadSpec):
         """More where the user agents' CPU work is modelled."""
         return 0.0 if self.message_cost == 0 else 4.0
 
-    def packets(self, course: Course) -> float:
+    def packets(self, profile: RunProfile) -> float:
         """Every message of every call, through balancer and front end, and what it makes them ask and read."""
-        return self.rate * course.seconds * self._weight(course)
+        return self.rate * profile.seconds * self._weight(profile)
 
-    def _weight(self, course: Course) -> float:
+    def _weight(self, profile: RunProfile) -> float:
         """Return a call's messages, requests and disk operations, each by its events; measured."""
         caller = (*(("register",) if self.registered else ()), "invite", "ack", "bye")
-        handler, found = course.application, 0.0
-        if isinstance(handler, FarmServer) and handler.passes_to is not None and course.peer is not None:
-            handler, found = course.peer(handler.passes_to), _MESSAGE_WEIGHT * len(caller)
-        return found + sum(_weight_of(handler, each, course) for each in (*caller, "ringing", "ok", "bye_ok"))
+        handler, found = profile.application, 0.0
+        if isinstance(handler, FarmServer) and handler.passes_to is not None and profile.peer is not None:
+            handler, found = profile.peer(handler.passes_to), _MESSAGE_WEIGHT * len(caller)
+        return found + sum(_weight_of(handler, each, profile) for each in (*caller, "ringing", "ok", "bye_ok"))
 
-    def in_flight(self, course: Course) -> float:
+    def in_flight(self, profile: RunProfile) -> float:
         """Return the calls that are held."""
-        return self.rate * min(course.seconds, self.hold / _S)
+        return self.rate * min(profile.seconds, self.hold / _S)
 
     def install(self, target: Target) -> RowDriver:
         """Add the user agents."""

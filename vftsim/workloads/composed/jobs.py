@@ -13,7 +13,7 @@ from vftsim.workloads import batch, burden, disk_bound
 from vftsim.workloads.batch import BatchSpec
 from vftsim.workloads.composed.rows import RowProgram
 from vftsim.workloads.disk_bound import DiskBoundSpec, disk_bounds
-from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, Home
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext
 
 
 @APPLICATIONS.register
@@ -34,13 +34,15 @@ class BatchApplication(BatchSpec, ApplicationSpec):
         of_one = 6 + 4 * self.disk_operations
         return asked * of_one if asked < most else most * (2 + 2 * self.disk_operations)
 
-    def install(self, home: Home) -> RowProgram:
+    def install(self, context: InstallContext) -> RowProgram:
         """Add it to a domain."""
-        engine, number = home.engine, home.others.get(self.kind, 0)
-        slower = self.model_copy(update={"demand": round(self.demand * home.cpu_inflation)})
-        row = batch.add_batch(engine, home.feeder, home.domain, slower, home.streams, number, home.window_ns[0])
+        engine, number = context.engine, context.others.get(self.kind, 0)
+        slower = self.model_copy(update={"demand": round(self.demand * context.cpu_inflation)})
+        row = batch.add_batch(
+            engine, context.feeder, context.domain, slower, context.streams, number, context.window_ns[0]
+        )
         return RowProgram(
-            home, row, lambda: engine.call(batch.start_batch, row), lambda: batch.batch_work_of(engine, row)
+            context, row, lambda: engine.call(batch.start_batch, row), lambda: batch.batch_work_of(engine, row)
         )
 
 
@@ -68,7 +70,7 @@ class DiskBoundApplication(DiskBoundSpec, ApplicationSpec):
         """A CPU computes for one process at a time, and the disk takes its time for each transfer."""
         return 10e9 / self.compute
 
-    def install(self, home: Home) -> RowProgram:
+    def install(self, context: InstallContext) -> RowProgram:
         """Add it to a domain that has its disk.
 
         Raises
@@ -76,15 +78,15 @@ class DiskBoundApplication(DiskBoundSpec, ApplicationSpec):
         UsageError
             The domain has no such disk.
         """
-        engine, number = home.engine, home.others.get(self.kind, 0)
-        disk = home.disks.get(self.disk, 0) if self.disk is not None else next(iter(home.disks.values()), 0)
+        engine, number = context.engine, context.others.get(self.kind, 0)
+        disk = context.disks.get(self.disk, 0) if self.disk is not None else next(iter(context.disks.values()), 0)
         if not disk:
-            raise UsageError(f"{home.name}: its domain has no disk {self.disk or ''}; give it one under `disks`")
-        slower = self.model_copy(update={"compute": round(self.compute * home.cpu_inflation)})
-        own = disk_bound.add_disk_bound(engine, home.feeder, home.domain, disk, slower, home.streams, number)
+            raise UsageError(f"{context.name}: its domain has no disk {self.disk or ''}; give it one under `disks`")
+        slower = self.model_copy(update={"compute": round(self.compute * context.cpu_inflation)})
+        own = disk_bound.add_disk_bound(engine, context.feeder, context.domain, disk, slower, context.streams, number)
         record = engine.rows(disk_bounds)[own]
 
         def measured() -> DiskLoop:
             return DiskLoop(transfers=int(engine.rows(disk_bounds)[own].transfers), seconds=engine.now_ns / 1e9)
 
-        return RowProgram(home, int(record.program), lambda: engine.call(disk_bound.start_disk_bound, own), measured)
+        return RowProgram(context, int(record.program), lambda: engine.call(disk_bound.start_disk_bound, own), measured)

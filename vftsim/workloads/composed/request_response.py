@@ -11,7 +11,7 @@ from vftsim.platform.delays import bucket_ends
 from vftsim.workloads import request_response
 from vftsim.workloads.composed.rows import RowDriver
 from vftsim.workloads.offer import Offer
-from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Course, Target, WorkloadSpec
+from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.request_response import OpenRequestsSpec, RequestResponseSpec, exchanges
 
 _WORK_NS = 30_000
@@ -29,11 +29,13 @@ class RequestResponseWorkload(RequestResponseSpec, WorkloadSpec):
     tables: ClassVar[tuple[Table[Any], ...]] = (*request_response.TABLES, feeds, bucket_ends)
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (request_response.RequestLoop,)
 
-    def packets(self, course: Course) -> float:
+    def packets(self, profile: RunProfile) -> float:
         """A round of each client takes its turn-around, the network both ways and the work on the way."""
-        round_ns = self.turn_around + 2 * course.latency_ns + _over_tiers(course.application, course, _work_ns)
-        at_most = course.length_ns / _work_ns(course.application)
-        return min(self.clients * course.length_ns / round_ns, at_most) * _over_tiers(course.application, course, _one)
+        round_ns = self.turn_around + 2 * profile.latency_ns + _over_tiers(profile.application, profile, _work_ns)
+        at_most = profile.length_ns / _work_ns(profile.application)
+        return min(self.clients * profile.length_ns / round_ns, at_most) * _over_tiers(
+            profile.application, profile, _one
+        )
 
     def install(self, target: Target) -> RowDriver:
         """Add the clients."""
@@ -76,11 +78,11 @@ class OpenRequestsWorkload(OpenRequestsSpec, WorkloadSpec):
         """Of its requests."""
         return 8 * self.rate * self.request_size
 
-    def packets(self, course: Course) -> float:
+    def packets(self, profile: RunProfile) -> float:
         """Return its requests, and those that they make services send each other."""
-        return self.rate * course.seconds * _over_tiers(course.application, course, _one)
+        return self.rate * profile.seconds * _over_tiers(profile.application, profile, _one)
 
-    def in_flight(self, course: Course) -> float:
+    def in_flight(self, profile: RunProfile) -> float:
         """Those that take as long as their time-out."""
         return self.rate * self.timeout / 1e9
 
@@ -98,11 +100,13 @@ class OpenRequestsWorkload(OpenRequestsSpec, WorkloadSpec):
         )
 
 
-def _over_tiers(server: ApplicationSpec | None, course: Course, of: Callable[[ApplicationSpec | None], float]) -> float:
+def _over_tiers(
+    server: ApplicationSpec | None, profile: RunProfile, of: Callable[[ApplicationSpec | None], float]
+) -> float:
     """Return the sum of a figure over all requests that one of a client causes."""
     found = of(server)
-    if server is not None and course.peer is not None:
-        found += sum(times * _over_tiers(course.peer(to), course, of) for to, times in server.asks_on_average)
+    if server is not None and profile.peer is not None:
+        found += sum(times * _over_tiers(profile.peer(to), profile, of) for to, times in server.asks_on_average)
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from vftsim.kernel import Engine
 from vftsim.outcome import Outcome
 from vftsim.workloads.offer import Offer
-from vftsim.workloads.parts import Driver, Home, Program, Target
+from vftsim.workloads.parts import Driver, InstallContext, Program, Target
 
 
 class RowProgram(Program):
@@ -25,13 +25,13 @@ class RowProgram(Program):
 
     def __init__(
         self,
-        home: Home,
+        context: InstallContext,
         row: int,
         begin: Callable[[], object] | None = None,
         measured: Callable[[], Outcome] | None = None,
     ) -> None:
-        self.engine: Engine = home.engine
-        self.name = home.name
+        self.engine: Engine = context.engine
+        self.name = context.name
         self.row = row
         self._begin = begin
         self._measured = measured

@@ -13,8 +13,8 @@ from vftsim.workloads.parts import (
     APPLICATIONS,
     WORKLOADS,
     ApplicationSpec,
-    Course,
-    Home,
+    InstallContext,
+    RunProfile,
     Target,
     WorkloadSpec,
 )
@@ -37,12 +37,14 @@ class PreforkWebServer(PreforkWebServerSpec, DirtyPagesFields, ApplicationSpec):
 
     pages_per_request: float = pages_per_request(3.0, "its buffer, and 8 KiB of memory pool")
 
-    def install(self, home: Home) -> RowProgram:
+    def install(self, context: InstallContext) -> RowProgram:
         """Add it to a domain."""
-        engine, number = home.engine, home.others.get(self.kind, 0)
-        slower = self.model_copy(update={"script": round(self.script * home.cpu_inflation)})
-        row = web_server.add_web_server(engine, home.domain, slower, home.streams, number, home.guest_scheduler)
-        return RowProgram(home, row, lambda: engine.call(web_server.start_web_server, row))
+        engine, number = context.engine, context.others.get(self.kind, 0)
+        slower = self.model_copy(update={"script": round(self.script * context.cpu_inflation)})
+        row = web_server.add_web_server(
+            engine, context.domain, slower, context.streams, number, context.guest_scheduler
+        )
+        return RowProgram(context, row, lambda: engine.call(web_server.start_web_server, row))
 
 
 class HttpWire(Wire):
@@ -72,13 +74,13 @@ class HttperfWorkload(HttperfSpec, WorkloadSpec):
         """Until the last connection has begun, and its time-out is over."""
         return round((self.connections - 1) * 1e9 / self.rate) + self.timeout
 
-    def packets(self, course: Course) -> float:
+    def packets(self, profile: RunProfile) -> float:
         """Three to open, the request, the reply in segments with their acknowledgements, three to close."""
-        return min(self.connections, self.rate * course.seconds) * _PACKETS_A_CONNECTION
+        return min(self.connections, self.rate * profile.seconds) * _PACKETS_A_CONNECTION
 
-    def samples(self, course: Course) -> float:
+    def samples(self, profile: RunProfile) -> float:
         """One a period."""
-        return course.length_ns / self.sample
+        return profile.length_ns / self.sample
 
     @property
     def wire(self) -> Wire:

@@ -46,22 +46,22 @@ _S = 1_000_000_000
 
 
 @event
-def on_begin(sim: Sim, place: int, token: int) -> None:
+def on_begin(sim: Sim, farm_load_row: int, token: int) -> None:
     """Begin a call, and plan the next."""
-    load = farm_loads(sim)[place]
+    load = farm_loads(sim)[farm_load_row]
     load.begun += 1
     call = calls(sim)[open_call(sim, load)]
     if is_measured(load, call):
         load.offered += 1
     ask_first(sim, load, call, REGISTERING if load.is_registered else INVITING)
     next_ns = sim.now_ns + max(1, duration_ns(sim, load.gaps, load.gap_ns))
-    at(sim, next_ns, EventKind.ARRIVAL, place, on_begin, place)
+    at(sim, next_ns, EventKind.ARRIVAL, farm_load_row, on_begin, farm_load_row)
 
 
 @event
-def on_earlier(sim: Sim, place: int, token: int) -> None:
+def on_earlier(sim: Sim, farm_load_row: int, token: int) -> None:
     """Let a call hang up that was begun before the run, and plan the next such."""
-    load = farm_loads(sim)[place]
+    load = farm_loads(sim)[farm_load_row]
     load.earlier += 1
     call = calls(sim)[open_call(sim, load)]
     call.start_ns = sim.now_ns - load.hold_ns
@@ -70,7 +70,7 @@ def on_earlier(sim: Sim, place: int, token: int) -> None:
     ask_first(sim, load, call, ENDING)
     next_ns = sim.now_ns + max(1, duration_ns(sim, load.earlier_gaps, load.gap_ns))
     if next_ns < load.earlier_ns:
-        at(sim, next_ns, EventKind.ARRIVAL, place, on_earlier, place)
+        at(sim, next_ns, EventKind.ARRIVAL, farm_load_row, on_earlier, farm_load_row)
 
 
 @part
@@ -167,10 +167,10 @@ def agent_of(load: FarmLoad, call: Call, is_called: bool) -> int:
 
 
 @work_done
-def on_said(sim: Sim, place: int, argument: int) -> None:
+def on_said(sim: Sim, packet_row: int, argument: int) -> None:
     """The user agent's CPU work for a message that it sends is done."""
-    packets(sim)[place].sent_ns = sim.now_ns
-    send_to_host(sim, place)
+    packets(sim)[packet_row].sent_ns = sim.now_ns
+    send_to_host(sim, packet_row)
 
 
 @part
@@ -183,9 +183,9 @@ def look_again(sim: Sim, call: Call, due_ns: int) -> None:
 
 
 @event
-def on_caller(sim: Sim, place: int, token: int) -> None:
+def on_caller(sim: Sim, call_row: int, token: int) -> None:
     """The caller's time has come: hang up, repeat, or give up."""
-    call = calls(sim)[place]
+    call = calls(sim)[call_row]
     if call.stage == 0 or token != call.timer:
         return
     call.timer = 0
@@ -246,13 +246,13 @@ def is_for_called(message: int) -> bool:
 
 
 @work_done
-def on_heard(sim: Sim, place: int, argument: int) -> None:
+def on_heard(sim: Sim, packet_row: int, argument: int) -> None:
     """The user agent's CPU work for a message that it receives is done; the call may be over meanwhile."""
-    call = calls(sim)[packets(sim)[place].stream]
-    if call.stage == 0 or call.uses != serial_of(packets(sim)[place].what):
-        packets.free(sim, place)
+    call = calls(sim)[packets(sim)[packet_row].stream]
+    if call.stage == 0 or call.uses != serial_of(packets(sim)[packet_row].what):
+        packets.free(sim, packet_row)
     else:
-        hear(sim, farm_loads(sim)[argument], call, place)
+        hear(sim, farm_loads(sim)[argument], call, packet_row)
 
 
 @part
@@ -290,9 +290,9 @@ def plan_callee(sim: Sim, call: Call) -> None:
 
 
 @event
-def on_callee(sim: Sim, place: int, token: int) -> None:
+def on_callee(sim: Sim, call_row: int, token: int) -> None:
     """Repeat the answer unless it was acknowledged; after 64 T1 nobody will."""
-    call = calls(sim)[place]
+    call = calls(sim)[call_row]
     if call.stage == 0 or token != call.callee_timer or call.is_acknowledged:
         return
     load = farm_loads(sim)[call.load]

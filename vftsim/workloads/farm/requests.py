@@ -34,7 +34,7 @@ def put(sim: Sim, packet: int) -> None:
 
 
 @part
-def make_request(sim: Sim, own: FarmServer, packet: int, ask: Ask) -> None:
+def make_request(sim: Sim, farm_server: FarmServer, packet: int, ask: Ask) -> None:
     """Ask the next of those whose turn it is, for the packet in the server's hand."""
     route = routes(sim)[ask.first_route + ask.turn]
     ask.turn = (ask.turn + 1) % ask.routes
@@ -43,7 +43,7 @@ def make_request(sim: Sim, own: FarmServer, packet: int, ask: Ask) -> None:
     made.row = row
     made.uses += 1
     made.state = ASKED
-    made.asker = own.row
+    made.asker = farm_server.row
     made.parent = packet
     made.parent_serial = visits(sim)[packet].serial
     made.message = ask.message
@@ -121,9 +121,9 @@ def plan_repeat(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @event
-def on_repeat(sim: Sim, place: int, token: int) -> None:
+def on_repeat(sim: Sim, request_row: int, token: int) -> None:
     """Send again what is still missing."""
-    request = requests(sim)[place]
+    request = requests(sim)[request_row]
     if request.state == 0 or token != request.timer:
         return
     if request.state == ANSWERED:

@@ -31,7 +31,7 @@ from vftsim.platform.io.packet import (
     refused,
     set_overhead,
 )
-from vftsim.workloads.burden import bear, burdens
+from vftsim.workloads.burden import apply_overhead, burdens
 from vftsim.workloads.farm.messages import KINDS, Message, message_of
 from vftsim.workloads.farm.records import (
     ANSWERED,
@@ -60,23 +60,23 @@ BOOTS = 1 << 20
 @farm_server.implements(receive)
 def take_message(sim: Sim, program: Application, packet: int) -> None:
     """Give a message to an idle thread, or keep it for one; an answer goes to the thread that waits for it."""
-    own = farm_servers(sim)[program.own]
+    server = farm_servers(sim)[program.own]
     message = message_of(packets(sim)[packet].what)
     if message == Message.ANSWER:
-        take_answer(sim, own, packet)
+        take_answer(sim, server, packet)
     elif message >= Message.LOOKUP and (is_over(sim, packet) or is_taken(sim, packet)):
         discard(sim, packet)
     else:
         if message >= Message.LOOKUP:
             requests(sim)[packets(sim)[packet].stream].state = TAKEN
-        queue(sim, own, packet)
+        queue(sim, server, packet)
 
 
 @farm_server.implements(held)
 def messages_held(sim: Sim, program: Application) -> int:
     """Those in its socket and with its threads."""
-    own = farm_servers(sim)[program.own]
-    return own.waiting.length + own.active
+    server = farm_servers(sim)[program.own]
+    return server.waiting.length + server.active
 
 
 @farm_server.implements(refused)
@@ -86,59 +86,59 @@ def messages_refused(sim: Sim, program: Application) -> int:
 
 
 @part
-def queue(sim: Sim, own: FarmServer, packet: int) -> None:
+def queue(sim: Sim, farm_server: FarmServer, packet: int) -> None:
     """Let a thread begin, or wait for one; a full socket drops."""
-    if own.active < own.threads:
-        begin(sim, own, packet)
-    elif own.waiting.length < own.most_waiting:
-        packet_list.push(sim, own.waiting, packet)
+    if farm_server.active < farm_server.threads:
+        begin(sim, farm_server, packet)
+    elif farm_server.waiting.length < farm_server.most_waiting:
+        packet_list.push(sim, farm_server.waiting, packet)
     else:
-        drop(sim, packet, own.socket_full)
+        drop(sim, packet, farm_server.socket_full)
 
 
 @part
-def begin(sim: Sim, own: FarmServer, packet: int) -> None:
+def begin(sim: Sim, farm_server: FarmServer, packet: int) -> None:
     """Let a thread compute for a message."""
-    own.active += 1
-    own.begun += 1
-    packet_list.push(sim, own.in_hand, packet)
+    farm_server.active += 1
+    farm_server.begun += 1
+    packet_list.push(sim, farm_server.in_hand, packet)
     message = message_of(packets(sim)[packet].what)
-    operation = operations(sim)[own.operations[message]]
+    operation = operations(sim)[farm_server.operations[message]]
     visit = visits(sim)[packet]
     visit.begin_ns = sim.now_ns
-    visit.server = own.row
-    visit.serial = own.begun
+    visit.server = farm_server.row
+    visit.serial = farm_server.begun
     visit.operation = operation.row
-    visit.is_repeat = message == Message.INVITE and own.routes == 0 and has_already(sim, own, packet)
-    demand_ns = demand_of(sim, own, operation, visit.is_repeat)
-    submit(sim, domains(sim)[own.domain], demand_ns, on_worked, packet, own.row)
+    visit.is_repeat = message == Message.INVITE and farm_server.routes == 0 and has_already(sim, farm_server, packet)
+    demand_ns = demand_of(sim, farm_server, operation, visit.is_repeat)
+    submit(sim, domains(sim)[farm_server.domain], demand_ns, on_worked, packet, farm_server.row)
 
 
 @part
-def demand_of(sim: Sim, own: FarmServer, operation: Operation, is_repeat: bool) -> int:
+def demand_of(sim: Sim, farm_server: FarmServer, operation: Operation, is_repeat: bool) -> int:
     """Return the CPU time of an operation with what its packets and its protection cost; below 10**15 ns exact."""
-    burden = burdens(sim)[own.program]
+    burden = burdens(sim)[farm_server.program]
     demand_ns = duration_ns(sim, operation.demands, operation.demand_ns) * burden.execution
     if is_repeat:
-        demand_ns *= own.repeat_share
+        demand_ns *= farm_server.repeat_share
     return int(demand_ns + operation.send_ns + operation.outputs * burden.output_ns)
 
 
 @part
-def has_already(sim: Sim, own: FarmServer, packet: int) -> bool:
+def has_already(sim: Sim, farm_server: FarmServer, packet: int) -> bool:
     """Tell whether the server has taken this call's INVITE since it was booted, and remember it."""
     call = calls(sim)[packets(sim)[packet].stream]
-    is_known = call.known == own.row * BOOTS + own.boots + 1
-    call.known = own.row * BOOTS + own.boots + 1
+    is_known = call.known == farm_server.row * BOOTS + farm_server.boots + 1
+    call.known = farm_server.row * BOOTS + farm_server.boots + 1
     return is_known
 
 
 @work_done
 def on_worked(sim: Sim, place: int, argument: int) -> None:
     """A message's CPU time is done."""
-    own = farm_servers(sim)[argument]
+    farm_server = farm_servers(sim)[argument]
     visit = visits(sim)[place]
-    if message_of(packets(sim)[place].what) == Message.INVITE and own.routes == 0:
+    if message_of(packets(sim)[place].what) == Message.INVITE and farm_server.routes == 0:
         say_trying(sim, place)
     operation = operations(sim)[visit.operation]
     visit.disk_left = 0
@@ -149,7 +149,7 @@ def on_worked(sim: Sim, place: int, argument: int) -> None:
         operation.disk_due -= visit.disk_left
         visit.ask = operation.first_ask
     visit.ask_left = count_of(asks(sim)[visit.ask])
-    go_further(sim, own, place)
+    go_further(sim, farm_server, place)
 
 
 @part
@@ -179,23 +179,23 @@ def count_of(ask: Ask) -> int:
 
 
 @part
-def go_further(sim: Sim, own: FarmServer, packet: int) -> None:
+def go_further(sim: Sim, farm_server: FarmServer, packet: int) -> None:
     """Do what is next for a message: a disk operation, a request, or the end."""
     visit = visits(sim)[packet]
     if visit.disk_left > 0:
         visit.disk_left -= 1
-        own.disk_operations += int(sim.now_ns >= own.warmup_ns)
-        read(sim, disks(sim)[own.disk], own.program, packet, BLOCK_BYTES)
+        farm_server.disk_operations += int(sim.now_ns >= farm_server.warmup_ns)
+        read(sim, disks(sim)[farm_server.disk], farm_server.program, packet, BLOCK_BYTES)
         return
     while visit.ask != 0 and visit.ask_left == 0:
         visit.ask = asks(sim)[visit.ask].next_ask
         visit.ask_left = count_of(asks(sim)[visit.ask])
     if visit.ask != 0:
         visit.ask_left -= 1
-        own.asked += int(sim.now_ns >= own.warmup_ns)
-        make_request(sim, own, packet, asks(sim)[visit.ask])
+        farm_server.asked += int(sim.now_ns >= farm_server.warmup_ns)
+        make_request(sim, farm_server, packet, asks(sim)[visit.ask])
     else:
-        finish(sim, own, packet)
+        finish(sim, farm_server, packet)
 
 
 @farm_server.implements(transfer_done)
@@ -205,54 +205,54 @@ def end_disk_operation(sim: Sim, program: Application, tag: int) -> None:
 
 
 @part
-def take_answer(sim: Sim, own: FarmServer, packet: int) -> None:
+def take_answer(sim: Sim, farm_server: FarmServer, packet: int) -> None:
     """Go on with the message for which another server was asked, if it is still in hand."""
     if is_over(sim, packet):
         packets.free(sim, packet)
         return
     request = requests(sim)[packets(sim)[packet].stream]
     parent = request.parent
-    is_awaited = visits(sim)[parent].server == own.row and visits(sim)[parent].serial == request.parent_serial
+    is_awaited = visits(sim)[parent].server == farm_server.row and visits(sim)[parent].serial == request.parent_serial
     end_request(sim, request)
     packets.free(sim, packet)
     if is_awaited:
-        go_further(sim, own, parent)
+        go_further(sim, farm_server, parent)
 
 
 @part
-def finish(sim: Sim, own: FarmServer, packet: int) -> None:
+def finish(sim: Sim, farm_server: FarmServer, packet: int) -> None:
     """Let a message leave, and its thread take the next."""
-    packet_list.remove(sim, own.in_hand, packet)
-    own.active -= 1
-    count(sim, own, visits(sim)[packet])
+    packet_list.remove(sim, farm_server.in_hand, packet)
+    farm_server.active -= 1
+    count(sim, farm_server, visits(sim)[packet])
     is_repeat = visits(sim)[packet].is_repeat
     visits(sim)[packet].serial = 0
     if is_repeat:
         discard(sim, packet)
     else:
-        send_on(sim, own, packet)
-    if own.waiting.length > 0 and own.active < own.threads:
-        begin(sim, own, packet_list.pop(sim, own.waiting))
+        send_on(sim, farm_server, packet)
+    if farm_server.waiting.length > 0 and farm_server.active < farm_server.threads:
+        begin(sim, farm_server, packet_list.pop(sim, farm_server.waiting))
 
 
 @part
-def count(sim: Sim, own: FarmServer, visit: Visit) -> None:
+def count(sim: Sim, farm_server: FarmServer, visit: Visit) -> None:
     """Count a message that leaves, and the time for which it has kept a thread."""
-    if sim.now_ns >= own.warmup_ns:
-        own.handled += 1
-        own.busy_ns += sim.now_ns - max(visit.begin_ns, own.warmup_ns)
+    if sim.now_ns >= farm_server.warmup_ns:
+        farm_server.handled += 1
+        farm_server.busy_ns += sim.now_ns - max(visit.begin_ns, farm_server.warmup_ns)
 
 
 @part
-def send_on(sim: Sim, own: FarmServer, packet: int) -> None:
+def send_on(sim: Sim, farm_server: FarmServer, packet: int) -> None:
     """Answer, pass on to the call's server, or relay."""
     made = packets(sim)[packet]
     message = message_of(made.what)
     if message >= Message.LOOKUP:
         requests(sim)[made.stream].state = ANSWERED
         made.what += Message.ANSWER - message
-    elif own.routes > 0:
-        choose_server(sim, own, made.stream)
+    elif farm_server.routes > 0:
+        choose_server(sim, farm_server, made.stream)
         made.what += KINDS
     elif message == Message.REGISTER:
         made.what += Message.REGISTERED - Message.REGISTER
@@ -260,11 +260,11 @@ def send_on(sim: Sim, own: FarmServer, packet: int) -> None:
 
 
 @part
-def choose_server(sim: Sim, own: FarmServer, call: int) -> None:
+def choose_server(sim: Sim, farm_server: FarmServer, call: int) -> None:
     """Choose whose turn it is for a call that has no server yet."""
     if calls(sim)[call].front == 0:
-        calls(sim)[call].front = routes(sim)[own.first_route + own.turn].to_port
-        own.turn = (own.turn + 1) % own.routes
+        calls(sim)[call].front = routes(sim)[farm_server.first_route + farm_server.turn].to_port
+        farm_server.turn = (farm_server.turn + 1) % farm_server.routes
 
 
 @farm_server.implements(go_on)
@@ -276,24 +276,24 @@ def send_again(sim: Sim, program: Application, packet: int) -> None:
 @farm_server.implements(set_overhead)
 def bear_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
     """Let messages that begin from now on cost what protection makes them cost."""
-    bear(sim, program, output_ns, execution)
+    apply_overhead(sim, program, output_ns, execution)
 
 
 @farm_server.implements(lose_state)
 def boot(sim: Sim, program: Application) -> None:
     """Lose all messages; the CPU work for them is gone already, and what the disk does is for nobody."""
-    own = farm_servers(sim)[program.own]
-    own.boots += 1
-    own.active = 0
-    while own.waiting.length > 0:
-        drop(sim, packet_list.pop(sim, own.waiting), own.lost_in_boot)
-    while own.in_hand.length > 0:
-        packet = packet_list.pop(sim, own.in_hand)
+    server = farm_servers(sim)[program.own]
+    server.boots += 1
+    server.active = 0
+    while server.waiting.length > 0:
+        drop(sim, packet_list.pop(sim, server.waiting), server.lost_in_boot)
+    while server.in_hand.length > 0:
+        packet = packet_list.pop(sim, server.in_hand)
         visits(sim)[packet].serial = 0
-        drop(sim, packet, own.lost_in_boot)
-    if own.disk != 0:
-        forget(sim, disks(sim)[own.disk])
-    bear(sim, program, 0, 1.0)
+        drop(sim, packet, server.lost_in_boot)
+    if server.disk != 0:
+        forget(sim, disks(sim)[server.disk])
+    apply_overhead(sim, program, 0, 1.0)
 
 
 def server_of(engine: Engine, program: int) -> FarmServer:

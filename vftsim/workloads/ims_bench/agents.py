@@ -76,9 +76,9 @@ def say(sim: Sim, bench: Bench, row: int, message: int) -> None:
 
 
 @event
-def on_reacted(sim: Sim, place: int, token: int) -> None:
+def on_reacted(sim: Sim, packet_row: int, token: int) -> None:
     """The user agent has come to an answer."""
-    put(sim, benches(sim)[flows(sim)[packets(sim)[place].flow].own], place)
+    put(sim, benches(sim)[flows(sim)[packets(sim)[packet_row].flow].own], packet_row)
 
 
 @part
@@ -304,15 +304,15 @@ def answered_call(sim: Sim, attempt: Attempt) -> None:
 
 
 @event
-def on_hang_up(sim: Sim, place: int, token: int) -> None:
+def on_hang_up(sim: Sim, attempt_row: int, token: int) -> None:
     """The caller hangs up."""
-    attempt = attempts(sim)[place]
+    attempt = attempts(sim)[attempt_row]
     if token != attempt.hold:
         return
     attempt.hold = 0
     if not attempt.ended:
-        ask(sim, benches(sim)[attempt.bench], place, Message.BYE)
-    settle(sim, place)
+        ask(sim, benches(sim)[attempt.bench], attempt_row, Message.BYE)
+    settle(sim, attempt_row)
 
 
 # Setting up a call, and what callees answer

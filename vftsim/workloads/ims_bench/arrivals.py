@@ -39,9 +39,9 @@ def begin_batches(sim: Sim, row: int, count: int) -> int:
 
 
 @event
-def on_batch(sim: Sim, place: int, token: int) -> None:
+def on_batch(sim: Sim, bench_row: int, token: int) -> None:
     """The next batch is due; one period after the last the phase ends."""
-    begin_batch(sim, benches(sim)[place])
+    begin_batch(sim, benches(sim)[bench_row])
 
 
 @part

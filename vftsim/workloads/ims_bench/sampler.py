@@ -100,9 +100,9 @@ def plan_sample(sim: Sim, sampler: Sampler, delay_ns: int) -> None:
 
 
 @event
-def on_sample(sim: Sim, place: int, token: int) -> None:
+def on_sample(sim: Sim, sampler_row: int, token: int) -> None:
     """A period of the series is over."""
-    sampler = samplers(sim)[place]
+    sampler = samplers(sim)[sampler_row]
     if token != sampler.planned:
         return
     begun_ns = sim.now_ns - sampler.period_ns

@@ -19,7 +19,7 @@ from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.ims_bench.sampler import Series, add_sampler, begin_sampling, busy_now, end_sampling
 from vftsim.workloads.ims_bench.subscribers import fill_pools
 from vftsim.workloads.offer import Offer
-from vftsim.workloads.parts import WORKLOADS, Course, Driver, Target, WorkloadSpec
+from vftsim.workloads.parts import WORKLOADS, Driver, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.ramp import RampSpec, ramp_end
 from vftsim.workloads.sip.application import SipServerApplication, SipServerProgram
 from vftsim.workloads.sip.wire import SipWire
@@ -148,17 +148,17 @@ class ImsBenchWorkload(ImsBenchSpec, RampSpec):
         """The ramp stops when the server is overloaded; what is under way then takes its time."""
         return self._steps_begin_ns() + len(self._played(most_per_s)) * self.steps.duration + _DRAIN_NS
 
-    def packets(self, course: Course) -> float:
+    def packets(self, profile: RunProfile) -> float:
         """Messages that the server receives, 4 an attempt and 2 a registration."""
-        return sum(rate * length_ns for length_ns, rate in self._phases(course.most_per_s)) / _S
+        return sum(rate * length_ns for length_ns, rate in self._phases(profile.most_per_s)) / _S
 
-    def share_sent(self, time_ns: int, course: Course) -> float:
+    def share_sent(self, time_ns: int, profile: RunProfile) -> float:
         """They come faster from step to step."""
         sent, begins_ns = 0.0, 0
-        for length_ns, rate in self._phases(course.most_per_s):
+        for length_ns, rate in self._phases(profile.most_per_s):
             sent += rate * min(max(time_ns - begins_ns, 0), length_ns) / _S
             begins_ns += length_ns
-        return sent / self.packets(course)
+        return sent / self.packets(profile)
 
     def _phases(self, most_per_s: float) -> list[tuple[int, float]]:
         """Return the length of each phase up to the step that is too much, and the server's messages a second."""
@@ -177,20 +177,20 @@ class ImsBenchWorkload(ImsBenchSpec, RampSpec):
         """Timers of both sides; more where the user agents are modelled."""
         return 1.5 if self.agents_in is None else 3.5
 
-    def drawing_ns(self, course: Course) -> float:
+    def drawing_ns(self, profile: RunProfile) -> float:
         """CPU times that are neither constant nor exponential take the inverse of a gamma distribution."""
-        is_gamma = getattr(course.application, "demand_cv", 1.0) not in (0.0, 1.0)
-        return super().drawing_ns(course) + _GAMMA_NS * is_gamma
+        is_gamma = getattr(profile.application, "demand_cv", 1.0) not in (0.0, 1.0)
+        return super().drawing_ns(profile) + _GAMMA_NS * is_gamma
 
-    def samples(self, course: Course) -> float:
+    def samples(self, profile: RunProfile) -> float:
         """One a period of each phase, of eight series or nine."""
-        return 9.0 * course.length_ns / self.sample_period
+        return 9.0 * profile.length_ns / self.sample_period
 
-    def in_flight(self, course: Course) -> float:
+    def in_flight(self, profile: RunProfile) -> float:
         """Calls that ring or hold, and transactions that are kept for half a minute; subscribers."""
-        busiest = max(self._played(course.most_per_s))
+        busiest = max(self._played(profile.most_per_s))
         kept_s = (self.ring_time + self.hold_time) / _S + 32.0
-        return min(busiest * min(kept_s, course.seconds), self.subscribers) + self.subscribers / 16
+        return min(busiest * min(kept_s, profile.seconds), self.subscribers) + self.subscribers / 16
 
     def _played(self, most_per_s: float) -> list[float]:
         """Return the loads of the steps up to the first that is too much."""

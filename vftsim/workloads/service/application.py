@@ -17,7 +17,7 @@ from vftsim.workloads.choice_feed import choice_feed
 from vftsim.workloads.composed.rows import RowProgram
 from vftsim.workloads.dirty_pages import DirtyPagesFields
 from vftsim.workloads.gamma_feed import gamma_feed
-from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, Home, Surroundings
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Wiring
 from vftsim.workloads.service import records, server
 from vftsim.workloads.service.parameters import MOST_ENTRIES, CallSpec, ServiceSpec
 from vftsim.workloads.service.records import Service, plans, routes, service, service_call, services, visits
@@ -61,24 +61,24 @@ class ServiceProgram(RowProgram):
         Row of the application.
     """
 
-    def __init__(self, home: Home, spec: ServiceSpec, row: int) -> None:
-        super().__init__(home, row, measured=self._measured_here)
-        self._home, self._spec, self._own = home, spec, service_of(home.engine, row)
-        self._number = home.others.get(spec.kind, 0)
+    def __init__(self, context: InstallContext, spec: ServiceSpec, row: int) -> None:
+        super().__init__(context, row, measured=self._measured_here)
+        self._context, self._spec, self._own = context, spec, service_of(context.engine, row)
+        self._number = context.others.get(spec.kind, 0)
         self._plans: list[tuple[str, int]] = []
 
-    def meet(self, around: Surroundings) -> None:
+    def meet(self, around: Wiring) -> None:
         """Write down what it asks of others, now that those have their ports."""
         for number, call in reversed(list(enumerate(self._spec.calls))):
             self._own.first_plan = self._add_plan(around, call, number)
             self._plans.insert(0, (call.to, int(self._own.first_plan)))
 
-    def _add_plan(self, around: Surroundings, call: CallSpec, number: int) -> int:
-        engine, home, entity = self.engine, self._home, MOST_ENTRIES * self._number + number
+    def _add_plan(self, around: Wiring, call: CallSpec, number: int) -> int:
+        engine, context, entity = self.engine, self._context, MOST_ENTRIES * self._number + number
         ways = [engine.add(routes, from_port=own, to_port=to)[0] for own, to in around.ways(call.to, call.via)]
-        chance, choices = choice_feed(home.feeder, home.streams, "service.chance", entity, call.probability)
+        chance, choices = choice_feed(context.feeder, context.streams, "service.chance", entity, call.probability)
         hit, lookups = choice_feed(
-            home.feeder, home.streams, "service.cache", entity, call.cache_hit, is_drawn=call.cache_entries > 0
+            context.feeder, context.streams, "service.cache", entity, call.cache_hit, is_drawn=call.cache_entries > 0
         )
         row, plan = engine.add(
             plans,
@@ -92,7 +92,7 @@ class ServiceProgram(RowProgram):
             lookups=lookups,
             entries=call.cache_entries,
             filled=call.cache_entries,
-            cost_ns=round(call.cost * home.cpu_inflation),
+            cost_ns=round(call.cost * context.cpu_inflation),
             size_bytes=call.size,
             timeout_ns=call.timeout,
             retries=call.retries,
@@ -205,7 +205,7 @@ class ServiceApplication(ServiceSpec, DirtyPagesFields, ApplicationSpec):
             found |= dict.fromkeys(("transfer_size", "disk"), "without reads and writes it uses no disk")
         return found
 
-    def install(self, home: Home) -> ServiceProgram:
+    def install(self, context: InstallContext) -> ServiceProgram:
         """Add it to a domain.
 
         Raises
@@ -213,24 +213,24 @@ class ServiceApplication(ServiceSpec, DirtyPagesFields, ApplicationSpec):
         UsageError
             It uses a disk that its domain has not.
         """
-        disk = home.disks.get(self.disk, 0) if self.disk is not None else next(iter(home.disks.values()), 0)
+        disk = context.disks.get(self.disk, 0) if self.disk is not None else next(iter(context.disks.values()), 0)
         if not disk and self.uses_a_disk:
-            raise UsageError(f"{home.name}: its domain has no disk {self.disk or ''}; give it one under `disks`")
-        slower = self.model_copy(update={"demand": round(self.demand * home.cpu_inflation)})
+            raise UsageError(f"{context.name}: its domain has no disk {self.disk or ''}; give it one under `disks`")
+        slower = self.model_copy(update={"demand": round(self.demand * context.cpu_inflation)})
         row = add_service(
-            home.engine,
-            home.feeder,
-            home.domain,
+            context.engine,
+            context.feeder,
+            context.domain,
             slower,
-            home.streams,
-            home.others.get(self.kind, 0),
+            context.streams,
+            context.others.get(self.kind, 0),
             disk,
-            home.window_ns[0],
+            context.window_ns[0],
         )
-        own = service_of(home.engine, row)
-        own.socket_full = home.place(f"{home.name} socket", "full")
-        own.lost_in_boot = home.place("guest", "lost in crash")
-        return ServiceProgram(home, self, row)
+        own = service_of(context.engine, row)
+        own.socket_full = context.place(f"{context.name} socket", "full")
+        own.lost_in_boot = context.place("guest", "lost in crash")
+        return ServiceProgram(context, self, row)
 
 
 def add_service(

@@ -26,14 +26,14 @@ from vftsim.workloads.service.records import (
 
 
 @part
-def plan_calls(sim: Sim, own: Service, packet: int) -> None:
+def plan_calls(sim: Sim, service: Service, packet: int) -> None:
     """Find the calls that are next for a request: one, or parallel ones together; none: it has made all of them."""
     visit = visits(sim)[packet]
     while True:
         if visit.left > 0:
             visit.left -= 1
             plan = plans(sim)[visit.plan]
-            if not is_in_cache(sim, own, plan):
+            if not is_in_cache(sim, service, plan):
                 call_list.push(sim, visit.planned, open_call(sim, plan, packet))
                 if not plan.is_parallel:
                     return
@@ -55,7 +55,7 @@ def begin_plan(sim: Sim, visit: Visit) -> None:
 
 
 @part
-def is_in_cache(sim: Sim, own: Service, plan: Plan) -> bool:
+def is_in_cache(sim: Sim, service: Service, plan: Plan) -> bool:
     """Tell whether the cache has the answer; one that it might have had is there from now on."""
     if plan.hit == 0:
         return False
@@ -66,7 +66,7 @@ def is_in_cache(sim: Sim, own: Service, plan: Plan) -> bool:
         is_there = level * plan.entries < plan.hit * plan.filled
         if not is_there:
             plan.filled += 1
-    if is_there and sim.now_ns >= own.warmup_ns:
+    if is_there and sim.now_ns >= service.warmup_ns:
         plan.hits += 1
     return is_there
 
@@ -109,13 +109,13 @@ def close_all(sim: Sim, visit: Visit) -> None:
 
 
 @part
-def making_ns(sim: Sim, own: Service, visit: Visit) -> int:
+def making_ns(sim: Sim, service: Service, visit: Visit) -> int:
     """Return the CPU time of making the calls that are planned: the asker's own, its path's, its protection's."""
     demand_ns = 0
     row = visit.planned.first
     while row != 0:
         call = calls(sim)[row]
-        demand_ns += burdened_ns(sim, own.program, plans(sim)[call.plan].cost_ns, 1)
+        demand_ns += burdened_ns(sim, service.program, plans(sim)[call.plan].cost_ns, 1)
         demand_ns += ports(sim)[routes(sim)[call.route].from_port].transmit_ns
         row = call.link
     return demand_ns

@@ -25,7 +25,7 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.platform.io.ring import wait_for_slot
 from vftsim.platform.protection.guard import put_out
-from vftsim.workloads.burden import bear, burdened_ns
+from vftsim.workloads.burden import apply_overhead, burdened_ns
 from vftsim.workloads.gamma_feed import duration_ns
 from vftsim.workloads.service.calls import asker_of, close_all, close_call, making_ns, plan_calls, put, say
 from vftsim.workloads.service.records import (
@@ -44,27 +44,27 @@ from vftsim.workloads.service.records import (
 @service.implements(receive)
 def take_packet(sim: Sim, program: Application, packet: int) -> None:
     """Give a request to an idle thread, or keep it for one; an answer goes to the thread that waits for it."""
-    own = services(sim)[program.own]
-    if packets(sim)[packet].flow == own.flow:
-        take_answer(sim, own, packet)
+    service_record = services(sim)[program.own]
+    if packets(sim)[packet].flow == service_record.flow:
+        take_answer(sim, service_record, packet)
         return
-    own.came += 1
+    service_record.came += 1
     visits(sim)[packet].came_ns = sim.now_ns
-    if own.active < own.threads:
-        own.active += 1
-        begin(sim, own, packet)
-    elif own.waiting.length < own.most_waiting:
-        packet_list.push(sim, own.waiting, packet)
+    if service_record.active < service_record.threads:
+        service_record.active += 1
+        begin(sim, service_record, packet)
+    elif service_record.waiting.length < service_record.most_waiting:
+        packet_list.push(sim, service_record.waiting, packet)
     else:
-        own.refused += 1
-        drop(sim, packet, own.socket_full)
+        service_record.refused += 1
+        drop(sim, packet, service_record.socket_full)
 
 
 @service.implements(held)
 def requests_held(sim: Sim, program: Application) -> int:
     """Those in its socket and with its threads."""
-    own = services(sim)[program.own]
-    return own.waiting.length + own.active
+    service_record = services(sim)[program.own]
+    return service_record.waiting.length + service_record.active
 
 
 @service.implements(refused)
@@ -74,24 +74,24 @@ def requests_refused(sim: Sim, program: Application) -> int:
 
 
 @part
-def begin(sim: Sim, own: Service, packet: int) -> None:
+def begin(sim: Sim, service: Service, packet: int) -> None:
     """Let a thread compute for a request."""
     visit = visits(sim)[packet]
     visit.begin_ns = sim.now_ns
     visit.has_failed = False
     visit.left = 0
-    visit.next_plan = own.first_plan
-    own.reads_due += own.reads
-    visit.reads_left = int(own.reads_due)
-    own.reads_due -= visit.reads_left
-    own.writes_due += own.writes
-    visit.writes_left = int(own.writes_due)
-    own.writes_due -= visit.writes_left
-    packet_list.push(sim, own.in_hand, packet)
-    demand_ns = burdened_ns(sim, own.program, duration_ns(sim, own.demands, own.demand_ns), 1)
+    visit.next_plan = service.first_plan
+    service.reads_due += service.reads
+    visit.reads_left = int(service.reads_due)
+    service.reads_due -= visit.reads_left
+    service.writes_due += service.writes
+    visit.writes_left = int(service.writes_due)
+    service.writes_due -= visit.writes_left
+    packet_list.push(sim, service.in_hand, packet)
+    demand_ns = burdened_ns(sim, service.program, duration_ns(sim, service.demands, service.demand_ns), 1)
     demand_ns += ports(sim)[packets(sim)[packet].port].transmit_ns
     mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
-    submit(sim, domains(sim)[own.domain], demand_ns, on_computed, packet, own.row)
+    submit(sim, domains(sim)[service.domain], demand_ns, on_computed, packet, service.row)
 
 
 @work_done
@@ -102,35 +102,35 @@ def on_computed(sim: Sim, place: int, argument: int) -> None:
 
 
 @part
-def go_further(sim: Sim, own: Service, packet: int) -> None:
+def go_further(sim: Sim, service: Service, packet: int) -> None:
     """Do what is next for a request: a transfer, calls, or the answer."""
     visit = visits(sim)[packet]
-    if must_wait_for_disk(sim, own, visit, packet):
+    if must_wait_for_disk(sim, service, visit, packet):
         return
-    plan_calls(sim, own, packet)
+    plan_calls(sim, service, packet)
     if visit.planned.length == 0:
-        finish(sim, own, packet)
+        finish(sim, service, packet)
         return
-    demand_ns = making_ns(sim, own, visit)
+    demand_ns = making_ns(sim, service, visit)
     if demand_ns > 0:
         mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
-        submit(sim, domains(sim)[own.domain], demand_ns, on_calls_made, packet, own.row)
+        submit(sim, domains(sim)[service.domain], demand_ns, on_calls_made, packet, service.row)
     else:
-        send_planned(sim, own, visit)
+        send_planned(sim, service, visit)
 
 
 @part
-def must_wait_for_disk(sim: Sim, own: Service, visit: Visit, packet: int) -> bool:
+def must_wait_for_disk(sim: Sim, service: Service, visit: Visit, packet: int) -> bool:
     """Ask for the next transfer, if there is one left; a write that is done at once is followed by the next."""
     while visit.reads_left + visit.writes_left > 0:
-        if sim.now_ns >= own.warmup_ns:
-            own.transfers += 1
+        if sim.now_ns >= service.warmup_ns:
+            service.transfers += 1
         if visit.reads_left > 0:
             visit.reads_left -= 1
-            read(sim, disks(sim)[own.disk], own.program, packet, own.transfer_bytes)
+            read(sim, disks(sim)[service.disk], service.program, packet, service.transfer_bytes)
             return True
         visit.writes_left -= 1
-        if not write(sim, disks(sim)[own.disk], own.program, packet, own.transfer_bytes):
+        if not write(sim, disks(sim)[service.disk], service.program, packet, service.transfer_bytes):
             return True
     return False
 
@@ -143,19 +143,19 @@ def end_transfer(sim: Sim, program: Application, tag: int) -> None:
 
 
 @work_done
-def on_calls_made(sim: Sim, place: int, argument: int) -> None:
+def on_calls_made(sim: Sim, visit_row: int, argument: int) -> None:
     """The CPU time of making calls is done."""
-    mark(sim, place, PROGRAM_DONE, 0, sim.now_ns, 0)
-    send_planned(sim, services(sim)[argument], visits(sim)[place])
+    mark(sim, visit_row, PROGRAM_DONE, 0, sim.now_ns, 0)
+    send_planned(sim, services(sim)[argument], visits(sim)[visit_row])
 
 
 @part
-def send_planned(sim: Sim, own: Service, visit: Visit) -> None:
+def send_planned(sim: Sim, service: Service, visit: Visit) -> None:
     """Make the calls that are planned."""
     while visit.planned.length > 0:
         call = calls(sim)[call_list.pop(sim, visit.planned)]
         call_list.push(sim, visit.asked, call.row)
-        if sim.now_ns >= own.warmup_ns:
+        if sim.now_ns >= service.warmup_ns:
             plans(sim)[call.plan].made += 1
         ask(sim, call)
 
@@ -170,35 +170,35 @@ def ask(sim: Sim, call: Call) -> None:
 
 
 @event
-def on_timer(sim: Sim, place: int, token: int) -> None:
+def on_timer(sim: Sim, call_row: int, token: int) -> None:
     """A call has waited for long enough: its asker's guest hears of it by an interrupt, when it runs."""
-    call = calls(sim)[place]
+    call = calls(sim)[call_row]
     if token != call.timer:
         return
     call.timer = 0
     domain = domains(sim)[services(sim)[asker_of(sim, call)].domain]
-    raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], 0, on_timeout, place, call.uses)
+    raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], 0, on_timeout, call_row, call.uses)
 
 
 @work_done
-def on_timeout(sim: Sim, place: int, argument: int) -> None:
+def on_timeout(sim: Sim, call_row: int, argument: int) -> None:
     """Repeat a call, or give it up, unless its answer has come meanwhile."""
-    call = calls(sim)[place]
+    call = calls(sim)[call_row]
     if not call.is_open or call.uses != argument:
         return
     plan = plans(sim)[call.plan]
-    own = services(sim)[plan.service]
+    service = services(sim)[plan.service]
     if call.tries > plan.retries:
-        fail_request(sim, own, call)
+        fail_request(sim, service, call)
     else:
-        if sim.now_ns >= own.warmup_ns:
+        if sim.now_ns >= service.warmup_ns:
             plan.repeated += 1
         call.wait_ns *= 2
         ask(sim, call)
 
 
 @part
-def take_answer(sim: Sim, own: Service, packet: int) -> None:
+def take_answer(sim: Sim, service: Service, packet: int) -> None:
     """Go on with the request for which another service was asked, if it waits for no other answer."""
     call = calls(sim)[packets(sim)[packet].stream]
     what = packets(sim)[packet].what
@@ -206,7 +206,7 @@ def take_answer(sim: Sim, own: Service, packet: int) -> None:
     if not call.is_open or call.uses != abs(what):
         return
     if what < 0:
-        fail_request(sim, own, call)
+        fail_request(sim, service, call)
         return
     parent = call.parent
     visit = visits(sim)[parent]
@@ -214,74 +214,74 @@ def take_answer(sim: Sim, own: Service, packet: int) -> None:
     close_call(sim, call)
     if visit.asked.length == 0:
         mark(sim, parent, PROGRAM_WAITED, 0, sim.now_ns, 0)
-        go_further(sim, own, parent)
+        go_further(sim, service, parent)
 
 
 @part
-def fail_request(sim: Sim, own: Service, call: Call) -> None:
+def fail_request(sim: Sim, service: Service, call: Call) -> None:
     """A call has failed: say at once that so has the request for which it was made."""
-    if sim.now_ns >= own.warmup_ns:
+    if sim.now_ns >= service.warmup_ns:
         plans(sim)[call.plan].failed += 1
     visits(sim)[call.parent].has_failed = True
     mark(sim, call.parent, PROGRAM_WAITED, 0, sim.now_ns, 0)
-    finish(sim, own, call.parent)
+    finish(sim, service, call.parent)
 
 
 @part
-def finish(sim: Sim, own: Service, packet: int) -> None:
+def finish(sim: Sim, service: Service, packet: int) -> None:
     """Send the answer, or sleep until there is room."""
-    packet_list.remove(sim, own.in_hand, packet)
+    packet_list.remove(sim, service.in_hand, packet)
     visit = visits(sim)[packet]
     close_all(sim, visit)
-    count(sim, own, visit)
+    count(sim, service, visit)
     mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
     answer = packets(sim)[packet]
-    answer.size_bytes = own.answer_bytes
+    answer.size_bytes = service.answer_bytes
     if visit.has_failed:
         answer.what = -answer.what
     port = ports(sim)[answer.port]
     if put_out(sim, port, packet):
-        take_next(sim, own)
+        take_next(sim, service)
     else:
-        own.blocked += 1
+        service.blocked += 1
         wait_for_slot(sim, port, packet, packet)
 
 
 @part
-def count(sim: Sim, own: Service, visit: Visit) -> None:
+def count(sim: Sim, service: Service, visit: Visit) -> None:
     """Count a request that leaves, and the time for which it has kept a thread."""
-    if sim.now_ns >= own.warmup_ns:
-        own.busy_ns += sim.now_ns - max(visit.begin_ns, own.warmup_ns)
+    if sim.now_ns >= service.warmup_ns:
+        service.busy_ns += sim.now_ns - max(visit.begin_ns, service.warmup_ns)
         if visit.has_failed:
-            own.failed += 1
+            service.failed += 1
         else:
-            own.handled += 1
-    if visit.came_ns >= own.warmup_ns:
-        add_delay(sim, own.wait, visit.begin_ns - visit.came_ns)
+            service.handled += 1
+    if visit.came_ns >= service.warmup_ns:
+        add_delay(sim, service.wait, visit.begin_ns - visit.came_ns)
         if not visit.has_failed:
-            add_delay(sim, own.response, sim.now_ns - visit.came_ns)
+            add_delay(sim, service.response, sim.now_ns - visit.came_ns)
 
 
 @part
-def take_next(sim: Sim, own: Service) -> None:
+def take_next(sim: Sim, service: Service) -> None:
     """Let a thread that has sent its answer take the next request, or sleep."""
-    own.answered += 1
-    packet = packet_list.pop(sim, own.waiting)
+    service.answered += 1
+    packet = packet_list.pop(sim, service.waiting)
     if packet == 0:
-        own.active -= 1
+        service.active -= 1
     else:
-        begin(sim, own, packet)
+        begin(sim, service, packet)
 
 
 @service.implements(go_on)
 def send_again(sim: Sim, program: Application, packet: int) -> None:
     """Send what there was no room for: a call, or the answer of a thread that slept and goes on."""
-    own = services(sim)[program.own]
-    if packets(sim)[packet].flow == own.flow:
+    service_record = services(sim)[program.own]
+    if packets(sim)[packet].flow == service_record.flow:
         put(sim, packet)
     elif put_out(sim, ports(sim)[packets(sim)[packet].port], packet):
-        own.blocked -= 1
-        take_next(sim, own)
+        service_record.blocked -= 1
+        take_next(sim, service_record)
     else:
         wait_for_slot(sim, ports(sim)[packets(sim)[packet].port], packet, packet)
 
@@ -289,26 +289,26 @@ def send_again(sim: Sim, program: Application, packet: int) -> None:
 @service.implements(set_overhead)
 def bear_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
     """Let work that begins from now on cost what protection makes it cost."""
-    bear(sim, program, output_ns, execution)
+    apply_overhead(sim, program, output_ns, execution)
 
 
 @service.implements(lose_state)
 def boot(sim: Sim, program: Application) -> None:
     """Lose all requests and what the cache had; the CPU work is gone already, and what the disk does is for nobody."""
-    own = services(sim)[program.own]
-    own.lost += own.waiting.length + own.active
-    while own.waiting.length > 0:
-        drop(sim, packet_list.pop(sim, own.waiting), own.lost_in_boot)
-    while own.in_hand.length > 0:
-        packet = packet_list.pop(sim, own.in_hand)
+    service_record = services(sim)[program.own]
+    service_record.lost += service_record.waiting.length + service_record.active
+    while service_record.waiting.length > 0:
+        drop(sim, packet_list.pop(sim, service_record.waiting), service_record.lost_in_boot)
+    while service_record.in_hand.length > 0:
+        packet = packet_list.pop(sim, service_record.in_hand)
         close_all(sim, visits(sim)[packet])
-        drop(sim, packet, own.lost_in_boot)
-    own.blocked = 0
-    own.active = 0
-    if own.disk != 0:
-        forget(sim, disks(sim)[own.disk])
-    row = own.first_plan
+        drop(sim, packet, service_record.lost_in_boot)
+    service_record.blocked = 0
+    service_record.active = 0
+    if service_record.disk != 0:
+        forget(sim, disks(sim)[service_record.disk])
+    row = service_record.first_plan
     while row != 0:
         plans(sim)[row].filled = 0
         row = plans(sim)[row].next_plan
-    bear(sim, program, 0, 1.0)
+    apply_overhead(sim, program, 0, 1.0)

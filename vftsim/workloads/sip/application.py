@@ -7,7 +7,7 @@ from vftsim.kernel import Kind
 from vftsim.kernel.declare import Table
 from vftsim.platform.io.packet import applications, drops, ports
 from vftsim.workloads.dirty_pages import DirtyPagesFields, pages_per_request
-from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, Home, Program
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 from vftsim.workloads.sip.messages import install_messages
 from vftsim.workloads.sip.parameters import SipServerSpec
 from vftsim.workloads.sip.records import sip_rules, sip_servers
@@ -37,9 +37,9 @@ class SipServerApplication(SipServerSpec, DirtyPagesFields, ApplicationSpec):
         touch_ns = self.touch_cost * inflation + self.relay_cost * exits
         return 1e9 / (TOUCHES_AN_ATTEMPT * touch_ns * _OF_ALL_WORK)
 
-    def install(self, home: Home) -> "SipServerProgram":
+    def install(self, context: InstallContext) -> "SipServerProgram":
         """Add the server."""
-        return SipServerProgram(self, home)
+        return SipServerProgram(self, context)
 
 
 class SipServerProgram(Program):
@@ -51,17 +51,17 @@ class SipServerProgram(Program):
         Its row.
     """
 
-    def __init__(self, spec: SipServerSpec, home: Home) -> None:
-        self.engine = home.engine
-        self.name = home.name
+    def __init__(self, spec: SipServerSpec, context: InstallContext) -> None:
+        self.engine = context.engine
+        self.name = context.name
         self._processes = spec.processes
         install_messages(self.engine)
         self.row, program = self.engine.add(applications)
         program.row = self.row
         self.server = add_server(
-            self.engine, home.domain, self.row, spec, home.cpu_inflation, guest=home.guest_scheduler
+            self.engine, context.domain, self.row, spec, context.cpu_inflation, guest=context.guest_scheduler
         )
-        self.record.buffer_full = home.place(f"{home.name} socket buffer", "full")
+        self.record.buffer_full = context.place(f"{context.name} socket buffer", "full")
 
     @property
     def record(self) -> Any:

@@ -79,45 +79,45 @@ def stop_repeating(sim: Sim, row: int) -> None:
 
 
 @event
-def on_unanswered(sim: Sim, place: int, token: int) -> None:
+def on_unanswered(sim: Sim, transaction_row: int, token: int) -> None:
     """Nobody has answered a forwarded request: repeat it, or give up."""
-    transaction = transactions(sim)[place]
+    transaction = transactions(sim)[transaction_row]
     if token != transaction.forward.timer:
         return
-    if not belongs_to_the_living(sim, place):
-        stop_repeating(sim, place)
+    if not belongs_to_the_living(sim, transaction_row):
+        stop_repeating(sim, transaction_row)
         return
     server = sip_servers(sim)[transaction.server]
     if server.is_flushing and sip_rules(sim)[server.row].timers_wait_for_flush:
-        late_list.push(sim, server.late, place)
-        use(sim, place)
+        late_list.push(sim, server.late, transaction_row)
+        use(sim, transaction_row)
     else:
-        repeat_or_give_up(sim, server, place)
+        repeat_or_give_up(sim, server, transaction_row)
 
 
 @part
-def repeat_or_give_up(sim: Sim, server: SipServer, place: int) -> None:
+def repeat_or_give_up(sim: Sim, server: SipServer, transaction_row: int) -> None:
     """Send a forwarded request again, unless it is time to give it up."""
-    transaction = transactions(sim)[place]
+    transaction = transactions(sim)[transaction_row]
     number = streams(sim)[transaction.stream].number
-    if goes_on(sim, transaction.forward, number, on_unanswered, place):
+    if goes_on(sim, transaction.forward, number, on_unanswered, transaction_row):
         if not is_dead(sim, ports(sim)[transaction.port]):
             server.retransmissions += 1
         cost_ns = int(server.touch_ns * sip_rules(sim)[server.row].own_repeat * busy_factor(sim, server))
-        use(sim, place)
-        do_in_timer_process(sim, server, cost_ns + server.send_cost_ns, on_repeat, place)
+        use(sim, transaction_row)
+        do_in_timer_process(sim, server, cost_ns + server.send_cost_ns, on_repeat, transaction_row)
     else:
-        give_up(sim, server, place)
-        drop_use(sim, place)
+        give_up(sim, server, transaction_row)
+        drop_use(sim, transaction_row)
 
 
 @work_done
-def on_repeat(sim: Sim, place: int, argument: int) -> None:
+def on_repeat(sim: Sim, transaction_row: int, argument: int) -> None:
     """The CPU work of a repetition is done: send it, unless a reply has come."""
-    transaction = transactions(sim)[place]
+    transaction = transactions(sim)[transaction_row]
     if transaction.forward.timer != 0:
         answer_from(sim, sip_servers(sim)[transaction.server], transaction, transaction.message)
-    drop_use(sim, place)
+    drop_use(sim, transaction_row)
 
 
 @part
@@ -148,8 +148,8 @@ def catch_up(sim: Sim, server: SipServer) -> None:
 
 
 @work_done
-def on_give_up(sim: Sim, place: int, argument: int) -> None:
+def on_give_up(sim: Sim, transaction_row: int, argument: int) -> None:
     """The CPU work of a 408 is done."""
-    transaction = transactions(sim)[place]
+    transaction = transactions(sim)[transaction_row]
     answer_from(sim, sip_servers(sim)[transaction.server], transaction, Message.REQUEST_TIMEOUT)
-    drop_use(sim, place)
+    drop_use(sim, transaction_row)

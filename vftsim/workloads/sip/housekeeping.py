@@ -128,16 +128,16 @@ def write_record(sim: Sim, server: SipServer) -> None:
 
 
 @work_done
-def on_prepared(sim: Sim, place: int, argument: int) -> None:
+def on_prepared(sim: Sim, sip_server_row: int, argument: int) -> None:
     """The timer process waits for the database, which writes the record for ``argument`` ns."""
-    server = sip_servers(sim)[place]
-    submit_for(sim, domains(sim)[server.domain], server.flush_database, argument, on_written, place, 0)
+    server = sip_servers(sim)[sip_server_row]
+    submit_for(sim, domains(sim)[server.domain], server.flush_database, argument, on_written, sip_server_row, 0)
 
 
 @work_done
-def on_written(sim: Sim, place: int, argument: int) -> None:
+def on_written(sim: Sim, sip_server_row: int, argument: int) -> None:
     """A location record has been written: the next, if any."""
-    server = sip_servers(sim)[place]
+    server = sip_servers(sim)[sip_server_row]
     server.records_to_write -= 1
     if server.records_to_write > 0:
         write_record(sim, server)
@@ -175,9 +175,9 @@ def on_stall(sim: Sim, place: int, token: int) -> None:
 
 
 @event
-def on_end_of_stall(sim: Sim, place: int, token: int) -> None:
+def on_end_of_stall(sim: Sim, sip_server_row: int, token: int) -> None:
     """Idle processes take what has waited."""
-    server = sip_servers(sim)[place]
+    server = sip_servers(sim)[sip_server_row]
     if token != server.end_of_stall:
         return
     server.stalled = False

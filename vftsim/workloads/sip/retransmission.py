@@ -32,34 +32,34 @@ class Repetition(Record):
 
 
 @part
-def begin(own: Repetition, first_wait_ns: int, ceiling_ns: int, limit: int, end_ns: int) -> None:
+def begin(repetition: Repetition, first_wait_ns: int, ceiling_ns: int, limit: int, end_ns: int) -> None:
     """Set up the repetition of a message that is being sent; :func:`wait` comes next."""
-    own.count = 0
-    own.limit = limit
-    own.wait_ns = first_wait_ns
-    own.ceiling_ns = ceiling_ns
-    own.end_ns = end_ns
+    repetition.count = 0
+    repetition.limit = limit
+    repetition.wait_ns = first_wait_ns
+    repetition.ceiling_ns = ceiling_ns
+    repetition.end_ns = end_ns
 
 
 @part
-def wait(sim: Sim, own: Repetition, entity: int, action: int, place: int) -> None:
+def wait(sim: Sim, repetition: Repetition, entity: int, action: int, place: int) -> None:
     """Plan the event ``action`` for the end of the present wait."""
-    due_ns = sim.now_ns + own.wait_ns
-    if own.end_ns != 0:
-        due_ns = min(due_ns, own.end_ns)
-    own.timer = at(sim, due_ns, EventKind.TIMER, entity, action, place)
+    due_ns = sim.now_ns + repetition.wait_ns
+    if repetition.end_ns != 0:
+        due_ns = min(due_ns, repetition.end_ns)
+    repetition.timer = at(sim, due_ns, EventKind.TIMER, entity, action, place)
 
 
 @part
-def goes_on(sim: Sim, own: Repetition, entity: int, action: int, place: int) -> bool:
+def goes_on(sim: Sim, repetition: Repetition, entity: int, action: int, place: int) -> bool:
     """At the end of a wait: plan the next one, or stop; tell whether the message is sent again."""
     # A process that is late with its timers may come here after the end.
-    if own.count >= own.limit or (own.end_ns != 0 and sim.now_ns >= own.end_ns):
-        own.timer = 0
+    if repetition.count >= repetition.limit or (repetition.end_ns != 0 and sim.now_ns >= repetition.end_ns):
+        repetition.timer = 0
         return False
-    own.count += 1
-    own.wait_ns = min(own.wait_ns * 2, LONGEST_WAIT_NS)
-    if own.ceiling_ns != 0:
-        own.wait_ns = min(own.wait_ns, own.ceiling_ns)
-    wait(sim, own, entity, action, place)
+    repetition.count += 1
+    repetition.wait_ns = min(repetition.wait_ns * 2, LONGEST_WAIT_NS)
+    if repetition.ceiling_ns != 0:
+        repetition.wait_ns = min(repetition.wait_ns, repetition.ceiling_ns)
+    wait(sim, repetition, entity, action, place)
     return True

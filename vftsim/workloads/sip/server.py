@@ -250,7 +250,7 @@ def go_on_sending(sim: Sim, program: Application, packet: int) -> None:
 
 
 @sip_server.implements(set_overhead)
-def bear(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
+def apply_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
     """Let work that begins from now on cost what protection makes it cost."""
     set_costs(sim, sip_servers(sim)[program.own], output_ns, execution, exits)
 

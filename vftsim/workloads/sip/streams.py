@@ -33,7 +33,7 @@ def keep(sim: Sim, stream: int) -> None:
 @part
 def let_go(sim: Sim, stream: int) -> None:
     """Refer to a stream no longer; it is freed when nothing does."""
-    own = streams(sim)[stream]
-    own.uses -= 1
-    if own.uses == 0:
+    stream_record = streams(sim)[stream]
+    stream_record.uses -= 1
+    if stream_record.uses == 0:
         streams.free(sim, stream)

@@ -29,21 +29,21 @@ from vftsim.workloads.sip.streams import keep, let_go, streams
 @part
 def current(sim: Sim, server: SipServer, stream: int) -> int:
     """Return the transaction that a stream's messages meet; 0 if the server knows of none."""
-    own = requests(sim)[stream]
-    if own.number != streams(sim)[stream].number or own.boot != server.boots:
+    request = requests(sim)[stream]
+    if request.number != streams(sim)[stream].number or request.boot != server.boots:
         replace_current(sim, stream, 0)
-        own.number = streams(sim)[stream].number
-        own.boot = server.boots
-        own.nonce_used = False
-    return own.transaction
+        request.number = streams(sim)[stream].number
+        request.boot = server.boots
+        request.nonce_used = False
+    return request.transaction
 
 
 @part
 def replace_current(sim: Sim, stream: int, row: int) -> None:
     """Let a stream's messages meet another transaction from now on."""
-    own = requests(sim)[stream]
-    before = own.transaction
-    own.transaction = row
+    request = requests(sim)[stream]
+    before = request.transaction
+    request.transaction = row
     if before != 0:
         transactions(sim)[before].is_current = False
         free_unused(sim, before)

@@ -113,29 +113,29 @@ def growth(sim: Sim, server: SipServer, message: int) -> float:
 
 
 @work_done
-def on_query(sim: Sim, place: int, argument: int) -> None:
+def on_query(sim: Sim, worker_row: int, argument: int) -> None:
     """The process asks the database for the credentials and sleeps; the database waits for the CPU."""
-    worker = workers(sim)[place]
+    worker = workers(sim)[worker_row]
     server = sip_servers(sim)[worker.server]
     cost_ns = max(1, int(server.inflation * sip_rules(sim)[server.row].database_cost_ns * busy_factor(sim, server)))
-    submit_for(sim, domains(sim)[server.domain], worker.database, cost_ns, on_result, place, 0)
+    submit_for(sim, domains(sim)[server.domain], worker.database, cost_ns, on_result, worker_row, 0)
 
 
 @work_done
-def on_result(sim: Sim, place: int, argument: int) -> None:
+def on_result(sim: Sim, worker_row: int, argument: int) -> None:
     """The database has answered; the process waits for the CPU again."""
-    worker = workers(sim)[place]
+    worker = workers(sim)[worker_row]
     domain = domains(sim)[sip_servers(sim)[worker.server].domain]
-    submit_for(sim, domain, worker.process, worker.left_ns, on_answer, place, 0)
+    submit_for(sim, domain, worker.process, worker.left_ns, on_answer, worker_row, 0)
 
 
 @work_done
-def on_answer(sim: Sim, place: int, argument: int) -> None:
+def on_answer(sim: Sim, worker_row: int, argument: int) -> None:
     """The part of the work before the outputs is done: send them, and do the rest; sleep before if one has no room."""
-    worker = workers(sim)[place]
+    worker = workers(sim)[worker_row]
     server = sip_servers(sim)[worker.server]
     # While it speaks: an output without room is noted as this worker's, which then sleeps before the rest of its work.
-    server.speaker = place
+    server.speaker = worker_row
     mark(sim, worker.packet, PROGRAM_DONE, 0, sim.now_ns, 0)
     answer(sim, server, worker, packets(sim)[worker.packet])
     server.speaker = 0
@@ -143,9 +143,9 @@ def on_answer(sim: Sim, place: int, argument: int) -> None:
     if worker.unsent > 0:
         return
     if worker.after_ns > 0:
-        submit_next_for(sim, domains(sim)[server.domain], worker.process, worker.after_ns, on_end, place, 0)
+        submit_next_for(sim, domains(sim)[server.domain], worker.process, worker.after_ns, on_end, worker_row, 0)
     else:
-        release(sim, server, place)
+        release(sim, server, worker_row)
 
 
 @part
@@ -216,11 +216,11 @@ def answer_credentials(sim: Sim, server: SipServer, packet: Packet) -> None:
     """Accept credentials, or challenge again those whose nonce has been used."""
     if sip_rules(sim)[server.row].nonces_good_once:
         current(sim, server, packet.stream)
-        own = requests(sim)[packet.stream]
-        if own.nonce_used:
+        request = requests(sim)[packet.stream]
+        if request.nonce_used:
             say(sim, server, packet.flow, packet.port, packet.stream, Message.UNAUTHORIZED)
             return
-        own.nonce_used = True
+        request.nonce_used = True
     server.changed_records += 1
     say(sim, server, packet.flow, packet.port, packet.stream, Message.OK_REGISTER)
 
@@ -251,9 +251,9 @@ def relay_final(sim: Sim, server: SipServer, worker: Worker, message: int) -> No
 
 
 @work_done
-def on_end(sim: Sim, place: int, argument: int) -> None:
+def on_end(sim: Sim, worker_row: int, argument: int) -> None:
     """The work after the outputs is done."""
-    release(sim, sip_servers(sim)[workers(sim)[place].server], place)
+    release(sim, sip_servers(sim)[workers(sim)[worker_row].server], worker_row)
 
 
 @part

@@ -26,9 +26,9 @@ from vftsim.workloads.tcp.sender import is_timed_out, next_segments, note_sent, 
 
 
 @event
-def on_begin(sim: Sim, place: int, token: int) -> None:
+def on_begin(sim: Sim, connection_row: int, token: int) -> None:
     """A client begins."""
-    connection = connections(sim)[place]
+    connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
     connection.end_ns = sim.now_ns + bulk.duration_ns
     if bulk.is_upload:
@@ -36,7 +36,7 @@ def on_begin(sim: Sim, place: int, token: int) -> None:
         pump(sim, bulk, connection)
     else:
         say(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
-    at(sim, sim.now_ns + bulk.interval_ns, EventKind.TIMER, place, on_interval, place)
+    at(sim, sim.now_ns + bulk.interval_ns, EventKind.TIMER, connection_row, on_interval, connection_row)
 
 
 @part
@@ -54,15 +54,15 @@ def pump(sim: Sim, bulk: Bulk, connection: Connection) -> None:
 
 
 @room
-def on_client_room(sim: Sim, place: int) -> None:
+def on_client_room(sim: Sim, connection_row: int) -> None:
     """The client's card has room again."""
-    pump(sim, bulks(sim)[connections(sim)[place].bulk], connections(sim)[place])
+    pump(sim, bulks(sim)[connections(sim)[connection_row].bulk], connections(sim)[connection_row])
 
 
 @event
-def on_client_due(sim: Sim, place: int, token: int) -> None:
+def on_client_due(sim: Sim, connection_row: int, token: int) -> None:
     """The client's retransmission timer has gone off."""
-    connection = connections(sim)[place]
+    connection = connections(sim)[connection_row]
     if token == connection.timer and is_timed_out(sim, connection, on_client_due):
         pump(sim, bulks(sim)[connection.bulk], connection)
 
@@ -78,11 +78,11 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @event
-def on_reaching_client(sim: Sim, place: int, token: int) -> None:
+def on_reaching_client(sim: Sim, packet_row: int, token: int) -> None:
     """A packet has crossed the client's own link."""
-    station = stations(sim)[connections(sim)[packets(sim)[place].stream].station]
+    station = stations(sim)[connections(sim)[packets(sim)[packet_row].stream].station]
     links(sim)[station.in_link].delivered += 1
-    hear(sim, place)
+    hear(sim, packet_row)
 
 
 @part
@@ -115,17 +115,17 @@ def react(sim: Sim, bulk: Bulk, connection: Connection) -> None:
 
 
 @event
-def on_reaction(sim: Sim, place: int, token: int) -> None:
+def on_reaction(sim: Sim, connection_row: int, token: int) -> None:
     """The client comes to what it has to send."""
-    connection = connections(sim)[place]
+    connection = connections(sim)[connection_row]
     connection.is_reacting = False
     pump(sim, bulks(sim)[connection.bulk], connection)
 
 
 @event
-def on_client_delay(sim: Sim, place: int, token: int) -> None:
+def on_client_delay(sim: Sim, connection_row: int, token: int) -> None:
     """The client has put off an acknowledgement for long enough."""
-    connection = connections(sim)[place]
+    connection = connections(sim)[connection_row]
     if token == connection.delay_timer:
         bulk = bulks(sim)[connection.bulk]
         say(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
@@ -138,18 +138,18 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @event
-def on_interval(sim: Sim, place: int, token: int) -> None:
+def on_interval(sim: Sim, connection_row: int, token: int) -> None:
     """Write down what has come by the end of an interval."""
-    connection = connections(sim)[place]
+    connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
     row = intervals.new(sim)
     end_ns = connection.end_ns - bulk.duration_ns
-    intervals(sim)[row].connection = place
+    intervals(sim)[row].connection = connection_row
     intervals(sim)[row].begin_ns = sim.now_ns - bulk.interval_ns - end_ns
     intervals(sim)[row].end_ns = sim.now_ns - end_ns
     intervals(sim)[row].segments = connection.expected
     if sim.now_ns + bulk.interval_ns <= connection.end_ns:
-        at(sim, sim.now_ns + bulk.interval_ns, EventKind.TIMER, place, on_interval, place)
+        at(sim, sim.now_ns + bulk.interval_ns, EventKind.TIMER, connection_row, on_interval, connection_row)
 
 
 @entry

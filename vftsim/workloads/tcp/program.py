@@ -29,7 +29,7 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.platform.io.ring import wait_for_slot
 from vftsim.platform.protection.guard import put_out
-from vftsim.workloads.burden import add_program, bear, burdened_ns
+from vftsim.workloads.burden import add_program, apply_overhead, burdened_ns
 from vftsim.workloads.tcp.parameters import TcpSinkSpec, TcpSourceSpec, tcp_sink, tcp_source
 from vftsim.workloads.tcp.receiver import take_data
 from vftsim.workloads.tcp.records import (
@@ -66,75 +66,82 @@ accepted = Chain(connections, "link")
 @tcp_source.implements(receive)
 def take_packet(sim: Sim, program: Application, packet: int) -> None:
     """Give a packet to the process of its connection."""
-    own = tcp_programs(sim)[program.own]
+    tcp_program = tcp_programs(sim)[program.own]
     connection = connections(sim)[packets(sim)[packet].stream]
     if connection.is_reset:
-        drop(sim, packet, own.unknown)
+        drop(sim, packet, tcp_program.unknown)
         return
     bulk = bulks(sim)[connection.bulk]
     if connection.program == 0:
         connection.program = program.row
-        accepted.push(sim, own.connections, connection.row)
+        accepted.push(sim, tcp_program.connections, connection.row)
         if not bulk.is_upload:
             start_sender(bulk, connection)
     packet_list.push(sim, connection.queue, packet)
     if not connection.is_busy:
-        serve(sim, own, bulk, connection)
+        serve(sim, tcp_program, bulk, connection)
 
 
 @part
-def serve(sim: Sim, own: TcpProgram, bulk: Bulk, connection: Connection) -> None:
+def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection) -> None:
     """Let a process that is not at work do what is next, or sleep."""
     connection.is_busy = True
-    domain = domains(sim)[own.domain]
+    domain = domains(sim)[tcp_program.domain]
     if connection.queue.length > 0:
         connection.packet = packet_list.pop(sim, connection.queue)
-        demand_ns = taking_ns(sim, own, bulk, connection)
+        demand_ns = taking_ns(sim, tcp_program, bulk, connection)
         mark(sim, connection.packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
-        submit(sim, domain, demand_ns, on_taken, connection.row, own.row)
+        submit(sim, domain, demand_ns, on_taken, connection.row, tcp_program.row)
         return
     if connection.owes:
-        submit(sim, domain, sending_ns(sim, own, bulk, own.ack_ns), on_acknowledged, connection.row, own.row)
+        submit(
+            sim,
+            domain,
+            sending_ns(sim, tcp_program, bulk, tcp_program.ack_ns),
+            on_acknowledged,
+            connection.row,
+            tcp_program.row,
+        )
         return
     what = 0
     if not bulk.is_upload:
         what = next_segments(sim, bulk, connection)
     if what > 0:
-        demand_ns = data_ns(own, bulk, what)
-        submit(sim, domain, sending_ns(sim, own, bulk, demand_ns), on_written, connection.row, own.row)
+        demand_ns = data_ns(tcp_program, bulk, what)
+        submit(sim, domain, sending_ns(sim, tcp_program, bulk, demand_ns), on_written, connection.row, tcp_program.row)
     else:
         connection.is_busy = False
 
 
 @part
-def taking_ns(sim: Sim, own: TcpProgram, bulk: Bulk, connection: Connection) -> int:
+def taking_ns(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection) -> int:
     """Return what the packet in hand costs, the acknowledgement that it calls for included."""
     packet = packets(sim)[connection.packet]
     if packet.what % COUNTS == 0:
-        return burdened_ns(sim, own.program, own.ack_ns, 0)
+        return burdened_ns(sim, tcp_program.program, tcp_program.ack_ns, 0)
     connection.owes = take_data(sim, bulk, connection, packet.what, packet.sent_ns) or connection.owes
-    demand_ns = data_ns(own, bulk, packet.what)
+    demand_ns = data_ns(tcp_program, bulk, packet.what)
     if connection.owes:
-        return sending_ns(sim, own, bulk, demand_ns + own.ack_ns)
-    return burdened_ns(sim, own.program, demand_ns, 0)
+        return sending_ns(sim, tcp_program, bulk, demand_ns + tcp_program.ack_ns)
+    return burdened_ns(sim, tcp_program.program, demand_ns, 0)
 
 
 @part
-def data_ns(own: TcpProgram, bulk: Bulk, what: int) -> int:
+def data_ns(tcp_program: TcpProgram, bulk: Bulk, what: int) -> int:
     """Return the demand of a packet of data: the packet and its copy."""
-    return own.segment_ns + own.copy_ns * (what % COUNTS * bulk.segment_bytes) // 1024
+    return tcp_program.segment_ns + tcp_program.copy_ns * (what % COUNTS * bulk.segment_bytes) // 1024
 
 
 @part
-def sending_ns(sim: Sim, own: TcpProgram, bulk: Bulk, demand_ns: int) -> int:
+def sending_ns(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, demand_ns: int) -> int:
     """Return what work costs that sends a packet."""
-    return burdened_ns(sim, own.program, demand_ns, 1) + ports(sim)[bulk.port].transmit_ns
+    return burdened_ns(sim, tcp_program.program, demand_ns, 1) + ports(sim)[bulk.port].transmit_ns
 
 
 @work_done
-def on_taken(sim: Sim, place: int, argument: int) -> None:
+def on_taken(sim: Sim, connection_row: int, argument: int) -> None:
     """The packet in hand has been taken in."""
-    connection = connections(sim)[place]
+    connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
     what = packets(sim)[connection.packet].what
     echo_ns = packets(sim)[connection.packet].sent_ns
@@ -149,22 +156,22 @@ def on_taken(sim: Sim, place: int, argument: int) -> None:
         return
     elif connection.pending > 0 and connection.delay_timer == 0:
         due_ns = sim.now_ns + bulk.delayed_ack_ns
-        connection.delay_timer = at(sim, due_ns, EventKind.TIMER, place, on_server_delay, place)
+        connection.delay_timer = at(sim, due_ns, EventKind.TIMER, connection_row, on_server_delay, connection_row)
     serve(sim, tcp_programs(sim)[argument], bulk, connection)
 
 
 @work_done
-def on_acknowledged(sim: Sim, place: int, argument: int) -> None:
+def on_acknowledged(sim: Sim, connection_row: int, argument: int) -> None:
     """The work for a delayed acknowledgement is done."""
-    connection = connections(sim)[place]
+    connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
     put(sim, tcp_programs(sim)[argument], bulk, connection, new_acknowledgement(sim, bulk, connection))
 
 
 @work_done
-def on_written(sim: Sim, place: int, argument: int) -> None:
+def on_written(sim: Sim, connection_row: int, argument: int) -> None:
     """The work for data is done: send what may be sent by now, which a time-out may have changed."""
-    connection = connections(sim)[place]
+    connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
     what = next_segments(sim, bulk, connection)
     if what == 0:
@@ -175,10 +182,10 @@ def on_written(sim: Sim, place: int, argument: int) -> None:
 
 
 @part
-def put(sim: Sim, own: TcpProgram, bulk: Bulk, connection: Connection, packet: int) -> None:
+def put(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection, packet: int) -> None:
     """Send a packet and go on, or sleep until there is room."""
     if put_out(sim, ports(sim)[bulk.port], packet):
-        serve(sim, own, bulk, connection)
+        serve(sim, tcp_program, bulk, connection)
     else:
         connection.is_blocked = True
         wait_for_slot(sim, ports(sim)[bulk.port], packet, packet)
@@ -197,17 +204,17 @@ def put_again(sim: Sim, program: Application, packet: int) -> None:
 
 
 @event
-def on_server_due(sim: Sim, place: int, token: int) -> None:
+def on_server_due(sim: Sim, connection_row: int, token: int) -> None:
     """The server's retransmission timer has gone off."""
-    connection = connections(sim)[place]
+    connection = connections(sim)[connection_row]
     if token == connection.timer and is_timed_out(sim, connection, on_server_due) and not connection.is_busy:
         serve(sim, program_of(sim, connection), bulks(sim)[connection.bulk], connection)
 
 
 @event
-def on_server_delay(sim: Sim, place: int, token: int) -> None:
+def on_server_delay(sim: Sim, connection_row: int, token: int) -> None:
     """The server has put off an acknowledgement for long enough."""
-    connection = connections(sim)[place]
+    connection = connections(sim)[connection_row]
     if token != connection.delay_timer:
         return
     connection.delay_timer = 0
@@ -226,17 +233,17 @@ def program_of(sim: Sim, connection: Connection) -> TcpProgram:
 @tcp_source.implements(set_overhead)
 def bear_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
     """Let work that begins from now on cost what protection makes it cost."""
-    bear(sim, program, output_ns, execution)
+    apply_overhead(sim, program, output_ns, execution)
 
 
 @tcp_sink.implements(lose_state)
 @tcp_source.implements(lose_state)
 def boot(sim: Sim, program: Application) -> None:
     """Forget all connections, and lose what waits for their processes."""
-    own = tcp_programs(sim)[program.own]
-    bear(sim, program, 0, 1.0)
-    while own.connections.length > 0:
-        connection = connections(sim)[accepted.pop(sim, own.connections)]
+    tcp_program = tcp_programs(sim)[program.own]
+    apply_overhead(sim, program, 0, 1.0)
+    while tcp_program.connections.length > 0:
+        connection = connections(sim)[accepted.pop(sim, tcp_program.connections)]
         connection.is_reset = True
         connection.is_busy = False
         connection.is_blocked = False
@@ -246,7 +253,7 @@ def boot(sim: Sim, program: Application) -> None:
             packet_list.push(sim, connection.queue, connection.packet)
             connection.packet = 0
         while connection.queue.length > 0:
-            drop(sim, packet_list.pop(sim, connection.queue), own.lost_in_boot)
+            drop(sim, packet_list.pop(sim, connection.queue), tcp_program.lost_in_boot)
 
 
 def add_tcp_program(engine: Engine, domain: int, spec: TcpSinkSpec | TcpSourceSpec) -> int:

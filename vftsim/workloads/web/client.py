@@ -50,19 +50,19 @@ _S = 1_000_000_000
 
 
 @event
-def on_begin(sim: Sim, place: int, token: int) -> None:
+def on_begin(sim: Sim, http_load_row: int, token: int) -> None:
     """Begin a connection, and plan the next."""
-    load = http_loads(sim)[place]
+    load = http_loads(sim)[http_load_row]
     load.begun += 1
     load.active += 1
     load.most_active = max(load.most_active, load.active)
-    connection = http_connections(sim)[open_row(sim, place)]
+    connection = http_connections(sim)[open_row(sim, http_load_row)]
     set_stage_timer(sim, load, connection)
     say(sim, load, connection, SYN, HEADER_BYTES)
     watch(sim, connection, load.retry_ns)
     if load.begun < load.connections:
         next_ns = sim.now_ns + max(1, duration_ns(sim, load.gaps, load.gap_ns))
-        at(sim, next_ns, EventKind.ARRIVAL, place, on_begin, place)
+        at(sim, next_ns, EventKind.ARRIVAL, http_load_row, on_begin, http_load_row)
 
 
 @part
@@ -95,9 +95,9 @@ def watch(sim: Sim, connection: HttpConnection, wait_ns: int) -> None:
 
 
 @event
-def on_retry(sim: Sim, place: int, token: int) -> None:
+def on_retry(sim: Sim, http_connection_row: int, token: int) -> None:
     """Nothing has come: ask again."""
-    connection = http_connections(sim)[place]
+    connection = http_connections(sim)[http_connection_row]
     if connection.serial == 0 or token != connection.retry:
         return
     load = http_loads(sim)[connection.load]
@@ -114,14 +114,16 @@ def on_retry(sim: Sim, place: int, token: int) -> None:
 
 
 @event
-def on_timeout(sim: Sim, place: int, token: int) -> None:
+def on_timeout(sim: Sim, http_connection_row: int, token: int) -> None:
     """Give a connection up that has made no progress for too long."""
-    connection = http_connections(sim)[place]
+    connection = http_connections(sim)[http_connection_row]
     if connection.serial == 0 or token != connection.timer:
         return
     connection.timer = 0
     if connection.due_ns > sim.now_ns:
-        connection.timer = at(sim, connection.due_ns, EventKind.TIMER, place, on_timeout, place)
+        connection.timer = at(
+            sim, connection.due_ns, EventKind.TIMER, http_connection_row, on_timeout, http_connection_row
+        )
         return
     load = http_loads(sim)[connection.load]
     load.timeouts += 1
@@ -214,9 +216,9 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @event
-def on_sample(sim: Sim, place: int, token: int) -> None:
+def on_sample(sim: Sim, http_load_row: int, token: int) -> None:
     """Take a sample of the reply rate, while the test lasts."""
-    load = http_loads(sim)[place]
+    load = http_loads(sim)[http_load_row]
     if load.end_ns != 0:
         return
     rate = (load.replies - load.sampled) * 1e9 / load.sample_ns
@@ -227,7 +229,7 @@ def on_sample(sim: Sim, place: int, token: int) -> None:
     load.samples += 1
     load.sample_sum += rate
     load.sample_squares += rate * rate
-    at(sim, sim.now_ns + load.sample_ns, EventKind.TIMER, place, on_sample, place)
+    at(sim, sim.now_ns + load.sample_ns, EventKind.TIMER, http_load_row, on_sample, http_load_row)
 
 
 @entry

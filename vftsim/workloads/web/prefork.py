@@ -40,7 +40,7 @@ from vftsim.platform.io.packet import (
 from vftsim.platform.io.ring import wait_for_slot
 from vftsim.platform.protection.guard import put_out
 from vftsim.sampling import Streams
-from vftsim.workloads.burden import add_program, bear, burdened_ns
+from vftsim.workloads.burden import add_program, apply_overhead, burdened_ns
 from vftsim.workloads.web.loads import flow_of
 from vftsim.workloads.web.parameters import (
     HEADER_BYTES,
@@ -89,64 +89,64 @@ def take_packet(sim: Sim, program: Application, packet: int) -> None:
     if is_stale(sim, packet):
         packets.free(sim, packet)
         return
-    own = prefork_servers(sim)[program.own]
+    prefork_server = prefork_servers(sim)[program.own]
     connection = http_connections(sim)[packets(sim)[packet].stream]
-    if connection.state != UNKNOWN and connection.boot != own.boots:
+    if connection.state != UNKNOWN and connection.boot != prefork_server.boots:
         connection.state = UNKNOWN
     what = packets(sim)[packet].what
-    if is_refused(own, connection, what % KINDS):
-        drop(sim, packet, own.accept_full)
+    if is_refused(prefork_server, connection, what % KINDS):
+        drop(sim, packet, prefork_server.accept_full)
         return
     if what % KINDS == SYN:
-        take_syn(sim, own, connection)
+        take_syn(sim, prefork_server, connection)
     elif what % KINDS == REQUEST:
-        take_request(sim, own, connection, what // KINDS % PIECES)
+        take_request(sim, prefork_server, connection, what // KINDS % PIECES)
     elif what % KINDS == FIN:
         connection.left = True
     packets.free(sim, packet)
 
 
 @part
-def is_refused(own: PreforkServer, connection: HttpConnection, kind: int) -> bool:
+def is_refused(prefork_server: PreforkServer, connection: HttpConnection, kind: int) -> bool:
     """Tell whether a full accept queue drops a packet: a new SYN, or what ends the handshake."""
-    if own.accept.length <= own.backlog:
+    if prefork_server.accept.length <= prefork_server.backlog:
         return False
     is_new = kind == SYN and connection.state == UNKNOWN
     return is_new or (kind == REQUEST and connection.state == HALF_OPEN)
 
 
 @part
-def take_syn(sim: Sim, own: PreforkServer, connection: HttpConnection) -> None:
+def take_syn(sim: Sim, prefork_server: PreforkServer, connection: HttpConnection) -> None:
     """Answer a client that connects; again, if it has not heard the answer."""
     if connection.state == UNKNOWN:
         connection.state = HALF_OPEN
-        connection.server = own.row
-        connection.boot = own.boots
+        connection.server = prefork_server.row
+        connection.boot = prefork_server.boots
     send(sim, connection, SYN_ACK)
 
 
 @part
-def take_request(sim: Sim, own: PreforkServer, connection: HttpConnection, received: int) -> None:
+def take_request(sim: Sim, prefork_server: PreforkServer, connection: HttpConnection, received: int) -> None:
     """Queue a request for a process; one that comes again asks for the pieces that its client misses."""
     if connection.state == UNKNOWN:
         send(sim, connection, RESET)
     elif connection.state == HALF_OPEN:
         connection.state = QUEUED
-        connection_list.push(sim, own.accept, connection.row)
-        give_work(sim, own)
+        connection_list.push(sim, prefork_server.accept, connection.row)
+        give_work(sim, prefork_server)
     else:
         for piece in range(received, connection.put_out):
-            again = new_piece(sim, own, connection, piece)
+            again = new_piece(sim, prefork_server, connection, piece)
             if not put_out(sim, ports(sim)[packets(sim)[again].port], again):
                 wait_for_slot(sim, ports(sim)[packets(sim)[again].port], again, again)
 
 
 @part
-def new_piece(sim: Sim, own: PreforkServer, connection: HttpConnection, piece: int) -> int:
+def new_piece(sim: Sim, prefork_server: PreforkServer, connection: HttpConnection, piece: int) -> int:
     """Make the packet of a piece of the reply."""
-    if piece == own.pieces - 1:
-        return new_packet(sim, connection, LAST_PIECE, piece, own.last_bytes)
-    return new_packet(sim, connection, PIECE, piece, own.piece_bytes)
+    if piece == prefork_server.pieces - 1:
+        return new_packet(sim, connection, LAST_PIECE, piece, prefork_server.last_bytes)
+    return new_packet(sim, connection, PIECE, piece, prefork_server.piece_bytes)
 
 
 @part
@@ -169,49 +169,57 @@ def new_packet(sim: Sim, connection: HttpConnection, kind: int, piece: int, size
 
 
 @part
-def give_work(sim: Sim, own: PreforkServer) -> None:
+def give_work(sim: Sim, prefork_server: PreforkServer) -> None:
     """Let idle processes accept what waits."""
-    while own.busy < own.total and own.accept.length > 0:
-        row = connection_list.pop(sim, own.accept)
-        connection_list.push(sim, own.in_work, row)
+    while prefork_server.busy < prefork_server.total and prefork_server.accept.length > 0:
+        row = connection_list.pop(sim, prefork_server.accept)
+        connection_list.push(sim, prefork_server.in_work, row)
         http_connections(sim)[row].state = IN_WORK
-        http_connections(sim)[row].place = take_process(sim, own.resting)
-        own.busy += 1
-        own.scripts += 1
-        wait_ns = swap_in_ns(sim, own)
+        http_connections(sim)[row].place = take_process(sim, prefork_server.resting)
+        prefork_server.busy += 1
+        prefork_server.scripts += 1
+        wait_ns = swap_in_ns(sim, prefork_server)
         if wait_ns > 0:
             at(sim, sim.now_ns + wait_ns, EventKind.DEVICE, row, on_swapped_in, row)
         else:
-            compute(sim, own, row)
+            compute(sim, prefork_server, row)
 
 
 @part
-def swap_in_ns(sim: Sim, own: PreforkServer) -> int:
+def swap_in_ns(sim: Sim, prefork_server: PreforkServer) -> int:
     """Return how long a process waits for its pages from the disk; 0 where there is memory for all."""
-    excess_bytes = own.base_bytes + own.total * own.process_bytes - own.memory_bytes
-    if own.memory_bytes == 0 or excess_bytes <= 0:
+    excess_bytes = (
+        prefork_server.base_bytes + prefork_server.total * prefork_server.process_bytes - prefork_server.memory_bytes
+    )
+    if prefork_server.memory_bytes == 0 or excess_bytes <= 0:
         return 0
-    read_bytes = min(own.process_bytes, excess_bytes // own.total)
+    read_bytes = min(prefork_server.process_bytes, excess_bytes // prefork_server.total)
     # Below 2**33 bytes the product stays within 64 bits.
-    own.disk_free_ns = max(own.disk_free_ns, sim.now_ns) + read_bytes * 1_000_000_000 // own.read_bytes_per_s
-    own.swapped_ns += own.disk_free_ns - sim.now_ns
-    return own.disk_free_ns - sim.now_ns
+    prefork_server.disk_free_ns = (
+        max(prefork_server.disk_free_ns, sim.now_ns) + read_bytes * 1_000_000_000 // prefork_server.read_bytes_per_s
+    )
+    prefork_server.swapped_ns += prefork_server.disk_free_ns - sim.now_ns
+    return prefork_server.disk_free_ns - sim.now_ns
 
 
 @event
-def on_swapped_in(sim: Sim, place: int, token: int) -> None:
+def on_swapped_in(sim: Sim, http_connection_row: int, token: int) -> None:
     """A process has its pages, unless the machine was booted meanwhile."""
-    connection = http_connections(sim)[place]
-    own = prefork_servers(sim)[connection.server]
-    if connection.state == IN_WORK and connection.boot == own.boots:
-        compute(sim, own, place)
+    connection = http_connections(sim)[http_connection_row]
+    prefork_server = prefork_servers(sim)[connection.server]
+    if connection.state == IN_WORK and connection.boot == prefork_server.boots:
+        compute(sim, prefork_server, http_connection_row)
 
 
 @part
-def compute(sim: Sim, own: PreforkServer, row: int) -> None:
+def compute(sim: Sim, prefork_server: PreforkServer, row: int) -> None:
     """Run the script up to its first output."""
-    demand_ns = burdened_ns(sim, own.program, own.before_ns, 0) + piece_cost_ns(sim, own, row)
-    submit_for(sim, domains(sim)[own.domain], process_of(sim, row), demand_ns, on_piece, row, own.row)
+    demand_ns = burdened_ns(sim, prefork_server.program, prefork_server.before_ns, 0) + piece_cost_ns(
+        sim, prefork_server, row
+    )
+    submit_for(
+        sim, domains(sim)[prefork_server.domain], process_of(sim, row), demand_ns, on_piece, row, prefork_server.row
+    )
 
 
 @part
@@ -221,57 +229,59 @@ def process_of(sim: Sim, row: int) -> int:
 
 
 @part
-def piece_cost_ns(sim: Sim, own: PreforkServer, row: int) -> int:
+def piece_cost_ns(sim: Sim, prefork_server: PreforkServer, row: int) -> int:
     """Return what a piece of the reply costs."""
     port = flows(sim)[flow_of(sim, http_connections(sim)[row].load)].port
-    return burdened_ns(sim, own.program, own.piece_ns, 1) + ports(sim)[port].transmit_ns
+    return burdened_ns(sim, prefork_server.program, prefork_server.piece_ns, 1) + ports(sim)[port].transmit_ns
 
 
 @work_done
-def on_piece(sim: Sim, place: int, argument: int) -> None:
+def on_piece(sim: Sim, http_connection_row: int, argument: int) -> None:
     """The work up to an output is done: put it out, or learn that the client has gone."""
-    own = prefork_servers(sim)[argument]
-    connection = http_connections(sim)[place]
-    if connection.left and own.aborts:
-        own.aborted += 1
-        finish(sim, own, connection)
+    prefork_server = prefork_servers(sim)[argument]
+    connection = http_connections(sim)[http_connection_row]
+    if connection.left and prefork_server.aborts:
+        prefork_server.aborted += 1
+        finish(sim, prefork_server, connection)
         return
-    packet = new_piece(sim, own, connection, connection.put_out)
+    packet = new_piece(sim, prefork_server, connection, connection.put_out)
     connection.put_out += 1
     port = ports(sim)[packets(sim)[packet].port]
     if put_out(sim, port, packet):
-        next_piece(sim, own, connection)
+        next_piece(sim, prefork_server, connection)
     else:
         connection.is_blocked = True
         wait_for_slot(sim, port, packet, packet)
 
 
 @part
-def next_piece(sim: Sim, own: PreforkServer, connection: HttpConnection) -> None:
+def next_piece(sim: Sim, prefork_server: PreforkServer, connection: HttpConnection) -> None:
     """Go on with the script, or end it with the last piece."""
-    if connection.put_out >= own.pieces:
-        finish(sim, own, connection)
+    if connection.put_out >= prefork_server.pieces:
+        finish(sim, prefork_server, connection)
     else:
-        demand_ns = piece_cost_ns(sim, own, connection.row)
+        demand_ns = piece_cost_ns(sim, prefork_server, connection.row)
         process = process_of(sim, connection.row)
-        submit_for(sim, domains(sim)[own.domain], process, demand_ns, on_piece, connection.row, own.row)
+        submit_for(
+            sim, domains(sim)[prefork_server.domain], process, demand_ns, on_piece, connection.row, prefork_server.row
+        )
 
 
 @part
-def finish(sim: Sim, own: PreforkServer, connection: HttpConnection) -> None:
+def finish(sim: Sim, prefork_server: PreforkServer, connection: HttpConnection) -> None:
     """Let a process be done with its connection and accept the next."""
-    connection_list.remove(sim, own.in_work, connection.row)
-    rest(sim, own.resting, connection.place)
+    connection_list.remove(sim, prefork_server.in_work, connection.row)
+    rest(sim, prefork_server.resting, connection.place)
     connection.state = DONE
-    own.busy -= 1
+    prefork_server.busy -= 1
     give_back(sim, connection)
-    give_work(sim, own)
+    give_work(sim, prefork_server)
 
 
 @prefork_web_server.implements(go_on)
 def put_again(sim: Sim, program: Application, packet: int) -> None:
     """Send a packet that had no room, and let the process go on that slept with it."""
-    own = prefork_servers(sim)[program.own]
+    prefork_server = prefork_servers(sim)[program.own]
     connection = http_connections(sim)[packets(sim)[packet].stream]
     stale = is_stale(sim, packet)
     kind = packets(sim)[packet].what % KINDS
@@ -279,47 +289,54 @@ def put_again(sim: Sim, program: Application, packet: int) -> None:
         wait_for_slot(sim, ports(sim)[packets(sim)[packet].port], packet, packet)
     elif not stale and (kind == PIECE or kind == LAST_PIECE) and connection.is_blocked:
         connection.is_blocked = False
-        next_piece(sim, own, connection)
+        next_piece(sim, prefork_server, connection)
 
 
 @event
-def on_maintenance(sim: Sim, place: int, token: int) -> None:
+def on_maintenance(sim: Sim, prefork_server_row: int, token: int) -> None:
     """The parent counts idle processes."""
-    own = prefork_servers(sim)[place]
-    if token != own.maintenance:
+    prefork_server = prefork_servers(sim)[prefork_server_row]
+    if token != prefork_server.maintenance:
         return
-    own.maintenance = at(sim, sim.now_ns + own.maintenance_ns, EventKind.TIMER, place, on_maintenance, place)
-    idle = own.total - own.busy
-    if idle > own.max_spare:
-        own.total -= 1
-        own.spawn = 1
-    elif idle < own.min_spare and own.total < own.max_clients:
-        own.total = min(own.total + own.spawn, own.max_clients)
-        own.most_total = max(own.most_total, own.total)
-        own.spawn = min(2 * own.spawn, MOST_SPAWNED)
-        give_work(sim, own)
+    prefork_server.maintenance = at(
+        sim,
+        sim.now_ns + prefork_server.maintenance_ns,
+        EventKind.TIMER,
+        prefork_server_row,
+        on_maintenance,
+        prefork_server_row,
+    )
+    idle = prefork_server.total - prefork_server.busy
+    if idle > prefork_server.max_spare:
+        prefork_server.total -= 1
+        prefork_server.spawn = 1
+    elif idle < prefork_server.min_spare and prefork_server.total < prefork_server.max_clients:
+        prefork_server.total = min(prefork_server.total + prefork_server.spawn, prefork_server.max_clients)
+        prefork_server.most_total = max(prefork_server.most_total, prefork_server.total)
+        prefork_server.spawn = min(2 * prefork_server.spawn, MOST_SPAWNED)
+        give_work(sim, prefork_server)
     else:
-        own.spawn = 1
+        prefork_server.spawn = 1
 
 
 @prefork_web_server.implements(set_overhead)
 def bear_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
     """Let work that begins from now on cost what protection makes it cost."""
-    bear(sim, program, output_ns, execution)
+    apply_overhead(sim, program, output_ns, execution)
 
 
 @prefork_web_server.implements(lose_state)
 def boot(sim: Sim, program: Application) -> None:
     """Start anew: no connection is known, the first processes are there."""
-    own = prefork_servers(sim)[program.own]
-    bear(sim, program, 0, 1.0)
-    while own.accept.length > 0:
-        forget(sim, http_connections(sim)[connection_list.pop(sim, own.accept)])
-    while own.in_work.length > 0:
-        row = connection_list.pop(sim, own.in_work)
-        rest(sim, own.resting, http_connections(sim)[row].place)
+    prefork_server = prefork_servers(sim)[program.own]
+    apply_overhead(sim, program, 0, 1.0)
+    while prefork_server.accept.length > 0:
+        forget(sim, http_connections(sim)[connection_list.pop(sim, prefork_server.accept)])
+    while prefork_server.in_work.length > 0:
+        row = connection_list.pop(sim, prefork_server.in_work)
+        rest(sim, prefork_server.resting, http_connections(sim)[row].place)
         forget(sim, http_connections(sim)[row])
-    start(sim, own)
+    start(sim, prefork_server)
 
 
 @part
@@ -332,24 +349,31 @@ def forget(sim: Sim, connection: HttpConnection) -> None:
 
 
 @part
-def start(sim: Sim, own: PreforkServer) -> None:
+def start(sim: Sim, prefork_server: PreforkServer) -> None:
     """Begin with the first processes, all idle."""
-    own.boots += 1
-    own.total = own.start_servers
-    own.most_total = max(own.most_total, own.total)
-    own.busy = 0
-    own.spawn = 1
-    own.disk_free_ns = 0
-    own.maintenance = at(sim, sim.now_ns + own.phase_ns, EventKind.TIMER, own.row, on_maintenance, own.row)
+    prefork_server.boots += 1
+    prefork_server.total = prefork_server.start_servers
+    prefork_server.most_total = max(prefork_server.most_total, prefork_server.total)
+    prefork_server.busy = 0
+    prefork_server.spawn = 1
+    prefork_server.disk_free_ns = 0
+    prefork_server.maintenance = at(
+        sim,
+        sim.now_ns + prefork_server.phase_ns,
+        EventKind.TIMER,
+        prefork_server.row,
+        on_maintenance,
+        prefork_server.row,
+    )
 
 
 @entry
 def start_web_server(sim: Sim, row: int, _: int) -> int:
     """Start a server that was added."""
-    own = prefork_servers(sim)[applications(sim)[row].own]
-    for number in range(own.max_clients):
-        rest(sim, own.resting, own.first_place + own.max_clients - 1 - number)
-    start(sim, own)
+    prefork_server = prefork_servers(sim)[applications(sim)[row].own]
+    for number in range(prefork_server.max_clients):
+        rest(sim, prefork_server.resting, prefork_server.first_place + prefork_server.max_clients - 1 - number)
+    start(sim, prefork_server)
     return 0
 
 

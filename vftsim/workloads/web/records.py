@@ -67,33 +67,38 @@ TABLES = (http_connections, http_serials)
 def open_row(sim: Sim, load: int) -> int:
     """Take a row for a new connection."""
     row = http_connections.new(sim)
-    own = http_connections(sim)[row]
+    http_connection = http_connections(sim)[row]
     http_serials(sim)[1].last += 1
-    own.row = row
-    own.serial = http_serials(sim)[1].last
-    own.load = load
-    own.stage = CONNECTING
-    own.start_ns = sim.now_ns
-    own.requested_ns = 0
-    own.first_ns = 0
-    own.pieces = 0
-    own.timer = 0
-    own.retry = 0
-    own.repeats = 0
-    own.server = 0
-    own.state = UNKNOWN
-    own.put_out = 0
-    own.left = False
-    own.is_blocked = False
+    http_connection.row = row
+    http_connection.serial = http_serials(sim)[1].last
+    http_connection.load = load
+    http_connection.stage = CONNECTING
+    http_connection.start_ns = sim.now_ns
+    http_connection.requested_ns = 0
+    http_connection.first_ns = 0
+    http_connection.pieces = 0
+    http_connection.timer = 0
+    http_connection.retry = 0
+    http_connection.repeats = 0
+    http_connection.server = 0
+    http_connection.state = UNKNOWN
+    http_connection.put_out = 0
+    http_connection.left = False
+    http_connection.is_blocked = False
     return row
 
 
 @part
-def give_back(sim: Sim, own: HttpConnection) -> None:
+def give_back(sim: Sim, http_connection: HttpConnection) -> None:
     """Free the row of a connection that neither end holds any more."""
-    if own.stage == CLOSED and own.state != QUEUED and own.state != IN_WORK and own.serial != 0:
-        own.serial = 0
-        http_connections.free(sim, own.row)
+    if (
+        http_connection.stage == CLOSED
+        and http_connection.state != QUEUED
+        and http_connection.state != IN_WORK
+        and http_connection.serial != 0
+    ):
+        http_connection.serial = 0
+        http_connections.free(sim, http_connection.row)
 
 
 @part
@@ -103,12 +108,12 @@ def is_stale(sim: Sim, packet: int) -> bool:
 
 
 @part
-def fill_packet(sim: Sim, packet: int, own: HttpConnection, kind: int, piece: int, size_bytes: int) -> None:
+def fill_packet(sim: Sim, packet: int, http_connection: HttpConnection, kind: int, piece: int, size_bytes: int) -> None:
     """Write a connection's packet; flow and port are the caller's."""
     made = packets(sim)[packet]
     made.ring = 0
-    made.stream = own.row
-    made.what = own.serial * SERIALS + piece * KINDS + kind
+    made.stream = http_connection.row
+    made.what = http_connection.serial * SERIALS + piece * KINDS + kind
     made.size_bytes = size_bytes
     made.sent_ns = sim.now_ns
-    made.entity = own.row
+    made.entity = http_connection.row

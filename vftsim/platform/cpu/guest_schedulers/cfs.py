@@ -75,24 +75,28 @@ class CfsGuest(GuestSchedulerSpec):
 
     def install(self, engine: Engine, domain: int) -> None:
         """Write the constants."""
-        own = engine.rows(cfs_guest_domains)[domain]
-        own.latency_ns, own.granularity_ns, own.wakeup_ns = self.latency, self.granularity, self.wakeup_granularity
+        cfs_guest_domain = engine.rows(cfs_guest_domains)[domain]
+        cfs_guest_domain.latency_ns, cfs_guest_domain.granularity_ns, cfs_guest_domain.wakeup_ns = (
+            self.latency,
+            self.granularity,
+            self.wakeup_granularity,
+        )
 
 
 @cfs_guest.implements(shared.begin_single)
 def begin_single(sim: Sim, domain: Domain, process: Process) -> None:
     """Begin at the least virtual run time."""
-    own = cfs_guest_processes(sim)[process.row]
-    own.virtual_ns = cfs_guest_domains(sim)[domain.row].least_ns
-    own.residue = 0
+    cfs_guest_process = cfs_guest_processes(sim)[process.row]
+    cfs_guest_process.virtual_ns = cfs_guest_domains(sim)[domain.row].least_ns
+    cfs_guest_process.residue = 0
 
 
 @cfs_guest.implements(shared.awake)
 def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool) -> None:
     """Place it before the least by half a latency at most, and queue it."""
     ours = cfs_guest_domains(sim)[domain.row]
-    own = cfs_guest_processes(sim)[process.row]
-    own.virtual_ns = max(own.virtual_ns, ours.least_ns - ours.latency_ns // 2)
+    cfs_guest_process = cfs_guest_processes(sim)[process.row]
+    cfs_guest_process.virtual_ns = max(cfs_guest_process.virtual_ns, ours.least_ns - ours.latency_ns // 2)
     ours.weight += process.weight
     cfs_guest_list.push(sim, ours.runnable, process.row)
 
@@ -122,11 +126,11 @@ def advance(sim: Sim, ours: CfsGuestDomain) -> None:
 @cfs_guest.implements(shared.ran)
 def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int) -> None:
     """Advance virtual run time."""
-    own = cfs_guest_processes(sim)[process.row]
-    parts = own.residue + ran_ns * NICE_0
-    own.virtual_ns += parts // process.weight
-    own.residue = parts % process.weight
-    own.ran_ns += ran_ns
+    cfs_guest_process = cfs_guest_processes(sim)[process.row]
+    parts = cfs_guest_process.residue + ran_ns * NICE_0
+    cfs_guest_process.virtual_ns += parts // process.weight
+    cfs_guest_process.residue = parts % process.weight
+    cfs_guest_process.ran_ns += ran_ns
     advance(sim, cfs_guest_domains(sim)[domain.row])
 
 
@@ -136,12 +140,12 @@ def first_ready(sim: Sim, ours: CfsGuestDomain) -> int:
     best = 0
     row = ours.runnable.first
     while row != 0:
-        own = cfs_guest_processes(sim)[row]
+        cfs_guest_process = cfs_guest_processes(sim)[row]
         if processes(sim)[row].state == READY and (
-            best == 0 or own.virtual_ns < cfs_guest_processes(sim)[best].virtual_ns
+            best == 0 or cfs_guest_process.virtual_ns < cfs_guest_processes(sim)[best].virtual_ns
         ):
             best = row
-        row = own.link
+        row = cfs_guest_process.link
     return best
 
 
@@ -169,11 +173,11 @@ def longest_ns(sim: Sim, domain: Domain, process: Process) -> int:
     if process_domains(sim)[domain.row].ready == 0:
         return NO_LIMIT_NS
     ours = cfs_guest_domains(sim)[domain.row]
-    own = cfs_guest_processes(sim)[process.row]
+    cfs_guest_process = cfs_guest_processes(sim)[process.row]
     turn_ns = slice_ns(ours, process, domain.vcpus)
-    lead_ns = own.virtual_ns - cfs_guest_processes(sim)[first_ready(sim, ours)].virtual_ns
+    lead_ns = cfs_guest_process.virtual_ns - cfs_guest_processes(sim)[first_ready(sim, ours)].virtual_ns
     until_ahead_ns = (turn_ns - lead_ns) * process.weight // NICE_0
-    return min(turn_ns - own.ran_ns, max(ours.granularity_ns - own.ran_ns, until_ahead_ns))
+    return min(turn_ns - cfs_guest_process.ran_ns, max(ours.granularity_ns - cfs_guest_process.ran_ns, until_ahead_ns))
 
 
 @cfs_guest.implements(shared.preempts)

@@ -73,16 +73,16 @@ class EevdfGuest(GuestSchedulerSpec):
 
     def install(self, engine: Engine, domain: int) -> None:
         """Write the constants."""
-        own = engine.rows(eevdf_domains)[domain]
-        own.slice_ns, own.runs_to_parity = self.slice, self.run_to_parity
+        eevdf_domain = engine.rows(eevdf_domains)[domain]
+        eevdf_domain.slice_ns, eevdf_domain.runs_to_parity = self.slice, self.run_to_parity
 
 
 @eevdf.implements(shared.begin_single)
 def begin_single(sim: Sim, domain: Domain, process: Process) -> None:
     """Begin without lag."""
-    own = eevdf_processes(sim)[process.row]
-    own.lag_ns = 0
-    own.residue = 0
+    eevdf_process = eevdf_processes(sim)[process.row]
+    eevdf_process.lag_ns = 0
+    eevdf_process.residue = 0
 
 
 @part
@@ -91,9 +91,9 @@ def lead(sim: Sim, ours: EevdfDomain) -> int:
     total = 0
     row = ours.runnable.first
     while row != 0:
-        own = eevdf_processes(sim)[row]
-        total += processes(sim)[row].weight * (own.virtual_ns - ours.base_ns)
-        row = own.link
+        eevdf_process = eevdf_processes(sim)[row]
+        total += processes(sim)[row].weight * (eevdf_process.virtual_ns - ours.base_ns)
+        row = eevdf_process.link
     return total
 
 
@@ -106,9 +106,9 @@ def average_ns(sim: Sim, ours: EevdfDomain) -> int:
 
 
 @part
-def is_eligible(sim: Sim, ours: EevdfDomain, own: EevdfProcess) -> bool:
+def is_eligible(sim: Sim, ours: EevdfDomain, eevdf_process: EevdfProcess) -> bool:
     """Tell whether a process is not ahead of V, without the rounding of V."""
-    return lead(sim, ours) >= (own.virtual_ns - ours.base_ns) * ours.weight
+    return lead(sim, ours) >= (eevdf_process.virtual_ns - ours.base_ns) * ours.weight
 
 
 @part
@@ -121,12 +121,12 @@ def virtual_slice_ns(ours: EevdfDomain, process: Process) -> int:
 def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool) -> None:
     """Place it with the lag it had, which its joining must not change."""
     ours = eevdf_domains(sim)[domain.row]
-    own = eevdf_processes(sim)[process.row]
+    eevdf_process = eevdf_processes(sim)[process.row]
     lag_ns = 0
     if ours.weight > 0:
-        lag_ns = own.lag_ns * (ours.weight + process.weight) // ours.weight
-    own.virtual_ns = average_ns(sim, ours) - lag_ns
-    own.deadline_ns = own.virtual_ns + virtual_slice_ns(ours, process)
+        lag_ns = eevdf_process.lag_ns * (ours.weight + process.weight) // ours.weight
+    eevdf_process.virtual_ns = average_ns(sim, ours) - lag_ns
+    eevdf_process.deadline_ns = eevdf_process.virtual_ns + virtual_slice_ns(ours, process)
     ours.weight += process.weight
     eevdf_list.push(sim, ours.runnable, process.row)
 
@@ -135,10 +135,10 @@ def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool) -> Non
 def asleep(sim: Sim, domain: Domain, process: Process) -> None:
     """Keep the lag, within two slices, and leave the queue."""
     ours = eevdf_domains(sim)[domain.row]
-    own = eevdf_processes(sim)[process.row]
+    eevdf_process = eevdf_processes(sim)[process.row]
     average = average_ns(sim, ours)
     most_ns = 2 * virtual_slice_ns(ours, process)
-    own.lag_ns = min(max(average - own.virtual_ns, -most_ns), most_ns)
+    eevdf_process.lag_ns = min(max(average - eevdf_process.virtual_ns, -most_ns), most_ns)
     ours.weight -= process.weight
     eevdf_list.remove(sim, ours.runnable, process.row)
     # The base follows V, so that products stay small.
@@ -149,14 +149,14 @@ def asleep(sim: Sim, domain: Domain, process: Process) -> None:
 def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int) -> None:
     """Advance virtual run time; one that runs alone gets slice after slice."""
     ours = eevdf_domains(sim)[domain.row]
-    own = eevdf_processes(sim)[process.row]
-    parts = own.residue + ran_ns * NICE_0
-    own.virtual_ns += parts // process.weight
-    own.residue = parts % process.weight
-    late_ns = own.virtual_ns - own.deadline_ns
+    eevdf_process = eevdf_processes(sim)[process.row]
+    parts = eevdf_process.residue + ran_ns * NICE_0
+    eevdf_process.virtual_ns += parts // process.weight
+    eevdf_process.residue = parts % process.weight
+    late_ns = eevdf_process.virtual_ns - eevdf_process.deadline_ns
     if late_ns >= 0 and process_domains(sim)[domain.row].ready == 0:
         virtual_ns = virtual_slice_ns(ours, process)
-        own.deadline_ns += (late_ns // virtual_ns + 1) * virtual_ns
+        eevdf_process.deadline_ns += (late_ns // virtual_ns + 1) * virtual_ns
 
 
 @eevdf.implements(shared.longest_ns)
@@ -164,16 +164,16 @@ def longest_ns(sim: Sim, domain: Domain, process: Process) -> int:
     """Run alone without a limit; else to the deadline."""
     if process_domains(sim)[domain.row].ready == 0:
         return NO_LIMIT_NS
-    own = eevdf_processes(sim)[process.row]
-    parts = (own.deadline_ns - own.virtual_ns) * process.weight - own.residue
+    eevdf_process = eevdf_processes(sim)[process.row]
+    parts = (eevdf_process.deadline_ns - eevdf_process.virtual_ns) * process.weight - eevdf_process.residue
     return (parts + NICE_0 - 1) // NICE_0
 
 
 @eevdf.implements(shared.used_up)
 def used_up(sim: Sim, domain: Domain, process: Process) -> None:
     """Begin another slice."""
-    own = eevdf_processes(sim)[process.row]
-    own.deadline_ns = own.virtual_ns + virtual_slice_ns(eevdf_domains(sim)[domain.row], process)
+    eevdf_process = eevdf_processes(sim)[process.row]
+    eevdf_process.deadline_ns = eevdf_process.virtual_ns + virtual_slice_ns(eevdf_domains(sim)[domain.row], process)
 
 
 @part
@@ -182,12 +182,12 @@ def earliest(sim: Sim, ours: EevdfDomain, besides: int) -> int:
     best = 0
     row = ours.runnable.first
     while row != 0:
-        own = eevdf_processes(sim)[row]
+        eevdf_process = eevdf_processes(sim)[row]
         is_choice = processes(sim)[row].state != ON_CPU or row == besides
-        is_first = best == 0 or own.deadline_ns < eevdf_processes(sim)[best].deadline_ns
-        if is_choice and is_first and is_eligible(sim, ours, own):
+        is_first = best == 0 or eevdf_process.deadline_ns < eevdf_processes(sim)[best].deadline_ns
+        if is_choice and is_first and is_eligible(sim, ours, eevdf_process):
             best = row
-        row = own.link
+        row = eevdf_process.link
     return best
 
 
@@ -198,8 +198,8 @@ def pick(sim: Sim, domain: Domain) -> int:
     row = earliest(sim, ours, 0)
     if row == 0:
         row = least(sim, ours)
-    own = eevdf_processes(sim)[row]
-    own.chosen_with_ns = own.deadline_ns
+    eevdf_process = eevdf_processes(sim)[row]
+    eevdf_process.chosen_with_ns = eevdf_process.deadline_ns
     return row
 
 
@@ -209,12 +209,12 @@ def least(sim: Sim, ours: EevdfDomain) -> int:
     best = 0
     row = ours.runnable.first
     while row != 0:
-        own = eevdf_processes(sim)[row]
+        eevdf_process = eevdf_processes(sim)[row]
         if processes(sim)[row].state != ON_CPU and (
-            best == 0 or own.virtual_ns < eevdf_processes(sim)[best].virtual_ns
+            best == 0 or eevdf_process.virtual_ns < eevdf_processes(sim)[best].virtual_ns
         ):
             best = row
-        row = own.link
+        row = eevdf_process.link
     return best
 
 
@@ -222,7 +222,11 @@ def least(sim: Sim, ours: EevdfDomain) -> int:
 def preempts(sim: Sim, domain: Domain, newcomer: Process, process: Process) -> bool:
     """It does if it would be chosen, and the slice of the one that runs is not protected."""
     ours = eevdf_domains(sim)[domain.row]
-    own = eevdf_processes(sim)[process.row]
-    if ours.runs_to_parity and own.deadline_ns == own.chosen_with_ns and is_eligible(sim, ours, own):
+    eevdf_process = eevdf_processes(sim)[process.row]
+    if (
+        ours.runs_to_parity
+        and eevdf_process.deadline_ns == eevdf_process.chosen_with_ns
+        and is_eligible(sim, ours, eevdf_process)
+    ):
         return False
     return earliest(sim, ours, process.row) == newcomer.row

@@ -112,18 +112,18 @@ class O1Guest(GuestSchedulerSpec):
 
     def install(self, engine: Engine, domain: int) -> None:
         """Write the constants, and make the two arrays."""
-        own = engine.rows(o1_domains)[domain]
-        own.active, own.expired = engine.new(o1_arrays), engine.new(o1_arrays)
-        own.best_expired = WORST + 1
-        own.slice_ns, own.most_sleep_ns = self.time_slice, self.most_sleep
-        own.granularity_ns, own.tick_ns = self.granularity, self.tick
+        o1_domain = engine.rows(o1_domains)[domain]
+        o1_domain.active, o1_domain.expired = engine.new(o1_arrays), engine.new(o1_arrays)
+        o1_domain.best_expired = WORST + 1
+        o1_domain.slice_ns, o1_domain.most_sleep_ns = self.time_slice, self.most_sleep
+        o1_domain.granularity_ns, o1_domain.tick_ns = self.granularity, self.tick
 
     def add(self, engine: Engine, process: int) -> None:
         """Begin with a whole slice and no sleep."""
-        own = engine.rows(o1_processes)[process]
+        o1_process = engine.rows(o1_processes)[process]
         nice = int(engine.rows(processes)[process].nice)
-        own.priority = MIDDLE + nice + MOST_BONUS // 2
-        own.slice_left_ns = slice_of(self.time_slice, nice)
+        o1_process.priority = MIDDLE + nice + MOST_BONUS // 2
+        o1_process.slice_left_ns = slice_of(self.time_slice, nice)
 
 
 def slice_of(base_ns: int, nice: int) -> int:
@@ -136,11 +136,11 @@ def slice_of(base_ns: int, nice: int) -> int:
 def begin_single(sim: Sim, domain: Domain, process: Process) -> None:
     """Begin in the middle."""
     ours = o1_domains(sim)[domain.row]
-    own = o1_processes(sim)[process.row]
-    own.sleep_ns = ours.most_sleep_ns // 2
-    own.sleep_kind = DISK
-    own.stamp_ns = sim.now_ns
-    own.slice_left_ns = slice_ns(ours, process)
+    o1_process = o1_processes(sim)[process.row]
+    o1_process.sleep_ns = ours.most_sleep_ns // 2
+    o1_process.sleep_kind = DISK
+    o1_process.stamp_ns = sim.now_ns
+    o1_process.slice_left_ns = slice_ns(ours, process)
 
 
 @part
@@ -153,15 +153,15 @@ def slice_ns(ours: O1Domain, process: Process) -> int:
 
 
 @part
-def bonus(ours: O1Domain, own: O1Process) -> int:
+def bonus(ours: O1Domain, o1_process: O1Process) -> int:
     """Return the bonus for sleep, 0 to 10; the greatest at the most sleep only."""
-    return own.sleep_ns // ours.tick_ns * MOST_BONUS // (ours.most_sleep_ns // ours.tick_ns)
+    return o1_process.sleep_ns // ours.tick_ns * MOST_BONUS // (ours.most_sleep_ns // ours.tick_ns)
 
 
 @part
-def dynamic_priority(ours: O1Domain, process: Process, own: O1Process) -> int:
+def dynamic_priority(ours: O1Domain, process: Process, o1_process: O1Process) -> int:
     """Return the priority with the bonus."""
-    priority = MIDDLE + process.nice - (bonus(ours, own) - MOST_BONUS // 2)
+    priority = MIDDLE + process.nice - (bonus(ours, o1_process) - MOST_BONUS // 2)
     return min(max(priority, BEST), WORST)
 
 
@@ -172,66 +172,66 @@ def interactive_bonus(process: Process) -> int:
 
 
 @part
-def count_sleep(ours: O1Domain, process: Process, own: O1Process, until_ns: int) -> None:
+def count_sleep(ours: O1Domain, process: Process, o1_process: O1Process, until_ns: int) -> None:
     """Add the time since the stamp to what a process has slept, and work out its priority."""
-    slept_ns = until_ns - own.stamp_ns
+    slept_ns = until_ns - o1_process.stamp_ns
     tenths = MOST_BONUS // 2 + interactive_bonus(process) + 1
     ceiling_ns = ours.most_sleep_ns * tenths // MOST_BONUS - ours.tick_ns
-    if slept_ns > ceiling_ns and own.sleep_ns < ceiling_ns:
-        own.sleep_ns = ceiling_ns
-        own.sleep_kind = DISK
+    if slept_ns > ceiling_ns and o1_process.sleep_ns < ceiling_ns:
+        o1_process.sleep_ns = ceiling_ns
+        o1_process.sleep_kind = DISK
     else:
-        if own.sleep_kind == DISK and own.sleep_ns >= ceiling_ns:
+        if o1_process.sleep_kind == DISK and o1_process.sleep_ns >= ceiling_ns:
             slept_ns = 0
-        elif own.sleep_kind == DISK and own.sleep_ns + slept_ns >= ceiling_ns:
-            own.sleep_ns = ceiling_ns
+        elif o1_process.sleep_kind == DISK and o1_process.sleep_ns + slept_ns >= ceiling_ns:
+            o1_process.sleep_ns = ceiling_ns
             slept_ns = 0
-        own.sleep_ns = min(own.sleep_ns + slept_ns, ours.most_sleep_ns)
-    own.priority = dynamic_priority(ours, process, own)
+        o1_process.sleep_ns = min(o1_process.sleep_ns + slept_ns, ours.most_sleep_ns)
+    o1_process.priority = dynamic_priority(ours, process, o1_process)
 
 
 @o1.implements(shared.awake)
 def awake(sim: Sim, domain: Domain, process: Process, by_interrupt: bool) -> None:
     """Count the sleep, and join the active array."""
     ours = o1_domains(sim)[domain.row]
-    own = o1_processes(sim)[process.row]
+    o1_process = o1_processes(sim)[process.row]
     if process.sleeps_on_disk:
-        own.sleep_kind = DISK
-    count_sleep(ours, process, own, sim.now_ns)
-    if own.sleep_kind == NORMAL:
-        own.sleep_kind = INTERRUPTED if by_interrupt else INTERACTIVE
-    own.stamp_ns = sim.now_ns
+        o1_process.sleep_kind = DISK
+    count_sleep(ours, process, o1_process, sim.now_ns)
+    if o1_process.sleep_kind == NORMAL:
+        o1_process.sleep_kind = INTERRUPTED if by_interrupt else INTERACTIVE
+    o1_process.stamp_ns = sim.now_ns
     ours.running += 1
-    join(sim, process.row, own, ours.active)
+    join(sim, process.row, o1_process, ours.active)
 
 
 @part
-def join(sim: Sim, row: int, own: O1Process, array: int) -> None:
+def join(sim: Sim, row: int, o1_process: O1Process, array: int) -> None:
     """Put a process behind those of its priority in an array."""
     listed = o1_arrays(sim)[array].listed
     before = 0
     here = listed.first
-    while here != 0 and o1_processes(sim)[here].priority <= own.priority:
+    while here != 0 and o1_processes(sim)[here].priority <= o1_process.priority:
         before = here
         here = o1_processes(sim)[here].link
     o1_list.insert_after(sim, listed, before, row)
-    own.array = array
+    o1_process.array = array
 
 
 @part
-def leave(sim: Sim, row: int, own: O1Process) -> None:
+def leave(sim: Sim, row: int, o1_process: O1Process) -> None:
     """Take a process out of its array."""
-    o1_list.remove(sim, o1_arrays(sim)[own.array].listed, row)
+    o1_list.remove(sim, o1_arrays(sim)[o1_process.array].listed, row)
 
 
 @o1.implements(shared.asleep)
 def asleep(sim: Sim, domain: Domain, process: Process) -> None:
     """Charge what has run, and leave the array."""
     ours = o1_domains(sim)[domain.row]
-    own = o1_processes(sim)[process.row]
-    charge_sleep(sim, ours, own)
+    o1_process = o1_processes(sim)[process.row]
+    charge_sleep(sim, ours, o1_process)
     ours.running -= 1
-    leave(sim, process.row, own)
+    leave(sim, process.row, o1_process)
 
 
 @o1.implements(shared.off_cpu)
@@ -241,11 +241,11 @@ def off_cpu(sim: Sim, domain: Domain, process: Process) -> None:
 
 
 @part
-def charge_sleep(sim: Sim, ours: O1Domain, own: O1Process) -> None:
+def charge_sleep(sim: Sim, ours: O1Domain, o1_process: O1Process) -> None:
     """Take the time on the CPU from what a process has slept, the less the more it has; the clock is the wall's."""
-    ran_ns = min(sim.now_ns - own.stamp_ns, ours.most_sleep_ns)
-    own.sleep_ns = max(own.sleep_ns - ran_ns // max(bonus(ours, own), 1), 0)
-    own.stamp_ns = sim.now_ns
+    ran_ns = min(sim.now_ns - o1_process.stamp_ns, ours.most_sleep_ns)
+    o1_process.sleep_ns = max(o1_process.sleep_ns - ran_ns // max(bonus(ours, o1_process), 1), 0)
+    o1_process.stamp_ns = sim.now_ns
 
 
 @o1.implements(shared.pick)
@@ -260,12 +260,12 @@ def pick(sim: Sim, domain: Domain) -> int:
         ours.expired_ns = 0
         ours.best_expired = WORST + 1
         row = first_ready(sim, ours.active)
-    own = o1_processes(sim)[row]
-    if own.sleep_kind == INTERACTIVE or own.sleep_kind == INTERRUPTED:
-        count_wait(sim, ours, processes(sim)[row], own)
-    own.sleep_kind = NORMAL
-    own.stamp_ns = sim.now_ns
-    set_turn(ours, processes(sim)[row], own)
+    o1_process = o1_processes(sim)[row]
+    if o1_process.sleep_kind == INTERACTIVE or o1_process.sleep_kind == INTERRUPTED:
+        count_wait(sim, ours, processes(sim)[row], o1_process)
+    o1_process.sleep_kind = NORMAL
+    o1_process.stamp_ns = sim.now_ns
+    set_turn(ours, processes(sim)[row], o1_process)
     return row
 
 
@@ -279,67 +279,67 @@ def first_ready(sim: Sim, array: int) -> int:
 
 
 @part
-def count_wait(sim: Sim, ours: O1Domain, process: Process, own: O1Process) -> None:
+def count_wait(sim: Sim, ours: O1Domain, process: Process, o1_process: O1Process) -> None:
     """Count the wait in the run queue after a wake-up as sleep; a new priority moves the process in its array."""
-    waited_ns = sim.now_ns - own.stamp_ns
-    if own.sleep_kind == INTERACTIVE:
+    waited_ns = sim.now_ns - o1_process.stamp_ns
+    if o1_process.sleep_kind == INTERACTIVE:
         # ON_RUNQUEUE_WEIGHT of 30 %, in 128ths.
         waited_ns = waited_ns * 38 // 128
-    before = own.priority
-    count_sleep(ours, process, own, own.stamp_ns + waited_ns)
-    if own.priority != before:
-        leave(sim, process.row, own)
-        join(sim, process.row, own, own.array)
+    before = o1_process.priority
+    count_sleep(ours, process, o1_process, o1_process.stamp_ns + waited_ns)
+    if o1_process.priority != before:
+        leave(sim, process.row, o1_process)
+        join(sim, process.row, o1_process, o1_process.array)
 
 
 @part
-def set_turn(ours: O1Domain, process: Process, own: O1Process) -> None:
+def set_turn(ours: O1Domain, process: Process, o1_process: O1Process) -> None:
     """Work out how long a process runs before it goes behind its equals: to the next multiple of its turn."""
-    own.turn_left_ns = own.slice_left_ns
-    if own.priority > MIDDLE + process.nice - interactive_bonus(process):
+    o1_process.turn_left_ns = o1_process.slice_left_ns
+    if o1_process.priority > MIDDLE + process.nice - interactive_bonus(process):
         return
-    turn_ns = ours.granularity_ns << (max(MOST_BONUS - bonus(ours, own), 1) - 1)
-    left_ns = turn_ns - (slice_ns(ours, process) - own.slice_left_ns) % turn_ns
-    if own.slice_left_ns - left_ns >= turn_ns:
-        own.turn_left_ns = left_ns
+    turn_ns = ours.granularity_ns << (max(MOST_BONUS - bonus(ours, o1_process), 1) - 1)
+    left_ns = turn_ns - (slice_ns(ours, process) - o1_process.slice_left_ns) % turn_ns
+    if o1_process.slice_left_ns - left_ns >= turn_ns:
+        o1_process.turn_left_ns = left_ns
 
 
 @o1.implements(shared.ran)
 def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int) -> None:
     """Take it from the slice."""
-    own = o1_processes(sim)[process.row]
-    own.slice_left_ns -= ran_ns
-    own.turn_left_ns -= ran_ns
+    o1_process = o1_processes(sim)[process.row]
+    o1_process.slice_left_ns -= ran_ns
+    o1_process.turn_left_ns -= ran_ns
 
 
 @o1.implements(shared.longest_ns)
 def longest_ns(sim: Sim, domain: Domain, process: Process) -> int:
     """Run to the end of the turn, or of the slice."""
-    own = o1_processes(sim)[process.row]
-    return min(own.slice_left_ns, own.turn_left_ns)
+    o1_process = o1_processes(sim)[process.row]
+    return min(o1_process.slice_left_ns, o1_process.turn_left_ns)
 
 
 @o1.implements(shared.used_up)
 def used_up(sim: Sim, domain: Domain, process: Process) -> None:
     """Go behind the equals; at the end of a slice, into the expired array unless the process is interactive."""
     ours = o1_domains(sim)[domain.row]
-    own = o1_processes(sim)[process.row]
-    leave(sim, process.row, own)
-    array = own.array
-    if own.slice_left_ns <= 0:
-        own.priority = dynamic_priority(ours, process, own)
-        own.slice_left_ns = slice_ns(ours, process)
-        array = array_after_slice(sim, ours, process, own)
-    join(sim, process.row, own, array)
-    set_turn(ours, process, own)
+    o1_process = o1_processes(sim)[process.row]
+    leave(sim, process.row, o1_process)
+    array = o1_process.array
+    if o1_process.slice_left_ns <= 0:
+        o1_process.priority = dynamic_priority(ours, process, o1_process)
+        o1_process.slice_left_ns = slice_ns(ours, process)
+        array = array_after_slice(sim, ours, process, o1_process)
+    join(sim, process.row, o1_process, array)
+    set_turn(ours, process, o1_process)
 
 
 @part
-def array_after_slice(sim: Sim, ours: O1Domain, process: Process, own: O1Process) -> int:
+def array_after_slice(sim: Sim, ours: O1Domain, process: Process, o1_process: O1Process) -> int:
     """Return the array that a process joins at the end of a slice."""
     if ours.expired_ns == 0:
         ours.expired_ns = sim.now_ns
-    is_interactive = own.priority <= MIDDLE + process.nice - interactive_bonus(process)
+    is_interactive = o1_process.priority <= MIDDLE + process.nice - interactive_bonus(process)
     if is_interactive and not starves(sim, ours, process):
         return ours.active
     ours.best_expired = min(ours.best_expired, MIDDLE + process.nice)

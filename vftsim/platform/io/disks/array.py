@@ -35,9 +35,9 @@ class ArrayDiskSpec(DiskSpec):
 
     def install(self, engine: Engine, row: int) -> None:
         """Write these parameters into the record of a disk."""
-        own = engine.rows(disk_arrays)[row]
-        own.disks, own.service_ns = self.disks, self.service
-        own.hits, own.hit_ns = self.hits / 100.0, self.hit_time
+        disk_array = engine.rows(disk_arrays)[row]
+        disk_array.disks, disk_array.service_ns = self.disks, self.service
+        disk_array.hits, disk_array.hit_ns = self.hits / 100.0, self.hit_time
 
 
 class DiskArray(Record):
@@ -75,63 +75,63 @@ array_list = Chain(array_requests, "link")
 
 
 @array.implements(read)
-def read_array(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int) -> None:
+def read_array(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
     """Wait for the cache or a disk."""
-    ask(sim, own, program, tag, size_bytes, True)
+    ask(sim, disk, program, tag, size_bytes, True)
 
 
 @array.implements(write)
-def write_array(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int) -> bool:
+def write_array(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
     """Wait for the cache or a disk."""
-    ask(sim, own, program, tag, size_bytes, False)
+    ask(sim, disk, program, tag, size_bytes, False)
     return False
 
 
 @array.implements(forget)
-def forget_array(sim: Sim, own: Disk) -> None:
+def forget_array(sim: Sim, disk: Disk) -> None:
     """Lose what waits; what a disk works on, it ends, for the domain that was booted to ignore."""
-    mine = disk_arrays(sim)[own.row]
+    mine = disk_arrays(sim)[disk.row]
     while mine.queue.length > 0:
         array_requests.free(sim, array_list.pop(sim, mine.queue))
     mine.boots += 1
 
 
 @part
-def ask(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int, is_read: bool) -> None:
+def ask(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, is_read: bool) -> None:
     """Put a request to the cache, and if it is not there to a disk."""
-    mine = disk_arrays(sim)[own.row]
+    mine = disk_arrays(sim)[disk.row]
     row = array_requests.new(sim)
     request = array_requests(sim)[row]
-    request.array = own.row
+    request.array = disk.row
     request.program = program
     request.tag = tag
     request.boots = mine.boots
     request.size_bytes = size_bytes
     request.is_read = is_read
     request.is_hit = False
-    if not own.is_away:
+    if not disk.is_away:
         mine.hits_due += mine.hits
         request.is_hit = mine.hits_due >= 1.0
     if request.is_hit:
         mine.hits_due -= 1.0
-        at(sim, sim.now_ns + mine.hit_ns, EventKind.DEVICE, ENTITY + own.row, on_served, row)
+        at(sim, sim.now_ns + mine.hit_ns, EventKind.DEVICE, ENTITY + disk.row, on_served, row)
     else:
         array_list.push(sim, mine.queue, row)
-        serve_next(sim, own, mine)
+        serve_next(sim, disk, mine)
 
 
 @array.implements(reached)
-def serve_again(sim: Sim, own: Disk) -> None:
+def serve_again(sim: Sim, disk: Disk) -> None:
     """Let every free disk begin."""
-    mine = disk_arrays(sim)[own.row]
+    mine = disk_arrays(sim)[disk.row]
     for _ in range(min(mine.disks, mine.queue.length)):
-        serve_next(sim, own, mine)
+        serve_next(sim, disk, mine)
 
 
 @part
-def serve_next(sim: Sim, own: Disk, mine: DiskArray) -> None:
+def serve_next(sim: Sim, disk: Disk, mine: DiskArray) -> None:
     """Let a free disk begin, if the array can be reached."""
-    if own.is_away or mine.busy >= mine.disks or mine.queue.length == 0:
+    if disk.is_away or mine.busy >= mine.disks or mine.queue.length == 0:
         return
     row = array_list.pop(sim, mine.queue)
     mine.busy += 1
@@ -140,26 +140,26 @@ def serve_next(sim: Sim, own: Disk, mine: DiskArray) -> None:
 
 
 @event
-def on_served(sim: Sim, place: int, token: int) -> None:
+def on_served(sim: Sim, array_request_row: int, token: int) -> None:
     """A request is done: let its program hear, and the disk begin with the next."""
-    request = array_requests(sim)[place]
-    own = disks(sim)[request.array]
-    mine = disk_arrays(sim)[own.row]
+    request = array_requests(sim)[array_request_row]
+    disk = disks(sim)[request.array]
+    mine = disk_arrays(sim)[disk.row]
     program, tag = request.program, request.tag
     size_bytes, is_read = request.size_bytes, request.is_read
     is_awaited = request.boots == mine.boots
-    if own.is_away and is_awaited:
-        ask_again(sim, mine, place)
+    if disk.is_away and is_awaited:
+        ask_again(sim, mine, array_request_row)
         return
     if request.is_hit:
         mine.hit += 1
     else:
         mine.busy -= 1
     mine.served += 1
-    array_requests.free(sim, place)
-    serve_next(sim, own, mine)
+    array_requests.free(sim, array_request_row)
+    serve_next(sim, disk, mine)
     if is_awaited:
-        end_transfer(sim, own, program, tag, size_bytes, is_read)
+        end_transfer(sim, disk, program, tag, size_bytes, is_read)
 
 
 @part

@@ -62,10 +62,10 @@ class LocalDiskSpec(DiskSpec):
 
     def install(self, engine: Engine, row: int) -> None:
         """Write these parameters into the record of a disk."""
-        own = engine.rows(local_disks)[row]
-        own.service_ns, own.rate_bits_per_s = self.service, self.rate
-        own.is_buffered = self.writes == "buffered"
-        own.flush_period_ns, own.dirty_limit_bytes = self.flush_period, self.dirty_limit
+        local_disk = engine.rows(local_disks)[row]
+        local_disk.service_ns, local_disk.rate_bits_per_s = self.service, self.rate
+        local_disk.is_buffered = self.writes == "buffered"
+        local_disk.flush_period_ns, local_disk.dirty_limit_bytes = self.flush_period, self.dirty_limit
 
 
 class LocalDisk(Record):
@@ -112,17 +112,17 @@ request_list = Chain(requests, "link")
 
 
 @local.implements(read)
-def read_local(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int) -> None:
+def read_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
     """Wait for the disk."""
-    ask(sim, own, new_request(sim, READ, program, tag, size_bytes))
+    ask(sim, disk, new_request(sim, READ, program, tag, size_bytes))
 
 
 @local.implements(write)
-def write_local(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int) -> bool:
+def write_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
     """Into the page cache, if it has room; else wait for the disk."""
-    disk_own = local_disks(sim)[own.row]
+    disk_own = local_disks(sim)[disk.row]
     if not disk_own.is_buffered or disk_own.dirty_bytes + size_bytes > disk_own.dirty_limit_bytes:
-        ask(sim, own, new_request(sim, WRITE, program, tag, size_bytes))
+        ask(sim, disk, new_request(sim, WRITE, program, tag, size_bytes))
         return False
     row = new_request(sim, WRITE, 0, 0, size_bytes)
     requests(sim)[row].is_dirty = True
@@ -130,31 +130,31 @@ def write_local(sim: Sim, own: Disk, program: int, tag: int, size_bytes: int) ->
     request_list.push(sim, disk_own.dirty, row)
     if disk_own.flushing == 0:
         due_ns = sim.now_ns + disk_own.flush_period_ns
-        disk_own.flushing = at(sim, due_ns, EventKind.DEVICE, ENTITY + own.row, on_flush, own.row)
+        disk_own.flushing = at(sim, due_ns, EventKind.DEVICE, ENTITY + disk.row, on_flush, disk.row)
     return True
 
 
 @local.implements(flush)
-def flush_local(sim: Sim, own: Disk, program: int, tag: int) -> bool:
+def flush_local(sim: Sim, disk: Disk, program: int, tag: int) -> bool:
     """Write what is dirty, and wait for all that was asked before."""
-    disk_own = local_disks(sim)[own.row]
-    write_dirty(sim, own, disk_own)
+    disk_own = local_disks(sim)[disk.row]
+    write_dirty(sim, disk, disk_own)
     if disk_own.in_service == 0 and disk_own.queue.length == 0:
         return True
-    ask(sim, own, new_request(sim, BARRIER, program, tag, 0))
+    ask(sim, disk, new_request(sim, BARRIER, program, tag, 0))
     return False
 
 
 @local.implements(reached)
-def serve_local(sim: Sim, own: Disk) -> None:
+def serve_local(sim: Sim, disk: Disk) -> None:
     """Go on with the queue."""
-    serve_next(sim, own)
+    serve_next(sim, disk)
 
 
 @local.implements(forget)
-def forget_local(sim: Sim, own: Disk) -> None:
+def forget_local(sim: Sim, disk: Disk) -> None:
     """Lose the page cache and the queue; what the disk works on, it ends."""
-    disk_own = local_disks(sim)[own.row]
+    disk_own = local_disks(sim)[disk.row]
     disk_own.flushing = 0
     lose_requests(sim, disk_own, disk_own.dirty)
     lose_requests(sim, disk_own, disk_own.queue)
@@ -163,14 +163,14 @@ def forget_local(sim: Sim, own: Disk) -> None:
 
 
 @part
-def lose_requests(sim: Sim, own: LocalDisk, listed: Fifo) -> None:
+def lose_requests(sim: Sim, local_disk: LocalDisk, listed: Fifo) -> None:
     """Free requests that will not be served."""
     while listed.length > 0:
         row = request_list.pop(sim, listed)
         if requests(sim)[row].what == WRITE:
-            own.lost_writes += 1
+            local_disk.lost_writes += 1
         if requests(sim)[row].is_dirty:
-            own.dirty_bytes -= requests(sim)[row].size_bytes
+            local_disk.dirty_bytes -= requests(sim)[row].size_bytes
         requests.free(sim, row)
 
 
@@ -189,40 +189,40 @@ def new_request(sim: Sim, what: int, program: int, tag: int, size_bytes: int) ->
 
 
 @part
-def ask(sim: Sim, own: Disk, row: int) -> None:
+def ask(sim: Sim, disk: Disk, row: int) -> None:
     """Put a request into the queue."""
-    request_list.push(sim, local_disks(sim)[own.row].queue, row)
-    serve_next(sim, own)
+    request_list.push(sim, local_disks(sim)[disk.row].queue, row)
+    serve_next(sim, disk)
 
 
 @part
-def serve_next(sim: Sim, own: Disk) -> None:
+def serve_next(sim: Sim, disk: Disk) -> None:
     """Begin with the next request, if the disk is idle and can be reached."""
-    disk_own = local_disks(sim)[own.row]
-    if own.is_away or disk_own.in_service != 0 or disk_own.queue.length == 0:
+    disk_own = local_disks(sim)[disk.row]
+    if disk.is_away or disk_own.in_service != 0 or disk_own.queue.length == 0:
         return
     disk_own.in_service = request_list.pop(sim, disk_own.queue)
     time_ns = service_ns(disk_own, requests(sim)[disk_own.in_service])
     disk_own.busy_ns += time_ns
-    at(sim, sim.now_ns + time_ns, EventKind.DEVICE, ENTITY + own.row, on_served, own.row)
+    at(sim, sim.now_ns + time_ns, EventKind.DEVICE, ENTITY + disk.row, on_served, disk.row)
 
 
 @part
-def service_ns(own: LocalDisk, request: Request) -> int:
+def service_ns(local_disk: LocalDisk, request: Request) -> int:
     """Return how long the disk works on a request; sizes are below 1.1 GB, or the product passes 64 bits."""
     if request.what == BARRIER:
         return 0
-    return own.service_ns + request.size_bytes * BITS_NS // own.rate_bits_per_s
+    return local_disk.service_ns + request.size_bytes * BITS_NS // local_disk.rate_bits_per_s
 
 
 @event
 def on_served(sim: Sim, place: int, token: int) -> None:
     """A request is done: let its program hear, and begin with the next."""
-    own = disks(sim)[place]
+    disk = disks(sim)[place]
     disk_own = local_disks(sim)[place]
     row = disk_own.in_service
     disk_own.in_service = 0
-    if own.is_away:
+    if disk.is_away:
         # Its answer does not get through: it is asked again, first of all, when the disk is back.
         request_list.push_front(sim, disk_own.queue, row)
         return
@@ -230,32 +230,32 @@ def on_served(sim: Sim, place: int, token: int) -> None:
     program, tag = requests(sim)[row].program, requests(sim)[row].tag
     size_bytes, is_read = requests(sim)[row].size_bytes, requests(sim)[row].what == READ
     requests.free(sim, row)
-    serve_next(sim, own)
+    serve_next(sim, disk)
     if program != 0:
-        end_transfer(sim, own, program, tag, size_bytes, is_read)
+        end_transfer(sim, disk, program, tag, size_bytes, is_read)
 
 
 @part
-def take_account(sim: Sim, own: LocalDisk, request: Request) -> None:
+def take_account(sim: Sim, local_disk: LocalDisk, request: Request) -> None:
     """Count a request that is done."""
     if request.what == READ:
-        own.reads += 1
+        local_disk.reads += 1
     elif request.what == WRITE:
-        own.writes += 1
+        local_disk.writes += 1
     if request.is_dirty:
-        own.dirty_bytes -= request.size_bytes
+        local_disk.dirty_bytes -= request.size_bytes
     elif request.program != 0 and request.what != BARRIER:
-        own.waited += 1
-        own.response_ns += sim.now_ns - request.asked_ns
+        local_disk.waited += 1
+        local_disk.response_ns += sim.now_ns - request.asked_ns
 
 
 @part
-def write_dirty(sim: Sim, own: Disk, disk_own: LocalDisk) -> None:
+def write_dirty(sim: Sim, disk: Disk, disk_own: LocalDisk) -> None:
     """Have everything written that is dirty."""
     disk_own.flushing = 0
     while disk_own.dirty.length > 0:
         request_list.push(sim, disk_own.queue, request_list.pop(sim, disk_own.dirty))
-    serve_next(sim, own)
+    serve_next(sim, disk)
 
 
 @event

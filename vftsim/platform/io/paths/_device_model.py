@@ -83,11 +83,16 @@ class DeviceModelCosts(RingPathSpec):
         )
         io.serve(site.transmit, tap_out)
         for row in site.ports:
-            port, own = io.engine.rows(ports)[row], io.engine.rows(device_models)[row]
+            port, device_model = io.engine.rows(ports)[row], io.engine.rows(device_models)[row]
             port.transmit_ns = self.driver_transmit_cost + self.accesses_transmit * self.exit_cost
             port.send_ring = send_ring
             port.exits_in, port.exits_out = self.accesses_receive, self.accesses_transmit
-            own.tap, own.guest_ring, own.tap_out, own.extra_ns = tap, guest_ring, tap_out, extra_ns
+            device_model.tap, device_model.guest_ring, device_model.tap_out, device_model.extra_ns = (
+                tap,
+                guest_ring,
+                tap_out,
+                extra_ns,
+            )
             io.engine.rows(back_ends)[row].transmit_ns = extra_ns
 
 
@@ -108,10 +113,10 @@ def reserve_in_tap(sim: Sim, port: Port, packet: int) -> int:
     """Keep a place in the tap queue, or drop the packet."""
     if is_gone(sim, packet):
         return REFUSED
-    own = device_models(sim)[port.row]
-    ring = rings(sim)[own.tap]
+    device_model = device_models(sim)[port.row]
+    ring = rings(sim)[device_model.tap]
     if keep_slot(ring):
-        return own.extra_ns
+        return device_model.extra_ns
     drop(sim, packet, ring.drop_place)
     return REFUSED
 

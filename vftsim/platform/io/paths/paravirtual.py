@@ -66,11 +66,11 @@ class Paravirtual(RingPathSpec):
         )
         io.serve(site.transmit, transmit_ring)
         for row in site.ports:
-            port, own = io.engine.rows(ports)[row], io.engine.rows(split_drivers)[row]
+            port, split_driver = io.engine.rows(ports)[row], io.engine.rows(split_drivers)[row]
             port.transmit_ns = self.frontend_transmit_cost
             port.send_ring = transmit_ring
-            own.receive_ring = receive_ring
-            own.backend_receive_ns = self.backend_receive_cost
+            split_driver.receive_ring = receive_ring
+            split_driver.backend_receive_ns = self.backend_receive_cost
             io.engine.rows(back_ends)[row].transmit_ns = self.backend_transmit_cost
 
 
@@ -95,10 +95,10 @@ def reserve_slot(sim: Sim, port: Port, packet: int) -> int:
     """Keep a slot of the receive ring, or drop the packet."""
     if is_gone(sim, packet):
         return REFUSED
-    own = split_drivers(sim)[port.row]
-    ring = rings(sim)[own.receive_ring]
+    split_driver = split_drivers(sim)[port.row]
+    ring = rings(sim)[split_driver.receive_ring]
     if keep_slot(ring):
-        return own.backend_receive_ns
+        return split_driver.backend_receive_ns
     drop(sim, packet, ring.drop_place)
     return REFUSED
 
