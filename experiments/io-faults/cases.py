@@ -273,13 +273,13 @@ def remember_simulations() -> None:
 
 
 def _remember(owner: Any, name: str) -> None:
-    from vftsim.study.kept import Kept
+    from vftsim.study.kept import RunCache
     from vftsim.study.store import Store
 
     original, known = getattr(owner, name), {}
 
     def once(*arguments: Any, **named: Any) -> Any:
-        if any(isinstance(a, Store) or (isinstance(a, Kept) and a.store is not None) for a in arguments):
+        if any(isinstance(a, Store) or (isinstance(a, RunCache) and a.store is not None) for a in arguments):
             return original(*arguments, **named)  # it writes what it has found
         said = [repr(a) for a in (*arguments, *named.values()) if not callable(a) or hasattr(a, "__dataclass_fields__")]
         key = repr([text for text in said if " object at 0x" not in text])  # not what shows how far it is

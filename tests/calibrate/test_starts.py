@@ -12,7 +12,7 @@ from vftsim.calibrate.fit import fit, starts_of
 from vftsim.calibrate.run import _said
 from vftsim.cli.main import main
 from vftsim.composition.keys import read
-from vftsim.study.kept import Kept, kept_in
+from vftsim.study.kept import RunCache, kept_in
 
 COST = f"{PROXY}.touch_cost"
 LOW, SPAN = 300_000.0, 1_200_000.0
@@ -81,11 +81,11 @@ def test_a_fit_with_more_starts_and_replications_goes_on_from_one_with_fewer(pla
     identity = _said(few, lab(), MEASURED)
     assert _said(many, lab(), MEASURED) == identity
     with kept_in(tmp_path / "kept", "calibration") as store:
-        fit(few, lab(), MEASURED, kept=Kept(store, identity))
-        found = fit(many, lab(), MEASURED, kept=Kept(store, identity))
+        fit(few, lab(), MEASURED, cache=RunCache(store, identity))
+        found = fit(many, lab(), MEASURED, cache=RunCache(store, identity))
         assert set(played.values()) == {1}
         before = played.total()
-        assert fit(many, lab(), MEASURED, kept=Kept(store, identity)) == found
+        assert fit(many, lab(), MEASURED, cache=RunCache(store, identity)) == found
     assert played.total() == before
 
 

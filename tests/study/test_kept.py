@@ -11,7 +11,7 @@ from vftsim.cli.main import main
 from vftsim.study import replicate as replicate_module
 from vftsim.study.constant_load import ConstantLoad
 from vftsim.study.database import DATABASE
-from vftsim.study.kept import Kept, keep_answer, kept_in
+from vftsim.study.kept import RunCache, keep_answer, kept_in
 from vftsim.study.search_levels import SearchSettings
 from vftsim.study.workers import Interrupted, Workers
 
@@ -36,7 +36,7 @@ def test_an_interrupted_study_that_nobody_keeps_says_what_had_finished():
         return task
 
     with pytest.raises(Interrupted, match=r"3 of 8 runs had finished and nobody keeps them; with -o DIR"):
-        Kept().in_order(Workers(ended, 1), {n: n for n in range(8)})
+        RunCache().in_order(Workers(ended, 1), {n: n for n in range(8)})
 
 
 def test_tasks_are_done_once(tmp_path):
@@ -44,12 +44,12 @@ def test_tasks_are_done_once(tmp_path):
     tasks = {n: n for n in range(4)}
     for most in (2, 4):
         with kept_in(tmp_path / "s", "capacity") as store:
-            kept = Kept(store, {"model": "m"}, str, int)
+            kept = RunCache(store, {"model": "m"}, str, int)
             chosen = {n: tasks[n] for n in range(most)}
             assert kept.in_order(Workers(lambda n: done.append(n) or -n, 1), chosen) == [-n for n in range(most)]
     assert done == [0, 1, 2, 3]
     with kept_in(tmp_path / "s", "capacity") as store:
-        assert Kept(store, {"model": "m"}).at(load=2).in_order(Workers(abs, 1), {0: -5}) == [5], "another study"
+        assert RunCache(store, {"model": "m"}).at(load=2).in_order(Workers(abs, 1), {0: -5}) == [5], "another study"
 
 
 @pytest.mark.thorough

@@ -29,7 +29,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations
 from vftsim.sampling.streams import Streams
-from vftsim.study.kept import Kept
+from vftsim.study.kept import RunCache
 from vftsim.study.workers import Workers
 
 Array = NDArray[np.float64]
@@ -80,10 +80,10 @@ def fit(
     data: Observations,
     jobs: int = 1,
     progress: Callable[[int, float], None] | None = None,
-    kept: Kept | None = None,
+    cache: RunCache | None = None,
 ) -> Fit:
     """Fit the free parameters; parameters as those of :func:`search_for`."""
-    return search_for(definition, spec, data, jobs, progress, kept).fit
+    return search_for(definition, spec, data, jobs, progress, cache).fit
 
 
 def search_for(
@@ -92,7 +92,7 @@ def search_for(
     data: Observations,
     jobs: int = 1,
     progress: Callable[[int, float], None] | None = None,
-    kept: Kept | None = None,
+    cache: RunCache | None = None,
     at: Mapping[str, float] | None = None,
 ) -> Fitted:
     """Fit the free parameters, or stay where an earlier fit ended.
@@ -107,7 +107,7 @@ def search_for(
         Worker processes; the result does not depend on it.
     progress : callable, optional
         Called with the number of simulations so far and the best cost.
-    kept : Kept, optional
+    cache : RunCache, optional
         Where evaluations are that were made already, and where each goes as it arrives.
     at : mapping of str to float, optional
         Values of an earlier fit, in base units: nothing is searched.
@@ -120,7 +120,7 @@ def search_for(
     low = np.array([p.bounds[0] for p in parameters])
     high = np.array([p.bounds[1] for p in parameters])
     problem = Problem(definition, specs, keys, data)
-    search = Search(Evaluations(problem, jobs, kept or Kept()), low, high - low, progress)
+    search = Search(Evaluations(problem, jobs, cache or RunCache()), low, high - low, progress)
     if at is None:
         found, ends = search.best(starts_of(definition), definition.replications)
     else:
@@ -301,14 +301,14 @@ class Evaluations:
 
     problem: Problem
     jobs: int
-    kept: Kept
+    cache: RunCache
     known: dict[int, list[float]] = field(default_factory=dict)
 
     def __call__(self, points: Sequence[Array], replications: int, check: bool = False) -> list[Array]:
         """Return mean residuals at points; with ``check``, refuse observations that the models do not have."""
         numbers = {number_of(x.tolist(), r): (x, r) for x in points for r in range(replications)}
         tasks = {n: (self.problem, *at, check) for n, at in numbers.items() if n not in self.known}
-        self.known.update(zip(tasks, self.kept.in_order(Workers(_residuals, self.jobs), tasks), strict=True))
+        self.known.update(zip(tasks, self.cache.in_order(Workers(_residuals, self.jobs), tasks), strict=True))
         return [self._mean(self.apart(x, replications)) for x in points]
 
     def apart(self, x: Array, replications: int) -> list[Array]:

@@ -16,7 +16,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.composition.views import ramp_of
 from vftsim.labs.dataset import Observations
-from vftsim.study.kept import Kept, together
+from vftsim.study.kept import RunCache, together
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
 from vftsim.study.store import Store
@@ -55,8 +55,8 @@ def played(
 ) -> dict[str, list[Observations]]:
     """Return what was observed in every replication of each play; what the store has is not played again."""
     tasks = [{r: (name, play.model, seed, r) for r in range(play.replications)} for name, play in plays.items()]
-    kept = [
-        Kept(
+    cache = [
+        RunCache(
             store,
             identity_of(seed, model=Model("", play.model).digest(), part=name),
             from_observations,
@@ -71,10 +71,10 @@ def played(
         progress.advance(f"run {next(count)}/{total}")
 
     progress.total(total)
-    for one, own in zip(kept, tasks, strict=True):
+    for one, own in zip(cache, tasks, strict=True):
         for _ in range(one.there(own)):
             came()
-    found = together(kept, Workers(_observed, jobs, progress.say, came), tasks)
+    found = together(cache, Workers(_observed, jobs, progress.say, came), tasks)
     return dict(zip(plays, found, strict=True))
 
 

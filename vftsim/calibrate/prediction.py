@@ -39,7 +39,7 @@ from vftsim.spec.suggest import did_you_mean, listing, shown
 from vftsim.stats import central_range, range_content
 from vftsim.study.digest import sha256_of
 from vftsim.study.frames import frame
-from vftsim.study.kept import Kept
+from vftsim.study.kept import RunCache
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model, load_model
 from vftsim.study.opened import model_of, read_answer, read_manifest
@@ -251,8 +251,8 @@ def predict(
     tasks = {
         name: {n: Task(specs[n // runs], seed, n) for n in range(draws * runs)} for name, (specs, _) in points.items()
     }
-    kept = Kept(store, identity(model, seed))
-    places = {name: kept.at(predict=_digest(*structure), runs=runs) for name, structure in structures.items()}
+    cache = RunCache(store, identity(model, seed))
+    places = {name: cache.at(predict=_digest(*structure), runs=runs) for name, structure in structures.items()}
     show.total(sum(len(own) - places[name].there(own) for name, own in tasks.items()))
     pool = Workers(simulate_point, workers, show.say, show.advance)
     found: dict[str, list[dict[str, float]]] = {}

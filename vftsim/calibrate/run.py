@@ -26,7 +26,7 @@ from vftsim.labs.place import dataset_path, place
 from vftsim.report.blocks import Block
 from vftsim.spec.yaml_source import Node
 from vftsim.study.digest import sha256_of
-from vftsim.study.kept import Kept
+from vftsim.study.kept import RunCache
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model, load_model
 from vftsim.study.opened import model_of, read_answer, read_manifest
@@ -145,9 +145,9 @@ def run_calibration(
     if laboratories and not 2 <= laboratories <= MOST_LABORATORIES:
         raise UsageError(f"--coverage: from 2 to {MOST_LABORATORIES} laboratories, got {laboratories}")
     progress.total(definition.searches * definition.most_evaluations)
-    kept = Kept(store, _said(definition, specs, data))
+    cache = RunCache(store, _said(definition, specs, data))
     found = search_for(
-        definition, specs, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"), kept, values
+        definition, specs, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"), cache, values
     )
     result = found.fit
     if profile:

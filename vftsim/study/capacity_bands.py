@@ -14,7 +14,7 @@ from vftsim.stats.rootsearch import MAXIMUM_DOUBLINGS
 from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.failover import protected_domain
 from vftsim.study.judged_run import JudgedRun
-from vftsim.study.kept import Kept, together
+from vftsim.study.kept import RunCache, together
 from vftsim.study.level_search import JudgedLoad, LevelSearch, LevelStudy
 from vftsim.study.model import Model
 from vftsim.study.price_bands import Band, Variant, band_of, effects_of, variants
@@ -157,7 +157,7 @@ class _Turns:
                     del asked[number]
         return [found[number] for number in range(len(models))]
 
-    def _judge(self, tasks: Mapping[int, tuple[JudgedLoad, float]], kept: Sequence[Kept]) -> dict[int, bool]:
+    def _judge(self, tasks: Mapping[int, tuple[JudgedLoad, float]], kept: Sequence[RunCache]) -> dict[int, bool]:
         workers: Workers[tuple[JudgedLoad, float], JudgedRun] = Workers(_judged, self.jobs, self.progress.say)
         places = [kept[number].at(load=level) for number, (_, level) in tasks.items()]
         runs = together(places, workers, [{0: task} for task in tasks.values()])

@@ -28,7 +28,7 @@ from vftsim.study.constant_load import at_load
 from vftsim.study.crash import PARTS, CrashTask, Failover, simulate_crash
 from vftsim.study.estimate import Needs, needs_of, worthwhile_jobs
 from vftsim.study.frames import estimate_columns, frame
-from vftsim.study.kept import Kept, together
+from vftsim.study.kept import RunCache, together
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.opened import model_of, read_answer, read_manifest
@@ -222,11 +222,11 @@ def failover_study(
         raise UsageError("--after: above 0, e.g. 60 s")
     plan = _planned(model, crashes, seed, load, domain, span_ns, after_ns)
     started = utc_now()
-    kept = Kept(store, {**identity(model, seed), "failover": plan.said}, asdict, _from_dict)
+    cache = RunCache(store, {**identity(model, seed), "failover": plan.said}, asdict, _from_dict)
     show = progress or Silent()
-    show.total(len(plan.tasks) - kept.there(plan.tasks))
+    show.total(len(plan.tasks) - cache.there(plan.tasks))
     worthwhile = worthwhile_jobs(workers, [plan.spec] * crashes)
-    found = kept.in_order(Workers(simulate_crash, worthwhile, show.say, show.advance), plan.tasks)
+    found = cache.in_order(Workers(simulate_crash, worthwhile, show.say, show.advance), plan.tasks)
     how = manifest([model], "failover", seed, crashes, workers, started)
     study = plan.study(model, found, how)
     if not prices:
@@ -285,15 +285,15 @@ def crashes_of_each(
 ) -> list[FailoverStudy]:
     """Let the host of each model crash so often, at the same instants; all in one go."""
     plans = [_planned(model, crashes, seed, load, domain, SPAN_NS, after_ns) for model in models]
-    kept = [
-        Kept(store, {**identity(model, seed), "failover": plan.said}, asdict, _from_dict)
+    cache = [
+        RunCache(store, {**identity(model, seed), "failover": plan.said}, asdict, _from_dict)
         for model, plan in zip(models, plans, strict=True)
     ]
     show = progress or Silent()
-    show.total(sum(crashes - one.there(plan.tasks) for one, plan in zip(kept, plans, strict=True)))
+    show.total(sum(crashes - one.there(plan.tasks) for one, plan in zip(cache, plans, strict=True)))
     specs = [plan.spec for plan in plans for _ in plan.tasks]
     workers = Workers(simulate_crash, worthwhile_jobs(jobs, specs), show.say, show.advance)
-    found = together(kept, workers, [plan.tasks for plan in plans])
+    found = together(cache, workers, [plan.tasks for plan in plans])
     return [plan.study(model, each, {}) for plan, model, each in zip(plans, models, found, strict=True)]
 
 

@@ -39,7 +39,7 @@ def _same(data: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Kept:
+class RunCache:
     """Numbered tasks of one study, each kept when it arrives and never done twice.
 
     Parameters
@@ -57,9 +57,9 @@ class Kept:
     encode: Callable[[Any], Any] = _same
     decode: Callable[[Any], Any] = _same
 
-    def at(self, **more: Any) -> Kept:
+    def at(self, **more: Any) -> RunCache:
         """Return the tasks that have more in common."""
-        return Kept(self.store, {**(self.identity or {}), **more}, self.encode, self.decode)
+        return RunCache(self.store, {**(self.identity or {}), **more}, self.encode, self.decode)
 
     def there(self, tasks: Mapping[int, Any]) -> int:
         """Return how many of the tasks are in the store."""
@@ -97,7 +97,9 @@ class Kept:
         return [found[index] for index in range(len(tasks))]
 
 
-def together(kept: Sequence[Kept], workers: Workers[Any, Any], tasks: Sequence[Mapping[int, Any]]) -> list[list[Any]]:
+def together(
+    kept: Sequence[RunCache], workers: Workers[Any, Any], tasks: Sequence[Mapping[int, Any]]
+) -> list[list[Any]]:
     """Return the results of the tasks of several studies, done in one go; what is in the store is not done again."""
     found: list[dict[int, Any]] = []
     for one, own in zip(kept, tasks, strict=True):

@@ -17,7 +17,7 @@ from vftsim.composition.run import Run
 from vftsim.stats import CapacityResult, Estimate
 from vftsim.study.frames import frame
 from vftsim.study.judged_run import JudgedRun
-from vftsim.study.kept import Kept
+from vftsim.study.kept import RunCache
 from vftsim.study.manifest import identity
 from vftsim.study.model import Model
 from vftsim.study.offered import Missing, rows_of
@@ -227,10 +227,10 @@ class LevelStudy:
     judged_by: Any
     is_watched: bool = True
 
-    def kept(self, store: Store | None, model: Model, seed: int) -> Kept:
+    def kept(self, store: Store | None, model: Model, seed: int) -> RunCache:
         """Return where judged runs of a model are kept, by the load."""
         judged_by = {"limit": self.judged_by, "offered": True}
-        return Kept(store, identity(model, seed), JudgedRun.to_plain, JudgedRun.from_plain).at(judged_by=judged_by)
+        return RunCache(store, identity(model, seed), JudgedRun.to_plain, JudgedRun.from_plain).at(judged_by=judged_by)
 
 
 def search_level(
@@ -262,7 +262,7 @@ def search_level(
         try:
             window_ns = _window_ns(study.load.at(watched))
             tasks = {n: WatchedRun(study.load, watched, n, *window_ns) for n in range(WATCHED_REPLICATIONS)}
-            of_watching = Kept(store, identity(model, seed), to_rows, from_rows).at(
+            of_watching = RunCache(store, identity(model, seed), to_rows, from_rows).at(
                 watched=watched, load=study.names.key
             )
             uses = of_watching.in_order(Workers(watch, jobs, mapper.progress.say), tasks)

@@ -26,7 +26,7 @@ from vftsim.stats import Estimate, mean_interval
 from vftsim.stats.splitting import Pilot, Trials, find_levels, split
 from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.frames import estimate_columns, frame
-from vftsim.study.kept import Kept
+from vftsim.study.kept import RunCache
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.printed import Printed
@@ -331,12 +331,12 @@ def rare_study(
     show.total(request.repetitions + (request.levels is None))
     levels = request.levels
     if levels is None:
-        kept = Kept(store, {**said, "of": "pilot"}, _plain, _pilot)
-        (found,) = kept.in_order(Workers(pilot, 1, show.say, show.advance), {0: first})
+        cache = RunCache(store, {**said, "of": "pilot"}, _plain, _pilot)
+        (found,) = cache.in_order(Workers(pilot, 1, show.say, show.advance), {0: first})
         levels = found.levels[:-1]
     tasks = {n: replace(first, number=n, levels=levels) for n in range(1, request.repetitions + 1)}
-    kept = Kept(store, {**said, "levels": list(levels)}, _plain, _trials)
-    done = kept.in_order(Workers(play, workers, show.say, show.advance), tasks)
+    cache = RunCache(store, {**said, "levels": list(levels)}, _plain, _trials)
+    done = cache.in_order(Workers(play, workers, show.say, show.advance), tasks)
     how = manifest([model], COMMAND, request.seed, list(tasks), workers, started, wanted=request.repetitions)
     return RareStudy(request, (*levels, event.target), done, found, how)
 

@@ -15,7 +15,7 @@ from vftsim.stats import CapacityResult, Decision, Estimate, Probe, capacity_sea
 from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.judged_run import JudgedRun, without_short_offers
-from vftsim.study.kept import Kept
+from vftsim.study.kept import RunCache
 from vftsim.study.offered import Missing
 from vftsim.study.progress import Progress
 from vftsim.study.workers import Interrupted, Workers
@@ -75,12 +75,12 @@ class SearchMapper:
     progress : Progress
     unit : str
         Of the load, for the progress.
-    kept : Kept, optional
+    kept : RunCache, optional
         Where runs are that were judged already, and where each goes as it arrives.
     """
 
-    def __init__(self, jobs: int, progress: Progress, unit: str, kept: Kept | None = None) -> None:
-        self.kept = kept or Kept()
+    def __init__(self, jobs: int, progress: Progress, unit: str, kept: RunCache | None = None) -> None:
+        self.kept = kept or RunCache()
         self.jobs = jobs
         self.progress = progress
         self.unit = unit

@@ -33,7 +33,7 @@ from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.failover import at_rest, crash_instants, protected_domain
 from vftsim.study.fault_chain import Effect, Kind, shares_of
 from vftsim.study.frames import estimate_columns, frame
-from vftsim.study.kept import Kept, together
+from vftsim.study.kept import RunCache, together
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.printed import Printed
@@ -464,11 +464,11 @@ def simulated_years(
     meeting = {kind: tuple(rate for rate in rates if own.meets(rate.fault)) for kind, own in machines.items()}
     asked = [mtbf_s, restart_s, [[each.name, each.mean_s, each.cv] for each in rates]]
 
-    def kept(kind: str, what: Any, decode: Any) -> Kept:
+    def kept(kind: str, what: Any, decode: Any) -> RunCache:
         own = {**identity(chosen[kind], seed), "years": [*asked, what], "faults": model.digest()}
-        return Kept(store, own, asdict, decode)
+        return RunCache(store, own, asdict, decode)
 
-    def done(stores: Sequence[Kept], tasks: Sequence[dict[int, Any]]) -> list[list[Any]]:
+    def done(stores: Sequence[RunCache], tasks: Sequence[dict[int, Any]]) -> list[list[Any]]:
         show.total(sum(len(own) - one.there(own) for one, own in zip(stores, tasks, strict=True)))
         return together(stores, Workers(_played, workers, show.say, show.advance), tasks)
 

@@ -20,7 +20,7 @@ from vftsim.stats import WarmUp, warm_up
 from vftsim.study.constant_load import at_load
 from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.frames import frame
-from vftsim.study.kept import Kept
+from vftsim.study.kept import RunCache
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.printed import Printed
@@ -141,10 +141,10 @@ def warm_up_study(
     check_study(PILOTS, seed, workers)
     pilot, load = _pilot(model, load_saps)
     tasks = {n: Task(pilot, seed, n) for n in range(PILOTS)}
-    kept = Kept(store, {**identity(model, seed), "pilot": load})
+    cache = RunCache(store, {**identity(model, seed), "pilot": load})
     show = progress or Silent()
-    show.total(PILOTS - kept.there(tasks))
-    series = kept.in_order(Workers(_samples, workers, show.say, show.advance), tasks)
+    show.total(PILOTS - cache.there(tasks))
+    series = cache.in_order(Workers(_samples, workers, show.say, show.advance), tasks)
     found = {name: _cut([run[name] for run in series]) for name in SERIES}
     how = manifest([model], "pilot", seed, PILOTS, workers, started)
     return WarmUpStudy(model, load, ramp.sample_period_ns, ramp.transient_ns, found, how)
