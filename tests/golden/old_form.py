@@ -220,6 +220,8 @@ def _imply(kind: str, new: Tree, leaves: Mapping[Path, Any]) -> None:
         eth0.setdefault("path", {})
         sut.setdefault("applications", {}).setdefault("proxy", {})
         new.setdefault("workloads", {}).setdefault("calls", {})
+        if _at(sut, "protection.kind") == "lockstep":
+            sut["protection"].setdefault("log", {}).setdefault("framing", 0)  # it logged all that was on the wire
     else:
         new.setdefault("networks", {}).setdefault("lan", {}).setdefault("latency", "10 us")
         host = new.setdefault("hosts", {}).setdefault("host", {})
