@@ -240,8 +240,8 @@ def remember_simulations() -> None:
     """Let every simulation be done once in this process and its children."""
     from matplotlib.figure import Figure
 
-    from vftsim.calibrate import environment, validate
     from vftsim.calibrate import fit as calibrate_fit
+    from vftsim.calibrate import plays
     from vftsim.records import judge, runner
     from vftsim.study import constant_load, crash, failover, replicate
     from vftsim.tracing import trace
@@ -252,9 +252,7 @@ def remember_simulations() -> None:
         (crash, "simulate_crash"),
         (failover, "simulate_crash"),
         (calibrate_fit, "_residuals"),
-        (validate, "run_environment"),
-        (environment, "_ramp"),
-        (environment, "_edge"),
+        (plays, "_observed"),
         (trace, "run_traced"),
     ):
         _remember(owner, name)

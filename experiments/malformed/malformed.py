@@ -181,7 +181,7 @@ def prepare() -> None:
         Path(path).write_bytes(b"a figure")
 
     calibrate_run.search_for = accepted  # type: ignore[attr-defined]
-    validate.run_environment = accepted  # type: ignore[attr-defined]
+    validate.played = accepted  # type: ignore[attr-defined]
     Figure.savefig = save  # type: ignore[method-assign]
     KINDS["store"](random.Random(1))
     gc.collect()

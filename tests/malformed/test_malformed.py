@@ -22,7 +22,7 @@ def experiment():
     from vftsim.cli import main
 
     # What prepare() replaces: later tests of this process must run for real.
-    replaced = [(main, "build_app"), (run, "search_for"), (validate, "run_environment"), (Figure, "savefig")]
+    replaced = [(main, "build_app"), (run, "search_for"), (validate, "played"), (Figure, "savefig")]
     originals = [getattr(owner, name) for owner, name in replaced]
     sys.path.insert(0, str(FOLDER))
     try:
