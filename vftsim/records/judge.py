@@ -10,7 +10,7 @@ import fnmatch
 import importlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -22,8 +22,7 @@ from vftsim.records.definition import Expression, Judged, Statement
 from vftsim.records.definition import Table as TableSpec
 from vftsim.records.expressions import Names, evaluate, write
 from vftsim.records.runner import Record, Results
-from vftsim.report.blocks import Answer, Block, Facts, Note
-from vftsim.report.blocks import Table as Shown
+from vftsim.report.blocks import Answer, Block, Facts, Note, Table
 from vftsim.report.markdown import markdown_table
 from vftsim.report.screen import print_table, print_text
 from vftsim.stats.intervals import t_interval
@@ -42,8 +41,8 @@ class Row:
     stated: str
     found: str
     verdict: str
-    null: str
-    notes: Mapping[str, str]
+    null: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> Names:
@@ -52,13 +51,9 @@ class Row:
         return {**own, **self.notes}
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A part of a record: its title, its columns and its rows."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
+def table_of(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table of texts."""
+    return Table(columns, rows, title, texts=len(columns))
 
 
 @dataclass(frozen=True)
@@ -85,7 +80,7 @@ class Judgement(Printed):
             *([Answer(first, "Predicted against stated")] if first else []),
             *(Note(each) for each in further if each),
             Note(self.ran),
-            *(Shown(table.columns, table.rows, table.title, texts=len(table.columns)) for table in self.tables()),
+            *self.tables(),
             Facts(
                 "How to get it again",
                 [
@@ -99,7 +94,7 @@ class Judgement(Printed):
     def print_tables(self) -> None:
         """Print everything for people."""
         for table in self.tables():
-            print_table(table.title, table.columns, table.rows, texts=len(table.columns))
+            print_table(table.title, table.columns, texts_of(table), texts=table.texts)
         for line in (self.ran, *self.scores()):
             print_text(line)
 
@@ -158,7 +153,7 @@ class Judgement(Printed):
     def tables(self) -> list[Table]:
         """Return the whole record."""
         return [
-            Table(write(table.title, self.names), table.columns, list(self._rows(table)))
+            table_of(write(table.title, self.names), table.columns, list(self._rows(table)))
             for table in self.record.spec.tables
         ]
 
@@ -203,13 +198,18 @@ class Judgement(Printed):
         scores = self.scores()
         lines = [f"# {self.record.spec.title}", "", self.ran, *([""] if scores else []), *(f"* {s}" for s in scores)]
         for table in self.tables():
-            lines += ["", f"## {table.title}", "", markdown_table(table.columns, table.rows)]
+            lines += ["", f"## {table.title}", "", markdown_table(table.columns, texts_of(table))]
         return "\n".join(lines) + "\n"
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
-        tables = [asdict(table) for table in self.tables()]
+        tables = [{"title": each.title, "columns": each.columns, "rows": each.rows} for each in self.tables()]
         return {"budget": dict(self.record.budget), "results": self.results, "tables": tables, "scores": self.scores()}
+
+
+def texts_of(table: Table) -> list[list[str]]:
+    """Return the cells of a table of texts."""
+    return [[str(cell) for cell in row] for row in table.rows]
 
 
 def with_values(names: dict[str, Any], values: Mapping[str, Expression]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ class Record:
             "round": round,
             "len": len,
             "steps": _steps,
-            "mean_of": _mean,
+            "mean_of": mean_of,
             "known": _known,
             "cell": partial(cell, self.folder),
             "axis": self.axis,
@@ -286,5 +286,6 @@ def _total(values: Sequence[float]) -> float:
     return float(sum(values))
 
 
-def _mean(values: Sequence[float]) -> float:
+def mean_of(values: Sequence[float]) -> float:
+    """Return the mean as records have it: the sum over the number."""
     return sum(values) / len(values)

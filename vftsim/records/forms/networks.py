@@ -17,6 +17,7 @@ from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
 from vftsim.records.forms import networks_claims as claims
 from vftsim.records.forms.networks_claims import Results
+from vftsim.records.runner import mean_of
 from vftsim.records.tables import cell, rows_of
 from vftsim.spec import load, shipped_dir
 
@@ -76,10 +77,10 @@ def udp_figures(record: RunRecord) -> dict[str, float]:
     own = record.of("workloads.udp")
     lost = [100.0 * own.lost[name] / own.datagrams[name] if came else 100.0 for name, came in own.received.items()]
     return {
-        "sent_mbit_per_s": _mean(list(own.sent.values())),
-        "received_mbit_per_s": _mean(list(own.received.values())),
-        "jitter_us": 1e3 * _mean(list(own.difference.values())),
-        "loss_percent": _mean(lost),
+        "sent_mbit_per_s": mean_of(list(own.sent.values())),
+        "received_mbit_per_s": mean_of(list(own.received.values())),
+        "jitter_us": 1e3 * mean_of(list(own.difference.values())),
+        "loss_percent": mean_of(lost),
     }
 
 
@@ -157,8 +158,8 @@ def _swept(found: Mapping[int, Sequence[Any]]) -> dict[str, float]:
         "rate_per_s": float(best),
         "onset_per_s": float(min(failing, default=max(found))),
         "reply_rate_per_s": best * _answered(found[best]) if best else 0.0,
-        "errors": _mean([_errors(one) for one in found[after]]),
-        "low_errors": _mean([_errors(one) for one in found[1]]),
+        "errors": mean_of([_errors(one) for one in found[after]]),
+        "low_errors": mean_of([_errors(one) for one in found[1]]),
     }
 
 
@@ -243,7 +244,7 @@ def cannot_tell(results: Results) -> str:
 def example_rows(results: Results) -> list[tuple[str, ...]]:
     """Return httperf's printed example beside every model of the web server, the right one first."""
     models = [name for name in results if name.startswith("example ")]
-    values = {key: [_mean(results[name][key]) for name in models] for key in ("replies", "first_5_s", *PRINTED)}
+    values = {key: [mean_of(results[name][key]) for name in models] for key in ("replies", "first_5_s", *PRINTED)}
     off = {key: [v / printed("httperf_example", key) - 1.0 for v in each] for key, each in values.items()}
     medians = [statistics.median(abs(off[key][n]) for key in PRINTED) for n in range(len(models))]
     worst = [max(PRINTED, key=lambda key, n=n: abs(off[key][n])) for n in range(len(models))]  # type: ignore[misc]
@@ -293,7 +294,3 @@ def _shared_evenly() -> Results:
             for test, figures in tests.items():
                 found[f"{test} {model} {n}"] = {name: [value, value] for name, value in figures.items()}
     return found
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

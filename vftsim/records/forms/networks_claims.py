@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from vftsim.records.judge import lead_verdict
+from vftsim.records.judge import Row, lead_verdict
 
 Verdict = str
 """``no mechanism``: the model has the same figure on both sides by construction, and could not have failed or held."""
@@ -31,16 +31,6 @@ NUMBERS = {"C17", "C18", "C19", "C20", "C21", "C22", "C23"}
 NOT_JUDGED = {"C26", "C27", "C70", "C71", "C81", "C82"}
 """An option, a count without a margin, an anomalous run without a platform, literature."""
 _WORST_FIRST: tuple[Verdict, ...] = ("missed", "no mechanism", "within noise", "holds")
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One statement, what the models give, and the verdict."""
-
-    key: str
-    stated: str
-    found: str
-    verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +73,13 @@ _METRICS: dict[str, Metric] = {
 }
 
 
-def judge(claims: Sequence[Mapping[str, str]], results: Results, *, beside: bool = False) -> list[Statement]:
+def judge(claims: Sequence[Mapping[str, str]], results: Results, *, beside: bool = False) -> list[Row]:
     """Judge all statements but those with a figure; ``beside`` takes each platform's other network card."""
     found = _Found(results, BESIDE if beside else MODELS)
     return [found.judge(row) for row in claims if row["claim_id"] not in NUMBERS]
 
 
-def tally(statements: Iterable[Statement]) -> str:
+def tally(statements: Iterable[Row]) -> str:
     """Return how many statements have which verdict, as text."""
     counts = Counter(one.verdict for one in statements)
     return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
@@ -107,13 +97,13 @@ class _Found:
     results: Results
     models: Mapping[str, str]
 
-    def judge(self, row: Mapping[str, str]) -> Statement:
+    def judge(self, row: Mapping[str, str]) -> Row:
         key, stated = row["claim_id"], _in_words(row)
         if key in NOT_JUDGED:
-            return Statement(key, stated, "", "not judged")
+            return Row(key, stated, "", "not judged")
         parts = [self._judge_one(row, p, m) for p in self._platforms(row["platform"]) for m in _metrics(row)]
         verdict: Verdict = "contradicted by the source itself" if key in CONTRADICTED else worst([v for _, v in parts])
-        return Statement(key, stated, "; ".join(text for text, _ in parts), verdict)
+        return Row(key, stated, "; ".join(text for text, _ in parts), verdict)
 
     def _platforms(self, name: str) -> list[str]:
         return list(self.models) if name == "all" else name.split(";")

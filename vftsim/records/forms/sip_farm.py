@@ -17,6 +17,7 @@ from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
+from vftsim.records.runner import mean_of
 from vftsim.records.tables import cell, rows_of
 from vftsim.spec import shipped_dir
 
@@ -270,7 +271,7 @@ def _callers(cpu: Mapping[str, float]) -> float:
 def own_limit(figures: Mapping[str, Sequence[float]]) -> tuple[str, float]:
     """Return the resource with the least bound among those that an experiment found, and that bound."""
     known = [name for name in (*RESOURCES, STORAGE) if name in figures]
-    return limit({name: _mean(figures[name]) for name in known})
+    return limit({name: mean_of(figures[name]) for name in known})
 
 
 def agreements(results: Mapping[str, Mapping[str, Sequence[float]]]) -> list[tuple[str, str, float, float, bool]]:
@@ -280,12 +281,12 @@ def agreements(results: Mapping[str, Mapping[str, Sequence[float]]]) -> list[tup
         forms = bounds(costs_after(), layout)
         least = limit(forms)[0]
         figures = results[f"bounds {run}"]
-        found += [(run, name, _mean(figures[name]), value, name == least) for name, value in forms.items()]
+        found += [(run, name, mean_of(figures[name]), value, name == least) for name, value in forms.items()]
     for name, figures in results.items():
         if name.startswith("saturated "):
             run = name.removeprefix("saturated ")
             resource, value = limit(bounds(costs_after(), RUNS[run]))
-            found.append((run, f"{resource}, saturated", _mean(figures["calls_per_s"]), value, True))
+            found.append((run, f"{resource}, saturated", mean_of(figures["calls_per_s"]), value, True))
     return found
 
 
@@ -301,7 +302,3 @@ def furthest(results: Mapping[str, Mapping[str, Sequence[float]]]) -> tuple[str,
     """Return the limit whose simulated and closed form differ most: run, resource, relative difference."""
     off = ((run, name, simulated / form - 1.0) for run, name, simulated, form, is_own in agreements(results) if is_own)
     return max(off, key=lambda each: abs(each[2]))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

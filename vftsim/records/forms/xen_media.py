@@ -21,9 +21,10 @@ from vftsim.composition.views import media_of
 from vftsim.platform.outcomes import HostUse
 from vftsim.records.forms import xen_nulls
 from vftsim.records.forms.xen_statements import VERDICTS, Judged, Outcome
-from vftsim.records.judge import Judgement, Table
+from vftsim.records.judge import Judgement, table_of, texts_of
+from vftsim.records.runner import mean_of
 from vftsim.records.tables import rows_of
-from vftsim.report.blocks import Chart, Point, Series
+from vftsim.report.blocks import Chart, Point, Series, Table
 from vftsim.report.markdown import markdown_table
 from vftsim.spec import load, shipped_dir
 
@@ -135,7 +136,7 @@ def curve_figures(spec: ModelSpec, budget: Mapping[str, float]) -> dict[str, Any
 def known_mean(values: Sequence[float | None]) -> float | None:
     """Mean over the replications that have a value (voice quality has none outside the E-model's validity)."""
     known = [value for value in values if value is not None]
-    return _mean(known) if known else None
+    return mean_of(known) if known else None
 
 
 def judge_all(results: Mapping[str, Mapping[str, Any]]) -> list[Judged]:
@@ -225,10 +226,10 @@ class MediaJudgement(Judgement):
     def tables(self) -> list[Table]:
         """Return every experiment with what is stated of it, and what separates the models."""
         columns = ("experiment", "loss %", "mean ms", "p99 ms", "stated", "found", "verdict")
-        found = [Table("Predicted against stated", columns, list(self._experiments()))]
+        found = [table_of("Predicted against stated", columns, list(self._experiments()))]
         if len(self.models) > 1:
             found.append(
-                Table("What separates the models", ("statement", *self.models), separating(self.judged, RIGHT))
+                table_of("What separates the models", ("statement", *self.models), separating(self.judged, RIGHT))
             )
         return found
 
@@ -259,7 +260,7 @@ class MediaJudgement(Judgement):
         lines += ["", f"## {RIGHT}", "", *table(self.models[RIGHT], self.judged[RIGHT])]
         lines += ["", "## What says nothing about Xen", "", *(f"* {line}" for line in xen_nulls.in_words(self.chance))]
         for one in self.tables()[1:]:
-            lines += ["", f"## {one.title}", "", markdown_table(one.columns, one.rows)]
+            lines += ["", f"## {one.title}", "", markdown_table(one.columns, texts_of(one))]
         return "\n".join(lines) + "\n"
 
     def for_machines(self) -> dict[str, Any]:
@@ -301,7 +302,7 @@ def duty_chart(points: Sequence[Mapping[str, Any]]) -> Chart:
 
 def load_chart(points: Sequence[Mapping[str, Any]]) -> Chart:
     """Return delay over the number of streams; loss is written where there is any."""
-    lost = [(p["streams"], loss) for p in points if (loss := _mean(p["loss_percent"])) > 0.0]
+    lost = [(p["streams"], loss) for p in points if (loss := mean_of(p["loss_percent"])) > 0.0]
     return Chart(
         "Delay over the streams",
         "media streams",
@@ -316,8 +317,4 @@ def load_chart(points: Sequence[Mapping[str, Any]]) -> Chart:
 
 def _line(name: str, x: str, y: str, points: Sequence[Mapping[str, Any]]) -> Series:
     """Return means of replications between the lowest and the highest."""
-    return Series(name, [Point(p[x], _mean(p[y]), min(p[y]), max(p[y])) for p in points])
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+    return Series(name, [Point(p[x], mean_of(p[y]), min(p[y]), max(p[y])) for p in points])
