@@ -32,13 +32,13 @@ _PARAMETERS = "\n\nParameters\n----------\n"
 
 if TYPE_CHECKING:
     from vftsim.study.estimate import Needs
-    from vftsim.study.kept import Answer
     from vftsim.study.limits import Limits
     from vftsim.study.model import Model
+    from vftsim.study.printed import Printed
     from vftsim.study.progress import Progress
     from vftsim.study.store import Store
 
-    Answered = TypeVar("Answered", bound=Answer)
+    Answered = TypeVar("Answered", bound=Printed)
 
 
 @dataclass(kw_only=True)
@@ -80,6 +80,18 @@ class Work:
     def limited(self) -> AbstractContextManager[None]:
         """End what is inside when it uses more memory than ``--max-memory`` allows."""
         return options.ended_beyond_memory(self.limits)
+
+    def kept_in(
+        self, keep: Path | None, command: str, label: str, study: Callable[[Store | None, Progress], Answered]
+    ) -> Answered:
+        """Return a study's answer, its runs and itself kept in a directory if one was named."""
+        from vftsim.study.kept import answer_in
+        from vftsim.study.progress import make_progress
+
+        with self.limited(), make_progress(label, self.quiet) as progress:
+            found, remarks = answer_in(keep, command, False, lambda store: study(store, progress))
+        options.say_remarks(remarks)
+        return found
 
     def show(self, result: Any) -> None:
         """Print a result in the format that was asked for, and write a page of it."""

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from vftsim.study.kept import Answer
     from vftsim.study.model import Model
+    from vftsim.study.printed import Printed
     from vftsim.study.progress import Progress
     from vftsim.study.store import Store
 
-    Answered = TypeVar("Answered", bound=Answer)
+    Answered = TypeVar("Answered", bound=Printed)
 
 
 def as_model(model: Model | str | Path, *, quick: bool = False) -> Model:

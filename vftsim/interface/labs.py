@@ -25,16 +25,16 @@ def calibrate(
     With ``keep``, a directory, every finished run is kept there; the same call goes on from them.
     """
     from vftsim.calibrate.run import run_calibration
-    from vftsim.study.kept import keep_data, kept_in
-    from vftsim.study.progress import make_progress
 
-    with (
-        kept_in(None if keep is None else Path(keep), "calibration") as store,
-        make_progress(f"calibrate {name_or_path}", not progress) as show,
-    ):
-        done = run_calibration(str(name_or_path), jobs, show, store)
-        keep_data(store, done.record, done.record["manifest"], described=done)
-    return done
+    name = str(name_or_path)
+    return answered(
+        "calibration",
+        f"calibrate {name}",
+        keep,
+        False,
+        progress,
+        lambda store, show: run_calibration(name, jobs, show, store),
+    )
 
 
 def predict(
@@ -115,14 +115,13 @@ def validate(
     With ``keep``, a directory, every finished run is kept there; the same call goes on from them.
     """
     from vftsim.calibrate.validate import run_validation
-    from vftsim.study.kept import keep_data, kept_in
-    from vftsim.study.progress import make_progress
 
     name = str(name_or_path)
-    with (
-        kept_in(None if keep is None else Path(keep), "validation") as store,
-        make_progress(f"validate {name}", not progress) as show,
-    ):
-        found = run_validation(name, environments, replications, jobs, show, store)
-        keep_data(store, found.for_machines(), found.manifest, described=found)
-    return found
+    return answered(
+        "validation",
+        f"validate {name}",
+        keep,
+        False,
+        progress,
+        lambda store, show: run_validation(name, environments, replications, jobs, show, store),
+    )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vftsim.study.files import write_file, write_json
 from vftsim.study.printed import Printed
@@ -16,22 +16,10 @@ from vftsim.study.stored import write_blocks
 from vftsim.study.workers import Interrupted, Workers, deferred_interrupts
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
-class Answer(Protocol):
-    """What a study hands back."""
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the main table."""
-        ...
-
-    def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data, the manifest under its name."""
-        ...
-
-
-Answered = TypeVar("Answered", bound=Answer)
+Answered = TypeVar("Answered", bound=Printed)
 
 
 def _same(data: Any) -> Any:
@@ -157,30 +145,15 @@ def answer_in(
     return found, store.remarks if store is not None else []
 
 
-def keep_answer(store: Store | None, answer: Answer) -> None:
-    """Write an answer's main table, the whole of it and the manifest beside the store."""
-    if store is not None:
-        data = answer.for_machines()
-        described = answer if isinstance(answer, Printed) else None
-        keep_data(store, data, data["manifest"], answer.to_pandas(), described)
-
-
-def keep_data(
-    store: Store | None,
-    data: Mapping[str, Any],
-    manifest: Mapping[str, Any],
-    table: pd.DataFrame | None = None,
-    described: Printed | None = None,
-) -> None:
-    """Write an answer that is plain data, its manifest, and perhaps a table and its blocks beside the store."""
+def keep_answer(store: Store | None, answer: Printed) -> None:
+    """Write an answer's main table, where it has one, its blocks, the whole of it and the manifest beside the store."""
 
     def write(folder: Path) -> None:
-        if table is not None:
-            write_file(folder / "answer.csv", csv_text(table).encode())
-        if described is not None:
-            write_blocks(folder, described)
-        write_json(folder / ANSWER, data)
-        write_json(folder / MANIFEST, manifest)
+        if (table := getattr(answer, "to_pandas", None)) is not None:
+            write_file(folder / "answer.csv", csv_text(table()).encode())
+        write_blocks(folder, answer)
+        write_json(folder / ANSWER, answer.for_machines())
+        write_json(folder / MANIFEST, answer.origin)
 
     if store is not None:
         store.finish(write)

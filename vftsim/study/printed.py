@@ -38,6 +38,10 @@ class Printed:
         """Return everything for people as blocks."""
         raise TypeError(f"{type(self).__name__} must say what it consists of")
 
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        raise TypeError(f"{type(self).__name__} must say what it is as plain data")
+
     def print_tables(self) -> None:
         """Print everything for people."""
         from vftsim.report.screen import print_blocks

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vftsim.cli import options
 from vftsim.cli.common import Work
 
 
@@ -36,28 +35,19 @@ def calibrate(
     from vftsim.calibrate import fitted
     from vftsim.calibrate.run import run_calibration
     from vftsim.cli.files import check_target, write_whole
-    from vftsim.study.kept import keep_data, kept_in
-    from vftsim.study.progress import make_progress
     from vftsim.study.workers import checked_jobs
 
     if output is not None:
         check_target(output, common.force)
-    with (
-        common.limited(),
-        kept_in(keep, "calibration") as store,
-        make_progress(f"calibrate {calibration}", common.quiet) as progress,
-    ):
-        done = run_calibration(
-            calibration,
-            checked_jobs(common.jobs),
-            progress,
-            store,
-            at=at,
-            profile=profile,
-            laboratories=coverage,
-        )
-        keep_data(store, done.record, done.record["manifest"], described=done)
-    options.say_remarks(store.remarks if store else ())
+    jobs = checked_jobs(common.jobs)
+    done = common.kept_in(
+        keep,
+        "calibration",
+        f"calibrate {calibration}",
+        lambda store, progress: run_calibration(
+            calibration, jobs, progress, store, at=at, profile=profile, laboratories=coverage
+        ),
+    )
     if output is not None:
         write_whole(output, lambda path: fitted.write(path, done.record))
     common.show(done)

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from vftsim.cli import options
 from vftsim.cli.common import Work
 
 
@@ -73,21 +72,19 @@ def validate(
     from vftsim.cli.files import write_whole
     from vftsim.cli.main import OUTSIDE
     from vftsim.study.files import write_file
-    from vftsim.study.kept import keep_data, kept_in
-    from vftsim.study.progress import make_progress
     from vftsim.study.workers import checked_jobs
 
     rows = common.rows
     made_by = stamp() if rows else ""
     workers, settings = checked_jobs(common.jobs), set_ or []
-    with (
-        common.limited(),
-        kept_in(keep, "validation") as store,
-        make_progress(f"validate {validation}", common.quiet) as progress,
-    ):
-        found = run_validation(validation, environment or [], replications, workers, progress, store, settings)
-        keep_data(store, found.for_machines(), found.manifest, described=found)
-    options.say_remarks(store.remarks if store else ())
+    found = common.kept_in(
+        keep,
+        "validation",
+        f"validate {validation}",
+        lambda store, progress: run_validation(
+            validation, environment or [], replications, workers, progress, store, settings
+        ),
+    )
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if rows is not None:
