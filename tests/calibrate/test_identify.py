@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from vftsim.calibrate.identify import identification, is_told, like_costs, told
+from vftsim.calibrate.identify import identification, is_determined, like_costs, undetermined
 
 
 def test_one_parameter_alone():
@@ -23,7 +23,7 @@ def test_a_parameter_without_effect_keeps_all_its_spread():
     assert found.remaining[1] == pytest.approx(1.0)
     assert found.rank == 1
     assert math.isinf(found.condition)
-    (line,) = told(["a", "b"], found)
+    (line,) = undetermined(["a", "b"], found)
     assert line.startswith("b (nothing in the data tells it: the data leave 100 %")
 
 
@@ -34,7 +34,7 @@ def test_two_parameters_that_only_their_sum_tells():
     assert not found.identified(1)
     assert found.remaining[0] == pytest.approx(math.sqrt(0.5), rel=1e-3)
     assert found.rank == 1
-    lines = told(["a", "b"], found)
+    lines = undetermined(["a", "b"], found)
     assert lines[0].startswith("a (only together with b:")
     assert lines[1].startswith("b (only together with a:")
 
@@ -54,9 +54,9 @@ def test_scatter_beyond_the_scale_makes_data_say_less():
 
 def test_an_interval_that_fills_its_box_tells_nothing():
     """Half the spread of an even distribution over 0 to 1 is 0.144: 1.96 times it to either side is 0.566."""
-    assert is_told(0.2, 0.76, (0.0, 1.0))
-    assert not is_told(0.2, 0.77, (0.0, 1.0))
-    assert not is_told(0.02, 1.0, (0.02, 1.0))
+    assert is_determined(0.2, 0.76, (0.0, 1.0))
+    assert not is_determined(0.2, 0.77, (0.0, 1.0))
+    assert not is_determined(0.02, 1.0, (0.02, 1.0))
 
 
 def test_ends_of_searches_are_alike_within_the_joint_region():

@@ -10,7 +10,7 @@ from vftsim.calibrate.by_ramps import verdicts
 from vftsim.calibrate.by_runs import nulls_of, verdict_beside
 from vftsim.calibrate.capacities import CapacityRow, null_capacities
 from vftsim.calibrate.nulls import Base
-from vftsim.calibrate.summary import groups_of, result, told
+from vftsim.calibrate.summary import groups_of, result, share_that_cannot_tell
 from vftsim.calibrate.validation import EnvironmentSpec, NullsSpec, RunTarget, RunValidationSpec, TargetsSpec
 from vftsim.errors import ModelFileError
 from vftsim.study.progress import Silent
@@ -61,7 +61,7 @@ def row(measured, predicted, nulls, quantity="cpu", phase="step_5"):
 def test_a_row_tells_only_if_no_null_gives_what_the_model_may():
     near, far = row(50.0, 50.0, {"line": 50.9}), row(50.0, 50.0, {"line": 52.0, "M/M/1": 47.0})
     assert (near.tells, far.tells) == (False, True)
-    assert told([near, far, row(1.0, 1.0, {})]).startswith("1 of 2 predicted rows (50 %)")
+    assert share_that_cannot_tell([near, far, row(1.0, 1.0, {})]).startswith("1 of 2 predicted rows (50 %)")
     (group,) = groups_of([near, far])
     assert group.cannot_tell == 1
     median, nearer, judged = group.nearer("line")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from vftsim.calibrate.structure_error import ENOUGH
-from vftsim.calibrate.summary import error_of, result, told
+from vftsim.calibrate.summary import error_of, result, share_that_cannot_tell
 from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table
 from vftsim.spec import format_duration
@@ -237,7 +237,7 @@ def validation_blocks(found: Validated) -> list[Block]:
         *(Note(f"warning: {text}", warns=True) for text in found.warnings),
         _verdict(spec.name, verdicts),
         *tables,
-        *([Note(f"Beside null models: {told(found.rows)}.")] if found.rows else []),
+        *([Note(f"Beside null models: {share_that_cannot_tell(found.rows)}.")] if found.rows else []),
         *(
             Note(f"{where}: the edge step collapsed in {bad} of {n} replications")
             for where, (bad, n) in found.collapse.items()

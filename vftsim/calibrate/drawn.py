@@ -24,7 +24,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.identify import elsewhere, is_told
+from vftsim.calibrate.identify import elsewhere, is_determined
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
@@ -68,7 +68,9 @@ class _File(BaseModel):
         low = {key: p.low_95 for key, p in self.parameters.items()}
         high = {key: p.high_95 for key, p in self.parameters.items()}
         boxes = {p.path: p.bounds for p in self.calibration.parameters}
-        open_ = {k for k, p in self.parameters.items() if not (p.identified and is_told(low[k], high[k], boxes[k]))}
+        open_ = {
+            k for k, p in self.parameters.items() if not (p.identified and is_determined(low[k], high[k], boxes[k]))
+        }
         return open_ | elsewhere([(end.cost, end.values) for end in self.ends], len(self.residuals), low, high).keys()
 
 

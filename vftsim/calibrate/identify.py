@@ -89,7 +89,7 @@ def identification(jacobian: Array, sigma: float) -> Identification:
     )
 
 
-def is_told(low: float, high: float, bounds: tuple[float, float]) -> bool:
+def is_determined(low: float, high: float, bounds: tuple[float, float]) -> bool:
     """Return whether a 95 % interval says more of a parameter than its bounds do."""
     return high - low < MOST_OF_BOX * (bounds[1] - bounds[0])
 
@@ -125,7 +125,7 @@ def _partners(parameter: int, directions: Array, remaining_along: Array) -> tupl
     return tuple(i for i in range(len(direction)) if i != parameter and direction[i] > _PART_OF_DIRECTION)
 
 
-def told(names: list[str], found: Identification) -> list[str]:
+def undetermined(names: list[str], found: Identification) -> list[str]:
     """Return a line for every parameter that the data do not determine."""
     lines = []
     for i, name in enumerate(names):

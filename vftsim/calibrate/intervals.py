@@ -31,7 +31,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.identify import BOX_DEVIATION, Identification, elsewhere, identification, is_told, told
+from vftsim.calibrate.identify import (
+    BOX_DEVIATION,
+    Identification,
+    elsewhere,
+    identification,
+    is_determined,
+    undetermined,
+)
 from vftsim.sampling.streams import Streams
 from vftsim.stats._special import student_t_quantile
 
@@ -125,14 +132,14 @@ def fit_at(
         residuals=dict(zip(keys, found.fun.tolist(), strict=True)),
         cost=float(found.cost),
         evaluations=int(found.nfev),
-        not_identified=told(names, seen),
+        not_identified=undetermined(names, seen),
         sensitivity=seen,
     )
     for i, name in enumerate(names):
         box = float(low[i]), float(low[i] + span[i])
         if not seen.identified(i):
             _leave_open(result, name, box)
-        elif not is_told(result.low[name], result.high[name], box):
+        elif not is_determined(result.low[name], result.high[name], box):
             share = 100.0 * (result.high[name] - result.low[name]) / (box[1] - box[0])
             _leave_open(result, name, box, f"{name} (its interval has {share:.0f} % of its box)")
     if len(apart) > 1:

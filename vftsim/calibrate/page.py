@@ -10,7 +10,7 @@ from vftsim.calibrate import structure_error
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.left_out import section
 from vftsim.calibrate.nulls import LINE, PARABOLA, QUEUE, is_relative
-from vftsim.calibrate.summary import error_of, groups_of, result, table, told
+from vftsim.calibrate.summary import error_of, groups_of, result, share_that_cannot_tell, table
 from vftsim.calibrate.validate import Validated
 from vftsim.calibrate.validation import RunValidationSpec, ValidationSpec
 from vftsim.report.markdown import markdown_table
@@ -44,7 +44,7 @@ def _of_runs(found: Validated, spec: RunValidationSpec, name: str, made_by: str)
         "## Beside null models",
         "Line and M/M/1 queue know the fitted runs of the system alone, the queue the CPU that is left to it, too; "
         "*same as without* is what was measured of the system alone at the same load, whether the model has seen it or "
-        f"not. {told(found.rows)}: its figure lies within the model's range.",
+        f"not. {share_that_cannot_tell(found.rows)}: its figure lies within the model's range.",
         table(groups_of(found.rows)),
         *_learned(found),
         "## Every row",
@@ -65,8 +65,8 @@ def _of_ramps(found: Validated, name: str, made_by: str) -> list[str]:
         f"CPU up to {spec.targets.cpu_up_to:g} % is brought to the measured load and mix of its step, as fits have it. "
         "Null models know the same in-sample steps: the straight line and the parabola through them over load (of the "
         "logarithm for delays), and an M/M/1 queue whose price of an attempt is their mean; their capacity is the last "
-        f"step below a full CPU. {told(found.rows)}: its figure lies within the model's range. Memory is compared only "
-        "when steps have their full length, because it falls with every attempt. "
+        f"step below a full CPU. {share_that_cannot_tell(found.rows)}: its figure lies within the model's range. "
+        "Memory is compared only when steps have their full length, because it falls with every attempt. "
         "What was fitted to what: `calibration/sip-lab/protocol.md`.",
         *(f"**Warning**: {warning}." for warning in found.warnings),
         *_declared(found, {"environment": lambda v: v.environment}),

@@ -114,7 +114,7 @@ def held_out(rows: Iterable[Row]) -> list[HeldOut]:
     return [
         HeldOut(**{name: getattr(row, name) for name in HeldOut.model_fields})
         for row in rows
-        if row.sample == "out" and learned_as(row.quantity) and _is_told(row.quantity, row.measured, row.predicted)
+        if row.sample == "out" and learned_as(row.quantity) and _has_error(row.quantity, row.measured, row.predicted)
     ]
 
 
@@ -128,7 +128,7 @@ def _short(value: str | float) -> str | float:
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def _is_told(quantity: str, measured: float, predicted: float) -> bool:
+def _has_error(quantity: str, measured: float, predicted: float) -> bool:
     if not (math.isfinite(measured) and math.isfinite(predicted)):
         return False
     return not is_relative(quantity) or (measured > 0.0 and predicted > 0.0)
@@ -154,7 +154,7 @@ def read_held_out(name_or_path: str) -> StructureError:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "the file"
         raise UsageError(f"--held-out: '{path}' is not what 'vftsim validate' wrote: {key}: {first['msg']}") from None
-    if wrong := next((r for r in found.rows if not _is_told(r.quantity, r.measured, r.predicted)), None):
+    if wrong := next((r for r in found.rows if not _has_error(r.quantity, r.measured, r.predicted)), None):
         raise UsageError(f"--held-out: '{path}': a delay of 0 or less has no ratio ({wrong.phase}, {wrong.quantity})")
     return StructureError.learned(found.rows)
 

@@ -117,7 +117,7 @@ def _line(group: Group, nulls: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def told(rows: Iterable[Row]) -> str:
+def share_that_cannot_tell(rows: Iterable[Row]) -> str:
     """Return how many predicted rows cannot tell, as text."""
     predicted = [row for row in rows if row.sample == "out" and row.nulls]
     cannot = sum(not row.tells for row in predicted)

@@ -14,7 +14,7 @@ from vftsim.calibrate.blocks import validation_blocks
 from vftsim.calibrate.capacities import CapacityRow, RatioRow
 from vftsim.calibrate.left_out import LeftOut
 from vftsim.calibrate.plays import Plays, played
-from vftsim.calibrate.summary import groups_of, told
+from vftsim.calibrate.summary import groups_of, share_that_cannot_tell
 from vftsim.calibrate.validation import RunValidationSpec, ValidationSpec, read_validation
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations
@@ -84,7 +84,7 @@ class Validated(Printed):
             "capacities": [row.as_data() for row in self.capacities],
             "ratios": [asdict(row) for row in self.ratios],
             "summary": [group.as_data() for group in groups_of(self.rows)],
-            "cannot_tell": told(self.rows),
+            "cannot_tell": share_that_cannot_tell(self.rows),
             "left_out": [each.as_data() for each in self.left_out],
             "rows": [row.to_plain() for row in self.rows],
             "edge_rows": [row.to_plain() for row in self.edge_rows],

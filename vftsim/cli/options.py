@@ -15,6 +15,13 @@ quick : Model: --quick
     of the crashes.
 replications : --replications, -n
     Independent replications.
+replication : --replication
+    Number of the replication, from 0.
+start : --start TIME
+    Where the window begins in simulated time; if not given, just before the first fault, a second into the first step
+    of a ramp, or after the warm-up.
+length : --length TIME
+    Length of the window; if not given, 100 ms, around a fault 10 s.
 ihs_limit : --ihs-limit PERCENT
     Allowed inadequately handled share (default: stop rule).
 force : Result: --force

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from vftsim.cli import options
-from vftsim.cli.commands.trace import Length, Replication, Start, recorded_window
+from vftsim.cli.commands.trace import recorded_window
 from vftsim.errors import UsageError
 
 
@@ -22,11 +22,11 @@ def explain(
     model: str,
     packet: str = "worst",
     of: Of = Of.packet,
-    start: Start = None,
-    length: Length = None,
+    start: str | None = None,
+    length: str | None = None,
     set_: list[str] | None = None,
     seed: int = options.DEFAULT_SEED,
-    replication: Replication = 0,
+    replication: int = 0,
     as_json: bool = False,
     engine: options.EngineName = options.EngineName.auto,
     strict: bool = False,

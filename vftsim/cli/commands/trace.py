@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from vftsim.cli import options
 from vftsim.errors import UsageError
@@ -16,19 +14,6 @@ if TYPE_CHECKING:
     from vftsim.tracing.trace import Trace
 
 _LONGEST_NS = 10_000_000_000
-
-Start = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="Where the window begins in simulated time; if not given, just before the first fault, a second into the "
-        "first step of a ramp, or after the warm-up.",
-    ),
-]
-Length = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Length of the window; if not given, 100 ms, around a fault 10 s.")
-]
-Replication = Annotated[int, typer.Option(help="Number of the replication, from 0.")]
 
 
 class CapturePoint(StrEnum):
@@ -48,11 +33,11 @@ def trace(
     beside: Path | None = None,
     match: list[str] | None = None,
     cycles: str | None = None,
-    start: Start = None,
-    length: Length = None,
+    start: str | None = None,
+    length: str | None = None,
     set_: list[str] | None = None,
     seed: int = options.DEFAULT_SEED,
-    replication: Replication = 0,
+    replication: int = 0,
     force: bool = False,
     engine: options.EngineName = options.EngineName.auto,
     strict: bool = False,
