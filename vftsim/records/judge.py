@@ -185,8 +185,7 @@ class Judgement(Printed):
 
     def by_verdict(self, group: str) -> str:
         """Return how many statements have which verdict, as text."""
-        counts = Counter(row.verdict for row in self.groups[group])
-        return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+        return in_counts(self.groups[group])
 
     @property
     def ran(self) -> str:
@@ -205,6 +204,12 @@ class Judgement(Printed):
         """Return everything as plain data: what ``--json`` prints."""
         tables = [{"title": each.title, "columns": each.columns, "rows": each.rows} for each in self.tables()]
         return {"budget": dict(self.record.budget), "results": self.results, "tables": tables, "scores": self.scores()}
+
+
+def in_counts(rows: Iterable[Row]) -> str:
+    """Return how many statements have which verdict, as text."""
+    counts = Counter(row.verdict for row in rows)
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
 
 
 def texts_of(table: Table) -> list[list[str]]:

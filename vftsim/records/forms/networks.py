@@ -17,6 +17,7 @@ from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
 from vftsim.records.forms import networks_claims as claims
 from vftsim.records.forms.networks_claims import Results
+from vftsim.records.judge import in_counts
 from vftsim.records.runner import mean_of
 from vftsim.records.tables import cell, rows_of
 from vftsim.spec import load, shipped_dir
@@ -225,7 +226,7 @@ def tally(results: Results, which: str) -> str:
         "null": lambda: claims.judge(_claims(), _shared_evenly()),
         "other cards": lambda: claims.judge(_claims(), results, beside=True),
     }[which]()
-    return claims.tally(judged)
+    return in_counts(judged)
 
 
 def cannot_tell(results: Results) -> str:

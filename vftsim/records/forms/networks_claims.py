@@ -6,9 +6,9 @@ Relations and margins are those of ``calibration/networks/protocol.md``.  Compar
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from vftsim.records.judge import Row, lead_verdict
@@ -77,12 +77,6 @@ def judge(claims: Sequence[Mapping[str, str]], results: Results, *, beside: bool
     """Judge all statements but those with a figure; ``beside`` takes each platform's other network card."""
     found = _Found(results, BESIDE if beside else MODELS)
     return [found.judge(row) for row in claims if row["claim_id"] not in NUMBERS]
-
-
-def tally(statements: Iterable[Row]) -> str:
-    """Return how many statements have which verdict, as text."""
-    counts = Counter(one.verdict for one in statements)
-    return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:
@@ -186,14 +180,6 @@ def trend(metric: Metric, series: Series, counts: Sequence[int], *, rises: bool)
     return "missed" if any(compare(against, metric, series[b], series[a]) == "holds" for a, b in steps) else whole
 
 
-def _rises(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
-    return trend(metric, series, counts, rises=True)
-
-
-def _falls(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
-    return trend(metric, series, counts, rises=False)
-
-
 def _little(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
     return "holds" if all(_mean(series[n]) < metric.little for n in counts) else "missed"
 
@@ -215,8 +201,8 @@ def _up_to(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
 
 
 _ALONE: dict[str, Callable[[Metric, Series, Sequence[int]], Verdict]] = {
-    "increases_with_clients": _rises,
-    "decreases_with_clients": _falls,
+    "increases_with_clients": partial(trend, rises=True),
+    "decreases_with_clients": partial(trend, rises=False),
     "negligible": _little,
     "slight": _little,
     "zero": _zero,

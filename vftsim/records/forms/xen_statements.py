@@ -73,8 +73,11 @@ _LOSS_WORDS: dict[str, Callable[[float], bool]] = {
     "very_high": lambda x: x > 80.0,
     "unacceptable": lambda x: x >= 1.0,
 }
-_SAME_POINTS = 1.0
-_SAME_DELAY = math.log(1.5)
+_DELAY_WORDS: dict[str, tuple[str, str, Callable[[Outcome], Sequence[float]], Callable[[float], bool]]] = {
+    "minimal": ("below 0.5 ms", "p99", lambda o: o.delay_p99_ms, lambda x: x < 0.5),
+    "good": ("good", "p95", lambda o: o.delay_p95_ms, lambda x: x < 10.0),
+    "high": ("high", "mean", lambda o: o.delay_mean_ms, lambda x: x > 5.0),
+}
 _MARGINAL_POINTS = 5.0
 _NO_WORD = {"", "not_stated", "similar"}
 
@@ -104,64 +107,43 @@ def _judge_loss(key: str, word: str, outcomes: Mapping[str, Outcome]) -> Judged:
         return Judged(key, "loss", word, _percent(mine.loss), verdict)
     relation, target = word.split(":")
     if relation == "best_in":
-        return _judge_best(key, word, target, outcomes)
+        rivals = _rivals(target, key, outcomes)
+        rival = min(rivals, key=lambda k: (rivals[k].loss, rivals[k].delay))
+        best = rivals[rival]
+        compared = _DELAY if max(mine.loss, best.loss) == 0.0 else _LOSS
+        found = f"{_percent(mine.loss)} against {_percent(best.loss)} ({rival})"
+        return Judged(key, "loss", word, found, compared.sign(mine, best, is_more=False))
     other = _reference(target, key, outcomes)
-    difference = mine.loss - other.loss
     found = f"{_percent(mine.loss)} against {_percent(other.loss)}"
     if relation in {"no_change_vs", "no_improvement_vs"}:
-        points = _differences(mine.loss_percent, other.loss_percent)
-        verdict = _same(points, _SAME_POINTS, only_less=relation == "no_improvement_vs")
+        verdict = _LOSS.same(mine, other, only_less=relation == "no_improvement_vs")
     elif relation == "marginal_improvement_vs":
-        verdict = _marginal(mine, other, difference)
+        is_marginal = abs(mine.loss - other.loss) < _MARGINAL_POINTS
+        verdict = _LOSS.sign(mine, other, is_more=False) if is_marginal else "missed"
     elif max(mine.loss, other.loss) == 0.0:
-        verdict = _delay_sign(mine, other, is_more=relation == "worse_than")
+        verdict = _DELAY.sign(mine, other, is_more=relation == "worse_than")
         found = f"no loss; mean delay {mine.delay:.3g} against {other.delay:.3g} ms"
     else:
-        verdict = _loss_sign(mine, other, is_more=relation == "worse_than")
+        verdict = _LOSS.sign(mine, other, is_more=relation == "worse_than")
     return Judged(key, "loss", word, found, verdict)
-
-
-def _marginal(mine: Outcome, other: Outcome, difference: float) -> Verdict:
-    if not -_MARGINAL_POINTS < difference < _MARGINAL_POINTS:
-        return "missed"
-    return _loss_sign(mine, other, is_more=False)
-
-
-def _judge_best(key: str, word: str, target: str, outcomes: Mapping[str, Outcome]) -> Judged:
-    mine = outcomes[key]
-    rivals = {k: o for k, o in outcomes.items() if k.startswith(target.removeprefix("set.")) and k != key}
-    rival = min(rivals, key=lambda k: (rivals[k].loss, rivals[k].delay))
-    best = rivals[rival]
-    if max(mine.loss, best.loss) == 0.0:
-        verdict = _delay_sign(mine, best, is_more=False)
-    else:
-        verdict = _loss_sign(mine, best, is_more=False)
-    return Judged(key, "loss", word, f"{_percent(mine.loss)} against {_percent(best.loss)} ({rival})", verdict)
 
 
 def _judge_delay(key: str, word: str, row: Mapping[str, str], outcomes: Mapping[str, Outcome]) -> Judged:
     mine = outcomes[key]
-    if word == "minimal":
-        ms = _mean(mine.delay_p99_ms)
-        return Judged(key, "delay", "below 0.5 ms", f"p99 {ms:.3g} ms", "holds" if ms < 0.5 else "missed")
-    if word == "good":
-        ms = _mean(mine.delay_p95_ms)
-        return Judged(key, "delay", word, f"p95 {ms:.3g} ms", "holds" if ms < 10.0 else "missed")
-    if word == "high":
-        verdict: Verdict = "holds" if mine.delay > 5.0 else "missed"
-        return Judged(key, "delay", word, f"mean {mine.delay:.3g} ms", verdict)
+    if word in _DELAY_WORDS:
+        stated, which, values, holds = _DELAY_WORDS[word]
+        ms = _mean(values(mine))
+        return Judged(key, "delay", stated, f"{which} {ms:.3g} ms", "holds" if holds(ms) else "missed")
     relation, target = _delay_relation(word, row)
     if relation == "best_in":
-        rivals = [o for k, o in outcomes.items() if k.startswith(target.removeprefix("set.")) and k != key]
-        other = min(rivals, key=lambda o: o.delay)
-        verdict = _delay_sign(mine, other, is_more=False)
+        other = min(_rivals(target, key, outcomes).values(), key=lambda o: o.delay)
+        verdict = _DELAY.sign(mine, other, is_more=False)
     else:
         other = _reference(target, key, outcomes)
         if relation in {"no_improvement", "no_change"}:
-            verdict = _same(_ratios(mine, other), _SAME_DELAY, only_less=relation == "no_improvement")
+            verdict = _DELAY.same(mine, other, only_less=relation == "no_improvement")
         else:
-            is_more = relation in {"worse_than", "higher_than", "higher"}
-            verdict = _delay_sign(mine, other, is_more=is_more)
+            verdict = _DELAY.sign(mine, other, is_more=relation in {"worse_than", "higher_than", "higher"})
     return Judged(key, "delay", word, f"mean {mine.delay:.3g} against {other.delay:.3g} ms", verdict)
 
 
@@ -176,59 +158,57 @@ def _delay_relation(word: str, row: Mapping[str, str]) -> tuple[str, str]:
     return word, row["outcome"].split(";")[-1].split(":")[-1]
 
 
+def _rivals(target: str, key: str, outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
+    """Return the experiments of a set without one."""
+    return {k: o for k, o in outcomes.items() if k.startswith(target.removeprefix("set.")) and k != key}
+
+
 def _reference(target: str, key: str, outcomes: Mapping[str, Outcome]) -> Outcome:
     """Return an experiment, or the mean of a set without the experiment itself."""
     if not target.startswith("set."):
         return outcomes[target]
-    members = [o for k, o in outcomes.items() if k.startswith(target.removeprefix("set.")) and k != key]
+    members = _rivals(target, key, outcomes).values()
 
-    def mean_of(values: Callable[[Outcome], Sequence[float]]) -> list[float]:
-        return [_mean(column) for column in zip(*(values(o) for o in members), strict=True)]
+    def mean_of(name: str) -> list[float]:
+        return [_mean(column) for column in zip(*(getattr(o, name) for o in members), strict=True)]
 
-    return Outcome(
-        mean_of(lambda o: o.loss_percent),
-        mean_of(lambda o: o.delay_mean_ms),
-        mean_of(lambda o: o.delay_p95_ms),
-        mean_of(lambda o: o.delay_p99_ms),
-    )
+    return Outcome(*map(mean_of, Outcome.__slots__))
 
 
-def _loss_sign(mine: Outcome, other: Outcome, *, is_more: bool) -> Verdict:
-    return _sign(_differences(mine.loss_percent, other.loss_percent), _SAME_POINTS, is_more=is_more)
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A figure of two experiments: its differences by replication, and how small they are where nothing changes."""
 
+    differences: Callable[[Outcome, Outcome], list[float]]
+    margin: float
 
-def _delay_sign(mine: Outcome, other: Outcome, *, is_more: bool) -> Verdict:
-    return _sign(_ratios(mine, other), _SAME_DELAY, is_more=is_more)
+    def sign(self, mine: Outcome, other: Outcome, *, is_more: bool) -> Verdict:
+        """Whether differences have the stated sign; the sign of most of them where a delay is infinite."""
+        differences = self.differences(mine, other)
+        stated = differences if is_more else [-d for d in differences]
+        if not all(map(math.isfinite, stated)):
+            return "holds" if sum(d > 0.0 for d in stated) > len(stated) / 2 else "missed"
+        return lead_verdict(stated, same=self.margin)
 
-
-def _differences(mine: Sequence[float], other: Sequence[float]) -> list[float]:
-    return [x - y for x, y in zip(mine, other, strict=True)]
-
-
-def _ratios(mine: Outcome, other: Outcome) -> list[float]:
-    """Logarithms of the ratios of mean delay; infinite where one lets nothing through, 0 where neither does."""
-    return [_ratio(x, y) for x, y in zip(mine.delay_mean_ms, other.delay_mean_ms, strict=True)]
+    def same(self, mine: Outcome, other: Outcome, *, only_less: bool) -> Verdict:
+        """Whether differences are shown to be within the margin; ``only_less``: not below it."""
+        differences = self.differences(mine, other)
+        if not all(map(math.isfinite, differences)):
+            return "holds" if only_less and max(differences) > 0.0 else "missed"
+        return same_verdict(differences, self.margin, only_less=only_less)
 
 
 def _ratio(mine: float, other: float) -> float:
+    """Return the logarithm of a ratio of mean delays; infinite where one lets nothing through, 0 where neither does."""
     if not math.isfinite(mine):
         return math.inf if math.isfinite(other) else 0.0
     return math.log(mine / other) if math.isfinite(other) else -math.inf
 
 
-def _sign(differences: Sequence[float], margin: float, *, is_more: bool) -> Verdict:
-    """Whether differences have the stated sign; the sign of most of them where a delay is infinite."""
-    stated = differences if is_more else [-d for d in differences]
-    if not all(map(math.isfinite, stated)):
-        return "holds" if sum(d > 0.0 for d in stated) > len(stated) / 2 else "missed"
-    return lead_verdict(stated, same=margin)
-
-
-def _same(differences: Sequence[float], margin: float, *, only_less: bool) -> Verdict:
-    """Whether differences are shown to be within the margin; ``only_less``: not below it."""
-    if not all(map(math.isfinite, differences)):
-        return "holds" if only_less and max(differences) > 0.0 else "missed"
-    return same_verdict(differences, margin, only_less=only_less)
+_LOSS = _Compared(lambda a, b: [x - y for x, y in zip(a.loss_percent, b.loss_percent, strict=True)], 1.0)
+_DELAY = _Compared(
+    lambda a, b: [_ratio(x, y) for x, y in zip(a.delay_mean_ms, b.delay_mean_ms, strict=True)], math.log(1.5)
+)
 
 
 def _mean(values: Sequence[float]) -> float:
