@@ -88,6 +88,7 @@ def fail_over(sim: Sim, guard: Guard, own: Lockstep, limit_ns: int, declared_ns:
     """Plan the secondary's going live; it has what left the primary by ``limit_ns``."""
     pair = pairs(sim)[own.pair]
     if own.state == PROTECTED:
+        # Trains up to the crash belong to the log, and nothing is written after the cut.
         log_writer.advance(sim, pair)
         cut(sim, guard, own)
     own.is_cut = False
@@ -113,6 +114,7 @@ def on_live(sim: Sim, place: int, token: int) -> None:
             discard(sim, packet_list.pop(sim, plan.packets))
         plans.free(sim, place)
         return
+    # Unprotected first: what is released below, and what it makes the guest do, is not held any more.
     unprotect(sim, guard, own, UNPROTECTED)
     note(sim, guard, LIVE)
     audit.go_live(sim, guard.audit)
@@ -126,5 +128,6 @@ def on_live(sim: Sim, place: int, token: int) -> None:
         release(sim, packet_list.pop(sim, own.pending))
     plans.free(sim, place)
     announce(sim, guard, own.announcement_ns)
+    # Last: what the backup issues leaves before anything new.
     machine.resume(sim, guard, machine.FAILOVER)
     reprotection.start(sim, guard)

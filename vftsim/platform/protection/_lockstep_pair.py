@@ -60,9 +60,11 @@ def log_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
             count(sim, guard, INPUTS_WHILE_SPLIT, 1)
         return LOST if own.state == FAILING_OVER else 0
     data_bytes = max(0, size_bytes - own.framing_bytes)
+    # This may be the first entry that dies with the primary: the guest is cut then, and never sees the packet.
     if not write(sim, guard, own, nearest((own.packet_bytes + data_bytes) * own.transport_overhead)):
         return LOST
     log = pairs(sim)[own.pair].log
+    # After the write, which has brought the trains up to now: the packet pays for them too.
     due_ns = log.cost_due_ns
     log.cost_due_ns = 0
     recording = recordings(sim)[guard.row]
@@ -141,11 +143,13 @@ def write(sim: Sim, guard: Guard, own: Lockstep, size_bytes: int) -> bool:
         if pair.log.unsent_bytes > own.buffer_bytes:
             stop_for_buffer(sim, guard)
         return True
+    # Asked before the entry is on its way itself.
     count_batch(sim, guard)
     if not log_writer.write(sim, pair, size_bytes, own.limit_ns):
         cut(sim, guard, own)
         return False
     over_ns = overflow_ns(sim, guard, own)
+    # Once for a full buffer: what is written until the guest stands still finds it full again.
     if over_ns > 0 and not own.is_full:
         own.is_full = True
         stop_for_buffer(sim, guard)
@@ -180,6 +184,7 @@ def look_again(sim: Sim, guard: Guard, own: Lockstep, after_ns: int) -> None:
     """Plan another look at the log buffer of this pair."""
     row = plans.new(sim)
     plans(sim)[row].guard = guard.row
+    # There may be another pair by then: its number tells.
     plans(sim)[row].pair = own.begun
     at(sim, sim.now_ns + after_ns, EventKind.CHANNEL, ENTITY, on_drained, row)
 
@@ -234,9 +239,11 @@ def on_settling(sim: Sim, place: int, token: int) -> None:
     if guard.dead or not is_logging(own):
         recording.is_settling = False
         return
+    # Planned first: what follows may stop the guest or cut the pair, which the next time finds out.
     machine.call_after(sim, guard, recording.settling_ns, on_settling)
     if not guard.stopped:
         log_clock_reads(sim, guard, own, recording)
+    # Asked anew: clock reads may have filled the buffer or been cut off.
     if is_logging(own) and not guard.stopped:
         settle(sim, guard, own, recording)
 
@@ -272,6 +279,7 @@ def on_settled(sim: Sim, place: int, argument: int) -> None:
 @part
 def new_pair(sim: Sim, guard: Guard, own: Lockstep) -> None:
     """Begin a pair with a secondary that is in step; what the pair before still holds leaves when acknowledged."""
+    # Acknowledgements of the pair before may be on their way; the last of them disposes of it.
     if own.pair != 0:
         pairs(sim)[own.pair].is_over = True
         if pairs(sim)[own.pair].waiting == 0:
@@ -326,6 +334,7 @@ def protect(sim: Sim, guard: Guard) -> None:
     if guard.dead:
         return
     own = locksteps(sim)[guard.row]
+    # Read before another pair takes its place.
     before = pairs(sim)[own.pair]
     own.replayed_ns += before.secondary.busy_ns
     own.waited_ns += before.wait_ns
@@ -345,6 +354,7 @@ def protect(sim: Sim, guard: Guard) -> None:
 @part
 def unprotect(sim: Sim, guard: Guard, own: Lockstep, state: int) -> None:
     """Go on without a secondary."""
+    # The state first: a guest that runs again may send at once, and nothing holds that any more.
     own.state = state
     throttle.stop(sim, guard)
     machine.set_overhead(sim, guard, 0, 1.0, 1.0)
@@ -354,6 +364,7 @@ def unprotect(sim: Sim, guard: Guard, own: Lockstep, state: int) -> None:
 @part
 def cut(sim: Sim, guard: Guard, own: Lockstep) -> None:
     """End the guest as far as the secondary can reproduce it."""
+    # The state first: stopping asks the mechanism to write its log up to now (sync), and this one is over.
     own.is_cut = True
     own.state = FAILING_OVER
     machine.disconnect(sim, guard)

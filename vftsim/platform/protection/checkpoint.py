@@ -337,6 +337,7 @@ def suspend(sim: Sim, guard: Guard) -> None:
     own.longest_pause_ns = max(own.longest_pause_ns, own.pause_ns)
     if own.longest_ns > 0:
         adapt(own)
+    # Before the next step is planned: a life that ends here still sends this state, and nothing after it.
     cut_here(sim, guard)
     replications(sim)[guard.row].step = machine.call_after(sim, guard, own.pause_ns, on_copied)
 
@@ -355,6 +356,7 @@ def on_copied(sim: Sim, place: int, token: int) -> None:
     guard = guards(sim)[place]
     if token != replications(sim)[place].step:
         return
+    # Before it is sent: the guest computes on while its state is on the wire.
     machine.resume(sim, guard, machine.STATE)
     if checkpoints(sim)[place].is_local:
         state_stream.acknowledge(sim, guard)

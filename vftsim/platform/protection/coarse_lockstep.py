@@ -271,6 +271,7 @@ def on_suspended(sim: Sim, place: int, token: int) -> None:
 @coarse_lockstep.implements(acknowledged)
 def run_again(sim: Sim, guard: Guard) -> None:
     """The replicas are equal: whatever waited for comparison may leave, and both run."""
+    # What waited leaves before anything new.
     release_everything(sim, guard)
     machine.resume(sim, guard, machine.STATE)
     start_run(sim, guard)
@@ -287,6 +288,7 @@ def hold_for_comparison(sim: Sim, guard: Guard, packet: int) -> None:
         return
     before = output_buffers(sim)[guard.row].issued
     output_buffer.hold(sim, guard, packet)
+    # A full queue has dropped it: there is nothing to compare.
     if output_buffers(sim)[guard.row].issued > before:
         plan_comparison(sim, guard, coarse_locksteps(sim)[guard.row], output_buffers(sim)[guard.row].fresh.last)
 
@@ -353,6 +355,7 @@ def on_compared(sim: Sim, place: int, token: int) -> None:
         return
     own = output_buffers(sim)[place]
     while own.fresh.length > 0 and is_equal(sim, compared(sim)[own.fresh.first]):
+        # Off the list before it leaves: its receiver may cause another look at the list within this instant.
         held_list.push(sim, own.leaving, held_list.pop(sim, own.fresh))
         output_buffer.release_first(sim, own)
 

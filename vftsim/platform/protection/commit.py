@@ -102,6 +102,7 @@ def on_acknowledged(sim: Sim, place: int, token: int) -> None:
     output = outputs(sim)[place]
     if token == output.alarm:
         pair = pairs(sim)[output.pair]
+        # The last output that waits of a pair that is over frees the pair.
         let_go(sim, pair, output)
         if pair.is_over and pair.waiting == 0:
             dispose(sim, pair)
@@ -159,6 +160,7 @@ def resend(sim: Sim, pair: Pair, depart_ns: int, arrival_ns: int, ack_ns: int) -
     row = pair.outputs.first
     while row != 0:
         output = outputs(sim)[row]
+        # Those with an alarm had been acknowledged before the loss: their acknowledgement is on its way.
         if not output.released and output.alarm == 0:
             expect(sim, pair, row, depart_ns, arrival_ns, ack_ns)
         row = output.link
@@ -167,6 +169,7 @@ def resend(sim: Sim, pair: Pair, depart_ns: int, arrival_ns: int, ack_ns: int) -
 @part
 def release_all(sim: Sim, pair: Pair) -> int:
     """Let everything go that is held: the primary goes on alone; return how many."""
+    # Before the first leaves: the auditor has no backup to ask any more.
     pair.backup_is_gone = True
     count = pair.waiting
     row = pair.outputs.first

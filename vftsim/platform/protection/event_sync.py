@@ -139,6 +139,7 @@ def synchronize_output(sim: Sim, guard: Guard, packet: int) -> None:
     if not is_protecting(replications(sim)[guard.row]):
         pass_on(sim, guard, packet)
         return
+    # Held before the guest stops: the barrier of the synchronization that begins stands behind it.
     output_buffer.hold(sim, guard, packet)
     if not state_streams(sim)[guard.row].is_open:
         synchronize(sim, guard)
@@ -170,6 +171,7 @@ def on_suspended(sim: Sim, place: int, token: int) -> None:
 def pass_event_on(sim: Sim, guard: Guard) -> None:
     """Resume the guest and pass its event on; what its timers have sent meanwhile is the next event."""
     own = event_syncs(sim)[guard.row]
+    # Copied before they leave: what their receivers do with them is no longer ours.
     keep_copies(sim, guard, own)
     output_buffer.let_go(sim, guard)
     if output_buffers(sim)[guard.row].fresh.length > 0:

@@ -107,6 +107,7 @@ def take_note(sim: Sim, port: Port, size_bytes: int) -> int:
         return 0
     guard = guards(sim)[port.guard]
     guard.exits += port.exits_in
+    # Owed before the mechanism is asked, whose entry pays it; taken back if it writes none.
     owed_bytes = max(0, size_bytes - FRAMING_BYTES) if guard.audit.hears else 0
     audit.owe(guard.audit, owed_bytes)
     cost_ns = note_input(sim, guard, size_bytes)
@@ -136,6 +137,7 @@ def put_out(sim: Sim, port: Port, packet: int) -> bool:
         discard(sim, packet)
         return True
     guard.exits += port.exits_out
+    # release() takes it back where the way is full and nothing may wait there: it stays the sender's then.
     guard.offered = packet
     hold_output(sim, guard, packet)
     is_taken = guard.offered == packet

@@ -187,6 +187,7 @@ def on_boundary(sim: Sim, place: int, token: int) -> None:
     if token != replications(sim)[place].step:
         return
     own = epochs(sim)[place]
+    # Stopped before the message is written, which may be the first that dies with the primary.
     machine.stop(sim, guard, machine.STATE)
     count(sim, guard, EPOCHS, 1)
     audit.settle(guard.audit)
@@ -290,6 +291,7 @@ def act(sim: Sim, guard: Guard, packet: int) -> None:
     if not is_protecting(state):
         pass_on(sim, guard, packet)
     elif state.state == PROTECTED and own.acked_ns <= sim.now_ns and output_buffers(sim)[guard.row].fresh.length == 0:
+        # Copied before it leaves: a backup that takes over repeats the operations of its last epoch.
         packet_list.push(sim, own.copies, copy(sim, packet))
         release(sim, packet)
     else:

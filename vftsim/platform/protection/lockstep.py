@@ -204,6 +204,7 @@ def crash_backup(sim: Sim, guard: Guard) -> None:
     if own.state == FAILING_OVER and not own.is_cut:
         own.state = UNPROTECTED
         machine.kill(sim, guard)
+        # Nobody is left to issue them.
         while own.pending.length > 0:
             discard(sim, packet_list.pop(sim, own.pending))
     elif own.state != FAILING_OVER:
@@ -225,6 +226,7 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
     """Cut the channel; heartbeats go on over another network."""
     own = locksteps(sim)[guard.row]
     halts = loser(sim, guard, own, sim.now_ns, duration_ns)
+    # Read before the log is written up to now, which would put more on the channel.
     limit_ns = left_by_ns(channels(sim)[guard.row], sim.now_ns)
     if halts == PRIMARY:
         remove_limit(sim, guard, sim.now_ns, True)
@@ -351,6 +353,7 @@ def on_restored(sim: Sim, place: int, token: int) -> None:
         own.resent_arrival_ns = arrival_ns
         ack_ns = arrival_ns + channels(sim)[guard.row].ack_ns
         commit.resend(sim, pair, pair.log.last_depart_ns, arrival_ns, ack_ns)
+        # Whether the guest stood still for want of room or not: what has been sent again decides when there is some.
         own.is_full = True
         go_on_with_room(sim, guard, own)
     plans.free(sim, place)

@@ -34,6 +34,7 @@ def start(sim: Sim, pair: Pair) -> None:
 @part
 def write(sim: Sim, pair: Pair, size_bytes: int, limit_ns: int) -> bool:
     """Write an entry now; False if it would leave the primary after ``limit_ns``, and is lost with it."""
+    # The trains first: the channel takes entries in the order in which they were written.
     advance(sim, pair)
     channel = channels(sim)[pair.guard]
     log = pair.log
@@ -103,6 +104,7 @@ def advance(sim: Sim, pair: Pair) -> None:
     total_ns = run_ns(sim, guard)
     fresh_ns = total_ns - log.run_ns
     log.run_ns = total_ns
+    # A guest that stood still has taken no timer interrupts.
     from_ns = max(log.written_ns, guard.resumed_ns)
     log.written_ns = sim.now_ns
     if not guard.stopped:

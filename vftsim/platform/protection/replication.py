@@ -140,6 +140,7 @@ def end_foreseen_life(sim: Sim, guard: Guard) -> None:
 def end_life(sim: Sim, guard: Guard) -> None:
     """Stop the guest for good, as far as its primary is concerned: nothing enters it any more."""
     own = replications(sim)[guard.row]
+    # A token of 0 matches no event: what was planned for this life comes to nothing.
     own.is_cut = True
     own.step = 0
     own.alarm = 0
@@ -270,6 +271,7 @@ def find(sim: Sim, guard: Guard, finding: Finding, is_fenced: bool) -> None:
 @part
 def fail_over(sim: Sim, guard: Guard, own: Replication, declared_ns: int) -> None:
     """Plan the backup's going live, with what its disk has to apply done while it waits for the verdict."""
+    # The state first: abandon() asks by it whether the backup issues what waits.
     own.state = FAILING_OVER
     own.step = 0
     own.alarm = 0
@@ -359,6 +361,7 @@ def crash_backup(sim: Sim, guard: Guard) -> None:
         reprotection.start(sim, guard)
     elif own.state == PROTECTED:
         own.state = BROKEN
+        # A dead backup waits for nothing.
         own.is_backup_dead = True
         own.alarm = 0
         state_stream.lose(sim, guard)
@@ -406,6 +409,7 @@ def on_mended(sim: Sim, place: int, token: int) -> None:
     if own.is_backup_dead:
         return
     own.state = PROTECTED
+    # The acknowledgement will come after all.
     own.alone = 0
     state_stream.repair(sim, guard)
     plan_piece(sim, guard, own)
@@ -431,12 +435,14 @@ def on_alone(sim: Sim, place: int, token: int) -> None:
         own.alone = at(sim, back_ns, EventKind.CONTROL, ENTITY, on_alone, place)
         return
     own.step = 0
+    # The state first: outputs that leave below may make the guest send, and that is not held any more.
     own.state = SPLIT if own.is_split else UNPROTECTED
     note(sim, guard, ALONE)
     audit.end(sim, guard.audit)
     if own.is_fenced:
         own.alarm = 0
     go_alone(sim, guard)
+    # What waited leaves before anything new.
     machine.resume(sim, guard, machine.STATE)
     if own.is_fenced or own.is_backup_dead:
         reprotection.start(sim, guard)

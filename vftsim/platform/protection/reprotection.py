@@ -84,6 +84,7 @@ def install(engine: Engine, guard: int, spec: ReprotectionSpec | None, shared_li
 def start(sim: Sim, guard: Guard) -> None:
     """Begin anew: an attempt that is under way, if any, is given up."""
     own = reprotections(sim)[guard.row]
+    # Tokens of 0 match no event: steps of the attempt before come to nothing.
     own.next_step = 0
     own.next_pulse = 0
     machine.resume(sim, guard, machine.MIGRATION)

@@ -138,6 +138,7 @@ def state_bytes(own: StateStream) -> int:
 def send(sim: Sim, guard: Guard) -> None:
     """Begin to transmit the state taken last."""
     own = state_streams(sim)[guard.row]
+    # Read while the fields are still those of the state before.
     own.heard_before_ns = arrival_ns(sim, guard)
     own.way_ns = channels(sim)[guard.row].latency_ns
     own.sent_from_ns = sim.now_ns
@@ -221,6 +222,7 @@ def lose_acknowledgements(sim: Sim, guard: Guard) -> None:
 def repair(sim: Sim, guard: Guard) -> None:
     """Let the channel work again: what had not left by then leaves now, what was on the wire is sent once more."""
     own = state_streams(sim)[guard.row]
+    # Read while it is known since when nothing gets through: what had left by then is not sent again.
     rest_ns = max(0, own.depart_ns - max(own.lost_ns, own.sent_from_ns))
     if own.piece_ns > own.lost_ns:
         own.rest_bytes += own.piece_bytes

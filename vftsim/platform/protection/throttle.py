@@ -91,6 +91,7 @@ def on_cycle(sim: Sim, place: int, token: int) -> None:
 def cycle(sim: Sim, guard: Guard) -> None:
     """Begin a duty cycle with the part in which the guest stands still."""
     own = throttles(sim)[guard.row]
+    # Asked at the end of each cycle, not when the share rises: a cycle that has begun is played to its end.
     if not own.is_active or own.share >= FULL_SHARE:
         own.is_cycling = False
         return
