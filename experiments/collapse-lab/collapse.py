@@ -62,6 +62,7 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=120.0, help="end within this time")
     parser.add_argument("--seed", type=int, default=26)
+    parser.add_argument("--full", type=float, help="calls a second that fill the core, where low rates mislead")
     parser.add_argument("--only-prices", action="store_true", help="the low rates alone")
     asked = parser.parse_args()
     missing = check_machine()
@@ -76,8 +77,8 @@ def main() -> None:
     is_done = play_all(asked.out, list(price_runs()), until)
     if asked.only_prices or not is_done:
         return
-    full = full_load(asked.out)
-    print(f"{full:.0f} calls a second fill the core, by the price at low rates")
+    full = asked.full or full_load(asked.out)
+    print(f"{full:.0f} calls a second are taken to fill the core")
     cells = schedule(asked.design, asked.blocks, asked.seed)
     planned = [Run(name, cell, ramp_rates(full, cell)) for name, cell in cells]
     if play_all(asked.out, planned, until):
