@@ -10,7 +10,7 @@ WRITTEN_BY_COMMANDS = {"accuracy.md", "interval-coverage.md", "parts.md", "shown
 PAGES = [
     path
     for path in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-    if path.name not in WRITTEN_BY_COMMANDS and path.parent.name != "records" and path.name != "CHANGELOG.md"
+    if path.name not in WRITTEN_BY_COMMANDS and path.parent.name != "records"
 ]
 WIDEST = 120
 
