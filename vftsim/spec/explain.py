@@ -171,7 +171,8 @@ def _message(details: Any, spot: Spot) -> str:
         return special(spot, context, given)
     name = _subject(spot)
     if kind in _KINDS_OF_TYPE:
-        return f"{name}must be {_EXPECTED[_KINDS_OF_TYPE[kind]]}, got {shown(given)}{_hint(kind, given)}"
+        expected = _EXPECTED[_KINDS_OF_TYPE[kind]]
+        return f"{name}must be {expected}, got {shown(given)}{_hint(kind, given, spot)}"
     if kind in _BOUNDS:
         entry, sign = _BOUNDS[kind]
         quantity = spot.shape.quantity if spot.shape else None
@@ -198,7 +199,7 @@ def _as_written(spot: Spot, given: Any) -> Any:
     return given
 
 
-def _hint(kind: str, given: Any) -> str:
+def _hint(kind: str, given: Any, spot: Spot) -> str:
     expected = _KINDS_OF_TYPE[kind]
     if given is None:
         return "; give a value or leave the key out where it has a default"
@@ -206,7 +207,8 @@ def _hint(kind: str, given: Any) -> str:
         return " as text; write it as a plain number, without quotes or unit"
     if expected == "string" and not isinstance(given, (dict, list)):
         return "; put it in quotes if text is meant"
-    return ""
+    keys = spot.shape.fields({}) if expected == "mapping" and spot.shape else ()
+    return f"; keys: {listing(keys)}" if keys else ""
 
 
 def _unknown_key(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
