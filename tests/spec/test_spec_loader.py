@@ -96,6 +96,12 @@ def test_aliases_repeat_a_value_and_report_where_it_stands(write):
     assert error.message.endswith("(and 1 more: unknown key 'domains.copy.wieght')")
 
 
+def test_what_has_to_be_a_mapping_is_told_with_its_keys(write):
+    error = refused(write(BASE.replace("  sut:\n", "  twin: 5\n  sut:\n")))
+    assert place(error) == ("model.yaml", 10, "domains.twin")
+    assert "must be a mapping (lines 'key: value'), got 5; keys: weight, memory, pinned, ratio" in error.message
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line", "key", "message"),
     [
