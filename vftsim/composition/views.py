@@ -47,11 +47,6 @@ def with_workload(spec: ModelSpec, name: str, workload: WorkloadSpec) -> ModelSp
     return spec.model_copy(update={"workloads": {**spec.workloads, name: workload}})
 
 
-def without_workload(spec: ModelSpec, name: str) -> ModelSpec:
-    """Return the model without a workload."""
-    return spec.model_copy(update={"workloads": {n: w for n, w in spec.workloads.items() if n != name}})
-
-
 def with_domain(spec: ModelSpec, name: str, **changes: Any) -> ModelSpec:
     """Return the model with fields of a domain replaced."""
     return spec.model_copy(update={"domains": {**spec.domains, name: spec.domains[name].model_copy(update=changes)}})

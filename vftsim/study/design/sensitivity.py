@@ -153,12 +153,6 @@ class Effect:
         """By what factors are ordered: total share of the variance, then mu*."""
         return (self.total.value if self.total else -1.0, self.effect.value)
 
-    @property
-    def swing(self) -> float:
-        """Return the difference between both ends of the range."""
-        ends = [each.mean for each in (self.low, self.high) if each is not None]
-        return max([*ends, 0.0]) - min([*ends, 0.0])
-
 
 @dataclass(frozen=True)
 class Sensitivity(Printed):
