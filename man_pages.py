@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from typer import Context
-from typer.main import get_command
 
 from vftsim._version import __version__
 from vftsim.cli.examples import EXAMPLES
-from vftsim.cli.main import EPILOG, build_app
+from vftsim.cli.main import EPILOG, command_line
 
 
 def pages() -> dict[str, str]:
     """Return every page by its file name."""
-    group = get_command(build_app())
+    group = command_line()
     found = {"vftsim.1": "\n".join([*_head("vftsim", group.help), *_commands(group), *_tail()])}
     for name, command in group.commands.items():
         lines = [*_head(f"vftsim-{name}", command.help, command), *_options(command), *_examples(name), *_tail()]

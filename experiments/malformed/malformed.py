@@ -39,7 +39,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parent))
 
-import typer
 from inputs import Input
 from kinds import KINDS, makers
 
@@ -167,12 +166,9 @@ def prepare() -> None:
 
     from vftsim.calibrate import run as calibrate_run
     from vftsim.calibrate import validate
-    from vftsim.cli import main
-    from vftsim.cli.main import build_app
+    from vftsim.cli.main import command_line
 
-    # The same for every input; a child would spend most of its time on it.
-    command = typer.main.get_command(build_app())
-    main.build_app = lambda: command  # type: ignore[assignment,return-value]
+    command_line()  # the same for every input; a child would spend most of its time on it
 
     def accepted(*_: Any, **__: Any) -> None:
         raise _Accepted

@@ -6,18 +6,17 @@ import subprocess
 import sys
 
 import pytest
-from typer.main import get_command
 
 from vftsim.cli import options
 from vftsim.cli.examples import EXAMPLES
-from vftsim.cli.main import build_app, main
+from vftsim.cli.main import command_line, main
 from vftsim.study.knob import knob_of
 from vftsim.study.model import load_model
 from vftsim.study.objective import read_objective
 from vftsim.study.protections import kinds_named, under
 from vftsim.study.sweep_grid import make_grid
 
-COMMANDS = sorted(each.name for each in build_app().registered_commands)
+COMMANDS = sorted(command_line().commands)
 SHOWN = [(name, example) for name in COMMANDS for example in EXAMPLES.get(name, ())]
 
 
@@ -29,7 +28,7 @@ def helped(capsys, *command):
 def parsed(name, example):
     word, command, *arguments = shlex.split(example)
     assert (word, command) == ("vftsim", name)
-    return get_command(build_app()).commands[name].make_context(name, arguments).params
+    return command_line().commands[name].make_context(name, arguments).params
 
 
 @pytest.mark.parametrize("name", COMMANDS)

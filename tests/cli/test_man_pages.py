@@ -5,14 +5,13 @@ import shutil
 import subprocess
 
 import pytest
-from typer.main import get_command
 
 import man_pages
 from vftsim.cli.examples import EXAMPLES
-from vftsim.cli.main import build_app
+from vftsim.cli.main import command_line
 
 PAGES = man_pages.pages()
-COMMANDS = get_command(build_app()).commands
+COMMANDS = command_line().commands
 
 
 def plain(page: str) -> str:

@@ -5,7 +5,6 @@ variable VFTSIM_SLOW_DOCS is set, and otherwise only parsed.  So are commands of
 those with a word in capitals, which stands for something (``MODEL``), are parsed up to it.
 """
 
-import functools
 import itertools
 import os
 import re
@@ -13,9 +12,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-import typer
 
-from vftsim.cli.main import build_app, main
+from vftsim.cli.main import command_line, main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -61,17 +59,12 @@ def printed():
         yield pytest.param(words[: len(known)], is_whole, id=f"{page}: {line}")
 
 
-@functools.cache
-def app():
-    return typer.main.get_command(build_app())
-
-
 @pytest.mark.parametrize(("words", "is_whole"), list(printed()))
 def test_printed_command_is_one(words, is_whole):
     """Its name and options exist; one without placeholders has all that it needs."""
     if not words or words[0].startswith("-"):
         return
-    command = app().commands[words[0]]
+    command = command_line().commands[words[0]]
     options = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
     assert [word for word in words[1:] if re.match("-{1,2}[a-z]", word) and word.split("=")[0] not in options] == []
     if is_whole and len(words) > 1:
@@ -83,7 +76,7 @@ def test_printed_command_is_one(words, is_whole):
 def test_command(words, slow, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     if slow and not SLOW:
-        command = app().commands[words[0]]
+        command = command_line().commands[words[0]]
         command.make_context(words[0], list(words[1:]))
     else:
         assert main([*words]) == 0, capsys.readouterr().err

@@ -11,9 +11,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-import typer
 
-from vftsim.cli.main import build_app, main
+from vftsim.cli.main import command_line, main
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cookbook.md"
 RECIPE = re.compile(r"\*\*(?P<asks>[^*]+)\*\*[^`]*?```sh(?P<slow> slow)?\n(?P<line>.*?)^```", re.MULTILINE | re.DOTALL)
@@ -68,7 +67,7 @@ def short(words):
 def test_a_question_is_one_line_and_answered_with_interval_and_domain(asks, slow, words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     command, *rest = short(words)
-    typer.main.get_command(build_app()).commands[command].make_context(command, [*rest])
+    command_line().commands[command].make_context(command, [*rest])
     if slow and not os.environ.get("VFTSIM_SLOW_DOCS"):
         return
     assert main([command, *rest]) == 0, capsys.readouterr().err

@@ -19,10 +19,9 @@ def experiment():
     from matplotlib.figure import Figure
 
     from vftsim.calibrate import run, validate
-    from vftsim.cli import main
 
     # What prepare() replaces: later tests of this process must run for real.
-    replaced = [(main, "build_app"), (run, "search_for"), (validate, "played"), (Figure, "savefig")]
+    replaced = [(run, "search_for"), (validate, "played"), (Figure, "savefig")]
     originals = [getattr(owner, name) for owner, name in replaced]
     sys.path.insert(0, str(FOLDER))
     try:

@@ -66,6 +66,12 @@ def build_app() -> typer.Typer:
     return app
 
 
+@functools.cache
+def command_line() -> Any:
+    """Return the application as what reads a command line, made once: that takes longer than most commands do."""
+    return typer.main.get_command(build_app())
+
+
 def _saying_what_is_kept(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command that ends a study's interruption with its message; Typer would drop it."""
 
@@ -172,7 +178,7 @@ def _what_failed(name: Any) -> str:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        outcome = build_app()(args=None if arguments is None else list(arguments), standalone_mode=False)
+        outcome = command_line()(args=None if arguments is None else list(arguments), standalone_mode=False)
     except TyperException as error:
         return _mistake(error.format_message() or type(error).__name__)
     except VftsimError as error:

@@ -34,13 +34,14 @@ def read_chain(path: Path, search: Search) -> tuple[Node, tuple[Path, ...]]:
     files: list[Path] = []
     following: Path | None = path
     while following is not None:
-        layer = _mapping(read_yaml(following))
+        whole = read_yaml(following)
+        own = dict(_mapping(whole))
         files.append(following)
-        base = layer.value.pop(KEY, None) if isinstance(layer.value, dict) else None
-        if layers and isinstance(layer.value, dict):
+        base = own.pop(KEY, None)
+        if layers:
             for key in NOT_INHERITED:
-                layer.value.pop(key, None)
-        layers.append(layer)
+                own.pop(key, None)
+        layers.append(Node(own, whole.file, whole.line))
         following = None if base is None else _base_path(base, files, search)
     tree = layers[-1]
     for layer in reversed(layers[:-1]):
@@ -70,12 +71,12 @@ def changes_kind(base: dict[str, Node], kind: Node | None) -> bool:
     return kind is not None and "kind" in base and kind.value is not None and base["kind"].value != kind.value
 
 
-def _mapping(node: Node) -> Node:
+def _mapping(node: Node) -> dict[str, Node]:
     if node.value is None:
         raise ModelFileError("is empty; a model file is a mapping of keys", node.file, node.line)
     if not isinstance(node.value, dict):
         raise ModelFileError(f"must be a mapping (lines 'key: value'), got {shown(node.plain())}", node.file, node.line)
-    return node
+    return node.value
 
 
 def _base_path(node: Node, files: list[Path], search: Search) -> Path:

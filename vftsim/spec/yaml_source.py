@@ -13,6 +13,7 @@ numbers that are not finite or not representable in 64 bits, and a tag that the 
 import math
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,6 +28,8 @@ MAX_BYTES = 2**20
 MAX_DEPTH = 32
 MAX_NODES = 50_000
 MAX_DIGITS = 40
+_MOST_KEPT = 32
+"""Texts of files whose trees are kept: a command reads its model several times, a model those that it extends."""
 LARGEST_INT = 2**63 - 1  # what a field of a run's state holds
 
 _CORE = "tag:yaml.org,2002:"
@@ -65,7 +68,10 @@ class Node:
 
 
 def read_yaml(path: Path) -> Node:
-    """Read one model file; every fault is a :class:`~vftsim.errors.ModelFileError`."""
+    """Read one model file; every fault is a :class:`~vftsim.errors.ModelFileError`.
+
+    The same text is parsed once, so its nodes are shared: nobody changes them.
+    """
     label = str(path)
     try:
         with path.open("rb") as stream:
@@ -80,7 +86,7 @@ def read_yaml(path: Path) -> Node:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ModelFileError("is not UTF-8 text; a model file is YAML text in UTF-8", label, line) from None
-    return parse_yaml(text, label)
+    return _parsed(text, label)
 
 
 def parse_yaml(text: str, label: str) -> Node:
@@ -102,6 +108,9 @@ def parse_yaml(text: str, label: str) -> Node:
         # The scanner answers some malformed input with these instead of an error of its own.
         raise ModelFileError("is not well-formed YAML near this line", label, builder.line) from None
     return builder.root if builder.root is not None else Node(None, label, 1)
+
+
+_parsed = lru_cache(_MOST_KEPT)(parse_yaml)
 
 
 def _syntax_error(error: MarkedYAMLError, label: str, line: int) -> ModelFileError:
