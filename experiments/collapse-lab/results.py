@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from collapse import BASE
 from design import KNOBS, Cell, cells
+from predict import full_of
 from record import Ramp, cell_of, read_ramps
 from scipy import stats
 
@@ -101,7 +102,7 @@ def predictions(window: Mapping[str, Any], before: Mapping[str, Any], limit: flo
     shares = {cell: cell.core_percent / 100.0 for cell in by_model[PRICES_OF_THE_WINDOW]}
     return {
         **by_model,
-        FILLED: {cell: share * window["full"] for cell, share in shares.items()},
+        FILLED: {cell: share * full_of(window["prices"]) for cell, share in shares.items()},
         SAME: {cell: share * base for cell, share in shares.items()},
     }
 
@@ -203,7 +204,9 @@ def run_rows(folder: Path) -> Iterator[list[str]]:
         steps = list(csv.DictReader(file))
     full = full_loads(read_ramps(folder))
     yield ["ramps played", str(len(runs))]
-    yield ["disturbed, and played again", str(sum(bool(row["disturbed"]) for row in runs))]
+    named, again = ([row["name"] for row in runs if told(row)] for told in (_is_disturbed, _is_again))
+    halves = sum("-c50" in name for name in named)
+    yield ["named as disturbed, of them with half the core, played again", f"{len(named)}, {halves}, {len(again)}"]
     yield ["calls begun", f"{sum(int(row['attempts']) for row in steps):,}"]
     yield ["load's core at its busiest in any step", f"{max(float(row['load_percent']) for row in steps):.0f} %"]
     yield ["datagrams dropped at callers and callee", *_sums(steps, "load_dropped")]
@@ -213,6 +216,14 @@ def run_rows(folder: Path) -> Iterator[list[str]]:
     ]
     yield ["longest freeze", f"{max(float(row['longest_freeze_ms']) for row in runs):.1f} ms"]
     yield ["calls a second that fill the core, and half of it", ", ".join(f"{full[p]:.0f}" for p in sorted(full)[::-1])]
+
+
+def _is_disturbed(row: Mapping[str, str]) -> bool:
+    return bool(row["disturbed"])
+
+
+def _is_again(row: Mapping[str, str]) -> bool:
+    return row["name"].endswith("-again")
 
 
 def _sums(rows: Sequence[Mapping[str, str]], *columns: str) -> list[str]:

@@ -21,6 +21,7 @@ def test_the_record_says_other_capacities_at_other_limits():
     assert found["SIP lab, virtual"] == [80, 89, 89, 100]
     assert found["SIP lab, fault tolerant"] == [9, 34, 34, 34]
     assert found["Linux lab"] == [472, 472, 548, 548]
+    assert found["Collapse lab"] == [287, 437, 469, 469]
 
 
 def test_no_step_beyond_a_limit_is_a_bound():
