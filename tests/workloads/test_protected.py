@@ -82,10 +82,12 @@ def test_lockstep_keeps_tcp_connections_through_a_crash():
         {"kind": "lockstep", "reprotection": None},
         CRASH,
     )
-    spec = bulk_tcp.BulkTcpSpec(duration=9 * S, interval=S, spread=0, window=4 * 1448, delayed_ack=0)
+    # The acknowledgement that the secondary issues when it goes live lets the sender send before it can be reached; the
+    # next attempt comes after a timeout that has been doubled since the crash (RFC 6298, 5.5).
+    spec = bulk_tcp.BulkTcpSpec(duration=16 * S, interval=S, spread=0, window=4 * 1448, delayed_ack=0)
     row = bulk_tcp.add_bulk_tcp(made.engine, made.feeder, made.port, spec, made.streams, 0)
     made.engine.call(bulk_tcp.start_bulk_tcp, row)
-    made.run(9 * S + MS)
+    made.run(16 * S + MS)
     found = bulk_tcp.bulk_tcp_result(made.engine, row)[0]
     carried = [count for _, _, count in found.intervals]
     assert carried[0] > 0
