@@ -8,17 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vftsim.errors import UsageError
 from vftsim.study.progress import Progress
 from vftsim.study.replicate import DEFAULT_SEED
 from vftsim.study.search_levels import QUICK_SEARCH, SearchSettings
 from vftsim.study.store import Store
-
-if TYPE_CHECKING:
-    pass
-
 
 OF_A_RAMP = {"labs": "--labs", "headroom_percent": "--headroom"}
 """Wishes of which only a benchmark's ramp knows."""

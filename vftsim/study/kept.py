@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from vftsim.study.files import write_file, write_json
 from vftsim.study.printed import Printed
@@ -14,10 +14,6 @@ from vftsim.study.results import csv_text
 from vftsim.study.store import ANSWER, MANIFEST, Opening, Store
 from vftsim.study.stored import write_blocks
 from vftsim.study.workers import Interrupted, Workers, deferred_interrupts
-
-if TYPE_CHECKING:
-    pass
-
 
 Answered = TypeVar("Answered", bound=Printed)
 
