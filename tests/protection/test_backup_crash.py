@@ -1,4 +1,7 @@
-"""For how long clients hear nothing when the backup's host crashes: until that is noticed, whatever the mechanism."""
+"""For how long clients hear nothing when the backup's host crashes: until that is noticed, whatever the mechanism.
+
+Those without a backup (restart, copies on the host itself) refuse the fault: tests/composition/test_wrong_compositions.py.
+"""
 
 from itertools import pairwise
 
@@ -16,12 +19,14 @@ SILENCE_NS, BEAT_NS, LOCK_NS, CHUNK_NS = 90 * MS, 7 * MS, 5 * MS, 1_700_001
 STATES = {"detection": {"timeout": 90 * MS, "backup_timeout": SILENCE_NS}}
 BEATING = {"detection": {**STATES["detection"], "heartbeat_interval": BEAT_NS}}
 BY_LOG = {"detection": {"timeout": SILENCE_NS, "heartbeat_interval": BEAT_NS}, "storage_latency": LOCK_NS}
+SHIPPED = A.parameters("micro_checkpoint", reprotection=None, failover=STATES, shipped=True)
 MECHANISMS = {
     "lockstep": {"kind": "lockstep", "reprotection": None, "failover": BY_LOG},
     "checkpoint": A.parameters(reprotection=None, failover=STATES),
     "event_sync": events(reprotection=None, failover=BEATING),
     "original": epochs("original", reprotection=None, failover=BEATING),
     "revised": epochs("revised", reprotection=None, failover=BEATING),
+    "micro_checkpoint": {key: value for key, value in SHIPPED.items() if key not in ("rule", "suspend_request")},
     # Nobody asks for an acknowledgement within the test.
     "coarse_lockstep": coarse(reprotection=None, failover=BEATING, divergence_rate=0.001, period=20_000 * MS),
 }
@@ -51,7 +56,8 @@ def test_clients_wait_until_the_crash_is_noticed_and_no_longer(kind):
     Before and after it what they wait anyway.
     """
     usual_ns, _ = gaps(kind)
-    parts_ns = {"lockstep": LOCK_NS, "checkpoint": A.interval + 5 * MS}.get(kind, 0)
+    state_ns = A.interval + 5 * MS
+    parts_ns = {"lockstep": LOCK_NS, "checkpoint": state_ns, "micro_checkpoint": state_ns}.get(kind, 0)
     for time_ns in CRASHES_NS:
         longest_ns, moments = gaps(kind, {"kind": "backup_crash", "at": f"{time_ns} ns"})
         alone_ns = moments["primary goes on alone"]
