@@ -173,21 +173,8 @@ def _play(
 
 
 def _capture(path: Path) -> list[str]:
-    return [
-        "dumpcap",
-        "-q",
-        "-i",
-        "lo",
-        "-f",
-        f"udp port {CALLER_PORT}",
-        "-P",
-        "-s",
-        "600",
-        "-B",
-        "64",
-        "-w",
-        str(path),
-    ]
+    what, how = ["-i", "lo", "-f", f"udp port {CALLER_PORT}"], ["-q", "-P", "-s", "600", "-B", "64"]
+    return ["dumpcap", *what, *how, "-w", str(path)]
 
 
 def _lost(log: str) -> int:

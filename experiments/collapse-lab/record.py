@@ -23,26 +23,11 @@ from vftsim.labs.ramps import LoadStep, full_load
 
 _PRICE = "price"
 _DELAYS = tuple(f"{name}_{what}_ms" for name in ("setup", "release") for what in ("p50", "p90", "p99", "max"))
-STEP_COLUMNS = (
-    *(
-        "environment",
-        "phase",
-        "repeat",
-        "rate",
-        "load",
-        "attempts",
-        "completed",
-        "inadequate",
-        "undecided",
-        "ihs_percent",
-    ),
-    *("repeats", "repeated_answers", "cpu_percent", "load_percent", "other_percent", "stolen_percent"),
-    *("dropped", "load_dropped", *_DELAYS),
-)
-RUN_COLUMNS = (
-    *("name", "begun_utc", "disturbed", "kernel_buffer_bytes", "freezes", "longest_freeze_ms"),
-    *("capture_lost", "proxy_errors"),
-)
+_COUNTS = "rate load attempts completed inadequate undecided ihs_percent repeats repeated_answers"
+_USED = "cpu_percent load_percent other_percent stolen_percent dropped load_dropped"
+STEP_COLUMNS = ("environment", "phase", "repeat", *_COUNTS.split(), *_USED.split(), *_DELAYS)
+_ABOUT = "name begun_utc disturbed kernel_buffer_bytes freezes longest_freeze_ms capture_lost proxy_errors"
+RUN_COLUMNS = tuple(_ABOUT.split())
 
 
 @dataclass(frozen=True, slots=True)
