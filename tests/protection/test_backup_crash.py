@@ -1,6 +1,6 @@
 """For how long clients hear nothing when the backup's host crashes: until that is noticed, whatever the mechanism.
 
-Those without a backup (restart, copies on the host itself) refuse the fault: tests/composition/test_wrong_compositions.py.
+Those without a backup (restart, copies on the host itself) refuse the fault: composition/test_wrong_compositions.py.
 """
 
 from itertools import pairwise

@@ -11,16 +11,17 @@ import pytest
 
 from vftsim.cli.main import main
 from vftsim.composition.record import RunRecord
-from vftsim.composition.run import Run
+from vftsim.composition.run import Run, run_model
 from vftsim.composition.views import STREAMS, calls_of, loaded_by, streams_of
 from vftsim.errors import UsageError
 from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
 from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.figures.summary import Summary
 from vftsim.study.knob_capacity import KnobLoad
 from vftsim.study.model import load_model
 from vftsim.study.objective import Objective
-from vftsim.study.resources import WatchedRun, limit_in_words, resource_table, watch
+from vftsim.study.resources import WatchedRun, ceiling_pcpus, limit_in_words, resource_table, watch
 from vftsim.study.stream_capacity import stream_capacity
 from vftsim.study.stream_load import WithCalls, at_streams, saturating_streams
 from vftsim.study.workers import Workers
@@ -236,3 +237,24 @@ def test_cpu_bound_guests_are_shown_but_limit_nothing():
     table = resource_table([watched(load, 100, 0)], 0.95)
     assert table["resource"].iloc[0] == "dom0: ceiling of 0.05 pCPUs"
     assert set(table["unit"][table["resource"].str.startswith("cpu")]) == {"pCPUs"}
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "settings"),
+    [
+        ("credit", ["cap=20 %"]),
+        ("credit2", ["cap=20 %"]),
+        ("esxi", ["limit=20 %"]),
+        ("cfs", ["quota=20 ms"]),
+        ("rtds", ["budget=1 ms", "extratime=false"]),
+        ("sedf", ["slice=10 ms", "extratime=false"]),
+    ],
+)
+def test_an_overloaded_domain_gets_the_ceiling_that_its_scheduler_names(scheduler, settings):
+    """The search begins at the load that fills it, and a resource is named by it."""
+    own = [f"hosts.host.scheduler={{kind: {scheduler}}}", *(f"domains.media.{each}" for each in settings)]
+    model = load_model("xen-media", [*own, "workloads.media.streams=600"]).quick()
+    ceiling = ceiling_pcpus(model.spec, "media")
+    assert ceiling == pytest.approx(0.2)
+    used = Summary("", [(0, run_model(model.spec, 1, 0))]).estimate("domains.media.cpu").mean
+    assert used == pytest.approx(100.0 * ceiling, rel=0.1)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 UTILIZATION = "%"
 LOST = "lost in "
 STANDS_OUT_POINTS = 5.0
-CFS_PERIOD_NS = 100_000_000
 _VCPU = ": vCPU "
 _ENTITY = 1
 
@@ -89,16 +88,9 @@ def handling_domains(spec: ModelSpec) -> list[str]:
 
 
 def ceiling_pcpus(spec: ModelSpec, name: str) -> float:
-    """Return the pCPUs that a domain's cap, limit or quota leaves it, as far as its scheduler reads them."""
+    """Return the pCPUs that a domain's cap, limit, quota or budget leaves it, as far as its scheduler reads them."""
     domain = spec.expanded()[name]
-    kind = spec.hosts[spec.host_of(domain)].scheduler.kind  # type: ignore[attr-defined]
-    if kind in {"credit", "credit2"} and domain.cap:
-        return domain.cap / 100.0
-    if kind == "esxi" and domain.limit:
-        return domain.limit / 100.0
-    if kind == "cfs" and domain.quota:
-        return domain.quota / (domain.period or CFS_PERIOD_NS)
-    return math.inf
+    return spec.hosts[spec.host_of(domain)].scheduler.most_pcpus(domain, domain.vcpus)
 
 
 def _totals(run: Run) -> dict[Any, float]:

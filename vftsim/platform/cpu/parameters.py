@@ -5,6 +5,7 @@ the keys it knows (:attr:`SchedulerSpec.reads`) and the others have no effect un
 ``None`` means the scheduler's own default.
 """
 
+import math
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
@@ -40,6 +41,10 @@ class SchedulerSpec(Spec):
         Asked after :meth:`install`.
         """
         return 0
+
+    def most_pcpus(self, domain: "DomainScheduling", vcpus: int) -> float:
+        """Return how many pCPUs a domain with so many vCPUs is left by its cap, limit, quota or reservation."""
+        return math.inf
 
     def counters(self, engine: Engine, host: int) -> dict[str, int]:
         """Return what the scheduler did, by name (``boosts``, ``steals``, ``parks``, ...)."""

@@ -17,6 +17,7 @@ slices end exactly, not at the next timer tick; groups weigh by their vCPUs, not
 Left out: cache-hot migration cost, NUMA balancing, autogroups, EEVDF.
 """
 
+import math
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -28,7 +29,7 @@ from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.exact import LARGEST, product_quotient
 from vftsim.platform.cpu.host import settle, sync
-from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
+from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.processes import NICE_0, WEIGHTS
 from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.schedulers._budget import at_most_drawn, draw, give_back, has_budget, open_pool, refill, spend
@@ -111,6 +112,10 @@ class Cfs(SchedulerSpec):
         5 * _MS,
         description="Portion of the quota a vCPU draws (sched_cfs_bandwidth_slice_us). Default 5 ms: Linux.",
     )
+
+    def most_pcpus(self, domain: DomainScheduling, vcpus: int) -> float:
+        """Return a domain's quota over its period."""
+        return domain.quota / (domain.period or _DEFAULT_PERIOD_NS) or math.inf
 
     def install(self, engine: Engine, host: int) -> None:
         """Scale the constants to the host; weigh the threads and join them to their domains' quotas."""

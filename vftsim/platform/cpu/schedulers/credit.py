@@ -30,6 +30,7 @@ which Xen does not boost from 4.7, lies before it.
 Left out: yield, soft affinity, NUMA and hyperthread topology, failed try-locks while stealing.
 """
 
+import math
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -37,7 +38,7 @@ from pydantic import Field, model_validator
 from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.host import ask, settle
-from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
+from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.records import BLOCKED, Host, Pcpu, Vcpu, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers._credit_accounting import account_for, activate, open_account
 from vftsim.platform.cpu.schedulers._credit_queue import (
@@ -136,6 +137,10 @@ class Credit(SchedulerSpec):
             if not _MS // 10 <= self.rate_limit <= highest_ns:
                 raise ValueError(f"rate_limit must be 0 or 100 us to {DURATION.format(highest_ns)}")
         return self
+
+    def most_pcpus(self, domain: DomainScheduling, vcpus: int) -> float:
+        """Return a domain's cap."""
+        return domain.cap / 100.0 or math.inf
 
     def install(self, engine: Engine, host: int) -> None:
         """Write the parameters and the release's rules into the host's record."""

@@ -29,6 +29,7 @@ Left out: several run queues and the balancing between them (hosts up to 16 pCPU
 soft affinity, hyperthread placement, yield.
 """
 
+import math
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -38,7 +39,7 @@ from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.host import settle, sync
-from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
+from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.records import BLOCKED, RUNNABLE, Host, Pcpu, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.schedulers._credit2_queue import grab_budget, is_current, join, refill, tickle, unpark
 from vftsim.platform.cpu.schedulers._credit2_records import (
@@ -84,6 +85,10 @@ class Credit2(SchedulerSpec):
         10 * MS,
         description="Period of the cap's budget (credit2_cap_period_ms). Default 10 ms: Xen's.",
     )
+
+    def most_pcpus(self, domain: DomainScheduling, vcpus: int) -> float:
+        """Return a domain's cap."""
+        return domain.cap / 100.0 or math.inf
 
     def install(self, engine: Engine, host: int) -> None:
         """Write the parameters, the initial credits and the capped domains' budgets."""

@@ -18,6 +18,7 @@ Assumption: the limit's period equals the quantum's default; the product does no
 Left out: relaxed co-scheduling of multiprocessor guests, resource pools, NUMA and cache placement.
 """
 
+import math
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -29,7 +30,7 @@ from vftsim.platform.cpu.build import domains_of, has_own_pcpus, only_pcpu
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.exact import LARGEST, scaled
 from vftsim.platform.cpu.host import settle
-from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
+from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.records import IDLE_FOREVER, Domain, Host, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.shared_queue import (
     eligible,
@@ -100,6 +101,10 @@ class Esxi(SchedulerSpec):
         50 * _MS,
         description="Period over which a limit is enforced. Default 50 ms: Assumption, as VMware documents none.",
     )
+
+    def most_pcpus(self, domain: DomainScheduling, vcpus: int) -> float:
+        """Return a domain's limit."""
+        return domain.limit / 100.0 or math.inf
 
     def install(self, engine: Engine, host: int) -> None:
         """Open an account for each machine; refuse reservations that the host cannot keep."""

@@ -16,6 +16,7 @@ Left out: the scheduler's own quantum and cache placement.  There is no admissio
 vCPUs that asks for too much misses deadlines.
 """
 
+import math
 from typing import ClassVar, Literal
 
 from vftsim.errors import UsageError
@@ -24,7 +25,7 @@ from vftsim.platform.cpu import scheduler, shared_queue
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.notes import PRIORITY, note
-from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
+from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.schedulers import _deadlines
 from vftsim.platform.cpu.schedulers._deadlines import begin_period, deadlines, plan, share_one_deadline_queue
@@ -62,6 +63,12 @@ class Rtds(SchedulerSpec):
     kind: Literal["rtds"] = "rtds"
     part: ClassVar[Kind] = rtds
     reads: ClassVar[frozenset[str] | None] = frozenset({"budget", "extratime", "period"})
+
+    def most_pcpus(self, domain: DomainScheduling, vcpus: int) -> float:
+        """Return the budgets of its vCPUs over their period, if they get no extra time."""
+        if domain.extratime is not False:
+            return math.inf
+        return vcpus * (domain.budget or _DEFAULT_BUDGET_NS) / (domain.period or _DEFAULT_PERIOD_NS)
 
     def install(self, engine: Engine, host: int) -> None:
         """Check and take over the vCPUs' periods and budgets."""

@@ -15,6 +15,7 @@ shared in proportion to ``weight``.  Left out: the extra queue that repays short
 from weights, and any migration (sEDF has none).
 """
 
+import math
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -24,7 +25,7 @@ from vftsim.kernel import Engine, Failure, Kind, Record, Sim, Table, fail
 from vftsim.platform.cpu import scheduler, shared_queue
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.exact import LARGEST, product_quotient, scaled
-from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
+from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.records import WORD_BITS, Host, Pcpu, Vcpu, affinities, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers import _deadlines
 from vftsim.platform.cpu.schedulers._deadlines import begin_period, deadlines, plan, share_one_deadline_queue
@@ -97,6 +98,12 @@ class Sedf(SchedulerSpec):
         500_000,
         description="Piece in which extra time is given away. Default 0.5 ms: sched_sedf.c.",
     )
+
+    def most_pcpus(self, domain: DomainScheduling, vcpus: int) -> float:
+        """Return the slices of its vCPUs over their period, if they get no extra time."""
+        if domain.extratime is not False:
+            return math.inf
+        return vcpus * domain.slice / (domain.period or _DEFAULT_PERIOD_NS)
 
     def install(self, engine: Engine, host: int) -> None:
         """Give each vCPU its pCPU, period and slice; refuse slices that do not fit on a pCPU."""
