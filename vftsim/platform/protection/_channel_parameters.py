@@ -58,8 +58,8 @@ class ChannelFields(ProtectionSpec):
     def on_network(self, rate_bits_per_s: int, latency_ns: int) -> Self:
         """Return these parameters with the channel's rate, and its latency if none is given, those of the network."""
         own_ns = self.channel.latency
-        found = {"rate": rate_bits_per_s, "latency": latency_ns if own_ns is None else own_ns}
-        return self.model_copy(update={"channel": self.channel.model_copy(update=found)})
+        update = {"rate": rate_bits_per_s, "latency": latency_ns if own_ns is None else own_ns}
+        return self.model_copy(update={"channel": self.channel.model_copy(update=update)})
 
     def install_channel(self, engine: Engine, guard: int, shared_link: int) -> None:
         """Write the channel into the records of a guard; ``shared_link`` carries it, 0: a card of its own."""

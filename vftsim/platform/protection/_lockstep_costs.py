@@ -50,61 +50,61 @@ COUNTS = ("packets", "outputs", "clock_reads", "disk_operations", "exits", "swit
 
 def install(engine: Engine, guard: int, spec: LockstepParameters) -> None:
     """Write the prices into the record of a guard."""
-    own, cost = engine.rows(recordings)[guard], spec.cost
-    own.is_counted = cost.is_counted
-    own.has_disk_reads = spec.log.disk_reads
-    own.settling_ns = cost.settling
-    own.disk_ns = cost.disk_operation
-    own.batch_ns = cost.batch
-    own.switch_ns = cost.context_switch
-    own.exit_ns = cost.exit
-    own.clock_read_ns = cost.clock_read
-    own.clock_reads_a_ns = spec.log.clock_read_rate / _S
+    recording, cost = engine.rows(recordings)[guard], spec.cost
+    recording.is_counted = cost.is_counted
+    recording.has_disk_reads = spec.log.disk_reads
+    recording.settling_ns = cost.settling
+    recording.disk_ns = cost.disk_operation
+    recording.batch_ns = cost.batch
+    recording.switch_ns = cost.context_switch
+    recording.exit_ns = cost.exit
+    recording.clock_read_ns = cost.clock_read
+    recording.clock_reads_a_ns = spec.log.clock_read_rate / _S
 
 
 def counts(engine: Engine, guard: int) -> dict[str, int]:
     """Return what was counted, by name; nothing in the other form."""
-    own = engine.rows(recordings)[guard]
-    return {f"logged_{name}": int(getattr(own, name)) for name in COUNTS} if own.is_counted else {}
+    recording = engine.rows(recordings)[guard]
+    return {f"logged_{name}": int(getattr(recording, name)) for name in COUNTS} if recording.is_counted else {}
 
 
 @part
 def start(sim: Sim, guard: Guard, run_ns: int) -> None:
     """Count from now on; the guest has used ``run_ns`` of CPU time."""
-    own = recordings(sim)[guard.row]
-    own.due_ns = 0
-    own.exits_seen = guard.exits
-    own.switches_seen = domains(sim)[guard.domain].switches
-    own.run_seen_ns = run_ns
+    recording = recordings(sim)[guard.row]
+    recording.due_ns = 0
+    recording.exits_seen = guard.exits
+    recording.switches_seen = domains(sim)[guard.domain].switches
+    recording.run_seen_ns = run_ns
 
 
 @part
-def look(sim: Sim, guard: Guard, own: Recording) -> None:
+def look(sim: Sim, guard: Guard, recording: Recording) -> None:
     """Add the price of exits and switches since the last look."""
-    fresh = guard.exits - own.exits_seen
-    own.exits_seen = guard.exits
-    own.exits += fresh
-    own.due_ns += fresh * own.exit_ns
+    fresh = guard.exits - recording.exits_seen
+    recording.exits_seen = guard.exits
+    recording.exits += fresh
+    recording.due_ns += fresh * recording.exit_ns
     switches = domains(sim)[guard.domain].switches
-    fresh = switches - own.switches_seen
-    own.switches_seen = switches
-    own.switches += fresh
-    own.due_ns += fresh * own.switch_ns
+    fresh = switches - recording.switches_seen
+    recording.switches_seen = switches
+    recording.switches += fresh
+    recording.due_ns += fresh * recording.switch_ns
 
 
 @part
-def fresh_clock_reads(own: Recording, run_ns: int) -> int:
+def fresh_clock_reads(recording: Recording, run_ns: int) -> int:
     """Return how many clock reads came with the CPU time since the last look."""
-    own.clock_credit += (run_ns - own.run_seen_ns) * own.clock_reads_a_ns
-    own.run_seen_ns = run_ns
-    reads = int(own.clock_credit)
-    own.clock_credit -= reads
+    recording.clock_credit += (run_ns - recording.run_seen_ns) * recording.clock_reads_a_ns
+    recording.run_seen_ns = run_ns
+    reads = int(recording.clock_credit)
+    recording.clock_credit -= reads
     return reads
 
 
 @part
-def pay(own: Recording) -> int:
+def pay(recording: Recording) -> int:
     """Return what is due, which is paid now."""
-    due_ns = own.due_ns
-    own.due_ns = 0
+    due_ns = recording.due_ns
+    recording.due_ns = 0
     return due_ns

@@ -31,12 +31,12 @@ ISSUED_BY_SECONDARY = word("outputs_issued_by_secondary")
 
 
 @part
-def new_plan(sim: Sim, guard: Guard, own: Lockstep, state: int) -> int:
+def new_plan(sim: Sim, guard: Guard, vlockstep: Lockstep, state: int) -> int:
     """Return the row of a plan for the present pair that leads to ``state``."""
     row = plans.new(sim)
     plan = plans(sim)[row]
     plan.guard = guard.row
-    plan.pair = own.begun
+    plan.pair = vlockstep.begun
     plan.state = state
     plan.again = 0
     return row
@@ -51,71 +51,71 @@ def expect_crash(sim: Sim, guard: Guard, time_ns: int) -> None:
 @lockstep.implements(primary_crash)
 def crash_primary(sim: Sim, guard: Guard) -> None:
     """Fail over, if there is somebody to fail over to."""
-    own = locksteps(sim)[guard.row]
+    vlockstep = locksteps(sim)[guard.row]
     remove_limit(sim, guard, sim.now_ns, False)
-    if guard.dead or (own.state == FAILING_OVER and not own.is_cut):
+    if guard.dead or (vlockstep.state == FAILING_OVER and not vlockstep.is_cut):
         return
-    if not can_take_over(sim, own):
+    if not can_take_over(sim, vlockstep):
         lose_machine(sim, guard)
         return
     limit_ns = sim.now_ns
     declared_ns = crash_declared_ns(sim, guard, sim.now_ns, True)
     if rollback.is_cut_at_loss(sim, guard):
         limit_ns = foresights(sim)[guard.row].loss.limit_ns
-        declared_ns = min(declared_ns, own.loss_declared_ns)
+        declared_ns = min(declared_ns, vlockstep.loss_declared_ns)
         rollback.use_loss(sim, guard)
-        own.limit_ns = least_limit_ns(sim, guard, own)
-    elif own.state == BROKEN or own.resent_ns > sim.now_ns:
+        vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
+    elif vlockstep.state == BROKEN or vlockstep.resent_ns > sim.now_ns:
         rollback.want_loss(sim, guard, False, 0)
         return
     note(sim, guard, CRASH)
-    fail_over(sim, guard, own, limit_ns, declared_ns)
+    fail_over(sim, guard, vlockstep, limit_ns, declared_ns)
 
 
 @part
-def can_take_over(sim: Sim, own: Lockstep) -> bool:
+def can_take_over(sim: Sim, vlockstep: Lockstep) -> bool:
     """Tell whether there is a secondary that takes over if the primary fails now.
 
     Without fencing one that has declared the loss of the channel is live already, beside the primary.
     """
-    if own.is_backup_dead or own.state not in (PROTECTED, BROKEN, FAILING_OVER):
+    if vlockstep.is_backup_dead or vlockstep.state not in (PROTECTED, BROKEN, FAILING_OVER):
         return False
-    return own.is_fenced or own.state != BROKEN or sim.now_ns < own.loss_declared_ns
+    return vlockstep.is_fenced or vlockstep.state != BROKEN or sim.now_ns < vlockstep.loss_declared_ns
 
 
 @part
-def fail_over(sim: Sim, guard: Guard, own: Lockstep, limit_ns: int, declared_ns: int) -> None:
+def fail_over(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int, declared_ns: int) -> None:
     """Plan the secondary's going live; it has what left the primary by ``limit_ns``."""
-    pair = pairs(sim)[own.pair]
-    if own.state == PROTECTED:
+    pair = pairs(sim)[vlockstep.pair]
+    if vlockstep.state == PROTECTED:
         # Trains up to the crash belong to the log, and nothing is written after the cut.
         log_writer.advance(sim, pair)
-        cut(sim, guard, own)
-    own.is_cut = False
-    row = new_plan(sim, guard, own, UNPROTECTED)
+        cut(sim, guard, vlockstep)
+    vlockstep.is_cut = False
+    row = new_plan(sim, guard, vlockstep, UNPROTECTED)
     plan = plans(sim)[row]
     last_sent_ns = min(pair.log.last_depart_ns, limit_ns)
     plan.again = commit.take_over(sim, pair, limit_ns, last_sent_ns, plan.packets)
     audit.take_over(sim, guard.audit, plan.packets)
-    lock_ns = locked_ns(sim, guard, own.is_fenced, declared_ns, own.storage_ns)
-    live_ns = max(lock_ns, pair.secondary.end_ns) + own.go_live_ns
+    lock_ns = locked_ns(sim, guard, vlockstep.is_fenced, declared_ns, vlockstep.storage_ns)
+    live_ns = max(lock_ns, pair.secondary.end_ns) + vlockstep.go_live_ns
     note_at(sim, guard, declared_ns, DECLARED)
     at(sim, max(sim.now_ns, live_ns), EventKind.CONTROL, ENTITY, on_live, row)
 
 
 @event
-def on_live(sim: Sim, place: int, token: int) -> None:
+def on_live(sim: Sim, plan_row: int, token: int) -> None:
     """The secondary goes live, issues what may not have left, and goes on where the guest was cut."""
-    plan = plans(sim)[place]
+    plan = plans(sim)[plan_row]
     guard = guards(sim)[plan.guard]
-    own = locksteps(sim)[plan.guard]
+    vlockstep = locksteps(sim)[plan.guard]
     if guard.dead:
         while plan.packets.length > 0:
             discard(sim, packet_list.pop(sim, plan.packets))
-        plans.free(sim, place)
+        plans.free(sim, plan_row)
         return
     # Unprotected first: what is released below, and what it makes the guest do, is not held any more.
-    unprotect(sim, guard, own, UNPROTECTED)
+    unprotect(sim, guard, vlockstep, UNPROTECTED)
     note(sim, guard, LIVE)
     audit.go_live(sim, guard.audit)
     count(sim, guard, FAILOVERS, 1)
@@ -124,10 +124,10 @@ def on_live(sim: Sim, place: int, token: int) -> None:
     count(sim, guard, ISSUED_BY_SECONDARY, plan.packets.length - plan.again)
     while plan.packets.length > 0:
         release(sim, packet_list.pop(sim, plan.packets))
-    while own.pending.length > 0:
-        release(sim, packet_list.pop(sim, own.pending))
-    plans.free(sim, place)
-    announce(sim, guard, own.announcement_ns)
+    while vlockstep.pending.length > 0:
+        release(sim, packet_list.pop(sim, vlockstep.pending))
+    plans.free(sim, plan_row)
+    announce(sim, guard, vlockstep.announcement_ns)
     # Last: what the backup issues leaves before anything new.
     machine.resume(sim, guard, machine.FAILOVER)
     reprotection.start(sim, guard)

@@ -10,32 +10,32 @@ from vftsim.platform.protection.rollback import foreseen_limit_ns
 @part
 def add_limit(sim: Sim, guard: Guard, time_ns: int, is_arrival: bool) -> None:
     """Let entries be lost that would leave, or arrive, after ``time_ns``."""
-    own = locksteps(sim)[guard.row]
+    vlockstep = locksteps(sim)[guard.row]
     row = limits.new(sim)
     limits(sim)[row].time_ns = time_ns
     limits(sim)[row].is_arrival = is_arrival
-    limit_list.push(sim, own.limits, row)
-    own.limit_ns = least_limit_ns(sim, guard, own)
+    limit_list.push(sim, vlockstep.limits, row)
+    vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
 
 
 @part
 def remove_limit(sim: Sim, guard: Guard, time_ns: int, is_arrival: bool) -> None:
     """Take one such limit away, if there is one."""
-    own = locksteps(sim)[guard.row]
-    row = own.limits.first
+    vlockstep = locksteps(sim)[guard.row]
+    row = vlockstep.limits.first
     while row != 0 and (limits(sim)[row].time_ns != time_ns or limits(sim)[row].is_arrival != is_arrival):
         row = limits(sim)[row].link
     if row != 0:
-        limit_list.remove(sim, own.limits, row)
+        limit_list.remove(sim, vlockstep.limits, row)
         limits.free(sim, row)
-        own.limit_ns = least_limit_ns(sim, guard, own)
+        vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
 
 
 @part
-def least_limit_ns(sim: Sim, guard: Guard, own: Lockstep) -> int:
+def least_limit_ns(sim: Sim, guard: Guard, vlockstep: Lockstep) -> int:
     """Return the instant after which nothing may leave that is written now, or it is lost."""
     least_ns = foreseen_limit_ns(sim, guard)
-    row = own.limits.first
+    row = vlockstep.limits.first
     while row != 0:
         time_ns = limits(sim)[row].time_ns
         if limits(sim)[row].is_arrival:

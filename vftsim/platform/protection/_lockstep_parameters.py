@@ -312,14 +312,14 @@ class LockstepParameters(ChannelFields):
 
     def without_effect(self) -> dict[str, str]:
         """Return the keys that nothing reads as it stands, each with the reason."""
-        found = {} if self.cost.is_counted else dict.fromkeys(_ONLY_COUNTED, "only costs in the form counted read it")
+        reasons = {} if self.cost.is_counted else dict.fromkeys(_ONLY_COUNTED, "only costs in the form counted read it")
         detection = self.failover.detection
         log_ns = detection.log_silence_ns + detection.secondary_delay
         if detection.timeout >= detection.heartbeat_interval + log_ns:
-            found["failover.detection.timeout"] = (
+            reasons["failover.detection.timeout"] = (
                 "log_timeout is always over first, since a host that fails stops the log too; give timeout alone"
             )
-        return found
+        return reasons
 
     @model_validator(mode="after")
     def _notices_failures(self) -> "LockstepParameters":

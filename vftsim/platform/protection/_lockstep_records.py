@@ -104,52 +104,52 @@ limit_list = Chain(limits, "link")
 def install(engine: Engine, guard: int, spec: LockstepParameters, shared_link: int) -> None:
     """Write the parameters into the records of a guard; ``shared_link`` carries the log too, 0: its own card."""
     spec.install_channel(engine, guard, shared_link)
-    own = engine.rows(locksteps)[guard]
-    own.state = UNPROTECTED
-    own.limit_ns = NEVER_NS
-    _install_log(own, spec)
-    _install_trains(own, spec)
+    vlockstep = engine.rows(locksteps)[guard]
+    vlockstep.state = UNPROTECTED
+    vlockstep.limit_ns = NEVER_NS
+    _install_log(vlockstep, spec)
+    _install_trains(vlockstep, spec)
     _lockstep_costs.install(engine, guard, spec)
     rate = int(engine.rows(channel.channels)[guard].rate_bits_per_s)
-    own.buffer_ns = spec.log.buffer * BITS_NS // rate
-    own.factor = float(spec.secondary.factor)
-    own.entry_cost_ns = spec.secondary.entry_cost
-    own.kibibyte_replay_ns = spec.secondary.kibibyte
-    own.secondary_buffer_bytes = spec.secondary.buffer
-    own.is_fenced = spec.failover.fencing
-    own.storage_ns = spec.failover.storage_latency if spec.failover.fencing else 0
-    own.go_live_ns = spec.failover.go_live
-    own.announcement_ns = spec.failover.announcement
+    vlockstep.buffer_ns = spec.log.buffer * BITS_NS // rate
+    vlockstep.factor = float(spec.secondary.factor)
+    vlockstep.entry_cost_ns = spec.secondary.entry_cost
+    vlockstep.kibibyte_replay_ns = spec.secondary.kibibyte
+    vlockstep.secondary_buffer_bytes = spec.secondary.buffer
+    vlockstep.is_fenced = spec.failover.fencing
+    vlockstep.storage_ns = spec.failover.storage_latency if spec.failover.fencing else 0
+    vlockstep.go_live_ns = spec.failover.go_live
+    vlockstep.announcement_ns = spec.failover.announcement
     _install_detector(engine, guard, spec)
     _install_throttle(engine, guard, spec)
     reprotection.install(engine, guard, spec.reprotection, shared_link)
 
 
-def _install_log(own: Lockstep, spec: LockstepParameters) -> None:
+def _install_log(vlockstep: Lockstep, spec: LockstepParameters) -> None:
     log, cost = spec.log, spec.cost
     reads = log.clock_reads_per_packet
-    own.packet_bytes = log.packet_entry + reads * log.event_entry
-    own.framing_bytes = log.framing
-    own.output_bytes = round(log.output_entry * log.transport_overhead)
-    own.transport_overhead = float(log.transport_overhead)
-    own.buffer_bytes = log.buffer
-    own.event_bytes = log.event_entry
-    own.packet_cost_ns = cost.entry + reads * (cost.clock_read if cost.is_counted else cost.entry)
-    own.kibibyte_cost_ns = cost.kibibyte
-    own.output_cost_ns = cost.output
-    own.execution, own.exits = cost.slowdown
+    vlockstep.packet_bytes = log.packet_entry + reads * log.event_entry
+    vlockstep.framing_bytes = log.framing
+    vlockstep.output_bytes = round(log.output_entry * log.transport_overhead)
+    vlockstep.transport_overhead = float(log.transport_overhead)
+    vlockstep.buffer_bytes = log.buffer
+    vlockstep.event_bytes = log.event_entry
+    vlockstep.packet_cost_ns = cost.entry + reads * (cost.clock_read if cost.is_counted else cost.entry)
+    vlockstep.kibibyte_cost_ns = cost.kibibyte
+    vlockstep.output_cost_ns = cost.output
+    vlockstep.execution, vlockstep.exits = cost.slowdown
 
 
-def _install_trains(own: Lockstep, spec: LockstepParameters) -> None:
+def _install_trains(vlockstep: Lockstep, spec: LockstepParameters) -> None:
     log, cost = spec.log, spec.cost
     if log.timer_rate:
-        own.timer.period_ns = max(1, round(_S / log.timer_rate))
-        own.timer.size_bytes = round(log.timer_entry * log.transport_overhead)
-        own.timer.cost_ns = cost.timer
+        vlockstep.timer.period_ns = max(1, round(_S / log.timer_rate))
+        vlockstep.timer.size_bytes = round(log.timer_entry * log.transport_overhead)
+        vlockstep.timer.cost_ns = cost.timer
     if log.disk_read_rate:
-        own.disk.period_ns = max(1, round(_S / log.disk_read_rate))
-        own.disk.size_bytes = round((log.packet_entry + log.disk_read_size) * log.transport_overhead)
-        own.disk.cost_ns = _disk_read_cost_ns(cost, log.disk_read_size)
+        vlockstep.disk.period_ns = max(1, round(_S / log.disk_read_rate))
+        vlockstep.disk.size_bytes = round((log.packet_entry + log.disk_read_size) * log.transport_overhead)
+        vlockstep.disk.cost_ns = _disk_read_cost_ns(cost, log.disk_read_size)
 
 
 def _disk_read_cost_ns(cost: PrimaryCostSpec, size_bytes: int) -> int:
@@ -157,24 +157,24 @@ def _disk_read_cost_ns(cost: PrimaryCostSpec, size_bytes: int) -> int:
 
 
 def _install_detector(engine: Engine, guard: int, spec: LockstepParameters) -> None:
-    said, log = spec.failover.detection, spec.log
+    detection, log = spec.failover.detection, spec.log
     wire = engine.rows(channel.channels)[guard]
-    own = engine.rows(detectors)[guard]
-    own.heartbeat_interval_ns = said.heartbeat_interval
-    own.heartbeat_timeout_ns = said.timeout
-    own.log_period_ns = round(_S / log.timer_rate) if log.timer_rate else said.heartbeat_interval
-    own.log_timeout_ns = said.log_silence_ns
-    own.secondary_delay_ns = said.secondary_delay
-    own.entry_ns = int(wire.latency_ns) + log.timer_entry * BITS_NS // int(wire.rate_bits_per_s)
-    own.ack_ns = int(own.entry_ns) + int(wire.ack_ns)
+    detector = engine.rows(detectors)[guard]
+    detector.heartbeat_interval_ns = detection.heartbeat_interval
+    detector.heartbeat_timeout_ns = detection.timeout
+    detector.log_period_ns = round(_S / log.timer_rate) if log.timer_rate else detection.heartbeat_interval
+    detector.log_timeout_ns = detection.log_silence_ns
+    detector.secondary_delay_ns = detection.secondary_delay
+    detector.entry_ns = int(wire.latency_ns) + log.timer_entry * BITS_NS // int(wire.rate_bits_per_s)
+    detector.ack_ns = int(detector.entry_ns) + int(wire.ack_ns)
 
 
 def _install_throttle(engine: Engine, guard: int, spec: LockstepParameters) -> None:
-    own = engine.rows(throttles)[guard]
-    own.lag_limit_ns = spec.throttle.lag_limit
-    own.caught_up_ns = spec.throttle.caught_up
-    own.step = float(spec.throttle.step)
-    own.period_ns = spec.throttle.period
-    own.least_share = float(spec.throttle.least_share)
-    own.cycle_ns = spec.throttle.cycle
-    own.share = own.lowest_share = FULL_SHARE
+    throttle = engine.rows(throttles)[guard]
+    throttle.lag_limit_ns = spec.throttle.lag_limit
+    throttle.caught_up_ns = spec.throttle.caught_up
+    throttle.step = float(spec.throttle.step)
+    throttle.period_ns = spec.throttle.period
+    throttle.least_share = float(spec.throttle.least_share)
+    throttle.cycle_ns = spec.throttle.cycle
+    throttle.share = throttle.lowest_share = FULL_SHARE

@@ -24,49 +24,49 @@ from vftsim.platform.protection.replication import end_life, fail_over, look_bac
 @part
 def crash_primary(sim: Sim, guard: Guard) -> None:
     """Fail over to the last state received, if there is a backup; that state must be foreseen."""
-    own = replications(sim)[guard.row]
-    if guard.dead or own.state == FAILING_OVER:
+    replication = replications(sim)[guard.row]
+    if guard.dead or replication.state == FAILING_OVER:
         return
-    if not can_take_over(own):
-        lose_primary(sim, guard, own)
-    elif not own.is_cut:
+    if not can_take_over(replication):
+        lose_primary(sim, guard, replication)
+    elif not replication.is_cut:
         look_back(sim, guard, False)
     else:
         note(sim, guard, CRASH)
         last_heard = use_end(sim, guard)
-        fail_over(sim, guard, own, last_heard + own.timeout_ns)
+        fail_over(sim, guard, replication, last_heard + replication.timeout_ns)
 
 
 @part
 def crash_followed_primary(sim: Sim, guard: Guard) -> None:
     """Fail over to a backup that has followed the guest up to now, or to the loss of the channel; see there."""
-    own = replications(sim)[guard.row]
-    if guard.dead or own.state == FAILING_OVER:
+    replication = replications(sim)[guard.row]
+    if guard.dead or replication.state == FAILING_OVER:
         return
-    if not can_take_over(own):
-        lose_primary(sim, guard, own)
+    if not can_take_over(replication):
+        lose_primary(sim, guard, replication)
         return
-    if own.state == BROKEN and not rollback.is_cut_at_loss(sim, guard):
+    if replication.state == BROKEN and not rollback.is_cut_at_loss(sim, guard):
         look_back(sim, guard, False)
         return
     note(sim, guard, CRASH)
-    last_heard_ns = rollback.use_loss(sim, guard) if own.state == BROKEN else heard_ns(sim, guard)
-    if not own.is_cut:
+    last_heard_ns = rollback.use_loss(sim, guard) if replication.state == BROKEN else heard_ns(sim, guard)
+    if not replication.is_cut:
         end_life(sim, guard)
-    fail_over(sim, guard, own, last_heard_ns + own.timeout_ns)
+    fail_over(sim, guard, replication, last_heard_ns + replication.timeout_ns)
 
 
 @part
-def can_take_over(own: Replication) -> bool:
+def can_take_over(replication: Replication) -> bool:
     """Tell whether there is a backup that takes over if the primary fails now."""
-    return own.state in (PROTECTED, BROKEN) and not own.is_backup_dead and not own.is_split
+    return replication.state in (PROTECTED, BROKEN) and not replication.is_backup_dead and not replication.is_split
 
 
 @part
-def lose_primary(sim: Sim, guard: Guard, own: Replication) -> None:
+def lose_primary(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Lose a primary that nobody takes over."""
-    own.step = 0
-    own.alarm = 0
+    replication.step = 0
+    replication.alarm = 0
     abandon(sim, guard)
     lose_machine(sim, guard)
 

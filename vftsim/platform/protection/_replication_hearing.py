@@ -10,10 +10,10 @@ from vftsim.platform.protection.state_stream import state_streams
 
 
 @part
-def has_come_back(sim: Sim, guard: Guard, own: Replication) -> bool:
+def has_come_back(sim: Sim, guard: Guard, replication: Replication) -> bool:
     """Tell whether the acknowledgement that is due now has come through; a dead backup may have sent it before."""
     lost_ns = state_streams(sim)[guard.row].lost_ns
-    if own.is_backup_dead:
+    if replication.is_backup_dead:
         return state_stream.arrival_ns(sim, guard) <= lost_ns
     return sim.now_ns <= lost_ns
 
@@ -21,8 +21,8 @@ def has_come_back(sim: Sim, guard: Guard, own: Replication) -> bool:
 @part
 def heard_ns(sim: Sim, guard: Guard) -> int:
     """Return when the backup hears of the primary for the last time if nothing leaves it from now on."""
-    own = replications(sim)[guard.row]
-    if own.heartbeat_ns == 0:
+    replication = replications(sim)[guard.row]
+    if replication.heartbeat_ns == 0:
         return state_stream.last_byte_ns(sim, guard)
     sent_ns = min(sim.now_ns, state_streams(sim)[guard.row].lost_ns)
-    return last_heard_ns(sent_ns, own.heartbeat_ns, 0) + channels(sim)[guard.row].latency_ns
+    return last_heard_ns(sent_ns, replication.heartbeat_ns, 0) + channels(sim)[guard.row].latency_ns

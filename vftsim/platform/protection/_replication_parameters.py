@@ -158,14 +158,14 @@ class ReplicationFields(ChannelFields):
 
     def prices(self) -> list[Priced]:
         """Leave out those of pages where none are sent, and those of a backup where there is none."""
-        found = super().prices()
+        prices = super().prices()
         if not self.sends_pages:
-            found = [each for each in found if each.key.partition(".")[0] not in ("memory", "state", "sender")]
+            prices = [each for each in prices if each.key.partition(".")[0] not in ("memory", "state", "sender")]
         if not self.has_backup:
-            found = [each for each in found if not each.is_of_failure and each.key != "state.receive_cost"]
+            prices = [each for each in prices if not each.is_of_failure and each.key != "state.receive_cost"]
         if not self.failover.fencing:
-            found = [each for each in found if each.key != "failover.storage_latency"]
-        return found
+            prices = [each for each in prices if each.key != "failover.storage_latency"]
+        return prices
 
     @property
     def is_fenced(self) -> bool:
@@ -223,33 +223,34 @@ class ReplicationFields(ChannelFields):
         self._install_takeover(engine, guard)
 
     def _install_stream(self, engine: Engine, guard: int) -> None:
-        own = engine.rows(state_streams)[guard]
-        own.fixed_bytes = self.state.fixed
-        own.page_bytes = self.state.page / self.state.compression
-        own.page_ns = float(self.state.compression_cost)
-        own.disk_bytes_per_ns = self.disk.write_rate / _S
-        own.disk_rate = self.disk.apply_rate
+        stream = engine.rows(state_streams)[guard]
+        stream.fixed_bytes = self.state.fixed
+        stream.page_bytes = self.state.page / self.state.compression
+        stream.page_ns = float(self.state.compression_cost)
+        stream.disk_bytes_per_ns = self.disk.write_rate / _S
+        stream.disk_rate = self.disk.apply_rate
 
     def _install_takeover(self, engine: Engine, guard: int) -> None:
-        own, failover = engine.rows(replications)[guard], self.failover
-        own.state = UNPROTECTED
-        own.copies_first = self.initial_copy and self.reprotection is not None
-        own.timeout_ns = failover.detection.timeout
-        own.backup_timeout_ns = failover.detection.backup_timeout
-        own.is_fenced = failover.fencing
-        own.storage_ns = failover.storage_latency if failover.fencing else 0
-        own.activation_ns = failover.activation_record
-        own.go_live_ns = failover.go_live
-        own.announcement_ns = failover.announcement
-        own.rings = RINGS[self.state.receive_ring]
+        replication, failover = engine.rows(replications)[guard], self.failover
+        replication.state = UNPROTECTED
+        replication.copies_first = self.initial_copy and self.reprotection is not None
+        replication.timeout_ns = failover.detection.timeout
+        replication.backup_timeout_ns = failover.detection.backup_timeout
+        replication.is_fenced = failover.fencing
+        replication.storage_ns = failover.storage_latency if failover.fencing else 0
+        replication.activation_ns = failover.activation_record
+        replication.go_live_ns = failover.go_live
+        replication.announcement_ns = failover.announcement
+        replication.rings = RINGS[self.state.receive_ring]
 
     def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
         """Return what :attr:`outcome` holds of the run so far."""
-        own, of_states = engine.rows(state_streams)[guard], state_stream.holds(engine, guard)
-        state_mb = int(own.most_bytes) / _MB
+        stream, of_states = engine.rows(state_streams)[guard], state_stream.holds(engine, guard)
+        state_mb = int(stream.most_bytes) / _MB
         there = {
-            "backup_cpu_ns": round(self.state.receive_cost * float(own.pages_taken)) + self.executed_ns(engine, guard),
-            "backup_memory": self._guest_mb + state_mb + int(own.most_uncommitted_bytes) / _MB,
+            "backup_cpu_ns": round(self.state.receive_cost * float(stream.pages_taken))
+            + self.executed_ns(engine, guard),
+            "backup_memory": self._guest_mb + state_mb + int(stream.most_uncommitted_bytes) / _MB,
         }
         return {
             **super().holds(engine, guard),
@@ -272,8 +273,8 @@ class ReplicationFields(ChannelFields):
     def forget_extremes(self, engine: Engine, guard: int) -> None:
         """Have the longest and most begin anew."""
         output_buffer.forget_extremes(engine, guard)
-        own = engine.rows(state_streams)[guard]
-        own.most_uncommitted_bytes = own.most_bytes = 0
+        stream = engine.rows(state_streams)[guard]
+        stream.most_uncommitted_bytes = stream.most_bytes = 0
 
 
 class HeartbeatFields(ReplicationFields):

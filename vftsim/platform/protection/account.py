@@ -86,10 +86,10 @@ def timeline(engine: Engine, guard: int) -> list[tuple[int, str]]:
 
 def counters(engine: Engine, guard: int) -> dict[str, int]:
     """Return a guard's counters by name."""
-    found: dict[str, int] = {}
+    totals: dict[str, int] = {}
     row = int(engine.rows(guards)[guard].tallies.first)
     while row:
         tally = engine.rows(tallies)[row]
-        found[WORDS[int(tally.what)]] = int(tally.amount)
+        totals[WORDS[int(tally.what)]] = int(tally.amount)
         row = int(tally.next_row)
-    return found
+    return totals

@@ -119,56 +119,56 @@ message_list = Chain(messages, "link")
 
 
 @part
-def take_in(sim: Sim, own: Audit) -> None:
+def take_in(sim: Sim, audit: Audit) -> None:
     """See an input that enters."""
-    own.fed_ns = sim.now_ns
+    audit.fed_ns = sim.now_ns
 
 
 @part
-def owe(own: Audit, size_bytes: int) -> None:
+def owe(audit: Audit, size_bytes: int) -> None:
     """See that the backup needs so many bytes to know what the guest has done by now."""
-    own.owed_bytes += size_bytes
+    audit.owed_bytes += size_bytes
 
 
 @part
-def date(sim: Sim, own: Audit, output: Packet) -> None:
+def date(sim: Sim, audit: Audit, output: Packet) -> None:
     """Date an output that the guest issues: up to then the backup has to know the guest."""
-    own.issued += 1
-    output.issue = own.issued
-    output.date_ns = own.fed_ns if own.follows else sim.now_ns
+    audit.issued += 1
+    output.issue = audit.issued
+    output.date_ns = audit.fed_ns if audit.follows else sim.now_ns
 
 
 @part
-def is_wrong(sim: Sim, own: Audit, date_ns: int, issue: int) -> bool:
+def is_wrong(sim: Sim, audit: Audit, date_ns: int, issue: int) -> bool:
     """Tell whether an output must not leave now: it is early, or another one overtakes it."""
-    if own.is_off:
+    if audit.is_off:
         return False
-    look(sim, own)
-    return date_ns > own.known_ns or issue < own.left
+    look(sim, audit)
+    return date_ns > audit.known_ns or issue < audit.left
 
 
 @part
-def judge(sim: Sim, own: Audit, flow: int, date_ns: int, issue: int, wrong: bool) -> None:
+def judge(sim: Sim, audit: Audit, flow: int, date_ns: int, issue: int, wrong: bool) -> None:
     """See an output that has left, as it must not if it is ``wrong``."""
-    if own.is_off:
+    if audit.is_off:
         return
-    own.judged += 1
+    audit.judged += 1
     if wrong:
-        count(sim, own, flow, date_ns)
+        count(sim, audit, flow, date_ns)
     else:
-        own.left, own.left_ns = issue, max(own.left_ns, date_ns)
+        audit.left, audit.left_ns = issue, max(audit.left_ns, date_ns)
 
 
 @part
-def count(sim: Sim, own: Audit, flow: int, date_ns: int) -> None:
+def count(sim: Sim, audit: Audit, flow: int, date_ns: int) -> None:
     """Count a breach, and keep the first."""
-    if own.breaches == 0:
-        own.first_flow = flow
-        own.first_issued_ns = date_ns
-        own.first_left_ns = sim.now_ns
-        own.first_known_ns = own.known_ns
-    own.breaches += 1
-    if own.ends_run:
+    if audit.breaches == 0:
+        audit.first_flow = flow
+        audit.first_issued_ns = date_ns
+        audit.first_left_ns = sim.now_ns
+        audit.first_known_ns = audit.known_ns
+    audit.breaches += 1
+    if audit.ends_run:
         fail(sim, BROKEN)
 
 
@@ -176,251 +176,251 @@ def count(sim: Sim, own: Audit, flow: int, date_ns: int) -> None:
 
 
 @part
-def begin(sim: Sim, own: Audit) -> None:
+def begin(sim: Sim, audit: Audit) -> None:
     """Begin with a backup that is in step: from now on the promise is in force."""
-    forget_messages(sim, own)
-    own.is_off = False
-    own.is_down = False
-    own.is_dead = False
-    own.known_ns = sim.now_ns
-    own.owed_bytes = own.brought_bytes = 0
-    own.disk_ns = own.marked_disk_ns = 0
-    own.known_issued = own.marked_issued = own.left = own.settled = own.known_settled = own.issued
-    own.left_ns = 0
-    own.was_down = False
+    forget_messages(sim, audit)
+    audit.is_off = False
+    audit.is_down = False
+    audit.is_dead = False
+    audit.known_ns = sim.now_ns
+    audit.owed_bytes = audit.brought_bytes = 0
+    audit.disk_ns = audit.marked_disk_ns = 0
+    audit.known_issued = audit.marked_issued = audit.left = audit.settled = audit.known_settled = audit.issued
+    audit.left_ns = 0
+    audit.was_down = False
 
 
 @part
-def end(sim: Sim, own: Audit) -> None:
+def end(sim: Sim, audit: Audit) -> None:
     """Go on without a backup: nothing is promised."""
-    forget_messages(sim, own)
-    own.is_off = True
+    forget_messages(sim, audit)
+    audit.is_off = True
 
 
 @part
-def forget_messages(sim: Sim, own: Audit) -> None:
+def forget_messages(sim: Sim, audit: Audit) -> None:
     """Forget what is on its way."""
-    while own.on_way.length > 0:
-        messages.free(sim, message_list.pop(sim, own.on_way))
-    own.last_ns = 0
+    while audit.on_way.length > 0:
+        messages.free(sim, message_list.pop(sim, audit.on_way))
+    audit.last_ns = 0
 
 
 @part
-def mark(sim: Sim, own: Audit) -> None:
+def mark(sim: Sim, audit: Audit) -> None:
     """Hear what the next message brings: all that the guest has done by now."""
-    own.marked_ns = sim.now_ns
-    own.fed_ns = sim.now_ns
-    own.marked_issued = own.issued
+    audit.marked_ns = sim.now_ns
+    audit.fed_ns = sim.now_ns
+    audit.marked_issued = audit.issued
 
 
 @part
-def write(own: Audit, disk_ns: int) -> None:
+def write(audit: Audit, disk_ns: int) -> None:
     """Hear that with the next message come disk writes that take the backup's disk so long."""
-    own.marked_disk_ns = disk_ns
+    audit.marked_disk_ns = disk_ns
 
 
 @part
-def settle(own: Audit) -> None:
+def settle(audit: Audit) -> None:
     """Hear that who gets the next message knows of all outputs that have left by now that they have."""
-    own.settled = own.left
+    audit.settled = audit.left
 
 
 @part
-def replace(sim: Sim, own: Audit) -> None:
+def replace(sim: Sim, audit: Audit) -> None:
     """See a state taken: what the backup would have found out by itself it does not, for that state replaces it."""
-    look(sim, own)
-    for _ in range(own.on_way.length):
-        row = message_list.pop(sim, own.on_way)
+    look(sim, audit)
+    for _ in range(audit.on_way.length):
+        row = message_list.pop(sim, audit.on_way)
         if messages(sim)[row].is_learned:
             messages.free(sim, row)
         else:
-            message_list.push(sim, own.on_way, row)
-    mark(sim, own)
-    settle(own)
+            message_list.push(sim, audit.on_way, row)
+    mark(sim, audit)
+    settle(audit)
 
 
 @part
-def send(sim: Sim, own: Audit, size_bytes: int, depart_ns: int, way_ns: int) -> None:
+def send(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, way_ns: int) -> None:
     """See that message written: its last bit leaves at ``depart_ns`` and takes ``way_ns`` on its way."""
-    if own.is_off or own.is_dead:
+    if audit.is_off or audit.is_dead:
         return
-    own.brought_bytes += size_bytes
-    if own.brought_bytes < own.owed_bytes:
+    audit.brought_bytes += size_bytes
+    if audit.brought_bytes < audit.owed_bytes:
         return
-    own.brought_bytes = own.owed_bytes = 0
-    look(sim, own)
-    own.way_ns = way_ns
-    if own.is_down:
-        own.kept_issued, own.kept_settled = own.marked_issued, own.settled
-        own.kept_ns = own.marked_ns
-        own.rest_ns = max(own.rest_ns, depart_ns - sim.now_ns)
+    audit.brought_bytes = audit.owed_bytes = 0
+    look(sim, audit)
+    audit.way_ns = way_ns
+    if audit.is_down:
+        audit.kept_issued, audit.kept_settled = audit.marked_issued, audit.settled
+        audit.kept_ns = audit.marked_ns
+        audit.rest_ns = max(audit.rest_ns, depart_ns - sim.now_ns)
     else:
-        expect(sim, own, own.marked_ns, depart_ns, depart_ns + way_ns, False)
+        expect(sim, audit, audit.marked_ns, depart_ns, depart_ns + way_ns, False)
 
 
 @part
-def send_on(sim: Sim, own: Audit, begin_ns: int, depart_ns: int, way_ns: int) -> None:
+def send_on(sim: Sim, audit: Audit, begin_ns: int, depart_ns: int, way_ns: int) -> None:
     """See that the rest of the message written last, as it stood at ``begin_ns``, now leaves by ``depart_ns``."""
-    if own.is_off or own.is_dead:
+    if audit.is_off or audit.is_dead:
         return
-    look(sim, own)
-    own.way_ns = way_ns
-    if own.is_down:
-        own.rest_ns = depart_ns - begin_ns
-    elif own.on_way.length > 0:
-        forget_messages(sim, own)
-        expect(sim, own, own.marked_ns, depart_ns, depart_ns + way_ns, False)
+    look(sim, audit)
+    audit.way_ns = way_ns
+    if audit.is_down:
+        audit.rest_ns = depart_ns - begin_ns
+    elif audit.on_way.length > 0:
+        forget_messages(sim, audit)
+        expect(sim, audit, audit.marked_ns, depart_ns, depart_ns + way_ns, False)
 
 
 @part
-def learn(sim: Sim, own: Audit, time_ns: int) -> None:
+def learn(sim: Sim, audit: Audit, time_ns: int) -> None:
     """Hear that the backup will have found out at ``time_ns`` what the guest has done by now, without a message."""
-    if not own.is_off and not own.is_dead:
-        look(sim, own)
-        expect(sim, own, sim.now_ns, time_ns, time_ns, True)
+    if not audit.is_off and not audit.is_dead:
+        look(sim, audit)
+        expect(sim, audit, sim.now_ns, time_ns, time_ns, True)
 
 
 @part
-def expect(sim: Sim, own: Audit, covers_ns: int, depart_ns: int, arrival_ns: int, is_learned: bool) -> None:
+def expect(sim: Sim, audit: Audit, covers_ns: int, depart_ns: int, arrival_ns: int, is_learned: bool) -> None:
     """Put a message on its way; one that brings less and comes later says nothing more."""
-    if arrival_ns < own.last_ns:
-        for _ in range(own.on_way.length):
-            row = message_list.pop(sim, own.on_way)
+    if arrival_ns < audit.last_ns:
+        for _ in range(audit.on_way.length):
+            row = message_list.pop(sim, audit.on_way)
             if messages(sim)[row].arrival_ns < arrival_ns:
-                message_list.push(sim, own.on_way, row)
+                message_list.push(sim, audit.on_way, row)
             else:
                 messages.free(sim, row)
     row = messages.new(sim)
     made = messages(sim)[row]
-    made.disk_ns = 0 if is_learned else own.marked_disk_ns
-    made.issued, made.settled = own.issued if is_learned else own.marked_issued, 0 if is_learned else own.settled
+    made.disk_ns = 0 if is_learned else audit.marked_disk_ns
+    made.issued, made.settled = audit.issued if is_learned else audit.marked_issued, 0 if is_learned else audit.settled
     made.covers_ns = covers_ns
     made.depart_ns = depart_ns
     made.arrival_ns = arrival_ns
     made.is_learned = is_learned
-    message_list.push(sim, own.on_way, row)
-    own.last_ns = arrival_ns
+    message_list.push(sim, audit.on_way, row)
+    audit.last_ns = arrival_ns
 
 
 @part
-def look(sim: Sim, own: Audit) -> None:
+def look(sim: Sim, audit: Audit) -> None:
     """Take note of what has arrived by now; what a channel kept back that works again is sent once more."""
-    if own.is_down and sim.now_ns >= own.up_ns and not own.is_dead:
-        own.is_down = False
-        if own.kept_ns > own.known_ns:
-            depart_ns = own.up_ns + own.rest_ns
-            expect(sim, own, own.kept_ns, depart_ns, depart_ns + own.way_ns, False)
-            kept = messages(sim)[own.on_way.last]
-            kept.issued, kept.settled = own.kept_issued, own.kept_settled
-    while own.on_way.length > 0 and messages(sim)[own.on_way.first].arrival_ns <= sim.now_ns:
-        row = message_list.pop(sim, own.on_way)
-        arrive(own, messages(sim)[row])
+    if audit.is_down and sim.now_ns >= audit.up_ns and not audit.is_dead:
+        audit.is_down = False
+        if audit.kept_ns > audit.known_ns:
+            depart_ns = audit.up_ns + audit.rest_ns
+            expect(sim, audit, audit.kept_ns, depart_ns, depart_ns + audit.way_ns, False)
+            kept = messages(sim)[audit.on_way.last]
+            kept.issued, kept.settled = audit.kept_issued, audit.kept_settled
+    while audit.on_way.length > 0 and messages(sim)[audit.on_way.first].arrival_ns <= sim.now_ns:
+        row = message_list.pop(sim, audit.on_way)
+        arrive(audit, messages(sim)[row])
         messages.free(sim, row)
 
 
 @part
-def arrive(own: Audit, message: Message) -> None:
+def arrive(audit: Audit, message: Message) -> None:
     """Let the backup know what a message brings."""
-    own.known_ns = max(own.known_ns, message.covers_ns)
+    audit.known_ns = max(audit.known_ns, message.covers_ns)
     if message.disk_ns > 0:
-        own.disk_ns = max(own.disk_ns, message.arrival_ns) + message.disk_ns
-    own.known_issued = max(own.known_issued, message.issued)
-    own.known_settled = max(own.known_settled, message.settled)
+        audit.disk_ns = max(audit.disk_ns, message.arrival_ns) + message.disk_ns
+    audit.known_issued = max(audit.known_issued, message.issued)
+    audit.known_settled = max(audit.known_settled, message.settled)
 
 
 # What fails
 
 
 @part
-def claim(sim: Sim, own: Audit, covers_ns: int) -> None:
+def claim(sim: Sim, audit: Audit, covers_ns: int) -> None:
     """See a primary at its end, and hear what its backup goes on from: what the guest had done by ``covers_ns``.
 
     What has left the primary by now still arrives, unless the channel is lost.
     """
-    if own.is_off:
+    if audit.is_off:
         return
-    outlive(sim, own)
-    if covers_ns > own.known_ns or covers_ns < own.left_ns:
-        count(sim, own, 0, covers_ns)
+    outlive(sim, audit)
+    if covers_ns > audit.known_ns or covers_ns < audit.left_ns:
+        count(sim, audit, 0, covers_ns)
 
 
 @part
-def outlive(sim: Sim, own: Audit) -> None:
+def outlive(sim: Sim, audit: Audit) -> None:
     """Let what has left the primary arrive, and lose the rest with it."""
-    look(sim, own)
-    while own.on_way.length > 0:
-        row = message_list.pop(sim, own.on_way)
+    look(sim, audit)
+    while audit.on_way.length > 0:
+        row = message_list.pop(sim, audit.on_way)
         if messages(sim)[row].depart_ns <= sim.now_ns:
-            arrive(own, messages(sim)[row])
+            arrive(audit, messages(sim)[row])
         messages.free(sim, row)
 
 
 @part
-def take_over(sim: Sim, own: Audit, issued: Fifo) -> None:
+def take_over(sim: Sim, audit: Audit, issued: Fifo) -> None:
     """See which outputs a backup issues that takes over from a primary that is at its end now."""
-    if own.is_off:
+    if audit.is_off:
         return
-    outlive(sim, own)
+    outlive(sim, audit)
     # What a lost channel has kept back and sent again may have come in part.
-    missing = own.known_issued - own.left if own.issues_all and not own.was_down else 0
+    missing = audit.known_issued - audit.left if audit.issues_all and not audit.was_down else 0
     row = issued.first
     while row != 0:
         output = packets(sim)[row]
-        if own.left < output.issue <= own.known_issued:
+        if audit.left < output.issue <= audit.known_issued:
             missing -= 1
-        if output.issue <= own.known_settled:
-            count(sim, own, output.flow, output.date_ns)
+        if output.issue <= audit.known_settled:
+            count(sim, audit, output.flow, output.date_ns)
         row = output.link
     for _ in range(missing):
-        count(sim, own, 0, own.known_ns)
+        count(sim, audit, 0, audit.known_ns)
 
 
 @part
-def go_live(sim: Sim, own: Audit) -> None:
+def go_live(sim: Sim, audit: Audit) -> None:
     """See a backup go live in the place of its primary, with its disk as it has to be: nothing is promised any more."""
-    if own.is_off or sim.now_ns < own.disk_ns:
-        count(sim, own, 0, own.known_ns)
-    end(sim, own)
+    if audit.is_off or sim.now_ns < audit.disk_ns:
+        count(sim, audit, 0, audit.known_ns)
+    end(sim, audit)
 
 
 @part
-def live_beside(sim: Sim, own: Audit) -> None:
+def live_beside(sim: Sim, audit: Audit) -> None:
     """See a backup decide to live beside its primary."""
-    if own.is_fenced and not own.is_off:
-        count(sim, own, 0, own.known_ns)
+    if audit.is_fenced and not audit.is_off:
+        count(sim, audit, 0, audit.known_ns)
 
 
 @part
-def lose_channel(sim: Sim, own: Audit, duration_ns: int) -> None:
+def lose_channel(sim: Sim, audit: Audit, duration_ns: int) -> None:
     """See the channel cut, for a time or :data:`FOR_GOOD`: what has not arrived does not."""
-    look(sim, own)
-    if own.is_off or own.is_down or own.is_dead:
+    look(sim, audit)
+    if audit.is_off or audit.is_down or audit.is_dead:
         return
-    own.is_down = own.was_down = True
-    own.up_ns = NEVER_NS if duration_ns == FOR_GOOD else sim.now_ns + duration_ns
-    own.kept_ns = 0
-    own.rest_ns = 0
-    for _ in range(own.on_way.length):
-        row = message_list.pop(sim, own.on_way)
+    audit.is_down = audit.was_down = True
+    audit.up_ns = NEVER_NS if duration_ns == FOR_GOOD else sim.now_ns + duration_ns
+    audit.kept_ns = 0
+    audit.rest_ns = 0
+    for _ in range(audit.on_way.length):
+        row = message_list.pop(sim, audit.on_way)
         if messages(sim)[row].is_learned:
-            message_list.push(sim, own.on_way, row)
+            message_list.push(sim, audit.on_way, row)
         else:
-            own.kept_ns = messages(sim)[row].covers_ns
-            own.kept_issued, own.kept_settled = messages(sim)[row].issued, messages(sim)[row].settled
-            own.rest_ns = max(0, messages(sim)[row].depart_ns - sim.now_ns)
+            audit.kept_ns = messages(sim)[row].covers_ns
+            audit.kept_issued, audit.kept_settled = messages(sim)[row].issued, messages(sim)[row].settled
+            audit.rest_ns = max(0, messages(sim)[row].depart_ns - sim.now_ns)
             messages.free(sim, row)
 
 
 @part
-def change_channel(sim: Sim, own: Audit, way_ns: int) -> None:
+def change_channel(sim: Sim, audit: Audit, way_ns: int) -> None:
     """See that from now on a message takes ``way_ns`` on its way."""
-    look(sim, own)
-    own.way_ns = way_ns
+    look(sim, audit)
+    audit.way_ns = way_ns
 
 
 @part
-def lose_backup(sim: Sim, own: Audit) -> None:
+def lose_backup(sim: Sim, audit: Audit) -> None:
     """See the backup die: nothing arrives any more."""
-    look(sim, own)
-    forget_messages(sim, own)
-    own.is_dead = True
+    look(sim, audit)
+    forget_messages(sim, audit)
+    audit.is_dead = True

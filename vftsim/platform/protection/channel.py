@@ -68,13 +68,17 @@ def install(
     engine: Engine, guard: int, rate_bits_per_s: int, latency_ns: int, ack_bytes: int, shared_link: int = 0
 ) -> None:
     """Set up the channel of a guard; the rate of a link that it shares replaces its own."""
-    own = engine.rows(channels)[guard]
-    own.shared = shared_link
-    own.rate_bits_per_s = engine.rows(links)[shared_link].rate_bits_per_s if shared_link else rate_bits_per_s
-    own.latency_ns = latency_ns
-    own.ack_ns = latency_ns + ack_bytes * BITS_NS // int(own.rate_bits_per_s)
-    own.own_rate_bits_per_s, own.own_latency_ns, own.own_ack_ns = own.rate_bits_per_s, own.latency_ns, own.ack_ns
-    own.before_ns = latency_ns
+    channel = engine.rows(channels)[guard]
+    channel.shared = shared_link
+    channel.rate_bits_per_s = engine.rows(links)[shared_link].rate_bits_per_s if shared_link else rate_bits_per_s
+    channel.latency_ns = latency_ns
+    channel.ack_ns = latency_ns + ack_bytes * BITS_NS // int(channel.rate_bits_per_s)
+    channel.own_rate_bits_per_s, channel.own_latency_ns, channel.own_ack_ns = (
+        channel.rate_bits_per_s,
+        channel.latency_ns,
+        channel.ack_ns,
+    )
+    channel.before_ns = latency_ns
 
 
 @part

@@ -148,20 +148,20 @@ class IntervalFields(ReplicationFields):
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""
         super().install(engine, guard, vm_link)
-        own = engine.rows(checkpoints)[guard]
-        own.interval_ns = self.interval
-        own.rule = SUSPEND
-        own.fixed_pause_ns = self.pause.fixed
-        own.page_pause_ns = float(self.pause.page)
+        ckpt = engine.rows(checkpoints)[guard]
+        ckpt.interval_ns = self.interval
+        ckpt.rule = SUSPEND
+        ckpt.fixed_pause_ns = self.pause.fixed
+        ckpt.page_pause_ns = float(self.pause.page)
 
     def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
         """Return what :attr:`outcome` holds of the run so far."""
-        own, found = engine.rows(checkpoints)[guard], super().holds(engine, guard)
+        ckpt, held = engine.rows(checkpoints)[guard], super().holds(engine, guard)
         return {
-            **found,
-            "states": found["counted"].get("states_taken", 0),
-            "paused_ns": int(own.paused_ns),
-            "longest_pause_ns": int(own.longest_pause_ns),
+            **held,
+            "states": held["counted"].get("states_taken", 0),
+            "paused_ns": int(ckpt.paused_ns),
+            "longest_pause_ns": int(ckpt.longest_pause_ns),
             "interval_ns": self._adapted_ns(engine, guard),
         }
 
@@ -206,13 +206,13 @@ class CheckpointFields(IntervalFields):
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""
         super().install(engine, guard, vm_link)
-        own = engine.rows(checkpoints)[guard]
-        own.rule = RULES[self.rule]
-        own.request_ns = self.suspend_request
-        own.real_time_bytes = self.real_time_below
+        ckpt = engine.rows(checkpoints)[guard]
+        ckpt.rule = RULES[self.rule]
+        ckpt.request_ns = self.suspend_request
+        ckpt.real_time_bytes = self.real_time_below
         if self.adaptive is not None:
-            own.shortest_ns, own.longest_ns = self.adaptive.shortest, self.adaptive.longest
-            own.most_overhead, own.growth = self.adaptive.overhead / 100.0, self.adaptive.growth
+            ckpt.shortest_ns, ckpt.longest_ns = self.adaptive.shortest, self.adaptive.longest
+            ckpt.most_overhead, ckpt.growth = self.adaptive.overhead / 100.0, self.adaptive.growth
 
     def _adapted_ns(self, engine: Engine, guard: int) -> int | None:
         return None if self.adaptive is None else int(engine.rows(checkpoints)[guard].interval_ns)
@@ -278,87 +278,87 @@ checkpoint.implements(outputs_at_risk)(outputs_held)
 @checkpoint.implements(start_cycle)
 def start_epochs(sim: Sim, guard: Guard) -> None:
     """Begin the first epoch."""
-    own = checkpoints(sim)[guard.row]
-    own.suspended_ns = sim.now_ns
-    own.pause_ns = 0
-    own.bypassed_then = own.bypassed
-    own.bypassed_before = own.bypassed
-    own.held = 0
-    replications(sim)[guard.row].step = machine.call_after(sim, guard, own.interval_ns, on_request)
+    ckpt = checkpoints(sim)[guard.row]
+    ckpt.suspended_ns = sim.now_ns
+    ckpt.pause_ns = 0
+    ckpt.bypassed_then = ckpt.bypassed
+    ckpt.bypassed_before = ckpt.bypassed
+    ckpt.held = 0
+    replications(sim)[guard.row].step = machine.call_after(sim, guard, ckpt.interval_ns, on_request)
 
 
 @checkpoint.implements(hold_output)
 def hold_for_checkpoint(sim: Sim, guard: Guard, packet: int) -> None:
     """Hold an output until the checkpoint that ends this epoch is acknowledged."""
-    own = checkpoints(sim)[guard.row]
+    ckpt = checkpoints(sim)[guard.row]
     if not is_protecting(replications(sim)[guard.row]):
         pass_on(sim, guard, packet)
-    elif packets(sim)[packet].size_bytes < own.real_time_bytes:
-        own.bypassed += 1
+    elif packets(sim)[packet].size_bytes < ckpt.real_time_bytes:
+        ckpt.bypassed += 1
         count(sim, guard, BYPASSED, 1)
         release(sim, packet)
     else:
-        own.held += 1
+        ckpt.held += 1
         output_buffer.hold(sim, guard, packet)
 
 
 @event
-def on_request(sim: Sim, place: int, token: int) -> None:
+def on_request(sim: Sim, guard_row: int, token: int) -> None:
     """The guest is asked to suspend; it runs until it does."""
-    own = replications(sim)[place]
-    if token != own.step:
+    replication = replications(sim)[guard_row]
+    if token != replication.step:
         return
-    request_ns = checkpoints(sim)[place].request_ns
+    request_ns = checkpoints(sim)[guard_row].request_ns
     if request_ns > 0:
-        own.step = machine.call_after(sim, guards(sim)[place], request_ns, on_suspend)
+        replication.step = machine.call_after(sim, guards(sim)[guard_row], request_ns, on_suspend)
     else:
-        suspend(sim, guards(sim)[place])
+        suspend(sim, guards(sim)[guard_row])
 
 
 @event
-def on_suspend(sim: Sim, place: int, token: int) -> None:
+def on_suspend(sim: Sim, guard_row: int, token: int) -> None:
     """The guest has come to a halt."""
-    if token == replications(sim)[place].step:
-        suspend(sim, guards(sim)[place])
+    if token == replications(sim)[guard_row].step:
+        suspend(sim, guards(sim)[guard_row])
 
 
 @part
 def suspend(sim: Sim, guard: Guard) -> None:
     """End the epoch: state and barrier belong to the same instant, in which nothing runs."""
-    own = checkpoints(sim)[guard.row]
+    ckpt = checkpoints(sim)[guard.row]
     machine.stop(sim, guard, machine.STATE)
     state_stream.take_state(sim, guard)
     output_buffer.seal(sim, guard)
-    own.bypassed_before = own.bypassed_then
-    own.bypassed_then = own.bypassed
-    own.suspended_ns = sim.now_ns
-    own.pause_ns = own.fixed_pause_ns + nearest(own.page_pause_ns * state_streams(sim)[guard.row].pages)
-    own.paused_ns += own.pause_ns
-    own.longest_pause_ns = max(own.longest_pause_ns, own.pause_ns)
-    if own.longest_ns > 0:
-        adapt(own)
+    ckpt.bypassed_before = ckpt.bypassed_then
+    ckpt.bypassed_then = ckpt.bypassed
+    ckpt.suspended_ns = sim.now_ns
+    ckpt.pause_ns = ckpt.fixed_pause_ns + nearest(ckpt.page_pause_ns * state_streams(sim)[guard.row].pages)
+    ckpt.paused_ns += ckpt.pause_ns
+    ckpt.longest_pause_ns = max(ckpt.longest_pause_ns, ckpt.pause_ns)
+    if ckpt.longest_ns > 0:
+        adapt(ckpt)
     # Before the next step is planned: a life that ends here still sends this state, and nothing after it.
     cut_here(sim, guard)
-    replications(sim)[guard.row].step = machine.call_after(sim, guard, own.pause_ns, on_copied)
+    replications(sim)[guard.row].step = machine.call_after(sim, guard, ckpt.pause_ns, on_copied)
 
 
 @part
-def adapt(own: Checkpoint) -> None:
+def adapt(ckpt: Checkpoint) -> None:
     """Set the interval by the pause that has begun and the outputs of the epoch that it ends."""
-    wanted_ns = own.pause_ns / own.most_overhead if own.held > 0 else own.interval_ns * own.growth
-    own.interval_ns = nearest(min(float(own.longest_ns), max(float(own.shortest_ns), wanted_ns)))
-    own.held = 0
+    wanted_ns = ckpt.pause_ns / ckpt.most_overhead if ckpt.held > 0 else ckpt.interval_ns * ckpt.growth
+    ckpt.interval_ns = nearest(min(float(ckpt.longest_ns), max(float(ckpt.shortest_ns), wanted_ns)))
+    ckpt.held = 0
 
 
 @event
-def on_copied(sim: Sim, place: int, token: int) -> None:
+def on_copied(sim: Sim, guard_row: int, token: int) -> None:
     """The dirty pages are in the buffer: the guest resumes, the buffer is sent, or is the checkpoint already."""
-    guard = guards(sim)[place]
-    if token != replications(sim)[place].step:
+    guard = guards(sim)[guard_row]
+    if token != replications(sim)[guard_row].step:
         return
     # Before it is sent: the guest computes on while its state is on the wire.
     machine.resume(sim, guard, machine.STATE)
-    if checkpoints(sim)[place].is_local:
+    if checkpoints(sim)[guard_row].is_local:
         state_stream.acknowledge(sim, guard)
         acknowledged(sim, guard)
     else:
@@ -369,20 +369,20 @@ def on_copied(sim: Sim, place: int, token: int) -> None:
 def commit(sim: Sim, guard: Guard) -> None:
     """Let the outputs of the epoch go, whose disk writes the backup has received too, and plan the next suspension."""
     output_buffer.let_go(sim, guard)
-    own = replications(sim)[guard.row]
-    if not own.is_cut:
-        own.step = machine.call_after(sim, guard, rest_ns(sim, guard), on_request)
+    replication = replications(sim)[guard.row]
+    if not replication.is_cut:
+        replication.step = machine.call_after(sim, guard, rest_ns(sim, guard), on_request)
 
 
 @part
 def rest_ns(sim: Sim, guard: Guard) -> int:
     """Return the time from an acknowledgement to the next request to suspend."""
-    own = checkpoints(sim)[guard.row]
-    due_ns = own.suspended_ns + own.interval_ns
-    if own.rule == RESUME:
-        due_ns += own.pause_ns
-    elif own.rule == AFTER_ACK:
-        due_ns = sim.now_ns + own.interval_ns - own.pause_ns
+    ckpt = checkpoints(sim)[guard.row]
+    due_ns = ckpt.suspended_ns + ckpt.interval_ns
+    if ckpt.rule == RESUME:
+        due_ns += ckpt.pause_ns
+    elif ckpt.rule == AFTER_ACK:
+        due_ns = sim.now_ns + ckpt.interval_ns - ckpt.pause_ns
     if due_ns < sim.now_ns:
         count(sim, guard, STRETCHED, 1)
     return max(0, due_ns - sim.now_ns)
@@ -401,7 +401,7 @@ def release_everything(sim: Sim, guard: Guard) -> None:
 @checkpoint.implements(underivable)
 def bypassed_since(sim: Sim, guard: Guard) -> int:
     """Return how many outputs past the queue a crash makes underivable: those since the state received last."""
-    own = checkpoints(sim)[guard.row]
+    ckpt = checkpoints(sim)[guard.row]
     if received_point(sim, guard) == state_streams(sim)[guard.row].point:
-        return own.bypassed - own.bypassed_then
-    return own.bypassed - own.bypassed_before
+        return ckpt.bypassed - ckpt.bypassed_then
+    return ckpt.bypassed - ckpt.bypassed_before

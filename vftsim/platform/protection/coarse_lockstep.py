@@ -114,12 +114,12 @@ class CoarseLockstepFields(HeartbeatFields):
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""
         super().install(engine, guard, vm_link)
-        own = engine.rows(coarse_locksteps)[guard]
-        own.period_ns = self.period
-        own.timeout_ns = self.packet_timeout
-        own.missing_millionths = round(self.missing * _MILLION / 100)
-        own.suspend_ns = self.suspend
-        own.secondary_speed = 1.0
+        coarse = engine.rows(coarse_locksteps)[guard]
+        coarse.period_ns = self.period
+        coarse.timeout_ns = self.packet_timeout
+        coarse.missing_millionths = round(self.missing * _MILLION / 100)
+        coarse.suspend_ns = self.suspend
+        coarse.secondary_speed = 1.0
         if self.state.receive_ring == "by_path":
             engine.rows(replications)[guard].rings = machine.SAVED_RINGS
 
@@ -133,12 +133,12 @@ class CoarseLockstepFields(HeartbeatFields):
         """
         if feeder is None or streams is None:
             raise UsageError("coarse_lockstep draws random numbers; this kind of model does not hand it any yet")
-        own = engine.rows(coarse_locksteps)[guard]
-        own.divergences = feeder.add(_Exponentials(streams, "divergence", guard, _S / self.divergence_rate))
+        coarse = engine.rows(coarse_locksteps)[guard]
+        coarse.divergences = feeder.add(_Exponentials(streams, "divergence", guard, _S / self.divergence_rate))
         if self.jitter:
-            own.delays = feeder.add(_Exponentials(streams, "delay", guard, self.jitter))
+            coarse.delays = feeder.add(_Exponentials(streams, "delay", guard, self.jitter))
         if self.missing:
-            own.misses = feeder.add(_Millionths(streams, guard))
+            coarse.misses = feeder.add(_Millionths(streams, guard))
 
 
 @PROTECTIONS.register
@@ -231,21 +231,21 @@ coarse_lockstep.implements(missing)(output_buffer.unaccounted)
 @coarse_lockstep.implements(start_cycle)
 def start_run(sim: Sim, guard: Guard) -> None:
     """Begin a run with equal replicas."""
-    own = coarse_locksteps(sim)[guard.row]
-    own.last_due_ns = sim.now_ns
-    be_level(sim, guard, own)
-    run_ns = draw(sim, own.divergences)
-    own.is_divergence = run_ns < own.period_ns
-    replications(sim)[guard.row].step = machine.call_after(sim, guard, min(run_ns, own.period_ns), on_run_over)
+    coarse = coarse_locksteps(sim)[guard.row]
+    coarse.last_due_ns = sim.now_ns
+    be_level(sim, guard, coarse)
+    run_ns = draw(sim, coarse.divergences)
+    coarse.is_divergence = run_ns < coarse.period_ns
+    replications(sim)[guard.row].step = machine.call_after(sim, guard, min(run_ns, coarse.period_ns), on_run_over)
 
 
 @event
-def on_run_over(sim: Sim, place: int, token: int) -> None:
+def on_run_over(sim: Sim, guard_row: int, token: int) -> None:
     """The replicas differ, or the period is over."""
-    guard = guards(sim)[place]
-    if token != replications(sim)[place].step:
+    guard = guards(sim)[guard_row]
+    if token != replications(sim)[guard_row].step:
         return
-    if coarse_locksteps(sim)[place].is_divergence:
+    if coarse_locksteps(sim)[guard_row].is_divergence:
         count(sim, guard, DIVERGED, 1)
     else:
         count(sim, guard, PERIODIC, 1)
@@ -262,10 +262,10 @@ def make_equal(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_suspended(sim: Sim, place: int, token: int) -> None:
+def on_suspended(sim: Sim, guard_row: int, token: int) -> None:
     """Both stand still: the state is sent."""
-    if token == replications(sim)[place].step:
-        transmit(sim, guards(sim)[place])
+    if token == replications(sim)[guard_row].step:
+        transmit(sim, guards(sim)[guard_row])
 
 
 @coarse_lockstep.implements(acknowledged)
@@ -294,70 +294,72 @@ def hold_for_comparison(sim: Sim, guard: Guard, packet: int) -> None:
 
 
 @part
-def plan_comparison(sim: Sim, guard: Guard, own: CoarseLockstep, row: int) -> None:
+def plan_comparison(sim: Sim, guard: Guard, coarse: CoarseLockstep, row: int) -> None:
     """Work out when an output has been compared; outputs leave in the order in which they were issued."""
     output = compared(sim)[row]
-    late_ns = lateness_ns(sim, guard, own)
-    output.is_missing = own.misses != 0 and draw(sim, own.misses) < own.missing_millionths
+    late_ns = lateness_ns(sim, guard, coarse)
+    output.is_missing = coarse.misses != 0 and draw(sim, coarse.misses) < coarse.missing_millionths
     # One that the secondary produces only after the timeout is one that it does not produce.
-    output.is_missing = output.is_missing or late_ns > own.timeout_ns
+    output.is_missing = output.is_missing or late_ns > coarse.timeout_ns
     if output.is_missing:
-        machine.call_after(sim, guard, own.timeout_ns, on_timeout)
-        output.due_ns = sim.now_ns + own.timeout_ns
+        machine.call_after(sim, guard, coarse.timeout_ns, on_timeout)
+        output.due_ns = sim.now_ns + coarse.timeout_ns
         return
     delay_ns = late_ns
-    if own.delays != 0:
-        first_ns = draw(sim, own.delays)
-        delay_ns = max(first_ns, late_ns + draw(sim, own.delays))
-    own.last_due_ns = max(own.last_due_ns, sim.now_ns + delay_ns)
-    output.due_ns = own.last_due_ns
+    if coarse.delays != 0:
+        first_ns = draw(sim, coarse.delays)
+        delay_ns = max(first_ns, late_ns + draw(sim, coarse.delays))
+    coarse.last_due_ns = max(coarse.last_due_ns, sim.now_ns + delay_ns)
+    output.due_ns = coarse.last_due_ns
     audit.learn(sim, guard.audit, output.due_ns)
     at(sim, output.due_ns, EventKind.CHANNEL, _ENTITY, on_compared, guard.row)
 
 
 @part
-def be_level(sim: Sim, guard: Guard, own: CoarseLockstep) -> None:
+def be_level(sim: Sim, guard: Guard, coarse: CoarseLockstep) -> None:
     """The secondary has done what the primary has."""
-    own.secondary_ns = sim.now_ns
-    own.done_ns = sim.now_ns
-    own.ran_ns = machine.run_ns(sim, guard)
+    coarse.secondary_ns = sim.now_ns
+    coarse.done_ns = sim.now_ns
+    coarse.ran_ns = machine.run_ns(sim, guard)
 
 
 @part
-def lateness_ns(sim: Sim, guard: Guard, own: CoarseLockstep) -> int:
+def lateness_ns(sim: Sim, guard: Guard, coarse: CoarseLockstep) -> int:
     """Return how far the secondary is behind with what the primary has done by now.
 
     It begins with work when the primary does or when it is through with what came before.
     """
-    if own.secondary_speed == 1.0 and own.secondary_ns <= sim.now_ns:
-        be_level(sim, guard, own)
+    if coarse.secondary_speed == 1.0 and coarse.secondary_ns <= sim.now_ns:
+        be_level(sim, guard, coarse)
         return 0
     ran_ns = machine.run_ns(sim, guard)
-    own.secondary_ns = max(own.secondary_ns, own.done_ns) + int((ran_ns - own.ran_ns) / own.secondary_speed)
-    own.done_ns = sim.now_ns
-    own.ran_ns = ran_ns
-    return max(0, own.secondary_ns - sim.now_ns)
+    coarse.secondary_ns = max(coarse.secondary_ns, coarse.done_ns) + int(
+        (ran_ns - coarse.ran_ns) / coarse.secondary_speed
+    )
+    coarse.done_ns = sim.now_ns
+    coarse.ran_ns = ran_ns
+    return max(0, coarse.secondary_ns - sim.now_ns)
 
 
 @coarse_lockstep.implements(set_backup_speed)
 def pace_secondary(sim: Sim, guard: Guard, speed: float) -> None:
     """Let the secondary execute at this share of its speed; outputs that wait already keep their instants."""
-    own = coarse_locksteps(sim)[guard.row]
-    left_ns = lateness_ns(sim, guard, own)
-    own.secondary_ns += int(left_ns * (own.secondary_speed / speed - 1.0))
-    own.secondary_speed = speed
+    coarse = coarse_locksteps(sim)[guard.row]
+    left_ns = lateness_ns(sim, guard, coarse)
+    coarse.secondary_ns += int(left_ns * (coarse.secondary_speed / speed - 1.0))
+    coarse.secondary_speed = speed
 
 
 @event
-def on_compared(sim: Sim, place: int, token: int) -> None:
+def on_compared(sim: Sim, guard_row: int, token: int) -> None:
     """Outputs that both replicas have produced leave; during a checkpoint nothing is compared."""
-    if replications(sim)[place].state != PROTECTED or state_streams(sim)[place].is_open:
+    if replications(sim)[guard_row].state != PROTECTED or state_streams(sim)[guard_row].is_open:
         return
-    own = output_buffers(sim)[place]
-    while own.fresh.length > 0 and is_equal(sim, compared(sim)[own.fresh.first]):
+    buffer = output_buffers(sim)[guard_row]
+    while buffer.fresh.length > 0 and is_equal(sim, compared(sim)[buffer.fresh.first]):
         # Off the list before it leaves: its receiver may cause another look at the list within this instant.
-        held_list.push(sim, own.leaving, held_list.pop(sim, own.fresh))
-        output_buffer.release_first(sim, own)
+        held_list.push(sim, buffer.leaving, held_list.pop(sim, buffer.fresh))
+        output_buffer.release_first(sim, buffer)
 
 
 @part
@@ -367,11 +369,11 @@ def is_equal(sim: Sim, output: Compared) -> bool:
 
 
 @event
-def on_timeout(sim: Sim, place: int, token: int) -> None:
+def on_timeout(sim: Sim, guard_row: int, token: int) -> None:
     """One replica has not produced a packet for too long: a checkpoint, unless one has dealt with it already."""
-    guard = guards(sim)[place]
-    first = output_buffers(sim)[place].fresh.first
-    if replications(sim)[place].state != PROTECTED or state_streams(sim)[place].is_open or first == 0:
+    guard = guards(sim)[guard_row]
+    first = output_buffers(sim)[guard_row].fresh.first
+    if replications(sim)[guard_row].state != PROTECTED or state_streams(sim)[guard_row].is_open or first == 0:
         return
     if compared(sim)[first].is_missing and compared(sim)[first].due_ns <= sim.now_ns:
         count(sim, guard, TIMED_OUT, 1)

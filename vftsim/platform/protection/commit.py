@@ -97,9 +97,9 @@ def expect(sim: Sim, pair: Pair, row: int, depart_ns: int, arrival_ns: int, ack_
 
 
 @event
-def on_acknowledged(sim: Sim, place: int, token: int) -> None:
+def on_acknowledged(sim: Sim, output_row: int, token: int) -> None:
     """An output's acknowledgement has arrived."""
-    output = outputs(sim)[place]
+    output = outputs(sim)[output_row]
     if token == output.alarm:
         pair = pairs(sim)[output.pair]
         # The last output that waits of a pair that is over frees the pair.

@@ -69,21 +69,21 @@ def last_heard_ns(time_ns: int, period_ns: int, delay_ns: int) -> int:
 @part
 def crash_declared_ns(sim: Sim, guard: Guard, crash_ns: int, by_secondary: bool) -> int:
     """Return when the survivor of a host crash at ``crash_ns`` declares it: heartbeats and log stop."""
-    own = detectors(sim)[guard.row]
+    detector = detectors(sim)[guard.row]
     # What was sent before the crash still arrives; only sending stops.
-    beat_ns = last_heard_ns(crash_ns, own.heartbeat_interval_ns, 0) + own.entry_ns
-    return min(beat_ns + own.heartbeat_timeout_ns, log_silence_ns(own, crash_ns, by_secondary, 0))
+    beat_ns = last_heard_ns(crash_ns, detector.heartbeat_interval_ns, 0) + detector.entry_ns
+    return min(beat_ns + detector.heartbeat_timeout_ns, log_silence_ns(detector, crash_ns, by_secondary, 0))
 
 
 @part
 def loss_declared_ns(sim: Sim, guard: Guard, loss_ns: int, by_secondary: bool) -> int:
     """Return when one side declares a channel cut at ``loss_ns``: the log stops, heartbeats go on."""
-    own = detectors(sim)[guard.row]
-    return log_silence_ns(own, loss_ns, by_secondary, own.entry_ns if by_secondary else own.ack_ns)
+    detector = detectors(sim)[guard.row]
+    return log_silence_ns(detector, loss_ns, by_secondary, detector.entry_ns if by_secondary else detector.ack_ns)
 
 
 @part
-def log_silence_ns(own: Detector, time_ns: int, by_secondary: bool, delay_ns: int) -> int:
+def log_silence_ns(detector: Detector, time_ns: int, by_secondary: bool, delay_ns: int) -> int:
     """Return when the log has been silent for too long, if the last signal is one heard by ``time_ns``."""
-    heard_ns = last_heard_ns(time_ns, own.log_period_ns, delay_ns)
-    return heard_ns + own.log_timeout_ns + (own.secondary_delay_ns if by_secondary else 0)
+    heard_ns = last_heard_ns(time_ns, detector.log_period_ns, delay_ns)
+    return heard_ns + detector.log_timeout_ns + (detector.secondary_delay_ns if by_secondary else 0)

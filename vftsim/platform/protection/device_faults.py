@@ -89,24 +89,24 @@ def is_on_own_card(sim: Sim, guard: Guard) -> bool:
 
 
 @part
-def set_cards(sim: Sim, guard: Guard, place: int) -> None:
-    """Let the packets of a guest's ports end at a place; 0: go their way."""
+def set_cards(sim: Sim, guard: Guard, drop_place: int) -> None:
+    """Drop the packets of a guest's ports and count them in a row of ``drops``; 0: let them pass."""
     row = guard.ports.first
     while row != 0:
         port = ports(sim)[row]
         if port.nic != 0:
             # What has come by now has come while the card was as it was.
             catch_up(sim, nics(sim)[port.nic])
-        port.dead_card = place
+        port.dead_card = drop_place
         row = guarded_ports(sim)[row].next_row
 
 
 @event
-def on_card_works(sim: Sim, place: int, token: int) -> None:
+def on_card_works(sim: Sim, guard_row: int, token: int) -> None:
     """The card works again, if the guest is still behind it."""
-    guard = guards(sim)[place]
-    if token == recoveries(sim)[place].card:
-        recoveries(sim)[place].card = 0
+    guard = guards(sim)[guard_row]
+    if token == recoveries(sim)[guard_row].card:
+        recoveries(sim)[guard_row].card = 0
         if guard.ports.first != 0 and ports(sim)[guard.ports.first].dead_card != 0:
             note(sim, guard, CARD_WORKS)
             set_cards(sim, guard, 0)
@@ -143,9 +143,9 @@ def lose_storage(sim: Sim, blow: Fault) -> None:
 
 
 @event
-def on_storage_back(sim: Sim, place: int, token: int) -> None:
+def on_storage_back(sim: Sim, guard_row: int, token: int) -> None:
     """The storage can be reached, unless another outage lasts longer."""
-    guard = guards(sim)[place]
+    guard = guards(sim)[guard_row]
     if lock_from_ns(sim, guard, sim.now_ns, 0) > sim.now_ns:
         return
     note(sim, guard, STORAGE_BACK)
@@ -184,9 +184,9 @@ def slow_down(sim: Sim, blow: Fault) -> None:
 
 
 @event
-def on_backup_as_before(sim: Sim, place: int, token: int) -> None:
+def on_backup_as_before(sim: Sim, guard_row: int, token: int) -> None:
     """The backup is as fast as it was."""
-    if token == recoveries(sim)[place].backup:
-        recoveries(sim)[place].backup = 0
-        note(sim, guards(sim)[place], BACKUP_AS_BEFORE)
-        mechanism.set_backup_speed(sim, guards(sim)[place], 1.0)
+    if token == recoveries(sim)[guard_row].backup:
+        recoveries(sim)[guard_row].backup = 0
+        note(sim, guards(sim)[guard_row], BACKUP_AS_BEFORE)
+        mechanism.set_backup_speed(sim, guards(sim)[guard_row], 1.0)

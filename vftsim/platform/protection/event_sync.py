@@ -82,9 +82,9 @@ class EventSyncFields(HeartbeatFields):
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""
         super().install(engine, guard, vm_link)
-        own = engine.rows(event_syncs)[guard]
-        own.suspend_ns = self.suspend
-        own.read_period_ns = round(1e9 / self.read_rate) if self.read_rate else 0
+        sync = engine.rows(event_syncs)[guard]
+        sync.suspend_ns = self.suspend
+        sync.read_period_ns = round(1e9 / self.read_rate) if self.read_rate else 0
 
 
 @PROTECTIONS.register
@@ -127,10 +127,10 @@ event_sync.implements(missing)(output_buffer.unaccounted)
 @event_sync.implements(start_cycle)
 def start_syncs(sim: Sim, guard: Guard) -> None:
     """Begin with nothing passed on."""
-    own = event_syncs(sim)[guard.row]
-    forget_copies(sim, own)
-    own.read_left_ns = own.read_period_ns
-    plan_read(sim, guard, own)
+    sync = event_syncs(sim)[guard.row]
+    forget_copies(sim, sync)
+    sync.read_left_ns = sync.read_period_ns
+    plan_read(sim, guard, sync)
 
 
 @event_sync.implements(hold_output)
@@ -150,79 +150,79 @@ def synchronize_output(sim: Sim, guard: Guard, packet: int) -> None:
 @part
 def synchronize(sim: Sim, guard: Guard) -> None:
     """Pause the guest and take its state; what it sends now is passed on afterwards."""
-    own = event_syncs(sim)[guard.row]
-    own.began_ns = sim.now_ns
-    stop_reads(sim, own)
+    sync = event_syncs(sim)[guard.row]
+    sync.began_ns = sim.now_ns
+    stop_reads(sim, sync)
     machine.stop(sim, guard, machine.STATE)
     state_stream.take_state(sim, guard)
     output_buffer.seal(sim, guard)
     cut_here(sim, guard)
-    replications(sim)[guard.row].step = machine.call_after(sim, guard, own.suspend_ns, on_suspended)
+    replications(sim)[guard.row].step = machine.call_after(sim, guard, sync.suspend_ns, on_suspended)
 
 
 @event
-def on_suspended(sim: Sim, place: int, token: int) -> None:
+def on_suspended(sim: Sim, guard_row: int, token: int) -> None:
     """The dirty pages are known: they are sent while the guest stands still."""
-    if token == replications(sim)[place].step:
-        transmit(sim, guards(sim)[place])
+    if token == replications(sim)[guard_row].step:
+        transmit(sim, guards(sim)[guard_row])
 
 
 @event_sync.implements(acknowledged)
 def pass_event_on(sim: Sim, guard: Guard) -> None:
     """Resume the guest and pass its event on; what its timers have sent meanwhile is the next event."""
-    own = event_syncs(sim)[guard.row]
+    sync = event_syncs(sim)[guard.row]
     # Copied before they leave: what their receivers do with them is no longer ours.
-    keep_copies(sim, guard, own)
+    keep_copies(sim, guard, sync)
     output_buffer.let_go(sim, guard)
     if output_buffers(sim)[guard.row].fresh.length > 0:
         synchronize(sim, guard)
         return
     machine.resume(sim, guard, machine.STATE)
-    plan_read(sim, guard, own)
+    plan_read(sim, guard, sync)
 
 
 @part
-def keep_copies(sim: Sim, guard: Guard, own: EventSync) -> None:
+def keep_copies(sim: Sim, guard: Guard, sync: EventSync) -> None:
     """Keep copies of what is about to leave: a backup that starts from this state issues it again."""
-    forget_copies(sim, own)
+    forget_copies(sim, sync)
     row = output_buffers(sim)[guard.row].sealed.first
     while row != 0:
-        packet_list.push(sim, own.copies, copy(sim, held_outputs(sim)[row].packet))
+        packet_list.push(sim, sync.copies, copy(sim, held_outputs(sim)[row].packet))
         row = held_outputs(sim)[row].link
 
 
 @part
-def forget_copies(sim: Sim, own: EventSync) -> None:
+def forget_copies(sim: Sim, sync: EventSync) -> None:
     """Forget the event before."""
-    while own.copies.length > 0:
-        discard(sim, packet_list.pop(sim, own.copies))
+    while sync.copies.length > 0:
+        discard(sim, packet_list.pop(sim, sync.copies))
 
 
 # Disk reads
 
 
 @part
-def plan_read(sim: Sim, guard: Guard, own: EventSync) -> None:
+def plan_read(sim: Sim, guard: Guard, sync: EventSync) -> None:
     """Plan the next disk read of a guest that runs."""
-    if own.read_period_ns > 0 and not replications(sim)[guard.row].is_cut:
-        own.read_due_ns = sim.now_ns + own.read_left_ns
-        own.read = machine.call_after(sim, guard, own.read_left_ns, on_read)
+    if sync.read_period_ns > 0 and not replications(sim)[guard.row].is_cut:
+        sync.read_due_ns = sim.now_ns + sync.read_left_ns
+        sync.read = machine.call_after(sim, guard, sync.read_left_ns, on_read)
 
 
 @part
-def stop_reads(sim: Sim, own: EventSync) -> None:
+def stop_reads(sim: Sim, sync: EventSync) -> None:
     """Keep what is left until the next disk read of a guest that stops; one that is due now begins the next stretch."""
-    if own.read != 0:
-        left_ns = own.read_due_ns - sim.now_ns
-        own.read_left_ns = left_ns if left_ns > 0 else own.read_period_ns
-    own.read = 0
+    if sync.read != 0:
+        left_ns = sync.read_due_ns - sim.now_ns
+        sync.read_left_ns = left_ns if left_ns > 0 else sync.read_period_ns
+    sync.read = 0
 
 
 @event
-def on_read(sim: Sim, place: int, token: int) -> None:
+def on_read(sim: Sim, guard_row: int, token: int) -> None:
     """The guest reads from its disk."""
-    guard = guards(sim)[place]
-    if token == event_syncs(sim)[place].read and is_protecting(replications(sim)[place]):
+    guard = guards(sim)[guard_row]
+    if token == event_syncs(sim)[guard_row].read and is_protecting(replications(sim)[guard_row]):
         synchronize(sim, guard)
 
 
@@ -232,21 +232,21 @@ def on_read(sim: Sim, place: int, token: int) -> None:
 @event_sync.implements(abandon)
 def hand_over(sim: Sim, guard: Guard) -> None:
     """Let the backup issue the event of the last synchronization, whether it left or not; lose the rest."""
-    own = event_syncs(sim)[guard.row]
-    own.read = 0
+    sync = event_syncs(sim)[guard.row]
+    sync.read = 0
     if replications(sim)[guard.row].state == FAILING_OVER:
-        issue_again(sim, guard, own)
+        issue_again(sim, guard, sync)
     output_buffer.lose(sim, guard)
 
 
 @part
-def issue_again(sim: Sim, guard: Guard, own: EventSync) -> None:
+def issue_again(sim: Sim, guard: Guard, sync: EventSync) -> None:
     """Give the backup the last event: copies of what has left, or what waits for its acknowledgement."""
     pending = replications(sim)[guard.row]
     if not state_streams(sim)[guard.row].is_open:
-        count(sim, guard, ISSUED_AGAIN, own.copies.length)
-        while own.copies.length > 0:
-            packet_list.push(sim, pending.pending, packet_list.pop(sim, own.copies))
+        count(sim, guard, ISSUED_AGAIN, sync.copies.length)
+        while sync.copies.length > 0:
+            packet_list.push(sim, pending.pending, packet_list.pop(sim, sync.copies))
         return
     row = output_buffers(sim)[guard.row].sealed.first
     while row != 0:
@@ -258,10 +258,10 @@ def issue_again(sim: Sim, guard: Guard, own: EventSync) -> None:
 @event_sync.implements(outputs_at_risk)
 def outputs_not_received(sim: Sim, guard: Guard) -> int:
     """Count the outputs that wait for a synchronization which the backup will not have."""
-    own = output_buffers(sim)[guard.row]
+    buffer = output_buffers(sim)[guard.row]
     if state_stream.has_received_last(sim, guard):
-        return own.fresh.length
-    return own.fresh.length + own.sealed.length
+        return buffer.fresh.length
+    return buffer.fresh.length + buffer.sealed.length
 
 
 @event_sync.implements(go_alone)

@@ -73,9 +73,9 @@ def announce_fault(sim: Sim, row: int, _: int) -> int:
 
 
 @event
-def on_fault(sim: Sim, place: int, token: int) -> None:
+def on_fault(sim: Sim, fault_row: int, token: int) -> None:
     """A fault strikes."""
-    strike(sim, faults(sim)[place])
+    strike(sim, faults(sim)[fault_row])
 
 
 class RepeatSpec(Spec):
@@ -300,23 +300,23 @@ class ChannelDegradation(LastingFault):
 def degrade_channel(sim: Sim, blow: Fault) -> None:
     """Degrade it; the newest degradation replaces one that lasts."""
     guard = guards(sim)[blow.guard]
-    own = channels(sim)[blow.guard]
-    rate = lossy_rate(own, blow.share, blow.delay_ns, blow.lossless_share, blow.window_bits)
+    channel = channels(sim)[blow.guard]
+    rate = lossy_rate(channel, blow.share, blow.delay_ns, blow.lossless_share, blow.window_bits)
     note(sim, guard, CHANNEL_DEGRADED)
-    audit.change_channel(sim, guard.audit, own.own_latency_ns + blow.delay_ns)
-    mechanism.change_channel(sim, guard, rate, own.own_latency_ns + blow.delay_ns)
-    own.ends = plan_end(sim, guard, blow.duration_ns, on_degradation_over)
+    audit.change_channel(sim, guard.audit, channel.own_latency_ns + blow.delay_ns)
+    mechanism.change_channel(sim, guard, rate, channel.own_latency_ns + blow.delay_ns)
+    channel.ends = plan_end(sim, guard, blow.duration_ns, on_degradation_over)
 
 
 @event
-def on_degradation_over(sim: Sim, place: int, token: int) -> None:
+def on_degradation_over(sim: Sim, guard_row: int, token: int) -> None:
     """The channel is as it was."""
-    own = channels(sim)[place]
-    if token == own.ends:
-        own.ends = 0
-        note(sim, guards(sim)[place], CHANNEL_AS_BEFORE)
-        audit.change_channel(sim, guards(sim)[place].audit, own.own_latency_ns)
-        mechanism.change_channel(sim, guards(sim)[place], own.own_rate_bits_per_s, own.own_latency_ns)
+    channel = channels(sim)[guard_row]
+    if token == channel.ends:
+        channel.ends = 0
+        note(sim, guards(sim)[guard_row], CHANNEL_AS_BEFORE)
+        audit.change_channel(sim, guards(sim)[guard_row].audit, channel.own_latency_ns)
+        mechanism.change_channel(sim, guards(sim)[guard_row], channel.own_rate_bits_per_s, channel.own_latency_ns)
 
 
 @FAULTS.register

@@ -72,10 +72,10 @@ class HaRestartFields(ProtectionSpec):
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the record of a guard."""
-        own, failover = engine.rows(restarts)[guard], self.failover
-        own.heartbeat_interval_ns = failover.detection.heartbeat_interval
-        own.heartbeat_timeout_ns = failover.detection.timeout
-        own.placement_ns, own.boot_ns = failover.placement, failover.boot_time
+        restart, failover = engine.rows(restarts)[guard], self.failover
+        restart.heartbeat_interval_ns = failover.detection.heartbeat_interval
+        restart.heartbeat_timeout_ns = failover.detection.timeout
+        restart.placement_ns, restart.boot_ns = failover.placement, failover.boot_time
 
 
 @PROTECTIONS.register
@@ -105,18 +105,18 @@ def crash(sim: Sim, guard: Guard) -> None:
     if guard.dead:
         return
     lose_machine(sim, guard)
-    own = restarts(sim)[guard.row]
-    declared_ns = last_heard_ns(sim.now_ns, own.heartbeat_interval_ns, 0) + own.heartbeat_timeout_ns
+    restart = restarts(sim)[guard.row]
+    declared_ns = last_heard_ns(sim.now_ns, restart.heartbeat_interval_ns, 0) + restart.heartbeat_timeout_ns
     note_at(sim, guard, declared_ns, DECLARED)
     # Its disks are on the shared storage: it boots from them when they can be reached.
-    found_ns = lock_from_ns(sim, guard, declared_ns + own.placement_ns, 0)
-    at(sim, found_ns + own.boot_ns, EventKind.CONTROL, machine.ENTITY, on_booted, guard.row)
+    found_ns = lock_from_ns(sim, guard, declared_ns + restart.placement_ns, 0)
+    at(sim, found_ns + restart.boot_ns, EventKind.CONTROL, machine.ENTITY, on_booted, guard.row)
 
 
 @event
-def on_booted(sim: Sim, place: int, token: int) -> None:
+def on_booted(sim: Sim, guard_row: int, token: int) -> None:
     """The service answers again."""
-    guard = guards(sim)[place]
+    guard = guards(sim)[guard_row]
     machine.reboot(sim, guard)
     count(sim, guard, RESTARTS, 1)
     note(sim, guard, BOOTED)

@@ -121,13 +121,13 @@ class HypervisorEpochFields(HeartbeatFields):
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""
         super().install(engine, guard, vm_link)
-        own = engine.rows(epochs)[guard]
-        own.is_original = self.protocol == "original"
-        own.epoch_ns = max(1, round(self.epoch_instructions * 1e9 / self.instruction_rate))
-        own.boundary_ns = self.boundary + round(self.simulated_rate * self.simulated_cost * int(own.epoch_ns) / 1e9)
-        own.message_bytes = self.message
-        own.entry_bytes = self.entry
-        own.limit_ns = NEVER_NS
+        epoch = engine.rows(epochs)[guard]
+        epoch.is_original = self.protocol == "original"
+        epoch.epoch_ns = max(1, round(self.epoch_instructions * 1e9 / self.instruction_rate))
+        epoch.boundary_ns = self.boundary + round(self.simulated_rate * self.simulated_cost * int(epoch.epoch_ns) / 1e9)
+        epoch.message_bytes = self.message
+        epoch.entry_bytes = self.entry
+        epoch.limit_ns = NEVER_NS
         engine.rows(guards)[guard].audit.follows = engine.rows(guards)[guard].audit.hears = True
 
 
@@ -153,61 +153,61 @@ hypervisor_epoch.implements(use_end)(use_loss)
 @hypervisor_epoch.implements(start_cycle)
 def start_epochs(sim: Sim, guard: Guard) -> None:
     """Begin the first epoch with a backup in step."""
-    own = epochs(sim)[guard.row]
-    forget_copies(sim, own)
-    own.departed_ns = sim.now_ns
-    own.acked_ns = sim.now_ns
-    own.left_ns = own.epoch_ns
-    own.is_at_boundary = True
-    run_on(sim, guard, own)
+    epoch = epochs(sim)[guard.row]
+    forget_copies(sim, epoch)
+    epoch.departed_ns = sim.now_ns
+    epoch.acked_ns = sim.now_ns
+    epoch.left_ns = epoch.epoch_ns
+    epoch.is_at_boundary = True
+    run_on(sim, guard, epoch)
 
 
 @part
-def run_on(sim: Sim, guard: Guard, own: Epoch) -> None:
+def run_on(sim: Sim, guard: Guard, epoch: Epoch) -> None:
     """Let the epoch go on: at its beginning interrupts that are due are delivered, all others wait for the next."""
-    own.due_ns = sim.now_ns + own.left_ns
-    replications(sim)[guard.row].step = machine.call_after(sim, guard, own.left_ns, on_boundary)
-    if own.is_at_boundary:
+    epoch.due_ns = sim.now_ns + epoch.left_ns
+    replications(sim)[guard.row].step = machine.call_after(sim, guard, epoch.left_ns, on_boundary)
+    if epoch.is_at_boundary:
         machine.call_after(sim, guard, 0, on_delivered)
     else:
         machine.mask_ports(sim, guard)
 
 
 @event
-def on_delivered(sim: Sim, place: int, token: int) -> None:
+def on_delivered(sim: Sim, guard_row: int, token: int) -> None:
     """Interrupts of this instant have been delivered: those to come are buffered."""
-    if is_protecting(replications(sim)[place]):
-        machine.mask_ports(sim, guards(sim)[place])
+    if is_protecting(replications(sim)[guard_row]):
+        machine.mask_ports(sim, guards(sim)[guard_row])
 
 
 @event
-def on_boundary(sim: Sim, place: int, token: int) -> None:
+def on_boundary(sim: Sim, guard_row: int, token: int) -> None:
     """An epoch ends."""
-    guard = guards(sim)[place]
-    if token != replications(sim)[place].step:
+    guard = guards(sim)[guard_row]
+    if token != replications(sim)[guard_row].step:
         return
-    own = epochs(sim)[place]
+    epoch = epochs(sim)[guard_row]
     # Stopped before the message is written, which may be the first that dies with the primary.
     machine.stop(sim, guard, machine.STATE)
     count(sim, guard, EPOCHS, 1)
     audit.settle(guard.audit)
-    if not write(sim, guard, own, own.message_bytes):
+    if not write(sim, guard, epoch, epoch.message_bytes):
         return
-    forget_copies(sim, own)
-    own.left_ns = own.epoch_ns
-    own.is_at_boundary = True
-    replications(sim)[place].step = machine.call_after(sim, guard, own.boundary_ns, on_boundary_done)
+    forget_copies(sim, epoch)
+    epoch.left_ns = epoch.epoch_ns
+    epoch.is_at_boundary = True
+    replications(sim)[guard_row].step = machine.call_after(sim, guard, epoch.boundary_ns, on_boundary_done)
 
 
 @event
-def on_boundary_done(sim: Sim, place: int, token: int) -> None:
+def on_boundary_done(sim: Sim, guard_row: int, token: int) -> None:
     """The work at the end of an epoch is done; who has sent meanwhile waits, the original protocol always."""
-    if token != replications(sim)[place].step:
+    if token != replications(sim)[guard_row].step:
         return
-    if epochs(sim)[place].is_original or output_buffers(sim)[place].fresh.length > 0:
-        wait(sim, guards(sim)[place])
+    if epochs(sim)[guard_row].is_original or output_buffers(sim)[guard_row].fresh.length > 0:
+        wait(sim, guards(sim)[guard_row])
     else:
-        go_on(sim, guards(sim)[place])
+        go_on(sim, guards(sim)[guard_row])
 
 
 @part
@@ -218,17 +218,17 @@ def wait(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_acknowledged(sim: Sim, place: int, token: int) -> None:
+def on_acknowledged(sim: Sim, guard_row: int, token: int) -> None:
     """Everything that was sent is acknowledged, unless the backup or the channel is gone."""
-    guard = guards(sim)[place]
-    own = replications(sim)[place]
-    if token != own.step:
+    guard = guards(sim)[guard_row]
+    replication = replications(sim)[guard_row]
+    if token != replication.step:
         return
-    own.step = 0
-    if epochs(sim)[place].acked_ns > state_streams(sim)[place].lost_ns:
-        give_up_at(sim, guard, own, epochs(sim)[place].departed_ns + own.backup_timeout_ns)
+    replication.step = 0
+    if epochs(sim)[guard_row].acked_ns > state_streams(sim)[guard_row].lost_ns:
+        give_up_at(sim, guard, replication, epochs(sim)[guard_row].departed_ns + replication.backup_timeout_ns)
         return
-    if epochs(sim)[place].acked_ns > sim.now_ns:
+    if epochs(sim)[guard_row].acked_ns > sim.now_ns:
         # Meanwhile the channel was away, and what it lost has been sent again.
         wait(sim, guard)
         return
@@ -239,33 +239,33 @@ def on_acknowledged(sim: Sim, place: int, token: int) -> None:
 @part
 def go_on(sim: Sim, guard: Guard) -> None:
     """Let the guest run."""
-    own = epochs(sim)[guard.row]
+    epoch = epochs(sim)[guard.row]
     machine.resume(sim, guard, machine.STATE)
-    run_on(sim, guard, own)
+    run_on(sim, guard, epoch)
 
 
 # What enters and what leaves
 
 
 @part
-def write(sim: Sim, guard: Guard, own: Epoch, size_bytes: int) -> bool:
+def write(sim: Sim, guard: Guard, epoch: Epoch, size_bytes: int) -> bool:
     """Send a message; False if it is the first that dies with the primary, which is then at its end."""
     channel = channels(sim)[guard.row]
     is_away = channel.shared != 0 and replications(sim)[guard.row].state == BROKEN
-    if own.departed_ns <= sim.now_ns and not is_away:
-        own.unsent_bytes = 0
-    own.unsent_bytes += size_bytes
+    if epoch.departed_ns <= sim.now_ns and not is_away:
+        epoch.unsent_bytes = 0
+    epoch.unsent_bytes += size_bytes
     # A wire that others share carries nothing of a channel that is away: that is sent when it works again.
-    depart_ns = sim.now_ns + transmission_ns(channel, own.unsent_bytes) if is_away else push(sim, channel, size_bytes)
+    depart_ns = sim.now_ns + transmission_ns(channel, epoch.unsent_bytes) if is_away else push(sim, channel, size_bytes)
     audit.mark(sim, guard.audit)
     audit.send(sim, guard.audit, size_bytes, depart_ns, channel.latency_ns)
-    if depart_ns > own.limit_ns and not replications(sim)[guard.row].is_backup_dead:
+    if depart_ns > epoch.limit_ns and not replications(sim)[guard.row].is_backup_dead:
         end_foreseen_life(sim, guard)
         return False
-    own.departed_ns = depart_ns
-    own.acked_ns = depart_ns + channel.latency_ns + channel.ack_ns
+    epoch.departed_ns = depart_ns
+    epoch.acked_ns = depart_ns + channel.latency_ns + channel.ack_ns
     if replications(sim)[guard.row].state == BROKEN:
-        own.unsent_ns += transmission_ns(channel, size_bytes)
+        epoch.unsent_ns += transmission_ns(channel, size_bytes)
     return True
 
 
@@ -277,8 +277,8 @@ def forward(sim: Sim, guard: Guard, size_bytes: int) -> int:
         return LOST
     if state.state == SPLIT:
         count(sim, guard, INPUTS_WHILE_SPLIT, 1)
-    own = epochs(sim)[guard.row]
-    if is_protecting(state) and not write(sim, guard, own, own.entry_bytes + size_bytes):
+    epoch = epochs(sim)[guard.row]
+    if is_protecting(state) and not write(sim, guard, epoch, epoch.entry_bytes + size_bytes):
         return LOST
     return 0
 
@@ -287,24 +287,24 @@ def forward(sim: Sim, guard: Guard, size_bytes: int) -> int:
 def act(sim: Sim, guard: Guard, packet: int) -> None:
     """Let an output leave if everything sent is acknowledged; else the guest waits with it."""
     state = replications(sim)[guard.row]
-    own = epochs(sim)[guard.row]
+    epoch = epochs(sim)[guard.row]
     if not is_protecting(state):
         pass_on(sim, guard, packet)
-    elif state.state == PROTECTED and own.acked_ns <= sim.now_ns and output_buffers(sim)[guard.row].fresh.length == 0:
+    elif state.state == PROTECTED and epoch.acked_ns <= sim.now_ns and output_buffers(sim)[guard.row].fresh.length == 0:
         # Copied before it leaves: a backup that takes over repeats the operations of its last epoch.
-        packet_list.push(sim, own.copies, copy(sim, packet))
+        packet_list.push(sim, epoch.copies, copy(sim, packet))
         release(sim, packet)
     else:
         output_buffer.hold(sim, guard, packet)
-        stop_for_output(sim, guard, own)
+        stop_for_output(sim, guard, epoch)
 
 
 @part
-def stop_for_output(sim: Sim, guard: Guard, own: Epoch) -> None:
+def stop_for_output(sim: Sim, guard: Guard, epoch: Epoch) -> None:
     """Stop the guest before it acts, unless it stands still already; the rest of the epoch comes afterwards."""
     if guard.reasons & machine.STATE == 0:
-        own.left_ns = max(0, own.due_ns - sim.now_ns)
-        own.is_at_boundary = own.left_ns == own.epoch_ns
+        epoch.left_ns = max(0, epoch.due_ns - sim.now_ns)
+        epoch.is_at_boundary = epoch.left_ns == epoch.epoch_ns
         machine.stop(sim, guard, machine.STATE)
         wait(sim, guard)
 
@@ -313,20 +313,20 @@ def stop_for_output(sim: Sim, guard: Guard, own: Epoch) -> None:
 def send_waiting(sim: Sim, guard: Guard) -> None:
     """Send what the guest has waited with."""
     buffer = output_buffers(sim)[guard.row]
-    own = epochs(sim)[guard.row]
+    epoch = epochs(sim)[guard.row]
     row = buffer.fresh.first
     while row != 0:
-        packet_list.push(sim, own.copies, copy(sim, held_outputs(sim)[row].packet))
+        packet_list.push(sim, epoch.copies, copy(sim, held_outputs(sim)[row].packet))
         row = held_outputs(sim)[row].link
     output_buffer.seal(sim, guard)
     output_buffer.let_go(sim, guard)
 
 
 @part
-def forget_copies(sim: Sim, own: Epoch) -> None:
+def forget_copies(sim: Sim, epoch: Epoch) -> None:
     """Forget outputs of epochs that the backup need not repeat."""
-    while own.copies.length > 0:
-        discard(sim, packet_list.pop(sim, own.copies))
+    while epoch.copies.length > 0:
+        discard(sim, packet_list.pop(sim, epoch.copies))
 
 
 # When a host or the channel fails
@@ -342,26 +342,26 @@ def change_message_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency
 def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
     """Lose the channel: what has not left by now is kept, with what is written until it works again."""
     if replications(sim)[guard.row].state == PROTECTED:
-        own = epochs(sim)[guard.row]
-        own.unsent_ns = max(0, channels(sim)[guard.row].free_ns - sim.now_ns)
-        if own.departed_ns <= sim.now_ns:
-            own.unsent_bytes = 0
+        epoch = epochs(sim)[guard.row]
+        epoch.unsent_ns = max(0, channels(sim)[guard.row].free_ns - sim.now_ns)
+        if epoch.departed_ns <= sim.now_ns:
+            epoch.unsent_bytes = 0
     lose_channel(sim, guard, duration_ns)
 
 
 @hypervisor_epoch.implements(mended)
 def send_again(sim: Sim, guard: Guard) -> None:
     """Send what has not got through; a guest that waits goes on when that is acknowledged."""
-    own = epochs(sim)[guard.row]
+    epoch = epochs(sim)[guard.row]
     channel = channels(sim)[guard.row]
-    own.departed_ns = sim.now_ns
+    epoch.departed_ns = sim.now_ns
     if channel.shared == 0:
-        own.departed_ns += own.unsent_ns
-        channel.free_ns = own.departed_ns
-    elif own.unsent_bytes > 0:
-        own.departed_ns = push(sim, channel, own.unsent_bytes)
-        audit.send(sim, guard.audit, own.unsent_bytes, own.departed_ns, channel.latency_ns)
-    own.acked_ns = own.departed_ns + channel.latency_ns + channel.ack_ns
+        epoch.departed_ns += epoch.unsent_ns
+        channel.free_ns = epoch.departed_ns
+    elif epoch.unsent_bytes > 0:
+        epoch.departed_ns = push(sim, channel, epoch.unsent_bytes)
+        audit.send(sim, guard.audit, epoch.unsent_bytes, epoch.departed_ns, channel.latency_ns)
+    epoch.acked_ns = epoch.departed_ns + channel.latency_ns + channel.ack_ns
     if replications(sim)[guard.row].step == 0:
         wait(sim, guard)
 
@@ -369,31 +369,31 @@ def send_again(sim: Sim, guard: Guard) -> None:
 @hypervisor_epoch.implements(expect_primary_crash)
 def expect_crash(sim: Sim, guard: Guard, time_ns: int) -> None:
     """Messages that have not left by then die with the primary."""
-    own = epochs(sim)[guard.row]
+    epoch = epochs(sim)[guard.row]
     row = limits.new(sim)
     limits(sim)[row].time_ns = time_ns
-    limit_list.push(sim, own.limits, row)
-    own.limit_ns = min(own.limit_ns, time_ns)
+    limit_list.push(sim, epoch.limits, row)
+    epoch.limit_ns = min(epoch.limit_ns, time_ns)
 
 
 @hypervisor_epoch.implements(reach_point)
 def expect_loss(sim: Sim, guard: Guard) -> None:
     """Messages that a loss to come keeps from the backup die with the primary."""
-    own = epochs(sim)[guard.row]
-    own.limit_ns = min(own.limit_ns, foreseen_limit_ns(sim, guard))
+    epoch = epochs(sim)[guard.row]
+    epoch.limit_ns = min(epoch.limit_ns, foreseen_limit_ns(sim, guard))
 
 
 @part
-def renew_limit(sim: Sim, guard: Guard, own: Epoch) -> None:
+def renew_limit(sim: Sim, guard: Guard, epoch: Epoch) -> None:
     """Forget the limits that have come."""
-    own.limit_ns = foreseen_limit_ns(sim, guard)
-    for _ in range(own.limits.length):
-        row = limit_list.pop(sim, own.limits)
+    epoch.limit_ns = foreseen_limit_ns(sim, guard)
+    for _ in range(epoch.limits.length):
+        row = limit_list.pop(sim, epoch.limits)
         if limits(sim)[row].time_ns <= sim.now_ns:
             limits.free(sim, row)
         else:
-            own.limit_ns = min(own.limit_ns, limits(sim)[row].time_ns)
-            limit_list.push(sim, own.limits, row)
+            epoch.limit_ns = min(epoch.limit_ns, limits(sim)[row].time_ns)
+            limit_list.push(sim, epoch.limits, row)
 
 
 @hypervisor_epoch.implements(primary_crash)
@@ -406,14 +406,14 @@ def crash(sim: Sim, guard: Guard) -> None:
 @hypervisor_epoch.implements(abandon)
 def hand_over(sim: Sim, guard: Guard) -> None:
     """Let the backup repeat the operations of its last epoch, and those that the primary waited with."""
-    own = epochs(sim)[guard.row]
+    epoch = epochs(sim)[guard.row]
     takeover = replications(sim)[guard.row]
     if takeover.state == FAILING_OVER:
-        count(sim, guard, ISSUED_AGAIN, own.copies.length)
-        while own.copies.length > 0:
-            packet_list.push(sim, takeover.pending, packet_list.pop(sim, own.copies))
+        count(sim, guard, ISSUED_AGAIN, epoch.copies.length)
+        while epoch.copies.length > 0:
+            packet_list.push(sim, takeover.pending, packet_list.pop(sim, epoch.copies))
         hand_over_waiting(sim, guard)
-    renew_limit(sim, guard, own)
+    renew_limit(sim, guard, epoch)
     output_buffer.lose(sim, guard)
 
 

@@ -129,11 +129,11 @@ class LockstepFields(LockstepParameters):
 
     def prices(self) -> list[Priced]:
         """Leave out those of clock reads where none are logged, and of counted events where costs are factors."""
-        found, log = super().prices(), self.log
+        prices, log = super().prices(), self.log
         if not (log.clock_reads_per_packet or log.clock_read_rate):
-            found = [each for each in found if each.key not in ("log.event_entry", "cost.clock_read")]
+            prices = [each for each in prices if each.key not in ("log.event_entry", "cost.clock_read")]
         vain = set(self.without_effect())
-        return [each for each in found if each.key not in vain]
+        return [each for each in prices if each.key not in vain]
 
     @property
     def slowdown(self) -> tuple[float, float]:
@@ -154,17 +154,17 @@ class LockstepFields(LockstepParameters):
 
     def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
         """Return what :attr:`outcome` holds of the run so far."""
-        own, found = engine.rows(locksteps)[guard], super().holds(engine, guard)
-        pair = engine.rows(pairs)[own.pair]
+        vlockstep, held = engine.rows(locksteps)[guard], super().holds(engine, guard)
+        pair = engine.rows(pairs)[vlockstep.pair]
         return {
-            **found,
-            "counted": {**found["counted"], **counts(engine, guard)},
+            **held,
+            "counted": {**held["counted"], **counts(engine, guard)},
             "channel_bytes": int(engine.rows(channels)[guard].sent_bytes),
-            "backup_cpu_ns": int(own.replayed_ns + pair.secondary.busy_ns),
+            "backup_cpu_ns": int(vlockstep.replayed_ns + pair.secondary.busy_ns),
             "memory": self.log.buffer / _MB,
             "backup_memory": ((self.reprotection or ReprotectionSpec()).memory + self.secondary.buffer) / _MB,
-            "held_ns": int(own.waited_ns + pair.wait_ns),
-            "released": int(own.released + pair.released),
+            "held_ns": int(vlockstep.waited_ns + pair.wait_ns),
+            "released": int(vlockstep.released + pair.released),
             "lowest_cpu_share": float(engine.rows(throttles)[guard].lowest_share),
         }
 
@@ -194,72 +194,72 @@ def state_name(engine: Engine, guard: int) -> str:
 def crash_backup(sim: Sim, guard: Guard) -> None:
     """Hold outputs until the primary notices and goes on alone; end the service if the primary has failed already."""
     note(sim, guard, BACKUP_CRASH)
-    own = locksteps(sim)[guard.row]
-    if own.state == UNPROTECTED:
+    vlockstep = locksteps(sim)[guard.row]
+    if vlockstep.state == UNPROTECTED:
         reprotection.start(sim, guard)
         return
-    if own.state == SPLIT:
+    if vlockstep.state == SPLIT:
         return
-    own.is_backup_dead = True
-    if own.state == FAILING_OVER and not own.is_cut:
-        own.state = UNPROTECTED
+    vlockstep.is_backup_dead = True
+    if vlockstep.state == FAILING_OVER and not vlockstep.is_cut:
+        vlockstep.state = UNPROTECTED
         machine.kill(sim, guard)
         # Nobody is left to issue them.
-        while own.pending.length > 0:
-            discard(sim, packet_list.pop(sim, own.pending))
-    elif own.state != FAILING_OVER:
-        if own.state == PROTECTED:
-            break_pair(sim, own, True)
-        plan_alone(sim, guard, own, crash_declared_ns(sim, guard, sim.now_ns, False), UNPROTECTED)
+        while vlockstep.pending.length > 0:
+            discard(sim, packet_list.pop(sim, vlockstep.pending))
+    elif vlockstep.state != FAILING_OVER:
+        if vlockstep.state == PROTECTED:
+            break_pair(sim, vlockstep, True)
+        plan_alone(sim, guard, vlockstep, crash_declared_ns(sim, guard, sim.now_ns, False), UNPROTECTED)
 
 
 @lockstep.implements(expect_channel_loss)
 def expect_loss(sim: Sim, guard: Guard, time_ns: int, duration_ns: int) -> None:
     """If the secondary will win the race, entries that have not arrived by then are lost."""
-    own = locksteps(sim)[guard.row]
-    if loser(sim, guard, own, time_ns, duration_ns) == PRIMARY:
+    vlockstep = locksteps(sim)[guard.row]
+    if loser(sim, guard, vlockstep, time_ns, duration_ns) == PRIMARY:
         add_limit(sim, guard, time_ns, True)
 
 
 @lockstep.implements(channel_loss)
 def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
     """Cut the channel; heartbeats go on over another network."""
-    own = locksteps(sim)[guard.row]
-    halts = loser(sim, guard, own, sim.now_ns, duration_ns)
+    vlockstep = locksteps(sim)[guard.row]
+    halts = loser(sim, guard, vlockstep, sim.now_ns, duration_ns)
     # Read before the log is written up to now, which would put more on the channel.
     limit_ns = left_by_ns(channels(sim)[guard.row], sim.now_ns)
     if halts == PRIMARY:
         remove_limit(sim, guard, sim.now_ns, True)
-    if own.state != PROTECTED and not (own.state == FAILING_OVER and own.is_cut):
+    if vlockstep.state != PROTECTED and not (vlockstep.state == FAILING_OVER and vlockstep.is_cut):
         return
     note(sim, guard, CHANNEL_LOSS)
-    note_loss(sim, guard, own, limit_ns)
+    note_loss(sim, guard, vlockstep, limit_ns)
     # A later loss may be the one that a crash finds, and this one what keeps the log from the secondary until then.
     if rollback.is_cut_at_loss(sim, guard) or rollback.foreseen_limit_ns(sim, guard) <= limit_ns:
-        log_writer.advance(sim, pairs(sim)[own.pair])
-        cut(sim, guard, own)
-        commit.lose_channel(sim, pairs(sim)[own.pair], False)
+        log_writer.advance(sim, pairs(sim)[vlockstep.pair])
+        cut(sim, guard, vlockstep)
+        commit.lose_channel(sim, pairs(sim)[vlockstep.pair], False)
         return
     if halts == PRIMARY:
-        fail_over(sim, guard, own, limit_ns, loss_declared_ns(sim, guard, sim.now_ns, True))
+        fail_over(sim, guard, vlockstep, limit_ns, loss_declared_ns(sim, guard, sim.now_ns, True))
         return
     if halts == BOTH_LIVE:
-        plan_second(sim, guard, own, limit_ns)
-    break_pair(sim, own, False)
+        plan_second(sim, guard, vlockstep, limit_ns)
+    break_pair(sim, vlockstep, False)
     if halts == NOBODY:
-        row = new_plan(sim, guard, own, PROTECTED)
+        row = new_plan(sim, guard, vlockstep, PROTECTED)
         at(sim, sim.now_ns + duration_ns, EventKind.CHANNEL, ENTITY, on_restored, row)
     else:
         state = SPLIT if halts == BOTH_LIVE else UNPROTECTED
-        plan_alone(sim, guard, own, loss_declared_ns(sim, guard, sim.now_ns, False), state)
+        plan_alone(sim, guard, vlockstep, loss_declared_ns(sim, guard, sim.now_ns, False), state)
 
 
 @part
-def note_loss(sim: Sim, guard: Guard, own: Lockstep, limit_ns: int) -> None:
+def note_loss(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int) -> None:
     """Take note of what does not reach the secondary: what an earlier loss has kept from it too, if still under way."""
-    own.loss_declared_ns = loss_declared_ns(sim, guard, sim.now_ns, True)
+    vlockstep.loss_declared_ns = loss_declared_ns(sim, guard, sim.now_ns, True)
     written_ns = lost_from_ns(channels(sim)[guard.row], limit_ns)
-    if own.resent_arrival_ns > sim.now_ns:
+    if vlockstep.resent_arrival_ns > sim.now_ns:
         loss = foresights(sim)[guard.row].loss
         limit_ns, written_ns = loss.limit_ns, loss.written_ns
     rollback.note_loss(sim, guard, limit_ns, written_ns)
@@ -268,117 +268,117 @@ def note_loss(sim: Sim, guard: Guard, own: Lockstep, limit_ns: int) -> None:
 @lockstep.implements(reach_point)
 def foresee_loss(sim: Sim, guard: Guard) -> None:
     """Entries that a loss to come keeps from the secondary die with the primary."""
-    own = locksteps(sim)[guard.row]
-    own.limit_ns = least_limit_ns(sim, guard, own)
+    vlockstep = locksteps(sim)[guard.row]
+    vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
 
 
 @lockstep.implements(change_channel)
 def change_log_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_ns: int) -> None:
     """Send what is written from now on over a channel that has changed; the log buffer keeps its bytes."""
-    own = locksteps(sim)[guard.row]
-    if is_logging(own):
-        log_writer.advance(sim, pairs(sim)[own.pair])
+    vlockstep = locksteps(sim)[guard.row]
+    if is_logging(vlockstep):
+        log_writer.advance(sim, pairs(sim)[vlockstep.pair])
     change(channels(sim)[guard.row], rate_bits_per_s, latency_ns)
-    own.buffer_ns = scaled(own.buffer_bytes, BITS_NS, rate_bits_per_s)
-    own.limit_ns = least_limit_ns(sim, guard, own)
+    vlockstep.buffer_ns = scaled(vlockstep.buffer_bytes, BITS_NS, rate_bits_per_s)
+    vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
 
 
 @part
-def loser(sim: Sim, guard: Guard, own: Lockstep, loss_ns: int, duration_ns: int) -> int:
+def loser(sim: Sim, guard: Guard, vlockstep: Lockstep, loss_ns: int, duration_ns: int) -> int:
     """Return who halts after a channel loss: the second one at the shared storage."""
     primary_ns = loss_declared_ns(sim, guard, loss_ns, False)
     secondary_ns = loss_declared_ns(sim, guard, loss_ns, True)
     if duration_ns != NO_DURATION and loss_ns + duration_ns < min(primary_ns, secondary_ns):
         return NOBODY
-    if not own.is_fenced:
+    if not vlockstep.is_fenced:
         return BOTH_LIVE
     return SECONDARY if primary_ns <= secondary_ns else PRIMARY
 
 
 @part
-def break_pair(sim: Sim, own: Lockstep, acks_survive: bool) -> None:
+def break_pair(sim: Sim, vlockstep: Lockstep, acks_survive: bool) -> None:
     """Take note that entries do not get through any more."""
-    pair = pairs(sim)[own.pair]
+    pair = pairs(sim)[vlockstep.pair]
     log_writer.advance(sim, pair)
-    own.state = BROKEN
+    vlockstep.state = BROKEN
     pair.log.broken = True
     commit.lose_channel(sim, pair, acks_survive)
 
 
 @part
-def plan_alone(sim: Sim, guard: Guard, own: Lockstep, declared_ns: int, state: int) -> None:
+def plan_alone(sim: Sim, guard: Guard, vlockstep: Lockstep, declared_ns: int, state: int) -> None:
     """Plan the primary's going on alone, into ``state``, unless the channel works again by then."""
-    row = new_plan(sim, guard, own, state)
-    lock_ns = locked_ns(sim, guard, own.is_fenced, declared_ns, own.storage_ns)
+    row = new_plan(sim, guard, vlockstep, state)
+    lock_ns = locked_ns(sim, guard, vlockstep.is_fenced, declared_ns, vlockstep.storage_ns)
     at(sim, lock_ns, EventKind.CONTROL, ENTITY, on_alone, row)
 
 
 @part
-def is_still_broken(guard: Guard, own: Lockstep, number: int) -> bool:
+def is_still_broken(guard: Guard, vlockstep: Lockstep, number: int) -> bool:
     """Tell whether the pair of that number is the present one, and waits for what becomes of it."""
-    return number == own.begun and own.state == BROKEN and not guard.dead
+    return number == vlockstep.begun and vlockstep.state == BROKEN and not guard.dead
 
 
 @event
-def on_alone(sim: Sim, place: int, token: int) -> None:
+def on_alone(sim: Sim, plan_row: int, token: int) -> None:
     """The primary goes on alone: everything held leaves."""
-    plan = plans(sim)[place]
+    plan = plans(sim)[plan_row]
     guard = guards(sim)[plan.guard]
-    own = locksteps(sim)[plan.guard]
-    if is_still_broken(guard, own, plan.pair):
+    vlockstep = locksteps(sim)[plan.guard]
+    if is_still_broken(guard, vlockstep, plan.pair):
         note(sim, guard, ALONE)
         audit.end(sim, guard.audit)
-        count(sim, guard, HELD_FOR_DETECTION, commit.release_all(sim, pairs(sim)[own.pair]))
-        unprotect(sim, guard, own, plan.state)
+        count(sim, guard, HELD_FOR_DETECTION, commit.release_all(sim, pairs(sim)[vlockstep.pair]))
+        unprotect(sim, guard, vlockstep, plan.state)
         if plan.state == UNPROTECTED:
             reprotection.start(sim, guard)
-    plans.free(sim, place)
+    plans.free(sim, plan_row)
 
 
 @event
-def on_restored(sim: Sim, place: int, token: int) -> None:
+def on_restored(sim: Sim, plan_row: int, token: int) -> None:
     """The channel works again."""
-    plan = plans(sim)[place]
+    plan = plans(sim)[plan_row]
     guard = guards(sim)[plan.guard]
-    own = locksteps(sim)[plan.guard]
-    if is_still_broken(guard, own, plan.pair) and own.is_backup_dead:
+    vlockstep = locksteps(sim)[plan.guard]
+    if is_still_broken(guard, vlockstep, plan.pair) and vlockstep.is_backup_dead:
         note(sim, guard, CHANNEL_WORKS)
-    elif is_still_broken(guard, own, plan.pair):
+    elif is_still_broken(guard, vlockstep, plan.pair):
         note(sim, guard, CHANNEL_WORKS)
-        own.state = PROTECTED
-        pair = pairs(sim)[own.pair]
+        vlockstep.state = PROTECTED
+        pair = pairs(sim)[vlockstep.pair]
         log_writer.resend(sim, pair)
         arrival_ns = pair.log.last_arrival_ns
-        own.resent_ns = pair.log.last_depart_ns
-        own.resent_arrival_ns = arrival_ns
+        vlockstep.resent_ns = pair.log.last_depart_ns
+        vlockstep.resent_arrival_ns = arrival_ns
         ack_ns = arrival_ns + channels(sim)[guard.row].ack_ns
         commit.resend(sim, pair, pair.log.last_depart_ns, arrival_ns, ack_ns)
         # Whether the guest stood still for want of room or not: what has been sent again decides when there is some.
-        own.is_full = True
-        go_on_with_room(sim, guard, own)
-    plans.free(sim, place)
+        vlockstep.is_full = True
+        go_on_with_room(sim, guard, vlockstep)
+    plans.free(sim, plan_row)
 
 
 @part
-def plan_second(sim: Sim, guard: Guard, own: Lockstep, limit_ns: int) -> None:
+def plan_second(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int) -> None:
     """Without fencing the secondary goes live too, and issues what it cannot be sure of."""
-    pair = pairs(sim)[own.pair]
+    pair = pairs(sim)[vlockstep.pair]
     audit.live_beside(sim, guard.audit)
-    row = new_plan(sim, guard, own, SPLIT)
+    row = new_plan(sim, guard, vlockstep, SPLIT)
     commit.copy_uncertain(sim, pair, limit_ns, pair.log.last_depart_ns, plans(sim)[row].packets)
     declared_ns = loss_declared_ns(sim, guard, sim.now_ns, True)
-    live_ns = max(declared_ns, pair.secondary.end_ns) + own.go_live_ns
+    live_ns = max(declared_ns, pair.secondary.end_ns) + vlockstep.go_live_ns
     at(sim, live_ns, EventKind.CONTROL, ENTITY, on_second_live, row)
 
 
 @event
-def on_second_live(sim: Sim, place: int, token: int) -> None:
+def on_second_live(sim: Sim, plan_row: int, token: int) -> None:
     """The secondary goes live beside the primary."""
-    plan = plans(sim)[place]
+    plan = plans(sim)[plan_row]
     guard = guards(sim)[plan.guard]
     note(sim, guard, LIVE_TOO)
     audit.end(sim, guard.audit)
     count(sim, guard, ISSUED_BY_BOTH, plan.packets.length)
     while plan.packets.length > 0:
         release(sim, packet_list.pop(sim, plan.packets))
-    plans.free(sim, place)
+    plans.free(sim, plan_row)

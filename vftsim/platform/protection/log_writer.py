@@ -41,11 +41,11 @@ def write(sim: Sim, pair: Pair, size_bytes: int, limit_ns: int) -> bool:
     sent_ns = push(sim, channel, size_bytes)
     arrival_ns = take_in(sim, pair, sent_ns, size_bytes)
     depart_ns = arrival_ns - channel.latency_ns
-    own = guards(sim)[pair.guard].audit
-    audit.mark(sim, own)
-    audit.settle(own)
+    guard_audit = guards(sim)[pair.guard].audit
+    audit.mark(sim, guard_audit)
+    audit.settle(guard_audit)
     # The wire is what the auditor sees itself; a secondary's buffer that is full makes it later.
-    audit.send(sim, own, size_bytes, max(sent_ns, depart_ns), channel.latency_ns)
+    audit.send(sim, guard_audit, size_bytes, max(sent_ns, depart_ns), channel.latency_ns)
     if depart_ns > limit_ns:
         return False
     log.entries += 1

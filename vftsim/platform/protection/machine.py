@@ -76,8 +76,10 @@ def go_on(sim: Sim, guard: Guard) -> None:
 
 def stood_still_ns(engine: Engine, guard: int) -> int:
     """Return how long the guest has stood still up to now."""
-    own = engine.rows(guards)[guard]
-    return int(own.stopped_ns) + (engine.now_ns - int(own.stopped_since_ns) if own.stopped and not own.dead else 0)
+    record = engine.rows(guards)[guard]
+    return int(record.stopped_ns) + (
+        engine.now_ns - int(record.stopped_since_ns) if record.stopped and not record.dead else 0
+    )
 
 
 @part
@@ -176,5 +178,5 @@ def set_overhead(sim: Sim, guard: Guard, output_ns: int, execution: float, exits
 
 @part
 def call_after(sim: Sim, guard: Guard, delay_ns: int, action: int) -> int:
-    """Plan an ``event`` of the hypervisor with the guard as its place; return its token."""
+    """Plan an ``event`` of the hypervisor with the row of the guard; return its token."""
     return at(sim, sim.now_ns + delay_ns, EventKind.CONTROL, ENTITY, action, guard.row)

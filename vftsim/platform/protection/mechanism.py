@@ -254,19 +254,19 @@ def pause(sim: Sim, guard: Guard, duration_ns: int) -> None:
 
 
 @event
-def on_pause_over(sim: Sim, place: int, token: int) -> None:
+def on_pause_over(sim: Sim, guard_row: int, token: int) -> None:
     """A pause is over; the guest goes on unless another one lasts longer."""
-    guard = guards(sim)[place]
+    guard = guards(sim)[guard_row]
     if sim.now_ns >= guard.pause_end_ns:
         machine.resume(sim, guard, machine.PAUSE)
         note(sim, guard, PAUSE_OVER)
 
 
 @event
-def on_begin(sim: Sim, place: int, token: int) -> None:
+def on_begin(sim: Sim, guard_row: int, token: int) -> None:
     """The instant has come at which protection is turned on."""
-    guards(sim)[place].audit.is_off = False
-    begin(sim, guards(sim)[place])
+    guards(sim)[guard_row].audit.is_off = False
+    begin(sim, guards(sim)[guard_row])
 
 
 @part
@@ -276,9 +276,9 @@ def announce(sim: Sim, guard: Guard, announcement_ns: int) -> None:
 
 
 @event
-def on_reachable(sim: Sim, place: int, token: int) -> None:
+def on_reachable(sim: Sim, guard_row: int, token: int) -> None:
     """The switches have learnt where the guest is now."""
-    guard = guards(sim)[place]
+    guard = guards(sim)[guard_row]
     machine.connect(sim, guard)
     note(sim, guard, REACHABLE)
 

@@ -73,10 +73,10 @@ memories = Table("memories", Memory, beside=guards)
 
 def install(engine: Engine, guard: int, spec: MemorySpec) -> None:
     """Write the parameters into the record of a guard."""
-    own = engine.rows(memories)[guard]
-    own.working_set = float(spec.working_set)
-    own.touched_per_ns = float(spec.touch_rate) / _S
-    own.per_request = -1.0 if spec.per_request is None else float(spec.per_request)
+    memory = engine.rows(memories)[guard]
+    memory.working_set = float(spec.working_set)
+    memory.touched_per_ns = float(spec.touch_rate) / _S
+    memory.per_request = -1.0 if spec.per_request is None else float(spec.per_request)
 
 
 @part
@@ -99,20 +99,20 @@ def requested_pages(sim: Sim, guard: Guard) -> float:
 @part
 def dirty_pages(sim: Sim, guard: Guard) -> float:
     """Return how many pages have changed since the state was last taken."""
-    own = memories(sim)[guard.row]
-    requested = own.per_request * own.requests
-    if own.per_request < 0.0:
-        requested = requested_pages(sim, guard) - own.request_pages
-    if own.working_set <= 0.0:
+    memory = memories(sim)[guard.row]
+    requested = memory.per_request * memory.requests
+    if memory.per_request < 0.0:
+        requested = requested_pages(sim, guard) - memory.request_pages
+    if memory.working_set <= 0.0:
         return requested
-    touched = own.touched_per_ns * run_since_ns(sim, guard)
-    return own.working_set * (1.0 - exp_minus(touched / own.working_set)) + requested
+    touched = memory.touched_per_ns * run_since_ns(sim, guard)
+    return memory.working_set * (1.0 - exp_minus(touched / memory.working_set)) + requested
 
 
 @part
 def clean(sim: Sim, guard: Guard) -> None:
     """Take every page as clean from now on."""
-    own = memories(sim)[guard.row]
-    own.run_ns = run_ns(sim, guard)
-    own.request_pages = requested_pages(sim, guard)
-    own.requests = 0
+    memory = memories(sim)[guard.row]
+    memory.run_ns = run_ns(sim, guard)
+    memory.request_pages = requested_pages(sim, guard)
+    memory.requests = 0

@@ -85,12 +85,12 @@ class MicroCheckpointFields(IntervalFields):
 
     def _install_local(self, engine: Engine, guard: int) -> None:
         """There is no backup to hear from, to copy to or to announce."""
-        own = engine.rows(replications)[guard]
-        own.heartbeat_ns = own.timeout_ns
-        own.stays = True
-        own.is_fenced = False
-        own.activation_ns = own.announcement_ns = own.storage_ns = 0
-        own.go_live_ns = self.restore
+        replication = engine.rows(replications)[guard]
+        replication.heartbeat_ns = replication.timeout_ns
+        replication.stays = True
+        replication.is_fenced = False
+        replication.activation_ns = replication.announcement_ns = replication.storage_ns = 0
+        replication.go_live_ns = self.restore
         again = engine.rows(reprotections)[guard]
         again.is_wanted = True
         again.delay_ns = again.live_ns = again.downtime_ns = 0
@@ -120,15 +120,15 @@ def crash_host(sim: Sim, guard: Guard) -> None:
 @micro_checkpoint.implements(guest_error)
 def go_back(sim: Sim, guard: Guard) -> None:
     """Go back to the last state, which must be foreseen: what was since is lost, outputs that wait included."""
-    own = replications(sim)[guard.row]
-    if guard.dead or own.state == FAILING_OVER:
+    replication = replications(sim)[guard.row]
+    if guard.dead or replication.state == FAILING_OVER:
         return
-    if own.state not in (PROTECTED, BROKEN) or own.is_split:
+    if replication.state not in (PROTECTED, BROKEN) or replication.is_split:
         note(sim, guard, GUEST_ERROR)
         machine.kill(sim, guard)
-    elif not own.is_cut:
+    elif not replication.is_cut:
         look_back(sim, guard, False)
     else:
         note(sim, guard, GUEST_ERROR)
         use_cut(sim, guard, received_point(sim, guard))
-        fail_over(sim, guard, own, sim.now_ns)
+        fail_over(sim, guard, replication, sim.now_ns)

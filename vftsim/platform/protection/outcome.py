@@ -108,12 +108,12 @@ def named_breach(first: Mapping[str, int]) -> str:
 
 def held_by_every(engine: Engine, guard: int) -> dict[str, Any]:
     """Return what the outcome of every mechanism holds, up to now; what a mechanism has more stands in their place."""
-    own = engine.rows(guards)[guard].audit
+    audit = engine.rows(guards)[guard].audit
     first = ("flow", "issued_ns", "left_ns", "known_ns")
     return {
-        "judged": int(own.judged),
-        "breaches": int(own.breaches),
-        "first_breach": {name: int(getattr(own, f"first_{name}")) for name in first} if own.breaches else None,
+        "judged": int(audit.judged),
+        "breaches": int(audit.breaches),
+        "first_breach": {name: int(getattr(audit, f"first_{name}")) for name in first} if audit.breaches else None,
         "stopped_ns": machine.stood_still_ns(engine, guard),
         "released": 0,
         "held_ns": 0,

@@ -52,99 +52,99 @@ held_list = Chain(held_outputs, "link")
 
 def install(engine: Engine, guard: int, most: int, spacing_ns: int) -> None:
     """Set up the buffer of a guard for ``most`` packets."""
-    own = engine.rows(output_buffers)[guard]
-    own.most = most
-    own.spacing_ns = spacing_ns
-    own.full, _ = engine.add(drops)
+    buffer = engine.rows(output_buffers)[guard]
+    buffer.most = most
+    buffer.spacing_ns = spacing_ns
+    buffer.full, _ = engine.add(drops)
 
 
 def holds(engine: Engine, guard: int) -> dict[str, int]:
     """Return what became of the outputs of a guard."""
-    own = engine.rows(output_buffers)[guard]
+    buffer = engine.rows(output_buffers)[guard]
     return {
-        "held_ns": int(own.hold_ns),
-        "released": int(own.released),
-        "longest_held_ns": int(own.longest_ns),
-        "most_outputs_held": int(own.peak),
-        "outputs_dropped": int(engine.rows(drops)[int(own.full)].count),
+        "held_ns": int(buffer.hold_ns),
+        "released": int(buffer.released),
+        "longest_held_ns": int(buffer.longest_ns),
+        "most_outputs_held": int(buffer.peak),
+        "outputs_dropped": int(engine.rows(drops)[int(buffer.full)].count),
     }
 
 
 def forget_extremes(engine: Engine, guard: int) -> None:
     """Have the longest wait and the most outputs begin with those that wait now."""
-    own = engine.rows(output_buffers)[guard]
-    own.longest_ns = 0
-    own.peak = int(own.fresh.length) + int(own.sealed.length) + int(own.leaving.length)
+    buffer = engine.rows(output_buffers)[guard]
+    buffer.longest_ns = 0
+    buffer.peak = int(buffer.fresh.length) + int(buffer.sealed.length) + int(buffer.leaving.length)
 
 
 @part
-def held(own: OutputBuffer) -> int:
+def held(buffer: OutputBuffer) -> int:
     """Count the outputs that wait."""
-    return own.fresh.length + own.sealed.length + own.leaving.length
+    return buffer.fresh.length + buffer.sealed.length + buffer.leaving.length
 
 
 @part
 def hold(sim: Sim, guard: Guard, packet: int) -> None:
     """Take in an output."""
-    own = output_buffers(sim)[guard.row]
-    if held(own) >= own.most:
-        drop(sim, packet, own.full)
+    buffer = output_buffers(sim)[guard.row]
+    if held(buffer) >= buffer.most:
+        drop(sim, packet, buffer.full)
         # Nobody will issue it: which of those that can be derived are missing is not known any more.
         guard.audit.issues_all = False
         return
-    own.issued += 1
+    buffer.issued += 1
     row = held_outputs.new(sim)
     held_outputs(sim)[row].packet = packet
     held_outputs(sim)[row].issued_ns = sim.now_ns
-    held_list.push(sim, own.fresh, row)
-    own.peak = max(own.peak, held(own))
+    held_list.push(sim, buffer.fresh, row)
+    buffer.peak = max(buffer.peak, held(buffer))
 
 
 @part
 def seal(sim: Sim, guard: Guard) -> None:
     """Put a barrier behind what has been issued so far."""
-    own = output_buffers(sim)[guard.row]
-    while own.fresh.length > 0:
-        held_list.push(sim, own.sealed, held_list.pop(sim, own.fresh))
+    buffer = output_buffers(sim)[guard.row]
+    while buffer.fresh.length > 0:
+        held_list.push(sim, buffer.sealed, held_list.pop(sim, buffer.fresh))
 
 
 @part
 def let_go(sim: Sim, guard: Guard) -> None:
     """Let everything before the barrier leave, behind what is leaving already."""
-    own = output_buffers(sim)[guard.row]
-    while own.sealed.length > 0:
-        held_list.push(sim, own.leaving, held_list.pop(sim, own.sealed))
-    if own.next_leaves == 0:
-        send_next(sim, guard, own)
+    buffer = output_buffers(sim)[guard.row]
+    while buffer.sealed.length > 0:
+        held_list.push(sim, buffer.leaving, held_list.pop(sim, buffer.sealed))
+    if buffer.next_leaves == 0:
+        send_next(sim, guard, buffer)
 
 
 @part
-def send_next(sim: Sim, guard: Guard, own: OutputBuffer) -> None:
+def send_next(sim: Sim, guard: Guard, buffer: OutputBuffer) -> None:
     """Send the first of those that leave, and all of them at once where nothing spaces them."""
-    while own.leaving.length > 0:
-        release_first(sim, own)
-        if own.spacing_ns > 0:
-            own.next_leaves = at(sim, sim.now_ns + own.spacing_ns, EventKind.CHANNEL, _ENTITY, on_next, guard.row)
+    while buffer.leaving.length > 0:
+        release_first(sim, buffer)
+        if buffer.spacing_ns > 0:
+            buffer.next_leaves = at(sim, sim.now_ns + buffer.spacing_ns, EventKind.CHANNEL, _ENTITY, on_next, guard.row)
             return
 
 
 @event
-def on_next(sim: Sim, place: int, token: int) -> None:
+def on_next(sim: Sim, guard_row: int, token: int) -> None:
     """The next packet of a burst leaves."""
-    own = output_buffers(sim)[place]
-    if token == own.next_leaves:
-        own.next_leaves = 0
-        send_next(sim, guards(sim)[place], own)
+    buffer = output_buffers(sim)[guard_row]
+    if token == buffer.next_leaves:
+        buffer.next_leaves = 0
+        send_next(sim, guards(sim)[guard_row], buffer)
 
 
 @part
-def release_first(sim: Sim, own: OutputBuffer) -> None:
+def release_first(sim: Sim, buffer: OutputBuffer) -> None:
     """Release the first of those that leave."""
-    row = held_list.pop(sim, own.leaving)
+    row = held_list.pop(sim, buffer.leaving)
     wait_ns = sim.now_ns - held_outputs(sim)[row].issued_ns
-    own.released += 1
-    own.hold_ns += wait_ns
-    own.longest_ns = max(own.longest_ns, wait_ns)
+    buffer.released += 1
+    buffer.hold_ns += wait_ns
+    buffer.longest_ns = max(buffer.longest_ns, wait_ns)
     packet = held_outputs(sim)[row].packet
     # Last, when the buffer is whole again: whatever the packet causes may issue outputs of this guest.
     held_outputs.free(sim, row)
@@ -154,19 +154,19 @@ def release_first(sim: Sim, own: OutputBuffer) -> None:
 @part
 def lose(sim: Sim, guard: Guard) -> None:
     """Lose everything with the host that it is in, a burst that is leaving included."""
-    own = output_buffers(sim)[guard.row]
-    own.next_leaves = 0
-    lose_list(sim, own, own.leaving)
-    lose_list(sim, own, own.sealed)
-    lose_list(sim, own, own.fresh)
+    buffer = output_buffers(sim)[guard.row]
+    buffer.next_leaves = 0
+    lose_list(sim, buffer, buffer.leaving)
+    lose_list(sim, buffer, buffer.sealed)
+    lose_list(sim, buffer, buffer.fresh)
 
 
 @part
-def lose_list(sim: Sim, own: OutputBuffer, outputs: Fifo) -> None:
+def lose_list(sim: Sim, buffer: OutputBuffer, outputs: Fifo) -> None:
     """Lose the outputs of one list."""
     while outputs.length > 0:
         row = held_list.pop(sim, outputs)
-        own.lost += 1
+        buffer.lost += 1
         discard(sim, held_outputs(sim)[row].packet)
         held_outputs.free(sim, row)
 
@@ -180,5 +180,5 @@ def outputs_held(sim: Sim, guard: Guard) -> int:
 @part
 def unaccounted(sim: Sim, guard: Guard) -> int:
     """Return how many outputs were neither released nor lost nor wait: 0."""
-    own = output_buffers(sim)[guard.row]
-    return own.issued - own.released - own.lost - held(own)
+    buffer = output_buffers(sim)[guard.row]
+    return buffer.issued - buffer.released - buffer.lost - held(buffer)

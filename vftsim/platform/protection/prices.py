@@ -82,7 +82,7 @@ def prices_of(spec: Spec, within: str = "") -> Iterator[Priced]:
         value = getattr(spec, name)
         if isinstance(value, Spec):
             yield from prices_of(value, f"{within}{name}.")
-        price = next((said for said in field.metadata if isinstance(said, Price)), None)
+        price = next((noted for noted in field.metadata if isinstance(noted, Price)), None)
         if price is not None and name not in spec.model_fields_set:
             yield Priced(f"{within}{name}", price, float(value))
 
@@ -90,12 +90,12 @@ def prices_of(spec: Spec, within: str = "") -> Iterator[Priced]:
 def at_prices(spec: Any, values: Mapping[str, float]) -> Any:
     """Return a mechanism with other values of prices, by their keys."""
     nested: dict[str, dict[str, float]] = {}
-    found: dict[str, Any] = {}
+    updates: dict[str, Any] = {}
     for key, value in values.items():
         name, _, rest = key.partition(".")
         if rest:
             nested.setdefault(name, {})[rest] = value
         else:
-            found[name] = round(value) if isinstance(getattr(spec, name), int) else value
-    found |= {name: at_prices(getattr(spec, name), each) for name, each in nested.items()}
-    return spec.model_copy(update=found)
+            updates[name] = round(value) if isinstance(getattr(spec, name), int) else value
+    updates |= {name: at_prices(getattr(spec, name), each) for name, each in nested.items()}
+    return spec.model_copy(update=updates)

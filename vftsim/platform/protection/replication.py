@@ -69,37 +69,37 @@ INPUTS_WHILE_SPLIT = word("inputs_while_split")
 @part
 def protect(sim: Sim, guard: Guard) -> None:
     """Turn protection on with a backup that is in step, or begin to copy the guest there first."""
-    own = replications(sim)[guard.row]
+    replication = replications(sim)[guard.row]
     if guard.dead:
         return
-    if own.copies_first and not own.is_copied:
-        own.is_copied = True
+    if replication.copies_first and not replication.is_copied:
+        replication.is_copied = True
         audit.end(sim, guard.audit)
         reprotection.copy_now(sim, guard)
         return
-    own.state = PROTECTED
-    own.is_backup_dead = False
-    own.is_split = False
+    replication.state = PROTECTED
+    replication.is_backup_dead = False
+    replication.is_split = False
     state_stream.begin(sim, guard)
     note(sim, guard, NOW_PROTECTED)
-    watch(sim, guard, own)
+    watch(sim, guard, replication)
     start_cycle(sim, guard)
     cut_here(sim, guard)
 
 
 @part
-def is_protecting(own: Replication) -> bool:
+def is_protecting(replication: Replication) -> bool:
     """Tell whether outputs wait for states."""
-    return own.state in (PROTECTED, BROKEN) and not own.is_cut
+    return replication.state in (PROTECTED, BROKEN) and not replication.is_cut
 
 
 @part
 def admit(sim: Sim, guard: Guard, size_bytes: int) -> int:
     """Take note of a packet that enters the guest; :data:`LOST` for one that enters a primary whose life is over."""
-    own = replications(sim)[guard.row]
-    if own.is_cut or own.state == FAILING_OVER:
+    replication = replications(sim)[guard.row]
+    if replication.is_cut or replication.state == FAILING_OVER:
         return LOST
-    if own.state == SPLIT:
+    if replication.state == SPLIT:
         count(sim, guard, INPUTS_WHILE_SPLIT, 1)
     memories(sim)[guard.row].requests += 1
     return 0
@@ -108,11 +108,11 @@ def admit(sim: Sim, guard: Guard, size_bytes: int) -> int:
 @part
 def pass_on(sim: Sim, guard: Guard, packet: int) -> None:
     """Send an output for which nothing waits, or keep one of a guest between two lives for the second."""
-    own = replications(sim)[guard.row]
-    if own.is_cut or own.state == FAILING_OVER:
-        packet_list.push(sim, own.pending, packet)
+    replication = replications(sim)[guard.row]
+    if replication.is_cut or replication.state == FAILING_OVER:
+        packet_list.push(sim, replication.pending, packet)
         return
-    if own.state == SPLIT:
+    if replication.state == SPLIT:
         count(sim, guard, WHILE_SPLIT, 1)
     release(sim, packet)
 
@@ -123,8 +123,8 @@ def cut_here(sim: Sim, guard: Guard) -> None:
 
     Nothing that the backup hears later, in the life that is not simulated, counts for its alarm.
     """
-    own = replications(sim)[guard.row]
-    if not own.is_cut and is_cut_at(sim, guard, state_streams(sim)[guard.row].point):
+    replication = replications(sim)[guard.row]
+    if not replication.is_cut and is_cut_at(sim, guard, state_streams(sim)[guard.row].point):
         end_foreseen_life(sim, guard)
 
 
@@ -139,104 +139,108 @@ def end_foreseen_life(sim: Sim, guard: Guard) -> None:
 @part
 def end_life(sim: Sim, guard: Guard) -> None:
     """Stop the guest for good, as far as its primary is concerned: nothing enters it any more."""
-    own = replications(sim)[guard.row]
+    replication = replications(sim)[guard.row]
     # A token of 0 matches no event: what was planned for this life comes to nothing.
-    own.is_cut = True
-    own.step = 0
-    own.alarm = 0
-    own.alone = 0
-    machine.unplug(sim, guard, own.rings)
+    replication.is_cut = True
+    replication.step = 0
+    replication.alarm = 0
+    replication.alone = 0
+    machine.unplug(sim, guard, replication.rings)
     machine.stop(sim, guard, machine.FAILOVER)
 
 
 @part
 def transmit(sim: Sim, guard: Guard) -> None:
     """Send the state taken last, and wait for its acknowledgement."""
-    own = replications(sim)[guard.row]
+    replication = replications(sim)[guard.row]
     state_stream.send(sim, guard)
-    own.step = at(
+    replication.step = at(
         sim, state_stream.ack_arrival_ns(sim, guard), EventKind.CHANNEL, ENTITY, on_acknowledgement, guard.row
     )
-    plan_piece(sim, guard, own)
-    go_on_watching(sim, guard, own)
+    plan_piece(sim, guard, replication)
+    go_on_watching(sim, guard, replication)
 
 
 @part
-def go_on_watching(sim: Sim, guard: Guard, own: Replication) -> None:
+def go_on_watching(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Let bytes that are sent now call the backup's alarm off, unless the first of them comes too late."""
-    if own.state == PROTECTED and not own.is_cut and own.alarm_ns > sim.now_ns + channels(sim)[guard.row].latency_ns:
-        watch(sim, guard, own)
+    if (
+        replication.state == PROTECTED
+        and not replication.is_cut
+        and replication.alarm_ns > sim.now_ns + channels(sim)[guard.row].latency_ns
+    ):
+        watch(sim, guard, replication)
 
 
 @part
-def plan_piece(sim: Sim, guard: Guard, own: Replication) -> None:
+def plan_piece(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Plan the next piece of a state on a shared wire, for when the one before has left."""
     stream = state_streams(sim)[guard.row]
-    own.piece = 0
+    replication.piece = 0
     if stream.rest_bytes > 0:
-        own.piece = at(sim, stream.piece_ns, EventKind.CHANNEL, ENTITY, on_piece, guard.row)
+        replication.piece = at(sim, stream.piece_ns, EventKind.CHANNEL, ENTITY, on_piece, guard.row)
 
 
 @event
-def on_piece(sim: Sim, place: int, token: int) -> None:
+def on_piece(sim: Sim, guard_row: int, token: int) -> None:
     """A shared wire takes the next piece of a state, if the channel works."""
-    guard = guards(sim)[place]
-    own = replications(sim)[place]
-    if token == own.piece and own.state == PROTECTED and state_streams(sim)[place].is_open:
+    guard = guards(sim)[guard_row]
+    replication = replications(sim)[guard_row]
+    if token == replication.piece and replication.state == PROTECTED and state_streams(sim)[guard_row].is_open:
         state_stream.send_piece(sim, guard)
-        state_stream.plan_apply(state_streams(sim)[place], state_stream.arrival_ns(sim, guard))
-        plan_piece(sim, guard, own)
-        go_on_watching(sim, guard, own)
+        state_stream.plan_apply(state_streams(sim)[guard_row], state_stream.arrival_ns(sim, guard))
+        plan_piece(sim, guard, replication)
+        go_on_watching(sim, guard, replication)
 
 
 @event
-def on_acknowledgement(sim: Sim, place: int, token: int) -> None:
+def on_acknowledgement(sim: Sim, guard_row: int, token: int) -> None:
     """The acknowledgement of the state taken last is due."""
-    guard = guards(sim)[place]
-    own = replications(sim)[place]
-    if token != own.step:
+    guard = guards(sim)[guard_row]
+    replication = replications(sim)[guard_row]
+    if token != replication.step:
         return
-    own.step = 0
+    replication.step = 0
     due_ns = state_stream.ack_arrival_ns(sim, guard)
-    if own.state == PROTECTED and sim.now_ns < due_ns:
+    if replication.state == PROTECTED and sim.now_ns < due_ns:
         # Others have sent on the same wire meanwhile: the state is still on its way.
-        own.step = at(sim, due_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, place)
+        replication.step = at(sim, due_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, guard_row)
         return
-    if has_come_back(sim, guard, own):
+    if has_come_back(sim, guard, replication):
         state_stream.acknowledge(sim, guard)
         acknowledged(sim, guard)
         return
-    give_up_at(sim, guard, own, state_streams(sim)[place].depart_ns + own.backup_timeout_ns)
+    give_up_at(sim, guard, replication, state_streams(sim)[guard_row].depart_ns + replication.backup_timeout_ns)
 
 
 @part
-def watch(sim: Sim, guard: Guard, own: Replication) -> None:
+def watch(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Let the backup wait for the next byte after those that are on their way; with heartbeats these keep it calm."""
-    if own.heartbeat_ns == 0:
-        set_alarm(sim, guard, own, state_stream.arrival_ns(sim, guard) + own.timeout_ns)
+    if replication.heartbeat_ns == 0:
+        set_alarm(sim, guard, replication, state_stream.arrival_ns(sim, guard) + replication.timeout_ns)
 
 
 @part
-def set_alarm(sim: Sim, guard: Guard, own: Replication, time_ns: int) -> None:
+def set_alarm(sim: Sim, guard: Guard, replication: Replication, time_ns: int) -> None:
     """Let the backup's patience end at an instant."""
-    own.alarm_ns = max(sim.now_ns, time_ns)
-    own.alarm = at(sim, own.alarm_ns, EventKind.CONTROL, ENTITY, on_silence, guard.row)
+    replication.alarm_ns = max(sim.now_ns, time_ns)
+    replication.alarm = at(sim, replication.alarm_ns, EventKind.CONTROL, ENTITY, on_silence, guard.row)
 
 
 @part
-def give_up_at(sim: Sim, guard: Guard, own: Replication, time_ns: int) -> None:
+def give_up_at(sim: Sim, guard: Guard, replication: Replication, time_ns: int) -> None:
     """Let the primary give its backup up at an instant, unless it does so before."""
-    if own.alone == 0 or time_ns < own.alone_ns:
-        own.alone_ns = max(sim.now_ns, time_ns)
-        own.alone = at(sim, own.alone_ns, EventKind.CONTROL, ENTITY, on_alone, guard.row)
+    if replication.alone == 0 or time_ns < replication.alone_ns:
+        replication.alone_ns = max(sim.now_ns, time_ns)
+        replication.alone = at(sim, replication.alone_ns, EventKind.CONTROL, ENTITY, on_alone, guard.row)
 
 
 @part
-def miss_heartbeats(sim: Sim, guard: Guard, own: Replication) -> None:
+def miss_heartbeats(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Let the primary, which hears no heartbeat from now on, give its backup up for that."""
-    if own.heartbeat_ns != 0:
-        beat_ns = last_heard_ns(sim.now_ns, own.heartbeat_ns, 0) + channels(sim)[guard.row].latency_ns
-        give_up_at(sim, guard, own, beat_ns + own.backup_timeout_ns)
+    if replication.heartbeat_ns != 0:
+        beat_ns = last_heard_ns(sim.now_ns, replication.heartbeat_ns, 0) + channels(sim)[guard.row].latency_ns
+        give_up_at(sim, guard, replication, beat_ns + replication.backup_timeout_ns)
 
 
 # The primary fails
@@ -269,84 +273,86 @@ def find(sim: Sim, guard: Guard, finding: Finding, is_fenced: bool) -> None:
 
 
 @part
-def fail_over(sim: Sim, guard: Guard, own: Replication, declared_ns: int) -> None:
+def fail_over(sim: Sim, guard: Guard, replication: Replication, declared_ns: int) -> None:
     """Plan the backup's going live, with what its disk has to apply done while it waits for the verdict."""
     # The state first: abandon() asks by it whether the backup issues what waits.
-    own.state = FAILING_OVER
-    own.step = 0
-    own.alarm = 0
-    own.alone = 0
-    own.mended = 0
+    replication.state = FAILING_OVER
+    replication.step = 0
+    replication.alarm = 0
+    replication.alone = 0
+    replication.mended = 0
     abandon(sim, guard)
-    audit.take_over(sim, guard.audit, own.pending)
-    lock_ns = locked_ns(sim, guard, own.is_fenced, declared_ns, own.storage_ns)
-    restored_ns = max(lock_ns, state_stream.applied_by_ns(sim, guard)) + own.activation_ns
+    audit.take_over(sim, guard.audit, replication.pending)
+    lock_ns = locked_ns(sim, guard, replication.is_fenced, declared_ns, replication.storage_ns)
+    restored_ns = max(lock_ns, state_stream.applied_by_ns(sim, guard)) + replication.activation_ns
     note_at(sim, guard, declared_ns, DECLARED)
     if restored_ns < NEVER_NS:
         note_at(sim, guard, restored_ns, RESTORED)
-    own.live = at(sim, max(sim.now_ns, restored_ns + own.go_live_ns), EventKind.CONTROL, ENTITY, on_live, guard.row)
+    replication.live = at(
+        sim, max(sim.now_ns, restored_ns + replication.go_live_ns), EventKind.CONTROL, ENTITY, on_live, guard.row
+    )
 
 
 @event
-def on_live(sim: Sim, place: int, token: int) -> None:
+def on_live(sim: Sim, guard_row: int, token: int) -> None:
     """The backup goes live where the guest was cut."""
-    guard = guards(sim)[place]
-    own = replications(sim)[place]
-    if token != own.live:
+    guard = guards(sim)[guard_row]
+    replication = replications(sim)[guard_row]
+    if token != replication.live:
         return
-    own.live = 0
+    replication.live = 0
     # The state first: what is released below, and what the guest then does, is no longer held.
-    own.state = UNPROTECTED
-    own.is_cut = False
+    replication.state = UNPROTECTED
+    replication.is_cut = False
     audit.go_live(sim, guard.audit)
     note(sim, guard, LIVE)
     count(sim, guard, FAILOVERS, 1)
-    if not own.stays:
+    if not replication.stays:
         machine.move(sim, guard)
-    while own.pending.length > 0:
-        release(sim, packet_list.pop(sim, own.pending))
-    announce(sim, guard, own.announcement_ns)
+    while replication.pending.length > 0:
+        release(sim, packet_list.pop(sim, replication.pending))
+    announce(sim, guard, replication.announcement_ns)
     machine.resume(sim, guard, machine.STATE)
     machine.resume(sim, guard, machine.FAILOVER)
     reprotection.start(sim, guard)
 
 
 @event
-def on_silence(sim: Sim, place: int, token: int) -> None:
+def on_silence(sim: Sim, guard_row: int, token: int) -> None:
     """The backup has waited in vain, and takes the primary for dead; it may live."""
-    guard = guards(sim)[place]
-    own = replications(sim)[place]
-    if token != own.alarm or guard.dead:
+    guard = guards(sim)[guard_row]
+    replication = replications(sim)[guard_row]
+    if token != replication.alarm or guard.dead:
         return
-    own.alarm = 0
+    replication.alarm = 0
     back_ns = lock_from_ns(sim, guard, sim.now_ns, 0)
-    if not own.is_fenced:
-        live_beside(sim, guard, own)
+    if not replication.is_fenced:
+        live_beside(sim, guard, replication)
     elif back_ns > sim.now_ns:
         # Nobody can be halted before the storage is back; whoever asked first asks first then.
-        set_alarm(sim, guard, own, back_ns)
-    elif own.is_cut:
+        set_alarm(sim, guard, replication, back_ns)
+    elif replication.is_cut:
         note(sim, guard, FENCED)
         use_end(sim, guard)
-        fail_over(sim, guard, own, sim.now_ns)
+        fail_over(sim, guard, replication, sim.now_ns)
     else:
         look_back(sim, guard, True)
 
 
 @part
-def live_beside(sim: Sim, guard: Guard, own: Replication) -> None:
+def live_beside(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Let the backup go live beside the primary, which hears no acknowledgement from it any more."""
-    lock_ns = sim.now_ns + own.storage_ns
-    live_ns = max(lock_ns, state_stream.applied_by_ns(sim, guard)) + own.activation_ns + own.go_live_ns
+    lock_ns = sim.now_ns + replication.storage_ns
+    live_ns = max(lock_ns, state_stream.applied_by_ns(sim, guard)) + replication.activation_ns + replication.go_live_ns
     note(sim, guard, DECLARED)
     note_at(sim, guard, live_ns, LIVE_TOO)
-    own.is_split = True
+    replication.is_split = True
     audit.live_beside(sim, guard.audit)
-    if own.state == PROTECTED:
-        own.state = BROKEN
+    if replication.state == PROTECTED:
+        replication.state = BROKEN
         state_stream.lose(sim, guard)
-    elif own.state == UNPROTECTED:
-        own.state = SPLIT
+    elif replication.state == UNPROTECTED:
+        replication.state = SPLIT
 
 
 # The backup or the channel fails
@@ -355,94 +361,94 @@ def live_beside(sim: Sim, guard: Guard, own: Replication) -> None:
 @part
 def crash_backup(sim: Sim, guard: Guard) -> None:
     """Lose the backup; the primary goes on alone when it notices."""
-    own = replications(sim)[guard.row]
+    replication = replications(sim)[guard.row]
     note(sim, guard, BACKUP_CRASH)
-    if own.state == UNPROTECTED:
+    if replication.state == UNPROTECTED:
         reprotection.start(sim, guard)
-    elif own.state == PROTECTED:
-        own.state = BROKEN
+    elif replication.state == PROTECTED:
+        replication.state = BROKEN
         # A dead backup waits for nothing.
-        own.is_backup_dead = True
-        own.alarm = 0
+        replication.is_backup_dead = True
+        replication.alarm = 0
         state_stream.lose(sim, guard)
-        miss_heartbeats(sim, guard, own)
-    elif own.state == BROKEN and not own.is_split:
-        own.is_backup_dead = True
-        own.alarm = 0
+        miss_heartbeats(sim, guard, replication)
+    elif replication.state == BROKEN and not replication.is_split:
+        replication.is_backup_dead = True
+        replication.alarm = 0
         state_stream.lose_acknowledgements(sim, guard)
-    elif own.state == FAILING_OVER:
-        own.state = UNPROTECTED
-        own.is_cut = False
-        own.live = 0
+    elif replication.state == FAILING_OVER:
+        replication.state = UNPROTECTED
+        replication.is_cut = False
+        replication.live = 0
         machine.kill(sim, guard)
 
 
 @part
 def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
     """Lose every path between the hosts, for a time or for good."""
-    own = replications(sim)[guard.row]
+    replication = replications(sim)[guard.row]
     note(sim, guard, CHANNEL_LOSS)
-    if own.state != PROTECTED:
+    if replication.state != PROTECTED:
         return
-    own.state = BROKEN
+    replication.state = BROKEN
     state_stream.lose(sim, guard)
     channel = channels(sim)[guard.row]
     limit_ns = left_by_ns(channel, sim.now_ns)
     rollback.note_loss(sim, guard, limit_ns, lost_from_ns(channel, limit_ns))
-    if not own.is_cut:
-        set_alarm(sim, guard, own, heard_ns(sim, guard) + own.timeout_ns)
-        miss_heartbeats(sim, guard, own)
-    own.mended = 0
+    if not replication.is_cut:
+        set_alarm(sim, guard, replication, heard_ns(sim, guard) + replication.timeout_ns)
+        miss_heartbeats(sim, guard, replication)
+    replication.mended = 0
     if duration_ns != NO_DURATION:
-        own.mended = at(sim, sim.now_ns + duration_ns, EventKind.CHANNEL, ENTITY, on_mended, guard.row)
+        replication.mended = at(sim, sim.now_ns + duration_ns, EventKind.CHANNEL, ENTITY, on_mended, guard.row)
 
 
 @event
-def on_mended(sim: Sim, place: int, token: int) -> None:
+def on_mended(sim: Sim, guard_row: int, token: int) -> None:
     """The channel works again; if nobody has acted on its loss, all goes on where it stood."""
-    guard = guards(sim)[place]
-    own = replications(sim)[place]
-    stream = state_streams(sim)[place]
-    if token != own.mended or own.state != BROKEN or own.is_split:
+    guard = guards(sim)[guard_row]
+    replication = replications(sim)[guard_row]
+    stream = state_streams(sim)[guard_row]
+    if token != replication.mended or replication.state != BROKEN or replication.is_split:
         return
     note(sim, guard, CHANNEL_WORKS)
-    if own.is_backup_dead:
+    if replication.is_backup_dead:
         return
-    own.state = PROTECTED
+    replication.state = PROTECTED
     # The acknowledgement will come after all.
-    own.alone = 0
+    replication.alone = 0
     state_stream.repair(sim, guard)
-    plan_piece(sim, guard, own)
-    if not own.is_cut:
-        own.alarm = 0
-        watch(sim, guard, own)
+    plan_piece(sim, guard, replication)
+    if not replication.is_cut:
+        replication.alarm = 0
+        watch(sim, guard, replication)
     if stream.is_open and stream.is_sent:
         ack_ns = state_stream.ack_arrival_ns(sim, guard)
-        own.step = at(sim, ack_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, place)
+        replication.step = at(sim, ack_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, guard_row)
     mended(sim, guard)
 
 
 @event
-def on_alone(sim: Sim, place: int, token: int) -> None:
+def on_alone(sim: Sim, guard_row: int, token: int) -> None:
     """The primary gives its backup up: everything held leaves."""
-    guard = guards(sim)[place]
-    own = replications(sim)[place]
-    if token != own.alone or guard.dead or own.is_cut:
+    guard = guards(sim)[guard_row]
+    replication = replications(sim)[guard_row]
+    if token != replication.alone or guard.dead or replication.is_cut:
         return
-    own.alone = 0
+    replication.alone = 0
     back_ns = lock_from_ns(sim, guard, sim.now_ns, 0)
-    if own.is_fenced and back_ns > sim.now_ns:
-        own.alone = at(sim, back_ns, EventKind.CONTROL, ENTITY, on_alone, place)
+    if replication.is_fenced and back_ns > sim.now_ns:
+        replication.alone = at(sim, back_ns, EventKind.CONTROL, ENTITY, on_alone, guard_row)
         return
-    own.step = 0
+    replication.step = 0
     # The state first: outputs that leave below may make the guest send, and that is not held any more.
-    own.state = SPLIT if own.is_split else UNPROTECTED
+    replication.state = SPLIT if replication.is_split else UNPROTECTED
     note(sim, guard, ALONE)
     audit.end(sim, guard.audit)
-    if own.is_fenced:
-        own.alarm = 0
+    if replication.is_fenced:
+        replication.alarm = 0
     go_alone(sim, guard)
     # What waited leaves before anything new.
     machine.resume(sim, guard, machine.STATE)
-    if own.is_fenced or own.is_backup_dead:
+    if replication.is_fenced or replication.is_backup_dead:
         reprotection.start(sim, guard)

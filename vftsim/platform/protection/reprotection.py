@@ -65,31 +65,31 @@ def install(engine: Engine, guard: int, spec: ReprotectionSpec | None, shared_li
     """Set up what becomes of a guard that has lost its secondary; ``None``: redundancy is not restored."""
     if spec is None:
         return
-    own = engine.rows(reprotections)[guard]
+    reprotection = engine.rows(reprotections)[guard]
     plan = plan_copy(spec)
-    own.is_wanted = True
-    own.delay_ns = spec.delay
-    own.live_ns = plan.live_ns
-    own.downtime_ns = plan.downtime_ns
+    reprotection.is_wanted = True
+    reprotection.delay_ns = spec.delay
+    reprotection.live_ns = plan.live_ns
+    reprotection.downtime_ns = plan.downtime_ns
     # A transmitter that takes whole bursts of pages would delay outputs more than TCP does.
     pulse_ns = _MS if shared_link else 10 * _MS
-    own.pulse_ns = pulse_ns
-    own.takes_cpu = spec.cpu_share > 0
-    own.pulse_work_ns = round(pulse_ns * spec.cpu_share / 100.0)
-    own.pulse_bytes = spec.rate * pulse_ns // BITS_NS
-    own.shared = shared_link
+    reprotection.pulse_ns = pulse_ns
+    reprotection.takes_cpu = spec.cpu_share > 0
+    reprotection.pulse_work_ns = round(pulse_ns * spec.cpu_share / 100.0)
+    reprotection.pulse_bytes = spec.rate * pulse_ns // BITS_NS
+    reprotection.shared = shared_link
 
 
 @part
 def start(sim: Sim, guard: Guard) -> None:
     """Begin anew: an attempt that is under way, if any, is given up."""
-    own = reprotections(sim)[guard.row]
+    reprotection = reprotections(sim)[guard.row]
     # Tokens of 0 match no event: steps of the attempt before come to nothing.
-    own.next_step = 0
-    own.next_pulse = 0
+    reprotection.next_step = 0
+    reprotection.next_pulse = 0
     machine.resume(sim, guard, machine.MIGRATION)
-    if own.is_wanted:
-        own.next_step = machine.call_after(sim, guard, own.delay_ns, on_copy)
+    if reprotection.is_wanted:
+        reprotection.next_step = machine.call_after(sim, guard, reprotection.delay_ns, on_copy)
 
 
 @part
@@ -99,16 +99,16 @@ def copy_now(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_copy(sim: Sim, place: int, token: int) -> None:
+def on_copy(sim: Sim, guard_row: int, token: int) -> None:
     """The copy begins."""
-    guard = guards(sim)[place]
-    own = reprotections(sim)[place]
-    if is_given_up(guard, own.next_step, token):
+    guard = guards(sim)[guard_row]
+    reprotection = reprotections(sim)[guard_row]
+    if is_given_up(guard, reprotection.next_step, token):
         return
     note(sim, guard, COPY_BEGINS)
-    own.until_ns = sim.now_ns + own.live_ns
-    pulse(sim, guard, own)
-    own.next_step = machine.call_after(sim, guard, own.live_ns, on_copied)
+    reprotection.until_ns = sim.now_ns + reprotection.live_ns
+    pulse(sim, guard, reprotection)
+    reprotection.next_step = machine.call_after(sim, guard, reprotection.live_ns, on_copied)
 
 
 @part
@@ -118,41 +118,41 @@ def is_given_up(guard: Guard, expected: int, token: int) -> bool:
 
 
 @event
-def on_pulse(sim: Sim, place: int, token: int) -> None:
+def on_pulse(sim: Sim, guard_row: int, token: int) -> None:
     """The copy goes on."""
-    own = reprotections(sim)[place]
-    if not is_given_up(guards(sim)[place], own.next_pulse, token):
-        pulse(sim, guards(sim)[place], own)
+    reprotection = reprotections(sim)[guard_row]
+    if not is_given_up(guards(sim)[guard_row], reprotection.next_pulse, token):
+        pulse(sim, guards(sim)[guard_row], reprotection)
 
 
 @part
-def pulse(sim: Sim, guard: Guard, own: Reprotection) -> None:
+def pulse(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
     """Take from the guest what the copy costs it, until the guest stands still."""
-    if sim.now_ns >= own.until_ns:
+    if sim.now_ns >= reprotection.until_ns:
         return
     domain = domains(sim)[guard.domain]
     vcpu = vcpus(sim)[domain.first_vcpu]
-    if own.takes_cpu and vcpu.interrupts.length == 0:
-        raise_interrupt(sim, domain, vcpu, own.pulse_work_ns, 0, 0, 0)
-    if own.shared != 0:
-        occupy_shared(sim, links(sim)[own.shared], own.pulse_bytes)
-    own.next_pulse = machine.call_after(sim, guard, own.pulse_ns, on_pulse)
+    if reprotection.takes_cpu and vcpu.interrupts.length == 0:
+        raise_interrupt(sim, domain, vcpu, reprotection.pulse_work_ns, 0, 0, 0)
+    if reprotection.shared != 0:
+        occupy_shared(sim, links(sim)[reprotection.shared], reprotection.pulse_bytes)
+    reprotection.next_pulse = machine.call_after(sim, guard, reprotection.pulse_ns, on_pulse)
 
 
 @event
-def on_copied(sim: Sim, place: int, token: int) -> None:
+def on_copied(sim: Sim, guard_row: int, token: int) -> None:
     """The guest stands still for the last round."""
-    guard = guards(sim)[place]
-    own = reprotections(sim)[place]
-    if not is_given_up(guard, own.next_step, token):
+    guard = guards(sim)[guard_row]
+    reprotection = reprotections(sim)[guard_row]
+    if not is_given_up(guard, reprotection.next_step, token):
         machine.stop(sim, guard, machine.MIGRATION)
-        own.next_step = machine.call_after(sim, guard, own.downtime_ns, on_ready)
+        reprotection.next_step = machine.call_after(sim, guard, reprotection.downtime_ns, on_ready)
 
 
 @event
-def on_ready(sim: Sim, place: int, token: int) -> None:
+def on_ready(sim: Sim, guard_row: int, token: int) -> None:
     """The new secondary is in step."""
-    guard = guards(sim)[place]
-    if not is_given_up(guard, reprotections(sim)[place].next_step, token):
+    guard = guards(sim)[guard_row]
+    if not is_given_up(guard, reprotections(sim)[guard_row].next_step, token):
         machine.resume(sim, guard, machine.MIGRATION)
         begin(sim, guard)

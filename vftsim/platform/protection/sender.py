@@ -52,20 +52,20 @@ senders = Table("senders", Sender, beside=guards)
 
 def install(engine: Engine, guard: int, spec: SenderSpec) -> None:
     """Write the costs into the record of a guard."""
-    own = engine.rows(senders)[guard]
-    own.page_ns, own.state_ns = float(spec.page), spec.state
+    sender = engine.rows(senders)[guard]
+    sender.page_ns, sender.state_ns = float(spec.page), spec.state
 
 
 @part
 def charge(sim: Sim, guard: Guard, pages: float) -> None:
     """Give the domain that sends a state of so many pages the work."""
-    own = senders(sim)[guard.row]
-    demand_ns = own.state_ns + nearest(own.page_ns * pages)
-    if own.domain != 0 and demand_ns > 0:
-        own.charged_ns += demand_ns
-        submit(sim, domains(sim)[own.domain], demand_ns, on_sent, guard.row, 0)
+    sender = senders(sim)[guard.row]
+    demand_ns = sender.state_ns + nearest(sender.page_ns * pages)
+    if sender.domain != 0 and demand_ns > 0:
+        sender.charged_ns += demand_ns
+        submit(sim, domains(sim)[sender.domain], demand_ns, on_sent, guard.row, 0)
 
 
 @work_done
-def on_sent(sim: Sim, place: int, argument: int) -> None:
+def on_sent(sim: Sim, guard_row: int, argument: int) -> None:
     """The work is done; nothing waits for it."""

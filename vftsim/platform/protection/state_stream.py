@@ -79,116 +79,116 @@ state_streams = Table("state_streams", StateStream, beside=guards)
 @part
 def begin(sim: Sim, guard: Guard) -> None:
     """Begin with a backup that is in step: this state counts as received."""
-    own = state_streams(sim)[guard.row]
-    own.point += 1
-    own.is_open = False
-    own.is_sent = True
-    own.sent_from_ns = sim.now_ns
-    own.depart_ns = sim.now_ns
-    own.way_ns = channels(sim)[guard.row].latency_ns
-    own.applied_ns = sim.now_ns
-    own.applied_before_ns = sim.now_ns
-    own.heard_before_ns = sim.now_ns
-    own.lost_ns = NEVER_NS
-    own.rest_bytes = own.piece_bytes = 0
-    own.piece_ns = sim.now_ns
+    stream = state_streams(sim)[guard.row]
+    stream.point += 1
+    stream.is_open = False
+    stream.is_sent = True
+    stream.sent_from_ns = sim.now_ns
+    stream.depart_ns = sim.now_ns
+    stream.way_ns = channels(sim)[guard.row].latency_ns
+    stream.applied_ns = sim.now_ns
+    stream.applied_before_ns = sim.now_ns
+    stream.heard_before_ns = sim.now_ns
+    stream.lost_ns = NEVER_NS
+    stream.rest_bytes = stream.piece_bytes = 0
+    stream.piece_ns = sim.now_ns
     channels(sim)[guard.row].free_ns = sim.now_ns
     audit.begin(sim, guard.audit)
-    date(sim, guard, own)
+    date(sim, guard, stream)
     clean(sim, guard)
 
 
 @part
 def take_state(sim: Sim, guard: Guard) -> None:
     """Take the state of the guest, which stands still."""
-    own = state_streams(sim)[guard.row]
-    own.point += 1
-    own.is_open = True
-    own.is_sent = False
-    own.pages = dirty_pages(sim, guard)
-    own.pages_taken += own.pages
-    own.disk_bytes = nearest(own.disk_bytes_per_ns * run_since_ns(sim, guard))
-    own.disk_taken_bytes += own.disk_bytes
-    own.most_bytes = max(own.most_bytes, state_bytes(own))
+    stream = state_streams(sim)[guard.row]
+    stream.point += 1
+    stream.is_open = True
+    stream.is_sent = False
+    stream.pages = dirty_pages(sim, guard)
+    stream.pages_taken += stream.pages
+    stream.disk_bytes = nearest(stream.disk_bytes_per_ns * run_since_ns(sim, guard))
+    stream.disk_taken_bytes += stream.disk_bytes
+    stream.most_bytes = max(stream.most_bytes, state_bytes(stream))
     audit.replace(sim, guard.audit)
-    if own.disk_rate > 0:
-        audit.write(guard.audit, scaled(own.disk_bytes, BITS_NS, 8 * own.disk_rate))
-    audit.owe(guard.audit, nearest(own.pages * own.page_bytes) + own.disk_bytes)
-    date(sim, guard, own)
+    if stream.disk_rate > 0:
+        audit.write(guard.audit, scaled(stream.disk_bytes, BITS_NS, 8 * stream.disk_rate))
+    audit.owe(guard.audit, nearest(stream.pages * stream.page_bytes) + stream.disk_bytes)
+    date(sim, guard, stream)
     clean(sim, guard)
     count(sim, guard, STATES, 1)
 
 
 @part
-def date(sim: Sim, guard: Guard, own: StateStream) -> None:
+def date(sim: Sim, guard: Guard, stream: StateStream) -> None:
     """Write down when a state is taken."""
-    own.taken_before_ns = own.taken_ns
-    own.taken_ns = sim.now_ns
-    own.ran_before_ns = own.ran_ns
-    own.ran_ns = run_ns(sim, guard)
+    stream.taken_before_ns = stream.taken_ns
+    stream.taken_ns = sim.now_ns
+    stream.ran_before_ns = stream.ran_ns
+    stream.ran_ns = run_ns(sim, guard)
 
 
 @part
-def state_bytes(own: StateStream) -> int:
+def state_bytes(stream: StateStream) -> int:
     """Return the size of the state taken last on the wire, disk writes included."""
-    return own.fixed_bytes + nearest(own.pages * own.page_bytes) + own.disk_bytes
+    return stream.fixed_bytes + nearest(stream.pages * stream.page_bytes) + stream.disk_bytes
 
 
 @part
 def send(sim: Sim, guard: Guard) -> None:
     """Begin to transmit the state taken last."""
-    own = state_streams(sim)[guard.row]
+    stream = state_streams(sim)[guard.row]
     # Read while the fields are still those of the state before.
-    own.heard_before_ns = arrival_ns(sim, guard)
-    own.way_ns = channels(sim)[guard.row].latency_ns
-    own.sent_from_ns = sim.now_ns
+    stream.heard_before_ns = arrival_ns(sim, guard)
+    stream.way_ns = channels(sim)[guard.row].latency_ns
+    stream.sent_from_ns = sim.now_ns
     if channels(sim)[guard.row].shared != 0:
         note_idle(sim, channels(sim)[guard.row])
-        own.rest_bytes = state_bytes(own)
+        stream.rest_bytes = state_bytes(stream)
         send_piece(sim, guard)
     else:
-        depart_ns = push(sim, channels(sim)[guard.row], state_bytes(own))
-        audit.send(sim, guard.audit, state_bytes(own), depart_ns, own.way_ns)
-        own.depart_ns = compressed_ns(own, depart_ns)
-    own.is_sent = True
-    charge(sim, guard, own.pages)
-    own.applied_before_ns = own.applied_ns
-    plan_apply(own, arrival_ns(sim, guard))
+        depart_ns = push(sim, channels(sim)[guard.row], state_bytes(stream))
+        audit.send(sim, guard.audit, state_bytes(stream), depart_ns, stream.way_ns)
+        stream.depart_ns = compressed_ns(stream, depart_ns)
+    stream.is_sent = True
+    charge(sim, guard, stream.pages)
+    stream.applied_before_ns = stream.applied_ns
+    plan_apply(stream, arrival_ns(sim, guard))
 
 
 @part
-def compressed_ns(own: StateStream, depart_ns: int) -> int:
+def compressed_ns(stream: StateStream, depart_ns: int) -> int:
     """Return when a state leaves: pages are compressed as they are sent, and what takes longer counts for both."""
-    return max(depart_ns, own.sent_from_ns + nearest(own.pages * own.page_ns))
+    return max(depart_ns, stream.sent_from_ns + nearest(stream.pages * stream.page_ns))
 
 
 @part
 def send_piece(sim: Sim, guard: Guard) -> None:
     """Put the next piece of a state on a shared wire; with the last one it is known when the state has left."""
-    own = state_streams(sim)[guard.row]
+    stream = state_streams(sim)[guard.row]
     channel = channels(sim)[guard.row]
-    own.piece_bytes = put_piece(sim, channel, own.rest_bytes)
-    own.piece_ns = channel.free_ns
-    own.rest_bytes -= own.piece_bytes
-    own.depart_ns = compressed_ns(own, own.piece_ns + transmission_ns(channel, own.rest_bytes))
-    if own.rest_bytes == 0:
-        audit.send(sim, guard.audit, state_bytes(own), own.piece_ns, own.way_ns)
+    stream.piece_bytes = put_piece(sim, channel, stream.rest_bytes)
+    stream.piece_ns = channel.free_ns
+    stream.rest_bytes -= stream.piece_bytes
+    stream.depart_ns = compressed_ns(stream, stream.piece_ns + transmission_ns(channel, stream.rest_bytes))
+    if stream.rest_bytes == 0:
+        audit.send(sim, guard.audit, state_bytes(stream), stream.piece_ns, stream.way_ns)
 
 
 @part
-def plan_apply(own: StateStream, arrived_ns: int) -> None:
+def plan_apply(stream: StateStream, arrived_ns: int) -> None:
     """Work out when the backup's disk has applied a state that is complete at ``arrived_ns``."""
     apply_ns = 0
-    if own.disk_rate > 0:
-        apply_ns = scaled(own.disk_bytes, BITS_NS, 8 * own.disk_rate)
-    own.applied_ns = max(own.applied_before_ns, arrived_ns) + apply_ns
+    if stream.disk_rate > 0:
+        apply_ns = scaled(stream.disk_bytes, BITS_NS, 8 * stream.disk_rate)
+    stream.applied_ns = max(stream.applied_before_ns, arrived_ns) + apply_ns
 
 
 @part
 def arrival_ns(sim: Sim, guard: Guard) -> int:
     """Return when the last byte sent reaches the backup."""
-    own = state_streams(sim)[guard.row]
-    return own.depart_ns + own.way_ns
+    stream = state_streams(sim)[guard.row]
+    return stream.depart_ns + stream.way_ns
 
 
 @part
@@ -200,10 +200,10 @@ def ack_arrival_ns(sim: Sim, guard: Guard) -> int:
 @part
 def acknowledge(sim: Sim, guard: Guard) -> None:
     """Take the acknowledgement of the state taken last."""
-    own = state_streams(sim)[guard.row]
-    own.is_open = False
-    uncommitted_bytes = own.disk_bytes + nearest(own.disk_bytes_per_ns * run_since_ns(sim, guard))
-    own.most_uncommitted_bytes = max(own.most_uncommitted_bytes, uncommitted_bytes)
+    stream = state_streams(sim)[guard.row]
+    stream.is_open = False
+    uncommitted_bytes = stream.disk_bytes + nearest(stream.disk_bytes_per_ns * run_since_ns(sim, guard))
+    stream.most_uncommitted_bytes = max(stream.most_uncommitted_bytes, uncommitted_bytes)
 
 
 @part
@@ -221,21 +221,21 @@ def lose_acknowledgements(sim: Sim, guard: Guard) -> None:
 @part
 def repair(sim: Sim, guard: Guard) -> None:
     """Let the channel work again: what had not left by then leaves now, what was on the wire is sent once more."""
-    own = state_streams(sim)[guard.row]
+    stream = state_streams(sim)[guard.row]
     # Read while it is known since when nothing gets through: what had left by then is not sent again.
-    rest_ns = max(0, own.depart_ns - max(own.lost_ns, own.sent_from_ns))
-    if own.piece_ns > own.lost_ns:
-        own.rest_bytes += own.piece_bytes
-    own.lost_ns = NEVER_NS
-    own.sent_from_ns = sim.now_ns
-    own.depart_ns = sim.now_ns + rest_ns
-    own.way_ns = channels(sim)[guard.row].latency_ns
-    if own.rest_bytes > 0:
+    rest_ns = max(0, stream.depart_ns - max(stream.lost_ns, stream.sent_from_ns))
+    if stream.piece_ns > stream.lost_ns:
+        stream.rest_bytes += stream.piece_bytes
+    stream.lost_ns = NEVER_NS
+    stream.sent_from_ns = sim.now_ns
+    stream.depart_ns = sim.now_ns + rest_ns
+    stream.way_ns = channels(sim)[guard.row].latency_ns
+    if stream.rest_bytes > 0:
         send_piece(sim, guard)
-        plan_apply(own, arrival_ns(sim, guard))
+        plan_apply(stream, arrival_ns(sim, guard))
         return
-    channels(sim)[guard.row].free_ns = own.depart_ns
-    plan_apply(own, arrival_ns(sim, guard))
+    channels(sim)[guard.row].free_ns = stream.depart_ns
+    plan_apply(stream, arrival_ns(sim, guard))
 
 
 @part
@@ -244,69 +244,69 @@ def send_on(sim: Sim, guard: Guard, rate_before: int) -> None:
 
     A state whose compression takes longer than its transmission slows down like any other.
     """
-    own = state_streams(sim)[guard.row]
+    stream = state_streams(sim)[guard.row]
     channel = channels(sim)[guard.row]
-    begin_ns = max(own.sent_from_ns, min(sim.now_ns, own.lost_ns))
-    if own.is_sent and own.depart_ns > begin_ns:
-        own.depart_ns = begin_ns + scaled(own.depart_ns - begin_ns, rate_before, channel.rate_bits_per_s)
-        own.way_ns = channel.latency_ns
-        channel.free_ns = own.depart_ns
-        plan_apply(own, arrival_ns(sim, guard))
-        audit.send_on(sim, guard.audit, begin_ns, own.depart_ns, own.way_ns)
+    begin_ns = max(stream.sent_from_ns, min(sim.now_ns, stream.lost_ns))
+    if stream.is_sent and stream.depart_ns > begin_ns:
+        stream.depart_ns = begin_ns + scaled(stream.depart_ns - begin_ns, rate_before, channel.rate_bits_per_s)
+        stream.way_ns = channel.latency_ns
+        channel.free_ns = stream.depart_ns
+        plan_apply(stream, arrival_ns(sim, guard))
+        audit.send_on(sim, guard.audit, begin_ns, stream.depart_ns, stream.way_ns)
 
 
 @part
 def has_received_last(sim: Sim, guard: Guard) -> bool:
     """Tell whether the state taken last is, or will be, complete at the backup if the primary fails now."""
-    own = state_streams(sim)[guard.row]
-    if not own.is_open:
+    stream = state_streams(sim)[guard.row]
+    if not stream.is_open:
         return True
-    return own.is_sent and own.depart_ns <= sim.now_ns and arrival_ns(sim, guard) <= own.lost_ns
+    return stream.is_sent and stream.depart_ns <= sim.now_ns and arrival_ns(sim, guard) <= stream.lost_ns
 
 
 @part
 def received_point(sim: Sim, guard: Guard) -> int:
     """Return the number of the last state that the backup has or will have if the primary fails now."""
-    own = state_streams(sim)[guard.row]
-    return own.point if has_received_last(sim, guard) else own.point - 1
+    stream = state_streams(sim)[guard.row]
+    return stream.point if has_received_last(sim, guard) else stream.point - 1
 
 
 @part
 def received_taken_ns(sim: Sim, guard: Guard) -> int:
     """Return when that state was taken."""
-    own = state_streams(sim)[guard.row]
-    return own.taken_ns if has_received_last(sim, guard) else own.taken_before_ns
+    stream = state_streams(sim)[guard.row]
+    return stream.taken_ns if has_received_last(sim, guard) else stream.taken_before_ns
 
 
 @part
 def execution_since_ns(sim: Sim, guard: Guard) -> int:
     """Return the CPU time that the guest has used since."""
-    own = state_streams(sim)[guard.row]
-    return run_ns(sim, guard) - (own.ran_ns if has_received_last(sim, guard) else own.ran_before_ns)
+    stream = state_streams(sim)[guard.row]
+    return run_ns(sim, guard) - (stream.ran_ns if has_received_last(sim, guard) else stream.ran_before_ns)
 
 
 @part
 def applied_by_ns(sim: Sim, guard: Guard) -> int:
     """Return when the backup's disk has applied all that it has received."""
-    own = state_streams(sim)[guard.row]
-    return own.applied_ns if has_received_last(sim, guard) or not own.is_sent else own.applied_before_ns
+    stream = state_streams(sim)[guard.row]
+    return stream.applied_ns if has_received_last(sim, guard) or not stream.is_sent else stream.applied_before_ns
 
 
 @part
 def last_byte_ns(sim: Sim, guard: Guard) -> int:
     """Return when the backup hears the last byte if the primary fails now."""
-    own = state_streams(sim)[guard.row]
-    if own.sent_from_ns >= own.lost_ns:
-        return own.heard_before_ns
-    return min(min(sim.now_ns, own.depart_ns) + own.way_ns, own.lost_ns)
+    stream = state_streams(sim)[guard.row]
+    if stream.sent_from_ns >= stream.lost_ns:
+        return stream.heard_before_ns
+    return min(min(sim.now_ns, stream.depart_ns) + stream.way_ns, stream.lost_ns)
 
 
 def holds(engine: Engine, guard: int) -> dict[str, int | float]:
     """Return what the states of a guard were and cost the channel."""
-    own = engine.rows(state_streams)[guard]
+    stream = engine.rows(state_streams)[guard]
     return {
         "channel_bytes": int(engine.rows(channels)[guard].sent_bytes),
-        "dirty_pages": float(own.pages_taken),
-        "backup_disk_bytes": int(own.disk_taken_bytes),
-        "most_uncommitted_bytes": int(own.most_uncommitted_bytes),
+        "dirty_pages": float(stream.pages_taken),
+        "backup_disk_bytes": int(stream.disk_taken_bytes),
+        "most_uncommitted_bytes": int(stream.most_uncommitted_bytes),
     }

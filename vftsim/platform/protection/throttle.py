@@ -41,12 +41,12 @@ throttles = Table("throttles", Throttle, beside=guards)
 @part
 def start(sim: Sim, guard: Guard) -> None:
     """Watch the lag."""
-    own = throttles(sim)[guard.row]
-    own.is_active = True
-    own.share = FULL_SHARE
-    if not own.is_looking:
-        own.is_looking = True
-        machine.call_after(sim, guard, own.period_ns, on_look)
+    throttle = throttles(sim)[guard.row]
+    throttle.is_active = True
+    throttle.share = FULL_SHARE
+    if not throttle.is_looking:
+        throttle.is_looking = True
+        machine.call_after(sim, guard, throttle.period_ns, on_look)
 
 
 @part
@@ -57,50 +57,50 @@ def stop(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_look(sim: Sim, place: int, token: int) -> None:
+def on_look(sim: Sim, guard_row: int, token: int) -> None:
     """Look at the lag, once a period."""
-    guard = guards(sim)[place]
-    own = throttles(sim)[place]
-    if not own.is_active:
-        own.is_looking = False
+    guard = guards(sim)[guard_row]
+    throttle = throttles(sim)[guard_row]
+    if not throttle.is_active:
+        throttle.is_looking = False
         return
-    adjust(own, lag(sim, guard))
-    if own.share < FULL_SHARE and not own.is_cycling:
-        own.is_cycling = True
+    adjust(throttle, lag(sim, guard))
+    if throttle.share < FULL_SHARE and not throttle.is_cycling:
+        throttle.is_cycling = True
         cycle(sim, guard)
-    machine.call_after(sim, guard, own.period_ns, on_look)
+    machine.call_after(sim, guard, throttle.period_ns, on_look)
 
 
 @part
-def adjust(own: Throttle, lag_ns: int) -> None:
+def adjust(throttle: Throttle, lag_ns: int) -> None:
     """Take a step off the share, or give one back."""
-    if lag_ns > own.lag_limit_ns:
-        own.share = max(own.least_share, own.share - own.step)
-        own.lowest_share = min(own.lowest_share, own.share)
-    elif lag_ns < own.caught_up_ns:
-        own.share = min(FULL_SHARE, own.share + own.step)
+    if lag_ns > throttle.lag_limit_ns:
+        throttle.share = max(throttle.least_share, throttle.share - throttle.step)
+        throttle.lowest_share = min(throttle.lowest_share, throttle.share)
+    elif lag_ns < throttle.caught_up_ns:
+        throttle.share = min(FULL_SHARE, throttle.share + throttle.step)
 
 
 @event
-def on_cycle(sim: Sim, place: int, token: int) -> None:
+def on_cycle(sim: Sim, guard_row: int, token: int) -> None:
     """A duty cycle is over."""
-    cycle(sim, guards(sim)[place])
+    cycle(sim, guards(sim)[guard_row])
 
 
 @part
 def cycle(sim: Sim, guard: Guard) -> None:
     """Begin a duty cycle with the part in which the guest stands still."""
-    own = throttles(sim)[guard.row]
+    throttle = throttles(sim)[guard.row]
     # Asked at the end of each cycle, not when the share rises: a cycle that has begun is played to its end.
-    if not own.is_active or own.share >= FULL_SHARE:
-        own.is_cycling = False
+    if not throttle.is_active or throttle.share >= FULL_SHARE:
+        throttle.is_cycling = False
         return
     machine.stop(sim, guard, machine.THROTTLE)
-    machine.call_after(sim, guard, nearest(own.cycle_ns * (1.0 - own.share / 100.0)), on_run)
-    machine.call_after(sim, guard, own.cycle_ns, on_cycle)
+    machine.call_after(sim, guard, nearest(throttle.cycle_ns * (1.0 - throttle.share / 100.0)), on_run)
+    machine.call_after(sim, guard, throttle.cycle_ns, on_cycle)
 
 
 @event
-def on_run(sim: Sim, place: int, token: int) -> None:
+def on_run(sim: Sim, guard_row: int, token: int) -> None:
     """The guest has stood still for its part of a cycle."""
-    machine.resume(sim, guards(sim)[place], machine.THROTTLE)
+    machine.resume(sim, guards(sim)[guard_row], machine.THROTTLE)
