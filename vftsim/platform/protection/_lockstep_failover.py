@@ -3,7 +3,6 @@
 from vftsim.kernel import EventKind, Sim, at, event, part
 from vftsim.platform.io.packet import discard, packet_list
 from vftsim.platform.protection import audit, commit, log_writer, machine, reprotection, rollback
-from vftsim.platform.protection._lockstep_limits import add_limit, least_limit_ns, remove_limit
 from vftsim.platform.protection._lockstep_pair import ENTITY, cut, unprotect
 from vftsim.platform.protection._lockstep_records import (
     BROKEN,
@@ -11,16 +10,19 @@ from vftsim.platform.protection._lockstep_records import (
     PROTECTED,
     UNPROTECTED,
     Lockstep,
+    limit_list,
+    limits,
     lockstep,
     locksteps,
     plans,
 )
 from vftsim.platform.protection.account import count, note, note_at, word
+from vftsim.platform.protection.channel import channels
 from vftsim.platform.protection.detection import crash_declared_ns
 from vftsim.platform.protection.guard import Guard, guards, release
 from vftsim.platform.protection.mechanism import CRASH, announce, expect_primary_crash, lose_machine, primary_crash
 from vftsim.platform.protection.pair import pairs
-from vftsim.platform.protection.rollback import foresights
+from vftsim.platform.protection.rollback import foreseen_limit_ns, foresights
 from vftsim.platform.protection.storage import locked_ns
 
 DECLARED = word("failure declared")
@@ -28,6 +30,50 @@ LIVE = word("secondary live")
 FAILOVERS = word("failovers")
 ISSUED_AGAIN = word("outputs_issued_again")
 ISSUED_BY_SECONDARY = word("outputs_issued_by_secondary")
+
+
+# Instants, announced beforehand, after which no entry of a primary gets through to its secondary
+
+
+@part
+def add_limit(sim: Sim, guard: Guard, time_ns: int, is_arrival: bool) -> None:
+    """Let entries be lost that would leave, or arrive, after ``time_ns``."""
+    vlockstep = locksteps(sim)[guard.row]
+    row = limits.new(sim)
+    limits(sim)[row].time_ns = time_ns
+    limits(sim)[row].is_arrival = is_arrival
+    limit_list.push(sim, vlockstep.limits, row)
+    vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
+
+
+@part
+def remove_limit(sim: Sim, guard: Guard, time_ns: int, is_arrival: bool) -> None:
+    """Take one such limit away, if there is one."""
+    vlockstep = locksteps(sim)[guard.row]
+    row = vlockstep.limits.first
+    while row != 0 and (limits(sim)[row].time_ns != time_ns or limits(sim)[row].is_arrival != is_arrival):
+        row = limits(sim)[row].link
+    if row != 0:
+        limit_list.remove(sim, vlockstep.limits, row)
+        limits.free(sim, row)
+        vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
+
+
+@part
+def least_limit_ns(sim: Sim, guard: Guard, vlockstep: Lockstep) -> int:
+    """Return the instant after which nothing may leave that is written now, or it is lost."""
+    least_ns = foreseen_limit_ns(sim, guard)
+    row = vlockstep.limits.first
+    while row != 0:
+        time_ns = limits(sim)[row].time_ns
+        if limits(sim)[row].is_arrival:
+            time_ns -= channels(sim)[guard.row].latency_ns
+        least_ns = min(least_ns, time_ns)
+        row = limits(sim)[row].link
+    return least_ns
+
+
+# A failover
 
 
 @part

@@ -36,8 +36,6 @@ from vftsim.outcome import declare
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.io.packet import packets
 from vftsim.platform.protection import machine, output_buffer, state_stream
-from vftsim.platform.protection._replication_channel import change_state_channel
-from vftsim.platform.protection._replication_crash import crash_primary
 from vftsim.platform.protection._replication_parameters import ReplicationFields, StatesSent
 from vftsim.platform.protection._replication_records import (
     abandon,
@@ -49,30 +47,20 @@ from vftsim.platform.protection._replication_records import (
     underivable,
 )
 from vftsim.platform.protection.account import count, word
-from vftsim.platform.protection.guard import Guard, guards, hold_output, note_input, protection, release
+from vftsim.platform.protection.guard import Guard, guards, hold_output, protection, release
 from vftsim.platform.protection.mechanism import (
     PROTECTIONS,
-    backup_crash,
-    begin,
-    change_channel,
-    channel_loss,
-    missing,
-    primary_crash,
 )
 from vftsim.platform.protection.outcome import Protection
 from vftsim.platform.protection.output_buffer import outputs_held
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import (
-    admit,
-    crash_backup,
     cut_here,
     is_protecting,
-    lose_channel,
     pass_on,
-    protect,
+    rolled_back,
     transmit,
 )
-from vftsim.platform.protection.rollback import reach_point
 from vftsim.platform.protection.state_stream import received_point, state_streams
 from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent, PeriodNs
@@ -86,7 +74,7 @@ RULES = {"suspend": SUSPEND, "resume": RESUME, "after_ack": AFTER_ACK}
 BYPASSED = word("outputs_past_the_queue")
 STRETCHED = word("epochs_stretched")
 
-checkpoint = protection.kind("checkpoint")
+checkpoint = protection.kind("checkpoint", base=rolled_back)
 
 
 class Checkpoints(StatesSent):
@@ -260,14 +248,6 @@ class Checkpoint(Record):
 
 checkpoints = Table("checkpoints", Checkpoint, beside=guards)
 
-checkpoint.implements(note_input)(admit)
-checkpoint.implements(begin)(protect)
-checkpoint.implements(primary_crash)(crash_primary)
-checkpoint.implements(backup_crash)(crash_backup)
-checkpoint.implements(channel_loss)(lose_channel)
-checkpoint.implements(change_channel)(change_state_channel)
-checkpoint.implements(reach_point)(cut_here)
-checkpoint.implements(missing)(output_buffer.unaccounted)
 checkpoint.implements(abandon)(output_buffer.lose)
 checkpoint.implements(outputs_at_risk)(outputs_held)
 

@@ -27,8 +27,6 @@ from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, event
 from vftsim.kernel.inputs import Feeder, draw
 from vftsim.platform.io.packet import copy, packet_list
 from vftsim.platform.protection import audit, machine, output_buffer, state_stream
-from vftsim.platform.protection._replication_channel import change_state_channel
-from vftsim.platform.protection._replication_crash import crash_followed_primary, look_back_to_loss
 from vftsim.platform.protection._replication_parameters import HeartbeatFields
 from vftsim.platform.protection._replication_records import (
     FAILING_OVER,
@@ -40,33 +38,24 @@ from vftsim.platform.protection._replication_records import (
     start_cycle,
 )
 from vftsim.platform.protection.account import count, word
-from vftsim.platform.protection.guard import Guard, guards, hold_output, note_input, protection
+from vftsim.platform.protection.guard import Guard, guards, hold_output, protection
 from vftsim.platform.protection.mechanism import (
     PROTECTIONS,
-    backup_crash,
-    begin,
-    change_channel,
     channel_loss,
-    missing,
-    primary_crash,
     set_backup_speed,
 )
 from vftsim.platform.protection.output_buffer import held_list, held_outputs, output_buffers
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import (
     ISSUED_BY_SECONDARY,
-    admit,
-    crash_backup,
     end_foreseen_life,
+    followed,
     is_protecting,
-    look_back,
     lose_channel,
     pass_on,
-    protect,
     transmit,
-    use_end,
 )
-from vftsim.platform.protection.rollback import is_cut_at_loss, use_loss
+from vftsim.platform.protection.rollback import is_cut_at_loss
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.sampling import Streams, exponential_ns
 from vftsim.spec.units import DurationNs, Percent, PeriodNs, PositiveDurationNs, RatePerSecond
@@ -81,7 +70,7 @@ DIVERGED = word("divergences")
 PERIODIC = word("periodic_checkpoints")
 TIMED_OUT = word("packets_missing")
 
-coarse_lockstep = protection.kind("coarse_lockstep")
+coarse_lockstep = protection.kind("coarse_lockstep", base=followed)
 
 
 class CoarseLockstepFields(HeartbeatFields):
@@ -214,16 +203,6 @@ class Compared(Record):
 
 coarse_locksteps = Table("coarse_locksteps", CoarseLockstep, beside=guards)
 compared = Table("compared", Compared, beside=held_outputs)
-
-coarse_lockstep.implements(note_input)(admit)
-coarse_lockstep.implements(begin)(protect)
-coarse_lockstep.implements(backup_crash)(crash_backup)
-coarse_lockstep.implements(primary_crash)(crash_followed_primary)
-coarse_lockstep.implements(look_back)(look_back_to_loss)
-coarse_lockstep.implements(use_end)(use_loss)
-coarse_lockstep.implements(change_channel)(change_state_channel)
-coarse_lockstep.implements(missing)(output_buffer.unaccounted)
-
 
 # A run of both replicas
 

@@ -19,8 +19,6 @@ from pydantic import Field
 from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table, event, part
 from vftsim.platform.io.packet import copy, discard, packet_list
 from vftsim.platform.protection import machine, output_buffer, state_stream
-from vftsim.platform.protection._replication_channel import change_state_channel
-from vftsim.platform.protection._replication_crash import crash_primary
 from vftsim.platform.protection._replication_parameters import HeartbeatFields
 from vftsim.platform.protection._replication_records import (
     FAILING_OVER,
@@ -32,38 +30,28 @@ from vftsim.platform.protection._replication_records import (
     start_cycle,
 )
 from vftsim.platform.protection.account import count
-from vftsim.platform.protection.guard import Guard, guards, hold_output, note_input, protection
+from vftsim.platform.protection.guard import Guard, guards, hold_output, protection
 from vftsim.platform.protection.mechanism import (
     PROTECTIONS,
-    backup_crash,
-    begin,
-    change_channel,
-    channel_loss,
-    missing,
-    primary_crash,
 )
 from vftsim.platform.protection.output_buffer import held_outputs, output_buffers
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import (
     ISSUED_AGAIN,
     ISSUED_BY_SECONDARY,
-    admit,
-    crash_backup,
     cut_here,
     is_protecting,
-    lose_channel,
     pass_on,
-    protect,
+    rolled_back,
     transmit,
 )
-from vftsim.platform.protection.rollback import reach_point
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.spec.units import DurationNs, RatePerSecond
 
 _US = 1_000
 _MS = 1_000_000
 
-event_sync = protection.kind("event_sync")
+event_sync = protection.kind("event_sync", base=rolled_back)
 
 
 class EventSyncFields(HeartbeatFields):
@@ -113,15 +101,6 @@ class EventSync(Record):
 
 
 event_syncs = Table("event_syncs", EventSync, beside=guards)
-
-event_sync.implements(note_input)(admit)
-event_sync.implements(begin)(protect)
-event_sync.implements(primary_crash)(crash_primary)
-event_sync.implements(backup_crash)(crash_backup)
-event_sync.implements(channel_loss)(lose_channel)
-event_sync.implements(change_channel)(change_state_channel)
-event_sync.implements(reach_point)(cut_here)
-event_sync.implements(missing)(output_buffer.unaccounted)
 
 
 @event_sync.implements(start_cycle)

@@ -27,12 +27,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
+from vftsim.kernel import Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
 from vftsim.platform.io.packet import copy, discard, packet_list
 from vftsim.platform.protection import audit, machine, output_buffer
-from vftsim.platform.protection._hypervisor_epoch_records import Epoch, epochs, hypervisor_epoch
 from vftsim.platform.protection._lockstep_records import limit_list, limits
-from vftsim.platform.protection._replication_crash import crash_followed_primary, look_back_to_loss
 from vftsim.platform.protection._replication_parameters import HeartbeatFields
 from vftsim.platform.protection._replication_records import (
     BROKEN,
@@ -47,15 +45,12 @@ from vftsim.platform.protection._replication_records import (
 )
 from vftsim.platform.protection.account import count, word
 from vftsim.platform.protection.channel import change, channels, push, transmission_ns
-from vftsim.platform.protection.guard import LOST, Guard, guards, hold_output, note_input, release
+from vftsim.platform.protection.guard import LOST, Guard, guards, hold_output, note_input, protection, release
 from vftsim.platform.protection.mechanism import (
     PROTECTIONS,
-    backup_crash,
-    begin,
     change_channel,
     channel_loss,
     expect_primary_crash,
-    missing,
     primary_crash,
 )
 from vftsim.platform.protection.output_buffer import held_outputs, output_buffers
@@ -66,17 +61,15 @@ from vftsim.platform.protection.replication import (
     INPUTS_WHILE_SPLIT,
     ISSUED_AGAIN,
     ISSUED_BY_SECONDARY,
-    crash_backup,
+    crash_followed_primary,
     end_foreseen_life,
+    followed,
     give_up_at,
     is_protecting,
-    look_back,
     lose_channel,
     pass_on,
-    protect,
-    use_end,
 )
-from vftsim.platform.protection.rollback import foreseen_limit_ns, reach_point, use_loss
+from vftsim.platform.protection.rollback import foreseen_limit_ns, reach_point
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.spec.units import ByteCount, DurationNs, RatePerSecond
 
@@ -84,6 +77,8 @@ _US = 1_000
 _MS = 1_000_000
 
 EPOCHS = word("epochs")
+
+hypervisor_epoch = protection.kind("hypervisor_epoch", base=followed)
 
 
 class HypervisorEpochFields(HeartbeatFields):
@@ -140,11 +135,34 @@ class HypervisorEpochSpec(HypervisorEpochFields):
     part: ClassVar[Kind] = hypervisor_epoch
 
 
-hypervisor_epoch.implements(begin)(protect)
-hypervisor_epoch.implements(backup_crash)(crash_backup)
-hypervisor_epoch.implements(missing)(output_buffer.unaccounted)
-hypervisor_epoch.implements(look_back)(look_back_to_loss)
-hypervisor_epoch.implements(use_end)(use_loss)
+class Epoch(Record):
+    """The epochs of one guard.
+
+    The present one ends at ``due_ns``, or ``left_ns`` of running after the guest goes on.  The backup's last
+    acknowledgement comes at ``acked_ns``, of a message that left at ``departed_ns``.  Messages that would leave after
+    ``limit_ns``, the least of ``limits``, die with the primary.  ``copies`` are of outputs since the epoch began.
+    What a lost channel has kept back takes ``unsent_ns`` to leave; on a shared wire it is ``unsent_bytes``, those of
+    messages since one found all before it gone.
+    """
+
+    is_original: bool
+    is_at_boundary: bool
+    epoch_ns: int
+    boundary_ns: int
+    message_bytes: int
+    entry_bytes: int
+    due_ns: int
+    left_ns: int
+    departed_ns: int
+    acked_ns: int
+    unsent_ns: int
+    unsent_bytes: int
+    limit_ns: int
+    limits: Fifo
+    copies: Fifo
+
+
+epochs = Table("epochs", Epoch, beside=guards)
 
 
 # An epoch

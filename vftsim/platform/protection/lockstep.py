@@ -30,8 +30,7 @@ from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.io.packet import discard, packet_list
 from vftsim.platform.protection import audit, commit, log_writer, machine, reprotection, rollback
 from vftsim.platform.protection._lockstep_costs import counts
-from vftsim.platform.protection._lockstep_failover import fail_over, new_plan
-from vftsim.platform.protection._lockstep_limits import add_limit, least_limit_ns, remove_limit
+from vftsim.platform.protection._lockstep_failover import add_limit, fail_over, least_limit_ns, new_plan, remove_limit
 from vftsim.platform.protection._lockstep_pair import ENTITY, cut, go_on_with_room, is_logging, unprotect
 from vftsim.platform.protection._lockstep_parameters import LockstepParameters, ReprotectionSpec
 from vftsim.platform.protection._lockstep_records import (

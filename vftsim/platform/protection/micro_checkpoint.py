@@ -19,7 +19,6 @@ from pydantic import Field
 
 from vftsim.kernel import Engine, Kind, Sim
 from vftsim.platform.protection import machine
-from vftsim.platform.protection._replication_crash import crash_primary
 from vftsim.platform.protection._replication_records import BROKEN, FAILING_OVER, PROTECTED, abandon, replications
 from vftsim.platform.protection.account import note
 from vftsim.platform.protection.checkpoint import IntervalFields, PauseSpec, checkpoint, checkpoints
@@ -32,7 +31,7 @@ from vftsim.platform.protection.mechanism import (
     primary_crash,
 )
 from vftsim.platform.protection.prices import assumed
-from vftsim.platform.protection.replication import fail_over, look_back
+from vftsim.platform.protection.replication import crash_primary, fail_over, look_back
 from vftsim.platform.protection.reprotection import reprotections
 from vftsim.platform.protection.rollback import use_cut
 from vftsim.platform.protection.state_stream import received_point

@@ -14,8 +14,7 @@ Left out: what the second of two live copies does; a crash of both hosts; the me
 
 from vftsim.kernel import EventKind, Sim, at, event, part
 from vftsim.platform.io.packet import packet_list
-from vftsim.platform.protection import audit, machine, reprotection, rollback, state_stream
-from vftsim.platform.protection._replication_hearing import has_come_back, heard_ns
+from vftsim.platform.protection import audit, machine, output_buffer, reprotection, rollback, state_stream
 from vftsim.platform.protection._replication_records import (
     BROKEN,
     FAILING_OVER,
@@ -33,15 +32,32 @@ from vftsim.platform.protection._replication_records import (
     underivable,
 )
 from vftsim.platform.protection.account import count, note, note_at, word
-from vftsim.platform.protection.channel import channels, left_by_ns, lost_from_ns
+from vftsim.platform.protection.channel import change, channels, left_by_ns, lost_from_ns
 from vftsim.platform.protection.detection import last_heard_ns
-from vftsim.platform.protection.guard import LOST, Guard, guards, protection, release
-from vftsim.platform.protection.mechanism import NO_DURATION, announce
+from vftsim.platform.protection.guard import LOST, Guard, guards, note_input, protection, release
+from vftsim.platform.protection.mechanism import (
+    CRASH,
+    NO_DURATION,
+    announce,
+    backup_crash,
+    begin,
+    change_channel,
+    channel_loss,
+    lose_machine,
+    missing,
+    primary_crash,
+)
 from vftsim.platform.protection.memory import memories
 from vftsim.platform.protection.pair import NEVER_NS
-from vftsim.platform.protection.rollback import Finding, fenced_ns, foresights, is_cut_at, use_cut, want
+from vftsim.platform.protection.rollback import Finding, fenced_ns, foresights, is_cut_at, reach_point, use_cut, want
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.platform.protection.storage import lock_from_ns, locked_ns
+
+replicated = protection.kind("replicated")
+rolled_back = protection.kind("rolled_back", base=replicated)
+"""Its backup goes on from the last state that it has."""
+followed = protection.kind("followed", base=replicated)
+"""Its backup follows the guest, and goes on from just now, or from where the channel failed: see :mod:`.rollback`."""
 
 ENTITY = 3
 """Orders these events among simultaneous ones of their kind."""
@@ -243,7 +259,82 @@ def miss_heartbeats(sim: Sim, guard: Guard, replication: Replication) -> None:
         give_up_at(sim, guard, replication, beat_ns + replication.backup_timeout_ns)
 
 
+@part
+def has_come_back(sim: Sim, guard: Guard, replication: Replication) -> bool:
+    """Tell whether the acknowledgement that is due now has come through; a dead backup may have sent it before."""
+    lost_ns = state_streams(sim)[guard.row].lost_ns
+    if replication.is_backup_dead:
+        return state_stream.arrival_ns(sim, guard) <= lost_ns
+    return sim.now_ns <= lost_ns
+
+
+@part
+def heard_ns(sim: Sim, guard: Guard) -> int:
+    """Return when the backup hears of the primary for the last time if nothing leaves it from now on."""
+    replication = replications(sim)[guard.row]
+    if replication.heartbeat_ns == 0:
+        return state_stream.last_byte_ns(sim, guard)
+    sent_ns = min(sim.now_ns, state_streams(sim)[guard.row].lost_ns)
+    return last_heard_ns(sent_ns, replication.heartbeat_ns, 0) + channels(sim)[guard.row].latency_ns
+
+
 # The primary fails
+
+
+@part
+def crash_primary(sim: Sim, guard: Guard) -> None:
+    """Fail over to the last state received, if there is a backup; that state must be foreseen."""
+    replication = replications(sim)[guard.row]
+    if guard.dead or replication.state == FAILING_OVER:
+        return
+    if not can_take_over(replication):
+        lose_primary(sim, guard, replication)
+    elif not replication.is_cut:
+        look_back(sim, guard, False)
+    else:
+        note(sim, guard, CRASH)
+        last_heard = use_end(sim, guard)
+        fail_over(sim, guard, replication, last_heard + replication.timeout_ns)
+
+
+@part
+def crash_followed_primary(sim: Sim, guard: Guard) -> None:
+    """Fail over to a backup that has followed the guest up to now, or to the loss of the channel; see there."""
+    replication = replications(sim)[guard.row]
+    if guard.dead or replication.state == FAILING_OVER:
+        return
+    if not can_take_over(replication):
+        lose_primary(sim, guard, replication)
+        return
+    if replication.state == BROKEN and not rollback.is_cut_at_loss(sim, guard):
+        look_back(sim, guard, False)
+        return
+    note(sim, guard, CRASH)
+    last_heard_ns = rollback.use_loss(sim, guard) if replication.state == BROKEN else heard_ns(sim, guard)
+    if not replication.is_cut:
+        end_life(sim, guard)
+    fail_over(sim, guard, replication, last_heard_ns + replication.timeout_ns)
+
+
+@part
+def can_take_over(replication: Replication) -> bool:
+    """Tell whether there is a backup that takes over if the primary fails now."""
+    return replication.state in (PROTECTED, BROKEN) and not replication.is_backup_dead and not replication.is_split
+
+
+@part
+def lose_primary(sim: Sim, guard: Guard, replication: Replication) -> None:
+    """Lose a primary that nobody takes over."""
+    replication.step = 0
+    replication.alarm = 0
+    abandon(sim, guard)
+    lose_machine(sim, guard)
+
+
+@part
+def look_back_to_loss(sim: Sim, guard: Guard, is_fenced: bool) -> None:
+    """End this pass: the guest must be rolled back to the loss of the channel."""
+    rollback.want_loss(sim, guard, is_fenced, heard_ns(sim, guard))
 
 
 @protection.slot
@@ -403,6 +494,22 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
         replication.mended = at(sim, sim.now_ns + duration_ns, EventKind.CHANNEL, ENTITY, on_mended, guard.row)
 
 
+@part
+def change_state_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_ns: int) -> None:
+    """Go on over a channel that has another rate and latency, with what is left of a state on the wire."""
+    replication = replications(sim)[guard.row]
+    stream = state_streams(sim)[guard.row]
+    is_sending = stream.is_open and stream.is_sent and stream.depart_ns > sim.now_ns
+    rate_before = channels(sim)[guard.row].rate_bits_per_s
+    change(channels(sim)[guard.row], rate_bits_per_s, latency_ns)
+    state_stream.send_on(sim, guard, rate_before)
+    if replication.state == PROTECTED and is_sending:
+        ack_ns = state_stream.ack_arrival_ns(sim, guard)
+        replication.step = at(sim, ack_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, guard.row)
+        if not replication.is_cut:
+            watch(sim, guard, replication)
+
+
 @event
 def on_mended(sim: Sim, guard_row: int, token: int) -> None:
     """The channel works again; if nobody has acted on its loss, all goes on where it stood."""
@@ -452,3 +559,20 @@ def on_alone(sim: Sim, guard_row: int, token: int) -> None:
     machine.resume(sim, guard, machine.STATE)
     if replication.is_fenced or replication.is_backup_dead:
         reprotection.start(sim, guard)
+
+
+# What kinds of such mechanisms share
+
+replicated.implements(begin)(protect)
+replicated.implements(note_input)(admit)
+replicated.implements(backup_crash)(crash_backup)
+replicated.implements(channel_loss)(lose_channel)
+replicated.implements(change_channel)(change_state_channel)
+replicated.implements(missing)(output_buffer.unaccounted)
+
+rolled_back.implements(primary_crash)(crash_primary)
+rolled_back.implements(reach_point)(cut_here)
+
+followed.implements(primary_crash)(crash_followed_primary)
+followed.implements(look_back)(look_back_to_loss)
+followed.implements(use_end)(rollback.use_loss)
